@@ -11,8 +11,7 @@ import httpx
 from custody.client.connection import OnSession, make_core
 from custody.client.flow import Core, Sent, Session, sends
 from custody.client.payments import ProposalCalls
-from custody.client.sign_in import SignInCalls
-from custody.client.signing_calls import TokenCalls
+from custody.client.signing_calls import SignInCalls, TokenCalls
 from custody.exchange import Awaiting
 from custody.plain_http import trust
 from custody.schemas.keys import KEY_CHALLENGE, REGISTER_KEY, KeyChallengeRequest, RegisterKeyRequest

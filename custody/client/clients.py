@@ -25,13 +25,11 @@ from custody.client.payments import (
     ProposalCalls,
 )
 from custody.client.records import LogCalls, PurchaseCalls
-from custody.client.sign_in import SignInAccountCalls, SignInCalls
-from custody.client.signing_calls import TokenCalls
+from custody.client.signing_calls import SignInCalls, TokenCalls
 
 
 class Api(
     SignInCalls,
-    SignInAccountCalls,
     UserCalls,
     MemberCalls,
     WorkspaceCalls,

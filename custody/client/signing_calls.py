@@ -19,6 +19,92 @@ from custody.schemas.asset_tokens import (
     CreateTokenRequest,
     ResubmitCallRequest,
 )
+from custody.schemas.auth import (
+    CHANGE_PASSWORD,
+    LOGIN,
+    LOGOUT,
+    OTP_VALIDATE,
+    REGISTER,
+    REQUEST_PASSWORD_RESET,
+    RESET_PASSWORD,
+    REVOKE_SESSIONS,
+    SESSIONS,
+    TOTP_CONFIRM,
+    TOTP_ENROL,
+    TWO_FACTOR,
+    ChangePasswordRequest,
+    LoginRequest,
+    OtpValidateRequest,
+    PasswordResetRequest,
+    RegisterRequest,
+    ResetPasswordRequest,
+    RevokeSessionsRequest,
+    TotpConfirmRequest,
+    TotpEnrolRequest,
+    TwoFactorRequest,
+)
+
+
+class SignInCalls:
+    @sends(REGISTER)
+    @staticmethod
+    def register(body: RegisterRequest) -> Sent:
+        return Sent(body)
+
+    @sends(LOGIN)
+    @staticmethod
+    def login(body: LoginRequest) -> Sent:
+        return Sent(body)
+
+    @sends(OTP_VALIDATE)
+    @staticmethod
+    def otp_validate(body: OtpValidateRequest) -> Sent:
+        return Sent(body)
+
+    @sends(LOGOUT)
+    @staticmethod
+    def logout() -> Sent:
+        return Sent()
+
+    @sends(REQUEST_PASSWORD_RESET)
+    @staticmethod
+    def request_password_reset(body: PasswordResetRequest) -> Sent:
+        return Sent(body)
+
+    @sends(RESET_PASSWORD)
+    @staticmethod
+    def reset_password(body: ResetPasswordRequest) -> Sent:
+        return Sent(body)
+
+    @sends(CHANGE_PASSWORD)
+    @staticmethod
+    def change_password(body: ChangePasswordRequest) -> Sent:
+        return Sent(body)
+
+    @sends(TWO_FACTOR)
+    @staticmethod
+    def two_factor(body: TwoFactorRequest) -> Sent:
+        return Sent(body)
+
+    @sends(TOTP_ENROL)
+    @staticmethod
+    def totp_enrol(body: TotpEnrolRequest) -> Sent:
+        return Sent(body)
+
+    @sends(TOTP_CONFIRM)
+    @staticmethod
+    def totp_confirm(body: TotpConfirmRequest) -> Sent:
+        return Sent(body)
+
+    @sends(SESSIONS)
+    @staticmethod
+    def sessions() -> Sent:
+        return Sent()
+
+    @sends(REVOKE_SESSIONS)
+    @staticmethod
+    def revoke_sessions(body: RevokeSessionsRequest) -> Sent:
+        return Sent(body)
 
 
 class TokenCalls:

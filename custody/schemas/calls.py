@@ -7,6 +7,7 @@ from typing import Any, Final
 from custody.schemas import (
     address_book,
     asset_tokens,
+    auth,
     history,
     identity_providers,
     invitations,
@@ -48,9 +49,14 @@ NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
 )
 # What a signer's own program calls, too: their client's methods are a module of their own, because that
 # program loads no more.
-SIGNING: Final[Mapping[str, ModuleType]] = MappingProxyType({"tokens": asset_tokens})
+SIGNING: Final[Mapping[str, ModuleType]] = MappingProxyType({"sign_in": auth, "tokens": asset_tokens})
 # Some calls of theirs are declared: the client's methods stand in its own modules still.
 PARTLY: Final = (proposals, proofs, logs)
+
+
+def client_calls(noun: ModuleType) -> Iterator[tuple[str, Call[Any, Any]]]:
+    """Those that are methods of the client, which renews its session by itself."""
+    return ((name, each) for name, each in named_calls(noun) if each is not auth.REFRESH)
 
 
 def named_calls(noun: ModuleType) -> Iterator[tuple[str, Call[Any, Any]]]:

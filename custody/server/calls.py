@@ -43,6 +43,7 @@ from custody.server.domain.errors import (
 from custody.server.service.people.people import enter
 from custody.server.service.requests.changes import MAX_TRIES, Outdated
 from custody.server.service.requests.idempotency import Scope
+from custody.server.service.requests.rates import caller_at
 from custody.server.service.services import Services, Tools
 from custody.server.service.sign_in.sessions import require_session
 from custody.server.service.stored_vaults import place_of
@@ -73,7 +74,7 @@ class In(Enum):
 @dataclass(frozen=True)
 class Ctx:
     """What a use case gets beside what is asked. ``db`` and ``access`` raise where there is none. ``tries``:
-    how often a commit overtook what was prepared.
+    how often a commit overtook what was prepared. ``cookie``: the refresh token that came with the request.
     """
 
     services: Services  # until each of them is a noun's functions
@@ -82,6 +83,7 @@ class Ctx:
     maybe_access: WorkspaceAccess | None = None
     ids: Mapping[str, int] = field(default_factory=dict)
     tries: int = 0
+    cookie: str = field(default="", repr=False)
 
     @property
     def tools(self) -> Tools:
@@ -166,6 +168,7 @@ class Invocation:
     ids: Mapping[str, int] = field(default_factory=dict)
     key: str | None = None
     check: Callable[[Any], None] | None = None
+    cookie: str = field(default="", repr=False)
 
     @property
     def path(self) -> str:
@@ -208,26 +211,36 @@ def let_in(services: Services, db: Session, invocation: Invocation) -> Workspace
 
 @dataclass(frozen=True)
 class Answered:
-    """``content``: as it travels. ``page``: where it is one of a list."""
+    """``content``: as it travels. ``page``: where it is one of a list. ``value``: what the function returned,
+    None where an earlier answer is repeated.
+    """
 
     content: bytes
     page: Page[Any] | None = None
+    value: Any = field(default=None, compare=False)
 
 
 def answer(services: Services, invocation: Invocation) -> Answered:
     """Makes the call, in transactions of its own. Raises what it refuses with, which is recorded."""
+    if invocation.call.by_address:
+        admit(services, invocation.caller)
     run = _Run(services, invocation)
     try:
         if run.scope is None:
-            return Answered(run.content(), run.page)
+            return Answered(run.content(), run.page, run.value)
         with services.idempotency.guard(run.scope):
-            return Answered(run.content())
+            return Answered(run.content(), value=run.value)
     except REFUSALS as error:
         invocation.record_refusal(services, error)
         raise
     except Outdated as error:
         # Of a read, or of the last try, which prepared in the same transaction.
         raise StateConflict(str(error)) from error
+
+
+def admit(services: Services, caller: Caller) -> None:
+    """Counts a call from its address. Raises RateLimited."""
+    services.calls_by_address.take(caller_at(caller.address))
 
 
 class _Run:
@@ -243,6 +256,7 @@ class _Run:
             scope_of(invocation.caller, call.method, invocation.path, key) if key and call.creates else None
         )
         self.page: Page[Any] | None = None
+        self.value: Any = None
         self._parts = 0
 
     def content(self) -> bytes:
@@ -285,7 +299,7 @@ class _Run:
         """What a part runs in, once its caller is let in."""
         services, invocation = self._services, self._invocation
         if part is In.NOTHING:
-            yield Ctx(services, invocation.caller, ids=invocation.ids, tries=tries)
+            yield Ctx(services, invocation.caller, ids=invocation.ids, tries=tries, cookie=invocation.cookie)
             return
         with services.store.write() if part is In.WRITE else services.store.read() as db:
             if (part is In.WRITE or self._parts) and invocation.call.needs is not Auth.OPEN:
@@ -295,8 +309,7 @@ class _Run:
             if invocation.call.second_person and access is not None:
                 services.second_person.require_off(db, access.organisation_id, invocation.call.path)
             self._parts += 1
-            ctx = Ctx(services, invocation.caller, db, access, invocation.ids, tries)
-            yield ctx
+            yield Ctx(services, invocation.caller, db, access, invocation.ids, tries, invocation.cookie)
 
     def _known(self, ctx: Ctx) -> bytes | None:
         """The answer of the same request, made before."""
@@ -315,7 +328,33 @@ class _Run:
             self._invocation.check(value)
         if isinstance(value, Page):
             self.page, value = value, value.items
+        self.value = value
         return self._invocation.call.writer.dump_json(value, by_alias=True)
+
+
+@contextmanager
+def opened(services: Services, caller: Caller, part: In) -> Iterator[Ctx]:
+    """What a page's own use case runs in, which is no call of the API. Raises Unauthenticated where the
+    caller's session was ended before a write.
+    """
+    if part is In.NOTHING:
+        yield Ctx(services, caller)
+        return
+    with services.store.write() if part is In.WRITE else services.store.read() as db:
+        if part is In.WRITE and caller.session_id:
+            require_session(db, caller)
+        yield Ctx(services, caller, db)
+
+
+def make_in_parts(services: Services, caller: Caller, steps: Steps[Answer]) -> Answer:
+    """A page's own use case in parts, the first in no transaction."""
+    part = next(steps)
+    while True:
+        with opened(services, caller, part) as ctx:
+            try:
+                part = steps.send(ctx)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]  # StopIteration does not carry the type
 
 
 def scope_of(caller: Caller, method: str, path: str, key: str) -> Scope:

@@ -70,7 +70,7 @@ class TestLogin:
     def test_an_unknown_account_costs_as_much_work(self, world: World, alice: int, monkeypatch) -> None:
         """P39, in time: both verify one Argon2id hash of the same parameters."""
         verified: list[str] = []
-        passwords = world.platform.services.signin._passwords
+        passwords = world.platform.services.tools.passwords
         inner = passwords._hasher.verify
 
         class Counting:
