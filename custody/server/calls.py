@@ -333,7 +333,7 @@ class _Run:
 
 
 @contextmanager
-def opened(services: Services, caller: Caller, part: In) -> Iterator[Ctx]:
+def context_in(services: Services, caller: Caller, part: In) -> Iterator[Ctx]:
     """What a page's own use case runs in, which is no call of the API. Raises Unauthenticated where the
     caller's session was ended before a write.
     """
@@ -350,7 +350,7 @@ def make_in_parts(services: Services, caller: Caller, steps: Steps[Answer]) -> A
     """A page's own use case in parts, the first in no transaction."""
     part = next(steps)
     while True:
-        with opened(services, caller, part) as ctx:
+        with context_in(services, caller, part) as ctx:
             try:
                 part = steps.send(ctx)
             except StopIteration as done:

@@ -261,7 +261,7 @@ def reset_two_factor_command(email: str, state: Path, as_json: bool) -> None:
     """Set an account back to mailed codes after its owner lost the authenticator and the recovery codes.
     Make sure that it is the owner who asks: afterwards the mailbox and the password open the account.
     """
-    from custody.server.calls import In, opened
+    from custody.server.calls import In, context_in
     from custody.server.domain.credentials import OPERATOR
     from custody.server.sign_in.second_factor import reset_second_factor
 
@@ -269,7 +269,7 @@ def reset_two_factor_command(email: str, state: Path, as_json: bool) -> None:
     with (
         refusals(),
         platform_at(state) as platform,
-        opened(platform.services, OPERATOR, In.WRITE) as ctx,
+        context_in(platform.services, OPERATOR, In.WRITE) as ctx,
     ):
         reset_second_factor(ctx, address)
     give(

@@ -21,7 +21,7 @@ from custody.server.domain.credentials import Caller, anybody
 from custody.server.domain.errors import PermissionDenied, StateConflict, TokenExpired, Unauthenticated
 from custody.server.service.services import Services
 from custody.server.service.sign_in.sessions import caller_of
-from custody.server.sign_in.sessions import renewed
+from custody.server.sign_in.sessions import renew_session
 from custody.server.store import Store
 from custody.server.web.cookies import is_secure
 from custody.server.web.endpoint import address_of
@@ -116,7 +116,9 @@ def authenticate(
         # A renewal writes: each address may ask for so many.
         nobody = anybody(address, trace_id)
         calls.admit(services, nobody)
-        tokens = calls.make_in_parts(services, nobody, renewed(held.sid, held.refresh, IDLE, at_console=True))
+        tokens = calls.make_in_parts(
+            services, nobody, renew_session(held.sid, held.refresh, IDLE, at_console=True)
+        )
         return caller_with(tokens.access), BrowserSession(tokens.access, tokens.sid, tokens.refresh)
 
 

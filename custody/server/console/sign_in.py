@@ -20,9 +20,9 @@ from custody.server.domain.errors import Invalid, SignInOver, Unauthenticated
 from custody.server.invitations import invited_address
 from custody.server.service.sign_in.identity import issuer_and_organisation
 from custody.server.service.sign_in.passkeys import Assertion
-from custody.server.sign_in.accounts import registered
+from custody.server.sign_in.accounts import register_account
 from custody.server.sign_in.challenges import passkey_request
-from custody.server.sign_in.signing_in import another_code, proven
+from custody.server.sign_in.signing_in import another_code, finish_sign_in
 
 # As the owner's list of sessions shows it.
 DEVICE = "Console"
@@ -101,7 +101,7 @@ def code(visit: Visit) -> Response:
         return _code_page(visit, awaited.method, awaited.token_2fa, is_another=True)
     if assertion := form.one("assertion"):
         visit.admit()
-        return _signed_in(visit, visit.make_in_parts(proven(token, Assertion(assertion))))
+        return _signed_in(visit, visit.make_in_parts(finish_sign_in(token, Assertion(assertion))))
     return _signed_in(visit, visit.act(OTP_VALIDATE, token_2fa=token, otp=form.one("otp")))
 
 
@@ -136,7 +136,7 @@ def register(visit: Visit) -> Response:
         first_name=form.one("first_name") or None,
         surname=form.one("surname") or None,
     )
-    visit.make_in_parts(registered(taken, is_signing_in=True))
+    visit.make_in_parts(register_account(taken, is_signing_in=True))
     try:
         return _sign_in(visit, email)
     except Unauthenticated:

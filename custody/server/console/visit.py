@@ -285,6 +285,7 @@ class Visit:
 
     @property
     def anybody(self) -> Caller:
+        """Who asks for a page that needs no sign-in."""
         return anybody(address_of(self.request), trace_id_of(self.request))
 
     @contextmanager
@@ -295,8 +296,9 @@ class Visit:
 
     @contextmanager
     def writing(self) -> Iterator[Ctx]:
+        """In a transaction of its own. Raises Unauthenticated where the session was ended meanwhile."""
         self.snapshot.end()
-        with calls.opened(self.platform, self.caller, In.WRITE) as ctx:
+        with calls.context_in(self.platform, self.caller, In.WRITE) as ctx:
             yield ctx
 
     def make_in_parts(self, steps: Steps[Answer]) -> Answer:

@@ -29,10 +29,10 @@ _EVENTS = {
 
 @serves_in_parts(REGISTER, first=In.NOTHING)
 def register(_ctx: Ctx, request: RegisterRequest) -> Steps[Done]:
-    return registered(request)
+    return register_account(request)
 
 
-def registered(request: RegisterRequest, *, is_signing_in: bool = False) -> Steps[Done]:
+def register_account(request: RegisterRequest, *, is_signing_in: bool = False) -> Steps[Done]:
     """Creates an account without an organisation. The answer does not tell whether one existed already, or
     whether the address is invited where it has to be: its owner learns that by mail (P39).
     ``is_signing_in``: the mail with the code of their first sign-in is the only one that the owner gets.

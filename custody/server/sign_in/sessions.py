@@ -90,13 +90,13 @@ def open_session(
 def refresh(ctx: Ctx, request: RefreshRequest) -> Steps[RefreshResponse]:
     if not ctx.cookie:
         raise Unauthenticated("The request carries no refresh cookie.")
-    tokens = yield from renewed(request.sid, ctx.cookie)
+    tokens = yield from renew_session(request.sid, ctx.cookie)
     return RefreshResponse(
         token=tokens.access, sid=tokens.sid, expires_in=tokens.expires_in, refresh_token=tokens.refresh
     )
 
 
-def renewed(
+def renew_session(
     sid: str, token: str, idle: timedelta = REFRESH_LIFETIME, *, at_console: bool = False
 ) -> Steps[Tokens]:
     """The next tokens of the family. Raises Unauthenticated, also where it was unused for longer than

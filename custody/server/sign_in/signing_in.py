@@ -61,10 +61,10 @@ def login(ctx: Ctx, request: LoginRequest) -> Steps[LoginResponse]:
 
 @serves_in_parts(OTP_VALIDATE, first=In.NOTHING)
 def otp_validate(_ctx: Ctx, request: OtpValidateRequest) -> Steps[LoginResponse]:
-    return proven(request.token_2fa, request.otp)
+    return finish_sign_in(request.token_2fa, request.otp)
 
 
-def proven(token_2fa: str, given: str | Assertion) -> Steps[LoginResponse]:
+def finish_sign_in(token_2fa: str, given: str | Assertion) -> Steps[LoginResponse]:
     """Finishes a sign-in. ``given``: a code, or a passkey's answer. Each try counts (P38).
 
     Raises OtpInvalid, with one text for a wrong code, one of another sign-in and an unknown token;

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from custody.server.calls import In, opened
+from custody.server.calls import In, context_in
 from custody.server.domain.credentials import OPERATOR
 from custody.server.domain.errors import StateConflict
 from custody.server.service.sign_in.passkeys import Assertion
@@ -134,7 +134,7 @@ def test_a_session_alone_adds_none(world, key):
     caller = world.caller(cookie.split(".")[0])
     with (
         pytest.raises(StateConflict, match="Show first that it is you"),
-        opened(world.platform.services, caller, In.WRITE) as ctx,
+        context_in(world.platform.services, caller, In.WRITE) as ctx,
     ):
         add_passkey(ctx, token, "Evil", Assertion(planted))
 
@@ -169,6 +169,6 @@ def test_a_platform_without_a_name_offers_none(tmp_path, url):
 
 def test_the_operators_reset_takes_them_away(world, key):
     with_passkey(world, key)
-    with opened(world.platform.services, OPERATOR, In.WRITE) as ctx:
+    with context_in(world.platform.services, OPERATOR, In.WRITE) as ctx:
         reset_second_factor(ctx, "admin@example.org")
     assert "data-passkey" not in signing_in(world).html

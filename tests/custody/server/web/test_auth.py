@@ -45,7 +45,10 @@ class TestLogin:
         }  # fmt: skip
 
     def test_the_refresh_cookie_is_kept_from_pages(self, world: World, alice: int) -> None:
-        cookie = world.login(ALICE).headers["set-cookie"]
+        answer = world.login(ALICE)
+        cookie = answer.headers["set-cookie"]
+        assert "refresh_token" not in answer.json()
+        assert answer.cookies[REFRESH_COOKIE] not in answer.text
         for part in ("HttpOnly", "SameSite=strict", "Path=/auth", "Max-Age=2592000"):
             assert part in cookie
         assert "Secure" not in cookie

@@ -141,6 +141,7 @@ class TestRefresh:
         second = first.after(answer)
         assert (answer.json()["sid"], answer.json()["expires_in"]) == (first.sid, 900)
         assert second.cookie != first.cookie
+        assert second.cookie not in answer.text
         assert second.is_alive
 
     def test_a_client_killed_between_the_two_is_not_locked_out(self, world: World, carol: str) -> None:
