@@ -55,7 +55,7 @@ def a_send(desk: Desk, vault_id: str) -> dict[str, Any]:
 
 def caller_of(desk: Desk) -> Caller:
     token = desk.admin.headers["Authorization"].removeprefix("Bearer ")
-    return desk.world.platform.services.sessions.authenticate(token, "bench")
+    return desk.world.caller(token)
 
 
 def proposals(desk: Desk, held: Sequence[dict[str, Any]], count: int) -> list[Call]:

@@ -116,6 +116,7 @@ class Desk:
         What cannot be ended is said.
         """
         from custody.client import ClientError
+        from custody.schemas.auth import RevokeSessionsRequest
 
         if former.store != now.store:
             try:
@@ -126,7 +127,7 @@ class Desk:
             # It may have ended by itself, or the platform did not list it.
             if former.session_id:
                 with suppress(ClientError):
-                    client.revoke_session(former.session_id)
+                    client.revoke_sessions(RevokeSessionsRequest(session_id=former.session_id))
         else:
             aside(
                 f"The session of {former.email} at {former.platform} is no longer kept here, but was not "
@@ -135,7 +136,7 @@ class Desk:
             )
 
     def _enter(self, client: "Client", email: str, password: str) -> None:
-        answer = client.login(email, password, device=DEVICE_NAME)
+        answer = _login(client, email, password)
         for left in range(CODE_TRIES - 1, -1, -1):
             if not answer.requires_2fa:
                 return
@@ -145,9 +146,11 @@ class Desk:
         from pydantic import ValidationError
 
         from custody.client import ApiError
+        from custody.schemas.auth import OtpValidateRequest
 
         try:
-            return client.otp_validate(answer.token_2fa, self.answers.line(CODE).strip())
+            code = self.answers.line(CODE).strip()
+            return client.otp_validate(OtpValidateRequest(token_2fa=answer.token_2fa, otp=code))
         except ApiError as error:
             if error.problem.code != "OTP_INVALID" or not left:
                 raise
@@ -260,7 +263,7 @@ class Desk:
                 Exit.USAGE,
             )
         with self._client(Settings(platform, email, ca_file=os.environ.get("CUSTODY_CA_FILE"))) as client:
-            if client.login(email, _secret_in(Path(file), "password"), device=DEVICE_NAME).requires_2fa:
+            if _login(client, email, _secret_in(Path(file), "password")).requires_2fa:
                 fail(
                     f"{email} is asked for a code, which no program can give",
                     "It has a second factor, or somebody guesses at its password. Give the program a "
@@ -305,6 +308,14 @@ def is_service() -> bool:
 def is_program() -> bool:
     """Whether it uses a service account's secret."""
     return bool(os.environ.get("CUSTODY_SECRET_FILE"))
+
+
+def _login(client: "Client", email: str, password: str) -> "LoginResponse":
+    from pydantic import SecretStr
+
+    from custody.schemas.auth import LoginRequest
+
+    return client.login(LoginRequest(email=email, password=SecretStr(password), device=DEVICE_NAME))
 
 
 def _secret_in(file: Path, kind: str) -> str:

@@ -11,8 +11,7 @@ import httpx
 from custody.client.connection import OnSession, make_core
 from custody.client.flow import Core, Session
 from custody.client.payments import ReadProposalCalls
-from custody.client.sign_in import SignInCalls
-from custody.client.signing_calls import KeyCalls, ProposalCalls, TokenCalls
+from custody.client.signing_calls import KeyCalls, ProposalCalls, SignInCalls, TokenCalls
 from custody.exchange import Awaiting
 from custody.plain_http import trust
 from custody.transports import AwaitingTransport

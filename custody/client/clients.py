@@ -24,13 +24,11 @@ from custody.client.history import WholeHistoryCalls
 from custody.client.organisation import ChangeCalls
 from custody.client.payments import ReadProposalCalls
 from custody.client.records import PurchaseCalls
-from custody.client.sign_in import SignInAccountCalls, SignInCalls
-from custody.client.signing_calls import KeyCalls, ProofCalls, ProposalCalls, TokenCalls
+from custody.client.signing_calls import KeyCalls, ProofCalls, ProposalCalls, SignInCalls, TokenCalls
 
 
 class Api(
     SignInCalls,
-    SignInAccountCalls,
     UserCalls,
     MemberCalls,
     WorkspaceCalls,

@@ -20,7 +20,14 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from custody import exchange
 from custody.client.errors import ApiError, BadAnswer, InsecureUrl, SignedOut, Unreachable
 from custody.exchange import Exclusive, Plan, Reply, Request, Why, is_success, method, retry_after
-from custody.schemas.auth import REFRESH_COOKIE, RefreshRequest, RefreshResponse
+from custody.schemas.auth import (
+    LOGOUT,
+    REFRESH,
+    REFRESH_COOKIE,
+    LoginResponse,
+    RefreshRequest,
+    RefreshResponse,
+)
 from custody.schemas.call import Call, Page
 from custody.schemas.common import Unreadable, format_time
 from custody.schemas.errors import Problem
@@ -182,9 +189,11 @@ def row(
     *,
     repeatable: bool | None = None,
     signed_in: bool = True,
+    ends_session: bool = False,
 ) -> Callable[[Callable[P, Sent | None]], method[Core, P, Answer]]:
     """A call of one endpoint: the function maps its arguments to the request. ``repeatable``: whether it is
-    sent again where no answer came; None: only with an idempotency key.
+    sent again where no answer came; None: only with an idempotency key. ``ends_session``: it is forgotten
+    here whatever the platform answers. A session that an answer opens is kept.
     """
 
     def described(given: Callable[P, Sent | None]) -> method[Core, P, Answer]:
@@ -195,11 +204,19 @@ def row(
             headers = {} if sent.key is None else {"Idempotency-Key": sent.key}
             request = core.build(verb, path.format_map(sent.path), sent.body, sent.query, headers)
             again = sent.key is not None if repeatable is None else repeatable
-            if signed_in:
-                reply = yield from call(core, request, repeatable=again)
-            else:
-                reply = checked((yield from attempt(core, request, repeatable=again)))
-            return read_list(core, reply, answers)
+            try:
+                if signed_in:
+                    reply = yield from call(core, request, repeatable=again)
+                else:
+                    reply = checked((yield from attempt(core, request, repeatable=again)))
+                answer = read_list(core, reply, answers)
+            finally:
+                if ends_session:
+                    core.set_session(None)
+            if isinstance(answer, LoginResponse) and not answer.requires_2fa:
+                ends_at = core.now() + (answer.expires_in or 0)
+                core.set_session(Session(answer.sid, answer.token, refresh_token_of(reply), ends_at))
+            return answer
 
         plan.__doc__ = f"``{verb} {path}``" + (f": {given.__doc__}" if given.__doc__ else ".")
         return method(plan, given)
@@ -234,6 +251,7 @@ def sends(declared: Call[Any, Any]) -> Callable[[Callable[P, Sent | None]], meth
         declared.reader,
         repeatable=reads if declared.repeatable is None else declared.repeatable,
         signed_in=declared.needs is not Auth.OPEN,
+        ends_session=declared is LOGOUT,
     )
 
     def described(given: Callable[P, Sent | None]) -> method[Core, P, Any]:
@@ -307,7 +325,7 @@ def renew(core: Core, *, stale: Session) -> Plan[None]:
         is_program = session is not None and session.ends_at == inf
         raise SignedOut("the platform refuses this secret" if is_program else "the session has ended")
     cookie = {"Cookie": f"{REFRESH_COOKIE}={session.refresh_token}"}
-    request = core.build("POST", "/auth/refresh", RefreshRequest(sid=session.sid), headers=cookie)
+    request = core.build(REFRESH.method, REFRESH.path, RefreshRequest(sid=session.sid), headers=cookie)
     # Safe to repeat: the previous refresh token stays valid until its successor is first used.
     reply = yield from attempt(core, request, repeatable=True)
     if reply.status == HTTPStatus.UNAUTHORIZED:

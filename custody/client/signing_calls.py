@@ -1,6 +1,6 @@
 """The client's methods of the declared calls. Written by ``tools/client_calls.py``: do not edit."""
 
-from custody.client.flow import keyed, posts, sends
+from custody.client.flow import Sent, keyed, posts, sends
 from custody.schemas.asset_tokens import (
     ADD_TO_CONTRACT_WHITELIST,
     CALL_CONTRACT,
@@ -15,9 +15,47 @@ from custody.schemas.asset_tokens import (
     WORKSPACE_CONTRACTS,
     WORKSPACE_WHITELIST,
 )
+from custody.schemas.auth import (
+    CHANGE_PASSWORD,
+    LOGIN,
+    LOGOUT,
+    OTP_VALIDATE,
+    REGISTER,
+    REQUEST_PASSWORD_RESET,
+    RESET_PASSWORD,
+    REVOKE_SESSIONS,
+    SESSIONS,
+    TOTP_CONFIRM,
+    TOTP_ENROL,
+    TWO_FACTOR,
+)
 from custody.schemas.keys import KEY_CHALLENGE, KEYS, REGISTER_KEY, REVOKE_KEY, SIGNING_PROFILE_ADDRESS
 from custody.schemas.proofs import CREATE_PROOF, PROOF
 from custody.schemas.proposals import CANCEL_PSBT, CREATE_PSBT, PREVIEW_PSBT, SIGN_PSBT
+
+
+class SignInCalls:
+    register = posts(REGISTER)
+    login = posts(LOGIN)
+    otp_validate = posts(OTP_VALIDATE)
+
+    @sends(LOGOUT)
+    @staticmethod
+    def logout() -> Sent:
+        return Sent()
+
+    request_password_reset = posts(REQUEST_PASSWORD_RESET)
+    reset_password = posts(RESET_PASSWORD)
+    change_password = posts(CHANGE_PASSWORD)
+    two_factor = posts(TWO_FACTOR)
+    totp_enrol = posts(TOTP_ENROL)
+    totp_confirm = posts(TOTP_CONFIRM)
+
+    @sends(SESSIONS)
+    @staticmethod
+    def sessions() -> None: ...
+
+    revoke_sessions = posts(REVOKE_SESSIONS)
 
 
 class KeyCalls:

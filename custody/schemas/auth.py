@@ -1,11 +1,13 @@
-"""Sign-in: ``/auth/*``."""
+"""``/auth``: signing in and out, and the caller's own password, second factor and sessions."""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, SecretStr, StrictBool, StringConstraints, model_validator
 
+from custody.schemas.call import Call, Way, few
 from custody.schemas.common import (
     Count,
+    Done,
     EmailAddress,
     Few,
     Label,
@@ -18,6 +20,8 @@ from custody.schemas.common import (
     TextId,
     Timestamp,
 )
+from custody.schemas.errors import ErrorCode
+from custody.schemas.permissions import Auth
 from custody.schemas.users import User
 
 # NIST SP 800-63B: at least eight characters, at least 64 allowed; the bound keeps Argon2 cheap to refuse.
@@ -37,6 +41,8 @@ BearerOrNone = Annotated[str, StringConstraints(max_length=4_000, pattern=r"^[\x
 SecondFactor = Literal["none", "email", "totp"]
 
 REFRESH_COOKIE = "refresh_token"
+# It travels in that cookie, never in a body.
+RefreshToken = Annotated[TokenOrNone, Field(exclude=True, repr=False)]
 
 
 class RegisterRequest(Request):
@@ -78,6 +84,7 @@ class LoginResponse(Shape):
     expires_in: Count | None = None
     # Where the outstanding code is to be read.
     two_factor_method: SecondFactor | None = None
+    refresh_token: RefreshToken = ""
 
 
 class OtpValidateRequest(Request):
@@ -101,6 +108,7 @@ class RefreshResponse(Shape):
     token: BearerOrNone = Field(repr=False)
     sid: TokenOrNone
     expires_in: Count
+    refresh_token: RefreshToken = ""
 
 
 class TwoFactorRequest(Request):
@@ -206,3 +214,73 @@ class RevokeSessionsRequest(Request):
 class RevokeSessionsResponse(Shape):
     success: bool = True
     ended: Count
+
+
+# In the order of the OpenAPI document.
+REGISTER = Call(
+    "POST", "/auth/register", RegisterRequest, Done,
+    "A new account. The answer is the same where there is one already; its owner is told by mail.",
+    Auth.OPEN, by_address=True, refuses=(ErrorCode.RATE_LIMITED,),
+)  # fmt: skip
+LOGIN = Call(
+    "POST", "/auth/login", LoginRequest, LoginResponse,
+    "Starts a sign-in. Branch on ``requires_2FA``.",
+    Auth.OPEN, by_address=True, refuses=(ErrorCode.RATE_LIMITED, ErrorCode.UNAUTHENTICATED),
+)  # fmt: skip
+OTP_VALIDATE = Call(
+    "POST", "/auth/otp-validate", OtpValidateRequest, LoginResponse,
+    "Finishes a sign-in with the mailed code, the authenticator's, or a recovery code.",
+    Auth.OPEN, by_address=True,
+    refuses=(ErrorCode.OTP_INVALID, ErrorCode.RATE_LIMITED, ErrorCode.UNAUTHENTICATED),
+)  # fmt: skip
+REFRESH = Call(
+    "POST", "/auth/refresh", RefreshRequest, RefreshResponse,
+    "A new access token for the refresh cookie and ``sid``; the cookie rotates.",
+    Auth.OPEN, by_address=True, refuses=(ErrorCode.TOKEN_EXPIRED, ErrorCode.UNAUTHENTICATED),
+)  # fmt: skip
+LOGOUT = Call(
+    "POST", "/auth/logout", type(None), Done,
+    "Ends the session; its tokens are dead at once.",
+    Auth.SIGNED_IN, open_to=frozenset({Way.BOUND}), repeatable=True,
+)  # fmt: skip
+REQUEST_PASSWORD_RESET = Call(
+    "POST", "/auth/request-password-reset", PasswordResetRequest, Done,
+    "Mails a token where the address has an account. The answer is the same where it has none.",
+    Auth.OPEN, by_address=True, refuses=(ErrorCode.RATE_LIMITED,),
+)  # fmt: skip
+RESET_PASSWORD = Call(
+    "POST", "/auth/reset-password", ResetPasswordRequest, Done,
+    "A new password for the mailed token, which is good once. Every session ends; the second factor stays.",
+    Auth.OPEN, by_address=True, refuses=(ErrorCode.RATE_LIMITED,),
+)  # fmt: skip
+CHANGE_PASSWORD = Call(
+    "POST", "/auth/change-password", ChangePasswordRequest, Done,
+    "A new password for who knows the old one. Every other session ends.",
+    Auth.SIGNED_IN, by_address=True,
+)  # fmt: skip
+TWO_FACTOR = Call(
+    "POST", "/auth/two-factor", TwoFactorRequest, TwoFactorResponse,
+    "What the caller's own account asks for beside the password, which is asked for again.",
+    Auth.SIGNED_IN, by_address=True, refuses=(ErrorCode.OTP_INVALID, ErrorCode.STATE_CONFLICT),
+)  # fmt: skip
+TOTP_ENROL = Call(
+    "POST", "/auth/totp/enrol", TotpEnrolRequest, TotpEnrolResponse,
+    "A secret for an authenticator; nothing changes until one of its codes is confirmed. Asks for the "
+    "password again.",
+    Auth.SIGNED_IN, by_address=True, refuses=(ErrorCode.STATE_CONFLICT,),
+)  # fmt: skip
+TOTP_CONFIRM = Call(
+    "POST", "/auth/totp/confirm", TotpConfirmRequest, TotpConfirmResponse,
+    "The authenticator becomes the second factor. Ten recovery codes, shown this once; older ones are dead.",
+    Auth.SIGNED_IN, by_address=True, refuses=(ErrorCode.OTP_INVALID, ErrorCode.STATE_CONFLICT),
+)  # fmt: skip
+SESSIONS = Call(
+    "GET", "/auth/sessions", type(None), few(SessionRecord),
+    "The caller's live sessions, the newest first.",
+    Auth.SIGNED_IN,
+)  # fmt: skip
+REVOKE_SESSIONS = Call(
+    "POST", "/auth/sessions/revoke", RevokeSessionsRequest, RevokeSessionsResponse,
+    "Ends one of the caller's sessions, or all others; their tokens are dead at once.",
+    Auth.SIGNED_IN, refuses=(ErrorCode.NOT_FOUND,),
+)  # fmt: skip

@@ -97,7 +97,8 @@ class Call(Generic[Input, Answer]):
 
     ``second_person``: the title of the pending change; where the organisation has the rule, the call has to
     be requested and confirmed instead. ``cools``: it allows more, so that a confirmed change waits for the
-    rule's hours. ``attempt``: the audit log's words for a refused attempt; of the others the title serves.
+    rule's hours. ``by_address``: it counts for the address that it comes from, too, before anything is done.
+    ``attempt``: the audit log's words for a refused attempt; of the others the title serves.
     """
 
     method: Literal["GET", "POST"]
@@ -112,6 +113,7 @@ class Call(Generic[Input, Answer]):
     workspace_field: str = "workspace_id"
     second_person: str = ""
     cools: bool = False
+    by_address: bool = False
     attempt: str = ""
     open_to: frozenset[Way] = frozenset()
     carries_psbt: bool = False

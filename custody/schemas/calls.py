@@ -7,6 +7,7 @@ from typing import Any, Final
 from custody.schemas import (
     address_book,
     asset_tokens,
+    auth,
     forwards,
     history,
     identity_providers,
@@ -53,13 +54,17 @@ NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
 # What a signer's own program calls, too: their client's methods are a module of their own, because that
 # program loads no more.
 SIGNING: Final[Mapping[str, ModuleType]] = MappingProxyType(
-    {"keys": keys, "proposals": proposals, "proofs": proofs, "tokens": asset_tokens}
+    {"sign_in": auth, "keys": keys, "proposals": proposals, "proofs": proofs, "tokens": asset_tokens}
 )
 
 
 def client_calls(noun: ModuleType) -> Iterator[tuple[str, Call[Any, Any]]]:
-    """Those whose client's method is written from the declaration: not a long poll."""
-    return ((name, each) for name, each in named_calls(noun) if not each.long_poll)
+    """Those whose client's method is written from the declaration: not a long poll, nor the renewal of a
+    session, which the client makes by itself.
+    """
+    return (
+        (name, each) for name, each in named_calls(noun) if not each.long_poll and each is not auth.REFRESH
+    )
 
 
 def named_calls(noun: ModuleType) -> Iterator[tuple[str, Call[Any, Any]]]:

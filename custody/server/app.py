@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from argon2 import PasswordHasher
@@ -13,14 +13,14 @@ from custody._version import __version__
 from custody.server.background import Background
 from custody.server.chain.backend import ChainBackend
 from custody.server.chain.configuration import ChainSource
+from custody.server.domain.credentials import CALLS_PER_ADDRESS, CALLS_PER_ADDRESS_WINDOW
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource
 from custody.server.metrics import StoredFigures
-from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market, Reachability
 from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.limits.limits import Limits, PolicyStore, StoredPolicies
-from custody.server.service.mail.jobs import MailJobs
+from custody.server.service.mail.jobs import MailJobs, Template
 from custody.server.service.mail.mailer import (
     CountedMailer,
     FileMailer,
@@ -40,10 +40,12 @@ from custody.server.service.proposals.replacing import Replacing
 from custody.server.service.requests.changes import Changes, Following
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import Rates, Throttle
-from custody.server.service.secrets import Secrets, WebhookSecrets
-from custody.server.service.services import Services, SignInServices, Tools, wire_sign_in
-from custody.server.service.sign_in.accounts import Passwords
+from custody.server.service.secrets import WebhookSecrets
+from custody.server.service.services import Services, Tools
+from custody.server.service.sign_in.accounts import Passwords, new_reset_token
+from custody.server.service.sign_in.passkeys import Passkeys
 from custody.server.service.sign_in.providers import Providers
+from custody.server.service.sign_in.service_accounts import ServiceSignIn
 from custody.server.service.tokens.calling import Calling, Resubmitting
 from custody.server.service.tokens.creating import TokenCreating
 from custody.server.service.tokens.proposing import TokenDrafter, TokenProposals
@@ -51,7 +53,6 @@ from custody.server.service.webhook_events import WebhookEvents
 from custody.server.service.webhooks.delivery import WebhookJobs
 from custody.server.service.webhooks.sending import Resolve, Sender, look_up
 from custody.server.settings import Settings, utc_now
-from custody.server.store import Store
 from custody.server.stored import Stored, open_stored
 
 if TYPE_CHECKING:
@@ -111,25 +112,14 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
 def _platform_of(
     settings: Settings, chains: tuple[ChainSource, ...], world: Outside, stored: Stored
 ) -> Platform:
-    store, audit, meters = stored.store, stored.audit, stored.store.meters
+    store, meters = stored.store, stored.store.meters
     meters.registry.register(StoredFigures(store, world.clock))
     changes = Changes(meters)
     mailer = CountedMailer(world.mailer or _mailer(settings, world), meters)
-    account = wire_sign_in(
-        store,
-        world.clock,
-        world.random,
-        audit,
-        Passwords(world.hasher),
-        mailer,
-        stored.secrets,
-        Providers(world.clock, Sender(world.resolve, settings.identity_ca_file), settings.identity_hosts),
-        may_anybody_register=settings.registration == "open",
-        public_url=settings.public_url,
-    )
-    mail_jobs = MailJobs(mailer, account.mail_makers, settings.public_url)
+    makers = {Template.PASSWORD_RESET: partial(new_reset_token, store, world.clock, world.random)}
+    mail_jobs = MailJobs(mailer, makers, settings.public_url)
     background = _background(settings, chains, world, stored, changes, mail_jobs)
-    services, setup = _wire(settings, world, store, audit, background, account)
+    services, setup = _wire(settings, world, stored, background, mailer)
     return Platform(world.random, services, setup, background, store.close)
 
 
@@ -188,15 +178,11 @@ def _background(
 
 
 def _wire(
-    settings: Settings,
-    world: Outside,
-    store: Store,
-    audit: AuditLog,
-    background: Background,
-    account: SignInServices,
+    settings: Settings, world: Outside, stored: Stored, background: Background, mailer: Mailer
 ) -> tuple[Services, Setup]:
     clock, random = world.clock, world.random
-    secrets = Secrets(settings.secrets_path, random)
+    store, audit, secrets, passwords = stored.store, stored.audit, stored.secrets, Passwords(world.hasher)
+    identity_sender = Sender(world.resolve, settings.identity_ca_file)
     changes, lifecycle = background.changes, background.lifecycle
     drafter = Drafter(clock, world.rng)
     limits = Limits(clock, world.policies)
@@ -216,6 +202,11 @@ def _wire(
             lifecycle,
             background.market,
             secrets,
+            passwords,
+            Passkeys(clock, settings.public_url),
+            Providers(clock, identity_sender, settings.identity_hosts),
+            mailer,
+            settings.registration == "open",
             settings.public_url,
             settings.webhook_hosts,
             settings.identity_hosts,
@@ -223,10 +214,8 @@ def _wire(
         audit=audit,
         rates=Rates(clock, calls=settings.calls_per_minute, writes=settings.writes_per_minute),
         idempotency=Idempotency(clock),
-        sessions=account.sessions,
-        service_signin=account.service_signin,
-        signin=account.signin,
-        account=account,
+        service_signin=ServiceSignIn(store, clock, audit),
+        calls_by_address=Throttle(clock, limit=CALLS_PER_ADDRESS, window=CALLS_PER_ADDRESS_WINDOW),
         following=Following(store, changes),
         readiness=Readiness(store, clock, changes, background.backends, background.market.reachability),
         second_person=SecondPerson(clock, random, audit, world.policies),
@@ -241,4 +230,4 @@ def _wire(
         purchases=Purchases(store, clock, audit, secrets),
         broadcast_wait_seconds=settings.broadcast_wait_seconds,
     )
-    return services, Setup(store, clock, audit, account.passwords)
+    return services, Setup(store, clock, audit, passwords)

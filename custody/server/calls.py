@@ -43,6 +43,7 @@ from custody.server.domain.errors import (
 from custody.server.service.people.people import enter
 from custody.server.service.requests.changes import MAX_TRIES, Outdated
 from custody.server.service.requests.idempotency import Scope
+from custody.server.service.requests.rates import caller_at
 from custody.server.service.services import Services, Tools
 from custody.server.service.sign_in.sessions import require_session
 from custody.server.service.stored_vaults import place_of
@@ -73,7 +74,7 @@ class In(Enum):
 @dataclass(frozen=True)
 class Ctx:
     """What a use case gets beside what is asked. ``db`` and ``access`` raise where there is none. ``tries``:
-    how often a commit overtook what was prepared.
+    how often a commit overtook what was prepared. ``cookie``: the refresh token that came with the request.
     """
 
     services: Services  # until each of them is a noun's functions
@@ -82,6 +83,7 @@ class Ctx:
     maybe_access: WorkspaceAccess | None = None
     ids: Mapping[str, int] = field(default_factory=dict)
     tries: int = 0
+    cookie: str = field(default="", repr=False)
 
     @property
     def tools(self) -> Tools:
@@ -172,6 +174,7 @@ class Invocation:
     ids: Mapping[str, int] = field(default_factory=dict)
     key: str | None = None
     check: Callable[[Any], None] | None = None
+    cookie: str = field(default="", repr=False)
 
     @property
     def path(self) -> str:
@@ -229,15 +232,24 @@ class Watched(Generic[Answer]):
 
 @dataclass(frozen=True)
 class Answered:
-    """``content``: as it travels. ``page``: where it is one of a list. ``watched``: of a long poll."""
+    """``content``: as it travels. ``value``: what the function returned, None where an earlier answer is
+    repeated.
+    """
 
     content: bytes
-    page: Page[Any] | None = None
-    watched: Watched[None] | None = None
+    value: Any = field(default=None, compare=False)
+
+    @property
+    def page(self) -> Page[Any] | None:
+        """Where it is one of a list."""
+        value = self.value.answer if isinstance(self.value, Watched) else self.value
+        return value if isinstance(value, Page) else None
 
 
 def answer(services: Services, invocation: Invocation) -> Answered:
     """Makes the call, in transactions of its own. Raises what it refuses with, which is recorded."""
+    if invocation.call.by_address:
+        admit(services, invocation.caller)
     try:
         return run(services, invocation)
     except REFUSALS as error:
@@ -250,12 +262,17 @@ def run(services: Services, invocation: Invocation) -> Answered:
     one = _Run(services, invocation)
     try:
         if one.scope is None:
-            return Answered(one.content(), one.page, one.watched)
+            return Answered(one.content(), one.value)
         with services.idempotency.guard(one.scope):
-            return Answered(one.content())
+            return Answered(one.content(), one.value)
     except Outdated as error:
         # Of a read, or of the last try, which prepared in the same transaction.
         raise StateConflict(str(error)) from error
+
+
+def admit(services: Services, caller: Caller) -> None:
+    """Counts a call from its address. Raises RateLimited."""
+    services.calls_by_address.take(caller_at(caller.address))
 
 
 class _Run:
@@ -270,8 +287,7 @@ class _Run:
         self.scope = (
             scope_of(invocation.caller, call.method, invocation.path, key) if key and call.creates else None
         )
-        self.page: Page[Any] | None = None
-        self.watched: Watched[None] | None = None
+        self.value: Any = None
         self._parts = 0
 
     def content(self) -> bytes:
@@ -314,7 +330,7 @@ class _Run:
         """What a part runs in, once its caller is let in."""
         services, invocation = self._services, self._invocation
         if part is In.NOTHING:
-            yield Ctx(services, invocation.caller, ids=invocation.ids, tries=tries)
+            yield Ctx(services, invocation.caller, ids=invocation.ids, tries=tries, cookie=invocation.cookie)
             return
         with services.store.write() if part is In.WRITE else services.store.read() as db:
             may_have_waited = part is In.WRITE or self._parts or invocation.call.long_poll
@@ -325,8 +341,7 @@ class _Run:
             if invocation.call.second_person and access is not None:
                 services.second_person.require_off(db, access.organisation_id, invocation.call.path)
             self._parts += 1
-            ctx = Ctx(services, invocation.caller, db, access, invocation.ids, tries)
-            yield ctx
+            yield Ctx(services, invocation.caller, db, access, invocation.ids, tries, invocation.cookie)
 
     def _known(self, ctx: Ctx) -> bytes | None:
         """The answer of the same request, made before."""
@@ -343,11 +358,35 @@ class _Run:
     def _encoded(self, value: Any) -> bytes:
         if self._invocation.check is not None:
             self._invocation.check(value)
-        if isinstance(value, Watched):
-            self.watched, value = replace(value, answer=None), value.answer
-        if isinstance(value, Page):
-            self.page, value = value, value.items
+        self.value = value
+        value = value.answer if isinstance(value, Watched) else value
+        value = value.items if isinstance(value, Page) else value
         return self._invocation.call.writer.dump_json(value, by_alias=True)
+
+
+@contextmanager
+def context_in(services: Services, caller: Caller, part: In) -> Iterator[Ctx]:
+    """What a page's own use case runs in, which is no call of the API. Raises Unauthenticated where the
+    caller's session was ended before a write.
+    """
+    if part is In.NOTHING:
+        yield Ctx(services, caller)
+        return
+    with services.store.write() if part is In.WRITE else services.store.read() as db:
+        if part is In.WRITE and caller.session_id:
+            require_session(db, caller)
+        yield Ctx(services, caller, db)
+
+
+def make_in_parts(services: Services, caller: Caller, steps: Steps[Answer]) -> Answer:
+    """A page's own use case in parts, the first in no transaction."""
+    part = next(steps)
+    while True:
+        with context_in(services, caller, part) as ctx:
+            try:
+                part = steps.send(ctx)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]  # StopIteration does not carry the type
 
 
 def scope_of(caller: Caller, method: str, path: str, key: str) -> Scope:

@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import httpx
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from custody.client import ApiError, ClientError, Session, Unreachable
 from custody.client.awaiting import SigningClient
-from custody.schemas.auth import LoginResponse
+from custody.schemas.auth import LoginRequest, LoginResponse, OtpValidateRequest
 from custody.schemas.faults import fault_place, fault_words
 from signerd.account.config import Config
 from signerd.account.secrets import SecretStore
@@ -98,7 +98,11 @@ class Account:
         Raises:
             SignInFailed, PlatformUnreachable, PlatformAnswersWrongly; leaves of SecretsError.
         """
-        answer = await self._ask(self.client.login(email, password, device=DEVICE_NAME))
+        answer = await self._ask(
+            lambda: self.client.login(
+                LoginRequest(email=email, password=SecretStr(password), device=DEVICE_NAME)
+            )
+        )
         if answer.requires_2fa:
             self._otp = OtpNeeded(email, answer.token_2fa)
             return False
@@ -112,7 +116,9 @@ class Account:
         if self._otp is None:
             raise SignInFailed("no sign-in is waiting for a code", hint="Start again with `signerd login`.")
         waiting = self._otp
-        await self._ask(self.client.otp_validate(waiting.token_2fa, otp))
+        await self._ask(
+            lambda: self.client.otp_validate(OtpValidateRequest(token_2fa=waiting.token_2fa, otp=otp))
+        )
         await self._finish(waiting.email)
 
     async def logout(self) -> None:
@@ -182,9 +188,9 @@ class Account:
         self._store.save(json.dumps(secret))
 
     @staticmethod
-    async def _ask(call: Awaitable[LoginResponse]) -> LoginResponse:
+    async def _ask(call: Callable[[], Awaitable[LoginResponse]]) -> LoginResponse:
         try:
-            return await call
+            return await call()
         except ValidationError as error:
             what = error.errors(include_url=False, include_input=False)[0]
             raise SignInFailed(f"{fault_place(what)}: {fault_words(what)}") from None

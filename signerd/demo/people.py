@@ -11,7 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
+from pydantic import SecretStr
+
 from custody.client import AsyncClient
+from custody.schemas.auth import LoginRequest, OtpValidateRequest
 from signerd.account.config import MAX_PERSON_MINUTES
 from signerd.client import AsyncDaemonClient
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
@@ -38,9 +41,11 @@ class Account:
 
     async def sign_in(self, platform: AsyncClient, mailbox: "Mailbox") -> None:
         seen = mailbox.seen()
-        answer = await platform.login(self.email, self.password, device="demo")
+        password = SecretStr(self.password)
+        answer = await platform.login(LoginRequest(email=self.email, password=password, device="demo"))
         if answer.requires_2fa:
-            await platform.otp_validate(answer.token_2fa, mailbox.code_for(self.email, seen))
+            code = mailbox.code_for(self.email, seen)
+            await platform.otp_validate(OtpValidateRequest(token_2fa=answer.token_2fa, otp=code))
 
 
 def new_account(first_name: str, surname: str) -> Account:

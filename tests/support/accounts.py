@@ -129,7 +129,7 @@ def measured(world: World) -> Iterator[Work]:
     """Counts every statement, commit and Argon2 computation:
     counts are exact where times are noisy.
     """
-    work, passwords = Work(), world.platform.services.account.passwords
+    work, passwords = Work(), world.platform.services.tools.passwords
     database, hasher = world.platform.services.store._database, passwords._hasher
 
     def on_statement(_connection, _cursor, statement, _parameters, _context, _many) -> None:

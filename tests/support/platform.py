@@ -15,9 +15,11 @@ from argon2 import PasswordHasher
 from sqlalchemy import select
 
 from custody.server.app import Outside, Platform, open_platform
+from custody.server.domain.credentials import Caller
 from custody.server.service.limits.limits import PolicyStore, StoredPolicies
 from custody.server.service.mail.mailer import Mail
 from custody.server.service.people.setup import NewPerson, Placement
+from custody.server.service.sign_in.sessions import caller_of
 from custody.server.service.webhooks.sending import Resolve, look_up
 from custody.server.settings import Settings
 from custody.server.store.models import AuditEvent, Vault
@@ -87,6 +89,11 @@ class World:
         assert answer.status_code == 200, answer.text
         self.http.cookies.clear()
         return As(self.http, {"Authorization": f"Bearer {answer.json()['token']}"})
+
+    def caller(self, token: str) -> Caller:
+        """The person behind an access token."""
+        with self.platform.services.store.read() as db:
+            return caller_of(db, token, self.clock(), "192.0.2.1", "trace")
 
     def deliver_mail(self) -> None:
         """Runs the mail worker once."""

@@ -6,6 +6,7 @@ import httpx
 
 from custody.client import Client
 from custody.exchange import Body, Outcome, Reply, Request, Unfit
+from custody.schemas.auth import LoginRequest
 from custody.transports import message, no_answer
 from tests.support.platform import PASSWORD, World
 
@@ -36,6 +37,6 @@ def connect(world: World) -> Client:
 def sdk(world: World, email: str) -> Client:
     """The SDK of a person who signs in with a password alone."""
     client = connect(world)
-    assert client.login(email, PASSWORD).token
+    assert client.login(LoginRequest(email=email, password=PASSWORD)).token
     world.http.cookies.clear()
     return client

@@ -261,9 +261,17 @@ def reset_two_factor_command(email: str, state: Path, as_json: bool) -> None:
     """Set an account back to mailed codes after its owner lost the authenticator and the recovery codes.
     Make sure that it is the owner who asks: afterwards the mailbox and the password open the account.
     """
+    from custody.server.calls import In, context_in
+    from custody.server.domain.credentials import OPERATOR
+    from custody.server.sign_in.second_factor import reset_second_factor
+
     address = email.strip().lower()
-    with refusals(), platform_at(state) as platform:
-        platform.services.account.two_factor.reset(address)
+    with (
+        refusals(),
+        platform_at(state) as platform,
+        context_in(platform.services, OPERATOR, In.WRITE) as ctx,
+    ):
+        reset_second_factor(ctx, address)
     give(
         {"email": address, "method": "email"},
         f"{address} signs in with mailed codes now; the authenticator and its recovery codes are forgotten.",
@@ -288,10 +296,12 @@ def rotate_secret_command(purpose: str, state: Path, finish: bool, as_json: bool
     interruption.
     """
     from custody.server.service.secrets import Purpose
+    from custody.server.service.sign_in.rotation import Rotation
 
     secret = Purpose(purpose)
     with refusals(), platform_at(state) as platform:
-        rotation = platform.services.account.rotation
+        services = platform.services
+        rotation = Rotation(services.store, services.audit, services.tools.secrets)
         done = rotation.finish(secret) if finish else rotation.rotate(secret)
     sealed_of = {
         Purpose.TOTP: ("account was", "accounts were"),

@@ -5,6 +5,14 @@ key is `signerd`'s, beside the device.
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from custody.schemas.auth import (
+    CHANGE_PASSWORD,
+    REVOKE_SESSIONS,
+    SESSIONS,
+    TOTP_CONFIRM,
+    TOTP_ENROL,
+    TWO_FACTOR,
+)
 from custody.schemas.common import Name
 from custody.schemas.keys import KEYS, REVOKE_KEY, Key
 from custody.schemas.mail_settings import MAIL_SETTINGS, UPDATE_MAIL_SETTINGS
@@ -13,11 +21,12 @@ from custody.schemas.queries import QueryId
 from custody.schemas.users import UPDATE_USER_INFO
 from custody.server.console.identity import ACCOUNT, providers
 from custody.server.console.sign_in import require_same_twice
-from custody.server.console.table import Review, Row, is_fresh
+from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit, shaped
 from custody.server.domain.errors import Invalid, NotFound
 from custody.server.service.sign_in.passkeys import Assertion
-from custody.server.store.models import Passkey
+from custody.server.sign_in import step_up
+from custody.server.sign_in.second_factor import second_factor_of
 
 
 class _PasskeyName(BaseModel):
@@ -29,45 +38,43 @@ class _Named(BaseModel):
 
 
 def account(visit: Visit) -> Response:
-    second_factor = visit.services.account.authenticators.method_of(visit.caller)
+    with visit.reading() as ctx:
+        second_factor = second_factor_of(ctx.db, visit.caller.user_id)
+        asks_code = second_factor != "none" and not step_up.is_fresh(ctx)
+        keys = ctx.tools.passkeys
+        # None where the platform offers none.
+        passkeys = keys.of(ctx.db, visit.caller.user_id) if keys.are_offered else None
     return visit.page(
         "account/account.html",
         here="account",
-        sessions=visit.get("/auth/sessions"),
+        sessions=visit.ask(SESSIONS),
         mails=visit.ask(MAIL_SETTINGS),
         keys=visit.ask(KEYS),
         second_factor=second_factor,
-        asks_code=second_factor != "none" and not is_fresh(visit),
-        passkeys=_passkeys(visit),
+        asks_code=asks_code,
+        passkeys=passkeys,
         providers=providers(visit),
     )
 
 
-def _passkeys(visit: Visit) -> list[Passkey] | None:
-    """None where the platform offers none."""
-    passkeys = visit.services.account.passkeys
-    if not passkeys.are_offered:
-        return None
-    with visit.services.store.read() as db:
-        return passkeys.of(db, visit.caller.user_id)
-
-
 def new_passkey(visit: Visit) -> Response:
     name = shaped(_PasskeyName, name=visit.form.one("name")).name
-    offer = visit.services.account.passkey_enrolment.offer(visit.caller)
+    with visit.writing() as ctx:
+        offer = step_up.offer_passkey(ctx)
     return visit.page("account/passkey.html", here="account", name=name, offer=offer)
 
 
 def passkey_made(visit: Visit) -> Response:
     name = shaped(_PasskeyName, name=visit.form.one("name")).name
-    made = Assertion(visit.form.one("made"))
-    visit.services.account.passkey_enrolment.add(visit.caller, visit.form.one("token"), name, made)
+    with visit.writing() as ctx:
+        step_up.add_passkey(ctx, visit.form.one("token"), name, Assertion(visit.form.one("made")))
     return visit.go(ACCOUNT, f"The passkey {name} is added.")
 
 
 def remove_passkey(visit: Visit) -> Response:
     named = shaped(_Named, passkey_id=visit.form.one("passkey_id"))
-    visit.services.account.passkey_enrolment.remove(visit.caller, named.passkey_id)
+    with visit.writing() as ctx:
+        step_up.remove_passkey(ctx, named.passkey_id)
     return visit.go(ACCOUNT, "The passkey is removed.")
 
 
@@ -85,24 +92,24 @@ def name(visit: Visit) -> Response:
 def password(visit: Visit) -> Response:
     form = visit.form
     require_same_twice(visit, "new_password")
-    visit.post("/auth/change-password", password=form.one("password"), new_password=form.one("new_password"))
+    visit.act(CHANGE_PASSWORD, password=form.one("password"), new_password=form.one("new_password"))
     return visit.go(ACCOUNT, "Your password is changed, and your other sessions have ended.")
 
 
 def second_factor(visit: Visit) -> Response:
     form = visit.form
-    visit.post("/auth/two-factor", method=form.one("method"), password=form.one("password"))
+    visit.act(TWO_FACTOR, method=form.one("method"), password=form.one("password"))
     return visit.go(ACCOUNT, "Your second factor is changed.")
 
 
 def authenticator(visit: Visit) -> Response:
     """The secret is shown once, and takes effect when one of its codes is confirmed."""
-    offered = visit.post("/auth/totp/enrol", password=visit.form.one("password"))
+    offered = visit.act(TOTP_ENROL, password=visit.form.one("password"))
     return visit.page("account/authenticator.html", here="account", offered=offered)
 
 
 def confirm_authenticator(visit: Visit) -> Response:
-    confirmed = visit.post("/auth/totp/confirm", code=visit.form.one("code"))
+    confirmed = visit.act(TOTP_CONFIRM, code=visit.form.one("code"))
     places = visit.places
     onward = f"{places[0].path}/" if len(places) == 1 else "/console/"
     codes = confirmed.recovery_codes
@@ -116,7 +123,7 @@ def mistyped_code(visit: Visit) -> Response:
 
 def end_sessions(visit: Visit) -> Response:
     named = visit.form.one("session_id") or None
-    visit.post("/auth/sessions/revoke", session_id=named, all_others=named is None)
+    visit.act(REVOKE_SESSIONS, session_id=named, all_others=named is None)
     return visit.go(ACCOUNT, "The session has ended." if named else "All your other sessions have ended.")
 
 
@@ -192,11 +199,14 @@ ROWS = (
     Row("POST", "/account/passkeys/remove", remove_passkey, again=account, steps_up=True),
     Row("GET", "/account", account),
     Row("POST", "/account/name", name, again=account, acts=(UPDATE_USER_INFO,)),
-    Row("POST", "/account/password", password, again=account),
-    Row("POST", "/account/second-factor", second_factor, again=account, steps_up=True),
-    Row("POST", "/account/authenticator", authenticator, again=account, steps_up=True),
-    Row("POST", "/account/authenticator/confirm", confirm_authenticator, again=mistyped_code),
-    Row("POST", "/account/sessions/end", end_sessions, again=account),
+    Row("POST", "/account/password", password, again=account, acts=(CHANGE_PASSWORD,)),
+    Row("POST", "/account/second-factor", second_factor, again=account, steps_up=True, acts=(TWO_FACTOR,)),
+    Row("POST", "/account/authenticator", authenticator, again=account, steps_up=True, acts=(TOTP_ENROL,)),
+    Row(
+        "POST", "/account/authenticator/confirm", confirm_authenticator, again=mistyped_code,
+        acts=(TOTP_CONFIRM,),
+    ),
+    Row("POST", "/account/sessions/end", end_sessions, again=account, acts=(REVOKE_SESSIONS,)),
     Row("POST", "/account/mails", mails, again=account, acts=(UPDATE_MAIL_SETTINGS,)),
     Row("GET", "/account/keys/{key_id}/revoke", revoke_page),
     Row(

@@ -46,7 +46,8 @@ from custody.server.domain.errors import CustodyError, Unauthenticated
 from custody.server.service.people.people import enter
 from custody.server.service.requests.changes import read_revision
 from custody.server.service.services import Services
-from custody.server.web.endpoint import services_of
+from custody.server.service.sign_in.sessions import caller_of
+from custody.server.web.endpoint import address_of, services_of
 from custody.server.web.problems import STATUS, trace_id_of
 
 ROOT = "/console"
@@ -135,9 +136,10 @@ def _enter(services: Services, request: Request, workspace_id: int) -> int:
     held = BrowserSession.read(request)
     if held is None:
         raise Unauthenticated("Sign in first.")
-    caller = services.sessions.authenticate(held.access, trace_id_of(request))
+    now = services.tools.clock()
     with services.store.read() as db:
-        enter(db, caller, workspace_id, ANY_MEMBER, services.tools.clock())
+        caller = caller_of(db, held.access, now, address_of(request), trace_id_of(request))
+        enter(db, caller, workspace_id, ANY_MEMBER, now)
     return caller.counted_as
 
 

@@ -45,6 +45,7 @@ from custody.server.domain.audit import Category, Event
 from custody.server.proposals import ending, signing
 from custody.server.service.people import workspaces as founding
 from custody.server.service.webhooks import delivery
+from custody.server.sign_in import identity
 from custody.text import SHORT_ID, amount, plain
 
 # What a status of a proposal is called where the chain led to it.
@@ -87,6 +88,7 @@ _EVENTS: Final = [
         forwards,
         signing,
         ending,
+        identity,
     )
     for each in vars(noun).values()
     if isinstance(each, Event) and each.says
@@ -95,7 +97,6 @@ _EVENTS: Final = [
 _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
     {
         # --- people
-        "IDENTITY_LINKED": (("user {user} at {text}", "linked their account to {text}"),),
         "SERVICE_ACCOUNT_REFUSED": (
             ("service account {text}, its secret was used from {text2}",
              "The secret of a program was used from {text2}, and was refused"),

@@ -15,13 +15,13 @@ from custody.schemas.identity_providers import (
 )
 from custody.schemas.users import Organisation
 from custody.server.console import session
-from custody.server.console.sign_in import admit, sign_in_page, target_of
+from custody.server.console.sign_in import sign_in_page, target_of
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.credentials import IDENTITY_FLOW_LIFETIME
 from custody.server.domain.errors import Invalid, StateConflict, TokenExpired, Unauthenticated
-from custody.server.service.sign_in.identity import ProviderCallback, ProviderRedirect
-from custody.server.web.problems import trace_id_of
+from custody.server.sign_in import identity
+from custody.server.sign_in.identity import ProviderCallback, ProviderRedirect
 
 ACCOUNT: Final = "/console/account"
 # How long a browser offers the provider whose code was typed last.
@@ -34,11 +34,11 @@ def begin(visit: Visit) -> Response:
     """Raises StateConflict for a person who is signed in: the provider's session would replace theirs, and
     the request that comes back from the provider does not carry it (`SameSite=Strict`).
     """
-    admit(visit)
+    visit.admit()
     _require_signed_out(visit)
     provider_id = visit.form.one("organisation").strip()
     is_typed = visit.form.ticked("typed") or provider_id == session.cookie(visit.request, "organisation")
-    leaving = visit.services.account.identity.begin(provider_id, target_of(visit))
+    leaving = visit.make_in_parts(identity.begin(provider_id, target_of(visit)))
     return _leave(visit, leaving, provider_id if is_typed else "")
 
 
@@ -66,21 +66,22 @@ def _leave(visit: Visit, leaving: ProviderRedirect, provider_id: str) -> Respons
 
 def callback(visit: Visit) -> Response:
     """Through a page of ours again: a request that another site caused carries no session."""
-    admit(visit)
+    visit.admit()
     token, _, provider_id = session.cookie(visit.request, "leaving").partition(".")
     back = ProviderCallback(
         visit.query("state"), visit.query("code"), visit.query("error"), visit.query("iss")
     )
     organisation_id = visit.path_param("organisation_id")
-    identity = visit.services.account.identity
-    arrived = identity.finish(organisation_id, token, back, trace_id_of(visit.request))
-    words = "Your account is linked." if arrived.tokens is None else "You are signed in."
+    arrived = visit.make_in_parts(identity.finish(organisation_id, token, back))
+    tokens = arrived.tokens
+    words = "Your account is linked." if tokens is None else "You are signed in."
     response = visit.page("identity/onward.html", url=arrived.target, words=words)
     session.set_lax_cookie(visit.request, response, "leaving", "", 0)
     if provider_id:
         session.set_lax_cookie(visit.request, response, "organisation", provider_id, REMEMBERED_SECONDS)
-    if arrived.tokens is not None:
-        session.BrowserSession.of(arrived.tokens).keep(visit.request, response)
+    if tokens is not None:
+        held = session.BrowserSession(tokens.access, tokens.sid, tokens.refresh)
+        held.keep(visit.request, response)
     return response
 
 
@@ -98,7 +99,7 @@ def _own_workspace(visit: Visit) -> int:
 def link(visit: Visit) -> Response:
     provider = visit.ask(IDENTITY_PROVIDER, workspace_id=_own_workspace(visit))
     provider_id = provider.provider_id or ""
-    leaving = visit.services.account.identity.begin(provider_id, ACCOUNT, visit.caller)
+    leaving = visit.make_in_parts(identity.begin(provider_id, ACCOUNT, is_linking=True))
     return _leave(visit, leaving, provider_id)
 
 

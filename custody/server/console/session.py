@@ -16,12 +16,14 @@ from sqlalchemy.orm import Session
 from starlette.requests import Request
 from starlette.responses import Response
 
-from custody.server.domain.credentials import Caller
+from custody.server import calls
+from custody.server.domain.credentials import Caller, anybody
 from custody.server.domain.errors import PermissionDenied, StateConflict, TokenExpired, Unauthenticated
 from custody.server.service.services import Services
-from custody.server.service.sign_in.sessions import Tokens
+from custody.server.service.sign_in.sessions import caller_of
+from custody.server.sign_in.sessions import renew_session
 from custody.server.store import Store
-from custody.server.web.auth import is_secure
+from custody.server.web.cookies import is_secure
 from custody.server.web.endpoint import address_of
 from custody.server.web.problems import trace_id_of
 
@@ -80,10 +82,6 @@ class BrowserSession:
     refresh: str = field(repr=False)
 
     @classmethod
-    def of(cls, tokens: Tokens) -> "BrowserSession":
-        return cls(tokens.access, tokens.sid, tokens.refresh)
-
-    @classmethod
     def read(cls, request: Request) -> "BrowserSession | None":
         parts = request.cookies.get(_name("session", request), "")[:_MAX_COOKIE].split(".")
         return cls(*parts) if len(parts) == 3 and all(parts) else None
@@ -106,17 +104,22 @@ def authenticate(
 
     Raises Unauthenticated, RateLimited.
     """
-    trace_id = trace_id_of(request)
-    try:
+    address, trace_id = address_of(request), trace_id_of(request)
+
+    def caller_with(access: str) -> Caller:
         with snapshot.reading() as db:
-            return services.sessions.caller_of(db, held.access, trace_id), held
+            return caller_of(db, access, services.tools.clock(), address, trace_id)
+
+    try:
+        return caller_with(held.access), held
     except (TokenExpired, Unauthenticated):
         # A renewal writes: each address may ask for so many.
-        services.signin.admit(address_of(request))
-        tokens = services.sessions.refresh(held.sid, held.refresh, trace_id, idle=IDLE, at_console=True)
-        renewed = BrowserSession.of(tokens)
-        with snapshot.reading() as db:
-            return services.sessions.caller_of(db, renewed.access, trace_id), renewed
+        nobody = anybody(address, trace_id)
+        calls.admit(services, nobody)
+        tokens = calls.make_in_parts(
+            services, nobody, renew_session(held.sid, held.refresh, IDLE, at_console=True)
+        )
+        return caller_with(tokens.access), BrowserSession(tokens.access, tokens.sid, tokens.refresh)
 
 
 def require_own_site(request: Request) -> None:

@@ -5,22 +5,24 @@ from urllib.parse import urlsplit
 from starlette.responses import Response
 
 from custody.schemas.auth import (
-    LoginRequest,
-    OtpValidateRequest,
-    PasswordResetRequest,
+    LOGIN,
+    LOGOUT,
+    OTP_VALIDATE,
+    REQUEST_PASSWORD_RESET,
+    RESET_PASSWORD,
+    LoginResponse,
     RegisterRequest,
-    ResetPasswordRequest,
 )
 from custody.server.console import session
 from custody.server.console.table import SIGN_IN, Row, own_path
 from custody.server.console.visit import Visit, shaped
 from custody.server.domain.errors import Invalid, SignInOver, Unauthenticated
 from custody.server.invitations import invited_address
-from custody.server.service.sign_in.identity import organisation_of
+from custody.server.service.sign_in.identity import issuer_and_organisation
 from custody.server.service.sign_in.passkeys import Assertion
-from custody.server.service.sign_in.signin import CodeAwaited, SignedIn
-from custody.server.web.endpoint import address_of
-from custody.server.web.problems import trace_id_of
+from custody.server.sign_in.accounts import register_account
+from custody.server.sign_in.challenges import passkey_request
+from custody.server.sign_in.signing_in import another_code, finish_sign_in
 
 # As the owner's list of sessions shows it.
 DEVICE = "Console"
@@ -40,9 +42,8 @@ def sign_in_page(visit: Visit) -> Response:
         return visit.go(f"/console/register?next={target}")
     provider_id = visit.query("organisation") or visit.form.one("organisation")
     provider_id = provider_id or session.cookie(visit.request, "organisation")
-    issuer = visit.services.account.identity.issuer(provider_id) if provider_id else None
-    with visit.services.store.read() as db:
-        organisation = organisation_of(db, provider_id) if issuer else None
+    with visit.reading() as ctx:
+        issuer, organisation = issuer_and_organisation(ctx.db, provider_id) or (None, None)
     return visit.page(
         "sign_in.html",
         target=target,
@@ -58,30 +59,29 @@ def _invited(visit: Visit) -> str | None:
     target = target_of(visit)
     if not target.startswith(_INVITATIONS):
         return None
-    with visit.services.store.read() as db:
-        return invited_address(db, target.rpartition("/")[2], visit.services.tools.clock())
+    with visit.reading() as ctx:
+        return invited_address(ctx.db, target.rpartition("/")[2], ctx.now)
 
 
 def sign_in(visit: Visit) -> Response:
-    admit(visit)
     return _sign_in(visit, visit.form.one("email"))
 
 
 def _sign_in(visit: Visit, email: str) -> Response:
-    taken = shaped(LoginRequest, email=email, password=visit.form.one("password"), device=DEVICE)
-    result = visit.services.signin.login(taken, address_of(visit.request), trace_id_of(visit.request))
-    if isinstance(result, CodeAwaited):
-        return _code_page(visit, result.method, result.token_2fa, result.passkey)
-    return _signed_in(visit, result)
+    answer = visit.act(LOGIN, email=email, password=visit.form.one("password"), device=DEVICE)
+    if answer.requires_2fa:
+        return _code_page(visit, answer.two_factor_method or "email", answer.token_2fa)
+    return _signed_in(visit, answer)
 
 
 def code_page(visit: Visit) -> Response:
     """After a wrong code: the same challenge while it takes another; then a link to start again."""
-    form = visit.form
-    return _code_page(visit, form.one("method"), form.one("token"), form.one("passkey"))
+    return _code_page(visit, visit.form.one("method"), visit.form.one("token"))
 
 
-def _code_page(visit: Visit, method: str, token: str, passkey: str, *, is_another: bool = False) -> Response:
+def _code_page(visit: Visit, method: str, token: str, *, is_another: bool = False) -> Response:
+    with visit.reading() as ctx:
+        passkey = passkey_request(ctx, token)
     return visit.page(
         "code.html",
         target=target_of(visit),
@@ -94,25 +94,25 @@ def _code_page(visit: Visit, method: str, token: str, passkey: str, *, is_anothe
 
 
 def code(visit: Visit) -> Response:
-    admit(visit)
-    if visit.form.ticked("another_code"):
-        awaited = visit.services.signin.another_code(visit.form.one("token"))
-        return _code_page(visit, awaited.method, awaited.token_2fa, awaited.passkey, is_another=True)
-    signin, form, trace_id = visit.services.signin, visit.form, trace_id_of(visit.request)
+    form, token = visit.form, visit.form.one("token")
+    if form.ticked("another_code"):
+        visit.admit()
+        awaited = visit.make_in_parts(another_code(token))
+        return _code_page(visit, awaited.method, awaited.token_2fa, is_another=True)
     if assertion := form.one("assertion"):
-        return _signed_in(visit, signin.validate_code(form.one("token"), Assertion(assertion), trace_id))
-    taken = shaped(OtpValidateRequest, token_2fa=form.one("token"), otp=form.one("otp"))
-    return _signed_in(visit, signin.validate_code(taken.token_2fa, taken.otp, trace_id))
+        visit.admit()
+        return _signed_in(visit, visit.make_in_parts(finish_sign_in(token, Assertion(assertion))))
+    return _signed_in(visit, visit.act(OTP_VALIDATE, token_2fa=token, otp=form.one("otp")))
 
 
-def _signed_in(visit: Visit, result: SignedIn) -> Response:
+def _signed_in(visit: Visit, answer: LoginResponse) -> Response:
     response = visit.go(target_of(visit))
-    session.BrowserSession.of(result.tokens).keep(visit.request, response)
+    session.BrowserSession(answer.token, answer.sid, answer.refresh_token).keep(visit.request, response)
     return response
 
 
 def sign_out(visit: Visit) -> Response:
-    visit.services.sessions.close(visit.caller)
+    visit.act(LOGOUT)
     visit.held = None
     response = visit.go(SIGN_IN, "You are signed out.")
     session.forget(visit.request, response)
@@ -124,7 +124,7 @@ def register_page(visit: Visit) -> Response:
 
 
 def register(visit: Visit) -> Response:
-    admit(visit)
+    visit.admit()
     form = visit.form
     require_same_twice(visit, "password")
     invited = _invited(visit)
@@ -136,7 +136,7 @@ def register(visit: Visit) -> Response:
         first_name=form.one("first_name") or None,
         surname=form.one("surname") or None,
     )
-    visit.services.account.accounts.register(taken, trace_id_of(visit.request), is_signing_in=True)
+    visit.make_in_parts(register_account(taken, is_signing_in=True))
     try:
         return _sign_in(visit, email)
     except Unauthenticated:
@@ -153,9 +153,7 @@ def forgotten_page(visit: Visit) -> Response:
 
 
 def forgotten(visit: Visit) -> Response:
-    admit(visit)
-    taken = shaped(PasswordResetRequest, email=visit.form.one("email"))
-    visit.services.account.password_changes.request_reset(taken.email, trace_id_of(visit.request))
+    visit.act(REQUEST_PASSWORD_RESET, email=visit.form.one("email"))
     return visit.go(
         "/console/reset-password", "If this address has an account, a mail with a token is on its way."
     )
@@ -166,18 +164,9 @@ def reset_page(visit: Visit) -> Response:
 
 
 def reset(visit: Visit) -> Response:
-    admit(visit)
     form = visit.form
     require_same_twice(visit, "new_password")
-    taken = shaped(
-        ResetPasswordRequest, token=form.one("token").strip(), new_password=form.one("new_password")
-    )
-    visit.services.account.password_changes.reset(
-        taken.token,
-        taken.new_password.get_secret_value(),
-        trace_id_of(visit.request),
-        address_of(visit.request),
-    )
+    visit.act(RESET_PASSWORD, token=form.one("token").strip(), new_password=form.one("new_password"))
     return visit.go(
         SIGN_IN, "Your password is changed, and every session has ended. Sign in with the new one."
     )
@@ -188,23 +177,22 @@ def require_same_twice(visit: Visit, name: str) -> None:
         raise Invalid.at("/again", "The two passwords differ.")
 
 
-def admit(visit: Visit) -> None:
-    visit.services.signin.admit(address_of(visit.request))
-
-
 def target_of(visit: Visit) -> str:
     return own_path(visit.form.one("next") or visit.query("next"))
 
 
 ROWS = (
     Row("GET", "/sign-in", sign_in_page, is_open=True),
-    Row("POST", "/sign-in", sign_in, again=sign_in_page, is_open=True),
-    Row("POST", "/sign-in/code", code, again=code_page, is_open=True),
-    Row("POST", "/sign-out", sign_out),
+    Row("POST", "/sign-in", sign_in, again=sign_in_page, is_open=True, acts=(LOGIN,)),
+    Row("POST", "/sign-in/code", code, again=code_page, is_open=True, acts=(OTP_VALIDATE,)),
+    Row("POST", "/sign-out", sign_out, acts=(LOGOUT,)),
     Row("GET", "/register", register_page, is_open=True),
-    Row("POST", "/register", register, again=register_page, is_open=True),
+    Row("POST", "/register", register, again=register_page, is_open=True, acts=(LOGIN,)),
     Row("GET", "/forgotten-password", forgotten_page, is_open=True),
-    Row("POST", "/forgotten-password", forgotten, again=forgotten_page, is_open=True),
+    Row(
+        "POST", "/forgotten-password", forgotten, again=forgotten_page, is_open=True,
+        acts=(REQUEST_PASSWORD_RESET,),
+    ),
     Row("GET", "/reset-password", reset_page, is_open=True),
-    Row("POST", "/reset-password", reset, again=reset_page, is_open=True),
-)
+    Row("POST", "/reset-password", reset, again=reset_page, is_open=True, acts=(RESET_PASSWORD,)),
+)  # fmt: skip

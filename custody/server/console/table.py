@@ -4,7 +4,7 @@ back before it acts, the second factor, and where an error is told.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from http import HTTPStatus
 from itertools import chain
@@ -34,7 +34,9 @@ from custody.server.domain.errors import (
     Unauthenticated,
 )
 from custody.server.service.sign_in.passkeys import Assertion
-from custody.server.service.sign_in.step_up import StepUpPrompt
+from custody.server.sign_in import step_up
+from custody.server.sign_in.challenges import find_challenge, passkey_request
+from custody.server.sign_in.second_factor import second_factor_of
 from custody.server.web.endpoint import services_of
 
 SIGN_IN: Final = "/console/sign-in"
@@ -54,7 +56,6 @@ FRAME_FIELDS: Final = frozenset(
         "step_token",
         "step_code",
         "step_password",
-        "step_passkey",
         "step_assertion",
         "another_code",
     }
@@ -74,6 +75,17 @@ class Review:
     warning: str = ""
     template: str = "confirm.html"
     pinned: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True)
+class StepUpPrompt:
+    """``method``: what has to be given. ``token``: which challenge a code answers; empty for a password.
+    ``passkey``: what a browser may sign in the place of a code, as JSON.
+    """
+
+    method: str
+    token: str = field(default="", repr=False)
+    passkey: str = ""
 
 
 def shown_mark(*shown: object) -> tuple[str, str]:
@@ -276,7 +288,9 @@ def _before(row: Row, visit: Visit) -> Response | None:
             _prove(visit)
         except Invalid as error:
             problem = error
-        if not is_fresh(visit):
+        with visit.reading() as ctx:
+            is_fresh = step_up.is_fresh(ctx)
+        if not is_fresh:
             asked = _asked(visit)
     if has_confirmed and asked is None:
         return None
@@ -317,33 +331,33 @@ def _shown_back(visit: Visit, review: Review, asked: StepUpPrompt | None) -> Res
 
 def _prove(visit: Visit) -> None:
     """Raises Invalid, RateLimited."""
-    form, step_up = visit.form, visit.platform.account.step_up
-    if any(form.one(name) for name in ("step_assertion", "step_code", "step_password", "password")):
-        visit.snapshot.end()
+    form, token = visit.form, visit.form.one("step_token")
     if assertion := form.one("step_assertion"):
-        step_up.prove_by_code(visit.caller, form.one("step_token"), Assertion(assertion))
+        visit.make_in_parts(step_up.prove_by_code(token, Assertion(assertion)))
     elif code := form.one("step_code"):
-        step_up.prove_by_code(visit.caller, form.one("step_token"), code)
+        visit.make_in_parts(step_up.prove_by_code(token, code))
     # A form that asks for the password has asked for the proof of an account without a second factor.
-    elif (password := form.one("step_password") or form.one("password")) and step_up.takes_password(
-        visit.caller
-    ):
-        step_up.prove_by_password(visit.caller, password)
-
-
-def is_fresh(visit: Visit) -> bool:
-    """Whether the person gave their second factor lately."""
-    with visit.snapshot.reading() as db:
-        return visit.platform.account.step_up.is_fresh(db, visit.caller)
+    elif password := form.one("step_password") or form.one("password"):
+        with visit.reading() as ctx:
+            takes_password = second_factor_of(ctx.db, visit.caller.user_id) == "none"
+        if takes_password:
+            visit.make_in_parts(step_up.prove_by_password(password))
 
 
 def _asked(visit: Visit) -> StepUpPrompt:
     """A challenge that is open stays: a mistyped code needs no second mail. The last try closes it."""
-    method, token = visit.form.one("step_method"), visit.form.one("step_token")
-    is_kept = bool(token) and not visit.form.ticked("another_code") and method in {"email", "totp"}
-    if is_kept and visit.services.account.step_up.is_open(visit.caller, token):
-        return StepUpPrompt("totp" if method == "totp" else "email", token, visit.form.one("step_passkey"))
-    return visit.services.account.step_up.ask(visit.caller)
+    form, session_id = visit.form, visit.caller.session_id
+    method, token = form.one("step_method"), form.one("step_token")
+    is_kept = bool(token) and not form.ticked("another_code") and method in {"email", "totp"}
+    with visit.reading() as ctx:
+        is_open = is_kept and find_challenge(ctx, token, session_id) is not None
+    if not is_open:
+        awaited = visit.make_in_parts(step_up.ask_for_proof())
+        if awaited is None:
+            return StepUpPrompt("password")
+        method, token = awaited.method, awaited.token_2fa
+    with visit.reading() as ctx:
+        return StepUpPrompt(method, token, passkey_request(ctx, token, session_id))
 
 
 def problem_page(visit: Visit, error: CustodyError) -> Response:

@@ -3,7 +3,8 @@ calls it makes, and its answer.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -26,15 +27,15 @@ from custody.schemas.members import MEMBERS
 from custody.schemas.permissions import Auth, PermissionName
 from custody.schemas.users import Organisation, User, WorkspaceEntry
 from custody.server import calls
-from custody.server.calls import Ctx, Invocation, Watched
+from custody.server.calls import Ctx, In, Invocation, Steps, Watched
 from custody.server.console.rendering import TEMPLATES
 from custody.server.console.session import BrowserSession, Snapshot, said, say
-from custody.server.domain.credentials import Caller
+from custody.server.domain.credentials import Caller, anybody
 from custody.server.domain.errors import CustodyError, Fault, Invalid, NotFound, SecondPersonNeeded
 from custody.server.service.people.people import user_record
 from custody.server.service.services import Services
 from custody.server.web.callers import FOR_UNLINKED, let_in
-from custody.server.web.endpoint import Call, Endpoint
+from custody.server.web.endpoint import Call, Endpoint, address_of
 from custody.server.web.problems import STATUS, trace_id_of
 from custody.server.web.routes import ENDPOINTS
 from custody.server.web.runner import Runner
@@ -258,7 +259,8 @@ class Visit:
             self._call("POST", "request-change", wanted)
             raise WaitsForSecondPerson
         answered = calls.answer(self.platform, invocation)
-        answer: Answer = call.writer.validate_json(answered.content)
+        repeated = answered.value is None
+        answer: Answer = call.writer.validate_json(answered.content) if repeated else answered.value
         return answer
 
     def second_person(self) -> SecondPersonNeeded | None:
@@ -281,10 +283,41 @@ class Visit:
         check: Callable[[Any], None] | None = None,
         ids: Mapping[str, int] = MappingProxyType({}),
     ) -> Invocation:
-        self.platform.rates.take(self.caller.counted_as, is_write=call.is_change)
+        if call.needs is Auth.OPEN:
+            caller = self.anybody
+        else:
+            self.platform.rates.take(self.caller.counted_as, is_write=call.is_change)
+            caller = calls.known_as(self.caller, call, Way.UNLINKED)
         request = None if call.shape is None else shaped(call.shape, **given)
-        caller = calls.known_as(self.caller, call, Way.UNLINKED)
         return Invocation(call, request, caller, ids, key, check)
+
+    # --- the console's own, which are no calls --------------------------------------------------------------
+
+    @property
+    def anybody(self) -> Caller:
+        """Who asks for a page that needs no sign-in."""
+        return anybody(address_of(self.request), trace_id_of(self.request))
+
+    @contextmanager
+    def reading(self) -> Iterator[Ctx]:
+        """In the page's snapshot."""
+        with self.snapshot.reading() as db:
+            yield Ctx(self.platform, self.maybe_caller or self.anybody, db)
+
+    @contextmanager
+    def writing(self) -> Iterator[Ctx]:
+        """In a transaction of its own. Raises Unauthenticated where the session was ended meanwhile."""
+        self.snapshot.end()
+        with calls.context_in(self.platform, self.caller, In.WRITE) as ctx:
+            yield ctx
+
+    def make_in_parts(self, steps: Steps[Answer]) -> Answer:
+        self.snapshot.end()
+        return calls.make_in_parts(self.platform, self.maybe_caller or self.anybody, steps)
+
+    def admit(self) -> None:
+        """Counts what takes no call of the API by its address. Raises RateLimited."""
+        calls.admit(self.platform, self.anybody)
 
     # --- calls of the API, for what is not declared yet -----------------------------------------------------
 

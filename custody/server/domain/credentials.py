@@ -171,12 +171,11 @@ def judge(token: PresentedToken, used_generation: int) -> Verdict:
 
 @dataclass(frozen=True)
 class ServiceCaller:
-    """The service account of a call, the hash of the secret that it sent, and its network address."""
+    """The service account of a call, and the hash of the secret that it sent."""
 
     account_id: int
     workspace_id: int
     secret_hash: bytes = field(repr=False)
-    address: str
 
 
 @dataclass(frozen=True)
@@ -187,6 +186,7 @@ class Caller:
     organisation whose identity provider signed the person in; the session reaches no other organisation.
     ``needs_no_provider``: the call is allowed with a password even where an organisation requires its
     identity provider; ``decides``: so it is for a member who confirms the organisation's changes.
+    ``address``: of the client; behind a trusted proxy, the one that it reports.
     """
 
     user_id: int
@@ -197,11 +197,17 @@ class Caller:
     bound_to: int | None = None
     needs_no_provider: bool = False
     decides: bool = False
+    address: str = ""
 
     @property
     def counted_as(self) -> int:
         """The key of the rate limit. All programs of one person share one, which is not the person's own."""
         return self.user_id if self.service is None else -self.user_id
+
+
+def anybody(address: str, trace_id: str) -> Caller:
+    """Who makes a call that needs no sign-in."""
+    return Caller(user_id=0, session_id=0, name="", trace_id=trace_id, address=address)
 
 
 # Callers that are no member, for the audit log: the platform itself, and its operator at the command line.

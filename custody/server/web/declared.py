@@ -35,6 +35,7 @@ from custody.server import (  # noqa: F401 - they serve their calls
 from custody.server.calls import Ctx, make
 from custody.server.history import coins, movements  # noqa: F401 - likewise
 from custody.server.proposals import ending, proposing, reading, signing  # noqa: F401 - likewise
+from custody.server.sign_in import accounts, passwords, second_factor, sessions, signing_in  # noqa: F401
 from custody.server.web import endpoint as table
 from custody.server.web.endpoint import Endpoint, Unit
 from custody.server.web.long_poll import DOCUMENTED

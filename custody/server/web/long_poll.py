@@ -1,6 +1,7 @@
 """Reads that wait for a change: ``If-None-Match`` with ``Prefer: wait=SECONDS`` (RFC 9110, RFC 7240)."""
 
 import time
+from dataclasses import replace
 from hashlib import sha256
 from http import HTTPStatus
 from typing import Any, Final
@@ -87,14 +88,15 @@ def _is_stale(services: Services, invocation: Invocation, seen: Watched[None]) -
 def _look_at(services: Services, invocation: Invocation, request: Request) -> tuple[Response, Watched[None]]:
     """The response as of now, or a 304. The answer itself is not kept in memory while the caller waits."""
     answered = answer(services, invocation)
-    assert answered.watched is not None, "the function of a long poll says what it waits for"
+    assert isinstance(answered.value, Watched), "the function of a long poll says what it waits for"
+    seen = replace(answered.value, answer=None)
     etag = f'"{sha256(answered.content).hexdigest()[:32]}"'
     if _matches(request, etag):
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": etag}), answered.watched
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": etag}), seen
     headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
     if (page := answered.page) is not None:
         headers |= page_headers(invocation.path, invocation.request, page, invocation.call.key)
-    return Response(answered.content, media_type="application/json", headers=headers), answered.watched
+    return Response(answered.content, media_type="application/json", headers=headers), seen
 
 
 def _wait_seconds(request: Request) -> float:

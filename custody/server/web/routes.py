@@ -18,6 +18,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from custody.schemas import (
     address_book,
     asset_tokens,
+    auth,
     forwards,
     history,
     identity_providers,
@@ -57,9 +58,8 @@ from custody.server.domain.errors import (
     TokenExpired,
     Unauthenticated,
 )
-from custody.server.service.sign_in.sessions import CONSOLE_ALONE
+from custody.server.service.sign_in.sessions import CONSOLE_ALONE, caller_of
 from custody.server.web import (
-    auth,
     changes,
     workspace,
 )
@@ -71,8 +71,7 @@ from custody.server.web.runner import Runner
 
 # In the order of the OpenAPI document, which is frozen (tests/frozen).
 ENDPOINTS: tuple[Endpoint, ...] = (
-    *auth.ENDPOINTS,
-    *chain.from_iterable(map(rows_of, (users, members, workspaces, roles, mail_settings))),
+    *chain.from_iterable(map(rows_of, (auth, users, members, workspaces, roles, mail_settings))),
     *chain.from_iterable(map(rows_of, (keys, vault_calls))),
     *rows_of(limits),
     *rows_of(address_book),
@@ -123,10 +122,11 @@ def _caller_of(request: Request, token: str) -> Caller:
     """A person by a session's token, or a program by its secret. Raises PermissionDenied for a session of an
     identity provider: unlike the console's forms, API calls do not ask for the second factor again.
     """
-    services, trace_id = services_of(request), trace_id_of(request)
+    services, address, trace_id = services_of(request), address_of(request), trace_id_of(request)
     if is_secret(token):
-        return services.service_signin.authenticate(token, address_of(request), trace_id)
-    caller = services.sessions.authenticate(token, trace_id)
+        return services.service_signin.authenticate(token, address, trace_id)
+    with services.store.read() as db:
+        caller = caller_of(db, token, services.tools.clock(), address, trace_id)
     if caller.bound_to is not None:
         refusal = PermissionDenied(CONSOLE_ALONE)
         attempt = f"{request.method} {request.url.path}"

@@ -12,15 +12,17 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import TypeAdapter
 from sqlalchemy.orm import Session
 
+from custody.schemas.auth import LOGOUT, REFRESH_COOKIE, LoginResponse, RefreshResponse
 from custody.schemas.permissions import Auth
 from custody.server.calls import REFUSALS, Invocation, answer, canonical, record_refusal, scope_of
-from custody.server.domain.credentials import WorkspaceAccess
+from custody.server.domain.credentials import WorkspaceAccess, anybody
 from custody.server.domain.errors import CustodyError, StateConflict
 from custody.server.service.requests.changes import Outdated
 from custody.server.service.requests.idempotency import Scope
 from custody.server.service.sign_in.sessions import require_session
 from custody.server.web.callers import FOR_SIGNERS, let_in, require_for_bound, require_for_programs
-from custody.server.web.endpoint import Call, Endpoint, Unit, page_headers, services_of
+from custody.server.web.cookies import delete_refresh_token, set_refresh_token
+from custody.server.web.endpoint import Call, Endpoint, Unit, address_of, page_headers, services_of
 from custody.server.web.long_poll import answer_in_time
 from custody.server.web.problems import trace_id_of
 
@@ -60,12 +62,22 @@ class Runner:
     def run(self, call: Call[Any], idempotency_key: str | None) -> Response:
         declared = self.endpoint.declared
         if declared is not None:
+            request = call.request
+            caller = call.maybe_caller or anybody(address_of(request), call.trace_id)
+            cookie = request.cookies.get(REFRESH_COOKIE, "")
             answered = answer(
-                call.services, Invocation(declared, call.body, call.caller, call.ids, idempotency_key)
+                call.services,
+                Invocation(declared, call.body, caller, call.ids, idempotency_key, cookie=cookie),
             )
             page = answered.page
             headers = {} if page is None else page_headers(declared.path, call.body, page, declared.key)
-            return Response(answered.content, media_type="application/json", headers=headers)
+            response = Response(answered.content, media_type="application/json", headers=headers)
+            value = answered.value
+            if isinstance(value, LoginResponse | RefreshResponse) and value.refresh_token:
+                set_refresh_token(request, response, value.refresh_token)
+            if declared is LOGOUT:
+                delete_refresh_token(request, response)
+            return response
         try:
             require_for_programs(call)
             require_for_bound(call)

@@ -8,6 +8,7 @@ import pytest
 
 from custody.client import BadAnswer, Client, Session, history, records
 from custody.exchange import MAX_ANSWER_VALUES, Body, Unfit
+from custody.schemas.auth import LoginRequest
 from custody.schemas.logs import ExportedLogs
 from tests.custody.client.test_clients import FRESH, client
 from tests.support.fake_platform import STAMP
@@ -158,5 +159,5 @@ def test_f_a_session_that_cannot_be_used_is_no_session(kind: str) -> None:
 
     with client(answer, session=None) as platform:
         with pytest.raises(BadAnswer):
-            platform.login("a@b.example", "correct horse battery")
+            platform.login(LoginRequest(email="a@b.example", password="correct horse battery"))
         assert platform.core.session is None

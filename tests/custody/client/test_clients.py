@@ -27,6 +27,7 @@ from custody.client import (
     Unreachable,
 )
 from custody.client.clients import Api
+from custody.schemas.auth import LoginRequest
 from custody.schemas.keys import RegisterKeyRequest
 from custody.schemas.proposals import SignPsbtRequest
 from custody.server.web.routes import ENDPOINTS
@@ -239,7 +240,7 @@ def test_secrets_stay_out_of_repr():
 def test_the_password_is_sent_and_never_shown():
     answer = {"requires_2FA": True, "token": "", "token_2fa": "x" * 20, "sid": FRESH.sid, "user_info": None}
     handler, seen = scripted(httpx.Response(200, json=answer))
-    result = client(handler, None).login("a@b.example", "correct horse")
+    result = client(handler, None).login(LoginRequest(email="a@b.example", password="correct horse"))
     assert json.loads(seen[0].content)["password"] == "correct horse"
     assert result.requires_2fa
     assert "x" * 20 not in repr(result)

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from custody.client import ApiError, AsyncClient, BadAnswer, Client
+from custody.schemas.auth import LoginRequest
 from custody.schemas.forwards import ForwardToVaultRequest
 from custody.schemas.limits import (
     AssetLimits,
@@ -116,7 +117,7 @@ async def test_awaited(funded: Desk) -> None:
     async with AsyncClient(
         "http://127.0.0.1", transport=transport, now=funded.world.clock().timestamp
     ) as alice:
-        await alice.login("alice@example.org", PASSWORD)
+        await alice.login(LoginRequest(email="alice@example.org", password=PASSWORD))
         with pytest.raises(ApiError) as refused:
             await alice.forward_to_vault(asked(funded, wallet_address=funded.vault["address"]))
         assert refused.value.problem.code == "WALLET_ADDRESS_MISMATCH"

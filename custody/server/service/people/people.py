@@ -46,7 +46,7 @@ def enter(
     if caller.bound_to not in {None, access.organisation_id}:
         raise NotFound("There is no such workspace.")
     if caller.service is not None:
-        access = narrowed(db, caller.service, access, now)
+        access = narrowed(db, caller.service, caller.address, access, now)
     elif asks_for_provider and caller.bound_to is None and not caller.needs_no_provider:
         _require_owner(db, access, caller)
     if needs and not access.holds_any(needs):

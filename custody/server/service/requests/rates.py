@@ -4,6 +4,7 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from ipaddress import IPv6Address, IPv6Network, ip_address
@@ -15,7 +16,6 @@ from sqlalchemy.orm import Session
 from custody.pace import Bucket
 from custody.server.domain.errors import RateLimited
 from custody.server.domain.ports import Clock
-from custody.server.store import Store
 from custody.server.store.models import Attempt
 
 # A reading call takes 2 to 3 ms of a core: at twenty a second, one user takes a twentieth of it. A page of a
@@ -138,46 +138,41 @@ def _too_many(sentence: str) -> RateLimited:
     return RateLimited(sentence, retry_after=LONG_POLL_RETRY_SECONDS)
 
 
+@dataclass(frozen=True)
 class AttemptLimit:
     """At most ``limit`` attempts of one subject within ``window``, in all processes together. The table has
     hashes, not the addresses that were tried.
     """
 
-    def __init__(self, store: Store, clock: Clock, kind: str, *, limit: int, window: timedelta) -> None:
-        assert window <= LONGEST_WINDOW, "older tries are deleted"
-        self._store = store
-        self._clock = clock
-        self._kind = kind
-        self._limit = limit
-        self._window = window
+    kind: str
+    limit: int
+    window: timedelta
 
-    def take(self, subject: str) -> None:
-        """Counts a try before its outcome is known. Raises RateLimited, with the seconds until the next
-        one.
+    def __post_init__(self) -> None:
+        assert self.window <= LONGEST_WINDOW, "older tries are deleted"
+
+    def take(self, db: Session, subject: str, now: datetime) -> None:
+        """Counts a try, in a transaction that commits before the outcome is known.
+
+        Raises RateLimited, with the seconds until the next one.
         """
-        with self._store.write() as db:
-            self.take_in(db, subject)
-
-    def take_in(self, db: Session, subject: str) -> None:
-        """`take` in the caller's transaction."""
-        now = self._clock()
         db.execute(delete(Attempt).where(Attempt.tried_at <= now - LONGEST_WINDOW))
         tries = db.scalars(
             select(Attempt.tried_at)
             .where(
-                Attempt.kind == self._kind,
+                Attempt.kind == self.kind,
                 Attempt.subject_hash == _hash(subject),
-                Attempt.tried_at > now - self._window,
+                Attempt.tried_at > now - self.window,
             )
             .order_by(Attempt.tried_at)
         ).all()
-        if len(tries) >= self._limit:
-            raise _too_many_attempts(tries[-self._limit], self._window, now)
-        db.add(Attempt(kind=self._kind, subject_hash=_hash(subject), tried_at=now))
+        if len(tries) >= self.limit:
+            raise _too_many_attempts(tries[-self.limit], self.window, now)
+        db.add(Attempt(kind=self.kind, subject_hash=_hash(subject), tried_at=now))
 
     def forget(self, db: Session, subject: str) -> None:
         """Deletes the tries of a subject after a successful one."""
-        db.execute(delete(Attempt).where(Attempt.kind == self._kind, Attempt.subject_hash == _hash(subject)))
+        db.execute(delete(Attempt).where(Attempt.kind == self.kind, Attempt.subject_hash == _hash(subject)))
 
 
 def caller_at(address: str) -> str:

@@ -87,7 +87,8 @@ class ServiceSignIn:
             session_id=0,
             name=f"{email}, service account {account.id} ({account.name})",
             trace_id=trace_id,
-            service=ServiceCaller(account.id, account.workspace_id, used, address),
+            service=ServiceCaller(account.id, account.workspace_id, used),
+            address=address,
         )
 
     def _record_strange(self, caller: Caller, account: ServiceAccount, address: str) -> None:
@@ -106,7 +107,9 @@ class ServiceSignIn:
             )
 
 
-def narrowed(db: Session, service: ServiceCaller, access: WorkspaceAccess, now: datetime) -> WorkspaceAccess:
+def narrowed(
+    db: Session, service: ServiceCaller, address: str, access: WorkspaceAccess, now: datetime
+) -> WorkspaceAccess:
     """The program's rights, as far as its maker's role has them now.
 
     As of this transaction, which may have waited. Raises Unauthenticated where the account was revoked or its
@@ -117,7 +120,7 @@ def narrowed(db: Session, service: ServiceCaller, access: WorkspaceAccess, now: 
     account = db.scalars(query.execution_options(populate_existing=True)).one()
     if service.secret_hash not in _live_hashes(account, now):
         raise Unauthenticated("The service account's secret is no longer valid.")
-    _require_good(account, service.address, now)
+    _require_good(account, address, now)
     rights = frozenset(map(PermissionName, account.rights)) - NEVER_GIVEN
     return replace(access, permissions=access.permissions & rights)
 

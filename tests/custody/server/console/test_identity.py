@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from threading import Barrier, Thread
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ from sqlalchemy import select
 
 from custody.schemas.auth import REFRESH_COOKIE
 from custody.schemas.permissions import Auth, PermissionName
+from custody.server.calls import make_in_parts
 from custody.server.console.application import ROOT, ROWS
 from custody.server.console.replacing import CHANGES
 from custody.server.console.table import route
@@ -22,7 +24,9 @@ from custody.server.domain.credentials import ACCESS_LIFETIME, BOUND_LIFETIME, I
 from custody.server.domain.errors import Invalid, RateLimited
 from custody.server.domain.roles import EVERY_PERMISSION, RoleTemplate
 from custody.server.service.people.workspaces import add_first_role
-from custody.server.service.sign_in.identity import CALLBACK, MAX_OPEN
+from custody.server.service.sign_in.identity import CALLBACK
+from custody.server.sign_in import step_up
+from custody.server.sign_in.identity import MAX_OPEN
 from custody.server.store.models import IdentityFlow, IdentityProvider, Workspace
 from custody.server.web import routes
 from custody.server.web.callers import FOR_BOUND, FOR_SIGNERS
@@ -292,8 +296,7 @@ def test_p73_without_its_members_own_proof_it_proposes_and_no_more(acme):
 
 def test_p73_its_session_reaches_its_organisation_and_nothing_else(acme, monkeypatch):
     """The whole table of the calls that the console makes, and of the console."""
-    authenticate = acme.world.platform.services.sessions.authenticate
-    monkeypatch.setattr(routes, "_caller_of", lambda _request, token: authenticate(token, "t"))
+    monkeypatch.setattr(routes, "_caller_of", lambda _request, token: acme.world.caller(token))
     acme.link(BOB, "bob at login")
     acme.world.member(1, "other@example.org")
     person = acme.through("bob at login")
@@ -537,30 +540,30 @@ class TestEnds:
     def test_p77_tries_of_a_providers_session_block_no_sign_in(self, acme):
         """However many sessions it opens: they have tries of their own, once."""
         acme.link(ADMIN, "owner at login")
-        services, step_up = acme.world.platform.services, acme.world.platform.services.account.step_up
+        make = partial(make_in_parts, acme.world.platform.services)
 
         def signed_in():
             tokens = [acme.through("owner at login").http.cookies["custody-session"] for _ in range(2)]
-            return [services.sessions.authenticate(each.split(".")[0], "t") for each in tokens]
+            return [acme.world.caller(each.split(".")[0]) for each in tokens]
 
         callers = signed_in()
         for number in range(10):
             with pytest.raises(Invalid):
-                step_up.prove_by_password(callers[number % 2], "wrong")
+                make(callers[number % 2], step_up.prove_by_password("wrong"))
         with pytest.raises(RateLimited):
-            step_up.prove_by_password(callers[0], PASSWORD)
+            make(callers[0], step_up.prove_by_password(PASSWORD))
         # It ends all other sessions.
         ok(acme.admin.post("/auth/two-factor", {"enabled": True, "password": PASSWORD}))
         callers = signed_in()
-        asked = [step_up.ask(callers[number % 2]) for number in range(20)]
+        asked = [make(callers[number % 2], step_up.ask_for_proof()).token_2fa for number in range(20)]
         for caller in callers:
             with pytest.raises(RateLimited):
-                step_up.ask(caller)
+                make(caller, step_up.ask_for_proof())
         for number in range(20):
             with pytest.raises(Invalid):
-                step_up.prove_by_code(callers[number // 5 % 2], asked[number // 5].token, "wrong")
+                make(callers[number // 5 % 2], step_up.prove_by_code(asked[number // 5], "wrong"))
         with pytest.raises(RateLimited):
-            step_up.prove_by_code(callers[0], asked[4].token, acme.world.mail.newest_code())
+            make(callers[0], step_up.prove_by_code(asked[4], acme.world.mail.newest_code()))
         token = ok(acme.world.login(ADMIN))["token_2fa"]
         code = {"token_2fa": token, "otp": acme.world.mail.newest_code()}
         assert ok(acme.world.http.post("/auth/otp-validate", json=code))["token"]

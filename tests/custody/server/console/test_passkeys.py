@@ -4,8 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from custody.server.calls import In, context_in
+from custody.server.domain.credentials import OPERATOR
 from custody.server.domain.errors import StateConflict
 from custody.server.service.sign_in.passkeys import Assertion
+from custody.server.sign_in.second_factor import reset_second_factor
+from custody.server.sign_in.step_up import add_passkey
 from tests.support.authenticator import PRESENT, Authenticator
 from tests.support.console import SAME_SITE, Visitor
 from tests.support.platform import PASSWORD, open_world
@@ -126,15 +130,13 @@ def test_a_session_alone_adds_none(world, key):
     sent = dict(person.open(HOME).form(f"{HOME}/passkeys").fields) | {"name": "Evil", "made": planted}
     answer = person.http.post(f"{HOME}/passkeys/made", data=sent | {"token": token}, headers=SAME_SITE)
     assert "Confirm that it is you" in answer.text
-    services = world.platform.services
-    caller = services.sessions.authenticate(*_access(person))
-    with pytest.raises(StateConflict, match="Show first that it is you"):
-        services.account.passkey_enrolment.add(caller, token, "Evil", Assertion(planted))
-
-
-def _access(person: Visitor) -> tuple[str, str]:
     (cookie,) = [value for name, value in person.http.cookies.items() if name.endswith("custody-session")]
-    return cookie.split(".")[0], "trace"
+    caller = world.caller(cookie.split(".")[0])
+    with (
+        pytest.raises(StateConflict, match="Show first that it is you"),
+        context_in(world.platform.services, caller, In.WRITE) as ctx,
+    ):
+        add_passkey(ctx, token, "Evil", Assertion(planted))
 
 
 def test_a_counter_that_fell_to_nothing_is_a_copys(world, key):
@@ -167,5 +169,6 @@ def test_a_platform_without_a_name_offers_none(tmp_path, url):
 
 def test_the_operators_reset_takes_them_away(world, key):
     with_passkey(world, key)
-    world.platform.services.account.two_factor.reset("admin@example.org")
+    with context_in(world.platform.services, OPERATOR, In.WRITE) as ctx:
+        reset_second_factor(ctx, "admin@example.org")
     assert "data-passkey" not in signing_in(world).html

@@ -159,5 +159,5 @@ def test_p67_more_places_are_noticed(after: list[str], wider: bool) -> None:
 
 def test_p69_many_programs_of_one_maker_are_counted_together_and_apart_from_the_maker() -> None:
     maker = Caller(7, 1, "alice@example.org", "trace")
-    programs = [replace(maker, service=ServiceCaller(number, 1, b"", "192.0.2.1")) for number in (1, 2)]
+    programs = [replace(maker, service=ServiceCaller(number, 1, b"")) for number in (1, 2)]
     assert {each.counted_as for each in programs} == {-7} != {maker.counted_as}

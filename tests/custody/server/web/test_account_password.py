@@ -268,7 +268,7 @@ class TestChange:
 
     def test_a_login_under_way_with_the_old_one_does_not_end_well(self, world: World, carol: str) -> None:
         """Between a right password's check and its session, the password is changed."""
-        session, passwords = sign_in(world), world.platform.services.account.passwords
+        session, passwords = sign_in(world), world.platform.services.tools.passwords
         is_outdated = passwords.is_outdated
 
         def change_meanwhile(stored: str) -> bool:
@@ -291,7 +291,7 @@ class TestThrownOutMeanwhile:
 
     def after_the_check(self, world: World, monkeypatch, act: Callable[[], object]) -> None:
         """``act`` happens after the password was found right, and before anything is changed."""
-        passwords = world.platform.services.account.passwords
+        passwords = world.platform.services.tools.passwords
         matches = passwords.matches
 
         def slow(stored: str | None, password: str) -> bool:
@@ -329,14 +329,19 @@ class TestThrownOutMeanwhile:
     def test_confirms_no_authenticator(self, world: World, thief: Session, monkeypatch) -> None:
         owner = sign_in(world)
         secret = thief.user.post("/auth/totp/enrol", {"password": PASSWORD}).json()["secret"]
-        confirmations = world.platform.services.account.authenticators._confirmations
-        take = confirmations.take
+        store = world.platform.services.store
+        write, waiting = store.write, [lambda: None, lambda: None]
 
-        def slow(subject: str) -> None:
-            take(subject)
-            owner.user.post("/auth/sessions/revoke", {"all_others": True})
+        def slow():
+            """The owner is served between the count of the try and the change."""
+            if waiting:
+                waiting.pop()
+            if not waiting:
+                monkeypatch.undo()
+                owner.user.post("/auth/sessions/revoke", {"all_others": True})
+            return write()
 
-        monkeypatch.setattr(confirmations, "take", slow)
+        monkeypatch.setattr(store, "write", slow)
         code = Phone(world, secret).code
         assert thief.user.post("/auth/totp/confirm", {"code": code}).status_code == 401
         assert world.login(CAROL).json()["two_factor_method"] == "email"

@@ -49,7 +49,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Call]:
 @pytest.fixture
 def caller(world: World, alice: As):
     token = alice.headers["Authorization"].removeprefix("Bearer ")
-    return world.platform.services.sessions.authenticate(token, "trace")
+    return world.caller(token)
 
 
 def held(world: World) -> bool:

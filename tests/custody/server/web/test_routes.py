@@ -131,9 +131,7 @@ class TestOrder:
 
     def test_a_caller_who_calls_too_often_does_not_either(self, world: World, alice: As) -> None:
         rates = world.platform.services.rates
-        caller = world.platform.services.sessions.authenticate(
-            alice.headers["Authorization"].removeprefix("Bearer "), "trace"
-        )
+        caller = world.caller(alice.headers["Authorization"].removeprefix("Bearer "))
         for _ in range(WRITES_PER_MINUTE):
             rates.take(caller.user_id, is_write=True)
         assert alice.post(PATH, {"no": "such field"}).status_code == 429

@@ -3,7 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from starlette.requests import Request
 
+from custody.server.web import routes
 from tests.support.accounts import Session, register, sign_in
 from tests.support.custody import ok
 from tests.support.platform import World
@@ -119,16 +121,15 @@ def test_a_change_that_waited_for_its_turn_is_refused_where_its_session_was_ende
     thief out.
     """
     owner, thief = sign_in(world), sign_in(world)
-    sessions = world.platform.services.sessions
-    authenticate = sessions.authenticate
+    caller_of = routes._caller_of
 
-    def queued(token: str, trace_id: str):
-        caller = authenticate(token, trace_id)
+    def queued(request: Request, token: str):
+        caller = caller_of(request, token)
         monkeypatch.undo()
         assert revoke(owner, all_others=True).status_code == 200
         return caller
 
-    monkeypatch.setattr(sessions, "authenticate", queued)
+    monkeypatch.setattr(routes, "_caller_of", queued)
     assert revoke(thief, all_others=True).status_code == 401
     assert owner.is_alive
 
@@ -140,6 +141,7 @@ class TestRefresh:
         second = first.after(answer)
         assert (answer.json()["sid"], answer.json()["expires_in"]) == (first.sid, 900)
         assert second.cookie != first.cookie
+        assert second.cookie not in answer.text
         assert second.is_alive
 
     def test_a_client_killed_between_the_two_is_not_locked_out(self, world: World, carol: str) -> None:

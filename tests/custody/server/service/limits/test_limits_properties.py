@@ -246,7 +246,23 @@ def bench(store: Store) -> Iterator[Bench]:
         secrets = Secrets(Path("secrets"), token_bytes)
         none: frozenset[str] = frozenset()
         tools = Tools(
-            clock, token_bytes, audit, policies, limits, changes, lifecycle, secrets, None, none, none
+            clock,
+            token_bytes,
+            audit,
+            policies,
+            limits,
+            changes,
+            lifecycle,
+            secrets,
+            # No limit needs what a sign-in does.
+            None,
+            None,
+            None,
+            None,
+            False,  # noqa: FBT003 - a field in its order
+            None,
+            none,
+            none,
         )
         yield Bench(db, clock, limits, tools)
         raise Undo

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
@@ -155,8 +156,21 @@ def test_one_site_is_one_caller() -> None:
 MINUTE = timedelta(seconds=60)
 
 
-def in_the_database(store: Store, clock: Clock, kind: str = "a kind", limit: int = 3) -> AttemptLimit:
-    return AttemptLimit(store, clock, kind, limit=limit, window=MINUTE)
+@dataclass(frozen=True)
+class InTheDatabase:
+    """A limit in the database, whose tries are each committed."""
+
+    store: Store
+    clock: Clock
+    limit: AttemptLimit
+
+    def take(self, subject: str) -> None:
+        with self.store.write() as db:
+            self.limit.take(db, subject, self.clock())
+
+
+def in_the_database(store: Store, clock: Clock, kind: str = "a kind", limit: int = 3) -> InTheDatabase:
+    return InTheDatabase(store, clock, AttemptLimit(kind, limit, MINUTE))
 
 
 @pytest.fixture(params=["in memory", "in the database"])
@@ -217,7 +231,7 @@ class TestInTheDatabase:
         throttle.take("b")
         in_the_database(store, Clock(), "another kind", limit=1).take("a")
         with store.write() as db:
-            throttle.forget(db, "a")
+            throttle.limit.forget(db, "a")
         throttle.take("a")
         with pytest.raises(RateLimited):
             throttle.take("b")

@@ -29,7 +29,8 @@ def phone(world: World) -> Phone:
 
 @pytest.fixture
 def rotation(world: World) -> Rotation:
-    return world.platform.services.account.rotation
+    services = world.platform.services
+    return Rotation(services.store, services.audit, services.tools.secrets)
 
 
 class Killed(BaseException):

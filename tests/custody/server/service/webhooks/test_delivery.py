@@ -13,6 +13,7 @@ from custody.client.webhooks import NotGenuine, verify
 from custody.server.domain.webhooks import AFTER_A_HANG
 from custody.server.service.mail.jobs import plain
 from custody.server.service.secrets import Purpose
+from custody.server.service.sign_in.rotation import Rotation
 from custody.server.service.webhooks.delivery import (
     BURST_SECONDS,
     LEAST_SECONDS,
@@ -318,8 +319,8 @@ def test_p51_a_host_that_is_allowed_no_more_is_not_called(hooked: Hooked) -> Non
 
 
 def test_the_platforms_own_secret_may_change_between_two_deliveries(hooked: Hooked) -> None:
-    rotation = hooked.world.platform.services.account.rotation
-    done = rotation.rotate(Purpose.WEBHOOK)
+    services = hooked.world.platform.services
+    done = Rotation(services.store, services.audit, services.tools.secrets).rotate(Purpose.WEBHOOK)
     assert (done.reencrypted, done.dropped, done.still_read) == (1, 1, 0)
     hooked.ping()
     hooked.world.deliver_webhooks()

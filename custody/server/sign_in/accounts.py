@@ -1,0 +1,89 @@
+"""Registering, which makes an account without an organisation; and events about an account whose owner is not
+signed in.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.schemas.auth import REGISTER, RegisterRequest
+from custody.schemas.common import Done
+from custody.server.calls import Ctx, In, Steps, serves_in_parts
+from custody.server.domain.audit import Category, Event
+from custody.server.domain.credentials import REGISTRATIONS, REGISTRATIONS_WINDOW, check_new_password
+from custody.server.service.mail.jobs import Template, queue_mail
+from custody.server.service.requests.rates import AttemptLimit
+from custody.server.service.sign_in.accounts import add_account, find_user
+from custody.server.store.models import Invitation, User
+
+_TRIES = AttemptLimit("registration", REGISTRATIONS, REGISTRATIONS_WINDOW)
+# By the mail that the owner gets.
+_EVENTS = {
+    Template.WELCOME: Event("ACCOUNT_REGISTERED", "", category=Category.SIGN_IN),
+    Template.ALREADY_REGISTERED: Event("REGISTRATION_REPEATED", "", category=Category.SIGN_IN),
+    Template.NOT_INVITED: Event("REGISTRATION_REFUSED", "", category=Category.SIGN_IN),
+}
+
+
+@serves_in_parts(REGISTER, first=In.NOTHING)
+def register(_ctx: Ctx, request: RegisterRequest) -> Steps[Done]:
+    return register_account(request)
+
+
+def register_account(request: RegisterRequest, *, is_signing_in: bool = False) -> Steps[Done]:
+    """Creates an account without an organisation. The answer does not tell whether one existed already, or
+    whether the address is invited where it has to be: its owner learns that by mail (P39).
+    ``is_signing_in``: the mail with the code of their first sign-in is the only one that the owner gets.
+
+    Raises Invalid, and RateLimited, because every call sends a mail to the address.
+    """
+    password = request.password.get_secret_value()
+    check_new_password(password, request.email)
+    ctx = yield In.WRITE
+    _TRIES.take(ctx.db, request.email, ctx.now)
+    ctx = yield In.NOTHING
+    hashed = ctx.tools.passwords.hash(password)
+    ctx = yield In.WRITE
+    user = find_user(ctx.db, request.email)
+    outcome = _outcome(ctx, user, request.email)
+    if outcome is Template.WELCOME:
+        user = add_account(
+            ctx.db,
+            ctx.tools.clock,
+            request.email,
+            hashed,
+            first_name=request.first_name,
+            surname=request.surname,
+        )
+    if not (is_signing_in and outcome is Template.WELCOME):
+        queue_mail(ctx.db, outcome, request.email, {}, now=ctx.now)
+    # Recorded for each outcome: a commit that writes takes longer than one that does not.
+    about(ctx, user).event(_EVENTS[outcome])
+    return Done()
+
+
+def _outcome(ctx: Ctx, user: User | None, email: str) -> Template:
+    if user is not None:
+        return Template.ALREADY_REGISTERED
+    if ctx.tools.may_anybody_register or _is_invited(ctx.db, email, ctx.now):
+        return Template.WELCOME
+    return Template.NOT_INVITED
+
+
+def _is_invited(db: Session, email: str, now: datetime) -> bool:
+    """``email`` in lower case, as invitations have it."""
+    query = select(Invitation.id).where(
+        Invitation.invited_email == email, Invitation.status == "pending", Invitation.expires_at > now
+    )
+    return db.scalars(query.limit(1)).first() is not None
+
+
+def about(ctx: Ctx, user: User | None) -> Ctx:
+    """For an event about an account whose owner is not signed in; None where no such account exists, which is
+    recorded, too (P39).
+    """
+    if user is None:
+        return ctx
+    return replace(ctx, caller=replace(ctx.caller, user_id=user.id, name=user.email))

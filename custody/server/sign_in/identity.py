@@ -1,0 +1,238 @@
+"""Signing in through an organisation's identity provider (OpenID Connect): a browser is redirected there and
+back once.
+A provider's subject means a member only because that member linked it, signed in with their own password: a
+claim of the provider's, such as an e-mail address, never decides (P73). The session is bound to the
+organisation.
+"""
+
+import hmac
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Final
+from urllib.parse import urlencode
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from custody.server.calls import Ctx, In, Steps
+from custody.server.domain.audit import Event
+from custody.server.domain.credentials import IDENTITY_FLOW_LIFETIME, new_token, token_hash
+from custody.server.domain.errors import IdentityRefused, NotFound, PermissionDenied, StateConflict
+from custody.server.service.secrets import ClientSecrets
+from custody.server.service.sign_in.id_tokens import Expected, base64url
+from custody.server.service.sign_in.identity import link_of, redirect_uri_of
+from custody.server.service.sign_in.providers import Client
+from custody.server.service.stored_vaults import place_of
+from custody.server.sign_in.accounts import about
+from custody.server.sign_in.sessions import Tokens, open_session
+from custody.server.sign_in.signing_in import REFUSED, SIGNED_IN
+from custody.server.store.models import (
+    IdentityFlow,
+    IdentityLink,
+    IdentityProvider,
+    Membership,
+    SignInSession,
+    User,
+    Workspace,
+)
+
+LINKED = Event("IDENTITY_LINKED", "user {user} at {text}", "linked their account to {text}")
+# For each provider. A flow is a row until its browser is back, it expires, or this many began after it.
+MAX_OPEN: Final = 1_000
+# In the owner's list of sessions.
+DEVICE: Final = "Console, through an identity provider"
+
+
+@dataclass(frozen=True)
+class ProviderRedirect:
+    """``url``: where the browser is redirected. ``token``: its cookie until it is back."""
+
+    url: str
+    issuer: str
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ProviderCallback:
+    """The parameters of a provider's redirect (RFC 6749, section 4.1.2, and RFC 9207)."""
+
+    state: str
+    code: str = field(repr=False)
+    error: str
+    issuer: str
+
+
+@dataclass(frozen=True)
+class IdentityResult:
+    """``tokens``: of the new session; None where an account was linked."""
+
+    target: str
+    tokens: Tokens | None
+
+
+def begin(provider_id: str, target: str, *, is_linking: bool = False) -> Steps[ProviderRedirect]:
+    """Begins a redirect to the provider: to sign in, or to link the caller. ``target``: the path to continue
+    at.
+
+    Raises NotFound, StateConflict, PermissionDenied (to link: no member, or signed in by a provider),
+    ProviderUnavailable.
+    """
+    ctx = yield In.SNAPSHOT
+    caller = ctx.caller
+    provider = ctx.db.get(IdentityProvider, provider_id)
+    if provider is None:
+        raise NotFound("No organisation has this code any more: ask yours for the newest one.")
+    redirect_uri = redirect_uri_of(ctx.tools.public_url, provider.organisation_id)
+    if provider.sealed_secret is None or redirect_uri is None:
+        raise StateConflict("This identity provider is not ready: its owner has to enter its secret.")
+    if is_linking and (caller.bound_to is not None or not _is_member(ctx.db, provider, caller.user_id)):
+        raise PermissionDenied("A member links their own account, signed in with their own password.")
+    ctx = yield In.NOTHING
+    published = ctx.tools.providers.published(provider)
+    token = new_token(ctx.tools.random)
+    ctx = yield In.WRITE
+    now = ctx.now
+    ctx.db.execute(delete(IdentityFlow).where(IdentityFlow.expires_at <= now))
+    # The oldest flows are dropped: if new ones were refused, one visitor could lock out all members.
+    of_it = select(IdentityFlow.token_hash).where(IdentityFlow.provider_id == provider.id)
+    newest = of_it.order_by(IdentityFlow.expires_at.desc()).offset(MAX_OPEN - 1)
+    ctx.db.execute(delete(IdentityFlow).where(IdentityFlow.token_hash.in_(newest)))
+    ctx.db.add(
+        IdentityFlow(
+            token_hash=token_hash(token),
+            provider_id=provider.id,
+            session_id=caller.session_id if is_linking else None,
+            target=target,
+            expires_at=now + IDENTITY_FLOW_LIFETIME,
+        )
+    )
+    asked = {
+        "response_type": "code",
+        "client_id": provider.client_id,
+        "redirect_uri": redirect_uri,
+        "scope": "openid",
+        "state": _of(token, "state"),
+        "nonce": _of(token, "nonce"),
+        "code_challenge": base64url(sha256(_of(token, "verifier").encode()).digest()),
+        "code_challenge_method": "S256",
+    }
+    if is_linking:
+        # The person signs in there anew, so that the last user of that browser is not linked by mistake.
+        # `max_age` makes the token say when that was (OpenID Connect Core, section 2).
+        asked |= {"prompt": "login", "max_age": "0"}
+    start = published.authorization_endpoint
+    url = f"{start}{'&' if '?' in start else '?'}{urlencode(asked)}"
+    return ProviderRedirect(url, provider.issuer, token)
+
+
+def finish(organisation_id: int, token: str, back: ProviderCallback) -> Steps[IdentityResult]:
+    """``organisation_id``: from the redirect address. Each redirect works once.
+    Raises IdentityRefused with a sentence for the person, and ProviderUnavailable.
+    """
+    if not hmac.compare_digest(_of(token, "state").encode(), back.state.encode()):
+        raise IdentityRefused("This answer belongs to another browser, or to an earlier try.")
+    ctx = yield In.WRITE
+    flow = ctx.db.get(IdentityFlow, token_hash(token), with_for_update=True)
+    if flow is None or flow.expires_at <= ctx.now:
+        raise IdentityRefused("This sign-in was finished, or took too long.")
+    ctx.db.delete(flow)
+    provider = _still(ctx.db, flow)
+    ctx = yield In.NOTHING
+    # Mix-up attack (RFC 9700, section 4.4.2): a provider may redirect the browser to another
+    # organisation's provider, to obtain its code.
+    if provider.organisation_id != organisation_id:
+        raise IdentityRefused("This answer is another organisation's.")
+    providers = ctx.tools.providers
+    published = providers.published(provider)
+    # RFC 9207, section 2.4: the response must be this provider's.
+    if back.issuer != provider.issuer and (back.issuer or published.names_issuer):
+        raise IdentityRefused("This answer is another provider's.")
+    if back.error or not back.code:
+        raise IdentityRefused(f"The identity provider did not sign you in{_plain(back.error)}.")
+    secrets, sealed = ClientSecrets(ctx.tools.secrets), provider.sealed_secret
+    secret = None if sealed is None else secrets.open(sealed)
+    redirect_uri = redirect_uri_of(ctx.tools.public_url, provider.organisation_id)
+    if secret is None or redirect_uri is None:
+        raise IdentityRefused("The provider's secret cannot be read: an owner has to enter it again.")
+    client = Client(provider.client_id, secret, redirect_uri)
+    id_token = providers.redeem(provider, client, back.code, _of(token, "verifier"))
+    since = None if flow.session_id is None else flow.expires_at - IDENTITY_FLOW_LIFETIME
+    expected = Expected(provider.issuer, provider.client_id, _of(token, "nonce"), since)
+    subject = providers.subject(provider, id_token, expected)
+    ctx = yield In.WRITE
+    if flow.session_id is not None:
+        _link(ctx, flow, flow.session_id, subject)
+        return IdentityResult(flow.target, None)
+    provider = _still(ctx.db, flow)
+    tokens = _open(ctx, provider, subject)
+    if tokens is not None:
+        return IdentityResult(flow.target, tokens)
+    reason = f"identity provider of organisation {provider.organisation_id}, no member is linked"
+    ctx.event(REFUSED, reason=reason)
+    yield In.NOTHING
+    raise IdentityRefused(
+        "The provider knows you, and no member is linked with you. Sign in with your password, and "
+        "link your account under Your account."
+    )
+
+
+def _open(ctx: Ctx, provider: IdentityProvider, subject: str) -> Tokens | None:
+    """Of the member's new session."""
+    wanted = (IdentityLink.provider_id == provider.id, IdentityLink.subject == subject)
+    link = ctx.db.scalars(select(IdentityLink).where(*wanted)).one_or_none()
+    if link is None or not _is_member(ctx.db, provider, link.user_id):
+        return None
+    user = ctx.db.get_one(User, link.user_id)
+    link.last_used_at = ctx.now
+    tokens = open_session(ctx, user, DEVICE, None, bound_to=provider.organisation_id)
+    proof = f"through the identity provider of organisation {provider.organisation_id}"
+    about(ctx, user).event(SIGNED_IN, proof=proof)
+    return tokens
+
+
+def _link(ctx: Ctx, flow: IdentityFlow, session_id: int, subject: str) -> None:
+    """Raises IdentityRefused."""
+    db, provider, session = ctx.db, _still(ctx.db, flow), ctx.db.get(SignInSession, session_id)
+    if session is None or session.revoked_at is not None:
+        raise IdentityRefused("You are not signed in any more: sign in with your password, then link.")
+    if not _is_member(db, provider, session.user_id):
+        raise IdentityRefused("You are no member of this organisation any more.")
+    known = select(IdentityLink.id).where(IdentityLink.provider_id == provider.id)
+    if db.scalar(known.where(IdentityLink.subject == subject)) is not None:
+        raise IdentityRefused("This account of the provider's is linked already.")
+    if link_of(db, provider, session.user_id) is not None:
+        raise IdentityRefused("Your account is linked already: unlink it first.")
+    user = db.get_one(User, session.user_id)
+    db.add(IdentityLink(provider_id=provider.id, user_id=user.id, subject=subject, linked_at=ctx.now))
+    db.flush()
+    first = select(func.min(Workspace.id)).where(Workspace.organisation_id == provider.organisation_id)
+    access = place_of(db, db.scalar(first) or 0)
+    replace(about(ctx, user), maybe_access=access).event(LINKED, user=user.id, text=provider.issuer)
+
+
+def _still(db: Session, flow: IdentityFlow) -> IdentityProvider:
+    """Raises IdentityRefused."""
+    provider = db.get(IdentityProvider, flow.provider_id, populate_existing=True)
+    if provider is None:
+        raise IdentityRefused("The organisation changed its identity provider meanwhile.")
+    return provider
+
+
+def _is_member(db: Session, provider: IdentityProvider, user_id: int) -> bool:
+    query = (
+        select(Membership.id)
+        .join(Workspace, Workspace.id == Membership.workspace_id)
+        .where(Membership.user_id == user_id, Workspace.organisation_id == provider.organisation_id)
+    )
+    return db.scalars(query.limit(1)).first() is not None
+
+
+def _of(token: str, purpose: str) -> str:
+    """A secret of a flow, derived from the browser's token, so that none is stored."""
+    return base64url(hmac.digest(token.encode(), purpose.encode(), "sha256"))
+
+
+def _plain(error: str) -> str:
+    """The error, if it looks like a code of RFC 6749 or OpenID Connect."""
+    is_code = 0 < len(error) <= 40 and error.isascii() and error.replace("_", "").isalpha()
+    return f": it says {error}" if is_code else ""

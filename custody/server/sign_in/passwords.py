@@ -1,0 +1,173 @@
+"""Passwords: limits on guesses, the check before a sensitive change, a change by the owner, and a reset by
+mail.
+"""
+
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.schemas.auth import (
+    CHANGE_PASSWORD,
+    REQUEST_PASSWORD_RESET,
+    RESET_PASSWORD,
+    ChangePasswordRequest,
+    PasswordResetRequest,
+    ResetPasswordRequest,
+)
+from custody.schemas.common import Done
+from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
+from custody.server.domain.audit import Category, Event
+from custody.server.domain.credentials import (
+    LOGIN_FAILURES,
+    LOGIN_FAILURES_ANYWHERE,
+    LOGIN_FAILURES_WINDOW,
+    RESETS_PER_ACCOUNT,
+    RESETS_PER_ACCOUNT_WINDOW,
+    check_new_password,
+    token_hash,
+)
+from custody.server.domain.errors import Invalid, RateLimited, Unauthenticated
+from custody.server.service.mail.jobs import Template, queue_mail
+from custody.server.service.requests.rates import AttemptLimit, caller_at
+from custody.server.service.sign_in.accounts import close_challenges, drop_reset_tokens, find_user
+from custody.server.service.sign_in.sessions import end_sessions
+from custody.server.sign_in.accounts import about
+from custody.server.store.models import Credential, PasswordReset, User
+
+CHANGED = Event("PASSWORD_CHANGED", "{ended} other sessions ended", category=Category.SIGN_IN)
+RESET_REQUESTED = Event("PASSWORD_RESET_REQUESTED", "", category=Category.SIGN_IN)
+RESET = Event("PASSWORD_RESET", "{ended} sessions ended", category=Category.SIGN_IN)
+# Wrong passwords at sign-in. They are counted for each account and client address, so that a stranger cannot
+# lock the owner out; the count of all addresses decides whether the password alone is enough.
+GUESSES_HERE = AttemptLimit("sign-in", LOGIN_FAILURES, LOGIN_FAILURES_WINDOW)
+GUESSES_ANYWHERE = AttemptLimit("sign-in-anywhere", LOGIN_FAILURES_ANYWHERE, LOGIN_FAILURES_WINDOW)
+# Wrong passwords in a session have a limit of their own, which a stranger cannot use up. So have those in
+# sessions that an organisation's identity provider opened.
+_FAILURES = AttemptLimit("password", LOGIN_FAILURES, LOGIN_FAILURES_WINDOW)
+_RESETS = AttemptLimit("password-reset", RESETS_PER_ACCOUNT, RESETS_PER_ACCOUNT_WINDOW)
+_NEW = "new_password"
+
+
+def count_guess(ctx: Ctx, email: str) -> bool:
+    """Counts a try before its outcome is known. Returns whether the account is being guessed at. Raises
+    RateLimited.
+    """
+    GUESSES_HERE.take(ctx.db, _from_here(ctx, email), ctx.now)
+    try:
+        GUESSES_ANYWHERE.take(ctx.db, email, ctx.now)
+    except RateLimited:
+        return True
+    return False
+
+
+def forget_guesses(ctx: Ctx, email: str, *, anywhere: bool) -> None:
+    """Called after a right password. ``anywhere``: also the count of all addresses."""
+    GUESSES_HERE.forget(ctx.db, _from_here(ctx, email))
+    if anywhere:
+        GUESSES_ANYWHERE.forget(ctx.db, email)
+
+
+def _from_here(ctx: Ctx, email: str) -> str:
+    # No address of a mailbox or of a machine has a space.
+    return f"{caller_at(ctx.caller.address)} {email}"
+
+
+def require_password(password: str) -> Steps[str]:
+    """The hash of the caller's password, for `require_still` in the transaction of the change.
+
+    Raises Invalid, RateLimited.
+    """
+    ctx = yield In.WRITE
+    caller = ctx.caller
+    subject = caller.name if caller.bound_to is None else f"{caller.bound_to} {caller.name}"
+    _FAILURES.take(ctx.db, subject, ctx.now)
+    stored = ctx.db.get_one(Credential, caller.user_id).password_hash
+    ctx = yield In.NOTHING
+    if not ctx.tools.passwords.matches(stored, password):
+        sentence = "The password is wrong."
+        raise Invalid.at("/password", sentence)
+    ctx = yield In.WRITE
+    _FAILURES.forget(ctx.db, subject)
+    return stored
+
+
+def require_still(ctx: Ctx, password_hash: str) -> None:
+    """Hashing takes time: an owner who changes the password during it must win, as one who ends the session
+    does (`custody.server.calls`). Raises Unauthenticated.
+    """
+    if ctx.db.get_one(Credential, ctx.caller.user_id).password_hash != password_hash:
+        raise Unauthenticated("The password was changed meanwhile.")
+
+
+@serves_in_parts(CHANGE_PASSWORD, first=In.NOTHING)
+def change_password(ctx: Ctx, request: ChangePasswordRequest) -> Steps[Done]:
+    """Raises Invalid, RateLimited, Unauthenticated."""
+    new = request.new_password.get_secret_value()
+    check_new_password(new, ctx.caller.name, _NEW)
+    known = yield from require_password(request.password.get_secret_value())
+    ctx = yield In.NOTHING
+    hashed = ctx.tools.passwords.hash(new)
+    ctx = yield In.WRITE
+    require_still(ctx, known)
+    user = ctx.db.get_one(User, ctx.caller.user_id)
+    ctx.event(CHANGED, ended=_set(ctx, user, hashed, keep_session=ctx.caller.session_id))
+    return Done()
+
+
+@serves(REQUEST_PASSWORD_RESET)
+def request_password_reset(ctx: Ctx, request: PasswordResetRequest) -> Done:
+    """Does the same work for an account that does not exist: a worker looks it up later, out of the caller's
+    sight (P39). Raises RateLimited.
+    """
+    _RESETS.take(ctx.db, request.email, ctx.now)
+    queue_mail(ctx.db, Template.PASSWORD_RESET, request.email, {}, now=ctx.now)
+    about(ctx, find_user(ctx.db, request.email)).event(RESET_REQUESTED)
+    return Done()
+
+
+@serves_in_parts(RESET_PASSWORD)
+def reset_password(ctx: Ctx, request: ResetPasswordRequest) -> Steps[Done]:
+    """The caller may sign in at once from this address. Raises Invalid."""
+    new = request.new_password.get_secret_value()
+    email = _owner(ctx.db, request.token, ctx.now).email
+    ctx = yield In.NOTHING
+    check_new_password(new, email, _NEW)
+    hashed = ctx.tools.passwords.hash(new)
+    ctx = yield In.WRITE
+    user = _owner(ctx.db, request.token, ctx.now)
+    ended = _set(ctx, user, hashed, keep_session=None)
+    forget_guesses(ctx, user.email, anywhere=False)
+    about(ctx, user).event(RESET, ended=ended)
+    return Done()
+
+
+def _set(ctx: Ctx, user: User, hashed: str, *, keep_session: int | None) -> int:
+    """Stores the new password, and ends what the old one opened. Returns how many sessions ended."""
+    db, now = ctx.db, ctx.now
+    credential = db.get_one(Credential, user.id)
+    credential.password_hash, credential.updated_at = hashed, now
+    drop_reset_tokens(db, user.id)
+    close_challenges(db, user.id, now)
+    _FAILURES.forget(db, user.email)
+    queue_mail(db, Template.PASSWORD_CHANGED, user.email, {}, now=now)
+    return end_sessions(db, user.id, now, "password changed", keep=keep_session)
+
+
+def _owner(db: Session, token: str, now: datetime) -> User:
+    """The user of a token. Raises Invalid, with one text for a token that was used, replaced, expired or
+    never made.
+    """
+    found = db.scalars(
+        select(User)
+        .join(PasswordReset, PasswordReset.user_id == User.id)
+        .where(
+            PasswordReset.token_hash == token_hash(token),
+            PasswordReset.used_at.is_(None),
+            PasswordReset.expires_at > now,
+        )
+    ).one_or_none()
+    if found is None:
+        sentence = "This token was used, was replaced by a newer one, or has expired; ask for another."
+        raise Invalid.at("/token", sentence)
+    return found

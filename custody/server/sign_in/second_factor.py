@@ -1,0 +1,193 @@
+"""The second factor: which one an account asks for, enrolling an authenticator, its codes (HMAC-SHA-1 over
+30-second steps, six digits: RFC 6238, RFC 4226), and its recovery codes.
+"""
+
+from datetime import datetime
+from typing import Literal, cast
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.auth import (
+    TOTP_CONFIRM,
+    TOTP_ENROL,
+    TWO_FACTOR,
+    SecondFactor,
+    TotpConfirmRequest,
+    TotpConfirmResponse,
+    TotpEnrolRequest,
+    TotpEnrolResponse,
+    TwoFactorRequest,
+    TwoFactorResponse,
+)
+from custody.server.calls import Ctx, In, Steps, serves_in_parts
+from custody.server.domain.audit import Category, Event
+from custody.server.domain.credentials import (
+    CONFIRMATIONS,
+    CONFIRMATIONS_WINDOW,
+    RECOVERY_CODES,
+    new_recovery_code,
+    plain_code,
+    recovery_hash,
+)
+from custody.server.domain.errors import Invalid, NotFound, StateConflict
+from custody.server.domain.totp import SECRET_BYTES, base32, enrolment_uri, find_step
+from custody.server.service.mail.jobs import METHODS, Template, queue_mail
+from custody.server.service.requests.rates import AttemptLimit
+from custody.server.service.secrets import TotpSecrets
+from custody.server.service.sign_in.accounts import close_challenges, find_credential
+from custody.server.service.sign_in.sessions import end_sessions
+from custody.server.sign_in.passwords import require_password, require_still
+from custody.server.store.models import Credential, Passkey, RecoveryCode, User
+
+OFFERED = Event("AUTHENTICATOR_OFFERED", "not confirmed yet", category=Category.SIGN_IN)
+CONFIRMED = Event("AUTHENTICATOR_CONFIRMED", "{count} recovery codes", category=Category.SIGN_IN)
+ENABLED = Event("TWO_FACTOR_ENABLED", "{method}", category=Category.SIGN_IN)
+DISABLED = Event("TWO_FACTOR_DISABLED", "{method}", category=Category.SIGN_IN)
+RESET = Event("TWO_FACTOR_RESET", "user {user}", category=Category.SIGN_IN)
+_CONFIRMATIONS = AttemptLimit("totp-confirm", CONFIRMATIONS, CONFIRMATIONS_WINDOW)
+
+
+def second_factor_of(db: Session, user_id: int) -> SecondFactor:
+    """What the account's sign-in asks for beside the password."""
+    return cast("SecondFactor", db.get_one(Credential, user_id).second_factor)
+
+
+@serves_in_parts(TWO_FACTOR, first=In.NOTHING)
+def two_factor(_ctx: Ctx, request: TwoFactorRequest) -> Steps[TwoFactorResponse]:
+    """Raises Invalid, RateLimited, Unauthenticated; StateConflict where no authenticator was confirmed."""
+    known = yield from require_password(request.password.get_secret_value())
+    ctx = yield In.WRITE
+    require_still(ctx, known)
+    credential = ctx.db.get_one(Credential, ctx.caller.user_id)
+    method = _resolved(credential, request.wanted)
+    set_factor(ctx.db, credential, method, ctx.now, keep_session=ctx.caller.session_id)
+    _mail_change(ctx, ctx.caller.name, method)
+    ctx.event(DISABLED if method == "none" else ENABLED, method=METHODS[method])
+    return TwoFactorResponse(enabled=method != "none", method=method)
+
+
+@serves_in_parts(TOTP_ENROL, first=In.NOTHING)
+def totp_enrol(_ctx: Ctx, request: TotpEnrolRequest) -> Steps[TotpEnrolResponse]:
+    """The secret counts once the owner confirms a code of it. Until then the old factor stays.
+
+    Raises Invalid, RateLimited, Unauthenticated.
+    """
+    known = yield from require_password(request.password.get_secret_value())
+    ctx = yield In.WRITE
+    require_still(ctx, known)
+    secret = ctx.tools.random(SECRET_BYTES)
+    sealed = TotpSecrets(ctx.tools.secrets).seal(secret)
+    ctx.db.get_one(Credential, ctx.caller.user_id).totp_pending = sealed
+    ctx.event(OFFERED)
+    return TotpEnrolResponse(secret=base32(secret), otpauth_uri=enrolment_uri(secret, ctx.caller.name))
+
+
+@serves_in_parts(TOTP_CONFIRM, first=In.WRITE)
+def totp_confirm(ctx: Ctx, request: TotpConfirmRequest) -> Steps[TotpConfirmResponse]:
+    """Raises StateConflict, Invalid, RateLimited, Unauthenticated."""
+    _CONFIRMATIONS.take(ctx.db, str(ctx.caller.user_id), ctx.now)
+    ctx = yield In.WRITE
+    credential = ctx.db.get_one(Credential, ctx.caller.user_id)
+    step = _confirmed_step(ctx, credential, request.code)
+    credential.totp_secret, credential.totp_pending = credential.totp_pending, None
+    credential.totp_last_step = step
+    codes = _new_recovery_codes(ctx)
+    set_factor(ctx.db, credential, "totp", ctx.now, keep_session=ctx.caller.session_id)
+    _mail_change(ctx, ctx.caller.name, "totp")
+    ctx.event(CONFIRMED, count=len(codes))
+    return TotpConfirmResponse(recovery_codes=codes)
+
+
+def reset_second_factor(ctx: Ctx, email: str) -> None:
+    """For the operator: back to mailed codes; the authenticator, its recovery codes and the passkeys are
+    deleted. Raises NotFound.
+    """
+    found = find_credential(ctx.db, email)
+    if found is None:
+        raise NotFound(f"{email} has no account.")
+    user, credential = found
+    set_factor(ctx.db, credential, "email", ctx.now, keep_session=None)
+    _mail_change(ctx, user.email, "email")
+    credential.totp_secret = credential.totp_pending = credential.totp_last_step = None
+    ctx.db.execute(delete(RecoveryCode).where(RecoveryCode.user_id == user.id))
+    ctx.db.execute(delete(Passkey).where(Passkey.user_id == user.id))
+    ctx.event(RESET, user=user.id)
+
+
+def code_proof(ctx: Ctx, user_id: int, code: str) -> str | None:
+    """What a code proves, in words, or None. Takes a code of the authenticator or a recovery code, each of
+    them once.
+    """
+    plain = plain_code(code)
+    return _take_code(ctx, user_id, plain) if plain.isdecimal() else _take_recovery(ctx, user_id, plain)
+
+
+def _take_code(ctx: Ctx, user_id: int, code: str) -> str | None:
+    credential = ctx.db.get_one(Credential, user_id)
+    secret = TotpSecrets(ctx.tools.secrets).open(credential.totp_secret or b"")
+    step = find_step(secret, code, ctx.now, credential.totp_last_step) if secret else None
+    if step is None:
+        return None
+    credential.totp_last_step = step
+    return "with an authenticator's code"
+
+
+def _take_recovery(ctx: Ctx, user_id: int, code: str) -> str | None:
+    db, mine = ctx.db, (RecoveryCode.user_id == user_id, RecoveryCode.used_at.is_(None))
+    found = db.scalars(
+        select(RecoveryCode).where(*mine, RecoveryCode.code_hash == recovery_hash(code))
+    ).one_or_none()
+    if found is None:
+        return None
+    found.used_at = ctx.now
+    db.flush()
+    left = db.scalar(select(func.count()).select_from(RecoveryCode).where(*mine))
+    email = db.get_one(User, user_id).email
+    queue_mail(db, Template.RECOVERY_CODE_USED, email, {"left": str(left)}, now=ctx.now)
+    return f"with a recovery code, {left} left"
+
+
+def _confirmed_step(ctx: Ctx, credential: Credential, code: str) -> int:
+    if credential.totp_pending is None:
+        raise StateConflict("No authenticator is being enrolled: start with POST /auth/totp/enrol.")
+    secret = TotpSecrets(ctx.tools.secrets).open(credential.totp_pending)
+    step = find_step(secret, plain_code(code), ctx.now, None) if secret else None
+    if step is None:
+        sentence = "The code is not the one that the authenticator shows now; check the phone's clock."
+        raise Invalid.at("/code", sentence)
+    return step
+
+
+def _new_recovery_codes(ctx: Ctx) -> list[str]:
+    user_id = ctx.caller.user_id
+    ctx.db.execute(delete(RecoveryCode).where(RecoveryCode.user_id == user_id))
+    codes = [new_recovery_code(ctx.tools.random) for _ in range(RECOVERY_CODES)]
+    ctx.db.add_all(RecoveryCode(code_hash=recovery_hash(code), user_id=user_id) for code in codes)
+    return codes
+
+
+def _mail_change(ctx: Ctx, email: str, method: SecondFactor) -> None:
+    queue_mail(ctx.db, Template.SECOND_FACTOR_CHANGED, email, {"method": METHODS[method]}, now=ctx.now)
+
+
+def set_factor(
+    db: Session, credential: Credential, method: SecondFactor, now: datetime, *, keep_session: int | None
+) -> None:
+    """Sets what a sign-in asks for from now on. Where it asked for nothing, the other sessions end: they
+    never gave a second factor, and would be renewed without one (P107).
+    """
+    if credential.second_factor == "none" and method != "none":
+        end_sessions(db, credential.user_id, now, "second factor turned on", keep=keep_session)
+    credential.second_factor, credential.updated_at = method, now
+    close_challenges(db, credential.user_id, now)
+
+
+def _resolved(credential: Credential, wanted: SecondFactor | Literal["on"]) -> SecondFactor:
+    """``on`` means the confirmed method, or mailed codes where there is none."""
+    if wanted == "on":
+        is_off = credential.second_factor == "none"
+        return "email" if is_off else cast("SecondFactor", credential.second_factor)
+    if wanted == "totp" and credential.totp_secret is None:
+        raise StateConflict("No authenticator was confirmed: start with POST /auth/totp/enrol.")
+    return wanted

@@ -1,0 +1,233 @@
+"""Sessions: access tokens and families of refresh tokens, which a sign-in opens, and which their owner lists
+and ends.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.auth import (
+    LOGOUT,
+    REFRESH,
+    REVOKE_SESSIONS,
+    SESSIONS,
+    RefreshRequest,
+    RefreshResponse,
+    RevokeSessionsRequest,
+    RevokeSessionsResponse,
+    SessionRecord,
+)
+from custody.schemas.common import Done, Listed, NullString
+from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
+from custody.server.domain.audit import Category, Event
+from custody.server.domain.credentials import (
+    ACCESS_LIFETIME,
+    BOUND_LIFETIME,
+    REFRESH_LIFETIME,
+    PresentedToken,
+    Verdict,
+    judge,
+    new_token,
+    session_id,
+    token_hash,
+)
+from custody.server.domain.errors import NotFound, Unauthenticated
+from custody.server.service.shown import shown
+from custody.server.service.sign_in.sessions import CONSOLE_ALONE, HAS_ENDED, end_sessions
+from custody.server.sign_in.accounts import about
+from custody.server.store.models import AccessToken, RefreshToken, SignInSession, User
+
+REUSED = Event("REFRESH_TOKEN_REUSED", "session {session} revoked", category=Category.SIGN_IN)
+SIGNED_OUT = Event("SIGNED_OUT", "session {session}", category=Category.SIGN_IN)
+ENDED = Event("SESSION_ENDED", "session {session}", category=Category.SIGN_IN)
+OTHERS_ENDED = Event("OTHER_SESSIONS_ENDED", "{ended} sessions", category=Category.SIGN_IN)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """What a sign-in or a refresh returns, once. ``expires_in``: seconds, of the access token."""
+
+    sid: str
+    access: str = field(repr=False)
+    refresh: str = field(repr=False)
+    expires_in: int
+
+
+def open_session(
+    ctx: Ctx,
+    user: User,
+    device: str | None,
+    location: str | None,
+    bound_to: int | None = None,
+    *,
+    is_proven: bool = False,
+) -> Tokens:
+    """``bound_to``: the organisation whose provider signs in. ``is_proven``: the second factor was given,
+    which counts as a proof (ADR 30).
+    """
+    now = ctx.now
+    session = SignInSession(
+        sid=new_token(ctx.tools.random),
+        user_id=user.id,
+        device=device,
+        location=location,
+        used_generation=0,
+        created_at=now,
+        last_used_at=now,
+        bound_to=bound_to,
+        stepped_up_at=now if is_proven else None,
+    )
+    ctx.db.add(session)
+    ctx.db.flush()
+    user.last_login_at = now
+    return _issue(ctx, session, generation=1)
+
+
+@serves_in_parts(REFRESH, first=In.NOTHING)
+def refresh(ctx: Ctx, request: RefreshRequest) -> Steps[RefreshResponse]:
+    if not ctx.cookie:
+        raise Unauthenticated("The request carries no refresh cookie.")
+    tokens = yield from renew_session(request.sid, ctx.cookie)
+    return RefreshResponse(
+        token=tokens.access, sid=tokens.sid, expires_in=tokens.expires_in, refresh_token=tokens.refresh
+    )
+
+
+def renew_session(
+    sid: str, token: str, idle: timedelta = REFRESH_LIFETIME, *, at_console: bool = False
+) -> Steps[Tokens]:
+    """The next tokens of the family. Raises Unauthenticated, also where it was unused for longer than
+    ``idle``, or where an identity provider opened it and it is not ``at_console``; the use of a copied token
+    ends the family first (P40).
+    """
+    ctx = yield In.WRITE
+    found = _refresh_token(ctx.db, sid, token)
+    if found is None or not _is_live(*found, ctx.now, idle):
+        raise Unauthenticated(HAS_ENDED)
+    row, session = found
+    if session.bound_to is not None and not at_console:
+        raise Unauthenticated(CONSOLE_ALONE)
+    presented = PresentedToken(row.generation, was_used=row.first_used_at is not None)
+    verdict = judge(presented, session.used_generation)
+    if verdict is not Verdict.REUSE:
+        return _rotate(ctx, row, session, verdict)
+    _revoke(ctx, session, "refresh token reused")
+    about(ctx, ctx.db.get_one(User, session.user_id)).event(REUSED, session=session.id)
+    yield In.NOTHING
+    raise Unauthenticated("This refresh token was used before; the session was ended for safety.")
+
+
+@serves(LOGOUT)
+def logout(ctx: Ctx, _: None) -> Done:
+    _revoke(ctx, ctx.db.get_one(SignInSession, ctx.caller.session_id), "signed out")
+    ctx.event(SIGNED_OUT, session=ctx.caller.session_id)
+    return Done()
+
+
+@serves(SESSIONS)
+def sessions(ctx: Ctx, _: None) -> Listed[SessionRecord]:
+    live = sorted(_live(ctx), key=lambda each: each.id, reverse=True)
+
+    def records(some: Sequence[SignInSession]) -> list[SessionRecord]:
+        return [_record(each, current=each.id == ctx.caller.session_id) for each in some]
+
+    return shown(live, records, "session_id", lambda each: session_id(each.sid))
+
+
+@serves(REVOKE_SESSIONS)
+def revoke_sessions(ctx: Ctx, request: RevokeSessionsRequest) -> RevokeSessionsResponse:
+    """Raises NotFound."""
+    caller = ctx.caller
+    if request.session_id is None:
+        ended = end_sessions(ctx.db, caller.user_id, ctx.now, "ended by its owner", keep=caller.session_id)
+        ctx.event(OTHERS_ENDED, ended=ended)
+        return RevokeSessionsResponse(ended=ended)
+    session = next((each for each in _live(ctx) if session_id(each.sid) == request.session_id), None)
+    if session is None:
+        raise NotFound("You have no such session.")
+    _revoke(ctx, session, "ended by its owner")
+    ctx.event(ENDED, session=session.id)
+    return RevokeSessionsResponse(ended=1)
+
+
+def _live(ctx: Ctx) -> list[SignInSession]:
+    """The caller's sessions that can still be renewed: a refresh token expires after thirty days without
+    use.
+    """
+    query = select(SignInSession).where(
+        SignInSession.user_id == ctx.caller.user_id,
+        SignInSession.revoked_at.is_(None),
+        SignInSession.last_used_at > ctx.now - REFRESH_LIFETIME,
+    )
+    return list(ctx.db.scalars(query))
+
+
+def _is_live(row: RefreshToken, session: SignInSession, now: datetime, idle: timedelta) -> bool:
+    if session.bound_to is not None and session.created_at <= now - BOUND_LIFETIME:
+        return False
+    return session.revoked_at is None and row.expires_at > now and session.last_used_at > now - idle
+
+
+def _rotate(ctx: Ctx, row: RefreshToken, session: SignInSession, verdict: Verdict) -> Tokens:
+    now = ctx.now
+    if verdict is Verdict.FIRST_USE:
+        session.used_generation = row.generation
+        row.first_used_at = now
+    session.last_used_at = now
+    _forget_expired(ctx.db, session.id, now)
+    return _issue(ctx, session, generation=row.generation + 1)
+
+
+def _issue(ctx: Ctx, session: SignInSession, *, generation: int) -> Tokens:
+    now, random = ctx.now, ctx.tools.random
+    tokens = Tokens(session.sid, new_token(random), new_token(random), int(ACCESS_LIFETIME.total_seconds()))
+    ctx.db.add(
+        AccessToken(
+            token_hash=token_hash(tokens.access), session_id=session.id, expires_at=now + ACCESS_LIFETIME
+        )
+    )
+    ctx.db.add(
+        RefreshToken(
+            token_hash=token_hash(tokens.refresh),
+            session_id=session.id,
+            generation=generation,
+            expires_at=now + REFRESH_LIFETIME,
+        )
+    )
+    return tokens
+
+
+def _revoke(ctx: Ctx, session: SignInSession, reason: str) -> None:
+    session.revoked_at = ctx.now
+    session.revoked_reason = reason
+    ctx.db.execute(delete(AccessToken).where(AccessToken.session_id == session.id))
+
+
+def _refresh_token(db: Session, sid: str, token: str) -> tuple[RefreshToken, SignInSession] | None:
+    query = (
+        select(RefreshToken, SignInSession)
+        .join(SignInSession, RefreshToken.session_id == SignInSession.id)
+        .where(RefreshToken.token_hash == token_hash(token), SignInSession.sid == sid)
+    )
+    row = db.execute(query).one_or_none()
+    return None if row is None else (row[0], row[1])
+
+
+def _record(session: SignInSession, *, current: bool) -> SessionRecord:
+    return SessionRecord(
+        session_id=session_id(session.sid),
+        device=NullString.of(session.device),
+        location=NullString.of(session.location),
+        created_at=session.created_at,
+        last_used_at=session.last_used_at,
+        current=current,
+    )
+
+
+def _forget_expired(db: Session, session_id: int, now: datetime) -> None:
+    """Deletes expired tokens, which are refused anyway. Live ones stay, so that a replay is recognised."""
+    for table in (AccessToken, RefreshToken):
+        db.execute(delete(table).where(table.session_id == session_id, table.expires_at <= now))
