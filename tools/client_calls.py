@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from custody.schemas.call import Call
+from custody.schemas.call import Call, SignedBody
 from custody.schemas.calls import NOUNS, SIGNING, named_calls
 
 FOLDER = Path(__file__).parents[1] / "custody" / "client"
@@ -42,7 +42,10 @@ def _order(name: str) -> tuple[bool, bool, str]:
 def _class(noun: str, module: ModuleType, imports: dict[str, set[str]]) -> str:
     name = f"{noun.removesuffix('s').title().replace('_', '')}Calls"
     methods = [
-        "\n".join(_method(constant, call, module.__name__, imports)) for constant, call in named_calls(module)
+        "\n".join(_method(constant, call, module.__name__, imports))
+        for constant, call in named_calls(module)
+        # Whoever signs its body is no client of ours.
+        if call.takes is not SignedBody
     ]
     return f"\nclass {name}:\n" + "\n\n".join(methods) + "\n"
 

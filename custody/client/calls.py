@@ -12,6 +12,18 @@ from custody.schemas.address_book import (
     RemoveWhitelistAddressRequest,
     RenameWhitelistAddressRequest,
 )
+from custody.schemas.changes import (
+    CHANGES,
+    CONFIRM_CHANGE,
+    DECLINE_CHANGE,
+    REQUEST_CHANGE,
+    SECOND_PERSON_RULE,
+    UPDATE_SECOND_PERSON_RULE,
+    ChangeRequest,
+    DeclineChangeRequest,
+    RequestChangeRequest,
+    SecondPersonRuleRequest,
+)
 from custody.schemas.history import VAULT_COINS, VAULT_HISTORY, CoinState, MovementKind
 from custody.schemas.identity_providers import (
     IDENTITY_LINKS,
@@ -75,6 +87,7 @@ from custody.schemas.onboarding import (
     ReviewOnboardingRequest,
     SubmitOnboardingRequest,
 )
+from custody.schemas.purchases import PURCHASES
 from custody.schemas.roles import (
     ADD_PERMISSION_TO_ROLE,
     CREATE_ROLE,
@@ -589,6 +602,13 @@ class KeyCalls:
         return Sent(query={"network": network, "key_id": key_id})
 
 
+class PurchaseCalls:
+    @sends(PURCHASES)
+    @staticmethod
+    def purchases(*, after: str | None = None, limit: int | None = None) -> Sent:
+        return Sent(query={"after": after, "limit": limit})
+
+
 class WebhookCalls:
     @sends(CREATE_WEBHOOK)
     @staticmethod
@@ -627,6 +647,38 @@ class WebhookCalls:
     @sends(TEST_WEBHOOK)
     @staticmethod
     def test_webhook(body: WebhookRequest) -> Sent:
+        return Sent(body)
+
+
+class ChangeCalls:
+    @sends(SECOND_PERSON_RULE)
+    @staticmethod
+    def second_person_rule(workspace_id: int) -> Sent:
+        return Sent(query={"workspace_id": workspace_id})
+
+    @sends(UPDATE_SECOND_PERSON_RULE)
+    @staticmethod
+    def update_second_person_rule(body: SecondPersonRuleRequest) -> Sent:
+        return Sent(body)
+
+    @sends(REQUEST_CHANGE)
+    @staticmethod
+    def request_change(body: RequestChangeRequest) -> Sent:
+        return Sent(body)
+
+    @sends(CHANGES)
+    @staticmethod
+    def changes(workspace_id: int, *, change_id: str | None = None) -> Sent:
+        return Sent(query={"workspace_id": workspace_id, "change_id": change_id})
+
+    @sends(CONFIRM_CHANGE)
+    @staticmethod
+    def confirm_change(body: ChangeRequest) -> Sent:
+        return Sent(body)
+
+    @sends(DECLINE_CHANGE)
+    @staticmethod
+    def decline_change(body: DeclineChangeRequest) -> Sent:
         return Sent(body)
 
 

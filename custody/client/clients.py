@@ -2,6 +2,7 @@
 
 from custody.client.calls import (
     AddressBookCalls,
+    ChangeCalls,
     HistoryCalls,
     IdentityProviderCalls,
     InvitationCalls,
@@ -10,6 +11,7 @@ from custody.client.calls import (
     MailSettingCalls,
     MemberCalls,
     OnboardingCalls,
+    PurchaseCalls,
     RoleCalls,
     ServiceAccountCalls,
     UserCalls,
@@ -19,12 +21,11 @@ from custody.client.calls import (
 )
 from custody.client.connection import WaitingConnection
 from custody.client.history import WholeHistoryCalls
-from custody.client.organisation import ChangeCalls
 from custody.client.payments import (
     ForwardCalls,
     ProposalCalls,
 )
-from custody.client.records import LogCalls, PurchaseCalls
+from custody.client.records import EveryPurchaseCalls, LogCalls
 from custody.client.sign_in import SignInAccountCalls, SignInCalls
 from custody.client.signing_calls import TokenCalls
 
@@ -47,6 +48,7 @@ class Api(
     LimitCalls,
     LogCalls,
     PurchaseCalls,
+    EveryPurchaseCalls,
     TokenCalls,
     WebhookCalls,
     ChangeCalls,

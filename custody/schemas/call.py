@@ -6,6 +6,7 @@ nothing of the server.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -32,6 +33,14 @@ class Way(Enum):
     UNLINKED = "link, unlink and leave"
     SIGNER = "sign, by the API, with the signer's own program"
     DECIDER = "decide on an owner's change"
+
+
+@dataclass(frozen=True)
+class SignedBody:
+    """A body as it was sent, for a call whose sender signs it; the signature is in a header."""
+
+    content: bytes
+    headers: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -83,8 +92,11 @@ class Call(Generic[Input, Answer]):
     such call has.
 
     ``second_person``: the title of the pending change; where the organisation has the rule, the call has to
-    be requested and confirmed instead. ``cools``: it allows more, so that a confirmed change waits for the
-    rule's hours. ``attempt``: the audit log's words for a refused attempt; of the others the title serves.
+    be requested and confirmed instead. ``always_two``: without the rule, too; another member of the workspace
+    with one of ``needs`` confirms then. ``one_waits_for``: a field of ``takes``: one change at a time waits
+    for the record that it names. ``cools``: it allows more, so that a confirmed change waits for the rule's
+    hours; where that depends on what is stored, the function decides (`custody.server.calls.Approval`).
+    ``attempt``: the audit log's words for a refused attempt; of the others the title serves.
     """
 
     method: Literal["GET", "POST"]
@@ -98,6 +110,8 @@ class Call(Generic[Input, Answer]):
     creates: bool = False
     workspace_field: str = "workspace_id"
     second_person: str = ""
+    always_two: bool = False
+    one_waits_for: str = ""
     cools: bool = False
     attempt: str = ""
     open_to: frozenset[Way] = frozenset()

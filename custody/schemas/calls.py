@@ -7,6 +7,7 @@ from typing import Any, Final
 from custody.schemas import (
     address_book,
     asset_tokens,
+    changes,
     history,
     identity_providers,
     invitations,
@@ -18,6 +19,7 @@ from custody.schemas import (
     onboarding,
     proofs,
     proposals,
+    purchases,
     roles,
     service_accounts,
     users,
@@ -42,7 +44,9 @@ NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
         "history": history,
         "vaults": vaults,
         "keys": keys,
+        "purchases": purchases,
         "webhooks": webhooks,
+        "changes": changes,
         "identity_providers": identity_providers,
     }
 )
@@ -60,4 +64,9 @@ def named_calls(noun: ModuleType) -> Iterator[tuple[str, Call[Any, Any]]]:
 
 CALLS: Final[tuple[Call[Any, Any], ...]] = tuple(
     call for noun in (*NOUNS.values(), *SIGNING.values(), *PARTLY) for _, call in named_calls(noun)
+)
+
+# By path: the calls that a second person may have to confirm.
+CONFIRMABLE: Final[Mapping[str, Call[Any, Any]]] = MappingProxyType(
+    {call.path: call for call in CALLS if call.second_person}
 )

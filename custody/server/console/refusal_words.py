@@ -35,11 +35,6 @@ _TRIED: Final[Mapping[str, str]] = MappingProxyType(
             "sweep a replaced vault": "sweep-vault",
             "see the limits": "max-send",
             "see the payments": "psbt",
-            "see the rule of the second person": "second-person-rule",
-            "ask a second person": "request-change",
-            "see what waits for a second person": "changes",
-            "confirm what waits for a second person": "confirm-change",
-            "decline what waits for a second person": "decline-change",
         }.items()
         for name in names.split()
     }

@@ -4,7 +4,7 @@ back before it acts, the second factor, and where an error is told.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from http import HTTPStatus
 from itertools import chain
@@ -21,7 +21,7 @@ from custody.pages.rendering import FORM, FORM_WITH_FILE, Fields
 from custody.pages.serving import HEADERS
 from custody.schemas.call import Call as Declared
 from custody.server.console import session
-from custody.server.console.visit import MAX_DIGITS, Rehearsed, Visit, WaitsForSecondPerson
+from custody.server.console.visit import MAX_DIGITS, Visit, WaitsForSecondPerson
 from custody.server.domain.errors import (
     CustodyError,
     Invalid,
@@ -123,8 +123,7 @@ class Row:
     first. ``steps_up``: it asks for the second factor again. ``is_open``: without a sign-in. ``has_file``:
     its form may send one.
 
-    ``acts``: the declared calls of which its form makes one; they say whether it needs a second person. A row
-    without them is rehearsed.
+    ``acts``: the declared calls of which its form makes one; they say whether it needs a second person.
     """
 
     method: Literal["GET", "POST"]
@@ -268,8 +267,8 @@ def _before(row: Row, visit: Visit) -> Response | None:
     has_confirmed = review is None or form.ticked("confirmed")
     problem: CustodyError | None = None
     asked = None
-    if review is not None and not has_confirmed and (refused := _needs_second_person(row, visit, review)):
-        visit.problem = refused
+    if review is not None and not has_confirmed and (needed := _second_person(visit)):
+        visit.problem = needed
         return _shown_back(visit, review, None)
     if row.steps_up:
         try:
@@ -284,23 +283,10 @@ def _before(row: Row, visit: Visit) -> Response | None:
     return _shown_back(visit, review or Review("Confirm that it is you", (), "Go on"), asked)
 
 
-def _needs_second_person(row: Row, visit: Visit, review: Review) -> SecondPersonNeeded | None:
-    """What the call will be refused with, known before the person proves that it is they. A row of a
-    workspace that shows back what was typed changes nothing but by the calls of the API.
-    """
-    if visit.place is None or visit.form.ticked("ask_second_person"):
-        return None
-    if row.acts:
-        return visit.second_person()
-    pinned = {name: (value,) for name, value in review.pinned}
-    rehearsal = replace(visit, form=Fields({**visit.form.values, **pinned}), is_rehearsal=True)
-    try:
-        row.page(rehearsal)
-    except SecondPersonNeeded as error:
-        return error
-    except (CustodyError, Rehearsed):
-        return None
-    return None
+def _second_person(visit: Visit) -> SecondPersonNeeded | None:
+    """What the call will be refused with, known before the person proves that it is they."""
+    is_known = visit.place is None or visit.form.ticked("ask_second_person")
+    return None if is_known else visit.second_person()
 
 
 def _shown_back(visit: Visit, review: Review, asked: StepUpPrompt | None) -> Response:

@@ -21,21 +21,22 @@ from custody.pages.rendering import Fields, Live
 from custody.pages.serving import HEADERS, HTML
 from custody.schemas.call import Call as Declared
 from custody.schemas.call import Page, Way
+from custody.schemas.changes import REQUEST_CHANGE, RequestChangeRequest
 from custody.schemas.common import Unreadable
-from custody.schemas.faults import fault_words
 from custody.schemas.members import MEMBERS
-from custody.schemas.permissions import Auth, PermissionName
+from custody.schemas.permissions import PermissionName
 from custody.schemas.users import Organisation, User, WorkspaceEntry
 from custody.server import calls
 from custody.server.calls import Ctx, Invocation
 from custody.server.console.rendering import TEMPLATES
 from custody.server.console.session import BrowserSession, Snapshot, said, say
 from custody.server.domain.credentials import Caller
-from custody.server.domain.errors import CustodyError, Fault, Invalid, NotFound, SecondPersonNeeded
+from custody.server.domain.errors import CustodyError, Invalid, NotFound, SecondPersonNeeded, faults_of
 from custody.server.service.people.people import user_record
+from custody.server.service.people.second_person import require_no_second_person
 from custody.server.service.services import Services
 from custody.server.web.callers import FOR_UNLINKED, let_in
-from custody.server.web.endpoint import Call, Endpoint
+from custody.server.web.endpoint import Call
 from custody.server.web.problems import STATUS, trace_id_of
 from custody.server.web.routes import ENDPOINTS
 from custody.server.web.runner import Runner
@@ -58,10 +59,6 @@ Item = TypeVar("Item")
 
 class WaitsForSecondPerson(Exception):
     """The person asked a second one to confirm: nothing is changed yet."""
-
-
-class Rehearsed(Exception):
-    """A form would change something now (`Visit.is_rehearsal`)."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +88,7 @@ class Place:
 
 @dataclass
 class Visit:
-    """``form``: what was sent; empty for a page that is only read. ``problem``: why a form was refused.
-    ``is_rehearsal``: it runs up to its first change, to learn whether that needs a second person.
-    """
+    """``form``: what was sent; empty for a page that is only read. ``problem``: why a form was refused."""
 
     request: Request
     platform: Services
@@ -101,7 +96,6 @@ class Visit:
     maybe_caller: Caller | None = None
     held: BrowserSession | None = None
     problem: CustodyError | None = None
-    is_rehearsal: bool = False
     # Entries of the lists on this page that cannot be shown.
     unreadable: list[Unreadable] = field(default_factory=list)
     # How many of them the last answer had.
@@ -243,9 +237,8 @@ class Visit:
         invocation = self._invocation(call, given, self._key(nth) if call.creates else None, check, ids)
         self.snapshot.end()
         if call.second_person and self.form.ticked("ask_second_person"):
-            body = invocation.request.model_dump(mode="json", exclude_none=True)
-            wanted = {"workspace_id": self.here.id, "path": call.path, "body": body}
-            self._call("POST", "request-change", wanted)
+            wanted = dict(RequestChangeRequest.of(call, invocation.request))
+            calls.answer(self.platform, self._invocation(REQUEST_CHANGE, wanted))
             raise WaitsForSecondPerson
         answered = calls.answer(self.platform, invocation)
         answer: Answer = call.writer.validate_json(answered.content)
@@ -258,7 +251,7 @@ class Visit:
             return None
         with self.snapshot.reading() as db:
             try:
-                self.platform.second_person.require_off(db, self.here.organisation.org_id, needing[0].path)
+                require_no_second_person(db, self.here.organisation.org_id, needing[0])
             except SecondPersonNeeded as needed:
                 return needed
         return None
@@ -300,28 +293,10 @@ class Visit:
         nth: int = 0,
         **body: Any,
     ) -> Any:
-        """A changing endpoint's answer. Where the form says to ask a second person, the change is asked for
-        instead. ``nth``: which of a form's calls it is, where one form makes several.
-
-        Raises what it refuses with, and WaitsForSecondPerson.
+        """A changing endpoint's answer. ``nth``: which of a form's calls it is, where one form makes several.
+        Raises what it refuses with.
         """
-        runner = _RUNNERS["POST", _whole(path)]
-        if self.is_rehearsal and runner.endpoint.is_write:
-            self._rehearse(runner.endpoint)
-        if runner.endpoint.needs_second_person and self.form.ticked("ask_second_person"):
-            taken = _taken(runner, body)
-            wanted = {"path": _whole(path), "body": taken.model_dump(mode="json", exclude_none=True)}
-            self._call("POST", "request-change", {"workspace_id": self.here.id, **wanted})
-            raise WaitsForSecondPerson
         return self._call("POST", path, body, ids, nth)
-
-    def _rehearse(self, endpoint: Endpoint) -> None:
-        """Raises SecondPersonNeeded where the call would for a person who may make it, else Rehearsed."""
-        needs = endpoint.needs
-        if endpoint.needs_second_person and not isinstance(needs, Auth) and self.here.may(*needs):
-            with self.snapshot.reading() as db:
-                self.platform.second_person.require_off(db, self.here.organisation.org_id, endpoint.path)
-        raise Rehearsed
 
     def _call(
         self,
@@ -459,10 +434,7 @@ def shaped(kind: type[Shape], /, **values: object) -> Shape:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        faults = tuple(
-            Fault("/" + "/".join(map(str, found["loc"])), fault_words(found))
-            for found in error.errors(include_url=False, include_input=False)
-        )
+        faults = faults_of(error)
         name = faults[0].pointer.removeprefix("/").replace("_", " ")
         words = f"{name}: {faults[0].detail}." if name else f"{faults[0].detail}."
         raise Invalid(words, faults=faults) from None

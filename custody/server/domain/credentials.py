@@ -204,6 +204,8 @@ class Caller:
         return self.user_id if self.service is None else -self.user_id
 
 
+# Of a call that needs no sign-in.
+ANYBODY = Caller(user_id=0, session_id=0, name="", trace_id="")
 # Callers that are no member, for the audit log: the platform itself, and its operator at the command line.
 PLATFORM = Caller(user_id=0, session_id=0, name="platform", trace_id="")
 OPERATOR = Caller(user_id=0, session_id=0, name="operator", trace_id="")

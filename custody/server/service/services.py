@@ -11,8 +11,6 @@ from custody.server.service.limits.limits import Limits, PolicyStore
 from custody.server.service.mail.jobs import Maker, Template
 from custody.server.service.mail.mailer import Mailer
 from custody.server.service.operations.readiness import Readiness
-from custody.server.service.people.purchases import Purchases
-from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
 from custody.server.service.proposals.maximum import MaximumSend
@@ -95,9 +93,11 @@ class Services:
     account: SignInServices
     following: Following
     readiness: Readiness
-    second_person: SecondPerson
     # How many new ones a maker of programs may have.
     service_secrets: Throttle
+    # Of the purchase provider: the same bytes with the same signature are a replay (P45). After a restart,
+    # or in another process, it is not newer than the stored report and changes nothing.
+    deliveries: Throttle
     maximum: MaximumSend
     proposals: Proposals
     replacing: Replacing
@@ -109,7 +109,6 @@ class Services:
     resubmitting: Resubmitting
     token_creating: TokenCreating
     calling: Calling
-    purchases: Purchases
     # How long an approval that met the threshold waits for the broadcast before it answers.
     broadcast_wait_seconds: float
 

@@ -49,12 +49,7 @@ FOR_BOUND: Final = _declared(Way.BOUND)
 FOR_UNLINKED: Final = _declared(Way.UNLINKED)
 # Also for members who confirm an owner's changes, so that two can always remove a failing provider: the calls
 # of the console's page of changes.
-FOR_SECOND_PERSON: Final = frozenset(
-    f"/api/v1/{name}"
-    for name in (
-        "changes", "confirm-change", "decline-change", "second-person-rule",
-    )
-) | _declared(Way.DECIDER)  # fmt: skip
+FOR_SECOND_PERSON: Final = _declared(Way.DECIDER)
 # Also, in the API, the calls of a signer's own program, which cannot show a provider's page; and freezing.
 FOR_SIGNERS: Final = FOR_UNLINKED | frozenset(
     f"/api/v1/{name}"

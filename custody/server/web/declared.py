@@ -1,6 +1,5 @@
 """Declared calls (`custody.schemas.call`) as rows of the table of endpoints: while that table lasts, what
-reads it (documents, limits, confirmed changes) sees them there. The runner makes them by
-`custody.server.calls`.
+reads it (documents, limits) sees them there. The runner makes them by `custody.server.calls`.
 """
 
 from collections.abc import Iterable
@@ -11,6 +10,7 @@ from custody.schemas.calls import named_calls
 from custody.server import (  # noqa: F401 - they serve their calls
     address_book,
     asset_tokens,
+    changes,
     identity_providers,
     invitations,
     key_revocation,
@@ -21,7 +21,9 @@ from custody.server import (  # noqa: F401 - they serve their calls
     members,
     onboarding,
     proposals,
+    purchases,
     roles,
+    second_person_rule,
     service_accounts,
     users,
     vault_controls,
@@ -30,9 +32,7 @@ from custody.server import (  # noqa: F401 - they serve their calls
     webhooks,
     workspaces,
 )
-from custody.server.calls import Ctx, make
 from custody.server.history import coins, movements  # noqa: F401 - likewise
-from custody.server.web import endpoint as table
 from custody.server.web.endpoint import Endpoint, Unit
 
 
@@ -41,10 +41,8 @@ def rows_of(noun: Any) -> Iterable[Endpoint]:
 
 
 def row_of(call: Call[Any, Any]) -> Endpoint:
-    def handler(request: table.Call[Any]) -> Any:
-        """For a confirmed change, which is made in the confirmation's own transaction."""
-        ctx = Ctx(request.services, request.caller, request.maybe_db, request.maybe_access, request.ids)
-        return make(ctx, call, request.body)
+    def handler(_: Any) -> None:
+        raise AssertionError("a declared call is made by custody.server.calls")
 
     handler.__doc__ = call.text
     return Endpoint(

@@ -7,13 +7,12 @@ from enum import Enum
 from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import urlencode
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 from sqlalchemy.orm import Session
 from starlette.requests import Request
-from starlette.responses import Response
 
 from custody.schemas.call import Call as Declared
-from custody.schemas.call import Item, Page
+from custody.schemas.call import Page
 from custody.schemas.common import Unreadable
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import Auth, PermissionName
@@ -46,8 +45,8 @@ class Endpoint:
     ``Unit.WRITE`` only. ``carries_psbt``: the body may be as large as a PSBT. ``workspace_field``: the
     specification's name for ``workspace_id`` in this endpoint.
 
-    ``needs_second_person``: where the organisation has the rule, the call has to be requested and confirmed
-    instead (`web/changes.py`). The runner checks this where the endpoint has permissions, else the handler.
+    ``needs_second_person``: where the organisation has the rule, a declared call has to be requested and
+    confirmed instead.
 
     ``refuses``: the handler's errors besides the runner's and ``Invalid``, for the OpenAPI document.
     ``extra`` adds to that document. A ``{name}`` in the path is a record's number, in ``call.ids``.
@@ -123,13 +122,6 @@ class Call(Generic[Body_co]):
         if self.endpoint.unit is Unit.OWN:
             require_session(db, self.caller)
         return enter(db, self.caller, workspace_id, self.endpoint.permissions, self.services.tools.clock())
-
-
-def page_response(call: Call[Any], shape: TypeAdapter[list[Item]], page: Page[Item], key: str) -> Response:
-    """A page, with its headers. ``key``: the item's field for ``after``."""
-    body = shape.dump_json(page.items, by_alias=True)
-    headers = page_headers(call.endpoint.path, call.body, page, key)
-    return Response(body, media_type="application/json", headers=headers)
 
 
 def page_headers(path: str, query: BaseModel, page: Page[Any], key: str) -> dict[str, str]:

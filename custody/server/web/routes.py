@@ -18,6 +18,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from custody.schemas import (
     address_book,
     asset_tokens,
+    changes,
     history,
     identity_providers,
     invitations,
@@ -27,6 +28,7 @@ from custody.schemas import (
     mail_settings,
     members,
     onboarding,
+    purchases,
     roles,
     service_accounts,
     users,
@@ -34,6 +36,7 @@ from custody.schemas import (
     workspaces,
 )
 from custody.schemas import vaults as vault_calls
+from custody.schemas.call import SignedBody
 from custody.schemas.common import MAX_INT64, build_shapes
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, Problem
 from custody.schemas.permissions import Auth
@@ -56,10 +59,8 @@ from custody.server.domain.errors import (
 from custody.server.service.sign_in.sessions import CONSOLE_ALONE
 from custody.server.web import (
     auth,
-    changes,
     proposals,
     vaults,
-    workspace,
 )
 from custody.server.web.callers import documented
 from custody.server.web.declared import rows_of
@@ -80,9 +81,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *vaults.MAX_SEND,
     *rows_of(asset_tokens),
     *rows_of(logs),
-    *workspace.ENDPOINTS,
+    *rows_of(purchases),
     *rows_of(webhooks),
-    *changes.ENDPOINTS,
+    *rows_of(changes),
     *rows_of(service_accounts),
     *rows_of(history),
     *rows_of(identity_providers),
@@ -170,7 +171,12 @@ def _answering(endpoint: Endpoint) -> Callable[..., Any]:
     async def awaited(request: Request, **given: Any) -> Response:
         return await runner.run_awaited(runner.call(request, given))
 
-    answer: Any = awaited if runner.awaits else waited
+    async def signed(request: Request, **given: Any) -> Response:
+        body = SignedBody(await request.body(), request.headers)
+        return await run_in_threadpool(waited, request, body=body, **given)
+
+    takes_bytes = endpoint.declared is not None and endpoint.declared.takes is SignedBody
+    answer: Any = signed if takes_bytes else awaited if runner.awaits else waited
     answer.__signature__ = inspect.Signature(_parameters(endpoint))
     return answer  # type: ignore[no-any-return]  # Any, so that it takes a signature
 

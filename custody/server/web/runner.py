@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.permissions import Auth
 from custody.server.calls import REFUSALS, Invocation, answer, canonical, record_refusal, scope_of
-from custody.server.domain.credentials import WorkspaceAccess
+from custody.server.domain.credentials import ANYBODY, WorkspaceAccess
 from custody.server.domain.errors import CustodyError, StateConflict
 from custody.server.service.requests.changes import Outdated
 from custody.server.service.requests.idempotency import Scope
@@ -58,8 +58,9 @@ class Runner:
     def run(self, call: Call[Any], idempotency_key: str | None) -> Response:
         declared = self.endpoint.declared
         if declared is not None:
+            caller = call.maybe_caller or replace(ANYBODY, trace_id=call.trace_id)
             answered = answer(
-                call.services, Invocation(declared, call.body, call.caller, call.ids, idempotency_key)
+                call.services, Invocation(declared, call.body, caller, call.ids, idempotency_key)
             )
             page = answered.page
             headers = {} if page is None else page_headers(declared.path, call.body, page, declared.key)
@@ -123,10 +124,7 @@ class Runner:
             # A change may have waited seconds for its turn: a session that was ended since then changes
             # nothing.
             require_session(db, call.caller)
-        access = self._enter(call, db)
-        if self.endpoint.needs_second_person and access is not None:
-            call.services.second_person.require_off(db, access.organisation_id, self.endpoint.path)
-        return replace(call, maybe_db=db, maybe_access=access)
+        return replace(call, maybe_db=db, maybe_access=self._enter(call, db))
 
     def _enter(self, call: Call[Any], db: Session) -> WorkspaceAccess | None:
         if isinstance(self.endpoint.needs, Auth):
