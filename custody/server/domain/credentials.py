@@ -187,6 +187,7 @@ class Caller:
     organisation whose identity provider signed the person in; the session reaches no other organisation.
     ``needs_no_provider``: the call is allowed with a password even where an organisation requires its
     identity provider; ``decides``: so it is for a member who confirms the organisation's changes.
+    ``address``: of the client; behind a trusted proxy, the one that it reports.
     """
 
     user_id: int
@@ -197,6 +198,7 @@ class Caller:
     bound_to: int | None = None
     needs_no_provider: bool = False
     decides: bool = False
+    address: str = ""
 
     @property
     def counted_as(self) -> int:
@@ -204,8 +206,11 @@ class Caller:
         return self.user_id if self.service is None else -self.user_id
 
 
-# Of a call that needs no sign-in.
-ANYBODY = Caller(user_id=0, session_id=0, name="", trace_id="")
+def anybody(address: str, trace_id: str) -> Caller:
+    """Who makes a call that needs no sign-in."""
+    return Caller(user_id=0, session_id=0, name="", trace_id=trace_id, address=address)
+
+
 # Callers that are no member, for the audit log: the platform itself, and its operator at the command line.
 PLATFORM = Caller(user_id=0, session_id=0, name="platform", trace_id="")
 OPERATOR = Caller(user_id=0, session_id=0, name="operator", trace_id="")

@@ -14,13 +14,13 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.permissions import Auth
 from custody.server.calls import REFUSALS, Invocation, answer, canonical, record_refusal, scope_of
-from custody.server.domain.credentials import ANYBODY, WorkspaceAccess
+from custody.server.domain.credentials import WorkspaceAccess, anybody
 from custody.server.domain.errors import CustodyError, StateConflict
 from custody.server.service.requests.changes import Outdated
 from custody.server.service.requests.idempotency import Scope
 from custody.server.service.sign_in.sessions import require_session
 from custody.server.web.callers import FOR_SIGNERS, let_in, require_for_bound, require_for_programs
-from custody.server.web.endpoint import Call, Endpoint, Unit, page_headers, services_of
+from custody.server.web.endpoint import Call, Endpoint, Unit, address_of, page_headers, services_of
 from custody.server.web.problems import trace_id_of
 
 
@@ -58,7 +58,7 @@ class Runner:
     def run(self, call: Call[Any], idempotency_key: str | None) -> Response:
         declared = self.endpoint.declared
         if declared is not None:
-            caller = call.maybe_caller or replace(ANYBODY, trace_id=call.trace_id)
+            caller = call.maybe_caller or anybody(address_of(call.request), call.trace_id)
             answered = answer(
                 call.services, Invocation(declared, call.body, caller, call.ids, idempotency_key)
             )

@@ -26,8 +26,9 @@ def _may_make(call: Call[Any, Any]) -> ColumnElement[bool]:
     return and_(PendingChange.path == call.path, holds)
 
 
-# Which memberships confirm which changes, perhaps the asker's too: with the role that the organisation's rule
-# names; without a rule, where a call always takes two people, whoever could ask for it in the workspace.
+# Which memberships confirm which changes, perhaps the asker's too. With the rule: those with its role, which is
+# of the first workspace, because whoever makes a later one names its roles. Without, where a call always takes
+# two people: those in the change's workspace with a permission for the call.
 CONFIRMS: Final = or_(
     Membership.role_id == _NAMED_ROLE,
     and_(
@@ -36,6 +37,16 @@ CONFIRMS: Final = or_(
         or_(*(_may_make(call) for call in CONFIRMABLE.values() if call.always_two)),
     ),
 )
+
+
+def confirms_in(db: Session, organisation_id: int, user_id: int) -> bool:
+    """Whether they have the role that the organisation's rule names."""
+    query = select(Membership.id).where(
+        Membership.user_id == user_id,
+        Membership.role_id == SecondPersonRule.confirming_role_id,
+        SecondPersonRule.organisation_id == organisation_id,
+    )
+    return db.scalar(query) is not None
 
 
 def role_name(db: Session, rule: SecondPersonRule) -> str:
