@@ -267,7 +267,7 @@ def _before(row: Row, visit: Visit) -> Response | None:
     has_confirmed = review is None or form.ticked("confirmed")
     problem: CustodyError | None = None
     asked = None
-    if review is not None and not has_confirmed and (needed := _second_person(visit)):
+    if review is not None and not has_confirmed and (needed := visit.second_person()):
         visit.problem = needed
         return _shown_back(visit, review, None)
     if row.steps_up:
@@ -281,12 +281,6 @@ def _before(row: Row, visit: Visit) -> Response | None:
         return None
     visit.problem = problem
     return _shown_back(visit, review or Review("Confirm that it is you", (), "Go on"), asked)
-
-
-def _second_person(visit: Visit) -> SecondPersonNeeded | None:
-    """What the call will be refused with, known before the person proves that it is they."""
-    is_known = visit.place is None or visit.form.ticked("ask_second_person")
-    return None if is_known else visit.second_person()
 
 
 def _shown_back(visit: Visit, review: Review, asked: StepUpPrompt | None) -> Response:

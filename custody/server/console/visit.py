@@ -245,7 +245,11 @@ class Visit:
         return answer
 
     def second_person(self) -> SecondPersonNeeded | None:
-        """What the form's call would be refused with, for a person who may make it."""
+        """What the form's call will be refused with, known before the person proves that it is they; None
+        where they may not make it, or ask a second person with this form.
+        """
+        if self.place is None or self.form.ticked("ask_second_person"):
+            return None
         needing = [each for each in self.acts if each.second_person and self.here.may(*each.permissions)]
         if not needing:
             return None

@@ -26,9 +26,9 @@ def _may_make(call: Call[Any, Any]) -> ColumnElement[bool]:
     return and_(PendingChange.path == call.path, holds)
 
 
-# Which memberships confirm which changes, perhaps the asker's too. With the rule: those with its role, which is
-# of the first workspace, because whoever makes a later one names its roles. Without, where a call always takes
-# two people: those in the change's workspace with a permission for the call.
+# Which memberships confirm which changes, perhaps the asker's too. With the rule: those with its role, which
+# is of the first workspace, because whoever makes a later one names its roles. Without, where a call always
+# takes two people: those in the change's workspace with a permission for the call.
 CONFIRMS: Final = or_(
     Membership.role_id == _NAMED_ROLE,
     and_(
