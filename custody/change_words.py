@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from custody.limit_words import bounds
-from custody.schemas.calls import CALLS
+from custody.schemas.calls import CONFIRMABLE
 from custody.schemas.changes import Change
 from custody.schemas.permissions import PermissionName
 from custody.text import network_words
@@ -25,12 +25,7 @@ _AMOUNTS: Final = ("transaction_limit", "new_transaction_limit")
 BESIDE_AMOUNT: Final = frozenset({"cycle_period", "cycle_day", "per_cycle"})
 
 # By the path of the call that waits.
-TITLES: Final[Mapping[str, str]] = {
-    f"/api/v1/{name}": words
-    for name, words in {
-        "update-second-person-rule": "Change the rule of the second person",
-    }.items()
-} | {call.path: call.second_person for call in CALLS if call.second_person}
+TITLES: Final[Mapping[str, str]] = {path: call.second_person for path, call in CONFIRMABLE.items()}
 FIELDS: Final[Mapping[str, str]] = {
     "name": "Name",
     "description": "Description",

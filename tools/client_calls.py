@@ -13,7 +13,12 @@ from custody.schemas.call import Call
 from custody.schemas.calls import NOUNS, SIGNING, client_calls
 
 FOLDER = Path(__file__).parents[1] / "custody" / "client"
-FILES = MappingProxyType({"calls.py": NOUNS, "signing_calls.py": SIGNING})
+FILES = MappingProxyType(
+    {
+        "calls.py": {name: noun for name, noun in NOUNS.items() if name not in SIGNING},
+        "signing_calls.py": {name: noun for name, noun in NOUNS.items() if name in SIGNING},
+    }
+)
 HEAD = (
     '"""The client\'s methods of the declared calls. Written by ``tools/client_calls.py``: do not edit."""\n'
 )

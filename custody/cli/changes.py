@@ -3,7 +3,7 @@
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,26 +15,28 @@ from custody.terminal import Exit, aside
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from custody.schemas.call import Call
     from custody.schemas.changes import Change
 
 
 def make_or_ask(
-    access: Access, path: str, body: "BaseModel", call: "Callable[[], BaseModel]", words: str
+    access: Access, call: "Call[Any, Any]", request: "BaseModel", make: "Callable[[], BaseModel]", words: str
 ) -> None:
-    """Make the call and say ``words``; where the organisation's rule needs a second person, request the
-    change instead. ``path`` and ``body``: the same call. Raises Stop.
+    """``make`` the call and say ``words``; where it needs a second person, request the change instead. Raises
+    Stop.
     """
     from custody.client import ApiError
+    from custody.schemas.changes import RequestChangeRequest
 
     try:
-        access.give(call(), words)
+        access.give(make(), words)
         return
     except ApiError as error:
         if error.problem.code != "SECOND_PERSON_NEEDED":
             raise
     aside("In this organisation a second person has to confirm that.")
     access.confirm("Ask for it?")
-    asked = access.client.request_change(access.workspace_id, path, body)
+    asked = access.client.request_change(RequestChangeRequest.of(call, request))
     access.give(
         asked,
         f"Asked for: change {asked.change_id}. Nothing has changed yet.",

@@ -114,7 +114,7 @@ def set_command(
 
 
 def _set_vault(access: Access, given: str, change: "Mapping[str, object]") -> None:
-    from custody.schemas.limits import UpdateVaultRequest
+    from custody.schemas.limits import UPDATE_VAULT, UpdateVaultRequest
 
     one = vault_of(access, given)
     now = one.detailed_vault_limits
@@ -134,11 +134,11 @@ def _set_vault(access: Access, given: str, change: "Mapping[str, object]") -> No
     after = _words(request.transaction_limit, *cycle, per_cycle=request.per_cycle is True)
     _ask(access, f"the vault '{one.name}'", _of_limits(now), after)
     words = f"The limit is {change['limit']} BTC."
-    make_or_ask(access, "/api/v1/update-vault", request, lambda: access.client.update_vault(request), words)
+    make_or_ask(access, UPDATE_VAULT, request, lambda: access.client.update_vault(request), words)
 
 
 def _set_role(access: Access, given: str, change: "Mapping[str, object]") -> None:
-    from custody.schemas.limits import UpdateRolePoliciesRequest
+    from custody.schemas.limits import UPDATE_ROLE_POLICIES, UpdateRolePoliciesRequest
 
     found = role_of(access, given)
     request = UpdateRolePoliciesRequest.model_validate(
@@ -155,7 +155,7 @@ def _set_role(access: Access, given: str, change: "Mapping[str, object]") -> Non
     _ask(access, whose, _of_known(found), after)
     make_or_ask(
         access,
-        "/api/v1/update-role-policies",
+        UPDATE_ROLE_POLICIES,
         request,
         lambda: access.client.update_role_policies(request),
         f"The limit is {change['limit']} BTC.",

@@ -80,7 +80,7 @@ def list_command(access: Access) -> None:
 @asking_in_workspace
 def add_command(access: Access, email: str, role: str) -> None:
     """Invite a person, who becomes a member by accepting."""
-    from custody.schemas.invitations import InviteToWorkspaceRequest
+    from custody.schemas.invitations import INVITE_TO_WORKSPACE, InviteToWorkspaceRequest
 
     found = role_of(access, role)
     request = InviteToWorkspaceRequest(
@@ -95,7 +95,7 @@ def add_command(access: Access, email: str, role: str) -> None:
     access.confirm("Send this invitation?")
     make_or_ask(
         access,
-        "/api/v1/invite-to-workspace",
+        INVITE_TO_WORKSPACE,
         request,
         lambda: access.client.invite_to_workspace(request, idempotency_key=uuid4().hex),
         f"{request.invited_email} is invited.",
@@ -108,7 +108,7 @@ def add_command(access: Access, email: str, role: str) -> None:
 @asking_in_workspace
 def remove_command(access: Access, given: str, force: bool) -> None:
     """Remove a person from the workspace. Their keys stay in the vaults that hold them."""
-    from custody.schemas.members import RemoveUserRequest
+    from custody.schemas.members import REMOVE_USER_FROM_WORKSPACE, RemoveUserRequest
 
     [one] = members_of(access, [given])
     where = f"'{access.place.name}', {access.place.organisation}"
@@ -117,7 +117,7 @@ def remove_command(access: Access, given: str, force: bool) -> None:
     request = RemoveUserRequest(workspace_id=access.workspace_id, user_uuid=one.uuid, force=force)
     make_or_ask(
         access,
-        "/api/v1/remove-user-from-workspace",
+        REMOVE_USER_FROM_WORKSPACE,
         request,
         lambda: access.client.remove_user_from_workspace(request),
         f"{one.email} is no longer a member.",

@@ -53,7 +53,7 @@ def make_command(
     access: Access, name: str, rights: tuple[str, ...], networks: tuple[str, ...], days: int
 ) -> None:
     """Make an account for a program. It has no secret before ``custody service-account secret``."""
-    from custody.schemas.service_accounts import CreateServiceAccountRequest
+    from custody.schemas.service_accounts import CREATE_SERVICE_ACCOUNT, CreateServiceAccountRequest
 
     # Whole seconds: shown to the person as it is sent.
     ends = datetime.fromtimestamp(int(access.desk.outside.now()), UTC) + timedelta(days=days)
@@ -72,7 +72,7 @@ def make_command(
     access.confirm("Make it?")
     make_or_ask(
         access,
-        "/api/v1/create-service-account",
+        CREATE_SERVICE_ACCOUNT,
         request,
         lambda: access.client.create_service_account(request, idempotency_key=uuid4().hex),
         f"Service account '{request.name}' is made.",

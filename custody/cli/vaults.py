@@ -229,9 +229,15 @@ def replace_command(
     access: Access, given: str, name: str | None, signers: tuple[str, ...], m: int | None
 ) -> None:
     """Put a new vault in the place of one. Another manager of the workspace has to confirm it."""
-    from custody.schemas.vaults import ReplaceVaultRequest
+    from custody.schemas.vaults import REPLACE_VAULT, ReplaceVaultRequest
 
     old = vault_of(access, given)
+    if old.replaced_by is not None:
+        fail(
+            f"the vault '{old.name}' is replaced already, by {old.replaced_by}",
+            f"custody vault replace {old.replaced_by}",
+            Exit.NOT_DECIDED,
+        )
     name = name or next_name(old.name, (one.name for one in access.client.vault_names(access.workspace_id)))
     same = tuple(signer.user_id for signer in old.signers)
     members = _signers(access, signers or same)
@@ -252,7 +258,7 @@ def replace_command(
         aside(f"  In the address book '{entry.name}' leads to the old vault: {entry.address}")
     make_or_ask(
         access,
-        "/api/v1/replace-vault",
+        REPLACE_VAULT,
         request,
         lambda: access.client.replace_vault(request),
         f"The vault '{old.name}' is replaced.",

@@ -9,6 +9,14 @@ from custody.schemas.address_book import (
     RENAME_WHITELIST_ADDRESS,
     WHITELIST_ADDRESSES,
 )
+from custody.schemas.changes import (
+    CHANGES,
+    CONFIRM_CHANGE,
+    DECLINE_CHANGE,
+    REQUEST_CHANGE,
+    SECOND_PERSON_RULE,
+    UPDATE_SECOND_PERSON_RULE,
+)
 from custody.schemas.forwards import FORWARD_TO_VAULT, PREVIEW_FORWARD
 from custody.schemas.history import VAULT_COINS, VAULT_HISTORY, CoinState, MovementKind
 from custody.schemas.identity_providers import (
@@ -51,6 +59,7 @@ from custody.schemas.onboarding import (
     OnboardingStatus,
     ReviewOnboardingRequest,
 )
+from custody.schemas.purchases import PURCHASES
 from custody.schemas.roles import (
     ADD_PERMISSION_TO_ROLE,
     CREATE_ROLE,
@@ -137,6 +146,45 @@ class MailSettingCalls:
     update_mail_settings = posts(UPDATE_MAIL_SETTINGS)
 
 
+class VaultCalls:
+    create_wallet = sends(CREATE_WALLET)(keyed(CREATE_WALLET))
+
+    @sends(LIST_WALLETS)
+    @staticmethod
+    def list_wallets(
+        workspace_id: int,
+        *,
+        vault_id: str | None = None,
+        name: str | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> None: ...
+
+    @sends(VAULT_NAMES)
+    @staticmethod
+    def vault_names(
+        workspace_id: int,
+        *,
+        vault_id: str | None = None,
+        name: str | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> None: ...
+
+    @sends(VAULT_EXPORT)
+    @staticmethod
+    def vault_export(workspace_id: int, vault_id: str, *, format: str | None = None) -> None: ...
+
+    @sends(VAULT_CONTROLS)
+    @staticmethod
+    def vault_controls(workspace_id: int, vault_id: str) -> None: ...
+
+    update_vault_controls = posts(UPDATE_VAULT_CONTROLS)
+    replace_vault = posts(REPLACE_VAULT)
+    freeze_vault = posts(FREEZE_VAULT)
+    unfreeze_vault = posts(UNFREEZE_VAULT)
+
+
 class LimitCalls:
     update_role_policies = posts(UPDATE_ROLE_POLICIES)
 
@@ -217,97 +265,6 @@ class OnboardingCalls:
         return Sent(body, path={"uid": uid}, key=idempotency_key)
 
 
-class ServiceAccountCalls:
-    @sends(SERVICE_ACCOUNTS)
-    @staticmethod
-    def service_accounts(workspace_id: int) -> None: ...
-
-    @sends(OWN_SERVICE_ACCOUNT)
-    @staticmethod
-    def own_service_account() -> None: ...
-
-    create_service_account = sends(CREATE_SERVICE_ACCOUNT)(keyed(CREATE_SERVICE_ACCOUNT))
-    update_service_account = posts(UPDATE_SERVICE_ACCOUNT)
-    issue_service_secret = posts(ISSUE_SERVICE_SECRET)
-    revoke_service_account = posts(REVOKE_SERVICE_ACCOUNT)
-
-
-class HistoryCalls:
-    @sends(VAULT_HISTORY)
-    @staticmethod
-    def vault_history(
-        workspace_id: int,
-        vault_id: str,
-        *,
-        order: str | None = None,
-        cursor: str | None = None,
-        limit: int | None = None,
-        kind: MovementKind | None = None,
-        status: str | None = None,
-        from_time: datetime | None = None,
-        to_time: datetime | None = None,
-        min_sats: int | None = None,
-        max_sats: int | None = None,
-        address: str | None = None,
-        label: str | None = None,
-        txid: str | None = None,
-        with_replaced: bool | None = None,
-    ) -> None: ...
-
-    @sends(VAULT_COINS)
-    @staticmethod
-    def vault_coins(
-        workspace_id: int,
-        vault_id: str,
-        *,
-        cursor: str | None = None,
-        limit: int | None = None,
-        state: CoinState | None = None,
-        min_sats: int | None = None,
-        max_sats: int | None = None,
-        address: str | None = None,
-    ) -> None: ...
-
-
-class VaultCalls:
-    create_wallet = sends(CREATE_WALLET)(keyed(CREATE_WALLET))
-
-    @sends(LIST_WALLETS)
-    @staticmethod
-    def list_wallets(
-        workspace_id: int,
-        *,
-        vault_id: str | None = None,
-        name: str | None = None,
-        after: str | None = None,
-        limit: int | None = None,
-    ) -> None: ...
-
-    @sends(VAULT_NAMES)
-    @staticmethod
-    def vault_names(
-        workspace_id: int,
-        *,
-        vault_id: str | None = None,
-        name: str | None = None,
-        after: str | None = None,
-        limit: int | None = None,
-    ) -> None: ...
-
-    @sends(VAULT_EXPORT)
-    @staticmethod
-    def vault_export(workspace_id: int, vault_id: str, *, format: str | None = None) -> None: ...
-
-    @sends(VAULT_CONTROLS)
-    @staticmethod
-    def vault_controls(workspace_id: int, vault_id: str) -> None: ...
-
-    update_vault_controls = posts(UPDATE_VAULT_CONTROLS)
-    replace_vault = posts(REPLACE_VAULT)
-    freeze_vault = posts(FREEZE_VAULT)
-    unfreeze_vault = posts(UNFREEZE_VAULT)
-
-
 class ForwardCalls:
     forward_to_vault = sends(FORWARD_TO_VAULT)(keyed(FORWARD_TO_VAULT))
     preview_forward = posts(PREVIEW_FORWARD)
@@ -359,6 +316,12 @@ class LogCalls:
     ) -> None: ...
 
 
+class PurchaseCalls:
+    @sends(PURCHASES)
+    @staticmethod
+    def purchases(*, after: str | None = None, limit: int | None = None) -> None: ...
+
+
 class WebhookCalls:
     create_webhook = posts(CREATE_WEBHOOK)
 
@@ -377,6 +340,74 @@ class WebhookCalls:
 
     redeliver_webhook = posts(REDELIVER_WEBHOOK)
     test_webhook = posts(TEST_WEBHOOK)
+
+
+class ChangeCalls:
+    @sends(SECOND_PERSON_RULE)
+    @staticmethod
+    def second_person_rule(workspace_id: int) -> None: ...
+
+    update_second_person_rule = posts(UPDATE_SECOND_PERSON_RULE)
+    request_change = posts(REQUEST_CHANGE)
+
+    @sends(CHANGES)
+    @staticmethod
+    def changes(workspace_id: int, *, change_id: str | None = None) -> None: ...
+
+    confirm_change = posts(CONFIRM_CHANGE)
+    decline_change = posts(DECLINE_CHANGE)
+
+
+class ServiceAccountCalls:
+    @sends(SERVICE_ACCOUNTS)
+    @staticmethod
+    def service_accounts(workspace_id: int) -> None: ...
+
+    @sends(OWN_SERVICE_ACCOUNT)
+    @staticmethod
+    def own_service_account() -> None: ...
+
+    create_service_account = sends(CREATE_SERVICE_ACCOUNT)(keyed(CREATE_SERVICE_ACCOUNT))
+    update_service_account = posts(UPDATE_SERVICE_ACCOUNT)
+    issue_service_secret = posts(ISSUE_SERVICE_SECRET)
+    revoke_service_account = posts(REVOKE_SERVICE_ACCOUNT)
+
+
+class HistoryCalls:
+    @sends(VAULT_HISTORY)
+    @staticmethod
+    def vault_history(
+        workspace_id: int,
+        vault_id: str,
+        *,
+        order: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        kind: MovementKind | None = None,
+        status: str | None = None,
+        from_time: datetime | None = None,
+        to_time: datetime | None = None,
+        min_sats: int | None = None,
+        max_sats: int | None = None,
+        address: str | None = None,
+        label: str | None = None,
+        txid: str | None = None,
+        with_replaced: bool | None = None,
+    ) -> None: ...
+
+    @sends(VAULT_COINS)
+    @staticmethod
+    def vault_coins(
+        workspace_id: int,
+        vault_id: str,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        state: CoinState | None = None,
+        min_sats: int | None = None,
+        max_sats: int | None = None,
+        address: str | None = None,
+    ) -> None: ...
 
 
 class IdentityProviderCalls:

@@ -2,6 +2,7 @@
 
 from custody.client.calls import (
     AddressBookCalls,
+    ChangeCalls,
     ForwardCalls,
     HistoryCalls,
     IdentityProviderCalls,
@@ -11,6 +12,7 @@ from custody.client.calls import (
     MailSettingCalls,
     MemberCalls,
     OnboardingCalls,
+    PurchaseCalls,
     RoleCalls,
     SendingCalls,
     ServiceAccountCalls,
@@ -21,9 +23,8 @@ from custody.client.calls import (
 )
 from custody.client.connection import WaitingConnection
 from custody.client.history import WholeHistoryCalls
-from custody.client.organisation import ChangeCalls
 from custody.client.payments import ReadProposalCalls
-from custody.client.records import PurchaseCalls
+from custody.client.records import EveryPurchaseCalls
 from custody.client.signing_calls import KeyCalls, ProofCalls, ProposalCalls, SignInCalls, TokenCalls
 
 
@@ -47,6 +48,7 @@ class Api(
     LimitCalls,
     LogCalls,
     PurchaseCalls,
+    EveryPurchaseCalls,
     TokenCalls,
     WebhookCalls,
     ChangeCalls,

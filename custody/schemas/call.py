@@ -6,6 +6,7 @@ nothing of the server.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -32,6 +33,14 @@ class Way(Enum):
     UNLINKED = "link, unlink and leave"
     SIGNER = "sign, by the API, with the signer's own program"
     DECIDER = "decide on an owner's change"
+
+
+@dataclass(frozen=True)
+class SignedBody:
+    """A body as it was sent, for a call whose sender signs it; the signature is in a header."""
+
+    content: bytes
+    headers: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -96,8 +105,11 @@ class Call(Generic[Input, Answer]):
     ``long_poll``: a GET that waits for a change where it is asked to; its function answers `Watched`.
 
     ``second_person``: the title of the pending change; where the organisation has the rule, the call has to
-    be requested and confirmed instead. ``cools``: it allows more, so that a confirmed change waits for the
-    rule's hours. ``by_address``: it counts for the address that it comes from, too, before anything is done.
+    be requested and confirmed instead. ``always_two``: without the rule, too; another member of the workspace
+    with one of ``needs`` confirms then. ``one_waits_for``: a field of ``takes``: one change at a time waits
+    for the record that it names. ``cools``: it allows more, so that a confirmed change waits for the rule's
+    hours; where that depends on what is stored, the function decides (`custody.server.calls.Approval`).
+    ``by_address``: it counts for the address that it comes from, too, before anything is done.
     ``attempt``: the audit log's words for a refused attempt; of the others the title serves.
     """
 
@@ -112,6 +124,8 @@ class Call(Generic[Input, Answer]):
     creates: bool = False
     workspace_field: str = "workspace_id"
     second_person: str = ""
+    always_two: bool = False
+    one_waits_for: str = ""
     cools: bool = False
     by_address: bool = False
     attempt: str = ""

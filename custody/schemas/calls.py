@@ -1,4 +1,4 @@
-"""Every declared call, by noun. A noun without any has rows in ``custody.server.web`` instead."""
+"""Every call, by noun."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType, ModuleType
@@ -8,6 +8,7 @@ from custody.schemas import (
     address_book,
     asset_tokens,
     auth,
+    changes,
     forwards,
     history,
     identity_providers,
@@ -20,6 +21,7 @@ from custody.schemas import (
     onboarding,
     proofs,
     proposals,
+    purchases,
     roles,
     sending,
     service_accounts,
@@ -28,42 +30,50 @@ from custody.schemas import (
     webhooks,
     workspaces,
 )
-from custody.schemas.call import Call
+from custody.schemas.call import Call, SignedBody
 
+# In the order of the OpenAPI document.
 NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
     {
+        "sign_in": auth,
         "users": users,
         "members": members,
         "workspaces": workspaces,
         "roles": roles,
         "mail_settings": mail_settings,
+        "keys": keys,
+        "vaults": vaults,
         "limits": limits,
         "address_book": address_book,
         "invitations": invitations,
         "onboarding": onboarding,
+        "proposals": proposals,
+        "forwards": forwards,
+        "proofs": proofs,
+        "sending": sending,
+        "tokens": asset_tokens,
+        "logs": logs,
+        "purchases": purchases,
+        "webhooks": webhooks,
+        "changes": changes,
         "service_accounts": service_accounts,
         "history": history,
-        "vaults": vaults,
-        "forwards": forwards,
-        "sending": sending,
-        "logs": logs,
-        "webhooks": webhooks,
         "identity_providers": identity_providers,
     }
 )
-# What a signer's own program calls, too: their client's methods are a module of their own, because that
+# Of what a signer's own program calls, too: their client's methods are a module of their own, because that
 # program loads no more.
-SIGNING: Final[Mapping[str, ModuleType]] = MappingProxyType(
-    {"sign_in": auth, "keys": keys, "proposals": proposals, "proofs": proofs, "tokens": asset_tokens}
-)
+SIGNING: Final = frozenset({"sign_in", "keys", "proposals", "proofs", "tokens"})
 
 
 def client_calls(noun: ModuleType) -> Iterator[tuple[str, Call[Any, Any]]]:
     """Those whose client's method is written from the declaration: not a long poll, nor the renewal of a
-    session, which the client makes by itself.
+    session, which the client makes by itself, nor what another program signs.
     """
     return (
-        (name, each) for name, each in named_calls(noun) if not each.long_poll and each is not auth.REFRESH
+        (name, each)
+        for name, each in named_calls(noun)
+        if not (each.long_poll or each.takes is SignedBody or each is auth.REFRESH)
     )
 
 
@@ -73,5 +83,9 @@ def named_calls(noun: ModuleType) -> Iterator[tuple[str, Call[Any, Any]]]:
 
 
 CALLS: Final[tuple[Call[Any, Any], ...]] = tuple(
-    call for noun in (*NOUNS.values(), *SIGNING.values()) for _, call in named_calls(noun)
+    call for noun in NOUNS.values() for _, call in named_calls(noun)
+)
+# By path: the calls that a second person may have to confirm.
+CONFIRMABLE: Final[Mapping[str, Call[Any, Any]]] = MappingProxyType(
+    {call.path: call for call in CALLS if call.second_person}
 )

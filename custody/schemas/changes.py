@@ -1,11 +1,12 @@
 """Changes that need a second person: one member asks, another confirms (docs/operate/second-person.md)."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_validator
+from pydantic import BaseModel, Field, StrictBool, StrictInt, StringConstraints, model_validator
 from typing_extensions import TypeAliasType
 
+from custody.schemas.call import Call, Way, few
 from custody.schemas.common import (
     ApiNetwork,
     Count,
@@ -19,7 +20,9 @@ from custody.schemas.common import (
     TextId,
     Timestamp,
 )
-from custody.schemas.queries import QueryId
+from custody.schemas.errors import ErrorCode
+from custody.schemas.permissions import ANY_MEMBER, PermissionName
+from custody.schemas.queries import QueryId, WorkspaceQuery
 
 MAX_COOLING_OFF_HOURS = 14 * 24
 # What any call takes or answers: no text, list or mapping of those calls is longer.
@@ -72,6 +75,12 @@ class RequestChangeRequest(Request):
     workspace_id: IntId
     path: Annotated[str, StringConstraints(max_length=100, pattern=r"^/api/v1/[a-z0-9-]+$")]
     body: Body
+
+    @classmethod
+    def of(cls, call: Call[Any, Any], request: BaseModel) -> Self:
+        """The change that makes the call with this request."""
+        body = request.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return cls(workspace_id=getattr(request, call.workspace_field), path=call.path, body=body)
 
 
 class ChangeRequest(Request):
@@ -128,3 +137,44 @@ class AppliedChange(Shape):
 
     change: Change
     answer: Json
+
+
+_DECIDERS = frozenset({Way.DECIDER})
+
+SECOND_PERSON_RULE = Call(
+    "GET", "/api/v1/second-person-rule", WorkspaceQuery, SecondPersonRule,
+    "Whether the organisation's changes of policy need a second person, and of which role.",
+    ANY_MEMBER, attempt="see the rule of the second person", open_to=_DECIDERS,
+)  # fmt: skip
+UPDATE_SECOND_PERSON_RULE = Call(
+    "POST", "/api/v1/update-second-person-rule", SecondPersonRuleRequest, SecondPersonRule,
+    "Switches the rule on, by a member with all seven permissions. Once it is on, whatever changes it needs "
+    "a second\nperson itself.",
+    frozenset({PermissionName.MANAGE_WORKSPACE}), second_person="Change the rule of the second person",
+    cools=True, refuses=(ErrorCode.LAST_ADMIN,),
+)  # fmt: skip
+REQUEST_CHANGE = Call(
+    "POST", "/api/v1/request-change", RequestChangeRequest, Change,
+    "Asks for a call that needs a second person: it is tried out, rolled back and recorded. Somebody else "
+    "confirms it.",
+    ANY_MEMBER, attempt="ask a second person", repeatable=True, refuses=(ErrorCode.STATE_CONFLICT,),
+)  # fmt: skip
+CHANGES = Call(
+    "GET", "/api/v1/changes", ChangesQuery, few(Change),
+    "The organisation's changes, the newest first: all for a member who may confirm, else the caller's own.",
+    ANY_MEMBER, attempt="see what waits for a second person", open_to=_DECIDERS,
+)  # fmt: skip
+CONFIRM_CHANGE = Call(
+    "POST", "/api/v1/confirm-change", ChangeRequest, AppliedChange,
+    "Applies a change that somebody else asked for, in their name, with every check as of now.",
+    ANY_MEMBER, attempt="confirm what waits for a second person", open_to=_DECIDERS,
+    refuses=(
+        ErrorCode.LAST_ADMIN, ErrorCode.NOT_FOUND, ErrorCode.PERMISSION_DENIED, ErrorCode.STATE_CONFLICT,
+    ),
+)  # fmt: skip
+DECLINE_CHANGE = Call(
+    "POST", "/api/v1/decline-change", DeclineChangeRequest, Change,
+    "Ends a change that waits: by a member who may confirm it, or the one who asked for it.",
+    ANY_MEMBER, attempt="decline what waits for a second person", open_to=_DECIDERS,
+    refuses=(ErrorCode.NOT_FOUND, ErrorCode.PERMISSION_DENIED, ErrorCode.STATE_CONFLICT),
+)  # fmt: skip

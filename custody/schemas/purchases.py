@@ -17,8 +17,10 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from custody.schemas.call import Call, SignedBody, pages
 from custody.schemas.common import (
     DIGITS,
+    Done,
     Label,
     Line,
     Prose,
@@ -27,6 +29,8 @@ from custody.schemas.common import (
     TextId,
     Timestamp,
 )
+from custody.schemas.errors import ErrorCode
+from custody.schemas.permissions import Auth
 
 MAX_PURCHASES = 500
 # What a double holds exactly, which is what a JSON number is to most readers (RFC 8259, section 6; IEEE 754,
@@ -140,3 +144,14 @@ class PurchasesQuery(Request):
 
     after: TextId | None = None
     limit: Annotated[int, Field(ge=1, le=MAX_PURCHASES), DIGITS] = 100
+
+
+PURCHASES_WEBHOOK = Call(
+    "POST", "/webhooks/purchases", SignedBody, Done,
+    "What the purchase provider reports, signed over the body as it was sent (``Moonpay-Signature-V2``).",
+    Auth.OPEN, refuses=(ErrorCode.VALIDATION, ErrorCode.UNAUTHENTICATED),
+)  # fmt: skip
+PURCHASES = Call(
+    "GET", "/api/v1/purchases", PurchasesQuery, pages(PurchaseTransaction, by="id"),
+    "The caller's own purchases, the newest first.", Auth.SIGNED_IN, refuses=(ErrorCode.NOT_FOUND,),
+)  # fmt: skip

@@ -302,7 +302,7 @@ REPLACE_VAULT = Call(
     "Makes a vault in the place of another one, whose coins may then move there alone. No limit counts such "
     "a move, and the\naddress book does not bind it: a second person always confirms the replacement. "
     "Payments without a signature are cancelled.",
-    MANAGERS, second_person="Replace a vault", cools=True,
+    MANAGERS, second_person="Replace a vault", always_two=True, one_waits_for="vault_id", cools=True,
     refuses=(
         ErrorCode.KEY_ACCOUNTS_EXHAUSTED, ErrorCode.POLICY_UNAVAILABLE, ErrorCode.STATE_CONFLICT,
         ErrorCode.VAULT_FROZEN,

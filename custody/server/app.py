@@ -15,6 +15,7 @@ from custody.server.chain.backend import ChainBackend
 from custody.server.chain.configuration import ChainSource
 from custody.server.domain.credentials import CALLS_PER_ADDRESS, CALLS_PER_ADDRESS_WINDOW
 from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.purchases import TOLERANCE
 from custody.server.domain.selection import RandomSource
 from custody.server.metrics import StoredFigures
 from custody.server.service.backends import Market, Reachability
@@ -30,8 +31,6 @@ from custody.server.service.mail.mailer import (
     SmtpServer,
 )
 from custody.server.service.operations.readiness import Readiness
-from custody.server.service.people.purchases import Purchases
-from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.people.service_accounts import SECRETS, SECRETS_WINDOW
 from custody.server.service.people.setup import Setup
 from custody.server.service.proposals.drafting import Drafter
@@ -218,8 +217,9 @@ def _wire(
         calls_by_address=Throttle(clock, limit=CALLS_PER_ADDRESS, window=CALLS_PER_ADDRESS_WINDOW),
         following=Following(store, changes),
         readiness=Readiness(store, clock, changes, background.backends, background.market.reachability),
-        second_person=SecondPerson(clock, random, audit, world.policies),
         service_secrets=Throttle(clock, limit=SECRETS, window=SECRETS_WINDOW),
+        # A delivery with a time in the near future is valid for twice the tolerance.
+        deliveries=Throttle(clock, limit=1, window=2 * TOLERANCE),
         proposals=proposals,
         replacing=replacing,
         resubmitting=Resubmitting(clock, audit),
@@ -227,7 +227,6 @@ def _wire(
             clock, audit, changes, background.market, token_drafter, token_proposals
         ),
         calling=Calling(clock, audit, changes, background.market, token_drafter, token_proposals),
-        purchases=Purchases(store, clock, audit, secrets),
         broadcast_wait_seconds=settings.broadcast_wait_seconds,
     )
     return services, Setup(store, clock, audit, passwords)

@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from custody.server.chain.backend import ChainBackend
 from custody.server.chain.configuration import ChainSource, OpenBackend, open_backend
 from custody.server.chain.embedded import EmbeddedChain
+from custody.server.changes import change_expiry
 from custody.server.domain.credentials import new_id
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.invitations import invitation_expiry
@@ -36,7 +37,6 @@ from custody.server.service.network.sightings import Sightings
 from custody.server.service.network.watcher import Watcher
 from custody.server.service.operations.jobs import ENDLESS
 from custody.server.service.operations.waiting import waiting_for
-from custody.server.service.people.second_person import change_expiry
 from custody.server.service.requests.changes import Changes
 from custody.server.service.tokens.indexer import Indexer
 from custody.server.service.webhook_events import WEBHOOK, Deposits, WebhookEvents

@@ -12,8 +12,8 @@ open and names what the next part runs in (`In`)::
         return stored(ctx, request, draft)
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
@@ -24,6 +24,7 @@ from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
 from custody.schemas.call import Call, Page, Way
+from custody.schemas.changes import Json
 from custody.schemas.permissions import ANY_MEMBER, Auth
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import Caller, WorkspaceAccess
@@ -41,6 +42,7 @@ from custody.server.domain.errors import (
     VaultLimitExceeded,
 )
 from custody.server.service.people.people import enter
+from custody.server.service.people.second_person import require_no_second_person
 from custody.server.service.requests.changes import MAX_TRIES, Outdated
 from custody.server.service.requests.idempotency import Scope
 from custody.server.service.requests.rates import caller_at
@@ -68,6 +70,7 @@ class In(Enum):
 
     SNAPSHOT = "a snapshot"
     WRITE = "a transaction that holds the write lock, committed at the part's end"
+    TRIAL = "the same, rolled back at the part's end"
     NOTHING = "no transaction: slow checks, other machines, waiting"
 
 
@@ -116,16 +119,35 @@ class Ctx:
 
 Steps = Generator[In, Ctx, Answer]
 Function = Callable[[Ctx, Input], Answer]
+
+
+@dataclass(frozen=True)
+class Approval(Generic[Input]):
+    """What the second person's confirmation of a call depends on in what is stored. ``cools``: whether the
+    request allows more now. ``in_force``: of each request, what holds now in the place of its fields; they
+    name records that exist. ``in_full``: the request with what it leaves to the record that it changes.
+    """
+
+    cools: Function[Input, bool] = lambda _ctx, _request: False
+    in_force: Function[Sequence[Input], Sequence[Mapping[str, Json]]] | None = None
+    in_full: Function[Input, Input] = lambda _ctx, request: request
+
+
 _WHOLE: dict[Call[Any, Any], Function[Any, Any]] = {}
+_APPROVALS: dict[Call[Any, Any], Approval[Any]] = {}
 _IN_PARTS: dict[Call[Any, Any], Function[Any, Steps[Any]]] = {}
 _FIRST: dict[Call[Any, Any], In] = {}
 
 
-def serves(call: Call[Input, Answer]) -> Callable[[Function[Input, Answer]], Function[Input, Answer]]:
+def serves(
+    call: Call[Input, Answer], approval: Approval[Input] | None = None
+) -> Callable[[Function[Input, Answer]], Function[Input, Answer]]:
     """The function that makes the call."""
 
     def kept(function: Function[Input, Answer]) -> Function[Input, Answer]:
         _WHOLE[call] = function
+        if approval is not None:
+            _APPROVALS[call] = approval
         return function
 
     return kept
@@ -142,6 +164,10 @@ def serves_in_parts(
         return function
 
     return kept
+
+
+def approval_of(call: Call[Any, Any]) -> Approval[Any]:
+    return _APPROVALS.get(call, Approval())
 
 
 def make(ctx: Ctx, call: Call[Input, Answer], request: Input) -> Answer:
@@ -270,6 +296,10 @@ def run(services: Services, invocation: Invocation) -> Answered:
         raise StateConflict(str(error)) from error
 
 
+class _RolledBack(Exception):
+    """Ends a trial."""
+
+
 def admit(services: Services, caller: Caller) -> None:
     """Counts a call from its address. Raises RateLimited."""
     services.calls_by_address.take(caller_at(caller.address))
@@ -306,24 +336,29 @@ class _Run:
         """At the last try, all up to the write is in the write's transaction, so that it ends in any case."""
         is_last, steps = tries == MAX_TRIES, None
         part = In.WRITE if is_last else _FIRST[self._invocation.call]
-        while True:
-            with self._open(part, tries) as ctx:
-                try:
-                    if steps is None:
-                        if (known := self._known(ctx)) is not None:
-                            return known
-                        steps = _IN_PARTS[self._invocation.call](ctx, self._invocation.request)
-                        part = next(steps)
-                        while is_last and part is not In.WRITE:
-                            part = steps.send(ctx)
-                        if not is_last:
-                            continue
-                    if part is In.WRITE and self.scope is not None:
-                        # An answer that is stored needs its effect's transaction: this part is the last.
-                        return self._once(ctx, partial(_end, steps, ctx))
-                    part = steps.send(ctx)
-                except StopIteration as done:
-                    return self._encoded(done.value)
+        try:
+            while True:
+                with self._open(part, tries) as ctx:
+                    try:
+                        if steps is None:
+                            if (known := self._known(ctx)) is not None:
+                                return known
+                            steps = _IN_PARTS[self._invocation.call](ctx, self._invocation.request)
+                            part = next(steps)
+                            while is_last and part in {In.SNAPSHOT, In.NOTHING}:
+                                part = steps.send(ctx)
+                            if not is_last or part is In.TRIAL:
+                                continue
+                        if part is In.WRITE and self.scope is not None:
+                            # An answer that is stored needs its effect's transaction: this part is the last.
+                            return self._once(ctx, partial(_end, steps, ctx))
+                        part = steps.send(ctx)
+                    except StopIteration as done:
+                        return self._encoded(done.value)
+        finally:
+            # Where a part cannot begin or commit, the use case cleans up at once.
+            if steps is not None:
+                steps.close()
 
     @contextmanager
     def _open(self, part: In, tries: int = 0) -> Iterator[Ctx]:
@@ -332,16 +367,20 @@ class _Run:
         if part is In.NOTHING:
             yield Ctx(services, invocation.caller, ids=invocation.ids, tries=tries, cookie=invocation.cookie)
             return
-        with services.store.write() if part is In.WRITE else services.store.read() as db:
-            may_have_waited = part is In.WRITE or self._parts or invocation.call.long_poll
+        store, writes = services.store, part in {In.WRITE, In.TRIAL}
+        with suppress(_RolledBack), store.write() if writes else store.read() as db:
+            may_have_waited = writes or self._parts or invocation.call.long_poll
             if may_have_waited and invocation.call.needs is not Auth.OPEN:
                 # A session that was ended since changes and sees nothing.
                 require_session(db, invocation.caller)
             access = let_in(services, db, invocation)
             if invocation.call.second_person and access is not None:
-                services.second_person.require_off(db, access.organisation_id, invocation.call.path)
+                require_no_second_person(db, access.organisation_id, invocation.call)
             self._parts += 1
-            yield Ctx(services, invocation.caller, db, access, invocation.ids, tries, invocation.cookie)
+            ctx = Ctx(services, invocation.caller, db, access, invocation.ids, tries, invocation.cookie)
+            yield ctx
+            if part is In.TRIAL:
+                raise _RolledBack
 
     def _known(self, ctx: Ctx) -> bytes | None:
         """The answer of the same request, made before."""

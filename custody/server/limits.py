@@ -3,10 +3,12 @@
 PolicyUnavailable is raised where policies cannot be read or replaced; `vault_limits` answers it instead.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlalchemy.orm import Session
 
+from custody.schemas.changes import Json
 from custody.schemas.limits import (
     CHECK_USER_ROLE_LIMIT,
     CHECK_VAULT_LIMIT,
@@ -28,11 +30,11 @@ from custody.schemas.limits import (
     VaultQuery,
 )
 from custody.schemas.queries import WorkspaceQuery
-from custody.server.calls import Ctx, serves
+from custody.server.calls import Approval, Ctx, serves
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import OPERATOR, Caller, WorkspaceAccess
 from custody.server.domain.errors import Invalid, NotFound, PolicyUnavailable
-from custody.server.domain.limits import Cycle, SpendingPolicy, policy_words
+from custody.server.domain.limits import Cycle, SpendingPolicy, in_btc, policy_words
 from custody.server.service.people.staff import membership_in, role_in
 from custody.server.service.services import Tools
 from custody.server.service.stored_vaults import place_of, vault_in
@@ -74,7 +76,26 @@ def check_user_role_limit(ctx: Ctx, query: CheckRoleQuery) -> LimitCheck:
     return LimitCheck(success=fits)
 
 
-@serves(UPDATE_ROLE_POLICIES)
+def _raises(before: SpendingPolicy, limit: str, cycle: Cycle) -> bool:
+    return parse_btc(limit) > before.limit or cycle != before.cycle
+
+
+def _raises_of_role(ctx: Ctx, request: UpdateRolePoliciesRequest) -> bool:
+    before = ctx.tools.policies.of_role(ctx.db, role_in(ctx.db, ctx.access, request.role_id).id)
+    return _raises(before, request.new_transaction_limit, Cycle(request.cycle_period, request.cycle_day))
+
+
+def _of_roles_now(ctx: Ctx, requests: Sequence[UpdateRolePoliciesRequest]) -> list[dict[str, Json]]:
+    policies = ctx.tools.policies.of_roles(ctx.db, sorted({each.role_id for each in requests}))
+    return [_in_force("new_transaction_limit", policies[each.role_id]) for each in requests]
+
+
+def _in_force(limit: str, policy: SpendingPolicy) -> dict[str, Json]:
+    cycle = policy.cycle
+    return {limit: in_btc(policy.limit), "cycle_period": cycle.period, "cycle_day": cycle.day}
+
+
+@serves(UPDATE_ROLE_POLICIES, Approval(_raises_of_role, _of_roles_now))
 def update_role_policies(ctx: Ctx, request: UpdateRolePoliciesRequest) -> RoleLimit:
     """Applies from the next movement of each member with the role (P22)."""
     role, policies = role_in(ctx.db, ctx.access, request.role_id), ctx.tools.policies
@@ -106,7 +127,22 @@ def check_vault_limit(ctx: Ctx, query: CheckVaultQuery) -> LimitCheck:
     return LimitCheck(success=ctx.tools.limits.fits_vault(ctx.db, vault, amount))
 
 
-@serves(UPDATE_VAULT)
+def _raises_of_vault(ctx: Ctx, request: UpdateVaultRequest) -> bool:
+    """Also where the limit bounds each payment from now on, no more their sum."""
+    vault = vault_in(ctx.db, ctx.access, request.vault_id)
+    before = ctx.tools.policies.of_vaults(ctx.db, [vault.id])[vault.id]
+    is_split = before.is_per_cycle and request.per_cycle is False
+    cycle = Cycle(request.cycle_period, request.cycle_day)
+    return is_split or _raises(before, request.transaction_limit, cycle)
+
+
+def _of_vaults_now(ctx: Ctx, requests: Sequence[UpdateVaultRequest]) -> list[dict[str, Json]]:
+    policies = ctx.tools.policies.of_vaults(ctx.db, sorted({each.vault_id for each in requests}))
+    found = [policies[each.vault_id] for each in requests]
+    return [_in_force("transaction_limit", each) | {"per_cycle": each.is_per_cycle} for each in found]
+
+
+@serves(UPDATE_VAULT, Approval(_raises_of_vault, _of_vaults_now))
 def update_vault(ctx: Ctx, request: UpdateVaultRequest) -> VaultLimits:
     vault = vault_in(ctx.db, ctx.access, request.vault_id)
     limit = _amount("transaction_limit", request.transaction_limit)

@@ -36,6 +36,7 @@ from custody.server.invitations import withdraw_offer
 from custody.server.service.keys.quorums import require_quorums, vaults_left_short
 from custody.server.service.people.grants import require_within_limits, shortage
 from custody.server.service.people.people import add_membership, enter, is_colleague, settle_default
+from custody.server.service.people.second_person import require_two
 from custody.server.service.people.service_accounts import end_service_accounts
 from custody.server.service.people.staff import (
     membership_in,
@@ -130,7 +131,7 @@ def leave_workspace(ctx: Ctx, request: LeaveWorkspaceRequest) -> Done:
     membership = membership_in(ctx.db, ctx.access, ctx.caller.user_id)
     more = _end(ctx, membership, is_forced=request.force)
     _record_end(ctx, LEFT_WITH_MORE if more else LEFT, membership, more)
-    ctx.services.second_person.require_two(ctx.db, ctx.access.organisation_id)
+    require_two(ctx.db, ctx.access.organisation_id)
     return Done()
 
 

@@ -25,9 +25,9 @@ from custody.schemas.service_accounts import (
     UpdateServiceAccountRequest,
 )
 from custody.schemas.service_accounts import ServiceAccountStatus as Status
-from custody.server.calls import Ctx, serves
+from custody.server.calls import Approval, Ctx, serves
 from custody.server.domain.audit import Event
-from custody.server.domain.credentials import new_secret, require_end, require_givable, token_hash
+from custody.server.domain.credentials import is_wider, new_secret, require_end, require_givable, token_hash
 from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
 from custody.server.domain.roles import in_words
 from custody.server.service.mail.jobs import Template, queue_mail
@@ -87,7 +87,15 @@ def create_service_account(ctx: Ctx, request: CreateServiceAccountRequest) -> Se
     return _details(ctx, [account])[0]
 
 
-@serves(UPDATE_SERVICE_ACCOUNT)
+def _widens(ctx: Ctx, request: UpdateServiceAccountRequest) -> bool:
+    """Whether the program gets more rights, more networks, or a later end."""
+    account = _own(ctx, request)
+    more_rights = bool(set(request.rights or ()) - set(account.rights))
+    longer = request.expires_at is not None and request.expires_at > account.expires_at
+    return more_rights or longer or is_wider(account.networks, request.networks or ())
+
+
+@serves(UPDATE_SERVICE_ACCOUNT, Approval(_widens))
 def update_service_account(ctx: Ctx, request: UpdateServiceAccountRequest) -> ServiceAccount:
     """Only by its maker, whose rights it uses. An update without effect is not recorded."""
     account = _own(ctx, request)

@@ -5,6 +5,7 @@ and no approval of a frozen vault, and broadcasts nothing of it; a transaction o
 stopped.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -12,10 +13,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas import vaults as wire
+from custody.schemas.changes import Json
 from custody.schemas.limits import VaultQuery
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.vaults import FREEZE_VAULT, UNFREEZE_VAULT, UPDATE_VAULT_CONTROLS, VAULT_CONTROLS
-from custody.server.calls import Ctx, serves
+from custody.server.calls import Approval, Ctx, serves
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.errors import StateConflict
 from custody.server.domain.lifecycle import TO_BROADCAST
@@ -66,7 +68,21 @@ def vault_controls(ctx: Ctx, query: VaultQuery) -> wire.VaultControls:
     return _shown(ctx, vault_in(ctx.db, ctx.access, query.vault_id))
 
 
-@serves(UPDATE_VAULT_CONTROLS)
+def _loosens(ctx: Ctx, request: wire.UpdateVaultControlsRequest) -> bool:
+    vault = vault_in(ctx.db, ctx.access, request.vault_id)
+    is_unbound = vault.only_address_book and not request.only_address_book
+    return is_unbound or (request.maker_may_approve and not vault.maker_may_approve)
+
+
+def _in_force(ctx: Ctx, requests: Sequence[wire.UpdateVaultControlsRequest]) -> list[dict[str, Json]]:
+    vaults = [ctx.db.get_one(Vault, each.vault_id) for each in requests]
+    return [
+        {"only_address_book": each.only_address_book, "maker_may_approve": each.maker_may_approve}
+        for each in vaults
+    ]
+
+
+@serves(UPDATE_VAULT_CONTROLS, Approval(_loosens, _in_force))
 def update_vault_controls(ctx: Ctx, request: wire.UpdateVaultControlsRequest) -> wire.VaultControls:
     vault = vault_in(ctx.db, ctx.access, request.vault_id)
     vault.only_address_book = request.only_address_book

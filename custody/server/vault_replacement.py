@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from custody.schemas import vaults as wire
 from custody.schemas.proposals import CancelPsbtRequest, ProposalStatus, TxType
 from custody.schemas.vaults import REPLACE_VAULT
-from custody.server.calls import Ctx, serves
+from custody.server.calls import Approval, Ctx, serves
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.errors import Invalid, StateConflict
 from custody.server.domain.limits import in_btc
@@ -20,7 +20,7 @@ from custody.server.service.proposals.bounds import (
     require_signers,
     vault_to_spend,
 )
-from custody.server.service.stored_vaults import address_script, line_before, replacement_of
+from custody.server.service.stored_vaults import address_script, line_before, replacement_of, vault_in
 from custody.server.store.models import ChainCoin, Proposal, Vault, VaultSigner
 from custody.server.vaults import create_wallet, vault_records
 
@@ -32,7 +32,15 @@ REPLACED = Event(
 )
 
 
-@serves(REPLACE_VAULT)
+def _in_full(ctx: Ctx, request: wire.ReplaceVaultRequest) -> wire.ReplaceVaultRequest:
+    """With the quorum that it leaves as it is: whoever confirms reads who signs from then on."""
+    old = vault_in(ctx.db, ctx.access, request.vault_id)
+    same = select(VaultSigner.user_id).where(VaultSigner.vault_id == old.id)
+    signers = request.signers or list(ctx.db.scalars(same.order_by(VaultSigner.key_index)))
+    return request.model_copy(update={"m": request.m or old.m, "signers": signers})
+
+
+@serves(REPLACE_VAULT, Approval(in_full=_in_full))
 def replace_vault(ctx: Ctx, request: wire.ReplaceVaultRequest) -> wire.ReplacedVault:
     """Makes the new vault, marks the old one and cancels what nobody has signed. Raises what `create_wallet`
     does, VaultFrozen, StateConflict (it is replaced already), TooFewSigners (too few are left to move
@@ -65,15 +73,14 @@ def replace_vault(ctx: Ctx, request: wire.ReplaceVaultRequest) -> wire.ReplacedV
 
 def _wanted(ctx: Ctx, old: Vault, request: wire.ReplaceVaultRequest) -> wire.CreateWalletRequest:
     policy = ctx.tools.policies.of_vaults(ctx.db, [old.id])[old.id]
-    same = select(VaultSigner.user_id).where(VaultSigner.vault_id == old.id)
-    signers = request.signers or list(ctx.db.scalars(same.order_by(VaultSigner.key_index)))
+    request = _in_full(ctx, request)
     try:
         return wire.CreateWalletRequest(
             workspace_id=request.workspace_id,
             name=request.name,
             network=old.network,
-            m=request.m or old.m,
-            signers=signers,
+            m=request.m,
+            signers=request.signers,
             transaction_limit=in_btc(policy.limit),
             per_cycle=policy.is_per_cycle,
             cycle_period=policy.cycle.period,

@@ -3,29 +3,20 @@
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 from urllib.parse import urldefrag
 
+from custody.schemas.call import Call
 from custody.server.console.application import ROOT, ROWS
 from custody.server.console.table import Row
-from custody.server.web.endpoint import Endpoint
-from custody.server.web.routes import ENDPOINTS
 from tests.support.console import Visitor
 
-_POSTS = {row.path: row for row in ENDPOINTS if row.method == "POST"}
 _READERS = "one|every|ticked|query|query_sats|query_day|number|whole|place_in_list"
 _FIELD = re.compile(rf"""\b(?:{_READERS})\(\s*(?:visit, )?"(\w+)\"""")
-_CALL = re.compile(r"""visit\.post\(\s*"([^"]+)\"""")
 
 
-def calls_of(row: Row) -> list[Endpoint]:
-    """The declared calls of the row; else those of the API that its handler makes, and the functions of its
-    module that it names.
-    """
-    if row.acts:
-        return [_POSTS[call.path] for call in row.acts if call.method == "POST"]
-    found = [path for source in _sources(row.page) for path in _CALL.findall(source)]
-    paths = (path if path.startswith("/") else f"/api/v1/{path}" for path in found)
-    return [_POSTS[path] for path in paths if path in _POSTS]
+def calls_of(row: Row) -> list[Call[Any, Any]]:
+    return [call for call in row.acts if call.method == "POST"]
 
 
 def fields_of(row: Row) -> set[str]:

@@ -222,11 +222,12 @@ def _revocation(key_id: str, reason: str, *, force: bool) -> "RevokeKeyRequest":
 def webhook_secret_command(state: Path, take: bool) -> None:
     """Print the secret with which the purchase provider signs its webhooks, and nothing else."""
     from custody.server.domain.purchases import webhook_key
+    from custody.server.purchases import adopt_key
     from custody.server.service.secrets import Purpose
 
     with refusals(), platform_at(state, new=True) as platform:
         if take:
-            platform.services.purchases.adopt_key(own_answers().secret("The provider's key"))
+            adopt_key(platform.services, own_answers().secret("The provider's key"))
             return
         put(webhook_key(platform.services.tools.secrets.of(Purpose.PURCHASE_WEBHOOK)[0]))
 

@@ -16,7 +16,7 @@ from custody.schemas.auth import (
 from custody.schemas.common import Name
 from custody.schemas.keys import KEYS, REVOKE_KEY, Key
 from custody.schemas.mail_settings import MAIL_SETTINGS, UPDATE_MAIL_SETTINGS
-from custody.schemas.purchases import PurchaseTransaction
+from custody.schemas.purchases import PURCHASES
 from custody.schemas.queries import QueryId
 from custody.schemas.users import UPDATE_USER_INFO
 from custody.server.console.identity import ACCOUNT, providers
@@ -186,7 +186,7 @@ def revoke(visit: Visit) -> Response:
 
 def purchases(visit: Visit) -> Response:
     after = visit.query("after")
-    found: list[PurchaseTransaction] = visit.get("purchases", limit=PAGE + 1, after=after or None)
+    found = visit.ask(PURCHASES, limit=PAGE + 1, after=after or None)
     more = visit.following(found, PAGE, "id")
     return visit.page(
         "account/purchases.html", here="account", purchases=found[:PAGE], after=after, more=more

@@ -22,6 +22,7 @@ from custody.schemas.address_book import (
     WHITELIST_ADDRESSES,
     WhitelistAddress,
 )
+from custody.schemas.changes import CHANGES, SECOND_PERSON_RULE
 from custody.server.console.rendering import TEMPLATES
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.visit import Visit, WaitsForSecondPerson
@@ -51,7 +52,7 @@ def addresses(visit: Visit) -> Response:
     next_after = visit.following(found, PAGE, "uid")
     waiting = [
         change
-        for change in visit.get("changes", workspace_id=visit.here.id)
+        for change in visit.ask(CHANGES, workspace_id=visit.here.id)
         if change.status == "PENDING"
         and change.workspace_id == visit.here.id
         and change.path.endswith("-whitelist-address")
@@ -63,7 +64,7 @@ def addresses(visit: Visit) -> Response:
         next_after=next_after,
         search=search,
         is_first=after is None,
-        rule=visit.get("second-person-rule", workspace_id=visit.here.id),
+        rule=visit.ask(SECOND_PERSON_RULE, workspace_id=visit.here.id),
         waiting=len(waiting),
     )
 

@@ -47,7 +47,7 @@ from custody.server.service.people.people import enter
 from custody.server.service.requests.changes import read_revision
 from custody.server.service.services import Services
 from custody.server.service.sign_in.sessions import caller_of
-from custody.server.web.endpoint import address_of, services_of
+from custody.server.web.http import address_of, services_of
 from custody.server.web.problems import STATUS, trace_id_of
 
 ROOT = "/console"

@@ -25,6 +25,7 @@ from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus
 from custody.server import (
     address_book,
+    changes,
     forwards,
     identity_providers,
     invitations,
@@ -33,6 +34,7 @@ from custody.server import (
     logs,
     members,
     roles,
+    second_person_rule,
     service_accounts,
     vault_controls,
     vault_replacement,
@@ -63,8 +65,6 @@ _STATUS_WORDS: Final[Mapping[ProposalStatus, str]] = MappingProxyType(
     }
 )
 _CREATED: Final = "proposal {proposal} of vault {vault}, "
-_CHANGE: Final = "change {text}, {path}"
-_DECIDED: Final = _CHANGE + ", asked by {name} (user {user})"
 
 _EVENTS: Final = [
     each
@@ -89,6 +89,8 @@ _EVENTS: Final = [
         signing,
         ending,
         identity,
+        second_person_rule,
+        changes,
     )
     for each in vars(noun).values()
     if isinstance(each, Event) and each.says
@@ -101,15 +103,6 @@ _SENTENCES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
             ("service account {text}, its secret was used from {text2}",
              "The secret of a program was used from {text2}, and was refused"),
         ),
-        "SECOND_PERSON_RULE_SET": (
-            ("off", "turned the rule of the second person off"),
-            ("on, {name} confirms, {text} hours of cooling off",
-             "turned the rule of the second person on: {name} confirms, after {text} hours"),
-        ),
-        "CHANGE_ASKED": ((_CHANGE, "asked a second person: {path}"),),
-        "CHANGE_CONFIRMED": ((_DECIDED, "confirmed what {user} asked for: {path}"),),
-        "CHANGE_DECLINED": ((_DECIDED, "declined what {user} asked for: {path}"),),
-        "CHANGE_EXPIRED": ((_CHANGE, "A change expired that waited for a second person: {path}"),),
         # --- payments
         "PROPOSAL_CREATED": (
             (_CREATED + "{sats} sat with the fee, tx {text}, replaces {version}",

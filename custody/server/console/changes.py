@@ -3,7 +3,15 @@
 from starlette.responses import Response
 
 from custody.change_words import facts_of, names_nothing, title_of
-from custody.schemas.changes import Change, SecondPersonRule
+from custody.schemas.changes import (
+    CHANGES,
+    CONFIRM_CHANGE,
+    DECLINE_CHANGE,
+    SECOND_PERSON_RULE,
+    UPDATE_SECOND_PERSON_RULE,
+    Change,
+    SecondPersonRule,
+)
 from custody.schemas.roles import ROLES, RoleDetails
 from custody.server.console.members import members_of
 from custody.server.console.rendering import member_words
@@ -17,8 +25,8 @@ SHOWN = 20
 
 
 def changes(visit: Visit) -> Response:
-    every: list[Change] = visit.get("changes", workspace_id=visit.here.id)
-    rule: SecondPersonRule = visit.get("second-person-rule", workspace_id=visit.here.id)
+    every = visit.ask(CHANGES, workspace_id=visit.here.id)
+    rule = visit.ask(SECOND_PERSON_RULE, workspace_id=visit.here.id)
     return visit.page(
         "changes/changes.html",
         here="changes",
@@ -53,7 +61,7 @@ def _roles(visit: Visit) -> list[RoleDetails]:
 def _change(visit: Visit) -> Change:
     """Raises NotFound."""
     change_id = visit.form.one("change_id") or visit.query("change_id")
-    found: list[Change] = visit.get("changes", workspace_id=visit.here.id, change_id=change_id)
+    found = visit.ask(CHANGES, workspace_id=visit.here.id, change_id=change_id)
     if found:
         return found[0]
     raise NotFound("There is no such change, or your role does not confirm it.")
@@ -79,13 +87,13 @@ def review_confirmation(visit: Visit) -> Review:
 
 
 def confirm(visit: Visit) -> Response:
-    visit.post("confirm-change", workspace_id=visit.here.id, change_id=visit.form.one("change_id"))
+    visit.act(CONFIRM_CHANGE, workspace_id=visit.here.id, change_id=visit.form.one("change_id"))
     return visit.go(f"{visit.here.path}/changes", "The change is made.")
 
 
 def decline(visit: Visit) -> Response:
-    visit.post(
-        "decline-change",
+    visit.act(
+        DECLINE_CHANGE,
         workspace_id=visit.here.id,
         change_id=visit.form.one("change_id"),
         reason=visit.form.one("reason") or None,
@@ -113,8 +121,8 @@ def review_rule(visit: Visit) -> Review:
 
 def change_rule(visit: Visit) -> Response:
     is_on = visit.form.ticked("is_on")
-    visit.post(
-        "update-second-person-rule",
+    visit.act(
+        UPDATE_SECOND_PERSON_RULE,
         workspace_id=visit.here.id,
         is_on=is_on,
         confirming_role_id=visit.number("confirming_role_id") if is_on else None,
@@ -126,7 +134,13 @@ def change_rule(visit: Visit) -> Response:
 _HERE = "/w/{workspace_id:int}/changes"
 ROWS = (
     Row("GET", _HERE, changes),
-    Row("POST", _HERE + "/confirm", confirm, again=changes, review=review_confirmation, steps_up=True),
-    Row("POST", _HERE + "/decline", decline, again=changes),
-    Row("POST", _HERE + "/rule", change_rule, again=changes, review=review_rule, steps_up=True),
-)
+    Row(
+        "POST", _HERE + "/confirm", confirm, again=changes, review=review_confirmation, steps_up=True,
+        acts=(CONFIRM_CHANGE,),
+    ),
+    Row("POST", _HERE + "/decline", decline, again=changes, acts=(DECLINE_CHANGE,)),
+    Row(
+        "POST", _HERE + "/rule", change_rule, again=changes, review=review_rule, steps_up=True,
+        acts=(UPDATE_SECOND_PERSON_RULE,),
+    ),
+)  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.pages.rendering import Live
+from custody.schemas.changes import CHANGES
 from custody.schemas.invitations import ACCEPT_INVITE, OWN_INVITATIONS
 from custody.schemas.onboarding import (
     ONBOARDING_REQUESTS,
@@ -74,7 +75,7 @@ def _shown(visit: Visit) -> dict[str, Any]:
         "total_sats": sum(vault.confirmed_sats for vault in vaults),
         "names": {vault.id: vault.name for vault in vaults},
         "changes": [
-            each for each in visit.get("changes", workspace_id=visit.here.id) if each.status == "PENDING"
+            each for each in visit.ask(CHANGES, workspace_id=visit.here.id) if each.status == "PENDING"
         ],
     }
 

@@ -4,15 +4,19 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from custody.change_words import TITLES
 from custody.schemas.calls import CALLS
 from custody.schemas.errors import ErrorCode
 
 
 def tried_words(path: str) -> str:
-    """Goes on after ``tried to``; empty for a call that is not in the table."""
-    title = TITLES.get(path, "")
-    return title[:1].lower() + title[1:] or _TRIED.get(path.removeprefix("/api/v1/"), "")
+    """Goes on after ``tried to``; empty for a path of no call."""
+    words = _TRIED.get(path, "")
+    return words[:1].lower() + words[1:]
+
+
+_TRIED: Final[Mapping[str, str]] = MappingProxyType(
+    {call.path: call.second_person or call.attempt for call in CALLS}
+)
 
 
 # By the code of the refusal.
@@ -27,18 +31,3 @@ WHY: Final[Mapping[str, str]] = MappingProxyType(
         ErrorCode.NOT_IN_ADDRESS_BOOK: "a recipient is not in the address book",
     }
 )
-# Calls within a workspace that `TITLES` does not name.
-_TRIED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        name: words
-        for words, names in {
-            "see the rule of the second person": "second-person-rule",
-            "ask a second person": "request-change",
-            "see what waits for a second person": "changes",
-            "confirm what waits for a second person": "confirm-change",
-            "decline what waits for a second person": "decline-change",
-        }.items()
-        for name in names.split()
-    }
-    | {call.path.removeprefix("/api/v1/"): call.attempt for call in CALLS if call.attempt}
-)  # fmt: skip

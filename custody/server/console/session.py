@@ -24,7 +24,7 @@ from custody.server.service.sign_in.sessions import caller_of
 from custody.server.sign_in.sessions import renew_session
 from custody.server.store import Store
 from custody.server.web.cookies import is_secure
-from custody.server.web.endpoint import address_of
+from custody.server.web.http import address_of
 from custody.server.web.problems import trace_id_of
 
 # A browser that was idle for this long asks for the password again.

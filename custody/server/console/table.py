@@ -4,7 +4,7 @@ back before it acts, the second factor, and where an error is told.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from http import HTTPStatus
 from itertools import chain
@@ -19,9 +19,9 @@ from starlette.routing import Route
 
 from custody.pages.rendering import FORM, FORM_WITH_FILE, Fields
 from custody.pages.serving import HEADERS
-from custody.schemas.call import Call as Declared
+from custody.schemas.call import Call
 from custody.server.console import session
-from custody.server.console.visit import MAX_DIGITS, Rehearsed, Visit, WaitsForSecondPerson
+from custody.server.console.visit import MAX_DIGITS, Visit, WaitsForSecondPerson
 from custody.server.domain.errors import (
     CustodyError,
     Invalid,
@@ -37,7 +37,7 @@ from custody.server.service.sign_in.passkeys import Assertion
 from custody.server.sign_in import step_up
 from custody.server.sign_in.challenges import find_challenge, passkey_request
 from custody.server.sign_in.second_factor import second_factor_of
-from custody.server.web.endpoint import services_of
+from custody.server.web.http import services_of
 
 SIGN_IN: Final = "/console/sign-in"
 # A payment of a hundred recipients, each with an address and an amount.
@@ -135,8 +135,7 @@ class Row:
     first. ``steps_up``: it asks for the second factor again. ``is_open``: without a sign-in. ``has_file``:
     its form may send one.
 
-    ``acts``: the declared calls of which its form makes one; they say whether it needs a second person. A row
-    without them is rehearsed.
+    ``acts``: the declared calls of which its form makes one; they say whether it needs a second person.
     """
 
     method: Literal["GET", "POST"]
@@ -147,7 +146,7 @@ class Row:
     steps_up: bool = False
     is_open: bool = False
     has_file: bool = False
-    acts: tuple[Declared[Any, Any], ...] = ()
+    acts: tuple[Call[Any, Any], ...] = ()
 
 
 class _RecordNumber(IntegerConvertor):
@@ -280,8 +279,8 @@ def _before(row: Row, visit: Visit) -> Response | None:
     has_confirmed = review is None or form.ticked("confirmed")
     problem: CustodyError | None = None
     asked = None
-    if review is not None and not has_confirmed and (refused := _needs_second_person(row, visit, review)):
-        visit.problem = refused
+    if review is not None and not has_confirmed and (needed := visit.second_person()):
+        visit.problem = needed
         return _shown_back(visit, review, None)
     if row.steps_up:
         try:
@@ -296,25 +295,6 @@ def _before(row: Row, visit: Visit) -> Response | None:
         return None
     visit.problem = problem
     return _shown_back(visit, review or Review("Confirm that it is you", (), "Go on"), asked)
-
-
-def _needs_second_person(row: Row, visit: Visit, review: Review) -> SecondPersonNeeded | None:
-    """What the call will be refused with, known before the person proves that it is they. A row of a
-    workspace that shows back what was typed changes nothing but by the calls of the API.
-    """
-    if visit.place is None or visit.form.ticked("ask_second_person"):
-        return None
-    if row.acts:
-        return visit.second_person()
-    pinned = {name: (value,) for name, value in review.pinned}
-    rehearsal = replace(visit, form=Fields({**visit.form.values, **pinned}), is_rehearsal=True)
-    try:
-        row.page(rehearsal)
-    except SecondPersonNeeded as error:
-        return error
-    except (CustodyError, Rehearsed):
-        return None
-    return None
 
 
 def _shown_back(visit: Visit, review: Review, asked: StepUpPrompt | None) -> Response:

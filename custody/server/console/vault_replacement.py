@@ -7,7 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.naming import next_name
-from custody.schemas.changes import Change
+from custody.schemas.changes import CHANGES
 from custody.schemas.history import VAULT_COINS
 from custody.schemas.proposals import PSBT, Proposal
 from custody.schemas.sending import SWEEP_VAULT
@@ -45,7 +45,7 @@ def replacement(visit: Visit) -> Response:
     context["named"] = _entries_that_lead_here(visit, shown)
     if shown.replaced_by is not None:
         return visit.page("vaults/replaced.html", **context, **_progress(visit, shown))
-    changes: list[Change] = visit.get("changes", workspace_id=visit.here.id)
+    changes = visit.ask(CHANGES, workspace_id=visit.here.id)
     waits = any(
         each.path == REPLACE_VAULT.path and each.status == "PENDING" and each.body["vault_id"] == shown.id
         for each in changes

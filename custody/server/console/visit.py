@@ -13,16 +13,15 @@ from types import MappingProxyType
 from typing import Any, TypeVar, overload
 from urllib.parse import quote
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from custody.pages.rendering import Fields, Live
 from custody.pages.serving import HEADERS, HTML
-from custody.schemas.call import Call as Declared
-from custody.schemas.call import Page, Way
+from custody.schemas.call import Call, Page, Way
+from custody.schemas.changes import REQUEST_CHANGE, RequestChangeRequest
 from custody.schemas.common import Unreadable
-from custody.schemas.faults import fault_words
 from custody.schemas.members import MEMBERS
 from custody.schemas.permissions import Auth, PermissionName
 from custody.schemas.users import Organisation, User, WorkspaceEntry
@@ -31,22 +30,14 @@ from custody.server.calls import Ctx, In, Invocation, Steps, Watched
 from custody.server.console.rendering import TEMPLATES
 from custody.server.console.session import BrowserSession, Snapshot, said, say
 from custody.server.domain.credentials import Caller, anybody
-from custody.server.domain.errors import CustodyError, Fault, Invalid, NotFound, SecondPersonNeeded
+from custody.server.domain.errors import CustodyError, Invalid, NotFound, SecondPersonNeeded, faults_of
 from custody.server.service.people.people import user_record
+from custody.server.service.people.second_person import require_no_second_person
 from custody.server.service.services import Services
-from custody.server.web.callers import FOR_UNLINKED, let_in
-from custody.server.web.endpoint import Call, Endpoint, address_of
+from custody.server.web.http import address_of
 from custody.server.web.problems import STATUS, trace_id_of
-from custody.server.web.routes import ENDPOINTS
-from custody.server.web.runner import Runner
 from multisig import InvalidAmount, parse_btc
 
-_RUNNERS: Mapping[tuple[str, str], Runner] = {
-    (endpoint.method, endpoint.path): Runner(endpoint) for endpoint in ENDPOINTS
-}
-_ANSWERS: Mapping[tuple[str, str], TypeAdapter[Any]] = {
-    (endpoint.method, endpoint.path): TypeAdapter(endpoint.answers) for endpoint in ENDPOINTS
-}
 # The most digits of a record's number (64 bits).
 MAX_DIGITS = 18
 # A form's key: the trace id of the request that its page answered.
@@ -58,10 +49,6 @@ Item = TypeVar("Item")
 
 class WaitsForSecondPerson(Exception):
     """The person asked a second one to confirm: nothing is changed yet."""
-
-
-class Rehearsed(Exception):
-    """A form would change something now (`Visit.is_rehearsal`)."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +78,7 @@ class Place:
 
 @dataclass
 class Visit:
-    """``form``: what was sent; empty for a page that is only read. ``problem``: why a form was refused.
-    ``is_rehearsal``: it runs up to its first change, to learn whether that needs a second person.
-    """
+    """``form``: what was sent; empty for a page that is only read. ``problem``: why a form was refused."""
 
     request: Request
     platform: Services
@@ -101,12 +86,11 @@ class Visit:
     maybe_caller: Caller | None = None
     held: BrowserSession | None = None
     problem: CustodyError | None = None
-    is_rehearsal: bool = False
     # Entries of the lists on this page that cannot be shown.
     unreadable: list[Unreadable] = field(default_factory=list)
     # How many of them the last answer had.
     left_out: int = 0
-    acts: tuple[Declared[Any, Any], ...] = ()
+    acts: tuple[Call[Any, Any], ...] = ()
 
     # --- who and where --------------------------------------------------------------------------------------
 
@@ -198,30 +182,28 @@ class Visit:
     def path_param(self, name: str) -> Any:
         return self.request.path_params[name]
 
-    # --- declared calls, made here --------------------------------------------------------------------------
+    # --- calls, made here -----------------------------------------------------------------------------------
 
     @overload
-    def ask(self, call: Declared[Any, list[Item | Unreadable]], /, **given: Any) -> list[Item]: ...
+    def ask(self, call: Call[Any, list[Item | Unreadable]], /, **given: Any) -> list[Item]: ...
 
     @overload
-    def ask(self, call: Declared[Any, Page[Item | Unreadable]], /, **given: Any) -> list[Item]: ...
+    def ask(self, call: Call[Any, Page[Item | Unreadable]], /, **given: Any) -> list[Item]: ...
 
     @overload
-    def ask(self, call: Declared[Any, Answer], /, **given: Any) -> Answer: ...
+    def ask(self, call: Call[Any, Answer], /, **given: Any) -> Answer: ...
 
-    def ask(self, call: Declared[Any, Any], /, **given: Any) -> Any:
+    def ask(self, call: Call[Any, Any], /, **given: Any) -> Any:
         """What a call that only reads answers, in the page's snapshot. Raises what it refuses with."""
         answer = self._asked(call, given)
         return self._readable(answer.items if isinstance(answer, Page) else answer)
 
-    def ask_page(
-        self, call: Declared[Any, Page[Item | Unreadable]], /, **given: Any
-    ) -> tuple[list[Item], Any]:
+    def ask_page(self, call: Call[Any, Page[Item | Unreadable]], /, **given: Any) -> tuple[list[Item], Any]:
         """`ask` of a list in pages, and the ``after`` of the next page; None at the list's end."""
         page = self._asked(call, given)
         return self._readable(page.items), page.following(call.key)
 
-    def _asked(self, call: Declared[Any, Any], given: Mapping[str, Any]) -> Any:
+    def _asked(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Any:
         assert not call.writes, "an act has a transaction of its own"
         invocation = self._invocation(call, given)
         try:
@@ -236,7 +218,7 @@ class Visit:
 
     def act(
         self,
-        call: Declared[Any, Answer],
+        call: Call[Any, Answer],
         /,
         *,
         nth: int = 0,
@@ -254,9 +236,8 @@ class Visit:
         invocation = self._invocation(call, given, self._key(nth) if call.creates else None, check, ids)
         self.snapshot.end()
         if call.second_person and self.form.ticked("ask_second_person"):
-            body = invocation.request.model_dump(mode="json", exclude_none=True)
-            wanted = {"workspace_id": self.here.id, "path": call.path, "body": body}
-            self._call("POST", "request-change", wanted)
+            wanted = dict(RequestChangeRequest.of(call, invocation.request))
+            calls.answer(self.platform, self._invocation(REQUEST_CHANGE, wanted))
             raise WaitsForSecondPerson
         answered = calls.answer(self.platform, invocation)
         repeated = answered.value is None
@@ -264,20 +245,24 @@ class Visit:
         return answer
 
     def second_person(self) -> SecondPersonNeeded | None:
-        """What the form's call would be refused with, for a person who may make it."""
+        """What the form's call will be refused with, known before the person proves that it is they; None
+        where they may not make it, or ask a second person with this form.
+        """
+        if self.place is None or self.form.ticked("ask_second_person"):
+            return None
         needing = [each for each in self.acts if each.second_person and self.here.may(*each.permissions)]
         if not needing:
             return None
         with self.snapshot.reading() as db:
             try:
-                self.platform.second_person.require_off(db, self.here.organisation.org_id, needing[0].path)
+                require_no_second_person(db, self.here.organisation.org_id, needing[0])
             except SecondPersonNeeded as needed:
                 return needed
         return None
 
     def _invocation(
         self,
-        call: Declared[Any, Any],
+        call: Call[Any, Any],
         given: Mapping[str, Any],
         key: str | None = None,
         check: Callable[[Any], None] | None = None,
@@ -319,56 +304,7 @@ class Visit:
         """Counts what takes no call of the API by its address. Raises RateLimited."""
         calls.admit(self.platform, self.anybody)
 
-    # --- calls of the API, for what is not declared yet -----------------------------------------------------
-
-    def get(self, path: str, /, **query: Any) -> Any:
-        """A reading endpoint's answer, by the last part of its path; None leaves a parameter out. Raises what
-        it refuses with.
-        """
-        return self._call("GET", path, _present(query))
-
-    def post(
-        self,
-        path: str,
-        /,
-        *,
-        ids: Mapping[str, int] = MappingProxyType({}),
-        nth: int = 0,
-        **body: Any,
-    ) -> Any:
-        """A changing endpoint's answer. Where the form says to ask a second person, the change is asked for
-        instead. ``nth``: which of a form's calls it is, where one form makes several.
-
-        Raises what it refuses with, and WaitsForSecondPerson.
-        """
-        runner = _RUNNERS["POST", _whole(path)]
-        if self.is_rehearsal and runner.endpoint.is_write:
-            self._rehearse(runner.endpoint)
-        if runner.endpoint.needs_second_person and self.form.ticked("ask_second_person"):
-            taken = _taken(runner, body)
-            wanted = {"path": _whole(path), "body": taken.model_dump(mode="json", exclude_none=True)}
-            self._call("POST", "request-change", {"workspace_id": self.here.id, **wanted})
-            raise WaitsForSecondPerson
-        return self._call("POST", path, body, ids, nth)
-
-    def _rehearse(self, endpoint: Endpoint) -> None:
-        """Raises SecondPersonNeeded where the call would for a person who may make it, else Rehearsed."""
-        needs = endpoint.needs
-        if endpoint.needs_second_person and not isinstance(needs, Auth) and self.here.may(*needs):
-            with self.snapshot.reading() as db:
-                self.platform.second_person.require_off(db, self.here.organisation.org_id, endpoint.path)
-        raise Rehearsed
-
-    def _call(
-        self,
-        method: str,
-        path: str,
-        given: Mapping[str, Any],
-        ids: Mapping[str, int] = MappingProxyType({}),
-        nth: int = 0,
-    ) -> Any:
-        response = self._response(method, path, given, ids, nth)
-        return self._readable(_ANSWERS[method, _whole(path)].validate_json(bytes(response.body)))
+    # --- what the answers were ------------------------------------------------------------------------------
 
     def _readable(self, answer: Any) -> Any:
         """The answer without entries that cannot be shown: the page's frame says which."""
@@ -390,29 +326,6 @@ class Visit:
     def missing(self, words: str) -> NotFound:
         """Where a list has not what the path names."""
         return NotFound(self.unreadable[0].unreadable if self.unreadable else words)
-
-    def _response(
-        self,
-        method: str,
-        path: str,
-        given: Mapping[str, Any],
-        ids: Mapping[str, int] = MappingProxyType({}),
-        nth: int = 0,
-    ) -> Response:
-        self.snapshot.end()
-        runner = _RUNNERS[method, _whole(path)]
-        endpoint = runner.endpoint
-        self.platform.rates.take(self.caller.counted_as, is_write=endpoint.is_write)
-        call: Call[Any] = Call(
-            endpoint=endpoint,
-            services=self.platform,
-            request=self.request,
-            body=None if endpoint.takes is None else _taken(runner, given),
-            trace_id=trace_id_of(self.request),
-            maybe_caller=let_in(self.caller, endpoint.path, FOR_UNLINKED),
-            ids=ids,
-        )
-        return runner.run(call, self._key(nth) if endpoint.creates else None)
 
     def _key(self, nth: int) -> str | None:
         """The form's own: sent twice, it acts once. Raises Invalid for one that no page of ours wrote."""
@@ -471,30 +384,12 @@ def number_of(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else None
 
 
-def _present(query: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in query.items() if value is not None}
-
-
-def _whole(path: str) -> str:
-    return path if path.startswith("/") else f"/api/v1/{path}"
-
-
-def _taken(runner: Runner, given: Mapping[str, Any]) -> Any:
-    """The endpoint's own shape of what was typed. Raises Invalid."""
-    shape = runner.endpoint.takes
-    assert shape is not None, "a body for an endpoint without one"
-    return shaped(shape, **given)
-
-
 def shaped(kind: type[Shape], /, **values: object) -> Shape:
     """Raises Invalid, which names the fields and never repeats what was typed (P49)."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        faults = tuple(
-            Fault("/" + "/".join(map(str, found["loc"])), fault_words(found))
-            for found in error.errors(include_url=False, include_input=False)
-        )
+        faults = faults_of(error)
         name = faults[0].pointer.removeprefix("/").replace("_", " ")
         words = f"{name}: {faults[0].detail}." if name else f"{faults[0].detail}."
         raise Invalid(words, faults=faults) from None

@@ -19,7 +19,12 @@ The web layer maps every leaf to its HTTP status, in one table.
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from pydantic import ValidationError
+
 from custody.schemas.errors import ErrorCode
+from custody.schemas.faults import fault_words
+
+MAX_FAULTS = 20
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,14 @@ class Fault:
     pointer: str
     detail: str
     code: str = "invalid"
+
+
+def faults_of(error: ValidationError, below: str = "") -> tuple[Fault, ...]:
+    """What a shape refused, which never repeats what was sent (P49). ``below``: the pointer of the value."""
+    return tuple(
+        Fault(below + "".join(f"/{part}" for part in fault["loc"]), fault_words(fault), str(fault["type"]))
+        for fault in error.errors(include_url=False, include_input=False)[:MAX_FAULTS]
+    )
 
 
 class Misconfigured(Exception):

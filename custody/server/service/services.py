@@ -10,8 +10,6 @@ from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.limits.limits import Limits, PolicyStore
 from custody.server.service.mail.mailer import Mailer
 from custody.server.service.operations.readiness import Readiness
-from custody.server.service.people.purchases import Purchases
-from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.proposals.proposals import Proposals
 from custody.server.service.proposals.replacing import Replacing
 from custody.server.service.requests.changes import Changes, Following
@@ -67,14 +65,15 @@ class Services:
     calls_by_address: Throttle
     following: Following
     readiness: Readiness
-    second_person: SecondPerson
     # How many new ones a maker of programs may have.
     service_secrets: Throttle
+    # Of the purchase provider: the same bytes with the same signature are a replay (P45). After a restart,
+    # or in another process, it is not newer than the stored report and changes nothing.
+    deliveries: Throttle
     proposals: Proposals
     replacing: Replacing
     resubmitting: Resubmitting
     token_creating: TokenCreating
     calling: Calling
-    purchases: Purchases
     # How long an approval that met the threshold waits for the broadcast before it answers.
     broadcast_wait_seconds: float

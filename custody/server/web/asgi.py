@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from custody.schemas.calls import CALLS
 from custody.schemas.common import MAX_PSBT_BASE64
 from custody.schemas.errors import ErrorCode
 from custody.server.domain.errors import CustodyError
@@ -28,7 +29,7 @@ from custody.server.meters import Meters
 from custody.server.service.services import Services
 from custody.server.web import problems
 from custody.server.web.problems import problem
-from custody.server.web.routes import ENDPOINTS, build_router, completed
+from custody.server.web.routes import build_router, completed
 
 log = structlog.get_logger()
 # Enough for a hundred recipients. FastAPI parses bodies on the event loop, and anyone may call sign-in: three
@@ -209,9 +210,7 @@ def build_asgi(
     app.router.routes.extend(_router().routes)
     app.add_route("/health", _health, include_in_schema=False)
     app.add_route("/ready", _readiness(services), include_in_schema=False)
-    app.add_middleware(
-        BodyLimit, psbt_paths=frozenset(endpoint.path for endpoint in ENDPOINTS if endpoint.carries_psbt)
-    )
+    app.add_middleware(BodyLimit, psbt_paths=frozenset(call.path for call in CALLS if call.carries_psbt))
     app.add_middleware(Measure, meters=services.store.meters)
     app.add_middleware(Trace, random=random)
     return app
@@ -220,7 +219,7 @@ def build_asgi(
 @cache
 def _router() -> APIRouter:
     """Once per process: building every route's models takes longer than opening a database."""
-    return build_router(ENDPOINTS)
+    return build_router()
 
 
 def build_worker_asgi(services: Services, lifespan: Lifespan) -> Starlette:

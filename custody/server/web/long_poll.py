@@ -16,7 +16,7 @@ from custody.server.domain.errors import CustodyError, Invalid
 from custody.server.service.requests.changes import read_revision
 from custody.server.service.services import Services
 from custody.server.service.sign_in.sessions import require_session
-from custody.server.web.endpoint import page_headers
+from custody.server.web.http import page_headers
 
 # How often a long poll checks that its caller still has access (P23).
 PERMISSION_SECONDS = 15.0

@@ -1,4 +1,4 @@
-"""The table of every endpoint, FastAPI's routes built from it, and the OpenAPI document's text on each.
+"""FastAPI's routes, built from the declared calls, and the OpenAPI document's text on each.
 
 A route authenticates its caller before it reads a body, unless the endpoint is open.
 """
@@ -7,7 +7,6 @@ import inspect
 import re
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
-from itertools import chain
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response
@@ -15,34 +14,13 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from custody.schemas import (
-    address_book,
-    asset_tokens,
-    auth,
-    forwards,
-    history,
-    identity_providers,
-    invitations,
-    keys,
-    limits,
-    logs,
-    mail_settings,
-    members,
-    onboarding,
-    proofs,
-    proposals,
-    roles,
-    sending,
-    service_accounts,
-    users,
-    webhooks,
-    workspaces,
-)
-from custody.schemas import vaults as vault_calls
+from custody.schemas.call import Call, Way
+from custody.schemas.calls import CALLS
 from custody.schemas.common import MAX_INT64, build_shapes
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, Problem
 from custody.schemas.permissions import Auth
 from custody.schemas.queries import QueryId
+from custody.server import nouns  # noqa: F401 - its functions serve the calls
 from custody.server.calls import record_refusal
 from custody.server.domain.credentials import Caller, is_secret
 from custody.server.domain.errors import (
@@ -59,34 +37,10 @@ from custody.server.domain.errors import (
     Unauthenticated,
 )
 from custody.server.service.sign_in.sessions import CONSOLE_ALONE, caller_of
-from custody.server.web import (
-    changes,
-    workspace,
-)
-from custody.server.web.callers import documented
-from custody.server.web.declared import rows_of
-from custody.server.web.endpoint import Endpoint, address_of, services_of
+from custody.server.web.adapter import function_of
+from custody.server.web.http import address_of, services_of
+from custody.server.web.long_poll import DOCUMENTED
 from custody.server.web.problems import STATUS, trace_id_of
-from custody.server.web.runner import Runner
-
-# In the order of the OpenAPI document, which is frozen (tests/frozen).
-ENDPOINTS: tuple[Endpoint, ...] = (
-    *chain.from_iterable(map(rows_of, (auth, users, members, workspaces, roles, mail_settings))),
-    *chain.from_iterable(map(rows_of, (keys, vault_calls))),
-    *rows_of(limits),
-    *rows_of(address_book),
-    *rows_of(invitations),
-    *rows_of(onboarding),
-    *chain.from_iterable(map(rows_of, (proposals, forwards, proofs, sending))),
-    *rows_of(asset_tokens),
-    *rows_of(logs),
-    *workspace.ENDPOINTS,
-    *rows_of(webhooks),
-    *changes.ENDPOINTS,
-    *rows_of(service_accounts),
-    *rows_of(history),
-    *rows_of(identity_providers),
-)
 
 # A longer token cannot be ours: refuse it before hashing.
 MAX_TOKEN_CHARACTERS = 200
@@ -135,55 +89,47 @@ def _caller_of(request: Request, token: str) -> Caller:
     return caller
 
 
-def build_router(endpoints: Sequence[Endpoint]) -> APIRouter:
+def build_router(calls: Sequence[Call[Any, Any]] = CALLS) -> APIRouter:
     build_shapes()
     router = APIRouter(route_class=Guarded)
-    for endpoint in endpoints:
+    for call in calls:
         router.add_api_route(
-            endpoint.path,
-            _answering(endpoint),
-            methods=[endpoint.method],
-            response_model=endpoint.answers,
-            name=endpoint.path.rsplit("/", 1)[-1],
-            operation_id=operation_id_of(endpoint),
-            description=description_of(endpoint),
-            responses={**refusals_of(endpoint), "default": {"model": Problem, "description": "A refusal"}},
+            call.path,
+            _answering(call),
+            methods=[call.method],
+            response_model=call.answer_type,
+            name=call.path.rsplit("/", 1)[-1],
+            operation_id=operation_id_of(call),
+            description=description_of(call),
+            responses={**refusals_of(call), "default": {"model": Problem, "description": "A refusal"}},
             openapi_extra={
-                **endpoint.extra,
-                "x-permissions": sorted(endpoint.permissions),
-                **documented(endpoint),
+                **(DOCUMENTED if call.long_poll else {}),
+                "x-permissions": sorted(call.permissions),
+                **({"x-service-accounts": True} if Way.PROGRAM in call.open_to else {}),
             },
-            tags=[endpoint.path.split("/")[1]],
-            route_class_override=APIRoute if endpoint.needs is Auth.OPEN else None,
+            tags=[call.path.split("/")[1]],
+            route_class_override=APIRoute if call.needs is Auth.OPEN else None,
         )
     return router
 
 
-def _answering(endpoint: Endpoint) -> Callable[..., Any]:
-    """The function that FastAPI calls. Its signature, made from the endpoint, tells FastAPI what to parse,
+def _answering(call: Call[Any, Any]) -> Callable[..., Any]:
+    """The function that FastAPI calls. Its signature, made from the declaration, tells FastAPI what to parse,
     validate and document.
     """
-    runner = Runner(endpoint)
-
-    def waited(request: Request, **given: Any) -> Response:
-        return runner.run(runner.call(request, given), given.get("idempotency_key"))
-
-    async def awaited(request: Request, **given: Any) -> Response:
-        return await runner.run_awaited(runner.call(request, given))
-
-    answer: Any = awaited if runner.awaits else waited
-    answer.__signature__ = inspect.Signature(_parameters(endpoint))
+    answer: Any = function_of(call)
+    answer.__signature__ = inspect.Signature(_parameters(call))
     return answer  # type: ignore[no-any-return]  # Any, so that it takes a signature
 
 
-def _parameters(endpoint: Endpoint) -> list[inspect.Parameter]:
+def _parameters(call: Call[Any, Any]) -> list[inspect.Parameter]:
     annotations: dict[str, Any] = {"request": Request}
-    if endpoint.needs is not Auth.OPEN:
-        annotations["caller"] = Annotated[Caller, Depends(_changing if endpoint.is_write else _reading)]
-    annotations |= dict.fromkeys(endpoint.path_ids, Annotated[QueryId, Path()])
-    if endpoint.takes is not None:
-        annotations["body"] = Annotated[endpoint.takes, Body() if endpoint.method == "POST" else Query()]
-    if endpoint.creates:
+    if call.needs is not Auth.OPEN:
+        annotations["caller"] = Annotated[Caller, Depends(_changing if call.is_change else _reading)]
+    annotations |= dict.fromkeys(call.path_ids, Annotated[QueryId, Path()])
+    if call.shape is not None:
+        annotations["body"] = Annotated[call.shape, Body() if call.method == "POST" else Query()]
+    if call.creates:
         annotations["idempotency_key"] = IdempotencyKey
     return [
         inspect.Parameter(
@@ -236,51 +182,48 @@ def _make_bounds_whole(node: object) -> None:
                 _make_bounds_whole(value)
 
 
-def operation_id_of(endpoint: Endpoint) -> str:
+def operation_id_of(call: Call[Any, Any]) -> str:
     """Made from method and path only, so that it is stable: clients are generated from it."""
-    return "_".join([endpoint.method.lower(), *re.findall(r"\w+", endpoint.path)])
+    return "_".join([call.method.lower(), *re.findall(r"\w+", call.path)])
 
 
-def description_of(endpoint: Endpoint) -> str:
-    """The handler's docstring, and who may call it."""
-    text = inspect.getdoc(endpoint.handler) or ""
-    return f"{text}\n\n{_who(endpoint)}".strip()
+def description_of(call: Call[Any, Any]) -> str:
+    """What the call does, and who may make it."""
+    return f"{call.text}\n\n{_who(call)}"
 
 
-def _who(endpoint: Endpoint) -> str:
-    if endpoint.permissions:
-        return f"Permission: {' or '.join(sorted(endpoint.permissions))}."
-    if endpoint.needs is Auth.OPEN:
+def _who(call: Call[Any, Any]) -> str:
+    if call.permissions:
+        return f"Permission: {' or '.join(sorted(call.permissions))}."
+    if call.needs is Auth.OPEN:
         return "No sign-in is needed."
-    return (
-        "Any user who is signed in." if endpoint.needs is Auth.SIGNED_IN else "Any member of the workspace."
-    )
+    return "Any user who is signed in." if call.needs is Auth.SIGNED_IN else "Any member of the workspace."
 
 
-def refusals_of(endpoint: Endpoint) -> dict[int | str, dict[str, Any]]:
+def refusals_of(call: Call[Any, Any]) -> dict[int | str, dict[str, Any]]:
     """FastAPI's ``responses``: one per status, whose problem carries one of the codes of that status."""
     by_status: dict[int, list[str]] = defaultdict(list)
-    for code in sorted(_codes(endpoint)):
+    for code in sorted(_codes(call)):
         by_status[STATUS[code].value].append(code.value)
     return {status: _refusal(codes) for status, codes in sorted(by_status.items())}
 
 
-def _codes(endpoint: Endpoint) -> set[ErrorCode]:
-    errors: list[type[CustodyError] | ErrorCode] = [DatabaseUnavailable, *endpoint.refuses]
+def _codes(call: Call[Any, Any]) -> set[ErrorCode]:
+    errors: list[type[CustodyError] | ErrorCode] = [DatabaseUnavailable, *call.refuses]
     codes = {ErrorCode.INTERNAL}
-    if endpoint.needs is not Auth.OPEN:
+    if call.needs is not Auth.OPEN:
         errors += [Unauthenticated, TokenExpired, RateLimited, PermissionDenied]
-    if not isinstance(endpoint.needs, Auth):
+    if not isinstance(call.needs, Auth):
         errors.append(NotFound)
-    if endpoint.needs_second_person:
+    if call.second_person:
         errors.append(SecondPersonNeeded)
-    if endpoint.path_ids:
+    if call.path_ids:
         errors += [NotFound, Invalid]
-    if endpoint.creates:
+    if call.creates:
         errors += [IdempotencyInProgress, IdempotencyKeyReused, Invalid]
-    if endpoint.takes is not None:
+    if call.shape is not None:
         errors.append(Invalid)
-        if endpoint.method == "POST":
+        if call.method == "POST":
             codes |= {ErrorCode.MALFORMED_JSON, ErrorCode.BODY_TOO_LARGE}
     return codes | {error if isinstance(error, ErrorCode) else error.code for error in errors}
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from custody.schemas.address_book import AddWhitelistAddressRequest
-from custody.schemas.changes import ChangeRequest, SecondPersonRuleRequest
+from custody.schemas.address_book import ADD_WHITELIST_ADDRESS, AddWhitelistAddressRequest
+from custody.schemas.changes import ChangeRequest, RequestChangeRequest, SecondPersonRuleRequest
 from custody.server.store.models import Proposal
 from custody.terminal import Exit
 from tests.support.custody import Desk
@@ -102,7 +102,8 @@ def test_two_people_replace_a_vault_and_its_coins_are_swept(ruled, run):
     ruled.deposit(1_000_000)
     assert run(ADMIN, "vault", "sweep", "Treasury").exit_code == Exit.PLATFORM, "it is not replaced"
     book = AddWhitelistAddressRequest(workspace_id=1, name="Ours", address=ruled.vault["address"])
-    change = sdk(ruled.world, ADMIN).request_change(1, "/api/v1/add-whitelist-address", book)
+    asked = RequestChangeRequest.of(ADD_WHITELIST_ADDRESS, book)
+    change = sdk(ruled.world, ADMIN).request_change(asked)
     sdk(ruled.world, EVE).confirm_change(ChangeRequest(workspace_id=1, change_id=change.change_id))
     told = run(ADMIN, "vault", "replace", "Treasury", "--json")
     assert told.exit_code == Exit.OK, told.output
@@ -120,6 +121,9 @@ def test_two_people_replace_a_vault_and_its_coins_are_swept(ruled, run):
     assert old.address not in shown
     assert f"Replaces:   {old.id}" in run(ADMIN, "vault", "show", "Treasury 2").stdout
     assert "replaced" in run(ADMIN, "vault", "list").stdout
+    again = run(ADMIN, "vault", "replace", old.id)
+    assert (again.exit_code, "Any 2 of" in again.stderr) == (Exit.NOT_DECIDED, False)
+    assert f"replaced already, by {new.id}" in again.stderr
     swept = run(ADMIN, "vault", "sweep", "Treasury", "--fee-rate", "2")
     (proposal,) = ruled.rows(Proposal)
     assert swept.stdout == f"Proposed: {proposal.id}\n", swept.output

@@ -28,9 +28,9 @@ from custody.client import (
 )
 from custody.client.clients import Api
 from custody.schemas.auth import LoginRequest
+from custody.schemas.calls import CALLS
 from custody.schemas.keys import RegisterKeyRequest
 from custody.schemas.proposals import SignPsbtRequest
-from custody.server.web.routes import ENDPOINTS
 from tests.support.sdk import through
 
 PROBLEM = {"title": "No", "status": 403, "detail": "not yours", "code": "PERMISSION_DENIED", "trace_id": "t1"}
@@ -300,18 +300,18 @@ def _plan(name: str) -> object:
 
 @pytest.mark.parametrize(
     "call",
-    sorted(f"{row.method} {row.path}" for row in ENDPOINTS if row.path not in NOT_A_PERSONS),
+    sorted(f"{row.method} {row.path}" for row in CALLS if row.path not in NOT_A_PERSONS),
 )
 def test_every_endpoint_has_a_method(call: str) -> None:
     assert call in described().values()
 
 
 def test_no_method_calls_what_is_not_served() -> None:
-    served = {f"{row.method} {row.path}" for row in ENDPOINTS}
+    served = {f"{row.method} {row.path}" for row in CALLS}
     assert set(described().values()) <= served
 
 
-ROWS = {f"{row.method} {row.path}": row for row in ENDPOINTS}
+ROWS = {f"{row.method} {row.path}": row for row in CALLS}
 
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
@@ -335,6 +335,8 @@ def given(kind: Any, name: str = "") -> Any:
         value = parts[0]
     elif get_origin(kind) in (list, tuple, Sequence, Iterable):
         value = (list if get_origin(kind) is list else tuple)([given(parts[0])])
+    elif get_origin(kind) is dict:
+        value = {}
     elif parts:
         value = given(parts[0], name)
     else:
@@ -364,7 +366,7 @@ def test_a_call_sends_what_its_endpoint_takes(name: str) -> None:
     row = ROWS[described()[name]]
     assert request.method == row.method
     assert re.fullmatch(re.sub(r"{\w+}", r"\\w+", row.path), request.url.path)
-    taken = {} if row.takes is None else row.takes.model_fields
+    taken = {} if row.shape is None else row.shape.model_fields
     names = {field.alias or each: field.is_required() for each, field in taken.items()}
     sent = set(request.url.params) if row.method == "GET" else set(json.loads(request.content or b"{}"))
     assert sent <= set(names)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from custody.schemas.calls import CALLS
 from custody.schemas.common import EmailAddress
-from custody.server.web.routes import ENDPOINTS
 
 
 def kinds(annotation: object) -> Iterator[object]:
@@ -34,9 +34,9 @@ def shapes(of: type[BaseModel]) -> Iterator[type[BaseModel]]:
 def fields(method: str, wanted: type) -> list[tuple[type[BaseModel], str]]:
     found = {
         (shape, name)
-        for row in ENDPOINTS
-        if row.method == method and row.takes is not None
-        for shape in shapes(row.takes)
+        for row in CALLS
+        if row.method == method and row.shape is not None
+        for shape in shapes(row.shape)
         for name, field in shape.model_fields.items()
         if wanted in set(kinds(field.annotation)) and str not in set(kinds(field.annotation))
     }

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
+from custody.schemas.calls import CALLS
 from custody.server.app import Platform
 from custody.server.cli.serving import _metrics
 from custody.server.domain.errors import DatabaseUnavailable
@@ -18,7 +19,6 @@ from custody.server.listen import Address, CannotListen, serving_metrics
 from custody.server.meters import Meters
 from custody.server.metrics import StoredFigures
 from custody.server.store import Store
-from custody.server.web.routes import ENDPOINTS
 from tests.support.custody import SHOP, Desk, ok, open_desk
 from tests.support.platform import Clock
 
@@ -115,7 +115,7 @@ class TestWhatIsTold:
 
 def test_labels_are_words_of_our_own_tables(used: Desk) -> None:
     """Nothing grows with what callers do, and no id is told."""
-    routes = {row.path for row in ENDPOINTS} | {"/health", "/ready", "/openapi.json", "other"}
+    routes = {row.path for row in CALLS} | {"/health", "/ready", "/openapi.json", "other"}
     told = scrape(used.world.platform)
     for samples in told.values():
         for sample in samples:

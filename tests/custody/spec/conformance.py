@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from custody.server.web.routes import ENDPOINTS
+from custody.schemas.calls import CALLS
 from tests.custody.spec.day import Day
 from tests.custody.spec.places import MAY_BE_ABSENT, PLACES
 from tests.custody.spec.reading import Asked, Call, Specification
@@ -16,7 +16,7 @@ from tests.custody.spec.told import REASONS, TOLD, Told
 
 ABSENT, UNTYPED = "no", "not shown"
 EXACT, PLAIN, DIFFERS = "exact", "exact; no field is told", "**differs**"
-_MEMBERS = {row.path for row in ENDPOINTS if row.needs == frozenset()}
+_MEMBERS = {row.path for row in CALLS if row.needs == frozenset()}
 
 
 @dataclass(frozen=True)

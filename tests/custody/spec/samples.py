@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from custody.server.web.endpoint import Endpoint
+from custody.schemas.call import Call
 
 _numbers = count(1_000)  # Long enough to be a password, at whichever test they begin.
 
 
-def sample(row: Endpoint, known: Mapping[str, Any]) -> dict[str, Any]:
+def sample(row: Call[Any, Any], known: Mapping[str, Any]) -> dict[str, Any]:
     """Every required field of what the row takes. ``known`` goes before what the schema suggests, by a
     field's name.
     """
-    assert row.takes is not None
-    schema = row.takes.model_json_schema()
+    assert row.shape is not None
+    schema = row.shape.model_json_schema()
     definitions = schema.get("$defs", {})
     fields = {**dict.fromkeys(schema.get("required", ())), **_also(row)}
     return {
@@ -24,7 +24,7 @@ def sample(row: Endpoint, known: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _also(row: Endpoint) -> dict[str, None]:
+def _also(row: Call[Any, Any]) -> dict[str, None]:
     """What a rule of its own asks for, beyond the schema's word."""
     return dict.fromkeys((row.workspace_field, *_RULES.get(row.path, ())))
 

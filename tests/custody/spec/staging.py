@@ -9,12 +9,12 @@ from typing import Any
 
 from sqlalchemy import delete
 
+from custody.schemas.call import Call
 from custody.schemas.permissions import PermissionName
 from custody.server.domain.credentials import NEVER_GIVEN
 from custody.server.domain.roles import EVERY_PERMISSION, RoleTemplate
 from custody.server.service.people.workspaces import add_first_role, found_workspace
 from custody.server.store.models import Membership, Organisation, RolePermission, Workspace
-from custody.server.web.endpoint import Endpoint
 from multisig import Network, Sats
 from tests.custody.spec.samples import sample
 from tests.support.custody import SHOP, Desk, open_desk
@@ -56,14 +56,18 @@ class Stage:
             db.add_all(RolePermission(role_id=self.role_id, permission=name.value) for name in permissions)
 
     def asks(
-        self, user: As, row: Endpoint, permission: PermissionName = PermissionName.VIEW_LOGS, **others: object
+        self,
+        user: As,
+        row: Call[Any, Any],
+        permission: PermissionName = PermissionName.VIEW_LOGS,
+        **others: object,
     ) -> Any:
         """With objects of their own for each call: some calls use them up. ``others`` replace what exists."""
         return self.asks_with(self.known(permission), user, row, **others)
 
-    def asks_with(self, known: dict[str, Any], user: As, row: Endpoint, **others: object) -> Any:
+    def asks_with(self, known: dict[str, Any], user: As, row: Call[Any, Any], **others: object) -> Any:
         """With these objects, for a call that is refused and uses nothing up."""
-        body = sample(row, {**known, **others}) if row.takes is not None else {}
+        body = sample(row, {**known, **others}) if row.shape is not None else {}
         path = row.path.format(**dict.fromkeys(row.path_ids, 1))
         if row.method == "GET":
             return user.get(path, **body)

@@ -1,13 +1,14 @@
 """Every row of the table that asks for a permission, against a running platform: P23, P24, P25."""
 
+from typing import Any
+
 import httpx
 import pytest
 
+from custody.schemas.call import Call
+from custody.schemas.calls import CALLS
 from custody.schemas.permissions import Auth, PermissionName
 from custody.server.domain.roles import EVERY_PERMISSION
-from custody.server.web.changes import _by_path
-from custody.server.web.endpoint import Endpoint
-from custody.server.web.routes import ENDPOINTS
 from tests.custody.spec import contract
 from tests.custody.spec.reading import Specification
 from tests.custody.spec.staging import Stage
@@ -15,32 +16,31 @@ from tests.support.custody import ok
 from tests.support.platform import As, key_offer, register_key, seed
 
 # Of a workspace: the rest are one's own things, and sign-in.
-ROWS = tuple(row for row in ENDPOINTS if not isinstance(row.needs, Auth))
+ROWS = tuple(row for row in CALLS if not isinstance(row.needs, Auth))
 
 
 def test_the_table_and_the_specification_agree(specification: Specification) -> None:
     told = {path: call.permissions for path, call in specification.calls.items() if call.permissions}
-    table = {row.path: {name.value for name in row.permissions} for row in ENDPOINTS if row.path in told}
+    table = {row.path: {name.value for name in row.permissions} for row in CALLS if row.path in told}
     assert table == told
 
 
 def test_every_row_is_as_it_was_decided(specification: Specification) -> None:
     """A permission removed from the table must be removed here too."""
     told = {path for path, call in specification.calls.items() if call.permissions}
-    table = {f"{row.method} {row.path}": _needs(row) for row in ENDPOINTS if row.path not in told}
+    table = {f"{row.method} {row.path}": _needs(row) for row in CALLS if row.path not in told}
     decided = {call: needs for needs, calls in contract.WITHOUT_PERMISSION.items() for call in calls}
     assert table == {**contract.PERMISSIONS, **decided}
 
 
 def test_p56_every_write_needs_a_second_person_or_is_decided_not_to() -> None:
     """``needs_second_person`` in the row; what one person does alone stands in ``contract.ALONE``."""
-    needing = {row.path for row in ENDPOINTS if row.needs_second_person}
-    alone = {row.path for row in ROWS if row.is_write} - needing
+    needing = {row.path for row in CALLS if row.second_person}
+    alone = {row.path for row in ROWS if row.is_change} - needing
     assert alone == {f"/api/v1/{name}" for name in contract.ALONE}
-    assert needing == set(_by_path()), "changes.py does not read the rows of that module"
 
 
-def _needs(row: Endpoint) -> set[str] | str:
+def _needs(row: Call[Any, Any]) -> set[str] | str:
     if row.needs is Auth.OPEN:
         return contract.OPEN
     if row.needs is Auth.SIGNED_IN:
@@ -49,7 +49,7 @@ def _needs(row: Endpoint) -> set[str] | str:
 
 
 PROGRAMS = {f"/api/v1/{name}" for name in contract.PROGRAMS}
-ASKED = [row for row in ENDPOINTS if row.needs is not Auth.OPEN]
+ASKED = [row for row in CALLS if row.needs is not Auth.OPEN]
 DENIED, UNKNOWN, UNAUTHENTICATED = (403, "PERMISSION_DENIED"), (404, "NOT_FOUND"), (401, "UNAUTHENTICATED")
 
 
@@ -58,7 +58,7 @@ def told(answer: httpx.Response) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.path)
-def test_each_permission_alone_lets_in(row: Endpoint, stage: Stage) -> None:
+def test_each_permission_alone_lets_in(row: Call[Any, Any], stage: Stage) -> None:
     for permission in sorted(row.permissions) or [None]:
         alone = frozenset({permission} if permission else ())
         stage.gives(EVERY_PERMISSION if row.path in contract.OWNERS else alone)
@@ -69,7 +69,7 @@ def test_each_permission_alone_lets_in(row: Endpoint, stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.path)
-def test_p24_p25_p67_all_others_are_refused(row: Endpoint, stage: Stage) -> None:
+def test_p24_p25_p67_all_others_are_refused(row: Call[Any, Any], stage: Stage) -> None:
     """Who has all the other permissions; P25: every one in another workspace; P24: another tenant finds
     nothing; P67: nor a program beyond its workspace; who has no token is asked no further.
     """
@@ -94,7 +94,7 @@ def test_p24_p25_p67_all_others_are_refused(row: Endpoint, stage: Stage) -> None
 
 
 @pytest.mark.parametrize("row", ASKED, ids=lambda row: row.path)
-def test_p67_a_program_calls_what_is_for_programs_and_nothing_else(row: Endpoint, stage: Stage) -> None:
+def test_p67_a_program_calls_what_is_for_programs_and_nothing_else(row: Call[Any, Any], stage: Stage) -> None:
     """Signing, people, roles, policy, sign-in and other programs are a person's."""
     if row.path in PROGRAMS:
         answer = stage.asks(stage.program, row, code="000000", **key_offer(seed(98)))

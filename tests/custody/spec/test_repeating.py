@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from custody.schemas.call import Call
+from custody.schemas.calls import CALLS
 from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.requests.idempotency import Scope
 from custody.server.store.models import Contract, User
-from custody.server.web.endpoint import Endpoint
-from custody.server.web.routes import ENDPOINTS
 from multisig import Network, encode_address
 from tests.custody.spec.samples import sample
 from tests.custody.spec.staging import TESTER, Stage
@@ -20,7 +20,7 @@ from tests.support.profiles import policy_of
 from tests.support.token_desk import TokenDesk
 from tests.support.wallets import foreign_script
 
-ROWS = [pytest.param(row, id=row.path) for row in ENDPOINTS if row.creates]
+ROWS = [pytest.param(row, id=row.path) for row in CALLS if row.creates]
 
 FORWARD = "/api/v1/forward-to-vault"
 FORWARDER = seed(99)
@@ -47,7 +47,7 @@ def stage(stage: Stage) -> Iterator[Stage]:
 class Repeated:
     """One row, called with what makes it succeed. ``path`` has the record's number in it."""
 
-    def __init__(self, row: Endpoint, stage: Stage) -> None:
+    def __init__(self, row: Call[Any, Any], stage: Stage) -> None:
         self.row = row
         self.stage = stage
         numbers = dict.fromkeys(row.path_ids, 0)
@@ -98,19 +98,19 @@ class Repeated:
             "args": [{"type": "str", "value": address}],
             "address": address,
         }
-        return {name: value for name, value in body.items() if name in self.row.takes.model_fields}
+        return {name: value for name, value in body.items() if name in self.row.shape.model_fields}
 
     def _fill_profile(self) -> None:
         ok(register_key(self.stage.tester, FORWARDER, replace=True))
         self.stage.desk.deposit(100_000, to=policy_of(FORWARDER).address(0, 0))
 
     def _request(self) -> int:
-        row = next(row for row in ENDPOINTS if row.path == "/api/v1/onboarding-requests" and row.creates)
+        row = next(row for row in CALLS if row.path == "/api/v1/onboarding-requests" and row.creates)
         return ok(self.stage.colleague.post(row.path, sample(row, self.stage.known())))["uid"]
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_repeated_request_is_answered_and_another_one_refused(row: Endpoint, stage: Stage) -> None:
+def test_a_repeated_request_is_answered_and_another_one_refused(row: Call[Any, Any], stage: Stage) -> None:
     call = Repeated(row, stage)
     body = call.body(0)
     first = call.ask("key", body)
@@ -122,7 +122,7 @@ def test_a_repeated_request_is_answered_and_another_one_refused(row: Endpoint, s
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_request_that_is_worked_on_is_not_begun_again(row: Endpoint, stage: Stage) -> None:
+def test_a_request_that_is_worked_on_is_not_begun_again(row: Call[Any, Any], stage: Stage) -> None:
     call = Repeated(row, stage)
     scope = Scope(stage.tester_id, row.method, call.path, "held")
     with stage.desk.world.platform.services.idempotency.guard(scope):
@@ -130,7 +130,7 @@ def test_a_request_that_is_worked_on_is_not_begun_again(row: Endpoint, stage: St
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_key_is_one_persons_own(row: Endpoint, stage: Stage) -> None:
+def test_a_key_is_one_persons_own(row: Call[Any, Any], stage: Stage) -> None:
     """A stranger never gets the answer that was stored for another user."""
     call = Repeated(row, stage)
     with stage.desk.world.platform.services.idempotency.guard(
@@ -142,7 +142,7 @@ def test_a_key_is_one_persons_own(row: Endpoint, stage: Stage) -> None:
 
 def test_a_key_counts_for_one_path(stage: Stage) -> None:
     roles, book = (
-        Repeated(next(row for row in ENDPOINTS if row.path == path), stage)
+        Repeated(next(row for row in CALLS if row.path == path), stage)
         for path in ("/api/v1/create-role", "/api/v1/add-whitelist-address")
     )
     ok(roles.ask("shared", roles.body(4)))

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from custody.server.web.endpoint import Endpoint
+from custody.schemas.call import Call
 from tests.custody.spec.samples import sample
 from tests.custody.spec.staging import Stage
 from tests.custody.spec.test_permissions import ROWS
@@ -29,7 +29,7 @@ PAID = ("recipients", "amounts_sats")
 CASES = [
     pytest.param(row, name, id=f"{row.path.removeprefix(CALLS)}-{name}")
     for row in ROWS
-    for name in (row.takes.model_fields if row.takes else ())
+    for name in (row.shape.model_fields if row.shape else ())
     if name in NAMES and name != row.workspace_field
 ]
 
@@ -44,7 +44,7 @@ class Tenants:
     theirs: Mapping[str, Any]
     own: Mapping[str, Any]
 
-    def answer(self, row: Endpoint, name: str, value: object) -> tuple[int, str]:
+    def answer(self, row: Call[Any, Any], name: str, value: object) -> tuple[int, str]:
         """Without what differs in every answer."""
         body = {**sample(row, {**self.theirs, **self.own}), name: value}
         if name.endswith("s_psbt_id"):
@@ -124,7 +124,9 @@ def tenants(stage: Stage) -> Tenants:
 
 
 @pytest.mark.parametrize(("row", "name"), CASES)
-def test_p24_another_tenants_record_is_one_that_never_was(row: Endpoint, name: str, tenants: Tenants) -> None:
+def test_p24_another_tenants_record_is_one_that_never_was(
+    row: Call[Any, Any], name: str, tenants: Tenants
+) -> None:
     known = tenants.theirs[name]
     never = "999" if name == "org_uid" else NEVER[type(known)]
     tenants.stage.desk.world.clock.advance(seconds=5)

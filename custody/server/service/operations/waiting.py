@@ -12,7 +12,7 @@ from custody.schemas.proposals import ProposalStatus
 from custody.server.domain.limits import in_btc
 from custody.server.service.mail.jobs import plain
 from custody.server.service.mail.waiting import Item
-from custody.server.service.people.second_person import waits_for
+from custody.server.service.people.second_person import CONFIRMS
 from custody.server.service.proposals.searching import has_decided
 from custody.server.store.models import (
     Key,
@@ -93,18 +93,18 @@ def _changes(db: Session, user_id: int, now: datetime) -> list[Item]:
                 .join(Membership, Membership.workspace_id == Workspace.id)
                 .where(Membership.user_id == user_id)
             ),
+            exists().where(Membership.user_id == user_id, CONFIRMS).correlate(PendingChange),
         )
         .order_by(PendingChange.asked_at, PendingChange.id)
         .limit(MAX_FOUND)
     )
     found = []
     for change, organisation in db.execute(query):
-        if waits_for(db, change, user_id):
-            call = change.path.rpartition("/")[2]
-            later = f", not before {change.not_before:%Y-%m-%d %H:%M} UTC" if change.not_before > now else ""
-            words = (
-                f"change of {plain(organisation)}, {call}, asked for by {plain(change.asked_by_name)}: "
-                f"change {change.id}{later}"
-            )
-            found.append(Item(change.id, words, words))
+        call = change.path.rpartition("/")[2]
+        later = f", not before {change.not_before:%Y-%m-%d %H:%M} UTC" if change.not_before > now else ""
+        words = (
+            f"change of {plain(organisation)}, {call}, asked for by {plain(change.asked_by_name)}: "
+            f"change {change.id}{later}"
+        )
+        found.append(Item(change.id, words, words))
     return found

@@ -1,1 +1,1 @@
-"""Organisations, workspaces, roles, members, invitations, and the purchases that a provider reports."""
+"""Organisations, workspaces, roles, members, and who confirms a change."""

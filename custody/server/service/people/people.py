@@ -13,7 +13,8 @@ from custody.schemas.permissions import PermissionName
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
 from custody.server.domain.roles import Permissions
-from custody.server.service.people.staff import confirms_in, is_owner_of, role_shapes
+from custody.server.service.people.second_person import confirms_in
+from custody.server.service.people.staff import is_owner_of, role_shapes
 from custody.server.service.sign_in.service_accounts import narrowed
 from custody.server.store.models import (
     IdentityProvider,

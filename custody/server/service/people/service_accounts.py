@@ -1,4 +1,4 @@
-"""Ending the accounts of programs with their maker's membership, and whether a change gives one more."""
+"""Ending the accounts of programs with their maker's membership."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -6,8 +6,6 @@ from typing import Final
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from custody.schemas.service_accounts import UpdateServiceAccountRequest
-from custody.server.domain.credentials import is_wider
 from custody.server.store.models import ServiceAccount
 
 # New ones, of one maker: each sends them a mail.
@@ -28,16 +26,6 @@ def end_service_accounts(db: Session, user_id: int, workspace_id: int, now: date
     for account in ended:
         end_account(account, now)
     return [account.id for account in ended]
-
-
-def widens(db: Session, request: UpdateServiceAccountRequest) -> bool:
-    """Whether the program gets more rights, more networks, or a later end."""
-    account = db.get(ServiceAccount, request.service_account_id)
-    if account is None:
-        return True
-    more_rights = bool(set(request.rights or ()) - set(account.rights))
-    longer = request.expires_at is not None and request.expires_at > account.expires_at
-    return more_rights or longer or is_wider(account.networks, request.networks or ())
 
 
 def end_account(account: ServiceAccount, now: datetime) -> None:

@@ -11,7 +11,7 @@ from custody.schemas.permissions import PermissionName
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import LastAdmin, NotFound, PermissionDenied
 from custody.server.domain.roles import EVERY_PERMISSION, PERMISSION_UIDS, Permissions, Staff
-from custody.server.store.models import Membership, Role, RolePermission, SecondPersonRule, Workspace
+from custody.server.store.models import Membership, Role, RolePermission, Workspace
 
 
 def staff_of(db: Session, workspace_id: int) -> Staff:
@@ -79,15 +79,6 @@ def is_owner_of(db: Session, organisation_id: int, user_id: int) -> bool:
     """Whether they hold all seven permissions in the organisation's first workspace."""
     role = role_in_first(db, organisation_id, user_id)
     return role is not None and permissions_of(db, role.id) == EVERY_PERMISSION
-
-
-def confirms_in(db: Session, organisation_id: int, user_id: int) -> bool:
-    """Whether their role in the first workspace is the one that the rule of the second person names. Roles of
-    other workspaces do not count: the member who creates a workspace names its roles.
-    """
-    rule = db.get(SecondPersonRule, organisation_id)
-    role = role_in_first(db, organisation_id, user_id)
-    return rule is not None and role is not None and role.id == rule.confirming_role_id
 
 
 def require_owner_of(db: Session, organisation_id: int, user_id: int) -> None:

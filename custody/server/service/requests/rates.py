@@ -63,6 +63,11 @@ class Throttle:
                 raise RateLimited("You are asking too often.", retry_after=max(1, ceil(wait)))
             bucket.level -= count
 
+    def give_back(self, key: Hashable) -> None:
+        """For an attempt that does not count after all: the key's bucket is full again."""
+        with self._lock:
+            self._buckets.pop(key, None)
+
     def _filled(self, key: Hashable) -> Bucket:
         now = self._clock().timestamp()
         bucket = self._buckets.setdefault(key, Bucket.full(self._limit, self._per_second, now))

@@ -15,9 +15,9 @@ from sqlalchemy import Column, event, text
 from sqlalchemy.exc import IntegrityError
 
 from custody.schemas.asset_tokens import ContractCallsQuery
+from custody.schemas.calls import CALLS
 from custody.server.console.application import ROOT, ROWS
 from custody.server.store.models import Base, Organisation, Proposal
-from custody.server.web.routes import ENDPOINTS
 from tests.custody.server.console.test_every_page import fill
 from tests.support.custody import SHOP, Desk, ok
 from tests.support.examples import drawn
@@ -56,14 +56,14 @@ def lists(desk: Desk) -> dict[str, str]:
         "vault_id": desk.vault["id"], "contract_uid": 1, "webhook_id": None,
     }  # fmt: skip
     found = {}
-    for row in ENDPOINTS:
-        is_list = "list[" in str(row.answers) or "Listed" in str(row.answers)
-        is_page = hasattr(row.answers, "model_fields") and "unreadable" in row.answers.model_fields
+    for row in CALLS:
+        is_list = "list[" in str(row.answer_type) or "Listed" in str(row.answer_type)
+        is_page = hasattr(row.answer_type, "model_fields") and "unreadable" in row.answer_type.model_fields
         if row.method != "GET" or not (is_list or is_page) or row.path.endswith("deliveries"):
             continue
-        fields = {} if row.takes is None else row.takes.model_fields
+        fields = {} if row.shape is None else row.shape.model_fields
         wanted = {name: given[name] for name in fields if given.get(name) is not None}
-        if row.takes is ContractCallsQuery:
+        if row.shape is ContractCallsQuery:
             del wanted["contract_uid"]
         found[row.path] = row.path + "?" + "&".join(f"{name}={value}" for name, value in wanted.items())
     return found

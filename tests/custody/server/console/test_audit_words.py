@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import escape
 
+from custody.schemas.calls import CALLS
 from custody.schemas.logs import AuditLogEntry
 from custody.schemas.permissions import Auth
+from custody.server.calls import REFUSALS
 from custody.server.console.audit_words import recipient_words, row_words
-from custody.server.web.routes import ENDPOINTS
-from custody.server.web.runner import REFUSALS
 
 # How rows are written; ``@`` is a name that a person chose.
 WRITTEN: Final = (
@@ -98,7 +98,7 @@ def test_a_limit_is_told_with_what_it_bounds_before_and_after():
 
 
 def test_each_refusal_within_a_workspace_is_told_in_words():
-    calls = [each for each in ENDPOINTS if not isinstance(each.needs, Auth)]
+    calls = [each for each in CALLS if not isinstance(each.needs, Auth)]
     for code in {error.code for error in REFUSALS}:
         for call in calls:
             entry = row(code, f"{call.method} {call.path}").model_copy(update={"category": "ACCESS"})

@@ -3,12 +3,10 @@
 import pytest
 from sqlalchemy import select
 
-from custody.change_words import BESIDE_AMOUNT, FIELDS, TITLES, UNSAID
+from custody.change_words import BESIDE_AMOUNT, FIELDS, UNSAID
+from custody.schemas.calls import CONFIRMABLE
 from custody.server.store.models import PendingChange, User
-from custody.server.web.routes import ENDPOINTS
 from tests.support.custody import SHOP, ok
-
-SECOND_PERSON = [row for row in ENDPOINTS if row.needs_second_person]
 
 
 @pytest.fixture
@@ -52,14 +50,9 @@ def test_no_code_is_asked_for_before_a_refusal_that_is_known(desk, here, two):
     assert "Nothing is changed yet" in admin.words
 
 
-@pytest.mark.parametrize("row", SECOND_PERSON, ids=lambda row: row.path.rpartition("/")[2])
-def test_every_field_of_a_call_that_can_wait_has_words(row):
-    assert row.takes is not None
-    assert set(row.takes.model_fields) - UNSAID - BESIDE_AMOUNT <= set(FIELDS)
-
-
-def test_every_call_that_can_wait_has_words_and_no_other():
-    assert set(TITLES) == {row.path for row in SECOND_PERSON}, "see custody/change_words.py"
+@pytest.mark.parametrize("call", CONFIRMABLE.values(), ids=lambda call: call.path.rpartition("/")[2])
+def test_every_field_of_a_call_that_can_wait_has_words(call):
+    assert set(call.takes.model_fields) - UNSAID - BESIDE_AMOUNT <= set(FIELDS)
 
 
 def test_a_change_is_asked_for_shown_in_words_and_confirmed_after_cooling(desk, here, two):

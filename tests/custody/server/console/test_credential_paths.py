@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from custody.schemas.auth import REFRESH_COOKIE
+from custody.schemas.calls import CALLS
 from custody.schemas.permissions import Auth
 from custody.server.console.application import ROOT, ROWS
 from custody.server.service.sign_in.identity import CALLBACK
 from custody.server.store.models import OtpChallenge, SignInSession
-from custody.server.web.routes import ENDPOINTS
 from tests.custody.server.console.test_passkeys import HOME, URL, options, with_passkey
 from tests.support.accounts import (
     Session,
@@ -105,7 +105,7 @@ PAGES = {
 
 
 def test_p107_the_table_has_every_door():
-    doors = {f"{each.method} {each.path}" for each in ENDPOINTS if each.needs is Auth.OPEN}
+    doors = {f"{each.method} {each.path}" for each in CALLS if each.needs is Auth.OPEN}
     doors |= {f"{row.method} {ROOT}{row.path}" for row in ROWS if row.is_open}
     assert doors == DOORS.keys() | OTHERS | PAGES
 

@@ -15,6 +15,8 @@ import pytest
 from sqlalchemy import select
 
 from custody.schemas.auth import REFRESH_COOKIE
+from custody.schemas.call import Way
+from custody.schemas.calls import CALLS
 from custody.schemas.permissions import Auth, PermissionName
 from custody.server.calls import make_in_parts
 from custody.server.console.application import ROOT, ROWS
@@ -29,8 +31,6 @@ from custody.server.sign_in import step_up
 from custody.server.sign_in.identity import MAX_OPEN
 from custody.server.store.models import IdentityFlow, IdentityProvider, Workspace
 from custody.server.web import routes
-from custody.server.web.callers import FOR_BOUND, FOR_SIGNERS
-from custody.server.web.routes import ENDPOINTS
 from multisig import Sats
 from tests.custody.spec.samples import sample
 from tests.support.asgi import asgi_client
@@ -230,16 +230,16 @@ def test_p73_its_tokens_open_nothing_but_the_console(acme):
     acme.link(ADMIN, "owner at login")
     person, wrong = acme.through("owner at login"), []
     calls = acme.calls(person)
-    for row in ENDPOINTS:
+    for row in CALLS:
         if row.needs is Auth.OPEN:
             continue
-        body = sample(row, ELSEWHERE | OWN) if row.takes is not None else {}
+        body = sample(row, ELSEWHERE | OWN) if row.shape is not None else {}
         path = row.path.format(**dict.fromkeys(row.path_ids, 1))
         answer = calls.get(path, **body) if row.method == "GET" else calls.post(path, body)
         if answer.status_code != 403 or "for the console only" not in answer.text:
             wrong.append(f"{row.path} answers {answer.text}")
     assert wrong == []
-    expected = sum(row.needs is not Auth.OPEN for row in ENDPOINTS)
+    expected = sum(row.needs is not Auth.OPEN for row in CALLS)
     assert acme.world.audit_actions().count("PERMISSION_DENIED") == expected
     _, sid, token = person.http.cookies["custody-session"].split(".")
     cookie = {"Cookie": f"{REFRESH_COOKIE}={token}"}
@@ -301,10 +301,10 @@ def test_p73_its_session_reaches_its_organisation_and_nothing_else(acme, monkeyp
     acme.world.member(1, "other@example.org")
     person = acme.through("bob at login")
     calls, wrong = acme.calls(person), []
-    for row in ENDPOINTS:
-        if row.needs is Auth.OPEN or row.path in FOR_BOUND:
+    for row in CALLS:
+        if row.needs is Auth.OPEN or Way.BOUND in row.open_to:
             continue
-        body = sample(row, ELSEWHERE) if row.takes is not None else {}
+        body = sample(row, ELSEWHERE) if row.shape is not None else {}
         path = row.path.format(**dict.fromkeys(row.path_ids, 1))
         answer = calls.get(path, **body) if row.method == "GET" else calls.post(path, body)
         if answer.status_code != (403 if row.needs is Auth.SIGNED_IN else 404):
@@ -509,7 +509,6 @@ class TestEnds:
         assert "sign in through its identity provider" in bob.open("/console/w/1/", 403).words
         refused(signer.get("/api/v1/get-my-limits", workspace_id=1), 403, "PERMISSION_DENIED")
         ok(signer.get("/api/v1/second-person-rule", workspace_id=2))
-        assert {"/api/v1/psbt", "/api/v1/sign-psbt"} <= FOR_SIGNERS
         ok(bob_balance(signer))
         acme.signed_in(ADMIN).open("/console/w/1/")
         acme.link(BOB, "bob at login")

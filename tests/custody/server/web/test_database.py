@@ -1,16 +1,17 @@
 """What a request finds when it reaches the database, on either kind of it."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from custody.schemas.call import Call
+from custody.schemas.calls import CALLS
 from custody.schemas.errors import ErrorCode
 from custody.server.sign_in import passwords
 from custody.server.store import Store
-from custody.server.web.endpoint import Endpoint
-from custody.server.web.routes import ENDPOINTS
 from tests.support.databases import kind_of, make_impatient
 from tests.support.examples import examples
 from tests.support.platform import PASSWORD, As, World, key_offer, seed
@@ -60,18 +61,18 @@ def test_p21_p50_no_request_makes_the_platform_fail(world: World, alice: As, mon
     for name in ("GUESSES_HERE", "GUESSES_ANYWHERE"):
         monkeypatch.setattr(passwords, name, replace(getattr(passwords, name), limit=10**6))
     callers = []
-    for number, row in enumerate(ENDPOINTS):
+    for number, row in enumerate(CALLS):
         world.member(1, f"{number}@example.org", "Administrator")
         callers.append((row, world.as_user(f"{number}@example.org")))
     for row, caller in callers:
         ask_anything(row, caller)
 
 
-def ask_anything(row: Endpoint, caller: As) -> None:
+def ask_anything(row: Call[Any, Any], caller: As) -> None:
     @settings(max_examples=examples(8))
     @given(data=st.data())
     def asked(data: st.DataObject) -> None:
-        fields = row.takes.model_fields if row.takes else {}
+        fields = row.shape.model_fields if row.shape else {}
         given_fields = {name: data.draw(VALUES) for name in fields if data.draw(st.integers(0, 9))}
         if row.method == "GET":
             answer = caller.get(row.path, **{name: str(value) for name, value in given_fields.items()})

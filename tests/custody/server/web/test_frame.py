@@ -7,15 +7,14 @@ from functools import partial
 
 import pytest
 
+from custody.schemas.calls import CALLS
 from custody.schemas.errors import ErrorCode, Problem
 from custody.schemas.permissions import Auth
 from custody.server import users
 from custody.server.domain import errors
 from custody.server.store.models import Membership
 from custody.server.web.asgi import MAX_BODY_BYTES, MAX_PSBT_BODY_BYTES
-from custody.server.web.endpoint import Unit
 from custody.server.web.problems import STATUS
-from custody.server.web.routes import ENDPOINTS
 from tests.support.platform import As, World, key_offer, seed
 
 ALICE = "alice@example.org"
@@ -140,7 +139,7 @@ class TestBounds:
 
     def test_only_a_psbt_may_be_that_large(self, world: World) -> None:
         """P10: a body is parsed on the event loop; megabytes of it would block every request."""
-        paths = {endpoint.path for endpoint in ENDPOINTS if endpoint.method == "POST" and endpoint.takes}
+        paths = {endpoint.path for endpoint in CALLS if endpoint.method == "POST" and endpoint.shape}
         answers = {
             path: world.http.post(path, content=b"x" * (MAX_BODY_BYTES + 1)).status_code for path in paths
         }
@@ -226,16 +225,16 @@ class TestRepeatedRequests:
 
 class TestTable:
     def test_every_row_names_a_path_once(self) -> None:
-        rows = [(row.method, row.path) for row in ENDPOINTS]
+        rows = [(row.method, row.path) for row in CALLS]
         assert len(rows) == len(set(rows))
 
     def test_every_row_with_permissions_takes_the_workspace_it_checks(self) -> None:
-        named = [row for row in ENDPOINTS if row.permissions and row.unit is not Unit.OWN]
+        named = [row for row in CALLS if row.permissions]
         assert named
-        assert all(row.workspace_field in row.takes.model_fields for row in named)
+        assert all(row.workspace_field in row.shape.model_fields for row in named)
 
     def test_only_sign_in_is_open(self) -> None:
-        assert {row.path for row in ENDPOINTS if row.needs is Auth.OPEN} == {
+        assert {row.path for row in CALLS if row.needs is Auth.OPEN} == {
             "/auth/register", "/auth/login", "/auth/otp-validate", "/auth/refresh",
             "/auth/request-password-reset", "/auth/reset-password", "/webhooks/purchases",
         }  # fmt: skip

@@ -13,12 +13,12 @@ import pytest
 import structlog
 from sqlalchemy import inspect
 
+from custody.schemas.call import Call
+from custody.schemas.calls import CALLS
 from custody.schemas.errors import ErrorCode
 from custody.server.cli.logs import log_as_json
 from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.audit.log import verify
-from custody.server.web.endpoint import Endpoint
-from custody.server.web.routes import ENDPOINTS
 from tests.custody.spec.samples import sample
 from tests.custody.spec.staging import Stage, open_stage
 from tests.support.examples import drawn
@@ -30,7 +30,7 @@ HOSTILE = (
     "${jndi:ldap://192.0.2.1/a} %s%n {0.__class__} {{7*7}}", "<script>alert(1)</script>",
     '=HYPERLINK("http://192.0.2.1")',
 )  # fmt: skip
-TAKING = [row for row in ENDPOINTS if row.takes is not None]
+TAKING = [row for row in CALLS if row.shape is not None]
 # A run sends them to half of the endpoints; ``TEST_EXAMPLES=2`` to all.
 DRAWN = drawn(TAKING, -(-len(TAKING) // 2), of=__name__)
 ROWS = [pytest.param(row, id=f"{row.method} {row.path}") for row in DRAWN]
@@ -75,7 +75,7 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_every_field_of_every_endpoint(row: Endpoint, stage: Stage, logged: io.StringIO) -> None:
+def test_every_field_of_every_endpoint(row: Call[Any, Any], stage: Stage, logged: io.StringIO) -> None:
     """P50: as the body's or the query's, by one who may do everything."""
     stage.gives(EVERY_PERMISSION)
     stage.desk.world.clock.advance(hours=1)
@@ -85,9 +85,9 @@ def test_every_field_of_every_endpoint(row: Endpoint, stage: Stage, logged: io.S
     path = row.path.format(**dict.fromkeys(row.path_ids, 1))
     body = sample(row, stage.known())
     count = 0
-    for number, (name, field) in enumerate(row.takes.model_fields.items()):
+    for number, (name, field) in enumerate(row.shape.model_fields.items()):
         # Each text reaches each endpoint, and a third of them each field.
-        for text in HOSTILE[number % 3 :: 3] if len(row.takes.model_fields) > 2 else HOSTILE:
+        for text in HOSTILE[number % 3 :: 3] if len(row.shape.model_fields) > 2 else HOSTILE:
             asked = body | {field.alias or name: text}
             answer = tester.get(path, **asked) if row.method == "GET" else tester.post(path, asked)
             is_inert(answer)
@@ -106,7 +106,7 @@ def test_p44_no_address_that_is_sent_is_ever_fetched(stage: Stage) -> None:
             stage.desk.world.clock.advance(hours=1)
             tester = stage.desk.world.as_user("tester@example.org")
             path = row.path.format(**dict.fromkeys(row.path_ids, 1))
-            for name, field in row.takes.model_fields.items():
+            for name, field in row.shape.model_fields.items():
                 asked = sample(row, stage.known()) | {field.alias or name: url}
                 answer = tester.get(path, **asked) if row.method == "GET" else tester.post(path, asked)
                 is_inert(answer)

@@ -11,8 +11,10 @@ from click.testing import CliRunner
 
 from custody.schemas.purchases import PurchaseTransaction
 from custody.server.cli import app
+from custody.server.domain.errors import DatabaseUnavailable
 from custody.server.domain.purchases import webhook_key
 from custody.server.service.secrets import Purpose
+from custody.server.store import Store
 from custody.terminal import Exit
 from tests.support.custody import ok, refused
 from tests.support.databases import everything_stored
@@ -147,6 +149,19 @@ class TestForged:
             world.clock.advance(minutes=minutes)
             refused(post(world, body, header), 401, "UNAUTHENTICATED")
         assert recorded(world) == ["PURCHASE_REPORTED"]
+
+    def test_a_delivery_that_could_not_be_stored_may_come_again(
+        self, world: World, alice: As, address: str, monkeypatch
+    ) -> None:
+        def fails(*_: object) -> None:
+            raise DatabaseUnavailable("The disk is full.")
+
+        with monkeypatch.context() as full:
+            full.setattr(Store, "_commit", fails)
+            refused(deliver(world, transaction(address)), 503, "BACKEND_UNAVAILABLE")
+        assert ok(alice.get(LIST)) == []
+        ok(deliver(world, transaction(address)))
+        assert len(ok(alice.get(LIST))) == 1
 
     def test_one_delivery_many_times_at_once(self, world: World, address: str) -> None:
         body = json.dumps({"type": "transaction_updated", "data": transaction(address)}).encode()

@@ -3,19 +3,22 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from types import NoneType
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.types import Message
 
+from custody.schemas.call import Call
+from custody.schemas.calls import CALLS
 from custody.schemas.common import Done
 from custody.schemas.permissions import Auth
 from custody.server.domain.errors import CustodyError
 from custody.server.service.requests.rates import WRITES_PER_MINUTE
-from custody.server.web.endpoint import Call, Endpoint, Unit
 from custody.server.web.problems import on_custody_error
-from custody.server.web.routes import ENDPOINTS, Guarded, build_router
+from custody.server.web.routes import Guarded, build_router
 from tests.support.platform import As, World, open_world
 
 PATH = "/api/v1/register-key"
@@ -24,7 +27,7 @@ JSON = {"Content-Type": "application/json"}
 TOO_LONG = "k" * 201
 
 
-GUARDED = [row for row in ENDPOINTS if row.needs is not Auth.OPEN]
+GUARDED = [row for row in CALLS if row.needs is not Auth.OPEN]
 
 
 def ask_without_end(app: FastAPI, method: str, path: str, token: str | None) -> tuple[int, str]:
@@ -66,7 +69,7 @@ class TestStrangers:
         ids=lambda value: getattr(value, "path", value),
     )
     def test_are_refused_before_their_body_is_read(
-        self, strangers: World, row: Endpoint, token: str | None
+        self, strangers: World, row: Call[Any, Any], token: str | None
     ) -> None:
         path = row.path.format(**dict.fromkeys(row.path_ids, 1))
         answer = ask_without_end(strangers.platform.asgi, row.method, path, token)
@@ -79,28 +82,26 @@ class TestStrangers:
 
     def test_are_let_through_where_the_row_says_so_alone(self) -> None:
         """The table decides for each route, and says of every row who may call it."""
-        routes = {(route.path, *route.methods): type(route) for route in build_router(ENDPOINTS).routes}
+        routes = {(route.path, *route.methods): type(route) for route in build_router(CALLS).routes}
         assert {
-            (row.path, row.method): APIRoute if row.needs is Auth.OPEN else Guarded for row in ENDPOINTS
+            (row.path, row.method): APIRoute if row.needs is Auth.OPEN else Guarded for row in CALLS
         } == routes
         with pytest.raises(TypeError, match="needs"):
-            Endpoint("POST", "/new", _done, Done, unit=Unit.OWN)
+            Call("POST", "/new", NoneType, Done, "")
 
     def test_are_refused_by_a_route_that_says_nothing(self) -> None:
         """Beside the table, too: what is added to the router is guarded."""
         router = build_router(
-            [Endpoint("POST", "/open", _done, Done, Auth.OPEN, Unit.OWN),
-             Endpoint("POST", "/signed-in", _done, Done, Auth.SIGNED_IN, Unit.OWN)]
-        )  # fmt: skip
+            [
+                Call("POST", f"/{needs.name}", NoneType, Done, "", needs)
+                for needs in (Auth.OPEN, Auth.SIGNED_IN)
+            ]
+        )
         router.add_api_route("/new", lambda: "done", methods=["POST"])
         app = FastAPI(exception_handlers={CustodyError: on_custody_error})
         app.include_router(router)
         assert ask_without_end(app, "POST", "/new", None) == (401, "UNAUTHENTICATED")
-        assert ask_without_end(app, "POST", "/signed-in", None) == (401, "UNAUTHENTICATED")
-
-
-def _done(_call: Call[None]) -> Done:
-    return Done()
+        assert ask_without_end(app, "POST", "/SIGNED_IN", None) == (401, "UNAUTHENTICATED")
 
 
 class TestOrder:

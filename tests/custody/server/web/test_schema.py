@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from typing import Any
 
 import httpx
 import pytest
@@ -28,11 +29,11 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from custody.schemas.call import Call
+from custody.schemas.calls import CALLS
 from custody.schemas.permissions import Auth
 from custody.server.domain.credentials import NEVER_GIVEN
 from custody.server.service.people.staff import permissions_of
-from custody.server.web.endpoint import Endpoint
-from custody.server.web.routes import ENDPOINTS
 from tests.support import service_accounts
 from tests.support.custody import Desk, ok, open_desk
 from tests.support.examples import drawn, examples
@@ -136,8 +137,8 @@ def test_the_document_is_valid_openapi(schema: schemathesis.BaseSchema) -> None:
 
 
 # What takes nothing cannot be asked wrongly.
-ASKED = [(row, GenerationMode.POSITIVE) for row in ENDPOINTS] + [
-    (row, GenerationMode.NEGATIVE) for row in ENDPOINTS if row.takes is not None
+ASKED = [(row, GenerationMode.POSITIVE) for row in CALLS] + [
+    (row, GenerationMode.NEGATIVE) for row in CALLS if row.shape is not None
 ]
 
 
@@ -149,7 +150,7 @@ ASKED = [(row, GenerationMode.POSITIVE) for row in ENDPOINTS] + [
     ],
 )
 def test_every_endpoint_keeps_to_the_document(
-    row: Endpoint,
+    row: Call[Any, Any],
     mode: GenerationMode,
     desk: Desk,
     schema: schemathesis.BaseSchema,
@@ -208,9 +209,9 @@ def _send(http: httpx.Client, case: Case, headers: dict[str, str]) -> httpx.Resp
     return answer
 
 
-@pytest.mark.parametrize("row", ENDPOINTS, ids=lambda row: f"{row.method} {row.path}")
+@pytest.mark.parametrize("row", CALLS, ids=lambda row: f"{row.method} {row.path}")
 def test_every_operation_says_who_may_and_what_is_refused(
-    row: Endpoint, schema: schemathesis.BaseSchema
+    row: Call[Any, Any], schema: schemathesis.BaseSchema
 ) -> None:
     operation = schema.raw_schema["paths"][row.path][row.method.lower()]
     refused = {status for status in operation["responses"] if status not in {"200", "304", "default"}}
@@ -220,7 +221,7 @@ def test_every_operation_says_who_may_and_what_is_refused(
     assert ("security" in operation) == guarded
     assert ({"401", "429"} <= refused) >= guarded
     assert ({"403", "404"} <= refused) >= (not isinstance(row.needs, Auth))
-    assert ("422" in refused) >= (row.takes is not None)
+    assert ("422" in refused) >= (row.shape is not None)
     assert ("409" in refused) >= row.creates
     assert {"500", "503"} <= refused
     for status in refused:
@@ -235,7 +236,7 @@ def test_operations_have_names_of_their_own_that_stay(schema: schemathesis.BaseS
         for path, methods in schema.raw_schema["paths"].items()
         for method, operation in methods.items()
     }
-    assert len(named) == len(ENDPOINTS)
+    assert len(named) == len(CALLS)
     assert named["post_api_v1_sign_psbt"] == ("post", "/api/v1/sign-psbt")
     assert named["post_api_v1_onboarding_requests_uid_review"] == (
         "post",

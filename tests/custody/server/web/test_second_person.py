@@ -3,8 +3,8 @@
 import pytest
 
 from custody.schemas.permissions import PermissionName
+from custody.server.changes import change_expiry
 from custody.server.domain.roles import EVERY_PERMISSION, KEPT
-from custody.server.service.people.second_person import change_expiry
 from tests.support.custody import SHOP, ok, refused
 from tests.support.platform import As, plain_vault
 from tests.support.staff import add_someone, change_role, remove, remove_permission, roles
@@ -204,7 +204,7 @@ class TestChange:
         for vault_id in ("v1", "v2"):
             ok(ask(clerk.calls, "update-vault", vault_id=vault_id, **limits))
         asked = []
-        policies = world.platform.services.second_person._policies
+        policies = world.platform.services.tools.policies
         found = type(policies).of_vaults
         monkeypatch.setattr(
             type(policies), "of_vaults", lambda self, db, ids: asked.append(ids) or found(self, db, ids)

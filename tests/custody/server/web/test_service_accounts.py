@@ -5,14 +5,14 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import Engine, event
 
+from custody.schemas.call import Way
+from custody.schemas.calls import CALLS
 from custody.schemas.permissions import Auth, PermissionName
 from custody.server.domain.credentials import NEVER_GIVEN
 from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.people.service_accounts import SECRETS
 from custody.server.service.sign_in.service_accounts import STRANGE_USES, WRONG_SECRETS
 from custody.server.store.models import ServiceAccount
-from custody.server.web.callers import FOR_PROGRAMS
-from custody.server.web.routes import ENDPOINTS
 from tests.support.asgi import asgi_client
 from tests.support.custody import SHOP, ok, refused
 from tests.support.platform import As
@@ -92,12 +92,10 @@ class TestRights:
         assert said[0].endswith(f"; service accounts revoked: {account_id}")
 
     def test_p67_nothing_that_needs_a_second_person_is_a_programs(self):
-        paths = {row.path for row in ENDPOINTS}
-        assert paths >= FOR_PROGRAMS
-        decided = {row.path for row in ENDPOINTS if row.needs_second_person or row.needs is Auth.OPEN}
-        assert not decided & FOR_PROGRAMS
+        programs = {row.path for row in CALLS if Way.PROGRAM in row.open_to}
+        assert not programs & {row.path for row in CALLS if row.second_person or row.needs is Auth.OPEN}
         signing = {"sign-psbt", "forward-to-vault", "freeze-vault", "unfreeze-vault", "create_wallet"}
-        assert not {f"/api/v1/{name}" for name in signing} & FOR_PROGRAMS
+        assert not {f"/api/v1/{name}" for name in signing} & programs
 
     def test_p67_another_workspace_is_not_there_even_where_its_maker_is(self, world, alice):
         body = {"org_id": 1, "workspace_id": 1, "name": "Second", "network": "testnet"}

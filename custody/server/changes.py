@@ -1,0 +1,371 @@
+"""Two people for policy: where an organisation has the rule, one member asks for a change, another confirms.
+
+The change is the request of another call. It has no effect until another member, who has the role that the
+rule names (`custody.server.second_person_rule`), confirms it; then the call is made in the asker's name, with
+all checks as of that moment.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Final, cast
+
+from pydantic import BaseModel, ValidationError
+from sqlalchemy import ColumnElement, Select, exists, or_, select
+
+from custody.schemas import changes as wire
+from custody.schemas.call import Call
+from custody.schemas.calls import CONFIRMABLE
+from custody.schemas.changes import (
+    CHANGES,
+    CONFIRM_CHANGE,
+    DECLINE_CHANGE,
+    REQUEST_CHANGE,
+    ChangeStatus,
+    Json,
+)
+from custody.schemas.common import ApiNetwork, Listed
+from custody.server.calls import Ctx, In, Steps, approval_of, make, serves, serves_in_parts
+from custody.server.domain.audit import Event
+from custody.server.domain.credentials import PLATFORM, Caller, new_id
+from custody.server.domain.errors import (
+    CustodyError,
+    Invalid,
+    NotFound,
+    PermissionDenied,
+    PolicyUnavailable,
+    StateConflict,
+    faults_of,
+)
+from custody.server.domain.ports import Clock
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.jobs.tidying import Expiry
+from custody.server.service.mail.waiting import tell_waiting
+from custody.server.service.people.named import names_in
+from custody.server.service.people.people import enter
+from custody.server.service.people.second_person import CONFIRMS, require_two
+from custody.server.service.shown import shown
+from custody.server.service.stored_vaults import place_of
+from custody.server.store import Store
+from custody.server.store.models import Membership, PendingChange, SecondPersonRule, Workspace
+
+LIFETIME: Final = timedelta(days=7)
+# Bounds on what an organisation, and one member of it, can store.
+MAX_PENDING: Final = 100
+MAX_PENDING_EACH: Final = 10
+MAX_SHOWN: Final = 200
+
+_WHAT: Final = "change {text}, {path}"
+_DECIDED: Final = _WHAT + ", asked by {name} (user {user})"
+ASKED = Event("CHANGE_ASKED", _WHAT, "asked a second person: {path}")
+CONFIRMED = Event("CHANGE_CONFIRMED", _DECIDED, "confirmed what {user} asked for: {path}")
+DECLINED = Event("CHANGE_DECLINED", _DECIDED, "declined what {user} asked for: {path}")
+EXPIRED = Event("CHANGE_EXPIRED", _WHAT, "A change expired that waited for a second person: {path}")
+
+
+@serves_in_parts(REQUEST_CHANGE)
+def request_change(ctx: Ctx, request: wire.RequestChangeRequest) -> Steps[wire.Change]:
+    """Raises what the call raises."""
+    call = _call_at(request.path)
+    wanted = _wanted(call, request)
+    ctx = yield In.TRIAL
+    make(_in_name_of(ctx, ctx.caller, call, wanted), call, wanted)
+    ctx = yield In.WRITE
+    return _stored(_in_name_of(ctx, ctx.caller, call, wanted), call, wanted)
+
+
+@serves(CHANGES)
+def changes(ctx: Ctx, query: wire.ChangesQuery) -> Listed[wire.Change]:
+    """``in_force`` only of what the caller may confirm, or could still ask for."""
+    confirms = _confirms(ctx)
+    wanted = select(PendingChange, confirms).where(
+        PendingChange.organisation_id == ctx.access.organisation_id,
+        or_(PendingChange.asked_by == ctx.caller.user_id, confirms),
+    )
+    if query.change_id is not None:
+        wanted = wanted.where(PendingChange.id == query.change_id)
+    found = ctx.db.execute(
+        wanted.order_by(PendingChange.asked_at.desc(), PendingChange.id).limit(MAX_SHOWN)
+    ).all()
+    informed = {change.id for change, may_confirm in found if may_confirm or _may_ask(ctx, change)}
+    rows = [change for change, _ in found]
+    return shown(rows, partial(_shapes, ctx, informed), "change_id", lambda change: change.id)
+
+
+@serves(CONFIRM_CHANGE)
+def confirm_change(ctx: Ctx, request: wire.ChangeRequest) -> wire.AppliedChange:
+    change = _decidable(ctx, request.change_id)
+    if not _may_confirm(ctx, change):
+        raise PermissionDenied(
+            "Your role in the organisation's first workspace is not the one that confirms; or, without a "
+            "rule, your role in the change's workspace lacks the permission."
+        )
+    if change.asked_by == ctx.caller.user_id:
+        raise PermissionDenied("You asked for this change: another member has to confirm it.")
+    _require_cooled(ctx, change.not_before)
+    call = _call_at(change.path)
+    wanted = call.takes.model_validate(change.body)
+    # With the trace id of the confirmation. The asker's way of signing in was checked when they asked.
+    asker = replace(
+        ctx.caller, user_id=change.asked_by, name=change.asked_by_name, bound_to=change.organisation_id
+    )
+    as_asker = _in_name_of(ctx, asker, call, wanted)
+    # What allowed no more when it was asked for may allow more now.
+    _require_cooled(ctx, change.asked_at + _cooling(as_asker, call, wanted))
+    answer = make(as_asker, call, wanted)
+    ctx.db.flush()
+    require_two(ctx.db, change.organisation_id)
+    return wire.AppliedChange(
+        change=_decided(ctx, change, ChangeStatus.APPLIED, CONFIRMED),
+        answer=call.writer.dump_python(answer, mode="json", by_alias=True),
+    )
+
+
+@serves(DECLINE_CHANGE)
+def decline_change(ctx: Ctx, request: wire.DeclineChangeRequest) -> wire.Change:
+    change = _decidable(ctx, request.change_id)
+    if change.asked_by != ctx.caller.user_id and not _may_confirm(ctx, change):
+        raise PermissionDenied("Only the member who asked for it, or one who may confirm it, declines it.")
+    change.reason = request.reason or None
+    return _decided(ctx, change, ChangeStatus.DECLINED, DECLINED)
+
+
+def change_expiry(store: Store, clock: Clock, audit: AuditLog) -> Expiry[PendingChange]:
+    def due(now: datetime) -> Select[PendingChange]:
+        is_over = PendingChange.status == ChangeStatus.PENDING.value, PendingChange.expires_at <= now
+        return select(PendingChange).where(*is_over).order_by(PendingChange.expires_at)
+
+    def expire(db: Any, change: PendingChange) -> None:
+        change.status = ChangeStatus.EXPIRED.value
+        db.flush()
+        place, said = place_of(db, change.workspace_id), {"text": change.id, "path": change.path}
+        audit.event(db, PLATFORM, EXPIRED, place, _payload(change), **said)
+
+    return Expiry(store, clock, due, expire)
+
+
+# --- the call that is asked for -----------------------------------------------------------------------------
+
+
+def _call_at(path: str) -> Call[Any, Any]:
+    try:
+        return CONFIRMABLE[path]
+    except KeyError:
+        raise Invalid.at("/path", "No call at this path needs a second person.") from None
+
+
+def _wanted(call: Call[Any, Any], asked: wire.RequestChangeRequest) -> BaseModel:
+    """The call's request. Raises Invalid, also where it is about another workspace."""
+    try:
+        wanted: BaseModel = call.takes.model_validate(asked.body)
+    except ValidationError as error:
+        faults = faults_of(error, "/body")
+        raise Invalid(
+            "; ".join(f"{each.pointer}: {each.detail}" for each in faults[:3]), faults=faults
+        ) from None
+    if getattr(wanted, call.workspace_field) != asked.workspace_id:
+        raise Invalid.at("/workspace_id", "The call in the body is about another workspace.")
+    return wanted
+
+
+def _in_name_of(ctx: Ctx, caller: Caller, call: Call[Any, Any], wanted: BaseModel) -> Ctx:
+    """For this call alone. Raises NotFound, PermissionDenied."""
+    workspace_id = getattr(wanted, call.workspace_field)
+    access = enter(ctx.db, caller, workspace_id, call.permissions, ctx.now)
+    return replace(ctx, caller=caller, maybe_access=access)
+
+
+def _may_ask(ctx: Ctx, change: PendingChange) -> bool:
+    with suppress(CustodyError):
+        enter(ctx.db, ctx.caller, change.workspace_id, _call_at(change.path).permissions, ctx.now)
+        return True
+    return False
+
+
+def _cooling(ctx: Ctx, call: Call[Any, Any], wanted: BaseModel) -> timedelta:
+    """How long it waits, by what is in force now: nothing where it allows no more payments, recipients or
+    people who decide.
+    """
+    rule = _rule(ctx)
+    if rule is None or not (call.cools or approval_of(call).cools(ctx, wanted)):
+        return timedelta()
+    return timedelta(hours=rule.cooling_off_hours)
+
+
+def _require_cooled(ctx: Ctx, ready: datetime) -> None:
+    if ctx.now < ready:
+        raise StateConflict(f"It is cooling off until {ready.isoformat(timespec='seconds')}.")
+
+
+# --- what is stored -----------------------------------------------------------------------------------------
+
+
+def _stored(ctx: Ctx, call: Call[Any, Any], wanted: BaseModel) -> wire.Change:
+    """The same request by the same member returns the pending change. Raises StateConflict (the rule is off,
+    another change of the same record waits, or too many are pending).
+    """
+    now, caller = ctx.now, ctx.caller
+    if _rule(ctx) is None and not call.always_two:
+        raise StateConflict(f"No second person is needed here: call {call.path} directly.")
+    wanted = approval_of(call).in_full(ctx, wanted)
+    body = wanted.model_dump(mode="json", by_alias=True, exclude_none=True)
+    waiting = _waiting(ctx)
+    for other in (each for each in waiting if each.path == call.path):
+        if (other.asked_by, other.body) == (caller.user_id, body):
+            return _shape(ctx, other)
+        field = call.one_waits_for
+        if field and other.body.get(field) == body[field]:
+            raise StateConflict(
+                f"Change {other.id}, which {other.asked_by_name} asked for, waits for the same: confirm or "
+                "decline it first."
+            )
+    if sum(each.asked_by == caller.user_id for each in waiting) >= MAX_PENDING_EACH:
+        raise StateConflict(f"{MAX_PENDING_EACH} changes of yours wait already: decline some of them.")
+    if len(waiting) >= MAX_PENDING:
+        raise StateConflict(f"{MAX_PENDING} changes wait already: confirm or decline some of them.")
+    ready = now + _cooling(ctx, call, wanted)
+    change = PendingChange(
+        id=new_id(ctx.tools.random),
+        organisation_id=ctx.access.organisation_id,
+        workspace_id=ctx.access.workspace_id,
+        path=call.path,
+        body=body,
+        status=ChangeStatus.PENDING.value,
+        asked_by=caller.user_id,
+        asked_by_name=caller.name,
+        asked_at=now,
+        not_before=ready,
+        expires_at=ready + LIFETIME,
+    )
+    ctx.db.add(change)
+    ctx.db.flush()
+    ctx.event(ASKED, _payload(change), text=change.id, path=change.path)
+    others = select(Membership.user_id).join(PendingChange, CONFIRMS)
+    others = others.where(PendingChange.id == change.id, Membership.user_id != caller.user_id)
+    tell_waiting(ctx.db, others, now)
+    return _shape(ctx, change)
+
+
+def _rule(ctx: Ctx) -> SecondPersonRule | None:
+    return ctx.db.get(SecondPersonRule, ctx.access.organisation_id)
+
+
+def _waiting(ctx: Ctx) -> list[PendingChange]:
+    query = select(PendingChange).where(
+        PendingChange.organisation_id == ctx.access.organisation_id,
+        PendingChange.status == ChangeStatus.PENDING.value,
+        PendingChange.expires_at > ctx.now,
+    )
+    return list(ctx.db.scalars(query))
+
+
+def _confirms(ctx: Ctx) -> ColumnElement[bool]:
+    """Whether the caller may confirm a change, but for their own; without a rule, in its workspace alone."""
+    confirms: ColumnElement[bool] = exists().where(Membership.user_id == ctx.caller.user_id, CONFIRMS)
+    here = PendingChange.workspace_id == ctx.access.workspace_id
+    return confirms if _rule(ctx) is not None else confirms & here
+
+
+def _may_confirm(ctx: Ctx, change: PendingChange) -> bool:
+    query = select(PendingChange.id).where(PendingChange.id == change.id, _confirms(ctx))
+    return ctx.db.scalar(query) is not None
+
+
+def _decidable(ctx: Ctx, change_id: str) -> PendingChange:
+    """Raises NotFound, StateConflict (decided or expired)."""
+    change = ctx.db.get(PendingChange, change_id, with_for_update=True)
+    if change is None or change.organisation_id != ctx.access.organisation_id:
+        raise NotFound("There is no such change in this organisation.")
+    status = _status(ctx, change)
+    if status is not ChangeStatus.PENDING:
+        raise StateConflict(f"The change is {status}.")
+    return change
+
+
+def _decided(ctx: Ctx, change: PendingChange, status: ChangeStatus, event: Event) -> wire.Change:
+    change.status, change.decided_at = status.value, ctx.now
+    change.decided_by, change.decided_by_name = ctx.caller.user_id, ctx.caller.name
+    ctx.db.flush()
+    said = {"text": change.id, "path": change.path, "name": change.asked_by_name, "user": change.asked_by}
+    there = replace(ctx, maybe_access=place_of(ctx.db, change.workspace_id))
+    there.event(event, _payload(change), **said)
+    return _shape(ctx, change)
+
+
+def _payload(change: PendingChange) -> dict[str, object]:
+    """The data of its webhook events, without the body, which may contain names and addresses."""
+    return {
+        "change_id": change.id,
+        "path": change.path,
+        "asked_by": change.asked_by,
+        "decided_by": change.decided_by,
+    }
+
+
+# --- what is shown ------------------------------------------------------------------------------------------
+
+
+def _status(ctx: Ctx, change: PendingChange) -> ChangeStatus:
+    """The effective status: a change expires by time, before a job stores that."""
+    status = ChangeStatus(change.status)
+    is_over = status is ChangeStatus.PENDING and ctx.now >= change.expires_at
+    return ChangeStatus.EXPIRED if is_over else status
+
+
+def _shape(ctx: Ctx, change: PendingChange) -> wire.Change:
+    (answer,) = _shapes(ctx, {change.id}, [change])
+    return answer
+
+
+def _shapes(ctx: Ctx, informed: set[str], changes: Sequence[PendingChange]) -> list[wire.Change]:
+    """``informed``: the ids of those that are shown with what is in force now, while they wait."""
+    waiting = [each for each in changes if _status(ctx, each) is ChangeStatus.PENDING]
+    names = {each.id: names_in(ctx.db, each) for each in waiting}
+    in_force = _in_force(ctx, [each for each in waiting if each.id in informed], names)
+    return [
+        wire.Change(
+            change_id=change.id,
+            workspace_id=change.workspace_id,
+            workspace_name=ctx.db.get_one(Workspace, change.workspace_id).name,
+            network=cast("ApiNetwork", ctx.db.get_one(Workspace, change.workspace_id).network),
+            path=change.path,
+            body=change.body,
+            names=names.get(change.id, {}),
+            in_force=dict(in_force.get(change.id, {})),
+            status=_status(ctx, change),
+            asked_by=str(change.asked_by),
+            asked_by_name=change.asked_by_name,
+            asked_at=change.asked_at,
+            not_before=change.not_before,
+            expires_at=change.expires_at,
+            decided_by=None if change.decided_by is None else str(change.decided_by),
+            decided_by_name=change.decided_by_name,
+            decided_at=change.decided_at,
+            reason=change.reason,
+        )
+        for change in changes
+    ]
+
+
+def _in_force(
+    ctx: Ctx, changes: Sequence[PendingChange], names: Mapping[str, Mapping[str, str]]
+) -> dict[str, Mapping[str, Json]]:
+    """By the change's id. Nothing where the role or vault was deleted, or while limits cannot be read: such a
+    change cannot be confirmed then. All of one path in one question, for limits may be stored elsewhere.
+    """
+    by_path: dict[str, list[PendingChange]] = defaultdict(list)
+    for change in changes:
+        if all(field in names[change.id] for field in change.body if field in {"role_id", "vault_id"}):
+            by_path[change.path].append(change)
+    found: dict[str, Mapping[str, Json]] = {}
+    for call in (CONFIRMABLE[path] for path in by_path if path in CONFIRMABLE):
+        if (in_force := approval_of(call).in_force) is None:
+            continue
+        some = by_path[call.path]
+        with suppress(PolicyUnavailable):
+            values = in_force(ctx, [call.takes.model_validate(each.body) for each in some])
+            found |= {change.id: value for change, value in zip(some, values, strict=True)}
+    return found

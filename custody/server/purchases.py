@@ -1,0 +1,183 @@
+"""Storing what the purchase provider reports, and listing each member's purchases."""
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+from hashlib import sha256
+from typing import Final
+
+import structlog
+from pydantic import ValidationError
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.call import Page, SignedBody
+from custody.schemas.common import Done, Unreadable
+from custody.schemas.purchases import (
+    PURCHASES,
+    PURCHASES_WEBHOOK,
+    PurchaseReport,
+    PurchasesQuery,
+    PurchaseStatus,
+    PurchaseTransaction,
+    ReportedPurchase,
+)
+from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
+from custody.server.domain.audit import Category, Event
+from custody.server.domain.credentials import OPERATOR
+from custody.server.domain.errors import Invalid, NotFound, RateLimited, WebhookRefused, faults_of
+from custody.server.domain.purchases import SIGNATURE_HEADER, is_genuine, is_news, issued_secret
+from custody.server.service.secrets import Purpose
+from custody.server.service.services import Services
+from custody.server.service.shown import shown
+from custody.server.store.models import Key, Profile, Purchase, Workspace
+from multisig import MultisigError, Network, decode_address
+
+log = structlog.get_logger()
+
+# The prefix of events about purchases; a provider sends others to the same URL.
+EVENTS: Final = "transaction_"
+AMOUNTS: Final = (
+    "base_currency_amount",
+    "quote_currency_amount",
+    "fee_amount",
+    "extra_fee_amount",
+    "network_fee_amount",
+)
+
+
+REPORTED = Event(
+    "PURCHASE_REPORTED", "purchase {text} is {more}, of user {user}", category=Category.PURCHASES
+)
+UPDATED = replace(REPORTED, action="PURCHASE_UPDATED")
+SECRET_ROTATED = Event("SECRET_ROTATED", "{text}", category=Category.ACCESS)
+
+
+@serves_in_parts(PURCHASES_WEBHOOK, first=In.NOTHING)
+def purchases_webhook(ctx: Ctx, delivery: SignedBody) -> Steps[Done]:
+    """One that is not about a purchase, or older than the stored report, changes nothing.
+
+    Raises WebhookRefused (not signed, late, or delivered before), Invalid (signed, but not understood).
+    """
+    header, body = delivery.headers.get(SIGNATURE_HEADER), delivery.content
+    if not is_genuine(header, body, ctx.tools.secrets.of(Purpose.PURCHASE_WEBHOOK), ctx.now):
+        raise WebhookRefused("The delivery is not signed with the webhook's secret, or its time is off.")
+    key = sha256((header or "").encode() + b"\n" + body).digest()
+    try:
+        ctx.services.deliveries.take(key)
+    except RateLimited:
+        raise WebhookRefused("This delivery was received before.") from None
+    try:
+        report = _read(body)
+        if report is not None:
+            ctx = yield In.WRITE
+            _store(ctx, report)
+            yield In.NOTHING
+    except BaseException:
+        # Also where the commit fails: it may be sent again.
+        ctx.services.deliveries.give_back(key)
+        raise
+    return Done()
+
+
+@serves(PURCHASES)
+def purchases(ctx: Ctx, query: PurchasesQuery) -> Page[PurchaseTransaction | Unreadable]:
+    """NotFound for an ``after`` that is not the caller's."""
+    mine = Purchase.user_id == ctx.caller.user_id
+    total = ctx.db.scalar(select(func.count()).select_from(Purchase).where(mine)) or 0
+    wanted = select(Purchase).where(mine).order_by(Purchase.created_at.desc(), Purchase.id.desc())
+    if query.after is not None:
+        last = ctx.db.get(Purchase, query.after)
+        if last is None or last.user_id != ctx.caller.user_id:
+            raise NotFound("There is no such purchase of yours.")
+        before = Purchase.created_at < last.created_at
+        wanted = wanted.where(or_(before, (Purchase.created_at == last.created_at) & (Purchase.id < last.id)))
+    rows = list(ctx.db.scalars(wanted.limit(query.limit + 1)))
+    items = shown(rows[: query.limit], lambda some: list(map(_shape, some)), "id", lambda row: row.id)
+    return Page(items, total, has_more=len(rows) > query.limit)
+
+
+def adopt_key(services: Services, key: str) -> None:
+    """For the operator: takes a key that the provider issued. Deliveries signed with former keys stay valid.
+    Raises Invalid.
+    """
+    try:
+        secret = issued_secret(key)
+    except ValueError as error:
+        raise Invalid(f"That is not a key: {error}.") from None
+    services.tools.secrets.put(Purpose.PURCHASE_WEBHOOK, secret)
+    with services.store.write() as db:
+        services.audit.event(db, OPERATOR, SECRET_ROTATED, None, text=Purpose.PURCHASE_WEBHOOK.value)
+
+
+def _store(ctx: Ctx, report: ReportedPurchase) -> None:
+    row = ctx.db.get(Purchase, report.id)
+    known = None if row is None else (PurchaseStatus(row.status), row.updated_at)
+    if not is_news(known, report.status, report.updated_at):
+        log.info("purchase report is not newer", purchase=report.id, status=report.status.value)
+        return
+    values = _values(report)
+    owner = _owner(ctx.db, report.wallet_address)
+    if row is None:
+        ctx.db.add(Purchase(user_id=owner, **values))
+    else:
+        for name, value in values.items():
+            setattr(row, name, value)
+        row.user_id = row.user_id or owner
+    provider = replace(ctx.caller, name="purchase provider")
+    replace(ctx, caller=provider).event(
+        REPORTED if row is None else UPDATED,
+        text=report.id,
+        more=report.status.value,
+        user=owner or "unknown",
+    )
+
+
+def _read(body: bytes) -> ReportedPurchase | None:
+    """Reads numbers as decimals, never as floats. None for an event that is not about a purchase."""
+    try:
+        parsed = json.loads(body, parse_float=Decimal, parse_constant=_refuse)
+        report = PurchaseReport.model_validate(parsed)
+        if not report.type.startswith(EVENTS):
+            log.info("webhook event is not about a purchase", event_type=report.type)
+            return None
+        return ReportedPurchase.model_validate(report.data)
+    except ValidationError as error:
+        sentence = "The delivery is signed, but is not a purchase report."
+        raise Invalid(sentence, faults=faults_of(error)) from None
+    except (ValueError, RecursionError):
+        raise Invalid("The delivery is signed, but is not JSON.") from None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def _values(report: ReportedPurchase) -> dict[str, object]:
+    values = report.model_dump()
+    return {**values, "status": report.status.value, **{name: f"{values[name]:f}" for name in AMOUNTS}}
+
+
+def _owner(db: Session, address: str) -> int | None:
+    """The member whose profile has the address; the first one where two registered it."""
+    for network, chain in db.execute(select(Workspace.network, Workspace.chain).distinct()):
+        try:
+            script = decode_address(address, Network(chain))
+        except MultisigError:
+            continue
+        owner = (
+            select(Key.user_id)
+            .join(Profile, Profile.key_id == Key.id)
+            .where(Profile.receive_script == script, Key.network == network)
+            .order_by(Profile.created_at, Key.id)
+        )
+        found = db.scalars(owner.limit(1)).first()
+        if found is not None:
+            return found
+    return None
+
+
+def _shape(row: Purchase) -> PurchaseTransaction:
+    amounts = {name: Decimal(getattr(row, name)) for name in AMOUNTS}
+    names = PurchaseTransaction.model_fields
+    return PurchaseTransaction.model_validate({name: getattr(row, name) for name in names} | amounts)
