@@ -35,8 +35,6 @@ from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.people.service_accounts import SECRETS, SECRETS_WINDOW
 from custody.server.service.people.setup import Setup
 from custody.server.service.proposals.drafting import Drafter
-from custody.server.service.proposals.proposals import Proposals
-from custody.server.service.proposals.replacing import Replacing
 from custody.server.service.requests.changes import Changes, Following
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import Rates, Throttle
@@ -198,10 +196,7 @@ def _wire(
     clock, random = world.clock, world.random
     secrets = Secrets(settings.secrets_path, random)
     changes, lifecycle = background.changes, background.lifecycle
-    drafter = Drafter(clock, world.rng)
     limits = Limits(clock, world.policies)
-    proposals = Proposals(clock, random, audit, changes, background.market, drafter, limits)
-    replacing = Replacing(clock, random, world.rng, audit, changes, background.market, limits)
     token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits)
     services = Services(
         store=store,
@@ -231,8 +226,7 @@ def _wire(
         readiness=Readiness(store, clock, changes, background.backends, background.market.reachability),
         second_person=SecondPerson(clock, random, audit, world.policies),
         service_secrets=Throttle(clock, limit=SECRETS, window=SECRETS_WINDOW),
-        proposals=proposals,
-        replacing=replacing,
+        drafter=Drafter(clock, world.rng),
         resubmitting=Resubmitting(clock, audit),
         token_creating=TokenCreating(
             clock, audit, changes, background.market, token_drafter, token_proposals

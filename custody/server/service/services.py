@@ -15,8 +15,7 @@ from custody.server.service.mail.mailer import Mailer
 from custody.server.service.operations.readiness import Readiness
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.second_person import SecondPerson
-from custody.server.service.proposals.proposals import Proposals
-from custody.server.service.proposals.replacing import Replacing
+from custody.server.service.proposals.drafting import Drafter
 from custody.server.service.requests.changes import Changes, Following
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import AttemptLimit, Rates, Throttle
@@ -97,8 +96,7 @@ class Services:
     second_person: SecondPerson
     # How many new ones a maker of programs may have.
     service_secrets: Throttle
-    proposals: Proposals
-    replacing: Replacing
+    drafter: Drafter
     resubmitting: Resubmitting
     token_creating: TokenCreating
     calling: Calling
