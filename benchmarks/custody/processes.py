@@ -12,8 +12,10 @@ import uvicorn
 from benchmarks.custody.stage import UNLIMITED, Still, quiet
 from custody.schemas.proposals import CreatePsbtRequest
 from custody.server.app import Outside, Platform, open_platform
+from custody.server.calls import Ctx
 from custody.server.domain.credentials import Caller
 from custody.server.listen import IDLE_SECONDS, Address, bind
+from custody.server.proposals import sends
 from custody.server.service.people.people import enter
 from custody.server.service.requests.changes import Outdated
 from custody.server.settings import Settings
@@ -34,7 +36,7 @@ def beside(state: str, url: str) -> Platform:
         writes_per_minute=UNLIMITED,
     )
     platform = open_platform(settings, Outside(clock=Clock(), hasher=CHEAP, mailer=KeptMail()))
-    vars(platform.services.proposals)["_market"] = Still()
+    vars(platform.services.tools)["market"] = Still()
     return platform
 
 
@@ -54,10 +56,10 @@ def _propose(platform: Platform, caller: Caller, request: CreatePsbtRequest, tri
     services = platform.services
     with services.store.read() as db:
         access = enter(db, caller, request.workspace_id, frozenset(), services.tools.clock())
-        prepared = services.proposals.draft(db, caller, access, request, tries=tries)
+        prepared = sends.draft(Ctx(services, caller, db, access, tries=tries), request)
     with services.store.write() as db:
         access = enter(db, caller, request.workspace_id, frozenset(), services.tools.clock())
-        services.proposals.create(db, caller, access, request, prepared)
+        sends.create(Ctx(services, caller, db, access), request, prepared)
 
 
 def _serve(state: str, url: str, pipe: Any) -> None:

@@ -87,6 +87,11 @@ def pages(item: type[Item], *, by: str) -> Answers[Page[Item | Unreadable]]:
     return Answers(rows.documented, rows.bounded, by)
 
 
+def one_or_few(item: type[Item]) -> Answers[Item | list[Item | Unreadable]]:
+    bounded: Any = item | Few[item]  # type: ignore[valid-type]  # at run time
+    return Answers(item | Listed[item], TypeAdapter(bounded, config=LATER))  # type: ignore[valid-type]  # at run time
+
+
 def either(one: type[Item], other: type[Other]) -> Answers[Item | Other]:
     union: Any = one | other
     return Answers(union, TypeAdapter(union, config=LATER))

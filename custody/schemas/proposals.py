@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_validator
 
-from custody.schemas.call import Call, Way, either
+from custody.schemas.call import Call, Way, one_or_few
 from custody.schemas.common import (
     DIGITS,
     MAX_SATS,
@@ -14,7 +14,6 @@ from custody.schemas.common import (
     Int64,
     IntId,
     Label,
-    Listed,
     Many,
     Priority,
     Prose,
@@ -406,7 +405,7 @@ PREVIEW_PSBT = Call(
     PROPOSERS, reads=True, attempt="preview a payment", open_to=frozenset({Way.PROGRAM}), refuses=_PROPOSING,
 )  # fmt: skip
 PSBT: Final = Call[PsbtQuery, Any](
-    "GET", "/api/v1/psbt", PsbtQuery, either(Proposal, Listed[Proposal]),
+    "GET", "/api/v1/psbt", PsbtQuery, one_or_few(Proposal),
     "One proposal, or a workspace's. ``If-None-Match`` with ``Prefer: wait=SECONDS`` waits for a change. The "
     "PSBT carries the\nsignatures that were given for the vault's signers alone, while it may still be "
     "finished; others read it unsigned. A ``search``\ncounts as ten calls and does not wait.",

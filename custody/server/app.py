@@ -34,8 +34,6 @@ from custody.server.service.operations.readiness import Readiness
 from custody.server.service.people.service_accounts import SECRETS, SECRETS_WINDOW
 from custody.server.service.people.setup import Setup
 from custody.server.service.proposals.drafting import Drafter
-from custody.server.service.proposals.proposals import Proposals
-from custody.server.service.proposals.replacing import Replacing
 from custody.server.service.requests.changes import Changes, Following
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import Rates, Throttle
@@ -183,10 +181,7 @@ def _wire(
     store, audit, secrets, passwords = stored.store, stored.audit, stored.secrets, Passwords(world.hasher)
     identity_sender = Sender(world.resolve, settings.identity_ca_file)
     changes, lifecycle = background.changes, background.lifecycle
-    drafter = Drafter(clock, world.rng)
     limits = Limits(clock, world.policies)
-    proposals = Proposals(clock, random, audit, changes, background.market, drafter, limits)
-    replacing = Replacing(clock, random, world.rng, audit, changes, background.market, limits)
     token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits)
     services = Services(
         store=store,
@@ -220,8 +215,7 @@ def _wire(
         service_secrets=Throttle(clock, limit=SECRETS, window=SECRETS_WINDOW),
         # A delivery with a time in the near future is valid for twice the tolerance.
         deliveries=Throttle(clock, limit=1, window=2 * TOLERANCE),
-        proposals=proposals,
-        replacing=replacing,
+        drafter=Drafter(clock, world.rng),
         resubmitting=Resubmitting(clock, audit),
         token_creating=TokenCreating(
             clock, audit, changes, background.market, token_drafter, token_proposals

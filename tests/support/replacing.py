@@ -61,7 +61,7 @@ def meanwhile(drafter: Any, happen: Callable[[], object]) -> Iterator[None]:
     try:
         yield
     finally:
-        del drafter.draft
+        drafter.draft = draft
 
 
 def forget_mempool(desk: Desk) -> None:

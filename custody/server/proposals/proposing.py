@@ -12,11 +12,10 @@ from custody.schemas.proposals import (
     PsbtPreview,
 )
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
+from custody.server.proposals import replacing, sends
 from custody.server.service.proposals.bounds import require_listed, require_signers
 from custody.server.service.proposals.payments import Intent, read_rate
-from custody.server.service.proposals.proposals import Prepared
 from custody.server.service.proposals.records import rate_text
-from custody.server.service.proposals.replacing import Version
 from custody.server.service.stored_vaults import vault_in
 from multisig import FeeRate
 
@@ -25,15 +24,15 @@ from multisig import FeeRate
 def create_psbt(ctx: Ctx, request: CreatePsbtRequest) -> Steps[CreatePsbtResponse]:
     draft = _drafted(ctx, request)
     ctx = yield In.WRITE
-    if isinstance(draft, Version):
-        return ctx.services.replacing.create(ctx.db, ctx.caller, ctx.access, request, draft)
-    return ctx.services.proposals.create(ctx.db, ctx.caller, ctx.access, request, draft)
+    if isinstance(draft, replacing.Version):
+        return replacing.create(ctx, request, draft)
+    return sends.create(ctx, request, draft)
 
 
-def _drafted(ctx: Ctx, request: CreatePsbtRequest) -> Prepared | Version:
+def _drafted(ctx: Ctx, request: CreatePsbtRequest) -> sends.Prepared | replacing.Version:
     if request.cancel or request.replaces_psbt_id is not None:
-        return ctx.services.replacing.draft(ctx.db, ctx.access, request)
-    return ctx.services.proposals.draft(ctx.db, ctx.caller, ctx.access, request, tries=ctx.tries)
+        return replacing.draft(ctx, request)
+    return sends.draft(ctx, request)
 
 
 @serves(PREVIEW_PSBT)
@@ -42,21 +41,22 @@ def preview_psbt(ctx: Ctx, request: CreatePsbtRequest) -> PsbtPreview:
     # Drafted like a second try, which checks the limits: a first try checks them only when it is stored.
     prepared = _drafted(replace(ctx, tries=1), request)
     vault = vault_in(ctx.db, ctx.access, request.wallet_id)
-    what = (ctx.db, ctx.caller, ctx.access, vault)
     intent, draft, family_id = Intent(), prepared.draft, None
     match prepared:
-        case Prepared():
+        case sends.Prepared():
             intent = prepared.intent
-            draft, movement = ctx.services.proposals.within_limits(*what, request, prepared)
+            draft, movement = sends.within_limits(ctx, vault, request, prepared)
             moved = movement.amount
-        case Version():
+        case replacing.Version():
             intent = prepared.intent
-            terms = ctx.services.replacing.within_limits(*what, request, intent, draft)
+            terms = replacing.within_limits(ctx, vault, request, intent, draft)
             moved, family_id = terms.movement, terms.family_id
     require_listed(ctx.db, vault, draft.raw)
     require_signers(ctx.db, vault, draft.scripts, ctx.caller.user_id, family_id)
-    # A version counts together with what it replaces.
-    left = None if isinstance(prepared, Version) else ctx.tools.limits.room(*what, after=moved)
+    left = None
+    if isinstance(prepared, sends.Prepared):
+        # A version counts together with what it replaces.
+        left = ctx.tools.limits.room(ctx.db, ctx.caller, ctx.access, vault, after=moved)
     selection = draft.selection
     return PsbtPreview(
         psbt_base64=draft.base64,

@@ -10,8 +10,7 @@ from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.limits.limits import Limits, PolicyStore
 from custody.server.service.mail.mailer import Mailer
 from custody.server.service.operations.readiness import Readiness
-from custody.server.service.proposals.proposals import Proposals
-from custody.server.service.proposals.replacing import Replacing
+from custody.server.service.proposals.drafting import Drafter
 from custody.server.service.requests.changes import Changes, Following
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import Rates, Throttle
@@ -70,8 +69,7 @@ class Services:
     # Of the purchase provider: the same bytes with the same signature are a replay (P45). After a restart,
     # or in another process, it is not newer than the stored report and changes nothing.
     deliveries: Throttle
-    proposals: Proposals
-    replacing: Replacing
+    drafter: Drafter
     resubmitting: Resubmitting
     token_creating: TokenCreating
     calling: Calling

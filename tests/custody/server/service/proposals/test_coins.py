@@ -15,6 +15,7 @@ from sqlalchemy import Engine, event, select
 from custody.server.domain import selection
 from custody.server.domain.errors import InsufficientFunds, LockedFunds
 from custody.server.domain.selection import Candidate, Plan
+from custody.server.proposals import sends
 from custody.server.service.proposals import coins
 from custody.server.service.proposals.coins import VaultCoins, lock_coins
 from custody.server.service.proposals.drafting import choose_coins
@@ -195,8 +196,8 @@ def between(desk, monkeypatch, act, times=1):
     """Lets ``act`` happen between the drafting of a send and the writers' turn, so many times. Yields what is
     drafted.
     """
-    store, proposals = desk.world.platform.services.store, desk.world.platform.services.proposals
-    drafted, acted, draft, write = [], [], proposals.draft, store.write
+    store = desk.world.platform.services.store
+    drafted, acted, draft, write = [], [], sends.draft, store.write
 
     def watched(*args, **named):
         drafted.append(draft(*args, **named))
@@ -209,7 +210,7 @@ def between(desk, monkeypatch, act, times=1):
                 act(db, drafted[-1].draft)
         return write(*asked)
 
-    monkeypatch.setattr(proposals, "draft", watched)
+    monkeypatch.setattr(sends, "draft", watched)
     monkeypatch.setattr(store, "write", interrupted)
     yield drafted
     monkeypatch.undo()

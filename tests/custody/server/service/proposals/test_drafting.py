@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from custody.server import forwards
 from custody.server.domain.selection import BACKDATE_BLOCKS
+from custody.server.proposals import sends
 from custody.server.service.proposals.drafting import free_locktime
 from custody.server.service.requests.changes import MAX_TRIES
 from custody.server.store.models import Proposal
@@ -143,7 +144,7 @@ def require_drafted_again(desk: Desk, kind, propose: Propose, monkeypatch: pytes
         making_a_token: services.token_creating,
         calling: services.calling,
     }
-    drafter = drafters.get(kind, services.proposals)
+    drafter = drafters.get(kind, sends)
     monkeypatch.setattr(services.tools.rng, "randrange", Steady().randrange)
     draft, before = drafter.draft, len(proposed(desk))
 
