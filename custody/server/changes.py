@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel, ValidationError
 from sqlalchemy import ColumnElement, Select, exists, or_, select
+from sqlalchemy.orm import Session
 
 from custody.schemas import changes as wire
 from custody.schemas.call import Call
@@ -70,29 +71,28 @@ EXPIRED = Event("CHANGE_EXPIRED", _WHAT, "A change expired that waited for a sec
 def request_change(ctx: Ctx, request: wire.RequestChangeRequest) -> Steps[wire.Change]:
     """Raises what the call raises."""
     call = _call_at(request.path)
-    wanted = _wanted(call, request)
+    call_request = _call_request(call, request)
     ctx = yield In.TRIAL
-    make(_in_name_of(ctx, ctx.caller, call, wanted), call, wanted)
+    make(_in_name_of(ctx, ctx.caller, call, call_request), call, call_request)
     ctx = yield In.WRITE
-    return _stored(_in_name_of(ctx, ctx.caller, call, wanted), call, wanted)
+    return _store(_in_name_of(ctx, ctx.caller, call, call_request), call, call_request)
 
 
 @serves(CHANGES)
 def changes(ctx: Ctx, query: wire.ChangesQuery) -> Listed[wire.Change]:
     """``in_force`` only of what the caller may confirm, or could still ask for."""
     confirms = _confirms(ctx)
-    wanted = select(PendingChange, confirms).where(
+    visible = select(PendingChange, confirms).where(
         PendingChange.organisation_id == ctx.access.organisation_id,
         or_(PendingChange.asked_by == ctx.caller.user_id, confirms),
     )
     if query.change_id is not None:
-        wanted = wanted.where(PendingChange.id == query.change_id)
-    found = ctx.db.execute(
-        wanted.order_by(PendingChange.asked_at.desc(), PendingChange.id).limit(MAX_SHOWN)
-    ).all()
-    informed = {change.id for change, may_confirm in found if may_confirm or _may_ask(ctx, change)}
-    rows = [change for change, _ in found]
-    return shown(rows, partial(_shapes, ctx, informed), "change_id", lambda change: change.id)
+        visible = visible.where(PendingChange.id == query.change_id)
+    newest = visible.order_by(PendingChange.asked_at.desc(), PendingChange.id).limit(MAX_SHOWN)
+    rows = ctx.db.execute(newest).all()
+    with_present = {change.id for change, may_confirm in rows if may_confirm or _may_ask(ctx, change)}
+    shapes = partial(_shapes, ctx, with_present)
+    return shown([change for change, _ in rows], shapes, "change_id", lambda change: change.id)
 
 
 @serves(CONFIRM_CHANGE)
@@ -107,15 +107,15 @@ def confirm_change(ctx: Ctx, request: wire.ChangeRequest) -> wire.AppliedChange:
         raise PermissionDenied("You asked for this change: another member has to confirm it.")
     _require_cooled(ctx, change.not_before)
     call = _call_at(change.path)
-    wanted = call.takes.model_validate(change.body)
+    call_request = call.takes.model_validate(change.body)
     # With the trace id of the confirmation. The asker's way of signing in was checked when they asked.
     asker = replace(
         ctx.caller, user_id=change.asked_by, name=change.asked_by_name, bound_to=change.organisation_id
     )
-    as_asker = _in_name_of(ctx, asker, call, wanted)
+    as_asker = _in_name_of(ctx, asker, call, call_request)
     # What allowed no more when it was asked for may allow more now.
-    _require_cooled(ctx, change.asked_at + _cooling(as_asker, call, wanted))
-    answer = make(as_asker, call, wanted)
+    _require_cooled(ctx, change.asked_at + _cooling(as_asker, call, call_request))
+    answer = make(as_asker, call, call_request)
     ctx.db.flush()
     require_two(ctx.db, change.organisation_id)
     return wire.AppliedChange(
@@ -138,11 +138,11 @@ def change_expiry(store: Store, clock: Clock, audit: AuditLog) -> Expiry[Pending
         is_over = PendingChange.status == ChangeStatus.PENDING.value, PendingChange.expires_at <= now
         return select(PendingChange).where(*is_over).order_by(PendingChange.expires_at)
 
-    def expire(db: Any, change: PendingChange) -> None:
+    def expire(db: Session, change: PendingChange) -> None:
         change.status = ChangeStatus.EXPIRED.value
         db.flush()
-        place, said = place_of(db, change.workspace_id), {"text": change.id, "path": change.path}
-        audit.event(db, PLATFORM, EXPIRED, place, _payload(change), **said)
+        workspace, values = place_of(db, change.workspace_id), {"text": change.id, "path": change.path}
+        audit.event(db, PLATFORM, EXPIRED, workspace, _payload(change), **values)
 
     return Expiry(store, clock, due, expire)
 
@@ -157,23 +157,22 @@ def _call_at(path: str) -> Call[Any, Any]:
         raise Invalid.at("/path", "No call at this path needs a second person.") from None
 
 
-def _wanted(call: Call[Any, Any], asked: wire.RequestChangeRequest) -> BaseModel:
-    """The call's request. Raises Invalid, also where it is about another workspace."""
+def _call_request(call: Call[Any, Any], request: wire.RequestChangeRequest) -> BaseModel:
+    """Raises Invalid, also where it is about another workspace."""
     try:
-        wanted: BaseModel = call.takes.model_validate(asked.body)
+        call_request: BaseModel = call.takes.model_validate(request.body)
     except ValidationError as error:
         faults = faults_of(error, "/body")
-        raise Invalid(
-            "; ".join(f"{each.pointer}: {each.detail}" for each in faults[:3]), faults=faults
-        ) from None
-    if getattr(wanted, call.workspace_field) != asked.workspace_id:
+        sentence = "; ".join(f"{each.pointer}: {each.detail}" for each in faults[:3])
+        raise Invalid(sentence, faults=faults) from None
+    if getattr(call_request, call.workspace_field) != request.workspace_id:
         raise Invalid.at("/workspace_id", "The call in the body is about another workspace.")
-    return wanted
+    return call_request
 
 
-def _in_name_of(ctx: Ctx, caller: Caller, call: Call[Any, Any], wanted: BaseModel) -> Ctx:
+def _in_name_of(ctx: Ctx, caller: Caller, call: Call[Any, Any], call_request: BaseModel) -> Ctx:
     """For this call alone. Raises NotFound, PermissionDenied."""
-    workspace_id = getattr(wanted, call.workspace_field)
+    workspace_id = getattr(call_request, call.workspace_field)
     access = enter(ctx.db, caller, workspace_id, call.permissions, ctx.now)
     return replace(ctx, caller=caller, maybe_access=access)
 
@@ -185,12 +184,12 @@ def _may_ask(ctx: Ctx, change: PendingChange) -> bool:
     return False
 
 
-def _cooling(ctx: Ctx, call: Call[Any, Any], wanted: BaseModel) -> timedelta:
+def _cooling(ctx: Ctx, call: Call[Any, Any], call_request: BaseModel) -> timedelta:
     """How long it waits, by what is in force now: nothing where it allows no more payments, recipients or
     people who decide.
     """
     rule = _rule(ctx)
-    if rule is None or not (call.cools or approval_of(call).cools(ctx, wanted)):
+    if rule is None or not (call.cools or approval_of(call).cools(ctx, call_request)):
         return timedelta()
     return timedelta(hours=rule.cooling_off_hours)
 
@@ -203,15 +202,15 @@ def _require_cooled(ctx: Ctx, ready: datetime) -> None:
 # --- what is stored -----------------------------------------------------------------------------------------
 
 
-def _stored(ctx: Ctx, call: Call[Any, Any], wanted: BaseModel) -> wire.Change:
+def _store(ctx: Ctx, call: Call[Any, Any], call_request: BaseModel) -> wire.Change:
     """The same request by the same member returns the pending change. Raises StateConflict (the rule is off,
     another change of the same record waits, or too many are pending).
     """
     now, caller = ctx.now, ctx.caller
     if _rule(ctx) is None and not call.always_two:
         raise StateConflict(f"No second person is needed here: call {call.path} directly.")
-    wanted = approval_of(call).in_full(ctx, wanted)
-    body = wanted.model_dump(mode="json", by_alias=True, exclude_none=True)
+    call_request = approval_of(call).in_full(ctx, call_request)
+    body = call_request.model_dump(mode="json", by_alias=True, exclude_none=True)
     waiting = _waiting(ctx)
     for other in (each for each in waiting if each.path == call.path):
         if (other.asked_by, other.body) == (caller.user_id, body):
@@ -226,7 +225,7 @@ def _stored(ctx: Ctx, call: Call[Any, Any], wanted: BaseModel) -> wire.Change:
         raise StateConflict(f"{MAX_PENDING_EACH} changes of yours wait already: decline some of them.")
     if len(waiting) >= MAX_PENDING:
         raise StateConflict(f"{MAX_PENDING} changes wait already: confirm or decline some of them.")
-    ready = now + _cooling(ctx, call, wanted)
+    ready = now + _cooling(ctx, call, call_request)
     change = PendingChange(
         id=new_id(ctx.tools.random),
         organisation_id=ctx.access.organisation_id,
@@ -243,8 +242,8 @@ def _stored(ctx: Ctx, call: Call[Any, Any], wanted: BaseModel) -> wire.Change:
     ctx.db.add(change)
     ctx.db.flush()
     ctx.event(ASKED, _payload(change), text=change.id, path=change.path)
-    others = select(Membership.user_id).join(PendingChange, CONFIRMS)
-    others = others.where(PendingChange.id == change.id, Membership.user_id != caller.user_id)
+    confirmers = select(Membership.user_id).join(PendingChange, CONFIRMS)
+    others = confirmers.where(PendingChange.id == change.id, Membership.user_id != caller.user_id)
     tell_waiting(ctx.db, others, now)
     return _shape(ctx, change)
 
@@ -289,9 +288,9 @@ def _decided(ctx: Ctx, change: PendingChange, status: ChangeStatus, event: Event
     change.status, change.decided_at = status.value, ctx.now
     change.decided_by, change.decided_by_name = ctx.caller.user_id, ctx.caller.name
     ctx.db.flush()
-    said = {"text": change.id, "path": change.path, "name": change.asked_by_name, "user": change.asked_by}
-    there = replace(ctx, maybe_access=place_of(ctx.db, change.workspace_id))
-    there.event(event, _payload(change), **said)
+    values = {"text": change.id, "path": change.path, "name": change.asked_by_name, "user": change.asked_by}
+    in_workspace = replace(ctx, maybe_access=place_of(ctx.db, change.workspace_id))
+    in_workspace.event(event, _payload(change), **values)
     return _shape(ctx, change)
 
 
@@ -320,11 +319,11 @@ def _shape(ctx: Ctx, change: PendingChange) -> wire.Change:
     return answer
 
 
-def _shapes(ctx: Ctx, informed: set[str], changes: Sequence[PendingChange]) -> list[wire.Change]:
-    """``informed``: the ids of those that are shown with what is in force now, while they wait."""
+def _shapes(ctx: Ctx, with_present: set[str], changes: Sequence[PendingChange]) -> list[wire.Change]:
+    """``with_present``: the ids of those that are shown with what is in force now, while they wait."""
     waiting = [each for each in changes if _status(ctx, each) is ChangeStatus.PENDING]
     names = {each.id: names_in(ctx.db, each) for each in waiting}
-    in_force = _in_force(ctx, [each for each in waiting if each.id in informed], names)
+    in_force = _in_force(ctx, [each for each in waiting if each.id in with_present], names)
     return [
         wire.Change(
             change_id=change.id,
@@ -360,12 +359,12 @@ def _in_force(
     for change in changes:
         if all(field in names[change.id] for field in change.body if field in {"role_id", "vault_id"}):
             by_path[change.path].append(change)
-    found: dict[str, Mapping[str, Json]] = {}
+    values_by_id: dict[str, Mapping[str, Json]] = {}
     for call in (CONFIRMABLE[path] for path in by_path if path in CONFIRMABLE):
         if (in_force := approval_of(call).in_force) is None:
             continue
-        some = by_path[call.path]
+        group = by_path[call.path]
         with suppress(PolicyUnavailable):
-            values = in_force(ctx, [call.takes.model_validate(each.body) for each in some])
-            found |= {change.id: value for change, value in zip(some, values, strict=True)}
-    return found
+            values = in_force(ctx, [call.takes.model_validate(each.body) for each in group])
+            values_by_id |= {change.id: value for change, value in zip(group, values, strict=True)}
+    return values_by_id

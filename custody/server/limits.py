@@ -138,8 +138,8 @@ def _raises_of_vault(ctx: Ctx, request: UpdateVaultRequest) -> bool:
 
 def _of_vaults_now(ctx: Ctx, requests: Sequence[UpdateVaultRequest]) -> list[dict[str, Json]]:
     policies = ctx.tools.policies.of_vaults(ctx.db, sorted({each.vault_id for each in requests}))
-    found = [policies[each.vault_id] for each in requests]
-    return [_in_force("transaction_limit", each) | {"per_cycle": each.is_per_cycle} for each in found]
+    in_order = [policies[each.vault_id] for each in requests]
+    return [_in_force("transaction_limit", each) | {"per_cycle": each.is_per_cycle} for each in in_order]
 
 
 @serves(UPDATE_VAULT, Approval(_raises_of_vault, _of_vaults_now))
