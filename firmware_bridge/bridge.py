@@ -11,8 +11,8 @@ from firmware_bridge import calls, conversation, presence, sanitised_psbt
 from firmware_bridge.conversation import Ask, Conversation, Dependencies, OnProgress
 from firmware_bridge.enrolment import Registration, Registrations, RegistrationsInMemory
 from firmware_bridge.errors import BadDeviceSignature
-from firmware_bridge.families import maker_of
 from firmware_bridge.lane import Lane
+from firmware_bridge.makers import maker_of
 from firmware_bridge.model import Deadlines, Device, DeviceEvent, Endpoint, Listing
 from firmware_bridge.presence import Hotplug
 from firmware_bridge.presence.holders import Turn, no_turns

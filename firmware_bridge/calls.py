@@ -10,7 +10,8 @@ from typing import Any
 from firmware_bridge import enrolment
 from firmware_bridge.enrolment import HMAC_BYTES, Registration
 from firmware_bridge.errors import AddressMismatch, BridgeError, DeviceFault, WrongApp, from_worker
-from firmware_bridge.families import clean_detail
+from firmware_bridge.faults import clean_detail
+from firmware_bridge.makers import maker_of
 from firmware_bridge.model import Family
 from multisig import (
     DerivationPath,
@@ -50,12 +51,11 @@ def enrol_args(
 ) -> dict[str, Any]:
     """:raises Unsupported: the name or the vault is more than devices of this family take."""
     enrolment.require_name(family, name)
-    coldcard = family == Family.COLDCARD
+    vault_file = maker_of(family).vault_file
     return {
         "policy": policy_args(vault, None if again else registration, name),
         "again": again,
-        "file": enrolment.coldcard_file(vault, name) if coldcard else None,
-        "xor": enrolment.fingerprints_xor(vault) if coldcard else None,
+        "file": None if vault_file is None else vault_file(vault, name),
     }
 
 

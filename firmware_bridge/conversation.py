@@ -23,15 +23,16 @@ from firmware_bridge.errors import (
     WorkerCrashed,
     WrongDevice,
 )
-from firmware_bridge.families import clean_detail, maker_of
+from firmware_bridge.faults import clean_detail
 from firmware_bridge.lane import OnNote
 from firmware_bridge.limits import why_not
+from firmware_bridge.makers import maker_of, why_no_proof
 from firmware_bridge.model import Deadlines, Progress
 from firmware_bridge.protocol import TAKEN, Question
 from firmware_bridge.record import Answered, Record
 from firmware_bridge.roster import Roster
 from multisig import DerivationPath, Fingerprint, Network, OriginKey, Policy, Psbt, Vault, signer_progress
-from multisig.bip322 import is_proof, why_no_proof
+from multisig.bip322 import is_proof
 from multisig.proofs import policy_keys
 
 OnProgress = Callable[[Progress], None]

@@ -23,7 +23,7 @@ from firmware_bridge.errors import (
     WorkerCrashed,
     from_worker,
 )
-from firmware_bridge.families import clean_detail
+from firmware_bridge.faults import clean_detail
 from firmware_bridge.model import Deadlines, Endpoint, waits_for_person
 from firmware_bridge.protocol import Question
 from firmware_bridge.worker import START_METHOD, Process, Spawner, WorkerProcess, spawn

@@ -12,7 +12,7 @@ number of `Note`s and `Ask`s and one `Done` or `Failed`.
     sign          psbt (base64), policy, payments,   the device's PSBT, base64
                   resume
     sign_message  text, path                         the signature, base64
-    enrol         policy, again, file, xor           hmac, hexadecimal, or None if the device keeps the vault
+    enrol         policy, again, file                hmac, hexadecimal, or None if the device keeps the vault
     show_address  policy, chain, index               the address that the device has shown
     identify      -                                  None; the device has shown itself to the person
     unlock        -                                  fingerprint, session (to open the device with from now
@@ -21,8 +21,8 @@ number of `Note`s and `Ask`s and one `Done` or `Failed`.
 A `policy` has: kind ("vault" or "profile"), name, threshold, keys (key expressions with origins, sorted as
 for the verification code), hmac (hexadecimal, or None). `payments`: how many outputs the person is asked
 about. `resume`: an earlier attempt at this transaction was cut off. `again`: enrol the vault even if the
-device says that it knows it. `file`, `xor`: the vault as a Coldcard reads it, and the XOR of its
-fingerprints. A family's driver has no method for an operation that the family does not support.
+device says that it knows it. `file`: the vault as a Coldcard reads it. A family's driver has no method for an
+operation that the family does not support.
 """
 
 import json

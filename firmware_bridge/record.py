@@ -8,8 +8,8 @@ from typing import Final
 from firmware_bridge import calls, errors
 from firmware_bridge.calls import Probed
 from firmware_bridge.errors import BridgeError, Cancelled, Disconnected
-from firmware_bridge.families import maker_of
 from firmware_bridge.lane import Lane
+from firmware_bridge.makers import maker_of
 from firmware_bridge.model import Deadlines, Device, DeviceState, Family, Sighting
 from firmware_bridge.presence.holders import FindHolder, Turn
 from multisig import Fingerprint

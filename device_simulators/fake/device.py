@@ -14,7 +14,7 @@ from device_simulators.faults import Faults
 from device_simulators.panel import Panel, PanelEvent, Prompt, Script, approve_all
 from device_simulators.seed import Seed
 from firmware_bridge.errors import Cancelled, Disconnected, Locked
-from firmware_bridge.families import maker_of
+from firmware_bridge.makers import maker_of
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.protocol import DeviceFailure
 from multisig import (

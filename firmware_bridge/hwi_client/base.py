@@ -11,7 +11,7 @@ from hwilib.errors import HWWError
 from hwilib.psbt import PSBT
 
 from firmware_bridge.errors import Unsupported
-from firmware_bridge.families import Fault, outcome
+from firmware_bridge.faults import Fault, outcome
 from firmware_bridge.model import Family
 from firmware_bridge.protocol import OPERATIONS, Caller, DeviceFailure
 from multisig import Network

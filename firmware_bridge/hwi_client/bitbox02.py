@@ -34,6 +34,8 @@ from firmware_bridge.hwi_client.base import (
     chain_of,
     probed,
 )
+from firmware_bridge.makers.bitbox02 import MAKER
+from firmware_bridge.makers.versions import Version
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.presence.endpoints import host_and_port
 from firmware_bridge.protocol import Caller, DeviceFailure, Question, Request, receive_exactly
@@ -43,10 +45,9 @@ _FAMILY_NAME: Final = "BitBox02"
 _MODELS: Final = {Platform.BITBOX02: "BitBox02", Platform.BITBOX02PLUS: "BitBox02 Nova"}
 # What HWI's copy of the maker's library supports.
 _FIRMWARE: Final = 9
-# From 9.5.0 on HWI's library verifies the host's part in the nonce of every signature. It does not for older
-# firmware, so that a dishonest device could just claim to be older (S20).
-_PROVES: Final = (9, 5)
-_TOO_OLD: Final = "Its firmware is too old to prove its nonces: update it to 9.5.0 or later."
+# A dishonest device could just claim to be older (S20).
+_PROVES: Final = Version.of(MAKER.proves_nonces)
+_TOO_OLD: Final = f"Its firmware is too old to prove its nonces: update it to {MAKER.proves_nonces} or later."
 _REPORT: Final = 64
 _KEY: Final = 32
 # HWI asks a busy device again every second, for ever. A device whose host was killed is free again sooner
@@ -280,7 +281,7 @@ class BitBox02Device(HwiDevice):
         return {"address": self._hwi.display_singlesig_address(path, AddressType.WIT)}
 
 
-def open_bitbox02(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> BitBox02Device:
+def open_device(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> BitBox02Device:
     """`request.session` is the pairing that `unlock` returned."""
     transport = _Transport(_Tcp(endpoint.place) if endpoint.kind == "tcp" else _open_hid(endpoint.place))
     return BitBox02Device(transport, network, caller, request.session)
@@ -298,7 +299,7 @@ def _model(platform: Platform, edition: BitBox02Edition) -> str:
 
 
 def _proves(version: Any) -> bool:
-    return (version.major, version.minor) >= _PROVES
+    return Version.of(f"{version.major}.{version.minor}.{version.patch}") >= _PROVES
 
 
 def _obstacle(version: str, *, initialized: bool | None) -> tuple[str, str | None] | None:

@@ -237,7 +237,7 @@ class JadeDevice(HwiDevice):
         return base.same_quorum(policy, told["threshold"], cosigners)
 
 
-def open_jade(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> JadeDevice:  # noqa: ARG001 - a new connection starts afresh; late answers are dropped
+def open_device(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> JadeDevice:  # noqa: ARG001 - a new connection starts afresh; late answers are dropped
     # Without timeouts: the bridge keeps the deadline. Reading ends when the device leaves.
     wire = (
         _Tcp(endpoint.address, None)

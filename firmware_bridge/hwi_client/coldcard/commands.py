@@ -3,6 +3,8 @@
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import xor
 from typing import Any, Final
 
 from hwilib.devices.ckcc.constants import AF_P2WPKH, AF_P2WSH, MAX_TXN_LEN, MAX_TXN_LEN_MK4
@@ -69,6 +71,15 @@ def question_command(policy: Mapping[str, Any], network: Network) -> bytes:
     origins = [_origin(key, (RECEIVE, 0)) for key in keys]
     script = multisig_script(1, others)
     return bytes(Packer.show_p2sh_address(policy["threshold"], origins, script, addr_fmt=AF_P2WSH))
+
+
+def quorum_command(policy: Mapping[str, Any], network: Network) -> bytes:
+    """Asks whether the device has a wallet of this quorum: it goes by the XOR of the fingerprints, read as
+    little-endian numbers.
+    """
+    keys = [OriginKey.parse(text, network) for text in policy["keys"]]
+    fingerprints = (int.from_bytes(bytes(key.fingerprint), "little") for key in keys)
+    return bytes(Packer.multisig_check(policy["threshold"], len(keys), reduce(xor, fingerprints)))
 
 
 def greeting_command(network: Network) -> bytes:

@@ -33,6 +33,7 @@ from firmware_bridge.hwi_client.coldcard.commands import (
     greeting_command,
     is_nothing_open,
     question_command,
+    quorum_command,
 )
 from firmware_bridge.hwi_client.coldcard.link import Ckcc, connect, upload
 from firmware_bridge.model import Endpoint, Family
@@ -268,7 +269,7 @@ class ColdcardDevice(OpenDevice):
 
     def enrol(self, args: Args) -> Any:
         policy = args["policy"]
-        check = Packer.multisig_check(policy["threshold"], len(policy["keys"]), args["xor"])
+        check = quorum_command(policy, self._network)
         if not args["again"] and self._ckcc.send_recv(check) and self._knows(policy):
             return None
         size, digest = self._upload("Sending the vault to the device", args["file"].encode("ascii"))
@@ -332,7 +333,7 @@ def _same_transaction(one: bytes, other: bytes) -> bool:
         return False
 
 
-def open_coldcard(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> ColdcardDevice:  # noqa: ARG001 - a handshake starts a new session by itself
+def open_device(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> ColdcardDevice:  # noqa: ARG001 - a handshake starts a new session by itself
     """Connect, agree on a session key, and rule out a man in the middle (S21)."""
     link = connect(endpoint)
     try:

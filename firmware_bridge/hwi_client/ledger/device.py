@@ -218,7 +218,7 @@ class LedgerDevice(OpenDevice):
                 raise
 
 
-def open_ledger(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> LedgerDevice:  # noqa: ARG001 - every operation starts with a command that clears a cut-off one
+def open_device(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> LedgerDevice:  # noqa: ARG001 - every operation starts with a command that clears a cut-off one
     """Connect without sending a command: the device may be locked, or its app closed."""
     return LedgerDevice(open_link(endpoint), network, caller, emulated=endpoint.kind == "tcp")
 

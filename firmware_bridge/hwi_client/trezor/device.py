@@ -198,7 +198,7 @@ class TrezorDevice(OpenDevice):
         return str(node.xpub)
 
 
-def open_trezor(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> TrezorDevice:
+def open_device(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> TrezorDevice:
     session = None if request.session is None else bytes.fromhex(request.session)
     connection = Connection(transport_at(endpoint), Screen(caller), session)
     if request.recover:

@@ -13,8 +13,9 @@ from device_simulators.coldcard import VirtualColdcard
 from device_simulators.coldcard.approvals import SAVED, Kind, State
 from device_simulators.coldcard.wallet import WalletStore
 from device_simulators.panel import Decision, Happening, Panel, approve_all, ask_person, refuse_all
-from firmware_bridge import enrolment, sanitised_psbt
+from firmware_bridge import sanitised_psbt
 from firmware_bridge.hwi_client.coldcard import device as driver
+from firmware_bridge.makers.coldcard import vault_file
 from firmware_bridge.protocol import DeviceFailure
 from multisig import ChangeTo, Psbt, Vault, build_psbt, multisig_account_path, sats, signer_progress
 from tests.conformance import rigs
@@ -49,8 +50,7 @@ def enrol_args(vault=VAULT, name="Savings", *, again=False):
     return {
         "policy": policy_args(vault),
         "again": again,
-        "file": enrolment.coldcard_file(vault, name),
-        "xor": enrolment.fingerprints_xor(vault),
+        "file": vault_file(vault, name),
     }
 
 
