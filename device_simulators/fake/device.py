@@ -145,7 +145,7 @@ class FakeDevice:
 
     `pin`: it starts locked, and its matrix shows each digit in the digit's own place. `passphrase`: it asks
     for one after each time it is plugged in. `faults` may be changed at any time. `asked` counts the
-    operations that reached it, by the names in `firmware_bridge.protocol`.
+    operations that reached it, by the names in `firmware_bridge.operations`.
     """
 
     def __init__(

@@ -1,13 +1,12 @@
 """Trezor's messages: three corrections of HWI's messages, and the request for an address."""
 
 import copy
-from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from hwilib.devices.trezorlib import messages, protobuf
 
 from firmware_bridge.errors import WrongDevice
-from firmware_bridge.hwi_client.base import is_vault
+from firmware_bridge.operations import ShowAddress
 from firmware_bridge.protocol import DeviceFailure
 from multisig import ExtendedPublicKey, Network, OriginKey
 
@@ -65,18 +64,17 @@ def mend_op_return(output: Any) -> Any:
     return mended
 
 
-def address_request(
-    policy: Mapping[str, Any], chain: int, index: int, fingerprint: str, network: Network
-) -> tuple[list[int], Any]:
+def address_request(asked: ShowAddress, fingerprint: str, network: Network) -> tuple[list[int], Any]:
     """Path and quorum.
 
     :raises DeviceFailure: the device with this fingerprint has no key in the policy.
     """
-    keys = [OriginKey.parse(text, network) for text in policy["keys"]]
+    policy, chain, index = asked.policy, asked.chain, asked.index
+    keys = [OriginKey.parse(text, network) for text in policy.keys]
     own = next((key for key in keys if key.fingerprint.hex == fingerprint), None)
     if own is None:
         raise DeviceFailure(WrongDevice.code, f"the device ({fingerprint}) is not a signer here")
-    multisig = _multisig(policy["threshold"], keys, chain, index) if is_vault(policy) else None
+    multisig = _multisig(policy.threshold, keys, chain, index) if policy.is_vault else None
     return [*own.origin.path, chain, index], multisig
 
 
