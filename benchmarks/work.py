@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from custody.interpreter import settle
 from multisig import KeyOrigin, Psbt, Vault, build_psbt
 from multisig.psbt import PsbtOutput
 from signerd.core.audit import Note
@@ -140,6 +141,7 @@ async def measure(state: Path) -> Times:
     async with daemon_at(state, FakePlatform(state), FakeBridge(), sign_in=False) as daemon:
         await asyncio.sleep(0)
         await daemon.status()
+        settle()  # as the program does once it serves
         started = time.thread_time()
         waiting = daemon.journal.ids(list(State))
         await daemon.proposal(waiting[0])

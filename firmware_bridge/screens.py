@@ -60,21 +60,41 @@ class Payment:
         return sum(output.sats for output in self.change)
 
 
-def payment_screens(family: Family, network: Network, payment: Payment) -> tuple[Screen, ...]:
-    """In the device's order; empty where the maker's screens are not known."""
+def payment_screens(
+    family: Family, network: Network, payment: Payment, most: int | None = None
+) -> tuple[Screen, ...]:
+    """In the device's order; empty where the maker's screens are not known. ``most``: how many outputs are
+    written out, the first ones.
+    """
     style = maker_of(family).style
     if style is None:
         return ()
     sums = _sums(style, network, payment)
     first = style.first if payment.outputs else style.to_itself
-    outputs = [_output(style, network, output) for output in payment.outputs]
-    back = [_output(style, network, output, "Comes back") for output in payment.change if style.change]
+    outputs = [
+        _output(style, network, output, label) for output, label in _outputs_shown(style, payment)[:most]
+    ]
     last = tuple(sums[name] for name in style.last)
     before = tuple(sums[name] for name in first)
-    screens = (before, *outputs, *back, _locktime(style, payment), last)
+    screens = (before, *outputs, _locktime(style, payment), last)
     if style.apart:
         return tuple(screen for screen in screens if screen)
     return (tuple(figure for screen in screens for figure in screen),)
+
+
+def number_of_outputs(family: Family, payment: Payment) -> int:
+    """How many the device shows; 0 where the maker's screens are not known."""
+    style = maker_of(family).style
+    return 0 if style is None else len(_outputs_shown(style, payment))
+
+
+def _outputs_shown(style: Style, payment: Payment) -> list[tuple[Output, str]]:
+    """In the device's order, each with the label of its amount."""
+    back = payment.change if style.change else ()
+    return [
+        *((output, "Amount") for output in payment.outputs),
+        *((output, "Comes back") for output in back),
+    ]
 
 
 @dataclass(frozen=True)
@@ -129,7 +149,7 @@ def _locktime(style: Style, payment: Payment) -> Screen:
     return (Figure("Lock time", told),)
 
 
-def _output(style: Style, network: Network, output: Output, amount: str = "Amount") -> Screen:
+def _output(style: Style, network: Network, output: Output, amount: str) -> Screen:
     figure = Figure(amount, _amount(style, network, output.sats))
     if not output.data:
         return figure, Figure("To", output.address)

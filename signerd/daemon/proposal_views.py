@@ -158,6 +158,11 @@ def proposal_view(
     signer's, if connected.
     """
     snapshot, pin = record.snapshot, review.pin
+    screens, left_out = (
+        ((), 0)
+        if device is None or review.inspection is None
+        else device_screens(device, review.inspection, pinned)
+    )
     return ProposalView(
         **_judged_line(record, review, network, labels, pinned),
         digest=review.digest,
@@ -174,9 +179,8 @@ def proposal_view(
         recorded_txid=None if snapshot.txid is None else plain(snapshot.txid),
         confirmations=snapshot.confirmations,
         signed_here=record.signature is not None,
-        screens=()
-        if device is None or review.inspection is None
-        else device_screens(device, review.inspection, pinned),
+        screens=screens,
+        outputs_left_out=left_out,
     )
 
 

@@ -8,7 +8,15 @@ from types import MappingProxyType
 from firmware_bridge import Advisory, BridgeError, Device, DeviceState, has_anti_exfil, known_flaws
 from firmware_bridge.advisories import firmware_known
 from firmware_bridge.missing import missing_hwi
-from firmware_bridge.screens import Output, Payment, Proof, Screen, payment_screens, proof_screens
+from firmware_bridge.screens import (
+    Output,
+    Payment,
+    Proof,
+    Screen,
+    number_of_outputs,
+    payment_screens,
+    proof_screens,
+)
 from multisig import RECEIVE, Inspection, Network, OriginKey, Vault
 from multisig.inspection import ProofOfControl
 from signerd.account.registration import Offer
@@ -223,17 +231,26 @@ def audit_report(entries: Sequence[Entry]) -> AuditReport:
 NO_WORDS: Mapping[str | None, str] = MappingProxyType({})
 
 
+# Nobody compares more on a device; the list of payments has them all.
+MAX_OUTPUTS_ON_SCREENS = 250
+
+
 def device_screens(
     device: Device, inspection: Inspection, pinned: Pinned = NO_PINNED
-) -> tuple[ScreenView, ...]:
-    """Empty where the screens of the device's maker, or the fee, are not known."""
+) -> tuple[tuple[ScreenView, ...], int]:
+    """Empty where the screens of the device's maker, or the fee, are not known. Also how many outputs the
+    device shows beyond the `MAX_OUTPUTS_ON_SCREENS` that are written out.
+    """
     if inspection.proof is not None:
-        return tuple(_view(screen) for screen in _of_proof(device, inspection.network, inspection.proof))
+        screens = _of_proof(device, inspection.network, inspection.proof)
+        return tuple(_view(screen) for screen in screens), 0
     if inspection.fee is None:
-        return ()
-    found = payment_screens(device.family, inspection.network, _as_told(device, inspection, inspection.fee))
+        return (), 0
+    payment = _as_told(device, inspection, inspection.fee)
+    screens = payment_screens(device.family, inspection.network, payment, MAX_OUTPUTS_ON_SCREENS)
     words = {on_screen(script, inspection.network): place.words for script, place in pinned.items()}
-    return tuple(_view(screen, words) for screen in found)
+    left_out = number_of_outputs(device.family, payment) - MAX_OUTPUTS_ON_SCREENS
+    return tuple(_view(screen, words) for screen in screens), max(0, left_out)
 
 
 def _of_proof(device: Device, network: Network, proof: ProofOfControl) -> tuple[Screen, ...]:

@@ -208,7 +208,7 @@ class ProposalView(ProposalLine):
     ``description``, ``created_by``, ``kind`` and ``recorded_*`` are the platform's words, not believed.
     ``money`` is None where the vault is unknown here or a check refuses before the transaction can be judged.
     ``screens``: what the signer's device shows of it, in its order; empty while it is not connected, or where its maker's
-    screens are not known.
+    screens are not known. ``outputs_left_out``: how many outputs more it shows than are written there.
     """
 
     digest: str
@@ -224,6 +224,7 @@ class ProposalView(ProposalLine):
     confirmations: int
     signed_here: bool
     screens: tuple[ScreenView, ...] = ()
+    outputs_left_out: int = 0
 
 
 class ExportedPsbt(Answer):

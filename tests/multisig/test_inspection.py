@@ -26,6 +26,7 @@ from multisig import (
     sats,
 )
 from multisig.inspection import FindingCode
+from multisig.inspection.inputs_and_outputs import MAX_FALSE_ORIGINS
 from tests.support.wallets import (
     ALICE,
     BOB,
@@ -170,6 +171,16 @@ def test_an_attack_on_a_profile_is_refused_as_well_s1():
     honest = build_psbt(profile, [fund(profile, 100_000)], [pay(10_000), pay(89_000, "like change")], 0)
     seen = look(with_output(honest, 1, derivations=profile.derivations(1, 0)), profile)
     assert (codes(seen), seen.ok) == (["fake-change"], False)
+
+
+def test_false_origins_without_end_are_named_to_a_bound_and_the_rest_are_payments_s34():
+    many = [*[pay(1_000)] * (2 * MAX_FALSE_ORIGINS), TxOut(sats(1_000), b"\x51")]
+    psbt = build_psbt(VAULT, [fund(VAULT, 10_000_000)], many, 0)
+    origins = VAULT.derivations(CHANGE, 0)
+    false = tuple(replace(output, derivations=origins) for output in psbt.outputs)
+    seen = look(replace(psbt, outputs=false))
+    assert codes(seen)[:-1] == ["fake-change"] * MAX_FALSE_ORIGINS + ["unknown-output-script"]
+    assert len(seen.payments) == len(many)
 
 
 def test_inputs_that_are_not_proven_show_no_amount_s32():

@@ -306,7 +306,7 @@ export interface components {
          *     ``description``, ``created_by``, ``kind`` and ``recorded_*`` are the platform's words, not believed.
          *     ``money`` is None where the vault is unknown here or a check refuses before the transaction can be judged.
          *     ``screens``: what the signer's device shows of it, in its order; empty while it is not connected, or where its maker's
-         *     screens are not known.
+         *     screens are not known. ``outputs_left_out``: how many outputs more it shows than are written there.
          */
         ProposalView: {
             psbt_id: string;
@@ -344,6 +344,7 @@ export interface components {
             confirmations: number;
             signed_here: boolean;
             screens: components["schemas"]["ScreenView"][];
+            outputs_left_out: number;
         };
         /** @description ``psbt``: version 0 (BIP-174) or 2 (BIP-370), in base64, with the previous transaction and a key origin of every input. */
         PsbtRequest: {

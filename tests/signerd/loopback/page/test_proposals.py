@@ -5,6 +5,7 @@ token lists from the start: every address whole, however many there are (S12).
 import asyncio
 import unicodedata
 from dataclasses import replace
+from decimal import Decimal
 from itertools import pairwise
 
 import pytest
@@ -24,6 +25,7 @@ from signerd.core.states import State
 from signerd.core.text import amount
 from signerd.core.tokens import Published
 from signerd.core.values import Pin
+from signerd.daemon.views import MAX_OUTPUTS_ON_SCREENS
 from signerd.feed import FeedLine
 from signerd.loopback.page.proposals import picture_of, shares, stages, status_line
 from signerd.shapes import ChangeView, CoinView, DataView, MoneyView, PaymentView
@@ -32,7 +34,17 @@ from tests.support.daemons import until_state
 from tests.support.desk import NETWORK, VAULT, snapshot_of, spend
 from tests.support.paged import Markup
 from tests.support.tokens import gold, token_snapshot
-from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, foreign_script, fund, make_vault, with_input
+from tests.support.wallets import (
+    ALICE,
+    BOB,
+    CAROL,
+    MALLORY,
+    foreign_script,
+    fund,
+    make_vault,
+    pay,
+    with_input,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -106,6 +118,19 @@ async def test_a_trezors_question_about_the_lock_time_is_announced_before_its_to
     *_payments, lock, total = (await desk.daemon.proposal("l-1")).screens
     assert [(one.label, one.value) for one in lock.figures] == [("Lock time", "100")]
     assert [one.label for one in total.figures] == ["Total", "Fee in it"]
+
+
+async def test_screens_of_many_outputs_are_written_out_to_a_bound_and_the_rest_is_counted(desk):
+    outputs = [pay(1_000 + number) for number in range(MAX_OUTPUTS_ON_SCREENS + 7)]
+    coin = fund(VAULT, sum(int(output.amount) for output in outputs) + 20_000)
+    psbt = build_psbt(VAULT, [coin], outputs, 0)
+    desk.platform.proposals["m-1"] = snapshot_of(psbt, "m-1")
+    await until_state(desk.daemon, "m-1", State.WAITING_PERSON)
+    view = await desk.daemon.proposal("m-1")
+    assert (len(view.money.payments), len(view.screens)) == (len(outputs), MAX_OUTPUTS_ON_SCREENS + 1)
+    assert view.outputs_left_out == 7
+    paid = sum(output.amount for output in outputs) + view.money.fee_sats
+    assert view.screens[-1].figures[0].value == f"{Decimal(paid) / 10**8:f} TEST"
 
 
 async def test_an_address_of_another_pinned_vault_is_named_wherever_the_person_looks(desk):
