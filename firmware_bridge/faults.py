@@ -4,19 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from firmware_bridge.errors import (
-    BridgeError,
-    Busy,
-    DeviceFault,
-    Disconnected,
-    Locked,
-    NeedsPassphrase,
-    NoPermission,
-    RefusedByPerson,
-    TimedOut,
-    Uninitialised,
-    Unsupported,
-)
+from firmware_bridge import errors
 from firmware_bridge.makers import maker_of
 from firmware_bridge.model import Family
 
@@ -40,49 +28,49 @@ class Fault:
 
 
 # HWI's own codes (hwilib.errors) that name an outcome.
-_HWI_CODES: Final[Mapping[int, type[BridgeError]]] = {
-    -3: Disconnected,
-    -6: NeedsPassphrase,
-    -8: Unsupported,
-    -9: Unsupported,
-    -12: Locked,
-    -14: RefusedByPerson,
-    -15: Busy,
-    -18: Uninitialised,
+_HWI_CODES: Final[Mapping[int, type[errors.BridgeError]]] = {
+    -3: errors.Disconnected,
+    -6: errors.NeedsPassphrase,
+    -8: errors.Unsupported,
+    -9: errors.Unsupported,
+    -12: errors.Locked,
+    -14: errors.RefusedByPerson,
+    -15: errors.Busy,
+    -18: errors.Uninitialised,
 }
 
 # Exceptions that HWI passes on, by name: trezorlib's, ckcc's, libusb's, the system's.
-_KINDS: Final[Mapping[str, type[BridgeError]]] = {
-    "Cancelled": RefusedByPerson,
-    "CCUserRefused": RefusedByPerson,
-    "CCBusyError": Busy,
-    "PinNeeded": Locked,
-    "PinException": Locked,
-    "PassphraseNeeded": NeedsPassphrase,
-    "OutdatedFirmwareError": Unsupported,
-    "FirmwareVersionOutdatedException": Unsupported,
-    "LibraryVersionOutdatedException": Unsupported,
-    "UnsupportedException": Unsupported,
-    "DuplicateEntryException": Unsupported,
-    "TransportException": Disconnected,
-    "USBErrorNoDevice": Disconnected,
-    "USBErrorNotFound": Disconnected,
-    "USBErrorIO": Disconnected,
-    "USBErrorPipe": Disconnected,
-    "USBErrorAccess": NoPermission,
-    "USBErrorBusy": Busy,
-    "USBErrorTimeout": TimedOut,
-    "PermissionError": NoPermission,
-    "TimeoutError": TimedOut,
-    "ConnectionError": Disconnected,
-    "FileNotFoundError": Disconnected,
-    "OSError": Disconnected,
-    "NotImplementedError": Unsupported,
-    "NotAvailable": Unsupported,
+_KINDS: Final[Mapping[str, type[errors.BridgeError]]] = {
+    "Cancelled": errors.RefusedByPerson,
+    "CCUserRefused": errors.RefusedByPerson,
+    "CCBusyError": errors.Busy,
+    "PinNeeded": errors.Locked,
+    "PinException": errors.Locked,
+    "PassphraseNeeded": errors.NeedsPassphrase,
+    "OutdatedFirmwareError": errors.Unsupported,
+    "FirmwareVersionOutdatedException": errors.Unsupported,
+    "LibraryVersionOutdatedException": errors.Unsupported,
+    "UnsupportedException": errors.Unsupported,
+    "DuplicateEntryException": errors.Unsupported,
+    "TransportException": errors.Disconnected,
+    "USBErrorNoDevice": errors.Disconnected,
+    "USBErrorNotFound": errors.Disconnected,
+    "USBErrorIO": errors.Disconnected,
+    "USBErrorPipe": errors.Disconnected,
+    "USBErrorAccess": errors.NoPermission,
+    "USBErrorBusy": errors.Busy,
+    "USBErrorTimeout": errors.TimedOut,
+    "PermissionError": errors.NoPermission,
+    "TimeoutError": errors.TimedOut,
+    "ConnectionError": errors.Disconnected,
+    "FileNotFoundError": errors.Disconnected,
+    "OSError": errors.Disconnected,
+    "NotImplementedError": errors.Unsupported,
+    "NotAvailable": errors.Unsupported,
 }
 
 
-def outcome(family: Family, fault: Fault) -> tuple[type[BridgeError], str]:
+def outcome(family: Family, fault: Fault) -> tuple[type[errors.BridgeError], str]:
     """The outcome, and the device's own words. An unknown failure is a device fault."""
     maker = maker_of(family)
     detail = clean_detail(fault.text or fault.kinds[0])
@@ -97,7 +85,7 @@ def outcome(family: Family, fault: Fault) -> tuple[type[BridgeError], str]:
             return _KINDS[kind], detail
     if fault.hwi_code is not None and fault.hwi_code in _HWI_CODES:
         return _HWI_CODES[fault.hwi_code], detail
-    return DeviceFault, detail
+    return errors.DeviceFault, detail
 
 
 def clean_detail(text: str) -> str:

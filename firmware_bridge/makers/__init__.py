@@ -46,11 +46,9 @@ def why_no_proof(family: Family, model: str, firmware: str | None, *, coins: int
     known = maker.known(maker.proofs, model, firmware)
     if known is None:
         return "it is not known whether it signs messages of a vault (BIP-322), so it is not asked"
-    if not known.control:
-        return known.shows
-    if coins and not known.funds:
+    if not known.why_not and not known.signs(coins):
         return "its screen would show all of the coins as a fee: prove the addresses alone"
-    return ""
+    return known.why_not
 
 
 def may_sign_proof(maker: str, model: str, firmware: str | None, *, coins: int) -> bool:

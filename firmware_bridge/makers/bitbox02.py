@@ -3,14 +3,7 @@
 from functools import partial
 from typing import Final
 
-from firmware_bridge.errors import (
-    Busy,
-    DeviceFault,
-    NoPermission,
-    RefusedByPerson,
-    Unsupported,
-    WrongDevice,
-)
+from firmware_bridge import errors
 from firmware_bridge.makers.maker import IN_BOOTLOADER, NOT_KNOWN_TO_HWI, Maker, Names, UsbModel
 from firmware_bridge.model import Family
 
@@ -44,21 +37,21 @@ MAKER: Final = Maker(
     keeps_session=True,
     # The firmware's error codes (hww/api/error.rs). HWI says of 101 and 103 that a path may be wrong.
     statuses={
-        101: Unsupported,
-        103: DeviceFault,
-        104: RefusedByPerson,
-        106: Unsupported,
-        107: Unsupported,
+        101: errors.Unsupported,
+        103: errors.DeviceFault,
+        104: errors.RefusedByPerson,
+        106: errors.Unsupported,
+        107: errors.Unsupported,
     },
     phrases=(
-        ("pairing rejected", RefusedByPerson),
-        ("unlock process aborted", RefusedByPerson),
-        ("channel busy", Busy),
-        ("not one of the cosigners", WrongDevice),
-        ("no key found for input", WrongDevice),
-        ("output type not recognized", Unsupported),
-        ("keypath bip44 purpose", Unsupported),
-        ("open failed", NoPermission),
+        ("pairing rejected", errors.RefusedByPerson),
+        ("unlock process aborted", errors.RefusedByPerson),
+        ("channel busy", errors.Busy),
+        ("not one of the cosigners", errors.WrongDevice),
+        ("no key found for input", errors.WrongDevice),
+        ("output type not recognized", errors.Unsupported),
+        ("keypath bip44 purpose", errors.Unsupported),
+        ("open failed", errors.NoPermission),
     ),
     # HWI's library commits, reveals and verifies for each ECDSA input and message, and stops at a failure
     # (bitbox02_lib, `btc_sign` from 9.4.0, `btc_sign_msg` from 9.5.0). The driver refuses older firmware.

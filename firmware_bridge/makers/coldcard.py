@@ -4,18 +4,7 @@ import re
 from functools import partial
 from typing import Final
 
-from firmware_bridge.errors import (
-    Busy,
-    Disconnected,
-    Locked,
-    NoPermission,
-    NotEnrolled,
-    RefusedByPerson,
-    TimedOut,
-    Uninitialised,
-    Unsupported,
-    WrongDevice,
-)
+from firmware_bridge import errors
 from firmware_bridge.limits import Pace
 from firmware_bridge.makers.maker import (
     NOT_KNOWN_TO_HWI,
@@ -43,7 +32,7 @@ _MAX_FILE: Final = 4000
 def vault_file(vault: Vault, name: str) -> str:
     """The vault as a Coldcard's "simple text" multisig file.
 
-    :raises Unsupported: the vault is more than a Coldcard takes.
+    :raises errors.Unsupported: the vault is more than a Coldcard takes.
     """
     lines = [f"Name: {name}", f"Policy: {vault.threshold} of {len(vault.cosigners)}", "Format: P2WSH"]
     for key in vault.cosigners:
@@ -52,7 +41,7 @@ def vault_file(vault: Vault, name: str) -> str:
         lines += [f"Derivation: {path}", f"{key.fingerprint.hex.upper()}: {key.xpub}"]
     text = "\n".join(lines) + "\n"
     if len(text) > _MAX_FILE:
-        raise Unsupported(
+        raise errors.Unsupported(
             f"A Coldcard takes {_MAX_FILE} bytes for a vault; "
             f"this one with {len(vault.cosigners)} keys is larger."
         )
@@ -80,30 +69,30 @@ MAKER: Final = Maker(
     # 2-of-3.
     pace=Pace(kilobyte=0.11),
     phrases=(
-        ("unknown multisig wallet", NotEnrolled),
-        ("do not match any existing wallet", NotEnrolled),
-        ("wallet with those fingerprints not found", NotEnrolled),
-        ("refused to import", RefusedByPerson),
+        ("unknown multisig wallet", errors.NotEnrolled),
+        ("do not match any existing wallet", errors.NotEnrolled),
+        ("wallet with those fingerprints not found", errors.NotEnrolled),
+        ("refused to import", errors.RefusedByPerson),
         # HSM mode, or a spending policy of its owner.
-        ("not allowed in hsm mode", Busy),
-        ("spending policy", Unsupported),
-        ("none of the keys involved", WrongDevice),
-        ("framing error", Busy),
-        ("cannot connect to simulator", Disconnected),
-        ("timeout reading usb", TimedOut),
+        ("not allowed in hsm mode", errors.Busy),
+        ("spending policy", errors.Unsupported),
+        ("none of the keys involved", errors.WrongDevice),
+        ("framing error", errors.Busy),
+        ("cannot connect to simulator", errors.Disconnected),
+        ("timeout reading usb", errors.TimedOut),
         # ckcc's own words. A Coldcard speaks USB only after its PIN (start_login_sequence).
-        ("doesn't have any secrets", Uninitialised),
-        ("device is locked", Locked),
-        ("open failed", NoPermission),
+        ("doesn't have any secrets", errors.Uninitialised),
+        ("device is locked", errors.Locked),
+        ("open failed", errors.NoPermission),
         # The request is at fault, not the device. The first: the owner's setting, 10 % unless changed
         # (shared/psbt.py, consider_outputs), said before it asks. The last: ckcc's own check.
-        ("network fee bigger than", Unsupported),
-        ("msg too short", Unsupported),
-        ("msg too long", Unsupported),
+        ("network fee bigger than", errors.Unsupported),
+        ("msg too short", errors.Unsupported),
+        ("msg too long", errors.Unsupported),
         # Too many spaces together, at the beginning, or at the end.
-        ("in msg", Unsupported),
-        ("must be ascii printable", Unsupported),
-        ("msg length:", Unsupported),
+        ("in msg", errors.Unsupported),
+        ("must be ascii printable", errors.Unsupported),
+        ("msg length:", errors.Unsupported),
     ),
     style=Style(
         "XTN",
@@ -116,38 +105,22 @@ MAKER: Final = Maker(
         idle_locktime="Locktime has no effect!",
     ),
     data_screens=(
-        DataScreen(
-            model="Coldcard",
-            since="5.4.4",
-            until="5.6.1",
-            whole=160,
-            first=80,
-            source="read: shared/auth.py, render_output (5.4.4, 5.4.5, 5.5.0, 5.6.1)",
-        ),
+        # Read: shared/auth.py, render_output (5.4.4, 5.4.5, 5.5.0, 5.6.1).
+        DataScreen("Coldcard", "5.4.4", "5.6.1", whole=160, first=80),
     ),
     proofs=(
+        # Read: shared/psbt.py, validate: txn too short, bad txn version (5.4.5).
+        ProofSigning("Coldcard", "5.4.4", "5.4.5", why_not="it takes no transaction of version 0"),
+        # Read: shared/auth.py, por322_msg_verify (5.5.0).
         ProofSigning(
-            model="Coldcard",
-            since="5.4.4",
-            until="5.4.5",
-            shows="it takes no transaction of version 0",
-            source="read: shared/psbt.py, validate: txn too short, bad txn version (5.4.5)",
+            "Coldcard",
+            "5.5.0",
+            "5.5.0",
+            why_not="it wants the message typed or read on the device itself, "
+            "and says nothing of it over USB",
         ),
-        ProofSigning(
-            model="Coldcard",
-            since="5.5.0",
-            until="5.5.0",
-            shows="it wants the message typed or read on the device itself, and says nothing of it over USB",
-            source="read: shared/auth.py, por322_msg_verify (5.5.0)",
-        ),
-        ProofSigning(
-            model="Coldcard",
-            since="5.5.1",
-            until="5.6.1",
-            control=True,
-            funds=True,
-            shows="the whole message, the address, and the sum of the coins",
-            source="read: shared/psbt.py, validate_bip322_input0; shared/auth.py (5.5.1, 5.6.0, 5.6.1)",
-        ),
+        # It shows the whole message, the address, and the sum of the coins. Read: shared/psbt.py,
+        # validate_bip322_input0; shared/auth.py (5.5.1, 5.6.0, 5.6.1).
+        ProofSigning("Coldcard", "5.5.1", "5.6.1", funds=True),
     ),
 )

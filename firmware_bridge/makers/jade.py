@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from firmware_bridge.errors import Busy, Locked, NoPermission, RefusedByPerson, Unsupported, WrongApp
+from firmware_bridge import errors
 from firmware_bridge.makers.maker import Maker, Names, UsbModel
 from firmware_bridge.model import Family
 
@@ -22,12 +22,12 @@ MAKER: Final = Maker(
     enrols=True,
     # JadeError in the maker's jadepy; the other codes are faults of the conversation.
     statuses={
-        -32000: RefusedByPerson,
-        -32002: Locked,
-        -32003: WrongApp,
-        -32601: Unsupported,
+        -32000: errors.RefusedByPerson,
+        -32002: errors.Locked,
+        -32003: errors.WrongApp,
+        -32601: errors.Unsupported,
     },
-    phrases=(("permission denied", NoPermission), ("resource busy", Busy)),
+    phrases=(("permission denied", errors.NoPermission), ("resource busy", errors.Busy)),
     # It can prove its nonces since 0.1.24, input by input: HWI's `sign_tx` verifies nothing, and a whole
     # PSBT, which our driver sends, has no field for it.
     proves_nonces=None,

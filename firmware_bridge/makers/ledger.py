@@ -3,19 +3,7 @@
 from functools import partial
 from typing import Final
 
-from firmware_bridge.errors import (
-    Busy,
-    Disconnected,
-    Locked,
-    NoPermission,
-    NotEnrolled,
-    RefusedByPerson,
-    TimedOut,
-    Uninitialised,
-    Unsupported,
-    WorkerCrashed,
-    WrongApp,
-)
+from firmware_bridge import errors
 from firmware_bridge.limits import Limits, Pace
 from firmware_bridge.makers.maker import (
     DROPPED_BY_HWI,
@@ -103,35 +91,35 @@ MAKER: Final = Maker(
     # src/handler/sign_psbt.c ("Too many change outputs").
     limits={"": Limits(inputs=512, outputs=512, change=10, takes=takes)},
     statuses={
-        0x5515: Locked,
-        0x6511: Locked,
+        0x5515: errors.Locked,
+        0x6511: errors.Locked,
         # DEVICE_NOT_ONBOARDED, in both its numbers (StatusCodes of the maker's @ledgerhq/errors).
-        0x6611: Uninitialised,
-        0x6804: Locked,
-        0x6901: Busy,
-        0x6982: Locked,
-        0x6985: RefusedByPerson,
-        0x6A82: Unsupported,
-        0x6D00: WrongApp,
-        0x6D07: Uninitialised,
-        0x6E00: WrongApp,
-        0x6E01: WrongApp,
-        0x6FAA: Locked,
-        0xB008: NotEnrolled,
+        0x6611: errors.Uninitialised,
+        0x6804: errors.Locked,
+        0x6901: errors.Busy,
+        0x6982: errors.Locked,
+        0x6985: errors.RefusedByPerson,
+        0x6A82: errors.Unsupported,
+        0x6D00: errors.WrongApp,
+        0x6D07: errors.Uninitialised,
+        0x6E00: errors.WrongApp,
+        0x6E01: errors.WrongApp,
+        0x6FAA: errors.Locked,
+        0xB008: errors.NotEnrolled,
         # No status at all: the connection was closed.
-        0x0000: Disconnected,
+        0x0000: errors.Disconnected,
     },
     phrases=(
-        ("not in either the bitcoin", WrongApp),
-        ("device is asleep", Locked),
-        ("open failed", NoPermission),
+        ("not in either the bitcoin", errors.WrongApp),
+        ("device is asleep", errors.Locked),
+        ("open failed", errors.NoPermission),
     ),
     # Approving an abandoned question signs nothing, but closes the app if its host has gone.
     hints={
-        TimedOut: "If it still shows the question, answer no there; "
+        errors.TimedOut: "If it still shows the question, answer no there; "
         "a yes has no effect any more. Then repeat.",
-        Busy: "If it shows a question, answer no there. Close other wallet programs. Then repeat.",
-        WorkerCrashed: "If it still shows the question, answer no there; "
+        errors.Busy: "If it shows a question, answer no there. Close other wallet programs. Then repeat.",
+        errors.WorkerCrashed: "If it still shows the question, answer no there; "
         "a yes would close the Bitcoin app. Then repeat.",
     },
     style=Style(
@@ -144,25 +132,14 @@ MAKER: Final = Maker(
         before_data="0x",
     ),
     data_screens=(
-        DataScreen(
-            model="Ledger",
-            since="2.1.0",
-            until="2.4.6",
-            whole=80,
-            source="read: src/common/script.c, format_opscript_script "
-            "(2.1.0, 2.2.0, 2.3.0, 2.4.0, 2.4.5, 2.4.6)",
-        ),
+        # Read: src/common/script.c, format_opscript_script (2.1.0, 2.2.0, 2.3.0, 2.4.0, 2.4.5, 2.4.6).
+        DataScreen("Ledger", "2.1.0", "2.4.6", whole=80),
     ),
     proofs=(
-        # It would show all coins of a proof of funds as a fee: users must not get used to approving that.
-        ProofSigning(
-            model="Ledger",
-            since="2.1.3",
-            until="2.4.6",
-            control=True,
-            shows="a payment of 0 to OP_RETURN with a fee of 0, and not the message",
-            source="read: src/common/script.c, format_opscript_script: a naked OP_RETURN is signed for "
-            "BIP-322; src/handler/sign_psbt.c, display_transaction (2.1.3, 2.2.0, 2.3.0, 2.4.0, 2.4.6)",
-        ),
+        # It shows a payment of 0 to OP_RETURN with a fee of 0, and not the message. All coins of a proof of
+        # funds would be shown as a fee: users must not get used to approving that.
+        # Read: src/common/script.c, format_opscript_script: a naked OP_RETURN is signed for BIP-322;
+        # src/handler/sign_psbt.c, display_transaction (2.1.3, 2.2.0, 2.3.0, 2.4.0, 2.4.6).
+        ProofSigning("Ledger", "2.1.3", "2.4.6"),
     ),
 )

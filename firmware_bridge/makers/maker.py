@@ -87,17 +87,16 @@ class Style:
     grouped: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Known:
     """What was read in a maker's source, or seen on devices: of the models whose name begins with `model`,
     from firmware `since` to `until` (a Ledger's: of its Bitcoin app). A version between two of those that
-    `source` names is assumed to be like both.
+    were read is assumed to be like both.
     """
 
     model: str
     since: str
     until: str
-    source: str
 
     def covers(self, version: Version) -> bool:
         return Version.of(self.since) <= version <= Version.of(self.until)
@@ -120,16 +119,15 @@ class DataScreen(Known):
 class ProofSigning(Known):
     """How devices treat the PSBT of a signed message (BIP-322).
 
-    `control`: they sign for an address. `funds`: they also sign for coins, with a screen that a person can
-    check. `shows`: what the screen says, or why they do not sign.
+    `why_not`: why they sign none; empty if they sign for an address. `funds`: they also sign for coins, with
+    a screen that a person can check.
     """
 
-    control: bool = False
+    why_not: str = ""
     funds: bool = False
-    shows: str
 
     def signs(self, coins: int) -> bool:
-        return self.funds or (self.control and not coins)
+        return not self.why_not and (self.funds or not coins)
 
 
 Row = TypeVar("Row", bound=Known)

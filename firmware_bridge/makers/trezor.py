@@ -6,18 +6,7 @@ from typing import Final
 
 from coincurve import PublicKey
 
-from firmware_bridge.errors import (
-    Busy,
-    DeviceFault,
-    Disconnected,
-    Locked,
-    NeedsPassphrase,
-    NoPermission,
-    RefusedByPerson,
-    Uninitialised,
-    Unsupported,
-    WrongDevice,
-)
+from firmware_bridge import errors
 from firmware_bridge.limits import Limits
 from firmware_bridge.makers.maker import (
     IN_BOOTLOADER,
@@ -98,31 +87,31 @@ MAKER: Final = Maker(
     # FailureType in the vendor's messages-common.proto; 15 and up are newer than HWI's copy. 17: it speaks
     # THP only.
     statuses={
-        4: RefusedByPerson,
-        5: Locked,
-        6: Locked,
-        7: Locked,
-        11: Uninitialised,
-        14: NeedsPassphrase,
-        15: Busy,
-        17: Unsupported,
-        19: Busy,
+        4: errors.RefusedByPerson,
+        5: errors.Locked,
+        6: errors.Locked,
+        7: errors.Locked,
+        11: errors.Uninitialised,
+        14: errors.NeedsPassphrase,
+        15: errors.Busy,
+        17: errors.Unsupported,
+        19: errors.Busy,
     },
     phrases=(
-        ("cannot sign external inputs", WrongDevice),
-        ("unsupported trezor model", Unsupported),
-        ("unsupported device", Unsupported),
-        ("firmware is out of date", Unsupported),
-        ("could not find device by path", Disconnected),
-        ("device is busy", Busy),
-        ("used by another application", Busy),
-        ("open failed", NoPermission),
+        ("cannot sign external inputs", errors.WrongDevice),
+        ("unsupported trezor model", errors.Unsupported),
+        ("unsupported device", errors.Unsupported),
+        ("firmware is out of date", errors.Unsupported),
+        ("could not find device by path", errors.Disconnected),
+        ("device is busy", errors.Busy),
+        ("used by another application", errors.Busy),
+        ("open failed", errors.NoPermission),
         # HWI's text about missing udev rules.
-        ("cannot open device", NoPermission),
-        ("unexpected chunk size", DeviceFault),
+        ("cannot open device", errors.NoPermission),
+        ("unexpected chunk size", errors.DeviceFault),
         # The request is at fault, not the device.
-        ("forbidden key path", Unsupported),
-        ("message too long", Unsupported),
+        ("forbidden key path", errors.Unsupported),
+        ("message too long", errors.Unsupported),
     ),
     style=Style(
         "TEST",
@@ -134,51 +123,21 @@ MAKER: Final = Maker(
         grouped=True,
     ),
     data_screens=(
-        DataScreen(
-            model="Trezor One",
-            since="1.8.3",
-            until="1.14.1",
-            whole=32,
-            first=31,
-            source="seen on 1.14.1; read: legacy/firmware/layout2.c, split_message_hex "
-            "(1.8.3, 1.9.4, 1.10.5, 1.12.1, 1.13.1, 1.14.1)",
-        ),
+        # Seen on 1.14.1; read: legacy/firmware/layout2.c, split_message_hex (1.8.3, 1.9.4, 1.10.5, 1.12.1,
+        # 1.13.1, 1.14.1).
+        DataScreen("Trezor One", "1.8.3", "1.14.1", whole=32, first=31),
         # 87 hex digits and three dots: 43 whole bytes.
-        DataScreen(
-            model="Trezor Model T",
-            since="2.3.0",
-            until="2.3.6",
-            whole=44,
-            first=43,
-            source="seen on 2.3.6; read: core/src/apps/bitcoin/sign_tx/layout.py, confirm_output "
-            "(2.3.0, 2.3.6)",
-        ),
+        # Seen on 2.3.6; read: core/src/apps/bitcoin/sign_tx/layout.py, confirm_output (2.3.0, 2.3.6).
+        DataScreen("Trezor Model T", "2.3.0", "2.3.6", whole=44, first=43),
         # All of it, on several pages.
-        DataScreen(
-            model="Trezor Model T",
-            since="2.6.0",
-            until="2.12.4",
-            whole=80,
-            source="read: core/src/apps/bitcoin/sign_tx/layout.py, confirm_blob without a cut "
-            "(2.6.0, 2.8.1, 2.12.4)",
-        ),
+        # Read: core/src/apps/bitcoin/sign_tx/layout.py, confirm_blob without a cut (2.6.0, 2.8.1, 2.12.4).
+        DataScreen("Trezor Model T", "2.6.0", "2.12.4", whole=80),
     ),
     proofs=(
-        ProofSigning(
-            model="Trezor One",
-            since="1.8.3",
-            until="1.14.1",
-            shows=_NO_EMPTY_DATA,
-            source="read: legacy/firmware/transaction.c, op_return_to_script_pubkey, which always pushes "
-            "(1.14.1)",
-        ),
-        ProofSigning(
-            model="Trezor",
-            since="2.3.0",
-            until="2.12.4",
-            shows=_NO_EMPTY_DATA,
-            source="read: core/src/apps/bitcoin/scripts.py, output_script_paytoopreturn, which always pushes "
-            "(2026-08-21)",
-        ),
+        # Read: legacy/firmware/transaction.c, op_return_to_script_pubkey, which always pushes (1.14.1).
+        ProofSigning("Trezor One", "1.8.3", "1.14.1", why_not=_NO_EMPTY_DATA),
+        # Read: core/src/apps/bitcoin/scripts.py, output_script_paytoopreturn, which always pushes
+        # (2026-08-21).
+        ProofSigning("Trezor", "2.3.0", "2.12.4", why_not=_NO_EMPTY_DATA),
     ),
 )
