@@ -88,6 +88,12 @@ class ShowAddress:
     index: int
 
 
+# What is reported while the person decides on the device: a step (`Progress.step`) and a sentence.
+CONFIRM_TRANSACTION: Final = ("confirm-transaction", "Confirm the transaction on the device")
+CONFIRM_MESSAGE: Final = ("confirm-message", "Confirm the message on the device")
+CONFIRM_ENROLMENT: Final = ("confirm-enrolment", "Compare the vault's details on the device and confirm")
+CONFIRM_ADDRESS: Final = ("confirm-address", "Compare the address on the device")
+
 Arguments = Xpubs | Sign | SignMessage | Enrol | ShowAddress
 OPERATIONS: Final[Mapping[str, type[Arguments] | None]] = {
     "probe": None,

@@ -20,6 +20,7 @@ from device_simulators.fake.device import DeviceLink, FakeDevice
 from device_simulators.faults import Faults, Phase
 from device_simulators.panel import Prompt
 from device_simulators.seed import Seed
+from firmware_bridge import operations
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.errors import (
     Cancelled,
@@ -31,18 +32,6 @@ from firmware_bridge.errors import (
     WrongDevice,
 )
 from firmware_bridge.model import Endpoint, Listing, Sighting
-from firmware_bridge.operations import (
-    OPERATIONS,
-    Enrol,
-    Keys,
-    PolicyText,
-    Probed,
-    ShowAddress,
-    Sign,
-    SignMessage,
-    Unlocked,
-    Xpubs,
-)
 from firmware_bridge.protocol import Caller, DeviceFailure, Question, Request
 from firmware_bridge.worker import Process, Server, Spawner
 from multisig import (
@@ -65,17 +54,17 @@ from multisig.proofs import proven_output
 _LABEL: Final = b"fake device, registrations"
 
 
-def parse(policy: PolicyText, network: Network) -> Policy:
+def parse(policy: operations.PolicyText, network: Network) -> Policy:
     keys = tuple(OriginKey.parse(key, network) for key in policy.keys)
     return Vault(network, policy.threshold, keys) if policy.is_vault else Profile(network, keys[0])
 
 
-def digest(policy: PolicyText) -> bytes:
+def digest(policy: operations.PolicyText) -> bytes:
     """Of the vault alone, whatever its name and the order of its keys."""
     return sha256(json.dumps([policy.threshold, *sorted(policy.keys)]).encode()).digest()
 
 
-def proof(wallet: Seed, policy: PolicyText) -> bytes:
+def proof(wallet: Seed, policy: operations.PolicyText) -> bytes:
     """What only this device can have said of this vault under this name."""
     return hmac.digest(wallet.symmetric_key(_LABEL), policy.name.encode() + digest(policy), "sha256")
 
@@ -126,10 +115,10 @@ class FakeClient:
 
     def call(self, op: str, args: Mapping[str, Any]) -> Any:
         self._device.join(self._line)
-        if op not in OPERATIONS:
+        if op not in operations.OPERATIONS:
             raise DeviceFailure(Unsupported.code, f"a fake knows no {op}")
         self._device.asked[op] += 1
-        shape, operation = OPERATIONS[op], getattr(self, f"_{op}")
+        shape, operation = operations.OPERATIONS[op], getattr(self, f"_{op}")
         try:
             return operation() if shape is None else operation(shape(**args))
         except _Garbled:
@@ -141,14 +130,14 @@ class FakeClient:
     def close(self) -> None:
         """The conversation may go on with another client."""
 
-    def _probe(self) -> Probed:
+    def _probe(self) -> operations.Probed:
         self._strike(Phase.PROBE)
         wallet, obstacle = self._device.wallet(self._session), None
         if self._device.locked:
             obstacle = Locked.code
         elif wallet is None:
             obstacle = NeedsPassphrase.code
-        return Probed(
+        return operations.Probed(
             self._device.model,
             self._device.label,
             fingerprint=None if wallet is None or obstacle else str(wallet.fingerprint),
@@ -158,58 +147,56 @@ class FakeClient:
     def _fingerprint(self) -> str:
         return str(self._wallet().fingerprint)
 
-    def _xpubs(self, asked: Xpubs) -> Keys:
+    def _xpubs(self, asked: operations.Xpubs) -> operations.Keys:
         wallet = self._wallet()
         self._strike(Phase.XPUB)
         keys = (wallet.xpub(DerivationPath.parse(path), self._device.network) for path in asked.paths)
-        return Keys(str(wallet.fingerprint), tuple(map(str, keys)))
+        return operations.Keys(str(wallet.fingerprint), tuple(map(str, keys)))
 
-    def _sign(self, asked: Sign) -> str:
+    def _sign(self, asked: operations.Sign) -> str:
         """What was cut off is forgotten."""
         wallet = self._wallet()
         self._strike(Phase.RECEIVE)
         subject = self._known_policy(wallet, asked.policy)
         received = Psbt.parse(asked.psbt)
         for prompt in device.transaction(received, subject):
-            self._confirm("confirm-transaction", "Confirm the transaction on the device", prompt)
+            self._confirm(*operations.CONFIRM_TRANSACTION, prompt)
         self._strike(Phase.SIGN)
         signed = sign(received, wallet, self._device.faults)
         self._strike(Phase.RETURN)
         return signed.to_base64()
 
-    def _sign_message(self, asked: SignMessage) -> str:
+    def _sign_message(self, asked: operations.SignMessage) -> str:
         wallet = self._wallet()
         prompt = device.message(asked.text, asked.path)
-        self._confirm("confirm-message", "Confirm the message on the device", prompt)
+        self._confirm(*operations.CONFIRM_MESSAGE, prompt)
         self._strike(Phase.SIGN)
         signature = wallet.sign_recoverable(DerivationPath.parse(asked.path), message_hash(asked.text))
         self._strike(Phase.RETURN)
         return base64.b64encode(signature).decode()
 
-    def _enrol(self, asked: Enrol) -> str | None:
+    def _enrol(self, asked: operations.Enrol) -> str | None:
         wallet, policy = self._wallet(), asked.policy
         subject = parse(policy, self._device.network)
         _require_cosigner(wallet, subject)
         if asked.again or not self._knows(wallet, policy):
             prompt = device.enrolment(policy.name, subject)
-            self._confirm(
-                "confirm-enrolment", "Compare the vault's details on the device and confirm", prompt
-            )
+            self._confirm(*operations.CONFIRM_ENROLMENT, prompt)
         if self._device.keeps_vaults:
             self._device.remember(digest(policy))
             return None
         return proof(wallet, policy).hex()
 
-    def _show_address(self, asked: ShowAddress) -> str:
+    def _show_address(self, asked: operations.ShowAddress) -> str:
         subject = self._known_policy(self._wallet(), asked.policy)
         address = subject.address(asked.chain, asked.index)
-        self._confirm("confirm-address", "Compare the address on the device", device.address(address))
+        self._confirm(*operations.CONFIRM_ADDRESS, device.address(address))
         return address
 
     def _identify(self) -> None:
         self._confirm("identify", "The device shows itself: press a button on it", device.greeting())
 
-    def _unlock(self) -> Unlocked:
+    def _unlock(self) -> operations.Unlocked:
         if self._device.locked and not self._device.takes_pin(self._caller.ask(Question.PIN)):
             raise DeviceFailure(Locked.code, "the PIN was wrong, or none was given")
         if self._device.wants_passphrase:
@@ -217,7 +204,7 @@ class FakeClient:
             if passphrase is None:
                 raise DeviceFailure(NeedsPassphrase.code, None)
             self._session = self._device.open_wallet(passphrase)
-        return Unlocked(str(self._wallet().fingerprint), self._session)
+        return operations.Unlocked(str(self._wallet().fingerprint), self._session)
 
     def _wallet(self) -> Seed:
         """:raises DeviceFailure: the device is locked, or waits for a passphrase."""
@@ -229,7 +216,7 @@ class FakeClient:
             raise DeviceFailure(NeedsPassphrase.code, None)
         return wallet
 
-    def _known_policy(self, wallet: Seed, policy: PolicyText) -> Policy:
+    def _known_policy(self, wallet: Seed, policy: operations.PolicyText) -> Policy:
         """:raises DeviceFailure: the device does not know it, or has no key in it."""
         subject = parse(policy, self._device.network)
         _require_cosigner(wallet, subject)
@@ -237,7 +224,7 @@ class FakeClient:
             raise DeviceFailure(NotEnrolled.code, None)
         return subject
 
-    def _knows(self, wallet: Seed, policy: PolicyText) -> bool:
+    def _knows(self, wallet: Seed, policy: operations.PolicyText) -> bool:
         if self._device.keeps_vaults:
             return self._device.knows(digest(policy))
         return policy.hmac == proof(wallet, policy).hex()

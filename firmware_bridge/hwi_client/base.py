@@ -8,12 +8,12 @@ from hwilib.descriptor import PubkeyProvider, parse_descriptor
 from hwilib.errors import HWWError
 from hwilib.psbt import PSBT
 
-from firmware_bridge.errors import Unsupported
+from firmware_bridge import operations
+from firmware_bridge.errors import Unsupported, WrongDevice
 from firmware_bridge.faults import Fault, outcome
 from firmware_bridge.model import Family
-from firmware_bridge.operations import OPERATIONS, Keys, PolicyText, Sign, SignMessage, Xpubs
 from firmware_bridge.protocol import Caller, DeviceFailure
-from multisig import Network
+from multisig import Network, OriginKey
 
 _CHAINS: Final = {
     Network.MAINNET: Chain.MAIN,
@@ -33,17 +33,17 @@ class NotAvailable(Exception):
 
 class OpenDevice:
     """An open device of one maker: see `firmware_bridge.protocol.DeviceClient`. It has a method for each of
-    the `OPERATIONS` that its family supports.
+    the `operations.OPERATIONS` that its family supports.
     """
 
     family: Family
 
     def call(self, op: str, args: Mapping[str, Any]) -> Any:
         """:raises DeviceFailure: the outcome of any exception."""
-        operation = getattr(self, op, None) if op in OPERATIONS else None
+        operation = getattr(self, op, None) if op in operations.OPERATIONS else None
         if operation is None:
             raise DeviceFailure(Unsupported.code, f"{op} is not available on devices of this family")
-        shape = OPERATIONS[op]
+        shape = operations.OPERATIONS[op]
         try:
             self.begin(op)
             return operation() if shape is None else operation(shape(**args))
@@ -75,27 +75,27 @@ class HwiDevice(OpenDevice):
         """Prepare for an operation, without asking the person."""
         raise NotImplementedError
 
-    def require_known(self, policy: PolicyText) -> None:
+    def require_known(self, policy: operations.PolicyText) -> None:
         """:raises DeviceFailure: the device would sign without knowing the vault."""
 
     def fingerprint(self) -> str:
         self.wake()
         return str(self._hwi.get_master_fingerprint().hex())
 
-    def xpubs(self, asked: Xpubs) -> Keys:
+    def xpubs(self, asked: operations.Xpubs) -> operations.Keys:
         fingerprint = self.fingerprint()
         xpubs = (self._hwi.get_pubkey_at_path(path).to_string() for path in asked.paths)
-        return Keys(fingerprint, tuple(xpubs))
+        return operations.Keys(fingerprint, tuple(xpubs))
 
-    def sign(self, asked: Sign) -> str:
+    def sign(self, asked: operations.Sign) -> str:
         self.wake()
         self.require_known(asked.policy)
-        self._caller.tell("confirm-transaction", "Confirm the transaction on the device")
+        self._caller.tell(*operations.CONFIRM_TRANSACTION)
         return str(self._hwi.sign_tx(parse_psbt(asked.psbt)).serialize())
 
-    def sign_message(self, asked: SignMessage) -> str:
+    def sign_message(self, asked: operations.SignMessage) -> str:
         self.wake()
-        self._caller.tell("confirm-message", "Confirm the message on the device")
+        self._caller.tell(*operations.CONFIRM_MESSAGE)
         return str(self._hwi.sign_message(asked.text, asked.path))
 
 
@@ -172,7 +172,7 @@ def apostrophes(path: str) -> str:
     return path.replace("h", "'")
 
 
-def keys(policy: PolicyText) -> list[PubkeyProvider]:
+def keys(policy: operations.PolicyText) -> list[PubkeyProvider]:
     """Each key of the policy with its origin, in the order of its descriptor.
 
     HWI parses whole descriptors alike in every release, and a lone key with other arguments after 3.2.0.
@@ -180,14 +180,28 @@ def keys(policy: PolicyText) -> list[PubkeyProvider]:
     return [parse_descriptor(f"wpkh({key})").pubkeys[0] for key in policy.keys]
 
 
-def key_path(policy: PolicyText, chain: int, index: int) -> str:
+def key_path(policy: operations.PolicyText, chain: int, index: int) -> str:
     """From the master key to the key of a profile's address."""
     (key,) = keys(policy)
     return f"{key.origin.get_derivation_path()}/{chain}/{index}"
 
 
+def cosigner_keys(
+    policy: operations.PolicyText, fingerprint: str, network: Network
+) -> tuple[tuple[OriginKey, ...], OriginKey]:
+    """The policy's keys, and the one of the device with this fingerprint.
+
+    :raises DeviceFailure: it has none.
+    """
+    found = tuple(OriginKey.parse(text, network) for text in policy.keys)
+    own = next((key for key in found if key.fingerprint.hex == fingerprint), None)
+    if own is None:
+        raise DeviceFailure(WrongDevice.code, f"the device ({fingerprint}) is not a signer here")
+    return found, own
+
+
 def same_quorum(
-    policy: PolicyText, threshold: int, signers: Sequence[tuple[bytes, Sequence[int], str]]
+    policy: operations.PolicyText, threshold: int, signers: Sequence[tuple[bytes, Sequence[int], str]]
 ) -> bool:
     """Whether a device's record is the policy: threshold, and (fingerprint, path, extended key) of each
     cosigner in any order.

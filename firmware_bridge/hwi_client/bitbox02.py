@@ -26,13 +26,14 @@ from hwilib.devices.bitbox02_lib.communication.devices import parse_device_versi
 from hwilib.devices.bitbox02_lib.communication.u2fhid import U2FHid
 from hwilib.hwwclient import HardwareWalletClient
 
+from firmware_bridge import operations
 from firmware_bridge.errors import Busy, Locked, NotEnrolled, Uninitialised, Unsupported
 from firmware_bridge.hwi_client import base
 from firmware_bridge.hwi_client.base import HwiDevice, chain_of
 from firmware_bridge.makers.bitbox02 import MAKER
+from firmware_bridge.makers.maker import NOT_KNOWN_TO_HWI
 from firmware_bridge.makers.versions import Version
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.operations import Enrol, PolicyText, Probed, ShowAddress, Unlocked
 from firmware_bridge.presence.endpoints import host_and_port
 from firmware_bridge.protocol import Caller, DeviceFailure, Question, Request, receive_exactly
 from multisig import Network
@@ -166,7 +167,7 @@ class _Hwi(Bitbox02Client):  # type: ignore[misc]  # HWI is untyped
         registered = self.init().btc_is_script_config_registered(self._get_coin(), script_config, keypath)
         return bool(registered)
 
-    def quorum(self, policy: PolicyText) -> Any:
+    def quorum(self, policy: operations.PolicyText) -> Any:
         """The vault as the device expects it."""
         origins = {key.extkey.serialize(): key.origin for key in base.keys(policy)}
         kind = btc.BTCScriptConfig.Multisig.P2WSH
@@ -217,20 +218,20 @@ class BitBox02Device(HwiDevice):
     def close(self) -> None:
         self._transport.close()
 
-    def probe(self) -> Probed:
+    def probe(self) -> operations.Probed:
         """Without anything on the screen: no password entry, no pairing code."""
         try:
             version, platform, edition, unlocked, initialized = BitBox02.get_info(self._transport)
         except KeyError:
-            return Probed(_FAMILY_NAME, obstacle=Unsupported.code, detail="HWI does not know this model.")
+            return operations.Probed(_FAMILY_NAME, obstacle=Unsupported.code, detail=NOT_KNOWN_TO_HWI)
         model, firmware = _model(platform, edition), version.removeprefix("v")
         obstacle = _obstacle(version, initialized=initialized) or self._lock(unlocked=unlocked)
         if obstacle is not None:
             code, detail = obstacle
-            return Probed(model, obstacle=code, detail=detail, firmware=firmware)
+            return operations.Probed(model, obstacle=code, detail=detail, firmware=firmware)
         label = self._hwi.init().device_info()["name"]
         fingerprint = self._hwi.get_master_fingerprint().hex()
-        return Probed(model, label=label, fingerprint=fingerprint, firmware=firmware)
+        return operations.Probed(model, label=label, fingerprint=fingerprint, firmware=firmware)
 
     def _lock(self, *, unlocked: bool) -> tuple[str, str] | None:
         if not unlocked:
@@ -247,7 +248,7 @@ class BitBox02Device(HwiDevice):
             raise DeviceFailure(*obstacle)
         self._hwi.init()
 
-    def unlock(self) -> Unlocked:
+    def unlock(self) -> operations.Unlocked:
         version, _platform, _edition, unlocked, initialized = BitBox02.get_info(self._transport)
         if (obstacle := _obstacle(version, initialized=initialized)) is not None:
             raise DeviceFailure(*obstacle)
@@ -255,21 +256,21 @@ class BitBox02Device(HwiDevice):
             self._caller.tell("enter-password", "Enter the password on the device")
         self._pairing.asked_for = True
         self._hwi.init()
-        return Unlocked(self._hwi.get_master_fingerprint().hex(), self._pairing.session)
+        return operations.Unlocked(self._hwi.get_master_fingerprint().hex(), self._pairing.session)
 
-    def enrol(self, asked: Enrol) -> None:
+    def enrol(self, asked: operations.Enrol) -> None:
         self.wake()
         policy = asked.policy
         config = self._hwi.quorum(policy)
         if self._hwi.knows(config.script_config, config.keypath) and not asked.again:
             return
-        self._caller.tell("confirm-enrolment", "Compare the vault's details on the device and confirm")
+        self._caller.tell(*operations.CONFIRM_ENROLMENT)
         self._hwi.register(config, policy.name)
 
-    def show_address(self, asked: ShowAddress) -> str:
+    def show_address(self, asked: operations.ShowAddress) -> str:
         self.wake()
         policy, chain, index = asked.policy, asked.chain, asked.index
-        self._caller.tell("confirm-address", "Compare the address on the device")
+        self._caller.tell(*operations.CONFIRM_ADDRESS)
         if policy.is_vault:
             return str(self._hwi.vault_address(self._hwi.quorum(policy), chain, index))
         path = base.key_path(policy, chain, index)

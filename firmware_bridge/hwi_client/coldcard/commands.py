@@ -1,6 +1,7 @@
 """Requests to a Coldcard: addresses, whether it knows a vault, and questions to the person."""
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import xor
@@ -10,10 +11,8 @@ from hwilib.devices.ckcc.constants import AF_P2WPKH, AF_P2WSH, MAX_TXN_LEN, MAX_
 from hwilib.devices.ckcc.protocol import CCProtocolPacker as Packer
 from hwilib.devices.ckcc.protocol import CCProtoError
 
-from firmware_bridge.errors import WrongDevice
-from firmware_bridge.hwi_client.base import apostrophes
+from firmware_bridge.hwi_client.base import apostrophes, cosigner_keys
 from firmware_bridge.operations import PolicyText, ShowAddress
-from firmware_bridge.protocol import DeviceFailure
 from multisig import RECEIVE, DerivationPath, Network, OriginKey, multisig_script
 from multisig.vault import profile_account_path
 
@@ -44,12 +43,10 @@ def address_command(asked: ShowAddress, fingerprint: str, network: Network) -> b
     :raises DeviceFailure: the device with this fingerprint has no key in the policy.
     """
     policy, chain, index = asked.policy, asked.chain, asked.index
-    keys = [OriginKey.parse(text, network) for text in policy.keys]
-    if not any(key.fingerprint.hex == fingerprint for key in keys):
-        raise DeviceFailure(WrongDevice.code, f"the device ({fingerprint}) is not a signer here")
+    keys, own = cosigner_keys(policy, fingerprint, network)
     if policy.is_vault:
         return _script_command(policy.threshold, keys, (chain, index))
-    return _path_command(DerivationPath((*keys[0].origin.path, chain, index)))
+    return _path_command(DerivationPath((*own.origin.path, chain, index)))
 
 
 # The error by which the device shows that it knows the vault.
@@ -90,7 +87,7 @@ def _path_command(path: DerivationPath) -> bytes:
     return bytes(Packer.show_address(apostrophes(str(path)), AF_P2WPKH))
 
 
-def _script_command(threshold: int, keys: list[OriginKey], suffix: tuple[int, int]) -> bytes:
+def _script_command(threshold: int, keys: Sequence[OriginKey], suffix: tuple[int, int]) -> bytes:
     """With the origins in the order of the script's keys (BIP-67)."""
     derived = sorted((key.xpub.derive_public_key(*suffix), key) for key in keys)
     script = multisig_script(threshold, [public_key for public_key, _key in derived])

@@ -16,6 +16,7 @@ from hwilib.devices.ckcc.constants import AF_CLASSIC, MAX_TXN_LEN
 from hwilib.devices.ckcc.protocol import CCFramingError, CCProtoError, CCUserRefused
 from hwilib.devices.ckcc.protocol import CCProtocolPacker as Packer
 
+from firmware_bridge import operations
 from firmware_bridge.errors import Busy, Cancelled, NotEnrolled, RefusedByPerson, Unsupported, WrongApp
 from firmware_bridge.hwi_client.base import (
     OpenDevice,
@@ -34,7 +35,6 @@ from firmware_bridge.hwi_client.coldcard.commands import (
 )
 from firmware_bridge.hwi_client.coldcard.link import Ckcc, connect, upload
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.operations import Enrol, Keys, PolicyText, Probed, ShowAddress, Sign, SignMessage, Xpubs
 from firmware_bridge.protocol import TAKEN, Caller, DeviceFailure, Request
 from multisig import ExtendedPublicKey, MultisigError, Network, Psbt, hash160
 
@@ -95,9 +95,9 @@ class ColdcardDevice(OpenDevice):
     def close(self) -> None:
         self._ckcc.close()
 
-    def probe(self) -> Probed:
+    def probe(self) -> operations.Probed:
         versions, trouble = self._versions(), self._chain_trouble()
-        return Probed(
+        return operations.Probed(
             versions.model,
             fingerprint=self.fingerprint(),
             firmware=versions.firmware,
@@ -130,14 +130,14 @@ class ColdcardDevice(OpenDevice):
         self._ckcc.check_mitm(expected_xpub=master)
         self._master = str(master)
 
-    def xpubs(self, asked: Xpubs) -> Keys:
+    def xpubs(self, asked: operations.Xpubs) -> operations.Keys:
         xpubs = tuple(self._read_xpub(path) for path in asked.paths)
-        return Keys(self.fingerprint(), xpubs)
+        return operations.Keys(self.fingerprint(), xpubs)
 
     def _read_xpub(self, path: str) -> str:
         return str(self._ckcc.send_recv(Packer.get_xpub(apostrophes(path))))
 
-    def sign(self, asked: Sign) -> str:
+    def sign(self, asked: operations.Sign) -> str:
         psbt = b64decode(asked.psbt, validate=True)
         self._require_room(len(psbt))
         if asked.resume and (collected := self._resume(psbt)) is not None:
@@ -174,7 +174,7 @@ class ColdcardDevice(OpenDevice):
         if answer is None:
             raise DeviceFailure(Busy.code, None)
 
-    def _require_known(self, policy: PolicyText) -> None:
+    def _require_known(self, policy: operations.PolicyText) -> None:
         """:raises DeviceFailure: the vault is not enrolled. Depending on its settings the device would offer
         to enrol the vault that the PSBT contains, while the person expects a payment.
         """
@@ -216,22 +216,20 @@ class ColdcardDevice(OpenDevice):
         return b64encode(collected).decode() if _same_transaction(collected, psbt) else None
 
     def _collect_transaction(self, question: Question) -> bytes:
-        text = "Confirm the transaction on the device"
-        return self._fetch(*self._await_answer(question, "confirm-transaction", text))
+        return self._fetch(*self._await_answer(question, *operations.CONFIRM_TRANSACTION))
 
     def _fetch(self, size: int, digest: bytes) -> bytes:
         self._caller.tell("receiving", "Fetching the signatures from the device")
         return bytes(self._ckcc.download_file(size, digest, file_number=1))
 
-    def sign_message(self, asked: SignMessage) -> str:
+    def sign_message(self, asked: operations.SignMessage) -> str:
         packet = Packer.sign_message(asked.text.encode(), apostrophes(asked.path), AF_CLASSIC)
         question = Question(self._ckcc, Packer.get_signed_msg(), packet)
         question.ask()
-        text = "Confirm the message on the device"
-        _address, signature = self._await_answer(question, "confirm-message", text)
+        _address, signature = self._await_answer(question, *operations.CONFIRM_MESSAGE)
         return b64encode(signature).decode()
 
-    def show_address(self, asked: ShowAddress) -> str:
+    def show_address(self, asked: operations.ShowAddress) -> str:
         """The answer comes at once; the address stays on the screen until any button is pressed.
 
         It replaces a question that is still open: only a cut-off attempt can have left one.
@@ -239,7 +237,7 @@ class ColdcardDevice(OpenDevice):
         fingerprint = self.fingerprint()
         command = address_command(asked, fingerprint, self._network)
         address = self._show(command)
-        self._caller.tell("confirm-address", "Compare the address on the device")
+        self._caller.tell(*operations.CONFIRM_ADDRESS)
         return address
 
     def identify(self) -> None:
@@ -265,7 +263,7 @@ class ColdcardDevice(OpenDevice):
         if self._give_up.wait(seconds):
             raise DeviceFailure(Cancelled.code, None)
 
-    def enrol(self, asked: Enrol) -> None:
+    def enrol(self, asked: operations.Enrol) -> None:
         policy = asked.policy
         check = quorum_command(policy, self._network)
         if not asked.again and self._ckcc.send_recv(check) and self._knows(policy):
@@ -274,7 +272,7 @@ class ColdcardDevice(OpenDevice):
         packet = Packer.multisig_enroll(size, digest)
         started = self._clock()
         self._ckcc.send_recv(packet)
-        self._caller.tell("confirm-enrolment", "Compare the vault's details on the device and confirm")
+        self._caller.tell(*operations.CONFIRM_ENROLMENT)
         if self._await_enrolment(policy):
             return
         if self._clock() - started < _CLEAN_UP_SECONDS:
@@ -285,7 +283,7 @@ class ColdcardDevice(OpenDevice):
                 return
         raise DeviceFailure(NotEnrolled.code, _not_kept(policy))
 
-    def _knows(self, policy: PolicyText) -> bool:
+    def _knows(self, policy: operations.PolicyText) -> bool:
         """Whether the device knows this vault, and not just another one of the same devices."""
         try:
             self._ckcc.send_recv(question_command(policy, self._network))
@@ -295,7 +293,7 @@ class ColdcardDevice(OpenDevice):
             return KNOWN in str(error).lower()
         return False
 
-    def _await_enrolment(self, policy: PolicyText) -> bool:
+    def _await_enrolment(self, policy: operations.PolicyText) -> bool:
         """Wait until no question is open; return whether the device knows the vault.
 
         An enrolment has no result: a refusal looks like that of a transaction, and an OK leaves no request.
@@ -316,7 +314,7 @@ class ColdcardDevice(OpenDevice):
             self._pause()
 
 
-def _not_kept(policy: PolicyText) -> str:
+def _not_kept(policy: operations.PolicyText) -> str:
     """A taken name is shown on the screen only, where the only key offered is X."""
     return (
         "it did not keep the vault; firmware from 5.6.1 on keeps no two of one name: "

@@ -13,6 +13,7 @@ from typing import Any, Final
 from hwilib.devices.ledger_bitcoin.client import createClient
 from hwilib.psbt import PSBT
 
+from firmware_bridge import operations
 from firmware_bridge.errors import DeviceFault, Locked, RefusedByPerson, Uninitialised, Unsupported, WrongApp
 from firmware_bridge.hwi_client.base import (
     OpenDevice,
@@ -45,7 +46,6 @@ from firmware_bridge.hwi_client.ledger.link import (
     status_of,
 )
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.operations import Enrol, Keys, PolicyText, Probed, ShowAddress, Sign, SignMessage, Xpubs
 from firmware_bridge.protocol import Caller, DeviceFailure, Request
 from multisig import Network
 
@@ -98,7 +98,7 @@ class LedgerDevice(OpenDevice):
         self._app = now
         return self._client
 
-    def probe(self) -> Probed:
+    def probe(self) -> operations.Probed:
         # The USB numbers tell the model; an emulator does not tell it.
         model = "Ledger" if self._emulated else ""
         try:
@@ -107,18 +107,19 @@ class LedgerDevice(OpenDevice):
             failed = error if isinstance(error, DeviceFailure) else ledger_failure(error)
             if failed.code not in _OBSTACLES:
                 raise
-            return Probed(model, obstacle=failed.code, detail=failed.detail)
-        return Probed(model, fingerprint=master, firmware=None if self._app is None else self._app.version)
+            return operations.Probed(model, obstacle=failed.code, detail=failed.detail)
+        firmware = None if self._app is None else self._app.version
+        return operations.Probed(model, fingerprint=master, firmware=firmware)
 
     def fingerprint(self) -> str:
         return str(self._ready().get_master_fingerprint().hex())
 
-    def xpubs(self, asked: Xpubs) -> Keys:
+    def xpubs(self, asked: operations.Xpubs) -> operations.Keys:
         client = self._ready()
         xpubs = tuple(_read_xpub(client, path) for path in asked.paths)
-        return Keys(client.get_master_fingerprint().hex(), xpubs)
+        return operations.Keys(client.get_master_fingerprint().hex(), xpubs)
 
-    def sign(self, asked: Sign) -> str:
+    def sign(self, asked: operations.Sign) -> str:
         policy = asked.policy
         proof, wallet = proof_of(policy), wallet_of(policy)
         client = self._steady()
@@ -132,12 +133,12 @@ class LedgerDevice(OpenDevice):
         psbt.convert_to_v0()
         return str(_with_signatures(psbt, signatures).serialize())
 
-    def sign_message(self, asked: SignMessage) -> str:
+    def sign_message(self, asked: operations.SignMessage) -> str:
         client = self._steady()
-        with self._asking(client, "confirm-message", "Confirm the message on the device"):
+        with self._asking(client, *operations.CONFIRM_MESSAGE):
             return str(client.sign_message(asked.text, apostrophes(asked.path)))
 
-    def enrol(self, asked: Enrol) -> str:
+    def enrol(self, asked: operations.Enrol) -> str:
         policy = asked.policy
         wallet = wallet_of(policy)
         client = self._steady()
@@ -145,22 +146,20 @@ class LedgerDevice(OpenDevice):
             _require_no_vault(policy)
         if policy.hmac is not None and not asked.again and _knows(client, policy):
             return policy.hmac
-        with self._asking(
-            client, "confirm-enrolment", "Compare the vault's details on the device and confirm"
-        ):
+        with self._asking(client, *operations.CONFIRM_ENROLMENT):
             registered, proof = client.register_wallet(wallet)
         if registered != wallet.id:
             raise DeviceFailure(DeviceFault.code, "it registered another vault")
         return str(proof.hex())
 
-    def show_address(self, asked: ShowAddress) -> str:
+    def show_address(self, asked: operations.ShowAddress) -> str:
         policy, chain, index = asked.policy, asked.chain, asked.index
         proof, wallet = proof_of(policy), wallet_of(policy)
         client = self._steady()
         if is_legacy(client):
             _require_no_vault(policy)
             wallet = legacy_address_wallet(policy, chain, index)
-        with self._asking(client, "confirm-address", "Compare the address on the device"):
+        with self._asking(client, *operations.CONFIRM_ADDRESS):
             return str(client.get_wallet_address(wallet, proof, chain, index, display=True))
 
     def identify(self) -> None:
@@ -185,16 +184,15 @@ class LedgerDevice(OpenDevice):
 
     def _asking_to_sign(self, client: Any, inputs: int) -> AbstractContextManager[None]:
         """The person is asked when the transaction is loaded. In the old protocol that moment is unknown."""
-        question = "confirm-transaction", "Confirm the transaction on the device"
         if is_legacy(client) or self._app is None:
-            return self._asking(client, *question)
+            return self._asking(client, *operations.CONFIRM_TRANSACTION)
         loading = Loading(self._caller, inputs, self._app.version)
         watch = Watch(
             _REFUSALS,
             loading.started,
             loading.requested,
             loading.may_ask,
-            lambda: self._caller.tell(*question),
+            lambda: self._caller.tell(*operations.CONFIRM_TRANSACTION),
         )
         return self._watched(watch)
 
@@ -229,7 +227,7 @@ def _read_xpub(client: Any, path: str) -> str:
         raise DeviceFailure(Unsupported.code, f"the Bitcoin app does not give the key at {path}") from error
 
 
-def _knows(client: Any, policy: PolicyText) -> bool:
+def _knows(client: Any, policy: operations.PolicyText) -> bool:
     """Whether the device accepts the proof, checked with an address that it does not show."""
     try:
         client.get_wallet_address(wallet_of(policy), proof_of(policy), 0, 0, display=False)
@@ -251,7 +249,7 @@ def _with_signatures(psbt: PSBT, signatures: Iterable[tuple[Any, ...]]) -> PSBT:
     return psbt
 
 
-def _require_no_vault(policy: PolicyText) -> None:
+def _require_no_vault(policy: operations.PolicyText) -> None:
     """:raises DeviceFailure: the app's old protocol has single keys only."""
     if policy.is_vault:
         raise DeviceFailure(

@@ -12,6 +12,7 @@ from hwilib.devices.trezorlib.transport import TransportException
 from hwilib.hwwclient import HardwareWalletClient
 from hwilib.key import ExtendedKey, parse_path
 
+from firmware_bridge import operations
 from firmware_bridge.errors import Locked, NeedsPassphrase
 from firmware_bridge.hwi_client.base import (
     NotAvailable,
@@ -32,7 +33,6 @@ from firmware_bridge.hwi_client.trezor.screen import (
 )
 from firmware_bridge.hwi_client.trezor.wire import Connection, transport_at
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.operations import Keys, Probed, ShowAddress, Sign, SignMessage, Unlocked, Xpubs
 from firmware_bridge.protocol import Caller, DeviceFailure, Request
 from multisig import Network
 
@@ -80,7 +80,7 @@ class TrezorDevice(OpenDevice):
         while self._connection.session_counter:
             self._connection.close()
 
-    def probe(self) -> Probed:
+    def probe(self) -> operations.Probed:
         try:
             master = self.fingerprint()
         except DeviceFailure as reason:
@@ -95,9 +95,9 @@ class TrezorDevice(OpenDevice):
 
     def _obstructed(
         self, obstacle: str | None, detail: str | None = None, fingerprint: str | None = None
-    ) -> Probed:
+    ) -> operations.Probed:
         features = self._connection.features
-        return Probed(
+        return operations.Probed(
             self._model(),
             label=features.label,
             fingerprint=fingerprint,
@@ -114,11 +114,11 @@ class TrezorDevice(OpenDevice):
         self._connection.wake()
         return self._read_fingerprint()
 
-    def xpubs(self, asked: Xpubs) -> Keys:
+    def xpubs(self, asked: operations.Xpubs) -> operations.Keys:
         fingerprint = self.fingerprint()
-        return Keys(fingerprint, tuple(self._read_xpub(path) for path in asked.paths))
+        return operations.Keys(fingerprint, tuple(self._read_xpub(path) for path in asked.paths))
 
-    def sign(self, asked: Sign) -> str:
+    def sign(self, asked: operations.Sign) -> str:
         self._connection.wake()
         tx = parse_psbt(asked.psbt)
         self._connection.ui.progress = SigningProgress(
@@ -128,7 +128,7 @@ class TrezorDevice(OpenDevice):
         )
         return str(self._hwi.sign_tx(tx).serialize())
 
-    def sign_message(self, asked: SignMessage) -> str:
+    def sign_message(self, asked: operations.SignMessage) -> str:
         """Signs the text's bytes as they are: HWI normalises the text first (NFC), which may change it."""
         message = asked.text.encode()
         self._connection.wake()
@@ -152,7 +152,7 @@ class TrezorDevice(OpenDevice):
             raise TransportException("it did not answer with a signature")
         return b64encode(answer.signature).decode()
 
-    def show_address(self, asked: ShowAddress) -> str:
+    def show_address(self, asked: operations.ShowAddress) -> str:
         """Asks once, at the device's own path: HWI tries every cosigner's, and takes a refusal for a wrong
         path.
         """
@@ -177,11 +177,11 @@ class TrezorDevice(OpenDevice):
         )
         self._connection.ping(_GREETING, button_protection=True)
 
-    def unlock(self) -> Unlocked:
+    def unlock(self) -> operations.Unlocked:
         self._connection.begin_unlocking()
         with self._connection.ui.person():
             fingerprint = self._read_fingerprint()
-        return Unlocked(fingerprint, self._connection.keep_session())
+        return operations.Unlocked(fingerprint, self._connection.keep_session())
 
     def _is_one(self) -> bool:
         return (self._connection.features.model or _ONE) == _ONE
