@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from firmware_bridge.errors import (
     WorkerCrashed,
     from_worker,
 )
-from firmware_bridge.families import clean_detail
+from firmware_bridge.faults import clean_detail
 from firmware_bridge.model import Deadlines, Endpoint, waits_for_person
 from firmware_bridge.protocol import Question
 from firmware_bridge.worker import START_METHOD, Process, Spawner, WorkerProcess, spawn
@@ -82,7 +82,7 @@ class _Call:
     """One running operation and its callbacks."""
 
     op: str
-    args: Mapping[str, Any] = field(repr=False)
+    args: object = field(repr=False)
     deadline: float
     person: float | None
     on_note: OnNote
@@ -138,7 +138,7 @@ class Lane:
     async def call(
         self,
         op: str,
-        args: Mapping[str, Any] | None = None,
+        args: object = None,
         *,
         deadline: float,
         person: float | None = None,
@@ -146,8 +146,8 @@ class Lane:
         on_ask: OnAsk | None = None,
         probing: bool = False,
     ) -> Any:
-        """The worker's answer, within `deadline` seconds and the grace period. Starting a worker does not
-        count.
+        """The worker's answer (see `firmware_bridge.operations`), within `deadline` seconds and the grace
+        period. Starting a worker does not count.
 
         `person`: while the device waits for the person (`waits_for_person`), these seconds count instead of
         `deadline`.
@@ -211,7 +211,7 @@ class Lane:
         recover = self._left_open or (self._silent and not self._probing)
         if recover:
             self._left_open = self._silent = False
-        return protocol.Request(self._sent, call.op, dict(call.args), recover=recover, session=self.session)
+        return protocol.Request(self._sent, call.op, call.args, recover=recover, session=self.session)
 
     async def _exchange(self, driver: WorkerProcess, request: protocol.Request, call: _Call) -> Any:
         clock = asyncio.get_running_loop().time

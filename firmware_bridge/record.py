@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from firmware_bridge import calls, errors
-from firmware_bridge.calls import Probed
 from firmware_bridge.errors import BridgeError, Cancelled, Disconnected
-from firmware_bridge.families import maker_of
 from firmware_bridge.lane import Lane
+from firmware_bridge.makers import maker_of
 from firmware_bridge.model import Deadlines, Device, DeviceState, Family, Sighting
+from firmware_bridge.operations import Probed
 from firmware_bridge.presence.holders import FindHolder, Turn
 from multisig import Fingerprint
 
@@ -79,7 +79,8 @@ def after_answer(answer: Probed) -> tuple[DeviceState, str | None]:
     """The state and detail of a probe's answer: ready, or what keeps the device from working."""
     if answer.obstacle is None:
         return DeviceState.READY, None
-    return answer.obstacle.state, answer.obstacle.words
+    outcome = errors.from_worker(answer.obstacle, answer.detail)
+    return outcome.state, outcome.words
 
 
 def no_permission(family: Family) -> str:
@@ -153,7 +154,7 @@ class Prober:
             async with record.lane.lock:
                 with self._turn(record.device.endpoint):
                     told = await record.lane.call("probe", deadline=self._deadlines.probe, probing=True)
-            answer = calls.probed(told)
+            answer = calls.answer(Probed, told)
             state, detail = await self.explain(record, *after_answer(answer))
         except BridgeError as outcome:
             state, detail = await self.explain(record, outcome.state, outcome.words)
@@ -188,7 +189,7 @@ class Prober:
             record.device,
             model=_model_name(answer.model or record.device.model, emulator=record.device.emulator),
             label=answer.label or None,
-            fingerprint=answer.fingerprint,
+            fingerprint=None if answer.fingerprint is None else Fingerprint.from_hex(answer.fingerprint),
             firmware=answer.firmware,
         )
 

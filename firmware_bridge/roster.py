@@ -15,8 +15,9 @@ from typing import Final
 
 from firmware_bridge import errors
 from firmware_bridge.errors import BridgeError
-from firmware_bridge.families import clean_detail, maker_of
+from firmware_bridge.faults import clean_detail
 from firmware_bridge.lane import Lane
+from firmware_bridge.makers import maker_of
 from firmware_bridge.model import (
     Deadlines,
     Device,

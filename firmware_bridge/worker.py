@@ -24,7 +24,7 @@ from typing import Any, Final, Protocol
 
 from firmware_bridge import protocol
 from firmware_bridge.errors import Cancelled, DeviceFault, Unsupported
-from firmware_bridge.families import clean_detail
+from firmware_bridge.faults import clean_detail
 from firmware_bridge.missing import missing_hwi
 from firmware_bridge.model import Endpoint
 from firmware_bridge.protocol import Caller, DeviceClient, DeviceFailure, Opener, Question

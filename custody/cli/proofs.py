@@ -38,8 +38,9 @@ def proof() -> None:
 def make_command(access: Access, given: str, message: str, address: str | None, with_coins: bool) -> None:
     """Ask a vault's signers to sign a message."""
     from custody.schemas.proofs import CreateProofRequest
+    from firmware_bridge.makers import signing_devices
     from multisig import Psbt
-    from multisig.bip322 import MAX_COINS, signing_devices
+    from multisig.bip322 import MAX_COINS
 
     one = vault_of(access, given)
     aside(f"The signers of '{one.name}' {one.id} are asked to sign: {message}")

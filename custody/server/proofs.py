@@ -35,6 +35,7 @@ from custody.server.service.requests.changes import Outdated
 from custody.server.service.stored_vaults import ADDRESS_INDEX, policy_of
 from custody.server.store.models import ChainCoin, Key, Proposal, Vault, VaultSigner, WatchedScript
 from custody.text import count
+from firmware_bridge.makers import may_sign_proof, signing_devices
 from multisig import (
     RECEIVE,
     Built,
@@ -46,7 +47,7 @@ from multisig import (
     decode_address,
     encode_address,
 )
-from multisig.bip322 import MAX_COINS, build_proof, finalise_proof, may_sign_proof, signing_devices
+from multisig.bip322 import MAX_COINS, build_proof, finalise_proof
 
 
 @dataclass(frozen=True)

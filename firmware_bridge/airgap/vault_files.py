@@ -14,8 +14,9 @@ from typing import Any, Final
 from firmware_bridge.airgap import card
 from firmware_bridge.airgap.codes import file_of
 from firmware_bridge.airgap.transfer import Unreadable
-from firmware_bridge.enrolment import coldcard_file, fitting_name
+from firmware_bridge.enrolment import fitting_name
 from firmware_bridge.errors import WrongDevice
+from firmware_bridge.makers.coldcard import vault_file
 from firmware_bridge.model import Family
 from multisig import (
     DerivationPath,
@@ -293,7 +294,7 @@ def enrolment_text(vault: Vault, name: str, form: EnrolmentForm = EnrolmentForm.
     """
     match form:
         case EnrolmentForm.COLDCARD:
-            return coldcard_file(vault, fitting_name(Family.COLDCARD, name, vault))
+            return vault_file(vault, fitting_name(Family.COLDCARD, name, vault))
         case EnrolmentForm.DESCRIPTOR:
             return f"{vault.descriptor}\n"
         case EnrolmentForm.BSMS:

@@ -6,7 +6,9 @@ from typing import Any
 
 from firmware_bridge import BridgeError, calls, protocol
 from firmware_bridge.errors import from_worker
+from firmware_bridge.operations import Keys, Probed, Unlocked
 from firmware_bridge.protocol import Ask, Done, Failed, Hello, Message, Note, Reply, Request
+from firmware_bridge.record import after_answer
 from fuzz.json_mutator import mutate
 from fuzz.target import Target, require
 from multisig import Fingerprint, Network, message_hash
@@ -17,18 +19,19 @@ VAULT = make_vault()
 KEY = ALICE.vault_key()
 
 _READERS: tuple[Callable[[Any], object], ...] = (
-    calls.probed,
-    calls.unlocked,
+    lambda value: after_answer(calls.answer(Probed, value)),
+    lambda value: calls.fingerprint(calls.answer(Unlocked, value).fingerprint),
     calls.registration,
     calls.fingerprint,
     lambda value: calls.require_address(value, VAULT, 0, 0),
-    lambda value: _keys(*calls.xpubs(value, 1)),
+    lambda value: _keys(calls.answer(Keys, value)),
     lambda value: calls.is_by(KEY.xpub.public_key, "hello", calls.signature(value)),
 )
 
 
-def _keys(master: Fingerprint, texts: tuple[str, ...]) -> object:
-    return [calls.origin_key(master, KEY.origin.path, text, NETWORK) for text in texts]
+def _keys(keys: Keys) -> object:
+    master = Fingerprint.from_hex(keys.fingerprint)
+    return [calls.origin_key(master, KEY.origin.path, text, NETWORK) for text in keys.xpubs]
 
 
 def check(data: bytes) -> None:
@@ -80,10 +83,9 @@ def seeds() -> Iterator[bytes]:
         {**identity, "detail": "why", "firmware": "2.8.9"},
         {"fingerprint": BOB.fingerprint.hex, "session": "ab" * 32},
         None,
-        {"hmac": None},
-        {"hmac": "cd" * 32},
+        "cd" * 32,
         KEY.fingerprint.hex,
-        {"address": VAULT.address(0, 0)},
+        VAULT.address(0, 0),
         {"fingerprint": KEY.fingerprint.hex, "xpubs": [str(KEY.xpub)]},
         "H" + "A" * 86 + "=",
         [1, 2.5, True, {"deep": [[]]}],

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from firmware_bridge.makers import signing_devices
 from multisig import MultisigError, Policy, Psbt, ReceivedPsbt
-from multisig.bip322 import is_proof, signing_devices
+from multisig.bip322 import is_proof
 from signerd.callers import Caller
 from signerd.core import events
 from signerd.core.audit import Note

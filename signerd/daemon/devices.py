@@ -28,8 +28,8 @@ from firmware_bridge import (
     data_screen,
 )
 from firmware_bridge.enrolment import fitting_name
+from firmware_bridge.makers import why_no_proof
 from multisig import RECEIVE, DerivationPath, Fingerprint, MultisigError, OriginKey, Policy, Psbt, Vault
-from multisig.bip322 import why_no_proof
 from signerd.core import events
 from signerd.core.addresses import on_screen
 from signerd.core.events import SignOnDevice

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from firmware_bridge import Device, Family
-from firmware_bridge.families import maker_of
+from firmware_bridge.makers import maker_of
 from multisig import CHANGE, MAX_INDEX, MultisigError, Network, Policy, Profile, Vault
 from multisig.tokens import Bytecode, Call, Function, format_units, token_amount
 from signerd.account.follower import Follower

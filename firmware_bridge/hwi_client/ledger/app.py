@@ -16,8 +16,9 @@ from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy
 from hwilib.psbt import PSBT
 
 from firmware_bridge.errors import Busy, DeviceFault, Locked, NotEnrolled, WrongApp
-from firmware_bridge.hwi_client.base import Policy, apostrophes, is_vault
+from firmware_bridge.hwi_client.base import apostrophes
 from firmware_bridge.hwi_client.ledger.link import DENIED, INTERRUPTED, NOT_SUPPORTED, OK, Link, status_of
+from firmware_bridge.operations import PolicyText
 from firmware_bridge.protocol import Caller, DeviceFailure
 from multisig import Network, NetworkKind
 
@@ -92,32 +93,32 @@ def account_path(network: Network) -> str:
     return f"m/84'/{network.kind.coin_type}'/0'"
 
 
-def wallet_of(policy: Policy) -> WalletPolicy:
+def wallet_of(policy: PolicyText) -> WalletPolicy:
     """The policy for the device, with its keys always in the order of the verification code.
 
     HWI makes one for each order of keys that it meets in a script. To the device each is another wallet.
     """
-    keys = [ledger_key(key) for key in policy["keys"]]
-    if not is_vault(policy):
+    keys = [ledger_key(key) for key in policy.keys]
+    if not policy.is_vault:
         return WalletPolicy("", _SINGLE_SIGNATURE, keys)
-    return MultisigWallet(policy["name"], AddressType.WIT, policy["threshold"], keys)
+    return MultisigWallet(policy.name, AddressType.WIT, policy.threshold, keys)
 
 
-def proof_of(policy: Policy) -> bytes | None:
+def proof_of(policy: PolicyText) -> bytes | None:
     """The registration's proof; None for a single-signature account.
 
     :raises DeviceFailure: the vault is not enrolled.
     """
-    if not is_vault(policy):
+    if not policy.is_vault:
         return None
-    if policy["hmac"] is None:
+    if policy.hmac is None:
         raise DeviceFailure(NotEnrolled.code, None)
-    return bytes.fromhex(policy["hmac"])
+    return bytes.fromhex(policy.hmac)
 
 
-def legacy_address_wallet(policy: Policy, chain: int, index: int) -> WalletPolicy:
+def legacy_address_wallet(policy: PolicyText, chain: int, index: int) -> WalletPolicy:
     """One address of the account: in the old protocol, the key has the path of the address itself."""
-    origin = ledger_key(policy["keys"][0]).partition("]")[0]
+    origin = ledger_key(policy.keys[0]).partition("]")[0]
     return WalletPolicy("", _SINGLE_SIGNATURE, [f"{origin}/{chain}/{index}]"])
 
 

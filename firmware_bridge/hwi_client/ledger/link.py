@@ -29,7 +29,7 @@ from hwilib.devices.ledger_bitcoin.ledgercomm.interfaces.hid_device import HID
 from hwilib.devices.ledger_bitcoin.ledgercomm.transport import Transport
 
 from firmware_bridge.errors import Busy, Cancelled, TimedOut, WrongApp
-from firmware_bridge.families import outcome
+from firmware_bridge.faults import outcome
 from firmware_bridge.hwi_client.base import describe
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.presence.endpoints import host_and_port

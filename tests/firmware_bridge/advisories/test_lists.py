@@ -10,20 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_simulators.coldcard import firmware as coldcard
-from firmware_bridge import Device, Endpoint, Family
+from firmware_bridge import Device, Endpoint, Family, advisories
 from firmware_bridge.advisories import (
     Advisory,
     Severity,
     firmware_known,
     has_anti_exfil,
     known_flaws,
-    lists,
+    packaged,
 )
-from firmware_bridge.advisories.lists import Version, packaged
+from firmware_bridge.makers import maker_of
+from firmware_bridge.makers.versions import Version
 from tests.conformance import makes
 from tests.conformance.rigs import bridged, short_folder
 
-PACKAGED = tomllib.loads(Path(lists.__file__).with_name("known_flaws.toml").read_text())["advisory"]
+PACKAGED = tomllib.loads(Path(advisories.__file__).with_name("known_flaws.toml").read_text())["advisory"]
 
 
 def device(family: str, firmware: str | None, model: str = "Any model") -> Device:
@@ -133,16 +134,17 @@ async def test_s22_what_a_device_tells_over_its_wire_is_looked_up(make, firmware
 
 @given(*[st.tuples(*[st.integers(0, 99)] * 3)] * 2)
 def test_versions_are_compared_as_numbers(one, other):
-    first, second = (Version.parse(Family.TREZOR, ".".join(map(str, each))) for each in (one, other))
+    first, second = (Version.parse(".".join(map(str, each))) for each in (one, other))
     assert first is not None
     assert second is not None
     assert (first.numbers < second.numbers) == (one < other)
 
 
 def test_a_missing_part_is_zero_and_lines_are_kept_apart():
-    assert Version.parse(Family.TREZOR, "2.5") == Version.parse(Family.TREZOR, "2.5.0.0")
-    assert Version.parse(Family.COLDCARD, "1.5.0Q") != Version.parse(Family.COLDCARD, "1.5.0")
-    assert Version.parse(Family.TREZOR, "1.5.0Q") is None
+    assert Version.parse("2.5") == Version.parse("2.5.0.0")
+    assert Version.parse("1.5.0Q") != Version.parse("1.5.0")
+    assert maker_of(Family.COLDCARD).version("1.5.0Q") is not None
+    assert maker_of(Family.TREZOR).version("1.5.0Q") is None
 
 
 def test_an_entry_may_name_models_by_the_beginning_of_their_names():
@@ -173,7 +175,7 @@ def test_s22_every_range_is_of_versions_that_there_can_be():
     for entry in PACKAGED:
         for span in entry["affected"]:
             bounds = [span.get("from", "0.0"), span.get("below", "999999.0")]
-            first, last = (Version.parse(entry["family"], bound + span["line"]) for bound in bounds)
+            first, last = (maker_of(entry["family"]).version(bound + span["line"]) for bound in bounds)
             assert span.keys() <= {"line", "from", "below"}
             assert first is not None
             assert last is not None

@@ -23,8 +23,8 @@ from firmware_bridge.airgap import (
 )
 from firmware_bridge.airgap.card import safe_label
 from firmware_bridge.airgap.vault_files import MAX_EXPORTS, MAX_FILE, keys_in
-from firmware_bridge.enrolment import coldcard_file
 from firmware_bridge.errors import WrongDevice
+from firmware_bridge.makers.coldcard import vault_file
 from multisig import (
     DerivationPath,
     InvalidKey,
@@ -241,7 +241,7 @@ CODE = COLDCARD_S.verification_code.partition("-")[0]
 
 def test_coldcard_s_own_text():
     name, text = enrolment_file(VAULT, "Our savings", EnrolmentForm.COLDCARD)
-    assert (name, text) == ("Our-savings.txt", coldcard_file(VAULT, "Our savings"))
+    assert (name, text) == ("Our-savings.txt", vault_file(VAULT, "Our savings"))
 
 
 def test_a_descriptor():

@@ -9,7 +9,7 @@ from hwilib.devices.trezorlib.exceptions import TrezorFailure
 from hwilib.devices.trezorlib.transport import TransportException
 
 from firmware_bridge.errors import Busy, Unsupported
-from firmware_bridge.families import outcome
+from firmware_bridge.faults import outcome
 from firmware_bridge.hwi_client.base import describe
 from firmware_bridge.hwi_client.trezor.device import TrezorDevice
 from firmware_bridge.hwi_client.trezor.screen import Screen

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_bridge import errors
-from firmware_bridge.families import MAX_DETAIL, Fault, clean_detail, maker_of, outcome
+from firmware_bridge.faults import MAX_DETAIL, Fault, clean_detail, outcome
+from firmware_bridge.makers import maker_of
 from firmware_bridge.model import Family
 from firmware_bridge.presence.usb import USB_MODELS, usb_model
 
@@ -155,5 +156,5 @@ def test_every_family_is_complete(family):
     from firmware_bridge import hwi_client
 
     assert maker_of(family).name
-    assert family in hwi_client._OPENERS
-    assert any(model.family is family for model in USB_MODELS)
+    assert family in hwi_client.OPENERS
+    assert all(model.family is family for model in maker_of(family).usb)
