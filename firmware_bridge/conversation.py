@@ -30,7 +30,7 @@ from firmware_bridge.makers import maker_of, why_no_proof
 from firmware_bridge.model import Deadlines, Progress
 from firmware_bridge.operations import Arguments, Keys, PolicyText, Sign, Xpubs
 from firmware_bridge.protocol import TAKEN, Question
-from firmware_bridge.record import Answered, Record
+from firmware_bridge.record import DeviceAnswer, DeviceRecord
 from firmware_bridge.roster import Roster
 from multisig import DerivationPath, Fingerprint, Network, OriginKey, Policy, Psbt, Vault, signer_progress
 from multisig.bip322 import is_proof
@@ -58,7 +58,7 @@ class Conversation:
     def __init__(
         self,
         dependencies: Dependencies,
-        record: Record,
+        record: DeviceRecord,
         on_progress: OnProgress | None = None,
         ask: Ask | None = None,
     ) -> None:
@@ -175,7 +175,7 @@ class Conversation:
             return listen
         device_id = self.record.device.id
 
-        def pass_on(note: protocol.Note) -> None:
+        def pass_on(note: protocol.ProgressNote) -> None:
             if listen is not None:
                 listen(note)
             _tell(on_progress, _progress(device_id, note))
@@ -192,7 +192,7 @@ def _unkept() -> Iterator[None]:
         _log.exception("the registrations could not be stored")
 
 
-def _progress(device_id: str, note: protocol.Note) -> Progress:
+def _progress(device_id: str, note: protocol.ProgressNote) -> Progress:
     """A worker's note, fit for a screen (L8): one line, and a count only if it makes sense."""
     done, total = note.done, note.total
     if done is None or total is None or not 0 <= done <= total:
@@ -243,7 +243,7 @@ async def sign(talk: Conversation, psbt: Psbt, policy: Policy, wanted: Fingerpri
     return signed
 
 
-def _require_proof_signer(record: Record, *, coins: int) -> None:
+def _require_proof_signer(record: DeviceRecord, *, coins: int) -> None:
     """:raises Unsupported: before the person is asked."""
     device = record.device
     why = why_no_proof(device.family, device.model, device.firmware, coins=coins)
@@ -282,7 +282,7 @@ def _remember(talk: Conversation, signing: _Signing, answer: str) -> None:
     """Keep an answer that verifies: the person should not have to approve twice because of a loose cable."""
     with contextlib.suppress(BadDeviceSignature, DeviceFault):
         if sanitised_psbt.take_back(signing.psbt, answer, signing.policy, signing.signer) != signing.psbt:
-            talk.record.answered = Answered(signing.digest, signing.signer, answer)
+            talk.record.answered = DeviceAnswer(signing.digest, signing.signer, answer)
 
 
 async def _ask_person(talk: Conversation, signing: _Signing) -> str:
@@ -291,7 +291,7 @@ async def _ask_person(talk: Conversation, signing: _Signing) -> str:
     payments = calls.count_payments(psbt, signing.policy)
     resume = record.unanswered == signing.digest
 
-    def listen(note: protocol.Note) -> None:
+    def listen(note: protocol.ProgressNote) -> None:
         # From now on the device may ask about this transaction, and no longer about an earlier one.
         if note.step == TAKEN:
             record.unanswered = signing.digest
@@ -319,7 +319,7 @@ async def _ask_person(talk: Conversation, signing: _Signing) -> str:
     return str(answer)
 
 
-def _forget_question(record: Record, signing: _Signing) -> None:
+def _forget_question(record: DeviceRecord, signing: _Signing) -> None:
     """Forget the question about this transaction, but not one about another."""
     if record.unanswered == signing.digest:
         record.unanswered = None

@@ -13,7 +13,7 @@ MAX_DETAIL: Final = 300
 
 
 @dataclass(frozen=True)
-class Fault:
+class ReportedFault:
     """What an exception of HWI, a maker's library or the system says, as plain values.
 
     `kinds`: names of the exception's class and its bases, nearest first, a cause before the exception that
@@ -70,7 +70,7 @@ _KINDS: Final[Mapping[str, type[errors.BridgeError]]] = {
 }
 
 
-def outcome(family: Family, fault: Fault) -> tuple[type[errors.BridgeError], str]:
+def outcome(family: Family, fault: ReportedFault) -> tuple[type[errors.BridgeError], str]:
     """The outcome, and the device's own words. An unknown failure is a device fault."""
     maker = maker_of(family)
     detail = clean_detail(fault.text or fault.kinds[0])

@@ -10,7 +10,7 @@ from multisig.proofs import Prover
 
 
 @dataclass(frozen=True)
-class Pace:
+class SigningPace:
     """How long a device works on a transaction, in seconds: `item` for each input and each output, `key` for
     each key of the quorum in each of them, `kilobyte` for each 1,000 bytes of the PSBT.
 
@@ -27,7 +27,7 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Limits:
+class DeviceLimits:
     """The transactions that a device signs. A number is the most; None: no limit is known.
 
     `inputs`, `outputs`: how many. `change`: how many outputs to the vault's change addresses.
@@ -44,12 +44,12 @@ class Limits:
     pays_data: bool = True
 
 
-def why_not(limits: Limits, psbt: Psbt, policy: Policy) -> str | None:
+def why_not(limits: DeviceLimits, psbt: Psbt, policy: Policy) -> str | None:
     """Why the device would not sign this, as a sentence; None if it would."""
     return next(_obstacles(limits, psbt, policy), None)
 
 
-def _obstacles(limits: Limits, psbt: Psbt, policy: Policy) -> Iterator[str]:
+def _obstacles(limits: DeviceLimits, psbt: Psbt, policy: Policy) -> Iterator[str]:
     for most, count, what in (
         (limits.inputs, len(psbt.inputs), "inputs"),
         (limits.outputs, len(psbt.outputs), "outputs"),
@@ -83,7 +83,7 @@ def _kind(script: bytes) -> str:
             return "no kind of address that it knows"
 
 
-def _holds(limits: Limits, previous: Transaction) -> bool:
+def _holds(limits: DeviceLimits, previous: Transaction) -> bool:
     most_in, most_out = limits.previous_input, limits.previous_output
     return (most_in is None or all(len(item.script_sig) <= most_in for item in previous.inputs)) and (
         most_out is None or all(len(output.script_pubkey) <= most_out for output in previous.outputs)

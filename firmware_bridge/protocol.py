@@ -1,9 +1,9 @@
 """The messages between the bridge and a worker. What they ask and answer stands in
 `firmware_bridge.operations`.
 
-A message is JSON behind four bytes of length, of bounded size. The bridge sends a `Request` (also with the
-operation `CANCEL`) or the `Reply` to an `Ask`. The worker sends `Hello` once; then, for each request, any
-number of `Note`s and `Ask`s and one `Done` or `Failed`.
+A message is JSON behind four bytes of length, of bounded size. The bridge sends a `WorkerCall` (also with the
+operation `CANCEL`) or the `AskReply` to an `Ask`. The worker sends `Hello` once; then, for each request, any
+number of `ProgressNote`s and `Ask`s and one `OperationDone` or `OperationFailed`.
 """
 
 import socket
@@ -35,7 +35,7 @@ _MESSAGE: Final = ConfigDict(strict=True, extra="forbid", hide_input_in_errors=T
 
 
 @dataclass(frozen=True, config=_MESSAGE)
-class Request:
+class WorkerCall:
     """`recover`: an earlier worker was killed in the middle of an operation; the device may still wait for an
     answer. `session`: what `unlock` returned, so that the next worker does not ask for the passphrase again.
     Both say how the device is to be opened, if it is not open yet.
@@ -63,7 +63,7 @@ class Hello:
 
 
 @dataclass(frozen=True, config=_MESSAGE)
-class Note:
+class ProgressNote:
     """`done` of `total`: the progress, where it can be counted."""
 
     id: int
@@ -85,7 +85,7 @@ class Ask:
 
 
 @dataclass(frozen=True, config=_MESSAGE)
-class Reply:
+class AskReply:
     """The answer to the `Ask` of this number; None if there is none."""
 
     number: int
@@ -94,14 +94,14 @@ class Reply:
 
 
 @dataclass(frozen=True, config=_MESSAGE)
-class Done:
+class OperationDone:
     id: int
     value: Any
     type: Literal["done"] = field(default="done", kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, config=_MESSAGE)
-class Failed:
+class OperationFailed:
     """`code` is that of a leaf of `BridgeError`. `question_open`: see
     `firmware_bridge.protocol.DeviceFailure`.
     """
@@ -113,7 +113,7 @@ class Failed:
     type: Literal["failed"] = field(default="failed", kw_only=True, repr=False)
 
 
-Message = Request | Hello | Note | Ask | Reply | Done | Failed
+Message = WorkerCall | Hello | ProgressNote | Ask | AskReply | OperationDone | OperationFailed
 _MESSAGES: Final = TypeAdapter[Message](
     Annotated[Message, Field(discriminator="type")], config=ConfigDict(ser_json_inf_nan="constants")
 )
@@ -179,7 +179,7 @@ class Question(StrEnum):
     """Whether a BitBox02 shows the code that was just reported: any answer means yes, None means no."""
 
 
-class Caller(Protocol):
+class DriverHost(Protocol):
     """The caller of the running operation, as a driver sees it."""
 
     def tell(self, step: str, text: str, done: int | None = None, total: int | None = None) -> None:
@@ -219,4 +219,4 @@ class DeviceClient(Protocol):
     def close(self) -> None: ...
 
 
-Opener = Callable[[Caller, Request], DeviceClient]
+Opener = Callable[[DriverHost, WorkerCall], DeviceClient]

@@ -30,7 +30,7 @@ Screen = tuple[Figure, ...]
 
 
 @dataclass(frozen=True)
-class Output:
+class ShownOutput:
     """``address``: as devices write it. ``data``: hex of an OP_RETURN, in the place of an address."""
 
     sats: int
@@ -39,14 +39,14 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Payment:
+class ShownPayment:
     """What leaves the policy is ``outputs``, in the transaction's order; what comes back to it is
     ``change``. ``locktime``: nLockTime, a height or Unix seconds. ``locktime_holds``: not every input is
     final.
     """
 
-    outputs: Sequence[Output]
-    change: Sequence[Output]
+    outputs: Sequence[ShownOutput]
+    change: Sequence[ShownOutput]
     fee: int
     locktime: int = 0
     locktime_holds: bool = True
@@ -61,7 +61,7 @@ class Payment:
 
 
 def payment_screens(
-    family: Family, network: Network, payment: Payment, most: int | None = None
+    family: Family, network: Network, payment: ShownPayment, most: int | None = None
 ) -> tuple[Screen, ...]:
     """In the device's order; empty where the maker's screens are not known. ``most``: how many outputs are
     written out, the first ones.
@@ -82,13 +82,13 @@ def payment_screens(
     return (tuple(figure for screen in screens for figure in screen),)
 
 
-def number_of_outputs(family: Family, payment: Payment) -> int:
+def number_of_outputs(family: Family, payment: ShownPayment) -> int:
     """How many the device shows; 0 where the maker's screens are not known."""
     style = maker_of(family).style
     return 0 if style is None else len(_outputs_shown(style, payment))
 
 
-def _outputs_shown(style: Style, payment: Payment) -> list[tuple[Output, str]]:
+def _outputs_shown(style: Style, payment: ShownPayment) -> list[tuple[ShownOutput, str]]:
     """In the device's order, each with the label of its amount."""
     back = payment.change if style.change else ()
     return [
@@ -98,7 +98,7 @@ def _outputs_shown(style: Style, payment: Payment) -> list[tuple[Output, str]]:
 
 
 @dataclass(frozen=True)
-class Proof:
+class ShownProof:
     """A message (BIP-322), the address that signs it, as devices write it, and what its coins hold."""
 
     message: str
@@ -106,7 +106,7 @@ class Proof:
     sats: int
 
 
-def proof_screens(family: Family, network: Network, proof: Proof) -> tuple[Screen, ...]:
+def proof_screens(family: Family, network: Network, proof: ShownProof) -> tuple[Screen, ...]:
     """Empty for makers whose devices do not sign such messages."""
     style = maker_of(family).style
     if style is None or not style.proof:
@@ -123,7 +123,7 @@ def proof_screens(family: Family, network: Network, proof: Proof) -> tuple[Scree
     return (tuple(figure for name in style.proof if (figure := figures[name]) is not None),)
 
 
-def _sums(style: Style, network: Network, payment: Payment) -> dict[str, Figure]:
+def _sums(style: Style, network: Network, payment: ShownPayment) -> dict[str, Figure]:
     told = {
         "Sent in all": payment.paid,
         "Moved within the wallet": payment.back,
@@ -136,7 +136,7 @@ def _sums(style: Style, network: Network, payment: Payment) -> dict[str, Figure]
     return {**found, "Nothing": Figure("Amount", f"{found['Nothing'].value} (self-transfer)")}
 
 
-def _locktime(style: Style, payment: Payment) -> Screen:
+def _locktime(style: Style, payment: ShownPayment) -> Screen:
     """A time is shown as seconds or as a date, depending on the model: here as both."""
     if not payment.locktime or not style.idle_locktime:
         return ()
@@ -149,7 +149,7 @@ def _locktime(style: Style, payment: Payment) -> Screen:
     return (Figure("Lock time", told),)
 
 
-def _output(style: Style, network: Network, output: Output, amount: str) -> Screen:
+def _output(style: Style, network: Network, output: ShownOutput, amount: str) -> Screen:
     figure = Figure(amount, _amount(style, network, output.sats))
     if not output.data:
         return figure, Figure("To", output.address)

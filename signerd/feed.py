@@ -132,7 +132,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Supervisor:
+class TaskSupervisor:
     troubles: Troubles
     jitter: Callable[[], float]
     sleep: Sleep = asyncio.sleep

@@ -9,7 +9,7 @@ import click
 
 from custody.cli.common import fail
 from custody.cli.meant import Access, asking_in_workspace, in_workspace
-from custody.naming import Candidate
+from custody.naming import NamedRecord
 from custody.terminal import Exit, aside
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ def decline_command(access: Access, given: str, reason: str | None) -> None:
 def _change_of(access: Access, given: str) -> "Change":
     """Raises Stop."""
 
-    def candidate(one: "Change") -> Candidate:
-        return Candidate(one.change_id, (), f"{_what(one)} of {one.asked_by_name}")
+    def candidate(one: "Change") -> NamedRecord:
+        return NamedRecord(one.change_id, (), f"{_what(one)} of {one.asked_by_name}")
 
     changes = access.client.changes(access.workspace_id)
     return access.pick(given, changes, candidate, "change", "custody change list lists them.")

@@ -10,7 +10,7 @@ import click
 from custody.cli.meant import Access, asking_in_workspace, in_workspace, with_access, workspace_option
 from custody.cli.proposals import ENDED, OPEN, proposals_of
 from custody.cli.vaults import given_vault, vault_of
-from custody.naming import Candidate
+from custody.naming import NamedRecord
 from custody.terminal import aside, say
 from custody.text import short_ids
 
@@ -102,8 +102,8 @@ def _proofs(access: Access) -> "list[Proposal]":
 
 
 def _proof(access: Access, given: str) -> "Proposal":
-    def candidate(one: "Proposal") -> Candidate:
-        return Candidate(one.psbt_id, (), one.description or "")
+    def candidate(one: "Proposal") -> NamedRecord:
+        return NamedRecord(one.psbt_id, (), one.description or "")
 
     return access.pick(given, _proofs(access), candidate, "proof", "custody proof list lists them.")
 

@@ -28,7 +28,7 @@ ARGON2_LANES = 4
 _HEADER = {"version": 1, "kdf": "argon2id", "memory_kib": ARGON2_MEMORY_KIB, "passes": ARGON2_PASSES}
 
 
-class Trouble(Protocol):
+class ErrorMaker(Protocol):
     """Makes an error of the program: a sentence, and a hint where the error's own does not fit."""
 
     def __call__(self, sentence: str, *, hint: str | None = None) -> Exception: ...
@@ -37,9 +37,9 @@ class Trouble(Protocol):
 class Errors(NamedTuple):
     """The errors of a program: the store cannot be used; it cannot be opened; it did not answer in time."""
 
-    unusable: Trouble
-    locked: Trouble
-    late: Trouble
+    unusable: ErrorMaker
+    locked: ErrorMaker
+    late: ErrorMaker
 
 
 class SecretStore(Protocol):

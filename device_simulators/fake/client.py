@@ -32,7 +32,7 @@ from firmware_bridge.errors import (
     WrongDevice,
 )
 from firmware_bridge.model import Endpoint, Listing, Sighting
-from firmware_bridge.protocol import Caller, DeviceFailure, Question, Request
+from firmware_bridge.protocol import DeviceFailure, DriverHost, Question, WorkerCall
 from firmware_bridge.worker import Process, Server, Spawner
 from multisig import (
     SIGHASH_ALL,
@@ -107,7 +107,7 @@ class FakeClient:
     has it.
     """
 
-    def __init__(self, device: FakeDevice, line: DeviceLink, caller: Caller, request: Request) -> None:
+    def __init__(self, device: FakeDevice, line: DeviceLink, caller: DriverHost, request: WorkerCall) -> None:
         self._device = device
         self._line = line
         self._caller = caller
@@ -312,7 +312,7 @@ class _Thread:
         self._line.cut()
 
     def _serve(self) -> None:
-        def open_device(caller: Caller, request: Request) -> FakeClient:
+        def open_device(caller: DriverHost, request: WorkerCall) -> FakeClient:
             return FakeClient(self._device, self._line, caller, request)
 
         # The bridge may have gone in the middle of an answer.

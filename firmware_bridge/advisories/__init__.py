@@ -11,12 +11,12 @@ from importlib.resources import files
 from typing import Any, Final
 
 from firmware_bridge.makers import maker_of
-from firmware_bridge.makers.versions import Span, Version
+from firmware_bridge.makers.versions import FirmwareVersion, Span
 from firmware_bridge.model import Device, Family
 
 
 @unique
-class Severity(StrEnum):
+class FlawSeverity(StrEnum):
     """Worst first."""
 
     STOP_USING = "stop-using"
@@ -24,7 +24,7 @@ class Severity(StrEnum):
     WARN = "warn"
 
 
-_WORST_FIRST: Final = list(Severity)
+_WORST_FIRST: Final = list(FlawSeverity)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Advisory:
 
     id: str
     family: Family
-    severity: Severity
+    severity: FlawSeverity
     text: str
     advice: str
     sources: tuple[str, ...]
@@ -51,7 +51,7 @@ class Advisory:
         return not self.affected or (version is not None and any(version in span for span in self.affected))
 
 
-def _version(device: Device) -> Version | None:
+def _version(device: Device) -> FirmwareVersion | None:
     return maker_of(device.family).version(device.firmware)
 
 
@@ -71,7 +71,7 @@ def _advisory(item: Mapping[str, Any]) -> Advisory:
     return Advisory(
         id=item["id"],
         family=Family(item["family"]),
-        severity=Severity(item["severity"]),
+        severity=FlawSeverity(item["severity"]),
         text=item["text"],
         advice=item["advice"],
         sources=tuple(item["sources"]),
@@ -82,7 +82,9 @@ def _advisory(item: Mapping[str, Any]) -> Advisory:
 
 def _span(item: Mapping[str, str]) -> Span:
     line = item["line"]
-    start, end = (Version.of(item[bound] + line) if bound in item else None for bound in ("from", "below"))
+    start, end = (
+        FirmwareVersion.of(item[bound] + line) if bound in item else None for bound in ("from", "below")
+    )
     return Span(line, start, end)
 
 
@@ -101,4 +103,4 @@ def has_anti_exfil(device: Device) -> bool:
     of Trezor, Coldcard and Ledger have no message for it. False for unknown firmware.
     """
     first, version = maker_of(device.family).proves_nonces, _version(device)
-    return first is not None and version is not None and Version.of(first) <= version
+    return first is not None and version is not None and FirmwareVersion.of(first) <= version

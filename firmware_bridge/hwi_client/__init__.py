@@ -12,7 +12,7 @@ from firmware_bridge.model import Endpoint, Family
 
 # Before HWI: it loads the bundled libusb, where HWI would look for the system's.
 from firmware_bridge.presence import libusb
-from firmware_bridge.protocol import Caller, DeviceFailure, Request
+from firmware_bridge.protocol import DeviceFailure, DriverHost, WorkerCall
 from multisig import Network
 
 with warnings.catch_warnings():
@@ -29,7 +29,7 @@ with warnings.catch_warnings():
 __all__ = ["OPENERS", "libusb", "open_device"]
 
 
-def open_device(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> OpenDevice:
+def open_device(endpoint: Endpoint, network: Network, caller: DriverHost, request: WorkerCall) -> OpenDevice:
     """Open the device at this endpoint.
 
     :raises DeviceFailure: it cannot be opened, and why.

@@ -10,9 +10,9 @@ from hwilib.psbt import PSBT
 
 from firmware_bridge import operations
 from firmware_bridge.errors import Unsupported, WrongDevice
-from firmware_bridge.faults import Fault, outcome
+from firmware_bridge.faults import ReportedFault, outcome
 from firmware_bridge.model import Family
-from firmware_bridge.protocol import Caller, DeviceFailure
+from firmware_bridge.protocol import DeviceFailure, DriverHost
 from multisig import Network, OriginKey
 
 _CHAINS: Final = {
@@ -69,7 +69,7 @@ class HwiDevice(OpenDevice):
     """A device whose keys and signatures come from HWI's own client."""
 
     _hwi: Any
-    _caller: Caller
+    _caller: DriverHost
 
     def wake(self) -> None:
         """Prepare for an operation, without asking the person."""
@@ -116,12 +116,12 @@ def failure(family: Family, error: BaseException) -> DeviceFailure:
     return DeviceFailure(meant.code, detail)
 
 
-def describe(error: BaseException) -> Fault:
+def describe(error: BaseException) -> ReportedFault:
     """The exception and the causes that HWI wrapped, as plain values."""
     chain = _chain(error)
     statuses = (status for link in chain if (status := _status(link)) is not None)
     codes = (link.get_code() for link in reversed(chain) if isinstance(link, HWWError))
-    return Fault(
+    return ReportedFault(
         kinds=tuple(kind.__name__ for link in chain for kind in type(link).__mro__),
         text=_text(error),
         status=next(statuses, None),

@@ -32,10 +32,10 @@ from firmware_bridge.hwi_client import base
 from firmware_bridge.hwi_client.base import HwiDevice, chain_of
 from firmware_bridge.makers.bitbox02 import MAKER
 from firmware_bridge.makers.maker import NOT_KNOWN_TO_HWI
-from firmware_bridge.makers.versions import Version
+from firmware_bridge.makers.versions import FirmwareVersion
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.presence.endpoints import host_and_port
-from firmware_bridge.protocol import Caller, DeviceFailure, Question, Request, receive_exactly
+from firmware_bridge.protocol import DeviceFailure, DriverHost, Question, WorkerCall, receive_exactly
 from multisig import Network
 
 _FAMILY_NAME: Final = "BitBox02"
@@ -43,7 +43,7 @@ _MODELS: Final = {Platform.BITBOX02: "BitBox02", Platform.BITBOX02PLUS: "BitBox0
 # What HWI's copy of the maker's library supports.
 _FIRMWARE: Final = 9
 # A dishonest device could just claim to be older (S20).
-_PROVES: Final = Version.of(MAKER.proves_nonces)
+_PROVES: Final = FirmwareVersion.of(MAKER.proves_nonces)
 _TOO_OLD: Final = f"Its firmware is too old to prove its nonces: update it to {MAKER.proves_nonces} or later."
 _REPORT: Final = 64
 _KEY: Final = 32
@@ -95,7 +95,7 @@ class _Transport(U2FHid):  # type: ignore[misc]  # HWI is untyped
 class _Pairing(BitBoxNoiseConfig):  # type: ignore[misc]  # HWI is untyped
     """The pairing's keys: ours, and the device's after the person has compared the code."""
 
-    def __init__(self, session: str | None, caller: Caller) -> None:
+    def __init__(self, session: str | None, caller: DriverHost) -> None:
         keys = b"" if session is None else base64.b64decode(session)
         self._own: bytes | None = keys[:_KEY] or None
         self._device: bytes | None = keys[_KEY:] or None
@@ -202,7 +202,9 @@ class _Hwi(Bitbox02Client):  # type: ignore[misc]  # HWI is untyped
 class BitBox02Device(HwiDevice):
     family = Family.BITBOX02
 
-    def __init__(self, transport: _Transport, network: Network, caller: Caller, session: str | None) -> None:
+    def __init__(
+        self, transport: _Transport, network: Network, caller: DriverHost, session: str | None
+    ) -> None:
         self._transport = transport
         self._pairing = _Pairing(session, caller)
         self._hwi = _Hwi(transport, network, self._pairing)
@@ -277,7 +279,9 @@ class BitBox02Device(HwiDevice):
         return str(self._hwi.display_singlesig_address(path, AddressType.WIT))
 
 
-def open_device(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> BitBox02Device:
+def open_device(
+    endpoint: Endpoint, network: Network, caller: DriverHost, request: WorkerCall
+) -> BitBox02Device:
     """`request.session` is the pairing that `unlock` returned."""
     transport = _Transport(_Tcp(endpoint.place) if endpoint.kind == "tcp" else _open_hid(endpoint.place))
     return BitBox02Device(transport, network, caller, request.session)
@@ -295,7 +299,7 @@ def _model(platform: Platform, edition: BitBox02Edition) -> str:
 
 
 def _proves(version: Any) -> bool:
-    return Version.of(f"{version.major}.{version.minor}.{version.patch}") >= _PROVES
+    return FirmwareVersion.of(f"{version.major}.{version.minor}.{version.patch}") >= _PROVES
 
 
 def _obstacle(version: str, *, initialized: bool | None) -> tuple[str, str | None] | None:

@@ -23,7 +23,7 @@ from firmware_bridge.errors import Busy, Locked, NotEnrolled, Uninitialised, Uns
 from firmware_bridge.hwi_client import base
 from firmware_bridge.hwi_client.base import HwiDevice, NotAvailable, chain_of, parse_psbt
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import Caller, DeviceFailure, Request, receive_exactly
+from firmware_bridge.protocol import DeviceFailure, DriverHost, WorkerCall, receive_exactly
 from multisig import Network
 
 # From this version on a Jade lists the cosigners of its vaults. It signs whole PSBTs since 0.1.47; HWI
@@ -99,7 +99,7 @@ class _Hwi(JadeClient):  # type: ignore[misc]  # HWI is untyped
 class JadeDevice(HwiDevice):
     family = Family.JADE
 
-    def __init__(self, hwi: _Hwi, network: Network, caller: Caller) -> None:
+    def __init__(self, hwi: _Hwi, network: Network, caller: DriverHost) -> None:
         self._hwi = hwi
         self._network = network
         self._caller = caller
@@ -229,7 +229,7 @@ class JadeDevice(HwiDevice):
         return base.same_quorum(policy, told["threshold"], cosigners)
 
 
-def open_device(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> JadeDevice:  # noqa: ARG001 - a new connection starts afresh; late answers are dropped
+def open_device(endpoint: Endpoint, network: Network, caller: DriverHost, request: WorkerCall) -> JadeDevice:  # noqa: ARG001 - a new connection starts afresh; late answers are dropped
     # Without timeouts: the bridge keeps the deadline. Reading ends when the device leaves.
     wire = (
         _Tcp(endpoint.address, None)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from firmware_bridge.makers.maker import DataScreen, Maker
-from firmware_bridge.makers.versions import MAIN, Version
+from firmware_bridge.makers.versions import MAIN, FirmwareVersion
 from firmware_bridge.model import Family
 
 __all__ = [
@@ -56,12 +56,12 @@ def may_sign_proof(maker: str, model: str, firmware: str | None, *, coins: int) 
 
     `maker`: a word such as `coldcard`, of a family or not.
     """
-    version = Version.parse(firmware)
+    version = FirmwareVersion.parse(firmware)
     rows = MAKERS[maker].proofs if maker in MAKERS else ()
     return any(
         row.signs(coins)
         and model.startswith(row.model)
-        and (version is None or version.line != MAIN or version <= Version.of(row.until))
+        and (version is None or version.line != MAIN or version <= FirmwareVersion.of(row.until))
         for row in rows
     )
 

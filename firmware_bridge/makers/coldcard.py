@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from firmware_bridge import errors
-from firmware_bridge.limits import Pace
+from firmware_bridge.limits import SigningPace
 from firmware_bridge.makers.maker import (
     NOT_KNOWN_TO_HWI,
     DataScreen,
@@ -67,7 +67,7 @@ MAKER: Final = Maker(
     refuses_address=False,
     # In the maker's simulator (5.4.5): 200 s for 1.9 MB, 20 s for 391,827 bytes, 51 s for 250 inputs of a
     # 2-of-3.
-    pace=Pace(kilobyte=0.11),
+    pace=SigningPace(kilobyte=0.11),
     phrases=(
         ("unknown multisig wallet", errors.NotEnrolled),
         ("do not match any existing wallet", errors.NotEnrolled),

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Final
 
 from firmware_bridge import errors
-from firmware_bridge.limits import Limits, Pace
+from firmware_bridge.limits import DeviceLimits, SigningPace
 from firmware_bridge.makers.maker import (
     DROPPED_BY_HWI,
     IN_BOOTLOADER,
@@ -86,10 +86,10 @@ MAKER: Final = Maker(
     # In an emulator (2.4.6): 3.2 s an input of a 15-of-15, 0.25 s of a 2-of-3. It sorts by deriving every key
     # that is left for each place (process_multi_sortedmulti_node in src/handler/lib/policy.c): the largest
     # quorum's time for a key bounds every other's.
-    pace=Pace(key=0.22),
+    pace=SigningPace(key=0.22),
     # MAX_N_INPUTS_CAN_SIGN and MAX_N_OUTPUTS_CAN_SIGN of the Bitcoin app, and preprocess_outputs in
     # src/handler/sign_psbt.c ("Too many change outputs").
-    limits={"": Limits(inputs=512, outputs=512, change=10, takes=takes)},
+    limits={"": DeviceLimits(inputs=512, outputs=512, change=10, takes=takes)},
     statuses={
         0x5515: errors.Locked,
         0x6511: errors.Locked,

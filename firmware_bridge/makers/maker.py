@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from firmware_bridge.errors import BridgeError
-from firmware_bridge.limits import Limits, Pace
-from firmware_bridge.makers.versions import MAIN, Version
+from firmware_bridge.limits import DeviceLimits, SigningPace
+from firmware_bridge.makers.versions import MAIN, FirmwareVersion
 from firmware_bridge.model import Family
 from multisig import Vault
 
 # Of makers whose devices were not timed.
-_USUAL: Final = Pace()
+_USUAL: Final = SigningPace()
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ class Known:
     since: str
     until: str
 
-    def covers(self, version: Version) -> bool:
-        return Version.of(self.since) <= version <= Version.of(self.until)
+    def covers(self, version: FirmwareVersion) -> bool:
+        return FirmwareVersion.of(self.since) <= version <= FirmwareVersion.of(self.until)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,21 +164,21 @@ class Maker:
     hints: Mapping[type[BridgeError], str] = field(default_factory=dict)
     refuses_address: bool = True
     knows_regtest: bool = False
-    pace: Pace = _USUAL
-    limits: Mapping[str, Limits] = field(default_factory=dict)
+    pace: SigningPace = _USUAL
+    limits: Mapping[str, DeviceLimits] = field(default_factory=dict)
     style: Style | None = None
     data_screens: tuple[DataScreen, ...] = ()
     proofs: tuple[ProofSigning, ...] = ()
     proves_nonces: str | None = None
 
-    def limits_of(self, model: str) -> Limits:
+    def limits_of(self, model: str) -> DeviceLimits:
         """The limits of this model."""
         fitting = (limits for start, limits in self.limits.items() if model.startswith(start))
-        return next(fitting, Limits())
+        return next(fitting, DeviceLimits())
 
-    def version(self, firmware: str | None) -> Version | None:
+    def version(self, firmware: str | None) -> FirmwareVersion | None:
         """None if it is not comparable: not reported, a build between releases, or an unknown line."""
-        version = Version.parse(firmware)
+        version = FirmwareVersion.parse(firmware)
         return version if version is not None and version.line in self.lines else None
 
     def known(self, rows: Iterable[Row], model: str, firmware: str | None) -> Row | None:

@@ -7,7 +7,7 @@ from typing import Final
 from coincurve import PublicKey
 
 from firmware_bridge import errors
-from firmware_bridge.limits import Limits
+from firmware_bridge.limits import DeviceLimits
 from firmware_bridge.makers.maker import (
     IN_BOOTLOADER,
     NOT_KNOWN_TO_HWI,
@@ -50,7 +50,7 @@ def _is_point(x_only: bytes) -> bool:
 
 # signing_validate_output of legacy/v1.14.1, and core/src/apps/bitcoin/sign_tx/helpers.py: "OP_RETURN output
 # with non-zero amount", after the outputs before it were confirmed.
-_LIMITS: Final = Limits(takes=takes, pays_data=False)
+_LIMITS: Final = DeviceLimits(takes=takes, pays_data=False)
 _NO_EMPTY_DATA: Final = (
     "it cannot make an output that is OP_RETURN and nothing more: it would sign another one"
 )

@@ -10,7 +10,7 @@ _PARTS: Final = 4
 
 
 @dataclass(frozen=True)
-class Version:
+class FirmwareVersion:
     """One release: its line, and two to four numbers, padded to four.
 
     A line is a numbering of its own, by suffix: a Coldcard Q's 1.5.0Q is as new as an Mk4's 5.6.0.
@@ -36,7 +36,7 @@ class Version:
             raise ValueError(f"no version: {text!r}")
         return version
 
-    def __le__(self, other: "Version") -> bool:
+    def __le__(self, other: "FirmwareVersion") -> bool:
         """Versions of two lines are not ordered."""
         return self.line == other.line and self.numbers <= other.numbers
 
@@ -46,10 +46,10 @@ class Span:
     """Versions of a line of releases, from `start` (included) to `end` (excluded); None means no bound."""
 
     line: str = MAIN
-    start: Version | None = None
-    end: Version | None = None
+    start: FirmwareVersion | None = None
+    end: FirmwareVersion | None = None
 
-    def __contains__(self, version: Version) -> bool:
+    def __contains__(self, version: FirmwareVersion) -> bool:
         return (
             version.line == self.line
             and (self.start is None or self.start <= version)

@@ -7,7 +7,16 @@ from typing import Any
 from firmware_bridge import BridgeError, calls, protocol
 from firmware_bridge.errors import from_worker
 from firmware_bridge.operations import Keys, Probed, Unlocked
-from firmware_bridge.protocol import Ask, Done, Failed, Hello, Message, Note, Reply, Request
+from firmware_bridge.protocol import (
+    Ask,
+    AskReply,
+    Hello,
+    Message,
+    OperationDone,
+    OperationFailed,
+    ProgressNote,
+    WorkerCall,
+)
 from firmware_bridge.record import after_answer
 from fuzz.json_mutator import mutate
 from fuzz.target import Target, require
@@ -44,10 +53,10 @@ def check(data: bytes) -> None:
         return
     again = protocol.decode(protocol.encode(message)[protocol.HEADER_SIZE :])
     require(repr(again) == repr(message), "a message is another one when it is passed on")
-    if isinstance(message, Done):
+    if isinstance(message, OperationDone):
         for read in _READERS:
             _check_answer(read, message.value)
-    if isinstance(message, Failed):
+    if isinstance(message, OperationFailed):
         require(isinstance(from_worker(message.code, message.detail), BridgeError), "no outcome")
     _require_types(message)
 
@@ -90,15 +99,15 @@ def seeds() -> Iterator[bytes]:
         "H" + "A" * 86 + "=",
         [1, 2.5, True, {"deep": [[]]}],
     ]
-    messages: list[Message] = [Done(number, value) for number, value in enumerate(values)]
+    messages: list[Message] = [OperationDone(number, value) for number, value in enumerate(values)]
     messages += [
-        Request(1, "sign", {"psbt": signed}, recover=True, session="cd"),
+        WorkerCall(1, "sign", {"psbt": signed}, recover=True, session="cd"),
         Hello(77, preloaded=True),
-        Note(1, "sign", "Look at your device.", 1, 2),
+        ProgressNote(1, "sign", "Look at your device.", 1, 2),
         Ask(1, 1, "pin"),
-        Reply(1, "1234"),
-        Failed(2, "wrong-app", "Ethereum"),
-        Failed(2, "locked", None),
+        AskReply(1, "1234"),
+        OperationFailed(2, "wrong-app", "Ethereum"),
+        OperationFailed(2, "locked", None),
     ]
     for message in messages:
         yield protocol.encode(message)[protocol.HEADER_SIZE :]

@@ -16,7 +16,7 @@ from multisig.bip322.messages import (
     to_spend,
 )
 from multisig.bip322.proof_psbts import MAX_COINS, build_proof, finalise_proof, inspect_proof, is_proof
-from multisig.bip322.verifying import Consensus, NamedCoin, State, Verdict, verify_message
+from multisig.bip322.verifying import Consensus, NamedCoin, ProofState, ProofVerdict, verify_message
 
 __all__ = [
     "MAX_COINS",
@@ -25,9 +25,9 @@ __all__ = [
     "Consensus",
     "NamedCoin",
     "ProofSignature",
-    "State",
+    "ProofState",
+    "ProofVerdict",
     "Variant",
-    "Verdict",
     "build_proof",
     "finalise_proof",
     "inspect_proof",

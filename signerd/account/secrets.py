@@ -6,10 +6,10 @@ from signerd.errors import KeyringTimedOut, NoSecretStore, SecretsLocked
 
 __all__ = [
     "SECRETS_FILE",
-    "FileStore",
-    "KeyringStore",
     "Passphrase",
     "SecretStore",
+    "SignerdFileStore",
+    "SignerdKeyringStore",
     "credential_passphrase",
 ]
 
@@ -17,12 +17,12 @@ CREDENTIAL = "signerd-passphrase"
 ERRORS = Errors(unusable=NoSecretStore, locked=SecretsLocked, late=KeyringTimedOut)
 
 
-class KeyringStore(stores.KeyringStore):
+class SignerdKeyringStore(stores.KeyringStore):
     service = "signerd"
     errors = ERRORS
 
 
-class FileStore(stores.FileStore):
+class SignerdFileStore(stores.FileStore):
     errors = ERRORS
 
 

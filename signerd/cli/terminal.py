@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from custody import terminal
-from custody.terminal import Answers, Exit, answer, aside, give, put, say, table, tell
+from custody.terminal import Exit, Prompter, answer, aside, give, put, say, table, tell
 from signerd.errors import AnswerMissing, SignerdError
 
 __all__ = [
-    "Answers",
     "Exit",
+    "Prompter",
     "answer",
     "answers",
     "aside",
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-def answers() -> Answers:
+def answers() -> Prompter:
     return terminal.answers(AnswerMissing)
 
 

@@ -16,9 +16,9 @@ from custody.schemas.history import MovementOutput, VaultMovement
 from custody.schemas.vaults import Vault as VaultShape
 from multisig import MAX_INDEX, RECEIVE, MultisigError, Vault, decode_address
 from signerd.account.follower import Follower
-from signerd.account.platform import Platform
+from signerd.account.platform import PlatformClient
 from signerd.account.vaults import seen_vault
-from signerd.account.wire import Workspace, moment_of
+from signerd.account.wire import PlatformWorkspace, moment_of
 from signerd.core.addresses import address_on_screen
 from signerd.core.places import GAP
 from signerd.core.text import plain, said
@@ -44,7 +44,7 @@ class Funds:
     """Asks the platform each time, if it is reachable."""
 
     journal: Journal
-    platform: Platform
+    platform: PlatformClient
     follower: Follower
 
     async def of_vault(self, vault_id: str) -> VaultFunds:
@@ -88,7 +88,7 @@ class Funds:
             return None, NOT_ASKED + said(error)
 
 
-def workspace_of(journal: Journal, follower: Follower, vault_id: str) -> Workspace:
+def workspace_of(journal: Journal, follower: Follower, vault_id: str) -> PlatformWorkspace:
     """Raises UnknownVault, PlatformUnreachable."""
     claim = seen_vault(journal, vault_id)
     for workspace in follower.state.workspaces:
@@ -112,11 +112,11 @@ async def _index_of(vault: Vault, address: str, start: int) -> int | None:
 
 
 @dataclass(frozen=True)
-class Movements:
+class PlatformMovements:
     """Asks the platform each time. ``line``: makes a proposal's line."""
 
     journal: Journal
-    platform: Platform
+    platform: PlatformClient
     follower: Follower
     labels: Labels
     line: Callable[[Record], ProposalLine]

@@ -93,7 +93,7 @@ def _words(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ShownSettings:
     """The settings in use: the configuration, and the journal's limits, checks and rules."""
 
     state: Path

@@ -13,18 +13,18 @@ from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from firmware_bridge import Device, Family
 from firmware_bridge.makers import maker_of
 from multisig import CHANGE, MAX_INDEX, MultisigError, Network, Policy, Profile, Vault
-from multisig.tokens import Bytecode, Call, Function, format_units, token_amount
+from multisig.tokens import Bytecode, Function, TokenCall, format_units, token_amount
 from signerd.account.follower import Follower
-from signerd.account.platform import Platform
-from signerd.account.vaults import Quorum, SeenVault, Source, pin, pinnable, require_code, seen_vault
-from signerd.callers import Caller
+from signerd.account.platform import PlatformClient
+from signerd.account.vaults import GivenVault, SeenVault, Source, pin, pinnable, require_code, seen_vault
+from signerd.callers import LoopbackCaller
 from signerd.core.addresses import on_screen
 from signerd.core.audit import Note
 from signerd.core.events import Effect, JudgeAgain
 from signerd.core.text import as_compared, foreign, plain, said
 from signerd.core.values import Pin
 from signerd.daemon.device_actions import Prompts, asked_by
-from signerd.daemon.devices import FIRST, Devices, Place, teller
+from signerd.daemon.devices import FIRST, AddressToShow, Devices, teller
 from signerd.daemon.funds import LONGEST_SECONDS, workspace_of
 from signerd.daemon.views import account_keys
 from signerd.errors import (
@@ -57,7 +57,13 @@ SAY_SO_HERE = "No button on it means no: if it is another one, say so on this co
 
 
 async def shown_on(
-    devices: Devices, journal: Journal, feed: Feed, device: Device, policy: Policy, place: Place, subject: str
+    devices: Devices,
+    journal: Journal,
+    feed: Feed,
+    device: Device,
+    policy: Policy,
+    place: AddressToShow,
+    subject: str,
 ) -> str:
     """Have the device show the address, and compare; the address as its screen writes it. ``subject`` of the
     feed's lines is the vault's id, or the device's id for the profile.
@@ -79,7 +85,7 @@ async def shown_on(
     return screen
 
 
-def _differs(policy: Policy, place: Place, device: str, subject: str, sentence: str) -> Note:
+def _differs(policy: Policy, place: AddressToShow, device: str, subject: str, sentence: str) -> Note:
     facts = {
         "address": policy.address(place.chain, place.index),
         "descriptor": policy.descriptor if isinstance(policy, Vault) else str(policy.key),
@@ -89,7 +95,7 @@ def _differs(policy: Policy, place: Place, device: str, subject: str, sentence: 
     return Note("address-differs", subject, facts)
 
 
-def written_on(policy: Policy, place: Place, family: Family | None = None) -> str:
+def written_on(policy: Policy, place: AddressToShow, family: Family | None = None) -> str:
     """The address as a device of this family writes it; without a family, as most devices do."""
     if family is not None and maker_of(family).knows_regtest:
         return policy.address(place.chain, place.index)
@@ -98,7 +104,7 @@ def written_on(policy: Policy, place: Place, family: Family | None = None) -> st
     return address
 
 
-def _to_compare(device: Device, policy: Policy, place: Place, screen: str) -> str:
+def _to_compare(device: Device, policy: Policy, place: AddressToShow, screen: str) -> str:
     """What the person looks for on the device's screen."""
     address = as_compared(screen, policy.address(place.chain, place.index))
     otherwise = "" if maker_of(device.family).refuses_address else f" {SAY_SO_HERE}"
@@ -146,7 +152,9 @@ class Addresses:
             addresses=await _derived(profile, chain, start, count),
         )
 
-    async def show_of_vault(self, vault_id: str, chain: int, index: int, caller: Caller) -> AddressShown:
+    async def show_of_vault(
+        self, vault_id: str, chain: int, index: int, caller: LoopbackCaller
+    ) -> AddressShown:
         """Have the device show it, compared with ours.
 
         Raises:
@@ -154,18 +162,18 @@ class Addresses:
         """
         pin = self._pinned(vault_id)
         device = await self.devices.of(pin.own_key.origin.fingerprint)
-        place = Place(chain, index, f"{_words(chain, index)} of the vault '{foreign(pin.name)}'")
+        place = AddressToShow(chain, index, f"{_words(chain, index)} of the vault '{foreign(pin.name)}'")
         return await self._show(device, pin.vault, place, vault_id, caller)
 
-    async def show_of_profile(self, chain: int, index: int, caller: Caller) -> AddressShown:
+    async def show_of_profile(self, chain: int, index: int, caller: LoopbackCaller) -> AddressShown:
         """As ``show_of_vault``; NoRegisteredKey."""
         profile = self._profile()
         device = await self.devices.of(profile.key.origin.fingerprint)
-        place = Place(chain, index, f"{_words(chain, index)} of {PROFILE}")
+        place = AddressToShow(chain, index, f"{_words(chain, index)} of {PROFILE}")
         return await self._show(device, profile, place, device.id, caller)
 
     async def _show(
-        self, device: Device, policy: Policy, place: Place, subject: str, caller: Caller
+        self, device: Device, policy: Policy, place: AddressToShow, subject: str, caller: LoopbackCaller
     ) -> AddressShown:
         with self.prompts.turn(caller):
             if caller.app_id is not None:
@@ -217,7 +225,7 @@ def _words(chain: int, index: int) -> str:
 _DO_WITHOUT = "To pin without your device showing the first address: --without-device-address."
 
 
-def imported_quorum(given: ImportedQuorum | None, network: Network) -> Quorum | None:
+def imported_quorum(given: ImportedQuorum | None, network: Network) -> GivenVault | None:
     """Raises VaultDiffers where the descriptor that the person gives is not a vault of this network."""
     if given is None:
         return None
@@ -225,10 +233,10 @@ def imported_quorum(given: ImportedQuorum | None, network: Network) -> Quorum | 
         vault = Vault.from_descriptor(given.descriptor, network)
     except MultisigError as error:
         raise VaultDiffers(f"the vault from your {given.source} cannot be used: {said(error)}") from error
-    return Quorum(vault, Source(given.source))
+    return GivenVault(vault, Source(given.source))
 
 
-def source_of(imported: Quorum | None) -> Source:
+def source_of(imported: GivenVault | None) -> Source:
     return Source.RECORD if imported is None else imported.source
 
 
@@ -314,7 +322,7 @@ class Holdings:
     """A vault's tokens: the platform is asked each time, and only the caller sees its answer."""
 
     journal: Journal
-    platform: Platform
+    platform: PlatformClient
     follower: Follower
 
     async def of_vault(self, vault_id: str) -> VaultTokens:
@@ -352,7 +360,7 @@ class Holdings:
 
     def _proven(self, contract: str) -> Bytecode | None:
         try:
-            return self.journal.tokens.bytecode(Call(contract_id=contract, function=Function.PAUSE))
+            return self.journal.tokens.bytecode(TokenCall(contract_id=contract, function=Function.PAUSE))
         except MultisigError:
             return None
 

@@ -18,7 +18,7 @@ from firmware_bridge.errors import AddressMismatch, Cancelled, DeviceFault, Work
 from firmware_bridge.lane import Lane
 from firmware_bridge.model import Deadlines, Endpoint
 from firmware_bridge.operations import Probed
-from firmware_bridge.protocol import HEADER_SIZE, Hello, Request, body_size, encode
+from firmware_bridge.protocol import HEADER_SIZE, Hello, WorkerCall, body_size, encode
 from multisig import Network
 from tests.conformance import rigs
 from tests.support.patience import PATIENCE
@@ -266,4 +266,4 @@ def test_an_address_that_is_none_of_ours_is_shown_as_one_short_line():
 
 
 def test_how_a_device_is_opened_shows_no_session():
-    assert "s3cret" not in repr(Request(0, "probe", session="s3cret"))
+    assert "s3cret" not in repr(WorkerCall(0, "probe", session="s3cret"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from device_simulators.ledger.spend import describe_op_return
 from firmware_bridge import Deadlines, Unsupported
-from firmware_bridge.limits import Limits, why_not
+from firmware_bridge.limits import DeviceLimits, why_not
 from firmware_bridge.makers import MAKERS, ledger, maker_of, trezor
 from firmware_bridge.model import Family
 from multisig import (
@@ -234,4 +234,4 @@ def test_a_trezor_of_an_unknown_model_has_the_limits_of_a_one():
     maker = maker_of(Family.TREZOR)
     assert maker.limits_of("Trezor") == TREZOR_ONE
     assert maker.limits_of("Trezor Safe 3").inputs is None
-    assert maker_of(Family.JADE).limits_of("Jade") == Limits()
+    assert maker_of(Family.JADE).limits_of("Jade") == DeviceLimits()

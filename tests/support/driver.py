@@ -11,11 +11,11 @@ from typing import Any
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.model import Endpoint
 from firmware_bridge.operations import PolicyText
-from firmware_bridge.protocol import DeviceClient, DeviceFailure, Question, Request
+from firmware_bridge.protocol import DeviceClient, DeviceFailure, Question, WorkerCall
 from multisig import Network, Policy, Vault
 from tests.conformance.rigs import NETWORK
 
-_PLAIN = Request(0, "probe")
+_PLAIN = WorkerCall(0, "probe")
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Person:
 
 @contextmanager
 def opened(
-    endpoint: Endpoint, person: Person, request: Request = _PLAIN, network: Network = NETWORK
+    endpoint: Endpoint, person: Person, request: WorkerCall = _PLAIN, network: Network = NETWORK
 ) -> Iterator[DeviceClient]:
     client = open_device(endpoint, network, person, request)
     try:
@@ -70,7 +70,7 @@ async def drive(
 
     def work() -> Any:
         with opened(
-            endpoint, person or Person(), Request(0, "probe", recover=recover, session=session), network
+            endpoint, person or Person(), WorkerCall(0, "probe", recover=recover, session=session), network
         ) as client:
             return client.call(op, args or {})
 

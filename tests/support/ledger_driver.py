@@ -15,7 +15,7 @@ from firmware_bridge import hwi_client
 from firmware_bridge.hwi_client.ledger.device import LedgerDevice
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.operations import PolicyText
-from firmware_bridge.protocol import DeviceFailure, Question, Request
+from firmware_bridge.protocol import DeviceFailure, Question, WorkerCall
 from multisig import Network, Policy, Vault
 from tests.conformance.rigs import NETWORK, SEEDS
 from tests.support.driver import policy_args
@@ -71,7 +71,9 @@ def policy_of(policy: Policy, *, hmac: str | None = None, name: str = NAME) -> P
 @asynccontextmanager
 async def driven(endpoint: Endpoint, network: Network = NETWORK) -> AsyncIterator[Driven]:
     caller = Caller()
-    client = await asyncio.to_thread(hwi_client.open_device, endpoint, network, caller, Request(0, "probe"))
+    client = await asyncio.to_thread(
+        hwi_client.open_device, endpoint, network, caller, WorkerCall(0, "probe")
+    )
     try:
         yield Driven(client, caller)
     finally:

@@ -38,7 +38,7 @@ class FormOfAnotherSession(StateConflict):
     hint = "Look at it, and send it again."
 
 
-class Snapshot:
+class PageSnapshot:
     """A page's one view of the database, from when it is first read until the page is made, or until
     something opens a transaction of its own: a request holds one connection at a time.
     """
@@ -97,7 +97,7 @@ class BrowserSession:
 
 
 def authenticate(
-    services: Services, request: Request, held: BrowserSession, snapshot: Snapshot
+    services: Services, request: Request, held: BrowserSession, snapshot: PageSnapshot
 ) -> tuple[Caller, BrowserSession]:
     """The person, and the tokens to hold from now on: an expired access token is renewed. So is one that
     another tab of the browser has just renewed, since it is no longer known.

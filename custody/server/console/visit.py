@@ -28,7 +28,7 @@ from custody.schemas.users import Organisation, User, WorkspaceEntry
 from custody.server import calls
 from custody.server.calls import Ctx, In, Invocation, Steps, Watched
 from custody.server.console.rendering import TEMPLATES
-from custody.server.console.session import BrowserSession, Snapshot, said, say
+from custody.server.console.session import BrowserSession, PageSnapshot, said, say
 from custody.server.domain.credentials import Caller, anybody
 from custody.server.domain.errors import CustodyError, Invalid, NotFound, SecondPersonNeeded, faults_of
 from custody.server.service.people.people import user_record
@@ -52,7 +52,7 @@ class WaitsForSecondPerson(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class PageWorkspace:
     """The workspace that a page is about, and what the person may do there."""
 
     organisation: Organisation
@@ -100,8 +100,8 @@ class Visit:
         return self.maybe_caller
 
     @cached_property
-    def snapshot(self) -> Snapshot:
-        return Snapshot(self.platform.store)
+    def snapshot(self) -> PageSnapshot:
+        return PageSnapshot(self.platform.store)
 
     @property
     def services(self) -> Services:
@@ -116,16 +116,16 @@ class Visit:
             return user_record(db, self.caller.user_id, self.caller.bound_to)
 
     @cached_property
-    def places(self) -> list[Place]:
+    def places(self) -> list[PageWorkspace]:
         """The workspaces that the person is in."""
         return [
-            Place(organisation, entry)
+            PageWorkspace(organisation, entry)
             for organisation in self.user.organisations_info.organisations
             for entry in organisation.workspaces.workspaces
         ]
 
     @cached_property
-    def place(self) -> Place | None:
+    def place(self) -> PageWorkspace | None:
         """The workspace of the path. None where the page is of none. Raises NotFound where the person is no
         member.
         """
@@ -138,7 +138,7 @@ class Visit:
         raise NotFound("You are in no such workspace.")
 
     @property
-    def here(self) -> Place:
+    def here(self) -> PageWorkspace:
         assert self.place is not None, "the row's path names a workspace"
         return self.place
 

@@ -44,18 +44,18 @@ from custody.server.service.proposals.verifying import (
     read_returned,
     verify_returned,
 )
-from custody.server.service.requests.changes import Outdated
+from custody.server.service.requests.changes import OutdatedDraft
 from custody.server.service.services import Services
 from custody.server.service.stored_vaults import policy_of
 from custody.server.service.webhook_events import event_data
 from custody.server.store.models import (
-    Decision,
-    Key,
-    Profile,
-    Proposal,
-    Signature,
-    Vault,
-    VaultSigner,
+    DecisionRow,
+    KeyRow,
+    ProfileRow,
+    ProposalRow,
+    SignatureRow,
+    VaultRow,
+    VaultSignerRow,
 )
 from multisig import Fingerprint, Policy, Psbt, SignerProgress, Transaction
 
@@ -91,7 +91,7 @@ DECLINED = Event(
 class Signer:
     """The caller as a signer of a proposal. ``policy``: the policy of its coins."""
 
-    proposal: Proposal
+    proposal: ProposalRow
     policy: Policy
     user_id: int
     key_id: str
@@ -99,7 +99,7 @@ class Signer:
     revoked_reason: str | None
     fingerprint: Fingerprint
     # The vault whose coins it spends; None for a forward.
-    vault: Vault | None = None
+    vault: VaultRow | None = None
 
     @property
     def status(self) -> Status:
@@ -130,7 +130,7 @@ def _expected(ctx: Ctx, request: SignPsbtRequest) -> ExpectedSpend:
     """What the caller has to sign: a submitted PSBT is only parsed for callers who may sign. Raises NotFound,
     PermissionDenied, NotASigner, KeyIsRevoked.
     """
-    signer = signer_of(ctx.db, ctx.caller, ctx.access, ctx.db.get(Proposal, request.psbt_id))
+    signer = signer_of(ctx.db, ctx.caller, ctx.access, ctx.db.get(ProposalRow, request.psbt_id))
     if request.psbt_base64 is not None:
         require_live_key(ctx.db, signer)
     proposal = signer.proposal
@@ -139,13 +139,13 @@ def _expected(ctx: Ctx, request: SignPsbtRequest) -> ExpectedSpend:
 
 def _submitted(ctx: Ctx, request: SignPsbtRequest, verified: Verified | None) -> SignPsbtResponse:
     """``verified``: None for a decline. Raises Outdated where the stored PSBT has changed since."""
-    proposal = ctx.db.get(Proposal, request.psbt_id, with_for_update=True)
+    proposal = ctx.db.get(ProposalRow, request.psbt_id, with_for_update=True)
     signer = signer_of(ctx.db, ctx.caller, ctx.access, proposal)
     if verified is None:
         return _decline(ctx, signer, request.reason)
     require_live_key(ctx.db, signer)
     if signer.proposal.psbt != verified.base:
-        raise Outdated("Another signer signed meanwhile.")
+        raise OutdatedDraft("Another signer signed meanwhile.")
     if signer.proposal.tx_type == TxType.PROOF.value and not verified.progress.is_complete:
         raise SignatureInvalid("A proof has to be signed for all of its coins.")
     return _approve(ctx, signer, verified)
@@ -171,14 +171,14 @@ def _approve(ctx: Ctx, signer: Signer, verified: Verified) -> SignPsbtResponse:
     return _answer(proposal, progress, verified.collected, None)
 
 
-def _finalise(ctx: Ctx, proposal: Proposal, final: Transaction) -> None:
+def _finalise(ctx: Ctx, proposal: ProposalRow, final: Transaction) -> None:
     """The proposal is SIGNED, and due for broadcast; a proof is PROVEN, and never sent."""
     assert final.txid == proposal.txid_expected, "signatures of segwit inputs do not change the txid"
     proposal.final_tx = final.serialize()
     if proposal.tx_type == TxType.PROOF.value:
-        ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.Event.PROVEN)
+        ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.PROVEN)
     else:
-        ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.Event.THRESHOLD_MET)
+        ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.THRESHOLD_MET)
         enqueue(ctx.db, BROADCAST, proposal.id, ctx.now)
     ctx.event(FINALISED, proposal=proposal.id, text=final.txid)
 
@@ -209,7 +209,7 @@ def _keep(ctx: Ctx, signer: Signer, verified: Verified) -> None:
     is_proof = signer.proposal.tx_type == TxType.PROOF.value
     new = [one for one in verified.new if not is_proof or not one.input_index]
     if new:
-        ctx.db.execute(insert(Signature), [{**place, **vars(signature)} for signature in new])
+        ctx.db.execute(insert(SignatureRow), [{**place, **vars(signature)} for signature in new])
     _decide(ctx, signer, "approve", is_complete=verified.progress.is_complete, reason=None)
     ctx.tools.lifecycle.touch(ctx.db, signer.proposal)
 
@@ -217,7 +217,7 @@ def _keep(ctx: Ctx, signer: Signer, verified: Verified) -> None:
 def _decide(ctx: Ctx, signer: Signer, decision: str, *, is_complete: bool, reason: str | None) -> None:
     """Replaces the signer's earlier decision."""
     ctx.db.merge(
-        Decision(
+        DecisionRow(
             proposal_id=signer.proposal.id,
             key_id=signer.key_id,
             user_id=signer.user_id,
@@ -231,7 +231,7 @@ def _decide(ctx: Ctx, signer: Signer, decision: str, *, is_complete: bool, reaso
 
 def _decline(ctx: Ctx, signer: Signer, reason: str | None) -> SignPsbtResponse:
     db, proposal, nothing = ctx.db, signer.proposal, SignerProgress((), ())
-    known = db.get(Decision, (proposal.id, signer.key_id))
+    known = db.get(DecisionRow, (proposal.id, signer.key_id))
     if known is not None and known.decision == "approve":
         said = "You have signed: a decline cannot revoke a signature."
         return _answer(proposal, nothing, _collected(db, proposal), said)
@@ -243,13 +243,13 @@ def _decline(ctx: Ctx, signer: Signer, reason: str | None) -> SignPsbtResponse:
     _decide(ctx, signer, "reject", is_complete=False, reason=reason)
     ctx.tools.lifecycle.touch(db, proposal)
     if lifecycle.threshold_lost(_declines(db, proposal), proposal.m, proposal.n):
-        ctx.tools.lifecycle.apply(db, proposal, lifecycle.Event.THRESHOLD_LOST)
+        ctx.tools.lifecycle.apply(db, proposal, lifecycle.LifecycleEvent.THRESHOLD_LOST)
     ctx.event(DECLINED, event_data(proposal, user_id=ctx.caller.user_id), proposal=proposal.id)
     return _answer(proposal, nothing, _collected(db, proposal), None)
 
 
 def _answer(
-    proposal: Proposal, progress: SignerProgress, collected: int, detail: str | None
+    proposal: ProposalRow, progress: SignerProgress, collected: int, detail: str | None
 ) -> SignPsbtResponse:
     missing = list(progress.missing)
     if missing and detail is None:
@@ -275,7 +275,7 @@ def _after_broadcast(services: Services, answer: SignPsbtResponse) -> SignPsbtRe
     ):
         seen = services.tools.changes.version
         with services.store.read() as db:
-            proposal = db.get_one(Proposal, answer.psbt_id)
+            proposal = db.get_one(ProposalRow, answer.psbt_id)
             update = {"status": Status(proposal.status), "txid": proposal.txid}
         answer = answer.model_copy(update=update)
         if answer.status is Status.SIGNED:
@@ -283,17 +283,19 @@ def _after_broadcast(services: Services, answer: SignPsbtResponse) -> SignPsbtRe
     return answer
 
 
-def _collected(db: Session, proposal: Proposal) -> int:
+def _collected(db: Session, proposal: ProposalRow) -> int:
     """The number of signatures that every input has, as stored."""
     return collected_signatures(db, [proposal.id])[proposal.id]
 
 
-def _declines(db: Session, proposal: Proposal) -> int:
-    query = select(func.count()).where(Decision.proposal_id == proposal.id, Decision.decision == "reject")
+def _declines(db: Session, proposal: ProposalRow) -> int:
+    query = select(func.count()).where(
+        DecisionRow.proposal_id == proposal.id, DecisionRow.decision == "reject"
+    )
     return db.scalar(query) or 0
 
 
-def signer_of(db: Session, caller: Caller, access: WorkspaceAccess, proposal: Proposal | None) -> Signer:
+def signer_of(db: Session, caller: Caller, access: WorkspaceAccess, proposal: ProposalRow | None) -> Signer:
     """Raises NotFound; PermissionDenied (a vault's movement needs PAYMENT_APPROVE); NotASigner."""
     if proposal is None or proposal.workspace_id != access.workspace_id:
         raise NotFound("There is no such proposal in this workspace.")
@@ -306,12 +308,12 @@ def signer_of(db: Session, caller: Caller, access: WorkspaceAccess, proposal: Pr
     return _vault_signer(db, caller, proposal)
 
 
-def _owner(db: Session, caller: Caller, proposal: Proposal, key_id: str) -> Signer:
+def _owner(db: Session, caller: Caller, proposal: ProposalRow, key_id: str) -> Signer:
     """A forward moves one member's own money: only that member signs or declines it."""
     if proposal.created_by != caller.user_id:
         raise NotASigner("Only the member whose money it moves signs a forward.")
-    key = db.get_one(Key, key_id)
-    policy = profile_policy(db, key, db.get_one(Profile, key_id))
+    key = db.get_one(KeyRow, key_id)
+    policy = profile_policy(db, key, db.get_one(ProfileRow, key_id))
     return Signer(
         proposal,
         policy,
@@ -323,7 +325,7 @@ def _owner(db: Session, caller: Caller, proposal: Proposal, key_id: str) -> Sign
     )
 
 
-def _vault_signer(db: Session, caller: Caller, proposal: Proposal) -> Signer:
+def _vault_signer(db: Session, caller: Caller, proposal: ProposalRow) -> Signer:
     found = db.execute(
         _VAULT_SIGNER, {"user_id": caller.user_id, "vault_id": proposal.vault_id}
     ).one_or_none()
@@ -344,15 +346,15 @@ def _vault_signer(db: Session, caller: Caller, proposal: Proposal) -> Signer:
 
 _VAULT_SIGNER = (
     select(
-        VaultSigner.fingerprint,
-        Key.id,
-        Key.status,
-        Key.revoked_reason,
-        Vault,
+        VaultSignerRow.fingerprint,
+        KeyRow.id,
+        KeyRow.status,
+        KeyRow.revoked_reason,
+        VaultRow,
     )
-    .join(Key, Key.id == VaultSigner.key_id)
-    .join(Vault, Vault.id == VaultSigner.vault_id)
-    .where(VaultSigner.vault_id == bindparam("vault_id"), VaultSigner.user_id == bindparam("user_id"))
+    .join(KeyRow, KeyRow.id == VaultSignerRow.key_id)
+    .join(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
+    .where(VaultSignerRow.vault_id == bindparam("vault_id"), VaultSignerRow.user_id == bindparam("user_id"))
 )
 
 

@@ -111,7 +111,7 @@ def is_nothing_open(error: CCProtoError) -> bool:
     return _NOTHING_OPEN in str(error).lower()
 
 
-class Question:
+class PolledQuestion:
     """A question to the person. `poll` is the command that asks for the result.
 
     `packet`: the command that makes the device ask. If it arrives in the pause after a refused enrolment, the

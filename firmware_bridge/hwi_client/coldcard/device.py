@@ -25,7 +25,7 @@ from firmware_bridge.hwi_client.base import (
 from firmware_bridge.hwi_client.coldcard.commands import (
     ANSWER_MS,
     KNOWN,
-    Question,
+    PolledQuestion,
     Versions,
     address_command,
     greeting_command,
@@ -35,7 +35,7 @@ from firmware_bridge.hwi_client.coldcard.commands import (
 )
 from firmware_bridge.hwi_client.coldcard.link import Ckcc, connect, upload
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import TAKEN, Caller, DeviceFailure, Request
+from firmware_bridge.protocol import TAKEN, DeviceFailure, DriverHost, WorkerCall
 from multisig import ExtendedPublicKey, MultisigError, Network, Psbt, hash160
 
 # HWI polls every 250 ms. This notices an OK sooner, and a poll costs the device next to nothing.
@@ -58,7 +58,7 @@ class ColdcardDevice(OpenDevice):
     family = Family.COLDCARD
 
     def __init__(
-        self, ckcc: Ckcc, network: Network, caller: Caller, clock: Callable[[], float] = time.monotonic
+        self, ckcc: Ckcc, network: Network, caller: DriverHost, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._ckcc = ckcc
         self._network = network
@@ -144,7 +144,7 @@ class ColdcardDevice(OpenDevice):
             return collected
         self._require_known(asked.policy)
         size, digest = self._upload("Sending the transaction to the device", psbt)
-        question = Question(self._ckcc, Packer.get_signed_txn(), Packer.sign_transaction(size, digest))
+        question = PolledQuestion(self._ckcc, Packer.get_signed_txn(), Packer.sign_transaction(size, digest))
         self._caller.tell(TAKEN, "The device checks the transaction")
         question.ask()
         return b64encode(self._collect_transaction(question)).decode()
@@ -199,7 +199,7 @@ class ColdcardDevice(OpenDevice):
         None if there is none, or if it is something else: an address that is still shown, another program's
         transaction. After an earlier refusal the person is asked again; a refusal now counts.
         """
-        earlier = Question(self._ckcc, Packer.get_signed_txn())
+        earlier = PolledQuestion(self._ckcc, Packer.get_signed_txn())
         try:
             done = earlier.look()
         except (CCProtoError, CCUserRefused):
@@ -215,7 +215,7 @@ class ColdcardDevice(OpenDevice):
             return None
         return b64encode(collected).decode() if _same_transaction(collected, psbt) else None
 
-    def _collect_transaction(self, question: Question) -> bytes:
+    def _collect_transaction(self, question: PolledQuestion) -> bytes:
         return self._fetch(*self._await_answer(question, *operations.CONFIRM_TRANSACTION))
 
     def _fetch(self, size: int, digest: bytes) -> bytes:
@@ -224,7 +224,7 @@ class ColdcardDevice(OpenDevice):
 
     def sign_message(self, asked: operations.SignMessage) -> str:
         packet = Packer.sign_message(asked.text.encode(), apostrophes(asked.path), AF_CLASSIC)
-        question = Question(self._ckcc, Packer.get_signed_msg(), packet)
+        question = PolledQuestion(self._ckcc, Packer.get_signed_msg(), packet)
         question.ask()
         _address, signature = self._await_answer(question, *operations.CONFIRM_MESSAGE)
         return b64encode(signature).decode()
@@ -248,7 +248,7 @@ class ColdcardDevice(OpenDevice):
     def _show(self, command: bytes) -> str:
         return str(self._ckcc.send_recv(command, timeout=ANSWER_MS))
 
-    def _await_answer(self, question: Question, step: str, text: str) -> tuple[Any, Any]:
+    def _await_answer(self, question: PolledQuestion, step: str, text: str) -> tuple[Any, Any]:
         """The result after the person's answer. The step is reported when the question is on the screen."""
         self._pause(_TAKE_OVER_SECONDS)
         done = question.look()
@@ -329,7 +329,12 @@ def _same_transaction(one: bytes, other: bytes) -> bool:
         return False
 
 
-def open_device(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> ColdcardDevice:  # noqa: ARG001 - a handshake starts a new session by itself
+def open_device(
+    endpoint: Endpoint,
+    network: Network,
+    caller: DriverHost,
+    request: WorkerCall,  # noqa: ARG001 - a handshake starts a new session by itself
+) -> ColdcardDevice:
     """Connect, agree on a session key, and rule out a man in the middle (S21)."""
     link = connect(endpoint)
     try:

@@ -17,9 +17,16 @@ from hwilib.psbt import PSBT
 
 from firmware_bridge.errors import Busy, DeviceFault, Locked, NotEnrolled, WrongApp
 from firmware_bridge.hwi_client.base import apostrophes
-from firmware_bridge.hwi_client.ledger.link import DENIED, INTERRUPTED, NOT_SUPPORTED, OK, Link, status_of
+from firmware_bridge.hwi_client.ledger.link import (
+    DENIED,
+    INTERRUPTED,
+    NOT_SUPPORTED,
+    OK,
+    LedgerLink,
+    status_of,
+)
 from firmware_bridge.operations import PolicyText
-from firmware_bridge.protocol import Caller, DeviceFailure
+from firmware_bridge.protocol import DeviceFailure, DriverHost
 from multisig import Network, NetworkKind
 
 # The default policy of a single-signature account needs no registration: no name, no proof.
@@ -33,7 +40,7 @@ _NAMELESS: Final = "app"
 
 
 @dataclass(frozen=True)
-class App:
+class OpenApp:
     name: str
     version: str
 
@@ -48,7 +55,7 @@ _ANSWERS_OF_NO_APP: Final = {
 }
 
 
-def read_app(link: Link) -> App:
+def read_app(link: LedgerLink) -> OpenApp:
     """:raises DeviceFailure: the device is locked, or still busy with another host's command."""
     try:
         name, version, _flags = Client(link).get_version()
@@ -57,10 +64,10 @@ def read_app(link: Link) -> App:
         if status not in _ANSWERS_OF_NO_APP:
             raise
         raise DeviceFailure(*_ANSWERS_OF_NO_APP[status]) from error
-    return App(name, version)
+    return OpenApp(name, version)
 
 
-def require_network(app: App, network: Network) -> None:
+def require_network(app: OpenApp, network: Network) -> None:
     """:raises DeviceFailure: another app is open, the app of another network, or the dashboard."""
     wanted = _MAINNET_APPS if network.kind == NetworkKind.MAINNET else _TESTNET_APPS
     if app.name not in wanted and app.name != _NAMELESS:
@@ -71,7 +78,7 @@ def is_legacy(client: Any) -> bool:
     return isinstance(client, LegacyClient)
 
 
-def require_keys_of(client: Any, app: App, network: Network) -> None:
+def require_keys_of(client: Any, app: OpenApp, network: Network) -> None:
     """Check the network of an app without a name by the form of its keys.
 
     :raises DeviceFailure: it is for another network.
@@ -149,7 +156,7 @@ class Loading:
     signature. Of other versions this is not known: they may ask as soon as they have read the inputs once.
     """
 
-    def __init__(self, caller: Caller, inputs: int, version: str) -> None:
+    def __init__(self, caller: DriverHost, inputs: int, version: str) -> None:
         self._caller = caller
         self._inputs = inputs
         self._readings = _READINGS.get(version)

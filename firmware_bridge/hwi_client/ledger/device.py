@@ -22,8 +22,8 @@ from firmware_bridge.hwi_client.base import (
     parse_psbt,
 )
 from firmware_bridge.hwi_client.ledger.app import (
-    App,
     Loading,
+    OpenApp,
     account_path,
     is_legacy,
     legacy_address_wallet,
@@ -39,14 +39,14 @@ from firmware_bridge.hwi_client.ledger.link import (
     NOT_SUPPORTED,
     SECURITY_NOT_SATISFIED,
     UNKNOWN_POLICY,
-    Link,
+    LedgerLink,
     Watch,
     ledger_failure,
     open_link,
     status_of,
 )
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import Caller, DeviceFailure, Request
+from firmware_bridge.protocol import DeviceFailure, DriverHost, WorkerCall
 from multisig import Network
 
 # Outcomes that a probe reports as the device's state; any other is a failure of the probe.
@@ -59,12 +59,12 @@ _LEGACY_REFUSALS: Final = frozenset({DENIED, SECURITY_NOT_SATISFIED})
 class LedgerDevice(OpenDevice):
     family = Family.LEDGER
 
-    def __init__(self, link: Link, network: Network, caller: Caller, *, emulated: bool) -> None:
+    def __init__(self, link: LedgerLink, network: Network, caller: DriverHost, *, emulated: bool) -> None:
         self._link = link
         self._network = network
         self._caller = caller
         self._emulated = emulated
-        self._app: App | None = None
+        self._app: OpenApp | None = None
         self._client: Any = None
 
     def begin(self, op: str) -> None:  # noqa: ARG002 - the same for each
@@ -212,7 +212,12 @@ class LedgerDevice(OpenDevice):
                 raise
 
 
-def open_device(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> LedgerDevice:  # noqa: ARG001 - every operation starts with a command that clears a cut-off one
+def open_device(
+    endpoint: Endpoint,
+    network: Network,
+    caller: DriverHost,
+    request: WorkerCall,  # noqa: ARG001 - every operation starts with a command that clears a cut-off one
+) -> LedgerDevice:
     """Connect without sending a command: the device may be locked, or its app closed."""
     return LedgerDevice(open_link(endpoint), network, caller, emulated=endpoint.kind == "tcp")
 

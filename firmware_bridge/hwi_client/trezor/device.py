@@ -26,14 +26,14 @@ from firmware_bridge.hwi_client.trezor.screen import (
     Announced,
     PassphraseNeeded,
     PinNeeded,
-    Screen,
     SigningProgress,
+    TrezorUi,
     message_elsewhere,
     message_on_one,
 )
-from firmware_bridge.hwi_client.trezor.wire import Connection, transport_at
+from firmware_bridge.hwi_client.trezor.wire import TrezorConnection, transport_at
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import Caller, DeviceFailure, Request
+from firmware_bridge.protocol import DeviceFailure, DriverHost, WorkerCall
 from multisig import Network
 
 _ONE: Final = "1"
@@ -48,7 +48,7 @@ _MAX_MESSAGE: Final = 1024
 class _Hwi(TrezorClient):  # type: ignore[misc]  # HWI is untyped
     """HWI's client on our connection. HWI's constructor scans for devices, and presses YES on emulators."""
 
-    def __init__(self, connection: Connection, network: Network) -> None:
+    def __init__(self, connection: TrezorConnection, network: Network) -> None:
         HardwareWalletClient.__init__(self, "", "", expert=False, chain=chain_of(network))
         self.client = connection
         self.simulator = False
@@ -65,7 +65,7 @@ class _Hwi(TrezorClient):  # type: ignore[misc]  # HWI is untyped
 class TrezorDevice(OpenDevice):
     family = Family.TREZOR
 
-    def __init__(self, connection: Connection, network: Network) -> None:
+    def __init__(self, connection: TrezorConnection, network: Network) -> None:
         self._connection = connection
         self._network = network
         self._hwi = _Hwi(connection, network)
@@ -195,9 +195,11 @@ class TrezorDevice(OpenDevice):
         return str(node.xpub)
 
 
-def open_device(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> TrezorDevice:
+def open_device(
+    endpoint: Endpoint, network: Network, caller: DriverHost, request: WorkerCall
+) -> TrezorDevice:
     session = None if request.session is None else bytes.fromhex(request.session)
-    connection = Connection(transport_at(endpoint), Screen(caller), session)
+    connection = TrezorConnection(transport_at(endpoint), TrezorUi(caller), session)
     if request.recover:
         connection.clear()
     # Open until the device is closed: one claim of the interface, one socket.

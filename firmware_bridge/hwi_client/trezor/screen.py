@@ -10,7 +10,7 @@ from hwilib.devices.trezorlib.client import PASSPHRASE_ON_DEVICE
 from hwilib.devices.trezorlib.exceptions import Cancelled
 
 from firmware_bridge.operations import CONFIRM_ADDRESS
-from firmware_bridge.protocol import Caller, Question
+from firmware_bridge.protocol import DriverHost, Question
 
 # The firmware's limits: MAX_PIN_LEN, and MAX_PASSPHRASE_LEN in bytes of UTF-8 (HWI counts characters).
 _MAX_PIN: Final = 50
@@ -170,10 +170,10 @@ class AddressProgress:
 Progress = SigningProgress | Announced | AddressProgress
 
 
-class Screen:
+class TrezorUi:
     """trezorlib's user interface: reports to the caller, and asks for secrets only within `person`."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: DriverHost) -> None:
         self._caller = caller
         self.asking = False
         """Whether the person may be asked for a PIN or a passphrase. If not, the need is an outcome."""

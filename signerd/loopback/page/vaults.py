@@ -20,9 +20,9 @@ from signerd.errors import InvalidRequest, NotPinned, UnknownVault
 from signerd.loopback.binding import body_of
 from signerd.loopback.page.airgap import as_address, pictures
 from signerd.loopback.page.home import saying
-from signerd.loopback.page.rendering import PageRequest, Row, render, shaped
+from signerd.loopback.page.rendering import PageRequest, PageRoute, render, shaped
 from signerd.loopback.page.rendering import answer as html
-from signerd.shapes import AddressPage, ImportedQuorum, Request, VaultView
+from signerd.shapes import AddressPage, ImportedQuorum, LoopbackRequest, VaultView
 from signerd.shapes.vaults import Chain, Index
 
 VAULTS = Live("vaults", "vaults/list.html", "/parts/vaults")
@@ -123,7 +123,7 @@ async def balance(asked: PageRequest) -> Response:
 NEWEST_MOVEMENTS = 5
 
 
-class _MovementsQuery(Request):
+class _MovementsQuery(LoopbackRequest):
     """The query of the movements page."""
 
     cursor: CursorText | None = None
@@ -308,29 +308,29 @@ async def enrolment(asked: PageRequest) -> Response:
 
 
 ROWS = (
-    Row("GET", "/vaults", vaults),
-    Row("GET", "/parts/vaults", refreshed),
-    Row("GET", "/vaults/{vault_id}", vault),
-    Row("GET", "/vaults/{vault_id}/standing", vault_standing),
-    Row("POST", "/vaults/{vault_id}/unpin", unpin),
-    Row("GET", "/vaults/{vault_id}/payments", payments),
-    Row("GET", "/vaults/{vault_id}/balance", balance),
-    Row("GET", "/vaults/{vault_id}/movements", movements),
-    Row("GET", "/vaults/{vault_id}/movements/newest", newest_movements),
-    Row("GET", "/vaults/{vault_id}/receive", receive),
-    Row("GET", "/vaults/{vault_id}/tokens", tokens),
-    Row("GET", "/vaults/{vault_id}/kit", kit),
-    Row("GET", "/vaults/{vault_id}/pin", wizard),
-    Row("GET", "/vaults/{vault_id}/enrolment", enrolment),
-    Row("POST", "/vaults/{vault_id}/pin/preview", preview),
-    Row("POST", "/vaults/{vault_id}/pin", pin),
+    PageRoute("GET", "/vaults", vaults),
+    PageRoute("GET", "/parts/vaults", refreshed),
+    PageRoute("GET", "/vaults/{vault_id}", vault),
+    PageRoute("GET", "/vaults/{vault_id}/standing", vault_standing),
+    PageRoute("POST", "/vaults/{vault_id}/unpin", unpin),
+    PageRoute("GET", "/vaults/{vault_id}/payments", payments),
+    PageRoute("GET", "/vaults/{vault_id}/balance", balance),
+    PageRoute("GET", "/vaults/{vault_id}/movements", movements),
+    PageRoute("GET", "/vaults/{vault_id}/movements/newest", newest_movements),
+    PageRoute("GET", "/vaults/{vault_id}/receive", receive),
+    PageRoute("GET", "/vaults/{vault_id}/tokens", tokens),
+    PageRoute("GET", "/vaults/{vault_id}/kit", kit),
+    PageRoute("GET", "/vaults/{vault_id}/pin", wizard),
+    PageRoute("GET", "/vaults/{vault_id}/enrolment", enrolment),
+    PageRoute("POST", "/vaults/{vault_id}/pin/preview", preview),
+    PageRoute("POST", "/vaults/{vault_id}/pin", pin),
 )
 
 
 COUNT = 10
 
 
-class _Place(Request):
+class _Place(LoopbackRequest):
     """The query of the addresses page."""
 
     chain: Chain = 0
@@ -398,8 +398,8 @@ async def show_of_profile(asked: PageRequest) -> Response:
 
 
 ADDRESS_ROWS = (
-    Row("GET", "/vaults/{vault_id}/addresses", of_vault),
-    Row("POST", "/vaults/{vault_id}/addresses/show", show_of_vault),
-    Row("GET", "/profile/addresses", of_profile),
-    Row("POST", "/profile/addresses/show", show_of_profile),
+    PageRoute("GET", "/vaults/{vault_id}/addresses", of_vault),
+    PageRoute("POST", "/vaults/{vault_id}/addresses/show", show_of_vault),
+    PageRoute("GET", "/profile/addresses", of_profile),
+    PageRoute("POST", "/profile/addresses/show", show_of_profile),
 )

@@ -213,4 +213,4 @@ def test_a_fee_bump_and_a_cancel_are_asked_for_and_answered_as_the_page_on_repla
 def test_the_statuses_are_those_of_the_platform():
     assert {*proposals.OPEN, *proposals.ENDED} == {status.lower() for status in ProposalStatus}
     assert set(proposals._ADVICE) == set(get_args(Advice))
-    assert kept.Settings("https://custody.example", "a@b.example").store == "keyring"
+    assert kept.ClientSettings("https://custody.example", "a@b.example").store == "keyring"

@@ -14,7 +14,7 @@ from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.model import Family
 from firmware_bridge.operations import Keys
-from firmware_bridge.protocol import Request
+from firmware_bridge.protocol import WorkerCall
 from multisig import CHANGE, DerivationPath, Psbt, op_return_script, recover_message_key, signer_progress
 from tests.conformance.rigs import ACCOUNT, NETWORK, QUICK, SEEDS, make_vault
 from tests.support.bitbox02_peer import BitBox02Peer, plugged_in
@@ -38,7 +38,7 @@ def peer_of(**options):
 def opened(peer, *, session=None, answers=YES):
     person = Person(on_ask=answers.get)
     with plugged_in(peer) as endpoint:
-        device = open_device(endpoint, NETWORK, person, Request(0, "probe", session=session))
+        device = open_device(endpoint, NETWORK, person, WorkerCall(0, "probe", session=session))
         try:
             yield device, person
         finally:

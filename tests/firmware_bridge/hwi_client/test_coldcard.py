@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from device_simulators.coldcard import VirtualColdcard
-from device_simulators.coldcard.approvals import SAVED, Kind, State
+from device_simulators.coldcard.approvals import SAVED, ApprovalKind, ApprovalState
 from device_simulators.coldcard.wallet import WalletStore
 from device_simulators.panel import Decision, Happening, Panel, approve_all, ask_person, refuse_all
 from firmware_bridge import sanitised_psbt
@@ -402,7 +402,7 @@ async def taken(device, kind):
 
     def is_taken():
         pending = device._firmware.approvals.pending
-        return (pending.kind, pending.state) == (kind, State.ASKING)
+        return (pending.kind, pending.state) == (kind, ApprovalState.ASKING)
 
     async with asyncio.timeout(PATIENCE):
         while not is_taken():  # noqa: ASYNC110 - the screen does not change: nothing tells of it
@@ -421,7 +421,7 @@ async def test_an_enrolment_tried_again_right_after_a_refusal_ends_as_the_person
         decisions = iter([*answers, Decision.YES])
         device.panel.script = lambda _prompt: next(decisions)
         again = asyncio.create_task(drive(endpoint, "enrol", enrol_args()))
-        await taken(device, Kind.ENROLMENT)
+        await taken(device, ApprovalKind.ENROLMENT)
         # The device is still busy with saying "Refused.": the new question is not there yet.
         assert device.panel.pending is None
         held.over.set()
@@ -436,7 +436,7 @@ async def test_a_rejected_enrolment_that_replaced_itself_is_rejected():
         decisions = iter([Decision.WAIT, Decision.NO])
         device.panel.script = lambda _prompt: next(decisions)
         again = asyncio.create_task(fails(endpoint, "enrol", enrol_args()))
-        await taken(device, Kind.ENROLMENT)
+        await taken(device, ApprovalKind.ENROLMENT)
         held.over.set()
         assert (await again)[0] == "refused-by-person"
         assert list(device.wallets) == []
@@ -446,7 +446,7 @@ async def test_a_rejected_enrolment_that_replaced_itself_is_rejected():
 async def test_a_request_that_was_forgotten_in_the_pause_of_a_refusal_is_made_once_more(op):
     psbt = wallets.make_spend(VAULT)
     args = {"sign": sign_args(psbt), "sign_message": {"text": "I am here", "path": f"{ACCOUNT}/0/0"}}[op]
-    kind = {"sign": Kind.TRANSACTION, "sign_message": Kind.TEXT}[op]
+    kind = {"sign": ApprovalKind.TRANSACTION, "sign_message": ApprovalKind.TEXT}[op]
     held = Held()
     async with coldcard(pause=held) as (device, endpoint):
         await drive(endpoint, "enrol", enrol_args())

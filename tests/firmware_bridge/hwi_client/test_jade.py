@@ -15,7 +15,7 @@ from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.model import Family
 from firmware_bridge.operations import Probed, Unlocked
-from firmware_bridge.protocol import Request
+from firmware_bridge.protocol import WorkerCall
 from multisig import CHANGE, DerivationPath, Network, Psbt, recover_message_key, signer_progress
 from tests.conformance.rigs import ACCOUNT, NETWORK, QUICK, make_vault
 from tests.support.driver import Person
@@ -28,7 +28,7 @@ from tests.support.wallets import make_spend
 def opened(peer, network=NETWORK):
     person = Person()
     with plugged_in(peer) as endpoint:
-        device = open_device(endpoint, network, person, Request(0, "probe"))
+        device = open_device(endpoint, network, person, WorkerCall(0, "probe"))
         try:
             yield device, person
         finally:
