@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from custody.interpreter import settle
+from custody.common.interpreter import settle
 from multisig import KeyOrigin, Psbt, Vault, build_psbt
 from multisig.psbt import PsbtOutput
 from signerd.core.audit import Note

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import platformdirs
 
-from custody.private_files import folder_fault
+from custody.common.private_files import folder_fault
 from firmware_bridge import Bridge, Deadlines, RegistrationFile, UnreadableRegistrations
 from firmware_bridge.presence.holders import Turn, no_turns, turns_in
 from signerd.account.config import Config, rules_of

@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlencode
 
-from custody.exchange import CONNECT_SECONDS, HttpReply, HttpRequest, NoAnswer, Outcome, Plan, Why, exchange
+from custody.common.exchange import (
+    CONNECT_SECONDS,
+    HttpReply,
+    HttpRequest,
+    NoAnswer,
+    Outcome,
+    Plan,
+    Why,
+    exchange,
+)
 from signerd.endpoint import HOST, PREFIX, trusted_socket
 from signerd.errors import DaemonFailed, DaemonNotRunning, InvalidRequest, SignerdError
 from signerd.problems import error_from

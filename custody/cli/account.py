@@ -9,8 +9,8 @@ from custody.cli.common import fail, json_option
 from custody.cli.desk import CREDENTIAL, ClientDesk, is_passphrase_provided, is_program, is_service, pass_desk
 from custody.cli.kept import read_settings
 from custody.cli.meant import places
-from custody.terminal import EMAIL, Exit, answer, aside, give, say, table
-from custody.text import network_words
+from custody.common.terminal import EMAIL, Exit, answer, aside, give, say, table
+from custody.common.text import network_words
 
 if TYPE_CHECKING:
     from custody.schemas.service_accounts import ServiceAccount

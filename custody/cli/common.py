@@ -7,8 +7,8 @@ from typing import IO, Any, Final, NoReturn
 
 import click
 
-from custody.terminal import Exit, Prompter, answers, tell
-from custody.text import SATS_PER_BTC
+from custody.common.terminal import Exit, Prompter, answers, tell
+from custody.common.text import SATS_PER_BTC
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON value.")
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask: for scripts.")

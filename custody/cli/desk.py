@@ -27,8 +27,8 @@ from custody.cli.kept import (
     store_of,
     write_settings,
 )
-from custody.session_store.stores import credential
-from custody.terminal import CODE, PASSWORD, Exit, Prompter, aside
+from custody.common.session_store.stores import credential
+from custody.common.terminal import CODE, PASSWORD, Exit, Prompter, aside
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

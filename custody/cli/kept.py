@@ -1,8 +1,8 @@
 """The session that the commands share: in the desktop's keyring, or in an encrypted file of a private folder.
-The secret part is stored as ``signerd`` stores its own (``custody.session_store``); the platform's address
-and the account are in a file beside it, readable by its owner alone. The platform takes a refresh token that
-two programs use for a stolen one: a command that renews the session holds the folder's lock, and first reads
-what another one has stored.
+The secret part is stored as ``signerd`` stores its own (``custody.common.session_store``); the platform's
+address and the account are in a file beside it, readable by its owner alone. The platform takes a refresh
+token that two programs use for a stolen one: a command that renews the session holds the folder's lock, and
+first reads what another one has stored.
 """
 
 import json
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from custody.cli.common import Stop
-from custody.private_files import NO_LINK, PRIVATE_FILE, folder_fault, take, write_private
-from custody.session_store import stores
-from custody.terminal import Exit
+from custody.common.private_files import NO_LINK, PRIVATE_FILE, folder_fault, take, write_private
+from custody.common.session_store import stores
+from custody.common.terminal import Exit
 
 SETTINGS: Final = "session.json"
 LOCK: Final = "lock"

@@ -11,8 +11,8 @@ import click
 
 from custody.cli.common import Stop, confirm, fail, json_option, yes_option
 from custody.cli.desk import ClientDesk, is_program, pass_desk
-from custody.naming import Ambiguous, NamedRecord, named
-from custody.terminal import Exit, answer, give, say, table
+from custody.common.naming import Ambiguous, NamedRecord, named
+from custody.common.terminal import Exit, answer, give, say, table
 
 if TYPE_CHECKING:
     from custody.client import Client

@@ -8,8 +8,8 @@ import click
 
 from custody.cli.changes import make_or_ask
 from custody.cli.meant import Access, asking_in_workspace, in_workspace
-from custody.naming import NamedRecord
-from custody.terminal import answer, aside, say, table
+from custody.common.naming import NamedRecord
+from custody.common.terminal import answer, aside, say, table
 
 if TYPE_CHECKING:
     from custody.schemas.members import Member

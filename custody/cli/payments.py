@@ -9,9 +9,9 @@ import click
 from custody.cli.common import Amount, FeeRateParam, fail
 from custody.cli.meant import Access, asking_in_workspace, chosen, in_workspace
 from custody.cli.vaults import vault_of
-from custody.naming import NamedRecord
-from custody.terminal import Exit, aside
-from custody.text import amount
+from custody.common.naming import NamedRecord
+from custody.common.terminal import Exit, aside
+from custody.common.text import amount
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -162,8 +162,8 @@ def _payment(
     """An address, also in groups, or a payment link is never looked up as a name in the address book.
     ``sats`` 0: not known yet. Raises Stop.
     """
-    from custody.payment_links import read_recipient
-    from custody.recipients import typed_address
+    from custody.common.payment_links import read_recipient
+    from custody.common.recipients import typed_address
     from multisig import MultisigError, Network, WrongNetwork, decode_address
 
     typed = typed_address(whom)

@@ -23,7 +23,7 @@ from custody.cli import (
 )
 from custody.cli.common import own_answers
 from custody.cli.desk import ClientDesk, CommandDependencies
-from custody.terminal import Exit, put, tell
+from custody.common.terminal import Exit, put, tell
 
 EPILOGUE = "Exit status: " + ", ".join(
     f"{status.value} {status.name.lower().replace('_', ' ')}"

@@ -10,9 +10,9 @@ import click
 from custody.cli.meant import Access, asking_in_workspace, in_workspace, with_access, workspace_option
 from custody.cli.proposals import ENDED, OPEN, proposals_of
 from custody.cli.vaults import given_vault, vault_of
-from custody.naming import NamedRecord
-from custody.terminal import aside, say
-from custody.text import short_ids
+from custody.common.naming import NamedRecord
+from custody.common.terminal import aside, say
+from custody.common.text import short_ids
 
 if TYPE_CHECKING:
     from custody.schemas.proposals import Proposal

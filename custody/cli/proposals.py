@@ -10,9 +10,9 @@ import click
 from custody.cli.meant import Access, asking_in_workspace, chosen, in_workspace
 from custody.cli.members import people_of
 from custody.cli.payments import propose
-from custody.naming import NamedRecord
-from custody.terminal import answer, aside, say, table
-from custody.text import amount, count, short_ids
+from custody.common.naming import NamedRecord
+from custody.common.terminal import answer, aside, say, table
+from custody.common.text import amount, count, short_ids
 
 if TYPE_CHECKING:
     from custody.schemas.proposals import Proposal

@@ -8,9 +8,9 @@ import click
 
 from custody.cli.changes import make_or_ask
 from custody.cli.meant import Access, asking_in_workspace, in_workspace
-from custody.naming import NamedRecord
-from custody.terminal import answer, aside, put
-from custody.text import count
+from custody.common.naming import NamedRecord
+from custody.common.terminal import answer, aside, put
+from custody.common.text import count
 
 if TYPE_CHECKING:
     from custody.schemas.service_accounts import ServiceAccount

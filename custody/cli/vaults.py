@@ -11,10 +11,10 @@ from custody.cli.changes import make_or_ask
 from custody.cli.common import Amount, FeeRateParam, fail, in_btc
 from custody.cli.meant import Access, asking_in_workspace, in_workspace
 from custody.cli.members import full_name, members_of, people_of
-from custody.limit_words import bounds, until
-from custody.naming import NamedRecord, next_name
-from custody.terminal import Exit, aside
-from custody.text import amount, network_words
+from custody.common.limit_words import bounds, until
+from custody.common.naming import NamedRecord, next_name
+from custody.common.terminal import Exit, aside
+from custody.common.text import amount, network_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Self
 
 from custody.client.flow import Core, Session, check_url
-from custody.exchange import HttpRequest, Outcome, Waiting
-from custody.plain_http import PlainTransport, tls_for
+from custody.common.exchange import HttpRequest, Outcome, Waiting
+from custody.common.plain_http import PlainTransport, tls_for
 
 OnSession = Callable[[Session | None], None]
 

@@ -1,5 +1,5 @@
-"""The protocol of calls to the platform without I/O (see ``custody.exchange``): requests and answers, errors,
-the renewal of sessions, and calls made from the platform's table, for both clients.
+"""The protocol of calls to the platform without I/O (see ``custody.common.exchange``): requests and answers,
+errors, the renewal of sessions, and calls made from the platform's table, for both clients.
 """
 
 import json
@@ -17,9 +17,18 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from custody import exchange
 from custody.client.errors import ApiError, BadAnswer, InsecureUrl, SignedOut, Unreachable
-from custody.exchange import Exclusive, HttpReply, HttpRequest, Plan, Why, is_success, method, retry_after
+from custody.common import exchange
+from custody.common.exchange import (
+    Exclusive,
+    HttpReply,
+    HttpRequest,
+    Plan,
+    Why,
+    is_success,
+    method,
+    retry_after,
+)
 from custody.schemas.auth import (
     LOGOUT,
     REFRESH,

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import TypeAdapter
 
 from custody.client.flow import Core, call, next_page, read_list, row
-from custody.exchange import HttpRequest, Plan, method
+from custody.common.exchange import HttpRequest, Plan, method
 from custody.schemas.common import LATER, Few
 from custody.schemas.proposals import PSBT, Proposal, ProposalStatus
 

@@ -5,6 +5,7 @@ from typing import Any, cast
 from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session
 
+from custody.common.text import name_key
 from custody.schemas.address_book import (
     ADD_WHITELIST_ADDRESS,
     REMOVE_WHITELIST_ADDRESS,
@@ -32,7 +33,6 @@ from custody.server.service.shown import shown
 from custody.server.service.stored_vaults import vault_in
 from custody.server.store.models import AddressBookEntryRow, WatchedScriptRow
 from custody.server.store.store import chunks
-from custody.text import name_key
 from multisig import Network, encode_address
 
 ENTRY = "entry {text}, {address}, named {name}"

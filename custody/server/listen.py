@@ -26,7 +26,7 @@ from prometheus_client import CollectorRegistry, MetricsHandler
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from custody.interpreter import settle
+from custody.common.interpreter import settle
 from custody.server.domain.errors import Misconfigured
 
 # From the connection, or the first byte of a later request on it, to the end of the headers; and from there

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
+from custody.common.text import count
 from custody.schemas.proofs import (
     AT_BLOCK,
     CREATE_PROOF,
@@ -41,7 +42,6 @@ from custody.server.store.models import (
     VaultSignerRow,
     WatchedScriptRow,
 )
-from custody.text import count
 from firmware_bridge.makers import may_sign_proof, signing_devices
 from multisig import (
     RECEIVE,

@@ -10,6 +10,7 @@ from functools import partial
 
 from sqlalchemy import delete, func, select
 
+from custody.common.text import count, name_key
 from custody.schemas.common import Done, Listed
 from custody.schemas.invitations import InvitationStatus
 from custody.schemas.permissions import PermissionName
@@ -54,7 +55,6 @@ from custody.server.service.people.staff import (
 )
 from custody.server.service.shown import shown
 from custody.server.store.models import InvitationRow, RolePermissionRow, RoleRow
-from custody.text import count, name_key
 from multisig import InvalidAmount, Sats, parse_btc
 
 CREATED = Event(

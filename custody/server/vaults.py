@@ -7,6 +7,7 @@ from typing import Any, cast
 from sqlalchemy import Select, bindparam, select, tuple_
 from sqlalchemy.orm import Session
 
+from custody.common.text import name_key, network_words
 from custody.schemas import vaults as wire
 from custody.schemas.common import ApiNetwork, Listed, NullString
 from custody.schemas.vaults import CREATE_WALLET, LIST_WALLETS, VAULT_EXPORT, VAULT_NAMES
@@ -45,7 +46,6 @@ from custody.server.store.models import (
     VaultSignerRow,
     full_name,
 )
-from custody.text import name_key, network_words
 from multisig import (
     RECEIVE,
     DerivationPath,

@@ -30,7 +30,7 @@ from pydantic import (
 
 from custody.client.errors import InsecureUrl
 from custody.client.flow import check_url
-from custody.private_files import read_bounded, written_by_others
+from custody.common.private_files import read_bounded, written_by_others
 from custody.schemas.common import IntId, Name
 from custody.schemas.faults import fault_words
 from firmware_bridge import Endpoint

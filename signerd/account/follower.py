@@ -13,7 +13,7 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from custody.pace import Backoff
+from custody.common.pace import Backoff
 from signerd.account.others import PLATFORM, OthersProposals, TokenLookup
 from signerd.account.platform import PlatformClient, Sink
 from signerd.account.wire import UNFORESEEN, Listed, PlatformWorkspace, UnreadableEntry

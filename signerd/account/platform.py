@@ -16,7 +16,7 @@ from custody.client import SignedOut as ClientSignedOut
 from custody.client.awaiting import SigningClient
 from custody.client.flow import Core, call, read
 from custody.client.payments import proposals_request
-from custody.exchange import HttpRequest, Plan
+from custody.common.exchange import HttpRequest, Plan
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest, signed_host

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import cast
 
-from custody.pace import Backoff
+from custody.common.pace import Backoff
 from custody.schemas.common import ApiNetwork
 from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import (

@@ -1,7 +1,7 @@
-"""The store of the session's secret: ``custody.session_store`` with signerd's names and errors."""
+"""The store of the session's secret: ``custody.common.session_store`` with signerd's names and errors."""
 
-from custody.session_store import stores
-from custody.session_store.stores import SECRETS_FILE, Errors, Passphrase, SecretStore, credential
+from custody.common.session_store import stores
+from custody.common.session_store.stores import SECRETS_FILE, Errors, Passphrase, SecretStore, credential
 from signerd.errors import KeyringTimedOut, NoSecretStore, SecretsLocked
 
 __all__ = [

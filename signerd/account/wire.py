@@ -20,7 +20,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from custody.client import BadAnswer
 from custody.client.flow import Core, call
-from custody.exchange import HttpReply, HttpRequest, Plan
+from custody.common.exchange import HttpReply, HttpRequest, Plan
 from custody.schemas.asset_tokens import Contract
 from custody.schemas.common import Int64, TextId
 from custody.schemas.faults import fault_place, fault_words

@@ -19,7 +19,7 @@ from functools import cached_property, partial
 from inspect import cleandoc, signature
 from typing import Any, Concatenate, ParamSpec, TypeVar, get_type_hints
 
-from custody.exchange import HttpReply, HttpRequest, Plan, method
+from custody.common.exchange import HttpReply, HttpRequest, Plan, method
 from signerd.asking import DaemonAddress, ask, parse, segment
 from signerd.callers import Right
 from signerd.endpoint import QUICK_SECONDS

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from custody.private_files import sync_folder, write_private
+from custody.common.private_files import sync_folder, write_private
 from custody.schemas.common import Name
 from multisig import MultisigError, Network
 from signerd.account.config import FILE, RULES_FILE, load_config

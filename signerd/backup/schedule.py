@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from custody.private_files import write_private
+from custody.common.private_files import write_private
 from signerd import runtime
 from signerd.account.config import BackupSection
 from signerd.core.text import plain

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from custody.terminal import CODE, EMAIL, PASSWORD
+from custody.common.terminal import CODE, EMAIL, PASSWORD
 from signerd.cli.desk import Desk, answering
 from signerd.cli.terminal import Prompter, aside
 from signerd.errors import AnswerMissing, SignInFailed

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from custody.naming import LEAST
-from custody.private_files import NO_LINK, PRIVATE_FILE, is_open, is_ours
+from custody.common.naming import LEAST
+from custody.common.private_files import NO_LINK, PRIVATE_FILE, is_open, is_ours
 from signerd.cli import naming
 from signerd.cli.desk import Desk, answering, json_option
 from signerd.cli.terminal import Exit, answer, aside, say, table

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from custody.private_files import read_bounded
+from custody.common.private_files import read_bounded
 from signerd.cli.terminal import Exit, Prompter, aside, give, say
 from signerd.errors import InvalidRequest
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from custody.interpreter import settle
-from custody.private_files import write_private
+from custody.common.interpreter import settle
+from custody.common.private_files import write_private
 from custody.schemas.faults import fault_words
 from signerd.account.config import FILE, Config, find_config, load_config
 from signerd.account.secrets import SECRETS_FILE, SecretStore, credential_passphrase

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from custody import naming
-from custody.naming import LEAST, NamedRecord
+from custody.common import naming
+from custody.common.naming import LEAST, NamedRecord
 from signerd.cli.terminal import aside
 from signerd.errors import InvalidRequest, NoSuchDevice, NotPinned, UnknownApp, UnknownProposal, UnknownVault
 

@@ -1,12 +1,12 @@
-"""The command line's output and questions (``custody.terminal``), with signerd's errors."""
+"""The command line's output and questions (``custody.common.terminal``), with signerd's errors."""
 
 import os
 import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from custody import terminal
-from custody.terminal import Exit, Prompter, answer, aside, give, put, say, table, tell
+from custody.common import terminal
+from custody.common.terminal import Exit, Prompter, answer, aside, give, put, say, table, tell
 from signerd.errors import AnswerMissing, SignerdError
 
 __all__ = [

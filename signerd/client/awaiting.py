@@ -8,8 +8,8 @@ from typing import Self
 
 import httpx
 
-from custody.exchange import Awaiting, HttpReply, HttpRequest
-from custody.transports import AwaitingTransport, message, no_answer
+from custody.common.exchange import Awaiting, HttpReply, HttpRequest
+from custody.common.transports import AwaitingTransport, message, no_answer
 from signerd.asking import DaemonAddress, address_of, failure, refusal
 from signerd.client.flow import BROKEN, PATIENCE_SECONDS, LoopbackApi, Resumption, event, is_news, stream
 from signerd.errors import SignerdError

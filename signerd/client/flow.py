@@ -1,6 +1,6 @@
-"""What both clients of the daemon do without I/O (see ``custody.exchange``): the calls of ``signerd.api``;
-pairing, which takes several: ask, show the code, wait for the person, store the token (ADR 19); and events:
-the request, parsing, and resuming a broken stream.
+"""What both clients of the daemon do without I/O (see ``custody.common.exchange``): the calls of
+``signerd.api``; pairing, which takes several: ask, show the code, wait for the person, store the token (ADR
+19); and events: the request, parsing, and resuming a broken stream.
 """
 
 import os
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from custody.exchange import HttpRequest, Plan, Wait, method
-from custody.pace import Backoff, no_jitter
-from custody.private_files import NO_LINK, is_open, is_ours
+from custody.common.exchange import HttpRequest, Plan, Wait, method
+from custody.common.pace import Backoff, no_jitter
+from custody.common.private_files import NO_LINK, is_open, is_ours
 from signerd.api.account import AccountApi, EventsApi
 from signerd.api.apps import AppsApi
 from signerd.api.devices import DevicesApi

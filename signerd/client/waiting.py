@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from custody.exchange import HttpReply, HttpRequest, Waiting
-from custody.plain_http import TROUBLES, PlainConnection, PlainTransport, headers_of, no_answer, pieces
+from custody.common.exchange import HttpReply, HttpRequest, Waiting
+from custody.common.plain_http import TROUBLES, PlainConnection, PlainTransport, headers_of, no_answer, pieces
 from signerd.asking import DaemonAddress, address_of, failure, refusal
 from signerd.client.flow import BROKEN, PATIENCE_SECONDS, LoopbackApi, Resumption, event, is_news, stream
 from signerd.errors import SignerdError

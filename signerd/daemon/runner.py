@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeVar
 
-from custody.pace import Backoff
+from custody.common.pace import Backoff
 from multisig import Fingerprint
 from signerd.account.platform import PlatformClient
 from signerd.core import events

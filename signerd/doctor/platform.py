@@ -6,9 +6,9 @@ from contextlib import closing
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from custody.exchange import HttpReply, HttpRequest, NoAnswer
-from custody.plain_http import PlainTransport, tls_for
-from custody.private_files import is_open, is_ours, take
+from custody.common.exchange import HttpReply, HttpRequest, NoAnswer
+from custody.common.plain_http import PlainTransport, tls_for
+from custody.common.private_files import is_open, is_ours, take
 from signerd.backup.schedule import last_backup, reminders
 from signerd.doctor.finding import DoctorFinding, Installation, note, of_error, trouble, unknown, well
 from signerd.errors import KeyringTimedOut, SecretsError, SignerdError

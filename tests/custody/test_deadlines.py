@@ -8,8 +8,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from custody import deadlines
-from custody.deadlines import ExchangeDeadlines
+from custody.common import deadlines
+from custody.common.deadlines import ExchangeDeadlines
 from custody.server.chain.core import Password
 from custody.server.chain.core.rpc import Rpc, RpcCall
 from custody.server.domain.errors import ChainUnavailable

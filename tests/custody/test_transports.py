@@ -11,10 +11,10 @@ import httpx
 import pytest
 
 from custody.client import AsyncClient, Client, Session, Unreachable, flow
-from custody.deadlines import Deadline
-from custody.exchange import HttpReply, HttpRequest, NoAnswer, Outcome, Why
-from custody.plain_http import PIECE, PlainTransport, pieces, tls_for
-from custody.transports import AwaitingTransport
+from custody.common.deadlines import Deadline
+from custody.common.exchange import HttpReply, HttpRequest, NoAnswer, Outcome, Why
+from custody.common.plain_http import PIECE, PlainTransport, pieces, tls_for
+from custody.common.transports import AwaitingTransport
 from tests.support.certificates import certificate_for
 
 FOREVER = {

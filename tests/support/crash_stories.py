@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from custody.private_files import write_private
+from custody.common.private_files import write_private
 from firmware_bridge import Locked, RefusedByPerson
 from multisig import ChangeTo, DerivationPath, Psbt, build_psbt, sats
 from signerd.core import events

@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import func, insert, select, update
 from sqlalchemy.orm import Session
 
+from custody.common.text import name_key
 from custody.schemas.common import format_time
 from custody.schemas.webhooks import MAX_WEBHOOKS
 from custody.server.console.application import ROOT, ROWS
@@ -42,7 +43,6 @@ from custody.server.store.models import (
     WebhookRow,
     table_of,
 )
-from custody.text import name_key
 from multisig import (
     ExtendedPublicKey,
     KeyOrigin,

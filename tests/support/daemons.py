@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from custody.pace import Backoff
+from custody.common.pace import Backoff
 from signerd.account.config import Config
 from signerd.app import DaemonDependencies, open_daemon
 from signerd.core.audit import Note

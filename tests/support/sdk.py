@@ -5,9 +5,9 @@ from collections.abc import Callable
 import httpx
 
 from custody.client import Client
-from custody.exchange import Body, HttpReply, HttpRequest, Outcome, Unfit
+from custody.common.exchange import Body, HttpReply, HttpRequest, Outcome, Unfit
+from custody.common.transports import message, no_answer
 from custody.schemas.auth import LoginRequest
-from custody.transports import message, no_answer
 from tests.support.platform import PASSWORD, World
 
 

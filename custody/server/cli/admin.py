@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from custody.cli.common import json_option, own_answers
-from custody.limit_words import bounds
+from custody.common.limit_words import bounds
+from custody.common.terminal import aside, give, put
+from custody.common.text import count
 from custody.server.cli.common import platform_at, refusals, state_option
-from custody.terminal import aside, give, put
-from custody.text import count
 from multisig import Network
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import click
 
 from custody.cli.common import fail
-from custody.terminal import put, say
+from custody.common.terminal import put, say
 from multisig import MultisigError, Network, Transaction
 from multisig.tokens import (
     MAX_BYTECODE_BYTES,

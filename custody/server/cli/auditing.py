@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from custody.cli.common import fail, json_option
+from custody.common.terminal import Exit, answer, aside, put, say
+from custody.common.text import count
 from custody.server.cli.common import refusals, state_option, stored_at
-from custody.terminal import Exit, answer, aside, put, say
-from custody.text import count
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

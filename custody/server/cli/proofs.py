@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from custody.cli.common import fail, json_option
+from custody.common.terminal import Exit, answer, put
+from custody.common.text import amount, count, plain
 from custody.server.cli.common import refusals
-from custody.terminal import Exit, answer, put
-from custody.text import amount, count, plain
 
 if TYPE_CHECKING:
     from custody.schemas.proofs import CoinOfProof, ProofFile

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from custody.cli.common import fail, json_option
+from custody.common.terminal import Exit, give, put, say
 from custody.server.cli.common import platform_at, refusals, state_option
-from custody.terminal import Exit, give, put, say
 
 if TYPE_CHECKING:
     from custody.server.app import Platform
@@ -114,7 +114,7 @@ def worker_command(state: Path, health: str | None, port_file: Path | None, metr
 
 
 def _work(platform: "Platform") -> None:
-    from custody.interpreter import settle
+    from custody.common.interpreter import settle
     from custody.server.listen import first_signal
 
     told = Event()

@@ -12,8 +12,8 @@ import click
 
 from custody._version import __version__
 from custody.cli.common import fail, json_option
+from custody.common.terminal import Exit, answer, give, say, table
 from custody.server.cli.common import MAX_INT64, plain_values, refusals, state_option, stored_at
-from custody.terminal import Exit, answer, give, say, table
 
 if TYPE_CHECKING:
     from custody.server.service.operations.jobs import JobAdministration, JobLine

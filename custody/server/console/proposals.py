@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from custody.pages.rendering import Live
+from custody.common.pages.rendering import Live
 from custody.schemas.proposals import PSBT, Proposal, ProposalStatus, TroubleKind, TxType
 from custody.schemas.vaults import Vault
 from custody.server.console.addresses import entries_of

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from custody.pages.rendering import Fields, Live
-from custody.pages.serving import HEADERS, HTML
+from custody.common.pages.rendering import Fields, Live
+from custody.common.pages.serving import HEADERS, HTML
 from custody.schemas.call import Call, Page, Way
 from custody.schemas.changes import REQUEST_CHANGE, RequestChangeRequest
 from custody.schemas.common import Unreadable

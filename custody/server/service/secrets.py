@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 from sqlalchemy import or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from custody.private_files import write_private
+from custody.common.private_files import write_private
 from custody.server.domain.ports import RandomBytes
 from custody.server.store.models import CredentialRow, IdentityProviderRow, WebhookRow
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from custody.pace import Bucket
+from custody.common.pace import Bucket
 from signerd.apps import PairedApps
 from signerd.callers import PAGE, STRANGER, TERMINAL, LoopbackCaller
 from signerd.endpoint import EVENTS, HOST

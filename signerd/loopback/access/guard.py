@@ -11,7 +11,7 @@ from http import HTTPStatus
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from custody.pages.serving import HTML
+from custody.common.pages.serving import HTML
 from signerd.callers import CallerKind, LoopbackCaller
 from signerd.endpoint import is_of_api
 from signerd.errors import NotPaired, RequestTooLarge, RequestTooSlow, SignerdError

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import JSONResponse, Response
 
-from custody.pages.rendering import Fields
-from custody.pages.serving import HEADERS
+from custody.common.pages.rendering import Fields
+from custody.common.pages.serving import HEADERS
 from signerd import shapes
 from signerd.api.devices import DevicesApi
 from signerd.daemon.airgap import carried_psbt

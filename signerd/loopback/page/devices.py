@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.pages.rendering import Fields, Live
+from custody.common.pages.rendering import Fields, Live
 from signerd.api.devices import DevicesApi
 from signerd.callers import PAGE
 from signerd.errors import DeviceFailed, InvalidRequest, NoSuchDevice

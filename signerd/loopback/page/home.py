@@ -5,7 +5,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.pages.rendering import Live
+from custody.common.pages.rendering import Live
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
 from signerd.core.text import plain
 from signerd.errors import InvalidRequest

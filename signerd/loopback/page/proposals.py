@@ -9,8 +9,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.pages.flow import Flow, Picture, address_lines, draw
-from custody.pages.rendering import Live
+from custody.common.pages.flow import Flow, Picture, address_lines, draw
+from custody.common.pages.rendering import Live
 from signerd.api.proposals import ProposalsApi
 from signerd.core.states import ASKED, DECLINABLE, DELIVERED, ON_THE_WAY, is_proof
 from signerd.core.text import count, place_words, plain

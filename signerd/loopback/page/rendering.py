@@ -16,8 +16,8 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from custody.pages.rendering import FORM, Fields, Live, Templates
-from custody.pages.serving import HEADERS, HTML, Assets
+from custody.common.pages.rendering import FORM, Fields, Live, Templates
+from custody.common.pages.serving import HEADERS, HTML, Assets
 from custody.schemas.faults import fault_place, fault_words
 from signerd import shapes
 from signerd.callers import STRANGER, CallerKind, LoopbackCaller, Right

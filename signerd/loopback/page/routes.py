@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from custody.pages.serving import CAMERA_PERMISSION
+from custody.common.pages.serving import CAMERA_PERMISSION
 from signerd.callers import CallerKind, LoopbackCaller, Right
 from signerd.daemon.service import Daemon
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, NotPaired, SignerdError

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.pages.rendering import Fields, Live
+from custody.common.pages.rendering import Fields, Live
 from signerd.api.account import AccountApi
 from signerd.api.apps import AppsApi
 from signerd.callers import RIGHT_WORDS, granted

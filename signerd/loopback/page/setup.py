@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from custody.pages.rendering import Live
+from custody.common.pages.rendering import Live
 from signerd.loopback.page.devices import Card, cards
 from signerd.loopback.page.rendering import PageRequest, PageRoute
 from signerd.loopback.page.settings import ACCOUNT

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from pydantic import StringConstraints
 from starlette.responses import Response
 
-from custody.pages.rendering import Fields, Live
-from custody.pages.serving import HTML, attachment
+from custody.common.pages.rendering import Fields, Live
+from custody.common.pages.serving import HTML, attachment
 from custody.schemas.history import CursorText
 from multisig import MultisigError, Network, ReceivedPsbt, vault_of_file, vault_of_psbt
 from signerd import shapes

@@ -13,10 +13,10 @@ from sqlalchemy import delete
 from custody.cli import kept
 from custody.cli.common import Stop
 from custody.cli.desk import ClientDesk
+from custody.common.session_store import stores
+from custody.common.terminal import Exit, Script
 from custody.server.domain.credentials import LOGIN_FAILURES_ANYWHERE
 from custody.server.store.models import AttemptRow
-from custody.session_store import stores
-from custody.terminal import Exit, Script
 from tests.custody.cli.conftest import PLATFORM
 from tests.support.accounts import enrol, register
 from tests.support.accounts import sign_in as enter

@@ -10,9 +10,9 @@ import pytest
 
 from custody.cli import kept, proposals
 from custody.client import Client
+from custody.common.terminal import Exit
 from custody.schemas.address_book import AddWhitelistAddressRequest
 from custody.schemas.proposals import Advice, ProposalStatus
-from custody.terminal import Exit
 from multisig import Network, encode_address
 from tests.support.custody import CAFE, SHOP, Desk, ok
 from tests.support.platform import PASSWORD

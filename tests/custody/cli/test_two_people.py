@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from custody.common.terminal import Exit
 from custody.schemas.address_book import ADD_WHITELIST_ADDRESS, AddWhitelistAddressRequest
 from custody.schemas.changes import ChangeRequest, RequestChangeRequest, SecondPersonRuleRequest
 from custody.server.store.models import ProposalRow
-from custody.terminal import Exit
 from tests.support.custody import Desk
 from tests.support.platform import PASSWORD
 from tests.support.sdk import sdk

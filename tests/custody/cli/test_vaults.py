@@ -2,8 +2,8 @@
 
 from sqlalchemy import update
 
+from custody.common.terminal import Exit
 from custody.server.store.models import KeyRow, VaultRow
-from custody.terminal import Exit
 from tests.support.custody import ok
 
 

@@ -6,10 +6,10 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import func, select
 
+from custody.common.terminal import Exit
 from custody.server.cli import app
 from custody.server.store import Store
 from custody.server.store.models import UserRow
-from custody.terminal import Exit
 from tests.support.platform import PASSWORD
 
 BOOTSTRAP = ("admin", "bootstrap", "--organisation", "Acme", "--workspace", "Main", "--chain", "regtest",

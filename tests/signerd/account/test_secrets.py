@@ -13,9 +13,9 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.backends import fail, null
 
-from custody import children
-from custody.session_store import keyring_child
-from custody.session_store import stores as secrets
+from custody.common import children
+from custody.common.session_store import keyring_child
+from custody.common.session_store import stores as secrets
 from signerd.account.secrets import SignerdFileStore, SignerdKeyringStore, credential_passphrase
 from signerd.errors import KeyringTimedOut, NoSecretStore, SecretsLocked
 

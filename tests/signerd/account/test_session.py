@@ -8,7 +8,7 @@ import os
 import pytest
 
 from custody.client import Session
-from custody.session_store import stores
+from custody.common.session_store import stores
 from signerd.account.secrets import SignerdFileStore
 from signerd.account.session import Account
 from tests.support.daemons import MemoryStore, make_config

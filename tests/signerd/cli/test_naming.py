@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.naming import LEAST, LONGEST, MOST_LISTED, NamedRecord, next_name
+from custody.common.naming import LEAST, LONGEST, MOST_LISTED, NamedRecord, next_name
 from multisig import encode_address
 from signerd.cli.naming import named, pin_named
 from signerd.cli.terminal import Exit

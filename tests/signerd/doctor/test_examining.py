@@ -7,7 +7,7 @@ import threading
 import httpx
 import pytest
 
-from custody.exchange import HttpReply, NoAnswer, Why
+from custody.common.exchange import HttpReply, NoAnswer, Why
 from signerd.client import DaemonClient
 from signerd.doctor import machine, platform
 from signerd.doctor.examining import examine

@@ -7,7 +7,7 @@ import re
 import httpx
 import pytest
 
-from custody.exchange import HttpReply
+from custody.common.exchange import HttpReply
 from multisig import Network
 from signerd import shapes
 from signerd.asking import refusal

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import httpx
 from pydantic import SecretStr
 
-from custody.deadlines import ExchangeDeadlines
+from custody.common.deadlines import ExchangeDeadlines
 from custody.server.domain.errors import ChainUnavailable
 
 # A cookie is "__cookie__:" and 64 hexadecimal digits.

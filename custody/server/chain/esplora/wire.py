@@ -16,9 +16,9 @@ from typing import Generic, TypeVar
 
 import httpx
 
-from custody.deadlines import ExchangeDeadlines
-from custody.exchange import has_more_values
-from custody.pace import Backoff, no_jitter
+from custody.common.deadlines import ExchangeDeadlines
+from custody.common.exchange import has_more_values
+from custody.common.pace import Backoff, no_jitter
 from custody.server.domain.errors import ChainUnavailable
 
 # Doubled at each failure in a row, up to the longest.

@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
-from custody.limit_words import bounds, until
+from custody.common.limit_words import bounds, until
 from custody.schemas import limits as wire
 from custody.schemas.common import format_time
 from custody.server.domain.credentials import Caller, WorkspaceAccess

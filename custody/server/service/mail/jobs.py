@@ -18,12 +18,12 @@ from urllib.parse import urlsplit
 import structlog
 from sqlalchemy.orm import Session
 
+from custody.common.text import UNSEEN
 from custody.server.domain.errors import CustodyError, MailRefused, MailUnavailable
 from custody.server.service.jobs.outbox import Again, Dead, Finish, JobDone, Task, Verdict, enqueue
 from custody.server.service.jobs.tidying import delete_batch
 from custody.server.service.mail.mailer import CannotMail, Mail, Mailer
 from custody.server.store.models import JobRow
-from custody.text import UNSEEN
 
 log = structlog.get_logger()
 MAIL: Final = "mail"

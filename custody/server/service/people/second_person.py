@@ -5,7 +5,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from sqlalchemy.orm import Session
 
-from custody.change_words import PERMISSION_WORDS
+from custody.common.change_words import PERMISSION_WORDS
 from custody.schemas.call import Call
 from custody.schemas.calls import CONFIRMABLE
 from custody.server.domain.errors import LastAdmin, SecondPersonNeeded

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from custody.common.text import name_key
 from custody.server.domain.audit import Event
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import NotFound, StateConflict
@@ -18,7 +19,6 @@ from custody.server.domain.roles import FIRST_ROLES, RoleTemplate
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.profiles import chain_of_network, watch_profiles
 from custody.server.store.models import OrganisationRow, RolePermissionRow, RoleRow, WorkspaceRow
-from custody.text import name_key
 from multisig import Network
 
 FIRST_CYCLE = Cycle("M", 1)

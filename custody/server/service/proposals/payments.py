@@ -12,7 +12,7 @@ from decimal import Decimal
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from custody.payment_links import Recipient
+from custody.common.payment_links import Recipient
 from custody.schemas.proposals import CreatePsbtRequest
 from custody.schemas.sending import MaxSendQuery
 from custody.server.domain.errors import Dust, Fault, Invalid, LockedFunds, WrongNetworkAddress

@@ -8,11 +8,11 @@ from typing import Final
 from sqlalchemy import ColumnElement, Exists, FromClause, Select, String, cast, exists, func, or_, select
 from sqlalchemy.orm import Session
 
+from custody.common.text import name_key
 from custody.schemas.permissions import PermissionName
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid
 from custody.server.store.models import AddressBookEntryRow, DecisionRow, ProposalRow
-from custody.text import name_key
 from multisig import parse_btc
 from multisig.errors import InvalidAmount
 

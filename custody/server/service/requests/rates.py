@@ -13,7 +13,7 @@ from math import ceil
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from custody.pace import Bucket
+from custody.common.pace import Bucket
 from custody.server.domain.errors import RateLimited
 from custody.server.domain.ports import Clock
 from custody.server.store.models import AttemptRow

@@ -14,7 +14,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Final
 
-from custody.deadlines import Deadline
+from custody.common.deadlines import Deadline
 from custody.server.domain.webhooks import WebhookUrl, is_public_text
 
 # For a whole attempt: resolving the name, connecting, TLS, and the status of the response.

@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import delete, update
 
+from custody.common.terminal import Exit
 from custody.server.cli import app
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEventRow, AuditHeadRow
-from custody.terminal import Exit
 from tests.support.custody import ok
 from tests.support.platform import open_world
 

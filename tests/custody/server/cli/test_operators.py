@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from custody.common.terminal import Exit
 from custody.server.cli import app
 from custody.server.store.models import UserRow
-from custody.terminal import Exit
 from tests.support.custody import open_desk
 from tests.support.platform import World, open_world
 

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import select
 
+from custody.common.terminal import Exit
 from custody.server.cli import app
 from custody.server.cli.status import _ago
 from custody.server.service.jobs.outbox import BROADCAST, enqueue
@@ -16,7 +17,6 @@ from custody.server.service.operations.status import read_status
 from custody.server.settings import utc_now
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEventRow, JobRow, LeaseRow
-from custody.terminal import Exit
 from tests.support.custody import Desk, ok, open_desk
 from tests.support.databases import make_sqlite
 from tests.support.platform import START

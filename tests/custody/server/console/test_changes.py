@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import select
 
-from custody.change_words import BESIDE_AMOUNT, FIELDS, UNSAID
+from custody.common.change_words import BESIDE_AMOUNT, FIELDS, UNSAID
 from custody.schemas.calls import CONFIRMABLE
 from custody.server.store.models import PendingChangeRow, UserRow
 from tests.support.custody import SHOP, ok

@@ -4,7 +4,7 @@ import re
 
 from sqlalchemy import String, cast, update
 
-from custody.pages.serving import HEADERS
+from custody.common.pages.serving import HEADERS
 from custody.server.console.application import ROOT, ROWS
 from custody.server.store.models import (
     AddressBookEntryRow,

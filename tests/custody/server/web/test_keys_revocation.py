@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import select
 
+from custody.common.terminal import Exit
 from custody.schemas.permissions import PermissionName
 from custody.server.cli import app
 from custody.server.store.models import AuditEventRow, MembershipRow
-from custody.terminal import Exit
 from multisig import Psbt
 from tests.support.custody import Desk, ok, open_desk, refused
 from tests.support.platform import As, register_key, seed

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.pages.flow import FULL, MOST_COINS, THINNEST
+from custody.common.pages.flow import FULL, MOST_COINS, THINNEST
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import RECEIVE, TxOut, build_psbt, encode_address, sats
 from multisig.bip322 import build_proof

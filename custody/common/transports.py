@@ -1,12 +1,21 @@
-"""httpx as the transport of ``custody.exchange``, for a program that awaits: each exchange ends in time, and
-its answer is bounded as it comes. A blocking program has ``custody.plain_http``.
+"""httpx as the transport of ``custody.common.exchange``, for a program that awaits: each exchange ends in
+time, and its answer is bounded as it comes. A blocking program has ``custody.common.plain_http``.
 """
 
 import asyncio
 
 import httpx
 
-from custody.exchange import CONNECT_SECONDS, Body, HttpReply, HttpRequest, NoAnswer, Outcome, Unfit, Why
+from custody.common.exchange import (
+    CONNECT_SECONDS,
+    Body,
+    HttpReply,
+    HttpRequest,
+    NoAnswer,
+    Outcome,
+    Unfit,
+    Why,
+)
 
 
 class AwaitingTransport:

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from custody import children
-from custody.private_files import write_private
+from custody.common import children
+from custody.common.private_files import write_private
 
 Passphrase = Callable[[], str | None]
 
@@ -78,7 +78,7 @@ class KeyringStore:
 
     def _ask(self, verb: str, secret: str = "") -> str:
         """Raises ``unusable`` where the keyring, or the child, fails."""
-        module = "custody.session_store.keyring_child"
+        module = "custody.common.session_store.keyring_child"
         try:
             done = subprocess.run(  # noqa: S603 - our own interpreter and module
                 children.command(module, verb, self.service, self.account),

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from custody.exits import Exit as Exit  # noqa: PLC0414 - every command takes it from here
-from custody.text import plain
+from custody.common.exits import Exit as Exit  # noqa: PLC0414 - every command takes it from here
+from custody.common.text import plain
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

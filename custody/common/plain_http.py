@@ -1,4 +1,4 @@
-"""The standard library as the transport of ``custody.exchange``, for a program that waits.
+"""The standard library as the transport of ``custody.common.exchange``, for a program that waits.
 
 A command starts for each question: importing httpx alone would be half of its start.
 """
@@ -12,8 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from custody.deadlines import Deadline
-from custody.exchange import CONNECT_SECONDS, Body, HttpReply, HttpRequest, NoAnswer, Outcome, Unfit, Why
+from custody.common.deadlines import Deadline
+from custody.common.exchange import (
+    CONNECT_SECONDS,
+    Body,
+    HttpReply,
+    HttpRequest,
+    NoAnswer,
+    Outcome,
+    Unfit,
+    Why,
+)
 
 if TYPE_CHECKING:
     from ssl import SSLContext

@@ -158,7 +158,7 @@ def attempt(
 ) -> Plan[Outcome]:
     """Send the request; if it is repeatable, again after a pause while the server is busy or silent."""
     # Imported here: ``signerd-hwi`` repeats nothing.
-    from custody.pace import Backoff
+    from custody.common.pace import Backoff
 
     backoff = Backoff(jitter, first=FIRST_BACKOFF_SECONDS)
     for _ in range(TRIES - 1 if repeatable else 0):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from custody.text import name_key
+from custody.common.text import name_key
 
 # Fewer characters of an id may be a typing mistake.
 LEAST: Final = 4
