@@ -44,7 +44,7 @@ from signerd.daemon.airgap_setup import AirgapSetup
 from signerd.daemon.device_actions import DeviceActions, Unlocking
 from signerd.daemon.devices import Devices, teller
 from signerd.daemon.editing import Editing
-from signerd.daemon.funds import Funds, PlatformMovements
+from signerd.daemon.funds import VaultReports
 from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.proposal_views import (
     ENDED,
@@ -54,9 +54,9 @@ from signerd.daemon.proposal_views import (
     proposal_line,
     proposal_view,
 )
-from signerd.daemon.reports import ChainReader, ShownSettings, notes_of
+from signerd.daemon.reports import ChainReader, notes_of, settings_view
 from signerd.daemon.runner import Runner
-from signerd.daemon.vaults import Addresses, Holdings, Pinning, imported_quorum, source_of
+from signerd.daemon.vaults import Addresses, Pinning, imported_quorum, source_of
 from signerd.daemon.views import device_view, pin_preview, preview_view, vault_view
 from signerd.endpoint import PageAddress
 from signerd.errors import (
@@ -80,6 +80,7 @@ from signerd.shapes import (
     ProposalView,
     Registered,
     RegistrationPreview,
+    SettingsView,
     SignedIn,
     Status,
     VaultView,
@@ -496,9 +497,8 @@ class Daemon:
     def history(self) -> ChainReader:
         return ChainReader(self.journal)
 
-    @property
-    def settings(self) -> ShownSettings:
-        return ShownSettings(self.state, self.config, self.account, self.journal)
+    async def settings(self) -> SettingsView:
+        return settings_view(self.state, self.config, self.account, self.journal)
 
     @property
     def editing(self) -> Editing:
@@ -517,16 +517,8 @@ class Daemon:
         self.imported.labels = config.labels
 
     @property
-    def funds(self) -> Funds:
-        return Funds(self.journal, self.platform, self.follower)
-
-    @property
-    def movements(self) -> PlatformMovements:
-        return PlatformMovements(self.journal, self.platform, self.follower, self.config.labels, self._line)
-
-    @property
-    def tokens(self) -> Holdings:
-        return Holdings(self.journal, self.platform, self.follower)
+    def vault_reports(self) -> VaultReports:
+        return VaultReports(self.journal, self.platform, self.follower, self.config.labels, self._line)
 
     @property
     def pinning(self) -> Pinning:

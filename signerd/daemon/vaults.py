@@ -1,21 +1,15 @@
-"""Addresses, accounts, pinning and tokens of vaults, for the loopback API and the CLI.
+"""Addresses, accounts and pinning of vaults, for the loopback API and the CLI.
 
 Addresses are derived on this machine and compared with what a device shows; before a pin is recorded, the
-device registers the vault and shows its first address (S13). A vault's token balances are the platform's
-unverified answer, for display only: no decision uses them and they are not stored.
+device registers the vault and shows its first address (S13).
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from firmware_bridge import Device, Family
 from firmware_bridge.makers import maker_of
 from multisig import CHANGE, MAX_INDEX, MultisigError, Network, Policy, Profile, Vault
-from multisig.tokens import Bytecode, Function, TokenCall, format_units, token_amount
-from signerd.account.follower import Follower
-from signerd.account.platform import PlatformClient
 from signerd.account.vaults import GivenVault, SeenVault, Source, pin, pinnable, require_code, seen_vault
 from signerd.callers import LoopbackCaller
 from signerd.core.addresses import on_screen
@@ -25,7 +19,6 @@ from signerd.core.text import as_compared, foreign, plain, said
 from signerd.core.values import Pin
 from signerd.daemon.device_actions import Prompts, asked_by
 from signerd.daemon.devices import FIRST, AddressToShow, Devices, teller
-from signerd.daemon.funds import LONGEST_SECONDS, workspace_of
 from signerd.daemon.views import account_keys
 from signerd.errors import (
     AddressDiffers,
@@ -33,8 +26,6 @@ from signerd.errors import (
     DeviceError,
     NoRegisteredKey,
     NotPinned,
-    PlatformAnswersWrongly,
-    PlatformUnreachable,
     VaultDiffers,
 )
 from signerd.feed import Feed
@@ -46,10 +37,7 @@ from signerd.shapes import (
     AddressShown,
     AddressView,
     Compared,
-    HoldingView,
     ImportedQuorum,
-    TokenCallView,
-    VaultTokens,
 )
 from signerd.shapes.limits import RECEIVE, USUAL_COUNT
 
@@ -311,87 +299,3 @@ class Pinning:
 
     async def _enrol(self, device: Device, wanted: Pin) -> None:
         await self.devices.enrol(device.id, wanted.vault, wanted.name, teller(self.feed, wanted.vault_id))
-
-
-MOST_TOKENS = 100
-MOST_CALLS = 20
-
-
-@dataclass(frozen=True)
-class Holdings:
-    """A vault's tokens: the platform is asked each time, and only the caller sees its answer."""
-
-    journal: Journal
-    platform: PlatformClient
-    follower: Follower
-
-    async def of_vault(self, vault_id: str) -> VaultTokens:
-        """Raises UnknownVault, SignedOut, and leaves of PlatformError."""
-        workspace = workspace_of(self.journal, self.follower, vault_id)
-        try:
-            async with asyncio.timeout(LONGEST_SECONDS):
-                balances = await self.platform.token_balances(workspace, vault_id)
-                calls = await self.platform.token_calls(workspace, vault_id)
-        except TimeoutError:
-            raise PlatformUnreachable(f"the platform did not answer within {LONGEST_SECONDS:.0f} s") from None
-        holdings, told = _each(balances.items[:MOST_TOKENS], self._holding)
-        return VaultTokens(
-            vault_id=vault_id,
-            network=str(self.journal.network),
-            holdings=holdings,
-            calls=tuple(_call(call) for call in reversed(calls.items[-MOST_CALLS:])),
-            more=not told
-            or bool(balances.unreadable or calls.unreadable)
-            or len(balances.items) > MOST_TOKENS
-            or len(calls.items) > MOST_CALLS,
-        )
-
-    def _holding(self, balance: TokenBalance) -> HoldingView:
-        known = self._proven(balance.contract_address)
-        decimals = balance.decimals if known is None else known.decimals
-        return HoldingView(
-            contract=plain(balance.contract_address) or None,
-            name=plain(balance.name if known is None else known.name),
-            balance=_whole(balance.balance, decimals),
-            supply=_whole(balance.total_supply, decimals),
-            owned=balance.owned,
-            proven=known is not None,
-        )
-
-    def _proven(self, contract: str) -> Bytecode | None:
-        try:
-            return self.journal.tokens.bytecode(TokenCall(contract_id=contract, function=Function.PAUSE))
-        except MultisigError:
-            return None
-
-
-def _each(
-    balances: Iterable[TokenBalance], make: Callable[[TokenBalance], HoldingView]
-) -> tuple[tuple[HoldingView, ...], bool]:
-    """The balances with valid amounts, and whether every balance had one."""
-    shown, all_told = [], True
-    for balance in balances:
-        try:
-            shown.append(make(balance))
-        except PlatformAnswersWrongly:
-            all_told = False
-    return tuple(shown), all_told
-
-
-def _whole(raw: str, decimals: int) -> str:
-    try:
-        return format_units(token_amount(int(raw)), decimals)
-    except (ValueError, MultisigError):
-        raise PlatformAnswersWrongly("the platform gives a malformed amount of tokens") from None
-
-
-def _call(call: ContractCall) -> TokenCallView:
-    return TokenCallView(
-        uid=call.uid,
-        function=call.function_name,
-        arguments=tuple(plain(str(argument.value)) for argument in call.args),
-        status=call.status.value,
-        created_at=plain(str(call.created_at)),
-        psbt_id=plain(call.psbt_id),
-        failure=None if call.failure_reason is None else plain(call.failure_reason),
-    )

@@ -24,7 +24,7 @@ CODE = Live("account", "settings/account.html", "/settings/account?code=1")
 
 
 async def settings(asked: PageRequest) -> Response:
-    shown = await asked.service.settings.shown()
+    shown = await asked.service.settings()
     return await asked.page(
         "settings/settings.html",
         title="Settings",
@@ -82,7 +82,7 @@ async def save_edit(asked: PageRequest) -> Response:
     name, text, digest = _edited(fields)
     with _mistakes_of_the_form():
         asked.service.editing.change(name, text, digest, looser=fields.ticked("looser"))
-    shown = await asked.service.settings.shown()
+    shown = await asked.service.settings()
     return rendering.answer(rendering.render("settings/changed.html", name=name, settings=shown))
 
 

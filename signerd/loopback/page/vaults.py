@@ -115,7 +115,7 @@ async def payments(asked: PageRequest) -> Response:
 
 async def balance(asked: PageRequest) -> Response:
     """A request of its own, because the platform may take a while to answer."""
-    funds = await asked.service.funds.of_vault(asked.path_id("vault_id"))
+    funds = await asked.service.vault_reports.funds(asked.path_id("vault_id"))
     return html(render("vaults/balance.html", funds=funds))
 
 
@@ -134,7 +134,7 @@ class _MovementsQuery(LoopbackRequest):
 
 async def newest_movements(asked: PageRequest) -> Response:
     """As the balance."""
-    found = await asked.service.movements.of_vault(asked.path_id("vault_id"), limit=NEWEST_MOVEMENTS)
+    found = await asked.service.vault_reports.movements(asked.path_id("vault_id"), limit=NEWEST_MOVEMENTS)
     return html(render("vaults/newest_movements.html", found=found))
 
 
@@ -148,13 +148,13 @@ async def movements(asked: PageRequest) -> Response:
         here="/vaults",
         vault=view,
         sought=sought,
-        found=await asked.service.movements.of_vault(view.vault_id, **dict(sought)),
+        found=await asked.service.vault_reports.movements(view.vault_id, **dict(sought)),
     )
 
 
 async def receive(asked: PageRequest) -> Response:
     view = await vault_of(asked)
-    funds = await asked.service.funds.of_vault(view.vault_id)
+    funds = await asked.service.vault_reports.funds(view.vault_id)
     return await asked.page(
         "vaults/receive.html",
         title=f"Receive to {view.name}",
@@ -188,7 +188,7 @@ async def unpin(asked: PageRequest) -> Response:
 
 async def tokens(asked: PageRequest) -> Response:
     view = await vault_of(asked)
-    found = await asked.service.tokens.of_vault(view.vault_id)
+    found = await asked.service.vault_reports.tokens(view.vault_id)
     return await asked.page(
         "vaults/tokens.html", title=f"Tokens of {view.name}", here="/vaults", vault=view, found=found
     )
@@ -346,7 +346,7 @@ def _place(asked: PageRequest) -> _Place:
 async def of_vault(asked: PageRequest) -> Response:
     vault_id, place = asked.path_id("vault_id"), _place(asked)
     page = await asked.service.addresses.of_vault(vault_id, place.chain, place.start, COUNT)
-    fresh = (await asked.service.funds.of_vault(vault_id)).fresh.index
+    fresh = (await asked.service.vault_reports.funds(vault_id)).fresh.index
     return await _shown(asked, page, place, f"/vaults/{vault_id}", vault_id, fresh)
 
 
