@@ -205,7 +205,6 @@ def _wire(
             settings.webhook_hosts,
             settings.identity_hosts,
         ),
-        audit=audit,
         rates=Rates(clock, calls=settings.calls_per_minute, writes=settings.writes_per_minute),
         idempotency=Idempotency(clock),
         service_signin=ServiceSignIn(store, clock, audit),

@@ -453,7 +453,7 @@ def record_refusal(
         services.rates.take_write(caller.counted_as)
     with services.store.write() as db:
         access = None if workspace_id is None else _workspace_of(services, db, caller, workspace_id)
-        services.audit.record(db, caller, Category.ACCESS, error.code, attempt, access=access)
+        services.tools.audit.record(db, caller, Category.ACCESS, error.code, attempt, access=access)
 
 
 def _workspace_of(

@@ -109,7 +109,7 @@ def adopt_key(services: Services, key: str) -> None:
         raise Invalid(f"That is not a key: {error}.") from None
     services.tools.secrets.put(Purpose.PURCHASE_WEBHOOK, secret)
     with services.store.write() as db:
-        services.audit.event(db, OPERATOR, SECRET_ROTATED, None, text=Purpose.PURCHASE_WEBHOOK.value)
+        services.tools.audit.event(db, OPERATOR, SECRET_ROTATED, None, text=Purpose.PURCHASE_WEBHOOK.value)
 
 
 def _store(ctx: Ctx, report: ReportedPurchase) -> None:

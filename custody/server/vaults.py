@@ -120,7 +120,7 @@ def rescan(services: Services, vault_id: str, addresses: int) -> None:
             watch_far(db, vault, count)
             if count == addresses:
                 access = place_of(db, vault.workspace_id)
-                services.audit.event(db, OPERATOR, RESCANNED, access, vault=vault.id, text=addresses)
+                services.tools.audit.event(db, OPERATOR, RESCANNED, access, vault=vault.id, text=addresses)
 
 
 @serves(LIST_WALLETS)

@@ -302,7 +302,7 @@ def rotate_secret_command(purpose: str, state: Path, finish: bool, as_json: bool
     secret = Purpose(purpose)
     with refusals(), platform_at(state) as platform:
         services = platform.services
-        rotation = Rotation(services.store, services.audit, services.tools.secrets)
+        rotation = Rotation(services.store, services.tools.audit, services.tools.secrets)
         done = rotation.finish(secret) if finish else rotation.rotate(secret)
     sealed_of = {
         Purpose.TOTP: ("account was", "accounts were"),

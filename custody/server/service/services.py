@@ -56,7 +56,6 @@ class Tools:
 class Services:
     store: Store
     tools: Tools
-    audit: AuditLog
     rates: Rates
     idempotency: Idempotency
     service_signin: ServiceSignIn

@@ -39,7 +39,7 @@ def append(
     with services.store.write() as db:
         place = place_of(db, 1)
         for description in descriptions:
-            services.audit.record(
+            services.tools.audit.record(
                 db, Caller(1, 1, "alice@example.org", "t"), category, action, description, access=place
             )
 

@@ -392,7 +392,7 @@ def test_a_running_server_makes_them_where_it_is_told_to(tmp_path: Path) -> None
 def test_p59_a_checkpoint_comes_with_the_hundredth_row_and_at_the_stop(tmp_path: Path) -> None:
     with open_world(tmp_path / "state") as world:
         world.organisation("Acme", "alice@example.org")
-        background, log = world.platform.background, world.platform.services.audit
+        background, log = world.platform.background, world.platform.services.tools.audit
         checkpoints = background.checkpoints
 
         def append(count: int) -> None:

@@ -76,7 +76,7 @@ def test_a_proposal_that_is_refused_in_its_turn_leaves_nothing(desk, monkeypatch
     back.
     """
     desk.deposit(200_000)
-    audit = desk.world.platform.services.audit
+    audit = desk.world.platform.services.tools.audit
     with desk.world.platform.services.store.read() as db:
         before = db.get_one(VaultRow, desk.vault["id"]).next_change_index
 

@@ -30,7 +30,7 @@ def phone(world: World) -> Phone:
 @pytest.fixture
 def rotation(world: World) -> Rotation:
     services = world.platform.services
-    return Rotation(services.store, services.audit, services.tools.secrets)
+    return Rotation(services.store, services.tools.audit, services.tools.secrets)
 
 
 class Killed(BaseException):

@@ -320,7 +320,7 @@ def test_p51_a_host_that_is_allowed_no_more_is_not_called(hooked: Hooked) -> Non
 
 def test_the_platforms_own_secret_may_change_between_two_deliveries(hooked: Hooked) -> None:
     services = hooked.world.platform.services
-    done = Rotation(services.store, services.audit, services.tools.secrets).rotate(Purpose.WEBHOOK)
+    done = Rotation(services.store, services.tools.audit, services.tools.secrets).rotate(Purpose.WEBHOOK)
     assert (done.reencrypted, done.dropped, done.still_read) == (1, 1, 0)
     hooked.ping()
     hooked.world.deliver_webhooks()

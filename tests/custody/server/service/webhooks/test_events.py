@@ -284,4 +284,4 @@ def test_an_action_of_the_log_that_is_told_of_cannot_be_recorded_without_saying_
     with services.store.write() as db:
         access = place_of(db, desk.workspace_id)
         with pytest.raises(AssertionError, match=action):
-            services.audit.record(db, PLATFORM, Category.CHAIN, action, "", access=access)
+            services.tools.audit.record(db, PLATFORM, Category.CHAIN, action, "", access=access)
