@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from sqlalchemy import event
 
 from custody.server.console.application import ASSETS, ROOT
@@ -39,6 +40,7 @@ def counted(store) -> Iterator[list[int]]:
             event.remove(engine, "before_cursor_execute", note)
 
 
+@pytest.mark.slow("every page twice over hundreds of rows")
 def test_no_page_takes_more_of_the_database_where_there_are_more_rows(desk):
     store, crowd, found, large = desk.world.platform.services.store, Crowd.of(desk), [], []
     with asgi_client(desk.world.platform.asgi) as http:
