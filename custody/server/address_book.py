@@ -35,7 +35,7 @@ from custody.server.store.models import AddressBookEntryRow, WatchedScriptRow
 from custody.server.store.store import chunks
 from multisig import Network, encode_address
 
-ENTRY = "entry {text}, {address}, named {name}"
+ENTRY = "entry {entry}, {address}, named {name}"
 
 
 ADDED = Event("ADDRESS_ADDED", ENTRY, "put {name} in the address book: {address}", Category.ADDRESS_BOOK)
@@ -129,7 +129,7 @@ def remove_whitelist_address(ctx: Ctx, request: RemoveWhitelistAddressRequest) -
 
 
 def _recorded(ctx: Ctx, event: Event, entry: AddressBookEntryRow) -> WhitelistAddress:
-    ctx.event(event, text=entry.id, address=entry.address, name=entry.name)
+    ctx.event(event, entry=entry.id, address=entry.address, name=entry.name)
     return _shape(entry, ctx.access.network)
 
 

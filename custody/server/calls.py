@@ -25,6 +25,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.call import Call, Page, Way
 from custody.schemas.changes import Json
+from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import ANY_MEMBER, Auth
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import Caller, WorkspaceAccess
@@ -63,6 +64,19 @@ REFUSALS: Final = (
     VaultLimitExceeded,
     NotInAddressBook,
 )
+# By the error's code: why the caller was refused.
+REFUSED: Final = {
+    code: Event(code, "{method} {tried}", f"tried to {{tried}}, and was refused: {words}", Category.ACCESS)
+    for code, words in {
+        ErrorCode.PERMISSION_DENIED: "they have no permission for it",
+        ErrorCode.NOT_ORG_MEMBER: "they are no member of the organisation",
+        ErrorCode.NOT_A_SIGNER: "they are no signer of the vault, or may not approve what they proposed",
+        ErrorCode.KEY_REVOKED: "their key is revoked",
+        ErrorCode.ROLE_LIMIT_EXCEEDED: "it is above what the limit of their role leaves",
+        ErrorCode.VAULT_LIMIT_EXCEEDED: "it is above the limit of the vault",
+        ErrorCode.NOT_IN_ADDRESS_BOOK: "a recipient is not in the address book",
+    }.items()
+}
 
 
 class In(Enum):
@@ -112,9 +126,9 @@ class Ctx:
     def now(self) -> datetime:
         return self.tools.clock()
 
-    def event(self, event: Event, payload: Mapping[str, Any] | None = None, /, **values: object) -> None:
+    def event(self, event: Event, payload: Mapping[str, Any] | None = None, /, **facts: Any) -> None:
         """Appends to the audit log. Call it last: it locks the chain's head. ``payload``: a webhook's."""
-        self.tools.audit.event(self.db, self.caller, event, self.maybe_access, payload, **values)
+        self.tools.audit.record(self.db, self.caller, event, self.maybe_access, payload, **facts)
 
 
 Steps = Generator[In, Ctx, Answer]
@@ -213,8 +227,7 @@ class Invocation:
 
     def record_refusal(self, services: Services, error: CustodyError) -> None:
         """Raises RateLimited."""
-        attempt = f"{self.call.method} {self.path}"
-        is_change = self.call.is_change
+        attempt, is_change = (self.call.method, self.path), self.call.is_change
         record_refusal(services, self.caller, attempt, self.workspace_id, error, is_change=is_change)
 
 
@@ -440,7 +453,7 @@ def scope_of(caller: Caller, method: str, path: str, key: str) -> Scope:
 def record_refusal(
     services: Services,
     caller: Caller,
-    attempt: str,
+    attempt: tuple[str, str],
     workspace_id: int | None,
     error: CustodyError,
     *,
@@ -453,7 +466,8 @@ def record_refusal(
         services.rates.take_write(caller.counted_as)
     with services.store.write() as db:
         access = None if workspace_id is None else _workspace_of(services, db, caller, workspace_id)
-        services.tools.audit.record(db, caller, Category.ACCESS, error.code, attempt, access=access)
+        method, path = attempt
+        services.tools.audit.record(db, caller, REFUSED[error.code], access, method=method, tried=path)
 
 
 def _workspace_of(

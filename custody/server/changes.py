@@ -59,7 +59,7 @@ MAX_PENDING: Final = 100
 MAX_PENDING_EACH: Final = 10
 MAX_SHOWN: Final = 200
 
-_WHAT: Final = "change {text}, {path}"
+_WHAT: Final = "change {change}, {path}"
 _DECIDED: Final = _WHAT + ", asked by {name} (user {user})"
 ASKED = Event("CHANGE_ASKED", _WHAT, "asked a second person: {path}")
 CONFIRMED = Event("CHANGE_CONFIRMED", _DECIDED, "confirmed what {user} asked for: {path}")
@@ -141,8 +141,8 @@ def change_expiry(store: Store, clock: Clock, audit: AuditLog) -> Expiry[Pending
     def expire(db: Session, change: PendingChangeRow) -> None:
         change.status = ChangeStatus.EXPIRED.value
         db.flush()
-        workspace, values = place_of(db, change.workspace_id), {"text": change.id, "path": change.path}
-        audit.event(db, PLATFORM, EXPIRED, workspace, _payload(change), **values)
+        workspace = place_of(db, change.workspace_id)
+        audit.record(db, PLATFORM, EXPIRED, workspace, _payload(change), change=change.id, path=change.path)
 
     return Expiry(store, clock, due, expire)
 
@@ -241,7 +241,7 @@ def _store(ctx: Ctx, call: Call[Any, Any], call_request: BaseModel) -> wire.Chan
     )
     ctx.db.add(change)
     ctx.db.flush()
-    ctx.event(ASKED, _payload(change), text=change.id, path=change.path)
+    ctx.event(ASKED, _payload(change), change=change.id, path=change.path)
     confirmers = select(MembershipRow.user_id).join(PendingChangeRow, CONFIRMS)
     others = confirmers.where(PendingChangeRow.id == change.id, MembershipRow.user_id != caller.user_id)
     tell_waiting(ctx.db, others, now)
@@ -288,9 +288,9 @@ def _decided(ctx: Ctx, change: PendingChangeRow, status: ChangeStatus, event: Ev
     change.status, change.decided_at = status.value, ctx.now
     change.decided_by, change.decided_by_name = ctx.caller.user_id, ctx.caller.name
     ctx.db.flush()
-    values = {"text": change.id, "path": change.path, "name": change.asked_by_name, "user": change.asked_by}
+    facts = {"change": change.id, "path": change.path, "name": change.asked_by_name, "user": change.asked_by}
     in_workspace = replace(ctx, maybe_access=place_of(ctx.db, change.workspace_id))
-    in_workspace.event(event, _payload(change), **values)
+    in_workspace.event(event, _payload(change), **facts)
     return _shape(ctx, change)
 
 

@@ -73,7 +73,7 @@ from multisig import Profile as Policy
 
 PROPOSED = Event(
     "FORWARD_PROPOSED",
-    "proposal {proposal}: {sats} sat of key {text} into vault {vault}, {text2} sat fee, tx {more}",
+    "proposal {proposal}: {sats} sat of key {key} into vault {vault}, {fee_sats} sat fee, tx {txid}",
     "proposed to forward {sats} of their own into the vault {vault}",
     Category.FORWARDING,
 )
@@ -271,10 +271,10 @@ def create(ctx: Ctx, request: ForwardToVaultRequest, drafted: ForwardDraft) -> C
         event_data(proposal),
         proposal=proposal.id,
         sats=drafted.payment,
-        text=own.key.id,
+        key=own.key.id,
         vault=vault.id,
-        text2=proposal.fee_sats,
-        more=proposal.txid_expected,
+        fee_sats=proposal.fee_sats,
+        txid=proposal.txid_expected,
     )
     return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=drafted.built.base64)
 

@@ -40,11 +40,20 @@ from custody.server.service.sign_in.identity import (
 from custody.server.store import models
 from custody.server.store.models import MembershipRow, UserRow
 
+_MUST = "members [{required}have to|may] use it"
 SET = Event(
-    "IDENTITY_PROVIDER_SET", "{text}, client {name}, {more}", "set the identity provider {text}: {more}"
+    "IDENTITY_PROVIDER_SET",
+    "{issuer}, client {client}, " + _MUST,
+    "set the identity provider {issuer}: " + _MUST,
 )
-SECRET_SET = Event("IDENTITY_PROVIDER_SECRET_SET", "{text}", "set the secret of the identity provider {text}")
-REMOVED = Event("IDENTITY_PROVIDER_REMOVED", "{text}, {more}", "removed the identity provider {text}: {more}")
+SECRET_SET = Event(
+    "IDENTITY_PROVIDER_SECRET_SET", "{issuer}", "set the secret of the identity provider {issuer}"
+)
+REMOVED = Event(
+    "IDENTITY_PROVIDER_REMOVED",
+    "{issuer}, {ended} sessions ended",
+    "removed the identity provider {issuer}: {ended} sessions ended",
+)
 UNLINKED = Event("IDENTITY_UNLINKED", "user {user}", "unlinked the account of {user}")
 
 
@@ -78,8 +87,7 @@ def update_identity_provider(ctx: Ctx, request: UpdateIdentityProviderRequest) -
     provider.is_required, provider.set_by = request.is_required, ctx.caller.user_id
     provider.set_at = ctx.now
     ctx.db.flush()
-    must = "members have to use it" if request.is_required else "members may use it"
-    ctx.event(SET, text=request.issuer, name=request.client_id, more=must)
+    ctx.event(SET, issuer=request.issuer, client=request.client_id, required=request.is_required)
     return _details(ctx)
 
 
@@ -93,7 +101,7 @@ def update_identity_provider_secret(ctx: Ctx, request: IdentityProviderSecretReq
     secret = request.client_secret.get_secret_value()
     provider.sealed_secret = ClientSecrets(ctx.tools.secrets).seal(secret)
     ctx.db.flush()
-    ctx.event(SECRET_SET, text=provider.issuer)
+    ctx.event(SECRET_SET, issuer=provider.issuer)
     return _details(ctx)
 
 
@@ -104,7 +112,7 @@ def remove_identity_provider(ctx: Ctx, _: RemoveIdentityProviderRequest) -> Iden
     provider = provider_of(ctx.db, ctx.access.organisation_id)
     if provider is not None:
         ended = end_provider(ctx.db, ctx.access.organisation_id, ctx.now)
-        ctx.event(REMOVED, text=provider.issuer, more=f"{ended} sessions ended")
+        ctx.event(REMOVED, issuer=provider.issuer, ended=ended)
     return _details(ctx)
 
 

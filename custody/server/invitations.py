@@ -60,7 +60,7 @@ from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store, models
 from custody.server.store.models import MembershipRow, OrganisationRow, RoleRow, UserRow, WorkspaceRow
 
-INVITATION = "invitation {text} for {email}, with role {role}"
+INVITATION = "invitation {invitation} for {email}, with role {role}"
 
 
 SENT = Event("INVITATION_SENT", INVITATION, "invited {email} with the role {role}")
@@ -280,8 +280,8 @@ def _record(
 ) -> None:
     # An accepted invitation is a webhook event: the caller is the new member.
     payload = {"user_id": caller.user_id, "role_id": invitation.role_id}
-    values = {"text": invitation.id, "email": invitation.invited_email, "role": invitation.role_id}
-    audit.event(db, caller, event, access, payload, **values)
+    facts = {"invitation": invitation.id, "email": invitation.invited_email, "role": invitation.role_id}
+    audit.record(db, caller, event, access, payload, **facts)
 
 
 def _shape(

@@ -17,6 +17,7 @@ from custody.server.domain.keys import changes_anything
 from custody.server.keys import key_shape
 from custody.server.service.keys.profiles import reason_of
 from custody.server.service.keys.quorums import require_quorums, vaults_left_short
+from custody.server.service.people.grants import SHORT
 from custody.server.service.services import Tools
 from custody.server.service.stored_vaults import place_of
 from custody.server.service.webhook_events import WebhookEvents, event_data, tell_revoked
@@ -33,15 +34,10 @@ from custody.server.store.models import (
 )
 from multisig import Psbt
 
-REVOKED = Event("KEY_REVOKED", "key {key} of user {user}, {reason}", category=Category.KEYS)
-LEFT_SHORT = Event(
-    "KEY_REVOKED",
-    "key {key} of user {user}, {reason}; too few signers are left in vault {short_of}",
-    category=Category.KEYS,
-)
+REVOKED = Event("KEY_REVOKED", "key {key} of user {user}, {reason}" + SHORT, category=Category.KEYS)
 WITHDRAWN = Event(
     "SIGNATURE_WITHDRAWN",
-    "proposal {proposal}, key {short} is lost{more}",
+    "proposal {proposal}, key {key} is lost[; all {signers} signers of the proof sign it again]",
     "The approval of the proposal {proposal} by a lost key no longer counts",
     Category.SIGNING,
 )
@@ -88,13 +84,9 @@ def _revoke(
     if request.reason == "lost":
         _withdraw_approvals(tools, db, caller, key)
     tell_revoked(WebhookEvents(tools.clock, tools.random), db, key)
-    of = {"key": key.id, "user": key.user_id, "reason": key.revoked_reason}
+    facts = {"key": key.id, "user": key.user_id, "reason": key.revoked_reason}
     # In no workspace's log, wherever a second person confirmed it: a key is its owner's.
-    if short:
-        names = ", ".join(vault.id for vault in short)
-        tools.audit.event(db, caller, LEFT_SHORT, None, **of, short_of=names)
-    else:
-        tools.audit.event(db, caller, REVOKED, None, **of)
+    tools.audit.record(db, caller, REVOKED, None, **facts, short_vaults=[vault.id for vault in short])
     return key_shape(db, key)
 
 
@@ -120,11 +112,12 @@ def _withdraw_approvals(tools: Tools, db: Session, caller: Caller, key: KeyRow) 
         proposal.psbt = _with_remaining_signatures(db, proposal)
         proposal.withdrawn_signatures += len(keys)
         tools.lifecycle.touch(db, proposal)
-        also = f"; all {len(keys)} signers of the proof sign it again" if len(keys) > 1 else ""
+        again = len(keys) if len(keys) > 1 else None
+        facts = {"proposal": proposal.id, "key": key.id, "signers": again}
         place = place_of(db, proposal.workspace_id)
         known = _name_known_in(db, caller, key, proposal.workspace_id)
         payload = event_data(proposal, user_id=key.user_id)
-        tools.audit.event(db, known, WITHDRAWN, place, payload, proposal=proposal.id, short=key.id, more=also)
+        tools.audit.record(db, known, WITHDRAWN, place, payload, **facts)
 
 
 def _name_known_in(db: Session, caller: Caller, key: KeyRow, workspace_id: int) -> Caller:

@@ -34,7 +34,7 @@ from custody.server.calls import ChangeApproval, Ctx, serves
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import OPERATOR, Caller, WorkspaceAccess
 from custody.server.domain.errors import Invalid, NotFound, PolicyUnavailable
-from custody.server.domain.limits import Cycle, SpendingPolicy, in_btc, policy_words
+from custody.server.domain.limits import Cycle, SpendingPolicy, in_btc, policy_facts
 from custody.server.service.people.staff import membership_in, role_in
 from custody.server.service.services import Tools
 from custody.server.service.stored_vaults import place_of, vault_in
@@ -43,13 +43,13 @@ from multisig import InvalidAmount, Sats, parse_btc
 
 ROLE_REPLACED = Event(
     "ROLE_POLICY_REPLACED",
-    "role {role}: {limit}; now {limit2}",
-    "changed the limit of each member of the role {role} from {limit} to {limit2}",
+    "role {role}: {limit}; now {new_limit}",
+    "changed the limit of each member of the role {role} from {limit} to {new_limit}",
 )
 VAULT_REPLACED = Event(
     "VAULT_POLICY_REPLACED",
-    "vault {vault}: {limit}; now {limit2}",
-    "changed the limit of the vault {vault} from {limit} to {limit2}",
+    "vault {vault}: {limit}; now {new_limit}",
+    "changed the limit of the vault {vault} from {limit} to {new_limit}",
     Category.VAULTS,
 )
 
@@ -106,7 +106,7 @@ def update_role_policies(ctx: Ctx, request: UpdateRolePoliciesRequest) -> RoleLi
     role.updated_at = ctx.now
     ctx.db.flush()
     answer = ctx.tools.limits.of_role(ctx.db, role.workspace_id, role.id)
-    limits = {"limit": policy_words(before), "limit2": policy_words(after)}
+    limits = {"limit": policy_facts(before), "new_limit": policy_facts(after)}
     ctx.event(ROLE_REPLACED, {"role_id": role.id}, role=role.id, **limits)
     return answer
 
@@ -177,9 +177,9 @@ def _replace(
     vault.updated_at = tools.clock()
     db.flush()
     answer = tools.limits.of_vaults(db, [vault])[vault.id]
-    limits = {"limit": policy_words(before), "limit2": policy_words(after)}
+    limits = {"limit": policy_facts(before), "new_limit": policy_facts(after)}
     payload = {"vault_id": vault.id}
-    tools.audit.event(db, caller, VAULT_REPLACED, access, payload, vault=vault.id, **limits)
+    tools.audit.record(db, caller, VAULT_REPLACED, access, payload, vault=vault.id, **limits)
     return answer
 
 

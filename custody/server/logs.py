@@ -4,7 +4,7 @@ and exporting it. The rows themselves do not change.
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -25,7 +25,17 @@ from custody.schemas.logs import (
 )
 from custody.schemas.proposals import PROPOSAL_READERS
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
-from custody.server.domain.audit import AuditRow, Category, ChainedRow, Event, chain_of, write_csv
+from custody.server.domain.audit import (
+    AuditRow,
+    Category,
+    ChainedRow,
+    Event,
+    Facts,
+    chain_of,
+    kind_of,
+    stored_facts,
+    write_csv,
+)
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid, NotFound, NotOrgMember
 from custody.server.service.audit.log import chained_rows
@@ -47,7 +57,8 @@ from custody.server.store.store import within_days
 MAX_EXPORT_ROWS: Final = 50_000
 
 
-EXPORTED = Event("EXPORTED", "{more}", "exported the audit log: {more}", Category.AUDIT)
+_WHAT: Final = "{rows} rows[, from {from_day}][, to {to_day}][, category {category}][, user {user}]"
+EXPORTED = Event("EXPORTED", _WHAT, "exported the audit log: " + _WHAT, Category.AUDIT)
 
 
 @serves(LOGS)
@@ -97,7 +108,7 @@ def export_audit_logs(ctx: Ctx, query: ExportLogsQuery) -> Steps[ExportedLogs]:
             raise _too_many(count, MAX_EXPORT_ROWS)
         text = "".join(write_csv(chained_rows(ctx.db, *conditions)))
         ctx = yield In.WRITE
-        ctx.event(EXPORTED, more=f"{count} rows{_described(query)}")
+        ctx.event(EXPORTED, rows=count, **_wanted(query))
     return ExportedLogs(csv=text)
 
 
@@ -149,14 +160,14 @@ def _too_many(count: int, limit: int) -> Invalid:
     return Invalid.at("/from_day", sentence, "too-many")
 
 
-def _described(query: LogFilter) -> str:
-    named = (
-        ("from", query.from_day),
-        ("to", query.to_day),
-        ("category", query.category),
-        ("user", query.user_uuid),
-    )
-    return "".join(f", {word} {value}" for word, value in named if value is not None)
+def _wanted(query: LogFilter) -> dict[str, str | None]:
+    wanted = {
+        "from_day": query.from_day,
+        "to_day": query.to_day,
+        "category": query.category,
+        "user": query.user_uuid,
+    }
+    return {name: None if value is None else str(value) for name, value in wanted.items()}
 
 
 def _entry(chained: ChainedRow) -> AuditLogEntry:
@@ -169,28 +180,34 @@ def _entry(chained: ChainedRow) -> AuditLogEntry:
     )
 
 
-_ID: Final = re.compile(r"\b(vault|proposal) ([0-9a-f]{32})\b|\b(user|role|contract) ([1-9][0-9]{0,17})\b")
-# By the word before the id: the table, its key and its name.
+# By the kind of a fact, which is an id: the table, its key and its name.
 _NAMED: Final[Mapping[str, tuple[Any, Any, Any]]] = {
     "vault": (VaultRow, VaultRow.id, VaultRow.name),
     "role": (RoleRow, RoleRow.id, RoleRow.name),
     "proposal": (ProposalRow, ProposalRow.id, ProposalRow.description),
     "contract": (ContractRow, ContractRow.uid, ContractRow.ticker),
 }
+_LONG_ID, _NUMBER = re.compile("[0-9a-f]{32}"), re.compile("[1-9][0-9]{0,17}")
+_ID: Final = {"vault": _LONG_ID, "proposal": _LONG_ID, "user": _NUMBER, "role": _NUMBER, "contract": _NUMBER}
+
+
+def facts_in(ctx: Ctx, entries: Iterable[AuditLogEntry]) -> dict[str, Facts]:
+    """The facts of rows that the caller was shown, by ``event_uid``."""
+    rows = select(AuditEventRow.event_uid, AuditEventRow.facts).where(
+        AuditEventRow.event_uid.in_([each.event_uid for each in entries])
+    )
+    return {uid: stored_facts(text) for uid, text in ctx.db.execute(rows)}
 
 
 def names_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]) -> dict[str, str]:
-    """The names by the words in the rows, such as ``vault 1f…`` or ``user 7``; the rows' actors too. Only of
-    this workspace, and only what the reader may see. What has no name or was deleted is left out.
+    """The names of what the rows' facts name by id, such as ``vault 1f…`` or ``user 7``; the rows' actors
+    too. Only of this workspace, and only what the reader may see. What has no name or was deleted is left
+    out.
 
-    At most `MAX_NAMES`, actors first: a description that a person wrote may contain any number of ids.
+    At most `MAX_NAMES`, actors first: a row that was altered may contain any number of ids.
     """
     named = [("user", str(row.user_uuid)) for row in rows]
-    named += [
-        (found[1] or found[3], found[2] or found[4])
-        for row in rows
-        for found in _ID.finditer(row.description)
-    ]
+    named += [each for row in rows for each in _ids_in(stored_facts(row.facts))]
     ids: dict[str, set[str]] = {}
     for kind, value in islice(dict.fromkeys(named), MAX_NAMES):
         ids.setdefault(kind, set()).add(value)
@@ -205,12 +222,19 @@ def names_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]) -> 
     return names
 
 
+def _ids_in(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Each with its kind. Whatever stands in the place of an id in a row that was altered is left out."""
+    for name, fact in facts.items():
+        kind = kind_of(name).removesuffix("s")
+        for value in map(str, fact if isinstance(fact, list) else [fact]):
+            if kind in _ID and _ID[kind].fullmatch(value):
+                yield kind, value
+
+
 def recipients_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]) -> dict[str, LogRecipient]:
     """Of the payments that the rows say were proposed, by id, where the reader may read them."""
-    created = (row.description for row in rows if row.action == "PROPOSAL_CREATED")
-    wanted = {
-        found[2] for text in created if (found := _ID.match(text)) is not None and found[1] == "proposal"
-    }
+    created = [stored_facts(row.facts) for row in rows if row.action == "PROPOSAL_CREATED"]
+    wanted = {value for facts in created for _, value in _ids_in(facts) if value == facts.get("proposal")}
     if not wanted or not access.holds_any(PROPOSAL_READERS):
         return {}
     query = select(ProposalRow.id, ProposalRow.recipients, ProposalRow.workspace_id).where(

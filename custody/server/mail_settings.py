@@ -10,7 +10,10 @@ from custody.server.calls import Ctx, serves
 from custody.server.domain.audit import Event
 from custody.server.store.models import UserRow
 
-CHANGED = Event("MAIL_SETTINGS_CHANGED", "{more}")
+CHANGED = Event(
+    "MAIL_SETTINGS_CHANGED",
+    "mailed [{waiting}when something waits|never when something waits], [{amounts}with|without] amounts",
+)
 
 
 @serves(MAIL_SETTINGS)
@@ -28,6 +31,5 @@ def update_mail_settings(ctx: Ctx, request: UpdateMailSettingsRequest) -> MailSe
     ctx.db.flush()
     settings = mail_settings(ctx, None)
     if settings != before:
-        waiting = "when something waits" if settings.waiting else "never when something waits"
-        ctx.event(CHANGED, more=f"mailed {waiting}, {'with' if settings.amounts else 'without'} amounts")
+        ctx.event(CHANGED, waiting=settings.waiting, amounts=settings.amounts)
     return settings

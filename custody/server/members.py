@@ -7,7 +7,7 @@ sign.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import bindparam, select
 
@@ -34,8 +34,14 @@ from custody.server.domain.errors import NotFound
 from custody.server.domain.roles import Staff, require_administrators, require_grantable, require_reach
 from custody.server.invitations import withdraw_offer
 from custody.server.service.keys.quorums import require_quorums, vaults_left_short
-from custody.server.service.people.grants import require_within_limits, shortage
-from custody.server.service.people.people import add_membership, enter, is_colleague, settle_default
+from custody.server.service.people.grants import SAYS_SHORT, SHORT, require_within_limits
+from custody.server.service.people.people import (
+    MEMBER_ADDED,
+    add_membership,
+    enter,
+    is_colleague,
+    settle_default,
+)
 from custody.server.service.people.second_person import require_two
 from custody.server.service.people.service_accounts import end_service_accounts
 from custody.server.service.people.staff import (
@@ -50,25 +56,15 @@ from custody.server.service.shown import shown
 from custody.server.service.sign_in.identity import end_link
 from custody.server.store.models import KeyRow, MembershipRow, RoleRow, UserRow, VaultRow
 
-ADDED = Event("MEMBER_ADDED", "user {user} with role {role}", "added {user} with the role {role}")
-LEFT_SHORT = Event(
-    "MEMBER_ROLE_CHANGED",
-    "user {user} from role {role} to role {role2}; {short_of}",
-    "changed the role of {user} from {role} to {role2}; too few signers are left in a vault",
-)
 ROLE_CHANGED = Event(
     "MEMBER_ROLE_CHANGED",
-    "user {user} from role {role} to role {role2}",
-    "changed the role of {user} from {role} to {role2}",
+    "user {user} from role {role} to role {new_role}" + SHORT,
+    "changed the role of {user} from {role} to {new_role}" + SAYS_SHORT,
 )
-REMOVED_WITH_MORE = Event(
-    "MEMBER_REMOVED",
-    "user {user} with role {role}; {more}",
-    "removed {user}, who had the role {role}; it affects a vault's signers or programs",
-)
-REMOVED = Event("MEMBER_REMOVED", "user {user} with role {role}", "removed {user}, who had the role {role}")
-LEFT_WITH_MORE = Event("MEMBER_LEFT", "user {user} with role {role}; {more}", "left the workspace")
-LEFT = Event("MEMBER_LEFT", "user {user} with role {role}", "left the workspace")
+_LEFT: Final = "user {user} with role {role}" + SHORT + "[; service accounts revoked: {accounts}]"
+_SAYS_MORE: Final = SAYS_SHORT + "[; their programs were revoked: {accounts}]"
+REMOVED = Event("MEMBER_REMOVED", _LEFT, "removed {user}, who had the role {role}" + _SAYS_MORE)
+LEFT = Event("MEMBER_LEFT", _LEFT, "left the workspace" + _SAYS_MORE)
 
 
 @serves(MEMBERS)
@@ -91,7 +87,7 @@ def add_workspace_to_user(ctx: Ctx, request: AddWorkspaceToUserRequest) -> Alloc
     require_within_limits(db, ctx.tools.policies, role.id, access.role_id, access.permissions)
     allocation_id = add_membership(db, ctx.now, request.user_uuid, access.workspace_id, role.id)
     payload = {"user_id": request.user_uuid, "role_id": role.id}
-    ctx.event(ADDED, payload, user=request.user_uuid, role=role.id)
+    ctx.event(MEMBER_ADDED, payload, user=request.user_uuid, role=role.id)
     return AllocationResponse(allocation_id=allocation_id)
 
 
@@ -107,13 +103,13 @@ def change_user_role(ctx: Ctx, request: ChangeUserRoleRequest) -> Member:
         return _member(ctx, request.user_uuid)
     require_within_limits(db, ctx.tools.policies, role.id, access.role_id, access.permissions)
     after = before.with_member(membership.user_id, role.id)
-    short = shortage(_vaults_short(ctx, membership, before, after, is_forced=request.force))
+    short = _vaults_short(ctx, membership, before, after, is_forced=request.force)
     role_before, membership.role_id = membership.role_id, role.id
     db.flush()
     member = _member(ctx, request.user_uuid)
     payload = {"user_id": request.user_uuid, "role_id": role.id}
-    event = LEFT_SHORT if short else ROLE_CHANGED
-    ctx.event(event, payload, user=request.user_uuid, role=role_before, role2=role.id, short_of=short)
+    facts = {"user": request.user_uuid, "role": role_before, "new_role": role.id}
+    ctx.event(ROLE_CHANGED, payload, **facts, short_vaults=[vault.id for vault in short])
     return member
 
 
@@ -121,22 +117,20 @@ def change_user_role(ctx: Ctx, request: ChangeUserRoleRequest) -> Member:
 def remove_user_from_workspace(ctx: Ctx, request: RemoveUserRequest) -> Done:
     membership = membership_in(ctx.db, ctx.access, request.user_uuid)
     require_reach(permissions_of(ctx.db, membership.role_id), ctx.access.permissions)
-    more = _end(ctx, membership, is_forced=request.force)
-    _record_end(ctx, REMOVED_WITH_MORE if more else REMOVED, membership, more)
+    _end(ctx, membership, REMOVED, is_forced=request.force)
     return Done()
 
 
 @serves(LEAVE_WORKSPACE)
 def leave_workspace(ctx: Ctx, request: LeaveWorkspaceRequest) -> Done:
     membership = membership_in(ctx.db, ctx.access, ctx.caller.user_id)
-    more = _end(ctx, membership, is_forced=request.force)
-    _record_end(ctx, LEFT_WITH_MORE if more else LEFT, membership, more)
+    _end(ctx, membership, LEFT, is_forced=request.force)
     require_two(ctx.db, ctx.access.organisation_id)
     return Done()
 
 
-def _end(ctx: Ctx, membership: MembershipRow, *, is_forced: bool) -> str:
-    """What else it ended, in the audit log's words. Raises LastAdmin (P27), VaultsLeftShort."""
+def _end(ctx: Ctx, membership: MembershipRow, event: Event, *, is_forced: bool) -> None:
+    """Raises LastAdmin (P27), VaultsLeftShort."""
     db, access, user_id = ctx.db, ctx.access, membership.user_id
     before = staff_of(db, access.workspace_id)
     short = _vaults_short(ctx, membership, before, before.without(user_id), is_forced=is_forced)
@@ -147,13 +141,14 @@ def _end(ctx: Ctx, membership: MembershipRow, *, is_forced: bool) -> str:
     if not is_colleague(db, user_id, access.organisation_id):
         end_link(db, access.organisation_id, user_id, ctx.now)
     ended = end_service_accounts(db, user_id, access.workspace_id, ctx.now)
-    programs = f"service accounts revoked: {', '.join(map(str, ended))}" if ended else ""
-    return "; ".join(filter(None, (shortage(short), programs)))
-
-
-def _record_end(ctx: Ctx, event: Event, membership: MembershipRow, more: str) -> None:
-    payload = {"user_id": membership.user_id}
-    ctx.event(event, payload, user=membership.user_id, role=membership.role_id, more=more)
+    ctx.event(
+        event,
+        {"user_id": user_id},
+        user=user_id,
+        role=membership.role_id,
+        short_vaults=[vault.id for vault in short],
+        accounts=list(ended),
+    )
 
 
 def _vaults_short(

@@ -32,6 +32,7 @@ from custody.server.service.people.workspaces import (
     found_organisation,
     found_workspace,
     record_founding,
+    record_organisation,
 )
 from custody.server.service.shown import shown
 from custody.server.service.stored_vaults import place_of
@@ -157,9 +158,7 @@ def _found(ctx: Ctx, stored: models.OnboardingRequestRow, chain: Network | None)
         chain=chain or chain_for(db, stored.network),
     )
     add_membership(db, ctx.now, stored.requester_id, founded.workspace.id, founded.administrator.id)
-    what = f"organisation {organisation.id}, named {organisation.name}, for user {stored.requester_id}"
-    category, action = Category.PEOPLE, "ORGANISATION_CREATED"
-    audit.record(db, ctx.caller, category, action, what, organisation_id=organisation.id)
+    record_organisation(db, audit, ctx.caller, organisation, user_id=stored.requester_id)
     record_founding(db, audit, ctx.caller, place_of(db, founded.workspace.id), founded)
     return organisation.id
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
-from custody.common.text import count
 from custody.schemas.proofs import (
     AT_BLOCK,
     CREATE_PROOF,
@@ -24,6 +23,7 @@ from custody.schemas.proofs import (
 )
 from custody.schemas.proposals import CreatePsbtResponse, ProposalStatus, TxType
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
+from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import Caller, new_id
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.selection import PROPOSAL_LIFETIME
@@ -31,7 +31,7 @@ from custody.server.service.keys.quorums import MAY_APPROVE
 from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.proposals.bounds import require_signers, vault_to_spend
 from custody.server.service.proposals.coins import Utxo, coins_to_spend, utxo_of
-from custody.server.service.proposals.storing import record_proposal, store_with_inputs
+from custody.server.service.proposals.storing import CREATED, record_proposal, store_with_inputs
 from custody.server.service.requests.changes import OutdatedDraft
 from custody.server.service.stored_vaults import ADDRESS_INDEX, policy_of
 from custody.server.store.models import (
@@ -55,6 +55,13 @@ from multisig import (
     encode_address,
 )
 from multisig.bip322 import MAX_COINS, build_proof, finalise_proof
+
+PROPOSED = Event(
+    "PROPOSAL_CREATED",
+    CREATED + "a proof that moves nothing, {coins}, tx {txid}",
+    "asked for a proof of the vault {vault}: the proposal {proposal}",
+    Category.PROPOSALS,
+)
 
 
 @dataclass(frozen=True)
@@ -132,8 +139,8 @@ def _stored(ctx: Ctx, request: CreateProofRequest, draft: ProofDraft) -> CreateP
             "after the next block."
         ) from error
     tell_waiting(db, select(VaultSignerRow.user_id).where(VaultSignerRow.vault_id == vault.id), now)
-    said = f"a proof that moves nothing, {count(draft.coins, 'coin', 'coins')}, tx {proposal.txid_expected}"
-    record_proposal(db, tools.audit, tools.changes, ctx.caller, ctx.access, proposal, said)
+    of = (tools.audit, tools.changes, ctx.caller, ctx.access, proposal)
+    record_proposal(db, *of, PROPOSED, coins=draft.coins)
     return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.built.base64)
 
 

@@ -30,6 +30,7 @@ from custody.server.domain.purchases import SIGNATURE_HEADER, is_genuine, is_new
 from custody.server.service.secrets import Purpose
 from custody.server.service.services import Services
 from custody.server.service.shown import shown
+from custody.server.service.sign_in.rotation import SECRET_ROTATED
 from custody.server.store.models import KeyRow, ProfileRow, PurchaseRow, WorkspaceRow
 from multisig import MultisigError, Network, decode_address
 
@@ -47,10 +48,11 @@ AMOUNTS: Final = (
 
 
 REPORTED = Event(
-    "PURCHASE_REPORTED", "purchase {text} is {more}, of user {user}", category=Category.PURCHASES
+    "PURCHASE_REPORTED",
+    "purchase {purchase} is {status}, of user [{user}|unknown]",
+    category=Category.PURCHASES,
 )
 UPDATED = replace(REPORTED, action="PURCHASE_UPDATED")
-SECRET_ROTATED = Event("SECRET_ROTATED", "{text}", category=Category.ACCESS)
 
 
 @serves_in_parts(PURCHASES_WEBHOOK, first=In.NOTHING)
@@ -109,7 +111,9 @@ def adopt_key(services: Services, key: str) -> None:
         raise Invalid(f"That is not a key: {error}.") from None
     services.tools.secrets.put(Purpose.PURCHASE_WEBHOOK, secret)
     with services.store.write() as db:
-        services.tools.audit.event(db, OPERATOR, SECRET_ROTATED, None, text=Purpose.PURCHASE_WEBHOOK.value)
+        services.tools.audit.record(
+            db, OPERATOR, SECRET_ROTATED, None, purpose=Purpose.PURCHASE_WEBHOOK.value
+        )
 
 
 def _store(ctx: Ctx, report: ReportedPurchase) -> None:
@@ -129,9 +133,9 @@ def _store(ctx: Ctx, report: ReportedPurchase) -> None:
     provider = replace(ctx.caller, name="purchase provider")
     replace(ctx, caller=provider).event(
         REPORTED if row is None else UPDATED,
-        text=report.id,
-        more=report.status.value,
-        user=owner or "unknown",
+        purchase=report.id,
+        status=report.status.value,
+        user=owner,
     )
 
 

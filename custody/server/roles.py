@@ -7,6 +7,7 @@ rights at once, one fails (P27).
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from sqlalchemy import delete, func, select
 
@@ -32,19 +33,18 @@ from custody.schemas.roles import (
 from custody.server.calls import Ctx, serves
 from custody.server.domain.audit import Event
 from custody.server.domain.errors import Invalid, PolicyUnavailable
-from custody.server.domain.limits import Cycle, SpendingPolicy, in_btc, policy_words
+from custody.server.domain.limits import Cycle, SpendingPolicy, in_btc, policy_facts
 from custody.server.domain.roles import (
     MAX_ROLES,
     RoleExists,
     RoleInUse,
     TooManyRoles,
-    in_words,
     require_administrators,
     require_grantable,
     require_reach,
 )
 from custody.server.service.keys.quorums import require_quorums, vaults_left_short
-from custody.server.service.people.grants import shortage
+from custody.server.service.people.grants import SAYS_SHORT, SHORT
 from custody.server.service.people.staff import (
     count_members,
     permissions_of,
@@ -59,22 +59,19 @@ from multisig import InvalidAmount, Sats, parse_btc
 
 CREATED = Event(
     "ROLE_CREATED",
-    "role {text}, named {name}, with {rights}; {limit}",
+    "role {role}, named {name}, with {rights}; {limit}",
     "made the role {name}, whose members each pay at most {limit}: {rights}",
 )
 RENAMED = Event(
-    "ROLE_UPDATED", "role {role}, named {name}; now {name2}", "renamed the role {name} to {name2}"
+    "ROLE_UPDATED", "role {role}, named {name}; now {new_name}", "renamed the role {name} to {new_name}"
 )
 DESCRIBED = Event("ROLE_UPDATED", "role {role}, described anew", "changed the description of the role {role}")
-DELETED = Event("ROLE_DELETED", "role {text}, named {name}", "deleted the role {name}")
+DELETED = Event("ROLE_DELETED", "role {role}, named {name}", "deleted the role {name}")
 ADDED = Event("PERMISSION_ADDED", "role {role}, {rights}", "gave the role {role} the permission: {rights}")
-LEFT_SHORT = Event(
-    "PERMISSION_REMOVED",
-    "role {role}, {rights}; {short_of}",
-    "took a permission from the role {role}: {rights}; too few signers are left in a vault",
-)
 REMOVED = Event(
-    "PERMISSION_REMOVED", "role {role}, {rights}", "took a permission from the role {role}: {rights}"
+    "PERMISSION_REMOVED",
+    "role {role}, {rights}" + SHORT,
+    "took a permission from the role {role}: {rights}" + SAYS_SHORT,
 )
 
 
@@ -106,9 +103,8 @@ def create_role(ctx: Ctx, request: CreateRoleRequest) -> RoleDetails:
     ctx.db.add(role)
     ctx.db.flush()
     ctx.db.add_all(RolePermissionRow(role_id=role.id, permission=name.value) for name in permissions)
-    carries = in_words(permissions) or "nothing"
-    values = {"name": role.name, "rights": carries, "limit": policy_words(limit)}
-    return _changed(ctx, role, CREATED, text=role.id, **values)
+    facts = {"name": role.name, "rights": sorted(permissions), "limit": policy_facts(limit)}
+    return _changed(ctx, role, CREATED, **facts)
 
 
 @serves(UPDATE_ROLE)
@@ -121,8 +117,8 @@ def update_role(ctx: Ctx, request: UpdateRoleRequest) -> RoleDetails:
     _require_free_name([other for other in _here(ctx) if other is not role], name)
     before, role.name, role.description = role.name, name, description
     if name == before:
-        return _changed(ctx, role, DESCRIBED, role=role.id)
-    return _changed(ctx, role, RENAMED, role=role.id, name=before, name2=name)
+        return _changed(ctx, role, DESCRIBED)
+    return _changed(ctx, role, RENAMED, name=before, new_name=name)
 
 
 @serves(DELETE_ROLE)
@@ -138,7 +134,7 @@ def delete_role(ctx: Ctx, request: DeleteRoleRequest) -> Done:
     ctx.db.execute(delete(RolePermissionRow).where(RolePermissionRow.role_id == role.id))
     ctx.db.delete(role)
     ctx.db.flush()
-    ctx.event(DELETED, text=role.id, name=role.name)
+    ctx.event(DELETED, role=role.id, name=role.name)
     return Done()
 
 
@@ -149,7 +145,7 @@ def add_permission_to_role(ctx: Ctx, request: AddPermissionRequest) -> RoleDetai
     if request.rule_name in permissions_of(ctx.db, role.id):
         return _details(ctx, [role])[0]
     ctx.db.add(RolePermissionRow(role_id=role.id, permission=request.rule_name.value))
-    return _changed(ctx, role, ADDED, role=role.id, rights=request.rule_name)
+    return _changed(ctx, role, ADDED, rights=[request.rule_name])
 
 
 @serves(REMOVE_PERMISSION_FROM_ROLE)
@@ -168,10 +164,8 @@ def remove_permission_from_role(ctx: Ctx, request: RemovePermissionRequest) -> R
     if not request.force:
         require_quorums(ctx.db, ctx.caller.user_id, short)
     ctx.db.delete(ctx.db.get_one(RolePermissionRow, (role.id, request.rule_name.value)))
-    if short:
-        left = shortage(short)
-        return _changed(ctx, role, LEFT_SHORT, role=role.id, rights=request.rule_name, short_of=left)
-    return _changed(ctx, role, REMOVED, role=role.id, rights=request.rule_name)
+    left_short = [vault.id for vault in short]
+    return _changed(ctx, role, REMOVED, rights=[request.rule_name], short_vaults=left_short)
 
 
 def _here(ctx: Ctx) -> list[RoleRow]:
@@ -209,11 +203,11 @@ def _open_invitations(ctx: Ctx, role: RoleRow) -> int:
     return ctx.db.scalar(query) or 0
 
 
-def _changed(ctx: Ctx, changed: RoleRow, event: Event, **values: object) -> RoleDetails:
+def _changed(ctx: Ctx, changed: RoleRow, event: Event, **facts: Any) -> RoleDetails:
     changed.updated_at = ctx.now
     ctx.db.flush()
     details = _details(ctx, [changed])[0]
-    ctx.event(event, **values)
+    ctx.event(event, role=changed.id, **facts)
     return details
 
 

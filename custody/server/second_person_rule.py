@@ -1,6 +1,7 @@
 """The organisation's rule of the second person. Where it is on, it takes two people to change it, too."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from custody.schemas import changes as wire
 from custody.schemas.changes import SECOND_PERSON_RULE, UPDATE_SECOND_PERSON_RULE, Json
@@ -17,8 +18,8 @@ from custody.server.store.models import SecondPersonRuleRow
 OFF = Event("SECOND_PERSON_RULE_SET", "off", "turned the rule of the second person off")
 ON = Event(
     "SECOND_PERSON_RULE_SET",
-    "on, {name} confirms, {text} hours of cooling off",
-    "turned the rule of the second person on: {name} confirms, after {text} hours",
+    "on, {name} confirms, {hours} hours of cooling off",
+    "turned the rule of the second person on: {name} confirms, after {hours} hours",
 )
 
 
@@ -43,12 +44,12 @@ def update_second_person_rule(ctx: Ctx, request: wire.SecondPersonRuleRequest) -
     organisation_id = ctx.access.organisation_id
     require_owner_of(ctx.db, organisation_id, ctx.caller.user_id)
     present = ctx.db.get(SecondPersonRuleRow, organisation_id)
-    event, values = OFF, dict[str, object]()
+    event, facts = OFF, dict[str, Any]()
     if request.confirming_role_id is not None:
         role = role_of_first(ctx.db, organisation_id, request.confirming_role_id)
         if role is None:
             raise NotFound("There is no such role in the organisation's first workspace.")
-        event, values = ON, {"name": role.name, "text": request.cooling_off_hours}
+        event, facts = ON, {"name": role.name, "hours": request.cooling_off_hours}
         rule = SecondPersonRuleRow(
             organisation_id=organisation_id,
             confirming_role_id=role.id,
@@ -61,7 +62,7 @@ def update_second_person_rule(ctx: Ctx, request: wire.SecondPersonRuleRequest) -
         ctx.db.delete(present)
     ctx.db.flush()
     require_two(ctx.db, organisation_id)
-    ctx.event(event, **values)
+    ctx.event(event, **facts)
     return _shown(ctx)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import func, select
 
@@ -29,7 +29,6 @@ from custody.server.calls import ChangeApproval, Ctx, serves
 from custody.server.domain.audit import Event
 from custody.server.domain.credentials import is_wider, new_secret, require_end, require_givable, token_hash
 from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
-from custody.server.domain.roles import in_words
 from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.people.service_accounts import end_account
 from custody.server.service.shown import shown
@@ -38,11 +37,15 @@ from custody.server.store.models import MembershipRow, UserRow, WorkspaceRow
 
 MAX_LIVE: Final = 50
 MAX_SHOWN: Final = 200
-PROGRAM: Final = "service account {text} ({name}), {more}"
-CREATED = Event("SERVICE_ACCOUNT_CREATED", PROGRAM, "made the program {name}")
-CHANGED = Event("SERVICE_ACCOUNT_CHANGED", PROGRAM, "changed the program {name}")
-SECRET_MADE = Event("SERVICE_SECRET_MADE", PROGRAM, "made a new secret of the program {name}: {more}")
-REVOKED = Event("SERVICE_ACCOUNT_REVOKED", PROGRAM, "revoked the program {name}")
+_PROGRAM: Final = "service account {account} ({name}), "
+_TERMS: Final = _PROGRAM + "may {rights} from {networks} until {end}"
+CREATED = Event("SERVICE_ACCOUNT_CREATED", _TERMS, "made the program {name}")
+CHANGED = Event("SERVICE_ACCOUNT_CHANGED", _TERMS, "changed the program {name}")
+_FORMER: Final = "[the one before is good for {hours} hours|no other one is good]"
+SECRET_MADE = Event(
+    "SERVICE_SECRET_MADE", _PROGRAM + _FORMER, "made a new secret of the program {name}: " + _FORMER
+)
+REVOKED = Event("SERVICE_ACCOUNT_REVOKED", _PROGRAM + "of user {user}", "revoked the program {name}")
 
 
 @serves(SERVICE_ACCOUNTS)
@@ -85,7 +88,7 @@ def create_service_account(ctx: Ctx, request: CreateServiceAccountRequest) -> Se
     )
     ctx.db.add(account)
     ctx.db.flush()
-    _record(ctx, CREATED, account, _terms(account))
+    _record(ctx, CREATED, account, **_terms(account))
     return _details(ctx, [account])[0]
 
 
@@ -112,7 +115,7 @@ def update_service_account(ctx: Ctx, request: UpdateServiceAccountRequest) -> Se
     account.networks = request.networks or account.networks
     ctx.db.flush()
     if before != (account.name, _terms(account)):
-        _record(ctx, CHANGED, account, _terms(account))
+        _record(ctx, CHANGED, account, **_terms(account))
     return _details(ctx, [account])[0]
 
 
@@ -131,8 +134,7 @@ def issue_service_secret(ctx: Ctx, request: IssueServiceSecretRequest) -> Servic
     values = {"name": account.name, "workspace": workspace.name}
     maker = ctx.db.get_one(UserRow, account.made_by)
     queue_mail(ctx.db, Template.SERVICE_SECRET, maker.email, values, now=now)
-    former = f"the one before is good for {hours} hours" if hours else "no other one is good"
-    _record(ctx, SECRET_MADE, account, former)
+    _record(ctx, SECRET_MADE, account, hours=hours or None)
     return ServiceSecret(service_account=_details(ctx, [account])[0], secret=secret)
 
 
@@ -143,7 +145,7 @@ def revoke_service_account(ctx: Ctx, request: ServiceAccountRequest) -> ServiceA
     if account.revoked_at is None:
         end_account(account, ctx.now)
         ctx.db.flush()
-        _record(ctx, REVOKED, account, f"of user {account.made_by}")
+        _record(ctx, REVOKED, account, user=account.made_by)
     return _details(ctx, [account])[0]
 
 
@@ -166,8 +168,8 @@ def _own(ctx: Ctx, request: ServiceAccountRequest) -> models.ServiceAccountRow:
     return account
 
 
-def _record(ctx: Ctx, event: Event, account: models.ServiceAccountRow, more: str) -> None:
-    ctx.event(event, text=account.id, name=account.name, more=more)
+def _record(ctx: Ctx, event: Event, account: models.ServiceAccountRow, **facts: Any) -> None:
+    ctx.event(event, account=account.id, name=account.name, **facts)
 
 
 def _details(ctx: Ctx, accounts: Sequence[models.ServiceAccountRow]) -> list[ServiceAccount]:
@@ -223,7 +225,6 @@ def _still(until: datetime | None, now: datetime) -> datetime | None:
     return None if until is None or until <= now else until
 
 
-def _terms(account: models.ServiceAccountRow) -> str:
-    rights = in_words(map(PermissionName, account.rights))
-    until = account.expires_at.isoformat(timespec="minutes")
-    return f"may {rights} from {', '.join(account.networks)} until {until}"
+def _terms(account: models.ServiceAccountRow) -> dict[str, Any]:
+    end = account.expires_at.isoformat(timespec="minutes")
+    return {"rights": sorted(account.rights), "networks": list(account.networks), "end": end}

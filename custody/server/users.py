@@ -14,8 +14,8 @@ from custody.server.service.people.people import user_record
 from custody.server.store import models
 
 # The names of the changed fields, not their values, which are personal.
-UPDATED = Event("USER_INFO_UPDATED", "{more}")
-DEFAULT_CHANGED = Event("DEFAULT_WORKSPACE_CHANGED", "workspace {text}")
+UPDATED = Event("USER_INFO_UPDATED", "{fields}")
+DEFAULT_CHANGED = Event("DEFAULT_WORKSPACE_CHANGED", "workspace {workspace}")
 
 
 @serves(USER_INFO)
@@ -33,7 +33,7 @@ def update_user_info(ctx: Ctx, request: UpdateUserInfoRequest) -> User:
     ctx.db.flush()
     record = user_record(ctx.db, user.id)
     if changed:
-        ctx.event(UPDATED, more=", ".join(changed))
+        ctx.event(UPDATED, fields=changed)
     return record
 
 
@@ -47,5 +47,5 @@ def set_default_workspace(ctx: Ctx, _: SetDefaultWorkspaceRequest) -> User:
     record = user_record(ctx.db, user.id, ctx.caller.bound_to)
     if not is_same:
         # Of the person, not of the workspace.
-        ctx.tools.audit.event(ctx.db, ctx.caller, DEFAULT_CHANGED, None, text=access.workspace_id)
+        ctx.tools.audit.record(ctx.db, ctx.caller, DEFAULT_CHANGED, None, workspace=access.workspace_id)
     return record

@@ -7,7 +7,7 @@ stopped.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -33,25 +33,27 @@ UNFREEZE_LIFETIME: Final = timedelta(hours=24)
 MAX_SHOWN: Final = 100
 
 
+_BOUNDS = (
+    "pays [{only_address_book}the address book alone|any address], "
+    "makers [{maker_may_approve}may approve|may not approve]"
+)
+_REASON = "vault {vault}, [reason: {reason}|no reason given]"
 CONTROLS_REPLACED = Event(
     "VAULT_CONTROLS_REPLACED",
-    "vault {vault}, {more}",
-    "changed what bounds the vault {vault}: it {more}",
+    "vault {vault}, " + _BOUNDS,
+    "changed what bounds the vault {vault}: it " + _BOUNDS,
     Category.VAULTS,
 )
-FROZEN = Event("VAULT_FROZEN", "vault {vault}, no reason given", "froze the vault {vault}", Category.VAULTS)
-FROZEN_BECAUSE = Event(
-    "VAULT_FROZEN", "vault {vault}, reason: {more}", "froze the vault {vault}: {more}", Category.VAULTS
-)
+FROZEN = Event("VAULT_FROZEN", _REASON, "froze the vault {vault}[: {reason}]", Category.VAULTS)
 UNFREEZE_ASKED = Event(
     "VAULT_UNFREEZE_ASKED",
-    "vault {vault}, {more}",
-    "asked to unfreeze the vault {vault}: {more}",
+    "vault {vault}, another member has to agree",
+    "asked to unfreeze the vault {vault}: another member has to agree",
     Category.VAULTS,
 )
 TAKEN_BACK = Event(
     "VAULT_UNFREEZE_TAKEN_BACK",
-    "vault {vault}, {more}",
+    _REASON,
     "withdrew the request to unfreeze the vault {vault}",
     Category.VAULTS,
 )
@@ -87,9 +89,13 @@ def update_vault_controls(ctx: Ctx, request: wire.UpdateVaultControlsRequest) ->
     vault = vault_in(ctx.db, ctx.access, request.vault_id)
     vault.only_address_book = request.only_address_book
     vault.maker_may_approve = request.maker_may_approve
-    where = "the address book alone" if vault.only_address_book else "any address"
-    who = "makers may approve" if vault.maker_may_approve else "makers may not approve"
-    return _changed(ctx, vault, CONTROLS_REPLACED, more=f"pays {where}, {who}")
+    return _changed(
+        ctx,
+        vault,
+        CONTROLS_REPLACED,
+        only_address_book=vault.only_address_book,
+        maker_may_approve=vault.maker_may_approve,
+    )
 
 
 @serves(FREEZE_VAULT)
@@ -101,13 +107,10 @@ def freeze_vault(ctx: Ctx, request: wire.FreezeVaultRequest) -> wire.VaultContro
         return _shown(ctx, vault)
     vault.unfreeze_asked_at = vault.unfreeze_asked_by = None
     if was_frozen:
-        said = "no reason given" if request.reason is None else f"reason: {request.reason}"
-        return _changed(ctx, vault, TAKEN_BACK, more=said)
+        return _changed(ctx, vault, TAKEN_BACK, reason=request.reason)
     vault.frozen_at, vault.frozen_by = ctx.now, ctx.caller.user_id
     vault.freeze_reason = request.reason
-    if request.reason is None:
-        return _changed(ctx, vault, FROZEN)
-    return _changed(ctx, vault, FROZEN_BECAUSE, more=request.reason)
+    return _changed(ctx, vault, FROZEN, reason=request.reason)
 
 
 @serves(UNFREEZE_VAULT)
@@ -118,7 +121,7 @@ def unfreeze_vault(ctx: Ctx, request: wire.UnfreezeVaultRequest) -> wire.VaultCo
     asked_by = _asked_by(ctx, vault)
     if asked_by is None:
         vault.unfreeze_asked_at, vault.unfreeze_asked_by = ctx.now, ctx.caller.user_id
-        return _changed(ctx, vault, UNFREEZE_ASKED, more="another member has to agree")
+        return _changed(ctx, vault, UNFREEZE_ASKED)
     if asked_by == ctx.caller.user_id:
         return _shown(ctx, vault)
     _unfreeze(ctx.db, vault, ctx.now)
@@ -143,10 +146,10 @@ def _unfreeze(db: Session, vault: VaultRow, now: datetime) -> None:
     tell_waiting(db, signers, now)
 
 
-def _changed(ctx: Ctx, vault: VaultRow, event: Event, **values: object) -> wire.VaultControls:
+def _changed(ctx: Ctx, vault: VaultRow, event: Event, **facts: Any) -> wire.VaultControls:
     vault.updated_at = ctx.now
     ctx.db.flush()
-    ctx.event(event, {"vault_id": vault.id}, vault=vault.id, **values)
+    ctx.event(event, {"vault_id": vault.id}, vault=vault.id, **facts)
     ctx.tools.changes.moved(ctx.db, vault.workspace_id)
     return _shown(ctx, vault)
 

@@ -26,8 +26,8 @@ from custody.server.vaults import create_wallet, vault_records
 
 REPLACED = Event(
     "VAULT_REPLACED",
-    "vault {vault}, by vault {text}, {text2} payments cancelled",
-    "replaced the vault {vault} by a new one",
+    "vault {vault}, by vault {new_vault}, {cancelled} payments cancelled",
+    "replaced the vault {vault} by the new {new_vault}",
     Category.VAULTS,
 )
 
@@ -61,7 +61,7 @@ def replace_vault(ctx: Ctx, request: wire.ReplaceVaultRequest) -> wire.ReplacedV
         require_signers(ctx.db, old, {address_script(new)}, maker=0)
     cancelled, signed = _end_payments(ctx, [each.id for each in (old, *before)])
     payload = {"vault_id": old.id, "replaced_by": new.id}
-    ctx.event(REPLACED, payload, vault=old.id, text=new.id, text2=len(cancelled))
+    ctx.event(REPLACED, payload, vault=old.id, new_vault=new.id, cancelled=len(cancelled))
     ctx.tools.changes.moved(ctx.db, old.workspace_id)
     (shown,) = vault_records(ctx.db, ctx.tools.limits, [new])
     return wire.ReplacedVault(

@@ -70,14 +70,14 @@ RESCAN_TURN = 100
 
 CREATED = Event(
     "VAULT_CREATED",
-    "vault {vault}, {text} of {text2}, code {more}",
-    "made the vault {vault}: {text} of {text2} signers approve",
+    "vault {vault}, {m} of {n}, code {verification}",
+    "made the vault {vault}: {m} of {n} signers approve",
     Category.VAULTS,
 )
 RESCANNED = Event(
     "VAULT_RESCANNED",
-    "vault {vault}: {text} addresses",
-    "looked for coins of the vault {vault} at {text} addresses",
+    "vault {vault}: {addresses} addresses",
+    "looked for coins of the vault {vault} at {addresses} addresses",
     Category.VAULTS,
 )
 
@@ -99,8 +99,8 @@ def create_wallet(ctx: Ctx, request: wire.CreateWalletRequest) -> wire.Vault:
     vault = _insert(ctx, request, policy, limit)
     _add_signers(ctx.db, vault, taken)
     watch_vault(ctx.db, vault)
-    quorum = {"text": vault.m, "text2": vault.n, "more": policy.verification_code}
-    ctx.event(CREATED, {"vault_id": vault.id}, vault=vault.id, **quorum)
+    facts = {"vault": vault.id, "m": vault.m, "n": vault.n, "verification": policy.verification_code}
+    ctx.event(CREATED, {"vault_id": vault.id}, **facts)
     made = vault_records(ctx.db, ctx.tools.limits, [vault])[0]
     return made.model_copy(update={"warnings": _warnings(policy)})
 
@@ -120,7 +120,9 @@ def rescan(services: Services, vault_id: str, addresses: int) -> None:
             watch_far(db, vault, count)
             if count == addresses:
                 access = place_of(db, vault.workspace_id)
-                services.tools.audit.event(db, OPERATOR, RESCANNED, access, vault=vault.id, text=addresses)
+                services.tools.audit.record(
+                    db, OPERATOR, RESCANNED, access, vault=vault.id, addresses=addresses
+                )
 
 
 @serves(LIST_WALLETS)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import delete, func, or_, select
 from sqlalchemy.orm import Session
@@ -43,17 +43,23 @@ from custody.server.service.jobs.outbox import enqueue, is_open
 from custody.server.service.secrets import WebhookSecrets
 from custody.server.service.shown import shown
 from custody.server.service.webhook_events import WEBHOOK, WebhookEvents
-from custody.server.service.webhooks.delivery import HOOK
 from custody.server.store import models
 
 # Time to install the new secret at a receiver by hand. Until then deliveries are signed with both.
 OVERLAP: Final = timedelta(days=1)
 _LOG: Final = Category.WEBHOOKS
-CREATED = Event("WEBHOOK_CREATED", HOOK, "made the webhook {short}, {more}", _LOG)
-UPDATED = Event("WEBHOOK_UPDATED", HOOK, "changed the webhook {short}: {more}", _LOG)
-DELETED = Event("WEBHOOK_DELETED", HOOK, "deleted the webhook {short}", _LOG)
-TESTED = Event("WEBHOOK_TESTED", HOOK, "sent a test to the webhook {short}", _LOG)
-REDELIVERED = Event("WEBHOOK_REDELIVERED", HOOK, "had a delivery of the webhook {short} sent again", _LOG)
+_HOOK: Final = "webhook {webhook}, for {kinds}"
+CREATED = Event("WEBHOOK_CREATED", _HOOK, f"made the {_HOOK}", _LOG)
+_CHANGES: Final = "webhook {webhook}[, for {kinds}][, {state}][{new_secret}, a new secret]"
+UPDATED = Event("WEBHOOK_UPDATED", _CHANGES, f"changed the {_CHANGES}", _LOG)
+DELETED = Event(
+    "WEBHOOK_DELETED", "webhook {webhook}, with its deliveries", "deleted the webhook {webhook}", _LOG
+)
+_DELIVERY: Final = "webhook {webhook}, delivery {delivery}"
+TESTED = Event("WEBHOOK_TESTED", _DELIVERY, "sent a test to the webhook {webhook}", _LOG)
+REDELIVERED = Event(
+    "WEBHOOK_REDELIVERED", _DELIVERY, "had a delivery of the webhook {webhook} sent again", _LOG
+)
 
 
 @serves(CREATE_WEBHOOK)
@@ -77,7 +83,7 @@ def create_webhook(ctx: Ctx, request: CreateWebhookRequest) -> WebhookWithSecret
     )
     ctx.db.add(webhook)
     ctx.db.flush()
-    _record(ctx, CREATED, webhook, f"for {', '.join(kinds)}")
+    ctx.event(CREATED, webhook=webhook.id, kinds=kinds)
     return _shown_once(webhook, secret)
 
 
@@ -92,25 +98,23 @@ def webhooks(ctx: Ctx, _: WorkspaceQuery) -> Listed[Webhook]:
 def update_webhook(ctx: Ctx, request: UpdateWebhookRequest) -> WebhookWithSecret:
     """An update without effect is not recorded. Raises NotFound, Invalid."""
     webhook = _find(ctx, request.webhook_id)
-    changes: list[str] = []
+    changes: dict[str, Any] = {"kinds": None, "state": None, "new_secret": request.rotate_secret}
     if request.kinds is not None and (kinds := _kinds(request.kinds)) != webhook.kinds:
-        webhook.kinds = kinds
-        changes.append(f"for {', '.join(kinds)}")
+        webhook.kinds = changes["kinds"] = kinds
     if request.enabled is not None and request.enabled is not (webhook.disabled_at is None):
         # An enabled webhook starts without its past failures.
         webhook.failing_since = webhook.quiet_until = None
         webhook.disabled_at = None if request.enabled else ctx.now
         webhook.disabled_reason = None if request.enabled else DisabledReason.BY_A_MEMBER.value
-        changes.append("enabled" if request.enabled else "disabled")
+        changes["state"] = "enabled" if request.enabled else "disabled"
     secret = _new_secret(ctx) if request.rotate_secret else None
     if secret is not None:
         webhook.sealed_old_secret = webhook.sealed_secret
         webhook.old_secret_until = ctx.now + OVERLAP
         webhook.sealed_secret = WebhookSecrets(ctx.tools.secrets).seal(secret)
-        changes.append("a new secret")
     ctx.db.flush()
-    if changes:
-        _record(ctx, UPDATED, webhook, "; ".join(changes))
+    if any(changes.values()):
+        ctx.event(UPDATED, webhook=webhook.id, **changes)
     return _shown_once(webhook, secret)
 
 
@@ -123,7 +127,7 @@ def delete_webhook(ctx: Ctx, request: WebhookRequest) -> Done:
     )
     ctx.db.delete(webhook)
     ctx.db.flush()
-    _record(ctx, DELETED, webhook, "with its deliveries")
+    ctx.event(DELETED, webhook=webhook.id)
     return Done()
 
 
@@ -166,7 +170,7 @@ def redeliver_webhook(ctx: Ctx, request: RedeliverWebhookRequest) -> WebhookDeli
     webhook.quiet_until = None
     ctx.db.flush()
     enqueue(ctx.db, WEBHOOK, delivery.id, now)
-    _record(ctx, REDELIVERED, webhook, f"delivery {delivery.id}")
+    ctx.event(REDELIVERED, webhook=webhook.id, delivery=delivery.id)
     return _delivery_details(ctx.db, [delivery])[0]
 
 
@@ -177,7 +181,7 @@ def test_webhook(ctx: Ctx, request: WebhookRequest) -> WebhookDelivery:
     _require_enabled(webhook)
     webhook.quiet_until = None
     delivery = WebhookEvents(ctx.tools.clock, ctx.tools.random).ping(ctx.db, webhook)
-    _record(ctx, TESTED, webhook, f"delivery {delivery.id}")
+    ctx.event(TESTED, webhook=webhook.id, delivery=delivery.id)
     return _delivery_details(ctx.db, [delivery])[0]
 
 
@@ -199,10 +203,6 @@ def _find(ctx: Ctx, webhook_id: str) -> models.WebhookRow:
 
 def _new_secret(ctx: Ctx) -> str:
     return SECRET_PREFIX + new_token(ctx.tools.random)
-
-
-def _record(ctx: Ctx, event: Event, webhook: models.WebhookRow, more: str) -> None:
-    ctx.event(event, short=webhook.id, more=more)
 
 
 def _kinds(given: Sequence[str]) -> list[str]:

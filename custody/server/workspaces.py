@@ -25,7 +25,9 @@ from custody.server.store.models import OrganisationRow, WorkspaceRow
 
 # A sign-in reads all of a member's workspaces.
 MAX_WORKSPACES = 100
-RENAMED = Event("WORKSPACE_UPDATED", "named {name}; now {name2}", "renamed the workspace {name} to {name2}")
+RENAMED = Event(
+    "WORKSPACE_UPDATED", "named {name}; now {new_name}", "renamed the workspace {name} to {new_name}"
+)
 DESCRIBED = Event("WORKSPACE_UPDATED", "described anew", "changed the workspace's description")
 
 
@@ -71,5 +73,8 @@ def update_workspace(ctx: Ctx, request: UpdateWorkspaceRequest) -> WorkspaceInfo
         return workspace_info(workspace)
     workspace.name, workspace.description = name, description
     ctx.db.flush()
-    ctx.event(DESCRIBED if name == before else RENAMED, name=before, name2=name)
+    if name == before:
+        ctx.event(DESCRIBED)
+    else:
+        ctx.event(RENAMED, name=before, new_name=name)
     return workspace_info(workspace)

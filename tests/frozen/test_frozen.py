@@ -53,11 +53,12 @@ def test_the_platforms_audit_chain_hashes_as_it_did():
         category="SIGNING",
         action="SIGNATURE_SUBMITTED",
         description="A signature of „p-1“ was submitted",
+        facts='{"proposal":"p-1"}',
         user_uuid=5,
         user_name="Alice",
         role_uid="2",
         trace_id="trace",
     )
     assert (
-        event_hash(GENESIS, row).hex() == "0daacac427bdf919246ca18fff429d1bf0acf32909850faa2aed2df216cf9e45"
+        event_hash(GENESIS, row).hex() == "fa2d7ba1cde26d66938d71e637981146ecfc944d136af1f668ca324daea79248"
     )

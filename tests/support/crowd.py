@@ -270,7 +270,7 @@ class Crowd:
         for number in range(self.there.audit, count):
             size += 1
             category = kinds[number % len(kinds)].value
-            what = {"category": category, "action": "PSBT_CREATED", "description": f"proposal {number}"}
+            what = {"category": category, "action": "TRIED", "description": f"row {number}", "facts": "{}"}
             at = {"timestamp": format_time(START), "position": size, "event_uid": _id("event", number)}
             row = AuditRow(**{**same, **what, **at})
             hashed = event_hash(previous, row)

@@ -17,6 +17,7 @@ from custody.server.console.table import Row
 from custody.server.console.visit import Visit, require_days_in_order
 from custody.server.domain.audit import Category
 from custody.server.domain.errors import Invalid
+from custody.server.logs import facts_in
 
 PAGE = 50
 # Sign-ins belong to no workspace: they are in the platform's own log.
@@ -37,11 +38,16 @@ def audit(visit: Visit) -> Response:
     except Invalid as error:
         visit.problem = error
     recipients = _recipients(visit, page)
+    with visit.reading() as ctx:
+        facts = facts_in(ctx, page.logs)
     return visit.page(
         "audit/audit.html",
         here="audit",
         page=page,
-        rows=[(entry, row_words(entry, page.names, recipients).sentence) for entry in page.logs],
+        rows=[
+            (each, row_words(each, facts[each.event_uid], page.names, recipients).sentence)
+            for each in page.logs
+        ],
         people=_people(visit, page),
         person_id=visit.query("user_uuid"),
         is_first=before is None,

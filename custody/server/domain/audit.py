@@ -13,10 +13,12 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 from custody.common.spreadsheets import csv_lines
-from multisig.canonical_json import canonical_json
+from custody.common.text import count
+from custody.server.domain.limits import policy_words
+from multisig.canonical_json import JsonValue, canonical_json, parse_canonical
 
 PREFIX = b"audit-v1"
 GENESIS = bytes(32)
@@ -45,17 +47,89 @@ class Category(StrEnum):
     JOBS = "JOBS"
 
 
+Facts = Mapping[str, Any]
+
+# Those with a sentence for people, by the action and the names of the facts.
+_EVENTS: Final[dict[tuple[str, frozenset[str]], "Event"]] = {}
+
+
 @dataclass(frozen=True)
 class Event:
-    """An event of the log: how its description is written, with its values in braces, and the sentence that a
-    person reads; none for an event that no page of a workspace shows. An action that is written in several
-    ways has several; the more special ones come first.
+    """What can happen. Its row stores facts, and two sentences are made of them: ``written`` is the row's
+    description, ``says`` is for people, and empty where no page of a workspace shows the event.
+
+    A fact stands in braces. The last word of its name says what it is: ``role`` and ``new_role`` are ids of
+    roles. Of ``[to {name}|to nobody]`` the first part stays if its facts are there (not null, false or
+    empty), else the second, which may be missing. A fact that is true or false has no words of its own.
+
+    An action with several sentences has several events, each with facts of other names.
     """
 
     action: str
     written: str
     says: str = ""
     category: Category = Category.PEOPLE
+
+    def __post_init__(self) -> None:
+        if self.says:
+            same = _EVENTS.setdefault((self.action, self.names), self)
+            assert same == self, f"{self.action} with these facts has another sentence already"
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(_FACT.findall(self.written))
+
+    def describe(self, facts: Facts) -> str:
+        return chosen(self.written, facts).format(**{name: _text(facts[name], name) for name in facts})
+
+
+def event_of(action: str, facts: Facts) -> Event | None:
+    return _EVENTS.get((action, frozenset(facts)))
+
+
+def stored_facts(text: object) -> Facts:
+    """Of a row. Empty where it was altered: the log shows such a row all the same."""
+    try:
+        found = parse_canonical(text.encode()) if isinstance(text, str) else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def chosen(sentence: str, facts: Facts) -> str:
+    """The sentence with one part of each choice."""
+
+    def part(choice: re.Match[str]) -> str:
+        are_there = all(_is_there(facts.get(name)) for name in _FACT.findall(choice[1]))
+        return choice[1] if are_there else choice[2] or ""
+
+    return _CHOICE.sub(part, sentence)
+
+
+def _is_there(fact: JsonValue) -> bool:
+    return fact is not None and fact is not False and fact not in ("", [])
+
+
+def kind_of(name: str) -> str:
+    """Of a fact, by the last word of its name."""
+    return name.rpartition("_")[2]
+
+
+def _text(value: JsonValue, name: str) -> str:
+    match value:
+        case None | bool():
+            return ""
+        case dict():
+            return policy_words(value)
+        case list():
+            return ", ".join(map(str, value)) or "nothing"
+        case int() if kind_of(name) == "coins":
+            return count(value, "coin", "coins")
+    return str(value)
+
+
+_FACT: Final = re.compile("{([a-z_]+)}")
+_CHOICE: Final = re.compile(r"\[([^]|]*)(?:\|([^]]*))?\]")
 
 
 def chain_of(org_uid: str, workspace_uid: str) -> str:
@@ -75,8 +149,8 @@ _CHAIN = re.compile("platform|(organisation|workspace):[1-9][0-9]{0,18}")
 
 @dataclass(frozen=True)
 class AuditRow:
-    """A row as it is hashed. ``timestamp`` is RFC 3339 in UTC with milliseconds; ``position`` counts
-    from 1.
+    """A row as it is hashed. ``timestamp`` is RFC 3339 in UTC with milliseconds; ``position`` counts from 1;
+    ``facts`` is a JSON object in its canonical form.
     """
 
     event_uid: str
@@ -88,6 +162,7 @@ class AuditRow:
     category: str
     action: str
     description: str
+    facts: str
     user_uuid: int
     user_name: str
     role_uid: str
@@ -194,10 +269,11 @@ def _fault_of(chained: ChainedRow, chain_id: str, position: int, previous: bytes
     return None
 
 
-# The specification's fields in its order, then the name and the position, which the hash covers too.
+# The specification's fields in its order, then what the hash covers too.
 COLUMNS: Final = (
     "event_uid", "org_uid", "workspace_uid", "timestamp", "category", "action", "description", "user_uuid",
     "role_uid", "trace_id", "prev_hash", "event_hash", "user_name", "position",
+    "facts",
 )  # fmt: skip
 
 
@@ -254,6 +330,7 @@ def _row(cells: list[str]) -> ChainedRow:
         category=values["category"],
         action=values["action"],
         description=values["description"],
+        facts=values["facts"],
         user_name=values["user_name"],
     )
     hashes = (b64decode(values[name], validate=True) for name in ("prev_hash", "event_hash"))

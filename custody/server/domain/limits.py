@@ -6,9 +6,10 @@ mined: together they count once, as the largest that can still be mined.
 """
 
 from calendar import monthrange
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from multisig.units import SATS_PER_BTC, Sats
 
@@ -92,10 +93,20 @@ class Usage:
         return self.others + self.held
 
 
-def policy_words(policy: SpendingPolicy) -> str:
-    """As the audit log has it: ``0.50000000 BTC a cycle, M from day 1``."""
-    bounds = "cycle" if policy.is_per_cycle else "movement"
-    return f"{in_btc(policy.limit)} BTC a {bounds}, {policy.cycle}"
+def policy_facts(policy: SpendingPolicy) -> dict[str, Any]:
+    """As the audit log stores it."""
+    return {
+        "sats": policy.limit,
+        "per_cycle": policy.is_per_cycle,
+        "cycle_period": policy.cycle.period,
+        "cycle_day": policy.cycle.day,
+    }
+
+
+def policy_words(facts: Mapping[str, Any]) -> str:
+    """As the audit log describes it: ``0.50000000 BTC a cycle, M from day 1``."""
+    bounds = "cycle" if facts["per_cycle"] else "movement"
+    return f"{in_btc(facts['sats'])} BTC a {bounds}, {facts['cycle_period']} from day {facts['cycle_day']}"
 
 
 def fits(policy: SpendingPolicy, usage: Usage, requested: int) -> bool:

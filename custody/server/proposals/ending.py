@@ -7,6 +7,7 @@ member frees them, or the proposal would have expired.
 
 from contextlib import suppress
 from datetime import datetime
+from typing import Final
 
 from sqlalchemy import Select, and_, func, select
 from sqlalchemy.orm import Session
@@ -41,15 +42,16 @@ from custody.server.service.stored_vaults import address_script, place_of
 from custody.server.store import Store
 from custody.server.store.models import ChainCoinRow, ProposalInputRow, ProposalRow, SignatureRow, VaultRow
 
+_COINS: Final = "its coins [{kept}stay locked|are free]"
 CANCELLED = Event(
     "PROPOSAL_CANCELLED",
-    "proposal {proposal}, {text} signatures are out, {more}",
-    "cancelled the proposal {proposal}: {more}",
+    "proposal {proposal}, {signatures} signatures are out, " + _COINS,
+    "cancelled the proposal {proposal}: " + _COINS,
     Category.PROPOSALS,
 )
 RELEASED_AT_EXPIRY = Event(
     "CANCELLED_COINS_RELEASED",
-    "proposal {proposal}, {more}",
+    "proposal {proposal}[{at_expiry}, at its expiry]",
     "The coins of the proposal {proposal}, which was cancelled, are free",
     Category.PROPOSALS,
 )
@@ -90,8 +92,7 @@ def _cancel(ctx: Ctx, proposal: ProposalRow, request: CancelPsbtRequest) -> Canc
     proposal.failure_code = "cancelled"
     proposal.failure_reason = request.reason
     ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.CANCEL)
-    kept = "its coins stay locked" if proposal.keeps_coins else "its coins are free"
-    ctx.event(CANCELLED, proposal=proposal.id, text=out, more=kept)
+    ctx.event(CANCELLED, proposal=proposal.id, signatures=out, kept=proposal.keeps_coins)
     return _answer(ctx.db, ctx.caller, proposal)
 
 
@@ -102,7 +103,7 @@ def kept_coins(store: Store, clock: Clock, audit: AuditLog, states: Lifecycle) -
     def release(db: Session, proposal: ProposalRow) -> None:
         states.apply(db, proposal, lifecycle.LifecycleEvent.RELEASED)
         place = place_of(db, proposal.workspace_id)
-        audit.event(db, PLATFORM, RELEASED_AT_EXPIRY, place, proposal=proposal.id, more="at its expiry")
+        audit.record(db, PLATFORM, RELEASED_AT_EXPIRY, place, proposal=proposal.id, at_expiry=True)
 
     return Expiry(store, clock, lambda now: _over(now).where(*kept), release)
 
@@ -113,7 +114,7 @@ def proposal_expiry(store: Store, clock: Clock, audit: AuditLog, states: Lifecyc
 
     def expire(db: Session, proposal: ProposalRow) -> None:
         states.apply(db, proposal, lifecycle.LifecycleEvent.EXPIRE)
-        audit.event(db, PLATFORM, EXPIRED, place_of(db, proposal.workspace_id), proposal=proposal.id)
+        audit.record(db, PLATFORM, EXPIRED, place_of(db, proposal.workspace_id), proposal=proposal.id)
 
     return Expiry(store, clock, lambda now: _over(now).where(is_pending), expire)
 

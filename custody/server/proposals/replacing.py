@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse, TxType
 from custody.server.calls import Ctx
+from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import WorkspaceAccess, new_id
 from custody.server.domain.errors import InsufficientFunds, Invalid, LockedFunds, StateConflict
 from custody.server.domain.fees import (
@@ -55,11 +56,24 @@ from custody.server.service.proposals.families import (
     require_replaceable,
 )
 from custody.server.service.proposals.payments import Intent, read_rate
-from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
+from custody.server.service.proposals.storing import CREATED, Terms, record_proposal, store_proposal
 from custody.server.service.requests.changes import OutdatedDraft
 from custody.server.service.stored_vaults import policy_of, vault_in
 from custody.server.store.models import ProposalRow, VaultRow
 from multisig import CHANGE, ChangeTo, PsbtTooLarge, Sats, TxOut
+
+REPLACING = Event(
+    "PROPOSAL_CREATED",
+    CREATED + "{sats} sat with the fee, tx {txid}, replaces {older_proposal}",
+    "proposed a newer version of the proposal {older_proposal}, of the vault {vault}[ to {paid}]: {sats}",
+    Category.PROPOSALS,
+)
+TAKING_BACK = Event(
+    "PROPOSAL_CREATED",
+    CREATED + "{sats} sat with the fee, tx {txid}, takes back {lost_proposal}",
+    "proposed to take back the proposal {lost_proposal} from the vault {vault}",
+    Category.PROPOSALS,
+)
 
 
 @dataclass(frozen=True)
@@ -114,9 +128,11 @@ def create(ctx: Ctx, request: CreatePsbtRequest, version: ReplacementDraft) -> C
     lock_coins(db, vault.chain, [utxo.outpoint for utxo in version.added], original.family_id)
     proposal = store_proposal(db, vault, drafted, terms)
     settle_family(db, proposal)
-    word = "takes back" if request.cancel else "replaces"
-    what = f"{terms.movement} sat with the fee, tx {proposal.txid_expected}, {word} {original.id}"
-    record_proposal(db, ctx.tools.audit, ctx.tools.changes, ctx.caller, ctx.access, proposal, what)
+    of = (ctx.tools.audit, ctx.tools.changes, ctx.caller, ctx.access, proposal)
+    if request.cancel:
+        record_proposal(db, *of, TAKING_BACK, sats=terms.movement, lost_proposal=original.id)
+    else:
+        record_proposal(db, *of, REPLACING, sats=terms.movement, older_proposal=original.id)
     return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=drafted.base64)
 
 

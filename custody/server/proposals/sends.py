@@ -6,6 +6,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse
 from custody.server.calls import Ctx
+from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import (
     CustodyError,
@@ -21,11 +22,18 @@ from custody.server.service.proposals.coins import lock_coins, require_makers_st
 from custody.server.service.proposals.drafting import Draft, plan_of
 from custody.server.service.proposals.maximum import most_of_intent, own_scripts
 from custody.server.service.proposals.payments import Intent, named_coins, read_intent, read_rate
-from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
+from custody.server.service.proposals.storing import CREATED, Terms, record_proposal, store_proposal
 from custody.server.service.requests.changes import OutdatedDraft
 from custody.server.service.stored_vaults import derive_ahead, policy_of, vault_in
 from custody.server.store.models import ProposalRow, VaultRow
 from multisig import FeeRate, Network, Sats
+
+PROPOSED = Event(
+    "PROPOSAL_CREATED",
+    CREATED + "{sats} sat with the fee, tx {txid}",
+    "proposed the payment {proposal} from the vault {vault}[ to {paid}]: {sats} with the fee",
+    Category.PROPOSALS,
+)
 
 
 @dataclass(frozen=True)
@@ -95,8 +103,8 @@ def create(ctx: Ctx, request: CreatePsbtRequest, prepared: Prepared) -> CreatePs
     require_makers_stay(db, prepared.draft.utxos)
     drafted, movement = within_limits(ctx, vault, request, prepared)
     proposal = _insert(ctx, vault, request, prepared.intent, drafted, movement)
-    what = f"{movement.amount} sat with the fee, tx {proposal.txid_expected}"
-    record_proposal(db, ctx.tools.audit, ctx.tools.changes, ctx.caller, ctx.access, proposal, what)
+    of = (ctx.tools.audit, ctx.tools.changes, ctx.caller, ctx.access, proposal)
+    record_proposal(db, *of, PROPOSED, sats=movement.amount)
     return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=drafted.base64)
 
 

@@ -64,21 +64,15 @@ APPROVER = frozenset({PermissionName.PAYMENT_APPROVE})
 # Other processes' commits are not announced here: a call that waits for a broadcast polls at this interval.
 RECHECK_SECONDS = 0.25
 
-SIGNED_IN_PART = Event(
-    "SIGNATURE_SUBMITTED",
-    "proposal {proposal}, key {text}, inputs {more} only",
-    "signed a part of the proposal {proposal}",
-    Category.SIGNING,
-)
 SIGNED = Event(
     "SIGNATURE_SUBMITTED",
-    "proposal {proposal}, key {text}",
-    "approved the proposal {proposal}",
+    "proposal {proposal}, key {key}[, inputs {inputs} only]",
+    "approved the proposal {proposal}[, but signed only its inputs {inputs}]",
     Category.SIGNING,
 )
 FINALISED = Event(
     "PROPOSAL_FINALISED",
-    "proposal {proposal}, tx {text}",
+    "proposal {proposal}, tx {txid}",
     "gave the last signature of the proposal {proposal}",
     Category.SIGNING,
 )
@@ -164,8 +158,8 @@ def _approve(ctx: Ctx, signer: Signer, verified: Verified) -> SignPsbtResponse:
     _require_bounds(ctx.db, signer)
     _keep(ctx, signer, verified)
     payload = event_data(proposal, user_id=ctx.caller.user_id, is_complete=progress.is_complete)
-    event, signed = (SIGNED, "") if progress.is_complete else (SIGNED_IN_PART, progress.signed)
-    ctx.event(event, payload, proposal=proposal.id, text=signer.key_id, more=", ".join(map(str, signed)))
+    inputs = None if progress.is_complete else list(progress.signed)
+    ctx.event(SIGNED, payload, proposal=proposal.id, key=signer.key_id, inputs=inputs)
     if verified.final is not None:
         _finalise(ctx, proposal, verified.final)
     return _answer(proposal, progress, verified.collected, None)
@@ -180,7 +174,7 @@ def _finalise(ctx: Ctx, proposal: ProposalRow, final: Transaction) -> None:
     else:
         ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.THRESHOLD_MET)
         enqueue(ctx.db, BROADCAST, proposal.id, ctx.now)
-    ctx.event(FINALISED, proposal=proposal.id, text=final.txid)
+    ctx.event(FINALISED, proposal=proposal.id, txid=final.txid)
 
 
 def _too_late(db: Session, signer: Signer) -> SignPsbtResponse:

@@ -15,7 +15,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from custody.server.calls import Ctx, In, Steps
-from custody.server.domain.audit import Event
+from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import IDENTITY_FLOW_LIFETIME, new_token, token_hash
 from custody.server.domain.errors import IdentityRefused, NotFound, PermissionDenied, StateConflict
 from custody.server.service.secrets import ClientSecrets
@@ -25,7 +25,6 @@ from custody.server.service.sign_in.providers import ProviderClient
 from custody.server.service.stored_vaults import place_of
 from custody.server.sign_in.accounts import about
 from custody.server.sign_in.sessions import Tokens, open_session
-from custody.server.sign_in.signing_in import REFUSED, SIGNED_IN
 from custody.server.store.models import (
     IdentityFlowRow,
     IdentityLinkRow,
@@ -36,7 +35,17 @@ from custody.server.store.models import (
     WorkspaceRow,
 )
 
-LINKED = Event("IDENTITY_LINKED", "user {user} at {text}", "linked their account to {text}")
+SIGNED_IN = Event(
+    "SIGNED_IN",
+    "through the identity provider of organisation {organisation}",
+    category=Category.SIGN_IN,
+)
+REFUSED = Event(
+    "SIGN_IN_REFUSED",
+    "identity provider of organisation {organisation}, no member is linked",
+    category=Category.SIGN_IN,
+)
+LINKED = Event("IDENTITY_LINKED", "user {user} at {issuer}", "linked their account to {issuer}")
 # For each provider. A flow is a row until its browser is back, it expires, or this many began after it.
 MAX_OPEN: Final = 1_000
 # In the owner's list of sessions.
@@ -167,8 +176,7 @@ def finish(organisation_id: int, token: str, back: ProviderCallback) -> Steps[Id
     tokens = _open(ctx, provider, subject)
     if tokens is not None:
         return IdentityResult(flow.target, tokens)
-    reason = f"identity provider of organisation {provider.organisation_id}, no member is linked"
-    ctx.event(REFUSED, reason=reason)
+    ctx.event(REFUSED, organisation=provider.organisation_id)
     yield In.NOTHING
     raise IdentityRefused(
         "The provider knows you, and no member is linked with you. Sign in with your password, and "
@@ -185,8 +193,7 @@ def _open(ctx: Ctx, provider: IdentityProviderRow, subject: str) -> Tokens | Non
     user = ctx.db.get_one(UserRow, link.user_id)
     link.last_used_at = ctx.now
     tokens = open_session(ctx, user, DEVICE, None, bound_to=provider.organisation_id)
-    proof = f"through the identity provider of organisation {provider.organisation_id}"
-    about(ctx, user).event(SIGNED_IN, proof=proof)
+    about(ctx, user).event(SIGNED_IN, organisation=provider.organisation_id)
     return tokens
 
 
@@ -207,7 +214,7 @@ def _link(ctx: Ctx, flow: IdentityFlowRow, session_id: int, subject: str) -> Non
     db.flush()
     first = select(func.min(WorkspaceRow.id)).where(WorkspaceRow.organisation_id == provider.organisation_id)
     access = place_of(db, db.scalar(first) or 0)
-    replace(about(ctx, user), maybe_access=access).event(LINKED, user=user.id, text=provider.issuer)
+    replace(about(ctx, user), maybe_access=access).event(LINKED, user=user.id, issuer=provider.issuer)
 
 
 def _still(db: Session, flow: IdentityFlowRow) -> IdentityProviderRow:

@@ -21,7 +21,7 @@ from custody.server.sign_in.sessions import open_session
 from custody.server.store.models import CredentialRow, UserRow
 
 SIGNED_IN = Event("SIGNED_IN", "{proof}", category=Category.SIGN_IN)
-REFUSED = Event("SIGN_IN_REFUSED", "{reason}", category=Category.SIGN_IN)
+REFUSED = Event("SIGN_IN_REFUSED", "", category=Category.SIGN_IN)
 OTP_REFUSED = Event("OTP_REFUSED", "", category=Category.SIGN_IN)
 
 
@@ -39,7 +39,7 @@ def login(ctx: Ctx, request: LoginRequest) -> Steps[LoginResponse]:
         # Recorded for an unknown account too, so that both take the same time, and without the text that was
         # typed: it may be a password.
         ctx = yield In.WRITE
-        about(ctx, found[0] if found else None).event(REFUSED, reason="")
+        about(ctx, found[0] if found else None).event(REFUSED)
         yield In.NOTHING
         raise _refused()
     current = passwords.hash(password) if passwords.is_outdated(stored) else stored

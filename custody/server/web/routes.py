@@ -83,7 +83,7 @@ def _caller_of(request: Request, token: str) -> Caller:
         caller = caller_of(db, token, services.tools.clock(), address, trace_id)
     if caller.bound_to is not None:
         refusal = PermissionDenied(CONSOLE_ALONE)
-        attempt = f"{request.method} {request.url.path}"
+        attempt = request.method, request.url.path
         record_refusal(services, caller, attempt, None, refusal, is_change=False)
         raise refusal
     return caller

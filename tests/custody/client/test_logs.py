@@ -13,7 +13,7 @@ import pytest
 
 from custody.client import ApiError, BadAnswer, Client
 from custody.schemas.purchases import PurchaseStatus
-from custody.server.domain.audit import Category, ExportSummary, find_export_fault, read_csv
+from custody.server.domain.audit import Category, Event, ExportSummary, find_export_fault, read_csv
 from custody.server.domain.credentials import Caller
 from custody.server.service.stored_vaults import place_of
 from tests.custody.client.test_clients import client, scripted
@@ -40,10 +40,10 @@ def rows(world: World) -> int:
     """More than the largest page."""
     services = world.platform.services
     with services.store.write() as db:
-        place = place_of(db, 1)
+        place, tried = place_of(db, 1), Event("TRIED", "row {number}", category=Category.KEYS)
         for number in range(520):
             who = Caller(1, 1, "alice@example.org", "t")
-            services.tools.audit.record(db, who, Category.KEYS, "TRIED", f"row {number}", access=place)
+            services.tools.audit.record(db, who, tried, place, number=number)
     return 520
 
 

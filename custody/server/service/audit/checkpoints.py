@@ -16,7 +16,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.common import format_time
-from custody.server.domain.audit import PLATFORM_CHAIN, Category, is_chain
+from custody.server.domain.audit import PLATFORM_CHAIN, Category, Event, is_chain, stored_facts
 from custody.server.domain.checkpoints import Checkpoint, CheckpointSeries, Head, public_key_of, read_into
 from custody.server.domain.credentials import PLATFORM
 from custody.server.domain.ports import Clock, RandomBytes
@@ -30,7 +30,10 @@ log = structlog.get_logger()
 # A checkpoint is due after this time or this many rows: later rows are not covered by a signature yet.
 INTERVAL: Final = timedelta(minutes=10)
 ROWS: Final = 100
-SIGNED: Final = "CHECKPOINT_SIGNED"
+_HEX: Final = re.compile("[0-9a-f]{64}")
+SIGNED: Final = Event(
+    "CHECKPOINT_SIGNED", "series {series}, number {number}, digest {digest}", category=Category.AUDIT
+)
 
 
 class CannotCheckpoint(Exception):
@@ -121,7 +124,8 @@ class Checkpoints:
             _append(file, checkpoint.line + b"\n")
             series.add(checkpoint)
             self._known = _identity(file), series
-            self._audit.record(db, PLATFORM, Category.AUDIT, SIGNED, _described(series))
+            facts = {"series": series.id, "number": series.number, "digest": series.last_digest}
+            self._audit.record(db, PLATFORM, SIGNED, None, **facts)
             if checkpoint.number == 1:
                 # Expected once. An attacker who removes the file and its records from the database cannot
                 # remove this line of the server's log.
@@ -253,16 +257,16 @@ def _check_not_cut(db: Session, series: CheckpointSeries) -> None:
     if not series.id:
         return
     last = db.scalar(
-        select(AuditEventRow.description)
+        select(AuditEventRow.facts)
         .where(
             AuditEventRow.chain_id == PLATFORM_CHAIN,
-            AuditEventRow.action == SIGNED,
-            AuditEventRow.description.startswith(f"series {series.id},"),
+            AuditEventRow.action == SIGNED.action,
+            AuditEventRow.facts.contains(f'"series":"{series.id}"'),
         )
         .order_by(AuditEventRow.position.desc())
         .limit(1)
     )
-    record = None if last is None else parse_record(last)
+    record = recorded(last)
     if record is None:
         return
     _, number, digest = record
@@ -281,14 +285,13 @@ def _is_own_record(db: Session, series: CheckpointSeries, grown: dict[str, Head]
     action = select(AuditEventRow.action).where(
         AuditEventRow.chain_id == PLATFORM_CHAIN, AuditEventRow.position == now.size
     )
-    return db.scalar(action) == SIGNED
+    return db.scalar(action) == SIGNED.action
 
 
-def _described(series: CheckpointSeries) -> str:
-    return f"series {series.id}, number {series.number}, digest {series.last_digest}"
-
-
-def parse_record(description: str) -> tuple[str, int, str] | None:
-    """The series, number and digest of a recorded checkpoint; None for other text."""
-    found = re.fullmatch(r"series ([0-9a-f]{64}), number ([0-9]{1,15}), digest ([0-9a-f]{64})", description)
-    return None if found is None else (found[1], int(found[2]), found[3])
+def recorded(facts: object) -> tuple[str, int, str] | None:
+    """The series, number and digest of a recorded checkpoint; None for a row that was altered."""
+    match stored_facts(facts):
+        case {"series": str(series), "number": int(number), "digest": str(digest)}:
+            is_whole = number > 0 and _HEX.fullmatch(series) and _HEX.fullmatch(digest)
+            return (series, number, digest) if is_whole else None
+    return None

@@ -18,7 +18,6 @@ from custody.server.domain.audit import (
     GENESIS,
     AttestedHash,
     AuditRow,
-    Category,
     ChainedRow,
     ChainFault,
     Event,
@@ -33,6 +32,7 @@ from custody.server.domain.webhooks import EVENT_OF_ACTION
 from custody.server.service.webhook_events import WebhookEvents
 from custody.server.store import Store
 from custody.server.store.models import AuditEventRow, AuditHeadRow, table_of
+from multisig.canonical_json import canonical_json
 
 # Rows in memory at a time.
 BATCH: Final = 1_000
@@ -48,22 +48,22 @@ class AuditLog:
         self,
         db: Session,
         caller: Caller,
-        category: Category,
-        action: str,
-        description: str,
-        *,
-        access: WorkspaceAccess | None = None,
+        event: Event,
+        access: WorkspaceAccess | None,
+        payload: Mapping[str, Any] | None = None,
         organisation_id: int | None = None,
-        told: Mapping[str, Any] | None = None,
+        /,
+        **facts: Any,
     ) -> None:
         """Appends one event in the caller's transaction. Call it last, because it locks the chain's head.
 
         The event goes to the chain of ``access``'s workspace, else of the organisation, else of the platform.
-        ``told``: the data of the webhook event, for actions in `EVENT_OF_ACTION`.
+        ``payload``: the data of the webhook event, for actions in `EVENT_OF_ACTION`.
         """
-        if access is not None and action in EVENT_OF_ACTION:
-            assert told is not None, f"{action} needs the data of its webhook event"
-            self._events.tell(db, access.workspace_id, EVENT_OF_ACTION[action], told)
+        assert facts.keys() == event.names, f"{event.action} has the facts {', '.join(sorted(event.names))}"
+        if access is not None and event.action in EVENT_OF_ACTION:
+            assert payload is not None, f"{event.action} needs the data of its webhook event"
+            self._events.tell(db, access.workspace_id, EVENT_OF_ACTION[event.action], payload)
         org_id = access.organisation_id if access else organisation_id
         org_uid = "" if org_id is None else str(org_id)
         workspace_uid = str(access.workspace_id) if access else ""
@@ -82,33 +82,20 @@ class AuditLog:
             org_uid=org_uid,
             workspace_uid=workspace_uid,
             timestamp=format_time(moment),
-            category=category,
-            action=action,
-            description=description,
+            category=event.category,
+            action=event.action,
+            description=event.describe(facts),
+            facts=canonical_json(facts).decode(),
             user_uuid=caller.user_id,
             user_name=caller.name,
             role_uid=str(access.role_id) if access else "",
             trace_id=caller.trace_id,
         )
         hashed = event_hash(head_hash, row)
-        values = {**vars(row), "timestamp": moment, "category": str(category)}
+        values = {**vars(row), "timestamp": moment, "category": str(event.category)}
         db.execute(_APPEND, {**values, "prev_hash": head_hash, "event_hash": hashed})
         db.execute(_MOVE_HEAD, {"moved_chain": chain_id, "size": row.position, "head_hash": hashed})
         heads[chain_id] = row.position, hashed
-
-    def event(
-        self,
-        db: Session,
-        caller: Caller,
-        event: Event,
-        access: WorkspaceAccess | None,
-        payload: Mapping[str, Any] | None = None,
-        /,
-        **values: object,
-    ) -> None:
-        """`record` of a declared event. ``payload``: a webhook's."""
-        what = event.written.format(**values)
-        self.record(db, caller, event.category, event.action, what, access=access, told=payload)
 
 
 _HEADS_HERE: Final = "audit chain heads"

@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from custody.server.domain.audit import PLATFORM_CHAIN
 from custody.server.domain.checkpoints import CheckpointHistory, marks_of, read_file
-from custody.server.service.audit.checkpoints import SIGNED, parse_record
+from custody.server.service.audit.checkpoints import SIGNED, recorded
 from custody.server.service.audit.log import read_through
 from custody.server.store import Store
 from custody.server.store.models import AuditEventRow
@@ -55,14 +55,14 @@ def check_everything(store: Store, files: Sequence[Path], trusted: frozenset[str
 
 def _recorded(store: Store) -> dict[str, dict[int, set[str]]]:
     """By series and number, the digests in the audit log: one each, unless a file was cut and continued."""
-    query = select(AuditEventRow.description).where(
-        AuditEventRow.chain_id == PLATFORM_CHAIN, AuditEventRow.action == SIGNED
+    query = select(AuditEventRow.facts).where(
+        AuditEventRow.chain_id == PLATFORM_CHAIN, AuditEventRow.action == SIGNED.action
     )
     found: dict[str, dict[int, set[str]]] = {}
     with store.read() as db:
-        for text in db.scalars(query):
-            # A malformed text was altered, which the chain's own check reports.
-            if record := parse_record(text):
+        for facts in db.scalars(query):
+            # The chain's own check reports a row that was altered.
+            if record := recorded(facts):
                 series, number, digest = record
                 found.setdefault(series, {}).setdefault(number, set()).add(digest)
     return found

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TroubleKind
 from custody.server.chain.backend import Accepted, AlreadyKnown, BroadcastRefused, Outcome, RefusalCode
-from custody.server.domain.audit import Category
+from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import PLATFORM
 from custody.server.domain.errors import ChainUnavailable, VaultFrozen
 from custody.server.domain.lifecycle import TO_BROADCAST, LifecycleEvent
@@ -33,6 +33,31 @@ log = structlog.get_logger()
 # Permanent refusals. A fee above one node's cap is not among them: the transaction is valid and signed, so
 # its coins must stay locked, or the payment could be made twice.
 FOR_GOOD = frozenset({RefusalCode.INVALID_SCRIPT, RefusalCode.MALFORMED, RefusalCode.TOO_LARGE})
+
+SENT = Event(
+    "TRANSACTION_BROADCAST",
+    "proposal {proposal}, tx {txid}",
+    "sent the proposal {proposal} to the network",
+    Category.CHAIN,
+)
+STALLED = Event(
+    "BROADCAST_STALLED",
+    "proposal {proposal}, {code}",
+    "could not send the proposal {proposal} to the network yet: {code}",
+    Category.CHAIN,
+)
+REFUSED = Event(
+    "BROADCAST_REFUSED",
+    "proposal {proposal}, {code}",
+    "The network refused the proposal {proposal}: {code}",
+    Category.CHAIN,
+)
+OUTBID = Event(
+    "PROPOSAL_REPLACED",
+    "proposal {proposal}, a newer version is on the network: {newer_proposal}",
+    "A newer version of the proposal {proposal} is on the network: {newer_proposal}",
+    Category.CHAIN,
+)
 
 
 class Broadcaster:
@@ -122,7 +147,7 @@ class Broadcaster:
         proposal.txid = proposal.txid_expected
         proposal.failure_code = proposal.failure_reason = None
         self._lifecycle.apply(db, proposal, LifecycleEvent.REACHED_NETWORK)
-        self._note(db, proposal, "TRANSACTION_BROADCAST", f"tx {proposal.txid}")
+        self._note(db, proposal, SENT, txid=proposal.txid)
 
     def _stall(self, db: Session, proposal: ProposalRow, code: str, reason: str) -> None:
         first = Status(proposal.status) is Status.SIGNED
@@ -133,7 +158,7 @@ class Broadcaster:
         self._lifecycle.apply(db, proposal, LifecycleEvent.BACKEND_DOWN)
         if first:
             log.warning("broadcast stalled", proposal=proposal.id, code=code, reason=reason)
-            self._note(db, proposal, "BROADCAST_STALLED", code)
+            self._note(db, proposal, STALLED, code=code)
 
     def _reword(self, db: Session, proposal: ProposalRow, reason: str) -> None:
         """Stores the reason of a further failure. ``updated_at`` stays: alerts use the time of the first
@@ -146,9 +171,7 @@ class Broadcaster:
     def _outbid(self, db: Session, proposal: ProposalRow) -> None:
         proposal.failure_code = proposal.failure_reason = None
         self._lifecycle.apply(db, proposal, LifecycleEvent.REPLACED)
-        self._note(
-            db, proposal, "PROPOSAL_REPLACED", f"a newer version is on the network: {proposal.replaced_by_id}"
-        )
+        self._note(db, proposal, OUTBID, newer_proposal=proposal.replaced_by_id)
 
     def _tell(self, db: Session, proposal: ProposalRow, refused: BroadcastRefused) -> None:
         """Records that the node refuses a transaction that was on the network before."""
@@ -160,13 +183,11 @@ class Broadcaster:
         proposal.failure_code, proposal.failure_reason = refused.code.value, refused.reason
         self._lifecycle.apply(db, proposal, LifecycleEvent.REFUSED_FOR_GOOD)
         log.error("broadcast refused", proposal=proposal.id, code=refused.code, reason=refused.reason)
-        self._note(db, proposal, "BROADCAST_REFUSED", refused.code.value)
+        self._note(db, proposal, REFUSED, code=refused.code.value)
 
-    def _note(self, db: Session, proposal: ProposalRow, action: str, what: str) -> None:
-        access = place_of(db, proposal.workspace_id)
-        self._audit.record(
-            db, PLATFORM, Category.CHAIN, action, f"proposal {proposal.id}, {what}", access=access
-        )
+    def _note(self, db: Session, proposal: ProposalRow, event: Event, **facts: str | None) -> None:
+        place = place_of(db, proposal.workspace_id)
+        self._audit.record(db, PLATFORM, event, place, proposal=proposal.id, **facts)
 
 
 def _withheld(db: Session, proposal: ProposalRow) -> tuple[str, str] | None:

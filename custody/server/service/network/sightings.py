@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TxType
 from custody.server.chain.engine import InvalidSpend, verify_transaction
-from custody.server.domain.audit import Category
+from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import PLATFORM
 from custody.server.domain.lifecycle import ENDED, LifecycleEvent, Observation, events_for
 from custody.server.domain.ports import Clock
@@ -47,6 +47,34 @@ log = structlog.get_logger()
 
 UNSEEN = frozenset({Observation.ABSENT, Observation.OUTBID})
 SEEN = frozenset({Observation.IN_MEMPOOL, Observation.MINED, Observation.MINED_ELSEWHERE})
+
+# ``cause``: the event of the chain.
+COINS_RELEASED = Event(
+    "CANCELLED_COINS_RELEASED",
+    "proposal {proposal}, {cause}",
+    "The coins of the proposal {proposal}, which was cancelled, are free",
+    Category.CHAIN,
+)
+_WORDS = {
+    Status.BROADCASTING: "on its way",
+    Status.CONFIRMED: "confirmed in a block",
+    Status.REPLACED: "replaced by another version",
+    Status.INVALIDATED: "no longer possible: its coins are gone",
+    Status.SIGNED: "signed, and not on the network",
+    Status.STALLED: "signed, and not on the network",
+    Status.CANCELLED: "cancelled",
+    Status.EXPIRED: "expired",
+    Status.FAILED: "failed",
+}
+MOVED = {
+    status: Event(
+        f"PROPOSAL_{status.value}",
+        "proposal {proposal}, {cause}",
+        f"found the proposal {{proposal}} {_WORDS.get(status, status.value.lower())}",
+        Category.CHAIN,
+    )
+    for status in Status
+}
 
 
 class Sightings:
@@ -164,14 +192,9 @@ class Sightings:
                 pass
         status = self._lifecycle.apply(db, proposal, event)
         log.info("proposal moved", proposal=proposal.id, chain_event=event.value, status=status.value)
-        self._audit.record(
-            db,
-            PLATFORM,
-            Category.CHAIN,
-            "CANCELLED_COINS_RELEASED" if event is LifecycleEvent.RELEASED else f"PROPOSAL_{status.value}",
-            f"proposal {proposal.id}, {event.value}",
-            access=place_of(db, proposal.workspace_id),
-        )
+        moved = COINS_RELEASED if event is LifecycleEvent.RELEASED else MOVED[status]
+        place = place_of(db, proposal.workspace_id)
+        self._audit.record(db, PLATFORM, moved, place, proposal=proposal.id, cause=event.value)
 
 
 class _Block(NamedTuple):

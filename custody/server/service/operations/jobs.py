@@ -12,7 +12,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, Select, and_, case, or_, select
 from sqlalchemy.orm import Session
 
-from custody.server.domain.audit import Category
+from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import OPERATOR
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock
@@ -24,6 +24,11 @@ from custody.server.store.models import JobRow
 # Never given up: a signed payment, whose coins are locked (P14).
 ENDLESS: Final = frozenset({BROADCAST})
 MAX_JOBS: Final = 100
+
+
+_JOB: Final = "job {job}, {kind} of {subject}"
+RETRIED = Event("JOB_RETRIED", _JOB, category=Category.JOBS)
+DISCARDED = Event("JOB_DISCARDED", _JOB, category=Category.JOBS)
 
 
 class JobState(StrEnum):
@@ -73,7 +78,7 @@ class JobAdministration:
         """Makes the job due at once, with no failures counted. Raises NotFound, StateConflict."""
         job = _find(db, job_id)
         self._revive(db, job)
-        self._record(db, "JOB_RETRIED", job)
+        self._record(db, RETRIED, job)
         return _line(job, JobState.DUE)
 
     def retry_kind(self, db: Session, kind: str) -> list[JobLine]:
@@ -90,7 +95,7 @@ class JobAdministration:
         for job in jobs:
             self._revive(db, job)
         for job in jobs:
-            self._record(db, "JOB_RETRIED", job)
+            self._record(db, RETRIED, job)
         return [_line(job, JobState.DUE) for job in jobs]
 
     def discard(self, db: Session, job_id: int) -> JobLine:
@@ -106,7 +111,7 @@ class JobAdministration:
         line = _line(job, JobState.DUE if job.dead_at is None else JobState.DEAD)
         db.delete(job)
         db.flush()
-        self._record(db, "JOB_DISCARDED", job)
+        self._record(db, DISCARDED, job)
         return line
 
     def _revive(self, db: Session, job: JobRow) -> None:
@@ -118,9 +123,8 @@ class JobAdministration:
         job.dead_at, job.failures, job.run_at = None, 0, self._clock()
         db.flush()
 
-    def _record(self, db: Session, action: str, job: JobRow) -> None:
-        what = f"job {job.id}, {job.kind} of {job.subject}"
-        self._audit.record(db, OPERATOR, Category.JOBS, action, what)
+    def _record(self, db: Session, event: Event, job: JobRow) -> None:
+        self._audit.record(db, OPERATOR, event, None, job=job.id, kind=job.kind, subject=job.subject)
 
 
 def _state(now: datetime) -> ColumnElement[str]:

@@ -115,7 +115,7 @@ def _leases(db: Session, now: datetime) -> tuple[LeaseStatus, ...]:
 
 def _checkpoint_at(db: Session) -> datetime | None:
     signed = select(AuditEventRow.timestamp).where(
-        AuditEventRow.chain_id == PLATFORM_CHAIN, AuditEventRow.action == SIGNED
+        AuditEventRow.chain_id == PLATFORM_CHAIN, AuditEventRow.action == SIGNED.action
     )
     return db.scalars(signed.order_by(AuditEventRow.position.desc()).limit(1)).first()
 

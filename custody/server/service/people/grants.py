@@ -1,6 +1,5 @@
 """What else is checked where a role is given, or a permission is taken."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from sqlalchemy.orm import Session
@@ -11,13 +10,10 @@ from custody.server.domain.limits import in_btc, is_within
 from custody.server.domain.roles import Permissions
 from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.people.staff import permissions_of
-from custody.server.store.models import VaultRow
 
-
-def shortage(short: Sequence[VaultRow]) -> str:
-    """The audit log's words for a forced change; empty where no vault is short."""
-    vaults = ", ".join(vault.id for vault in short)
-    return f"too few signers are left in vault {vaults}" if short else ""
+# Of a forced change, in an `Event`.
+SHORT: Final = "[; too few signers are left in vault {short_vaults}]"
+SAYS_SHORT: Final = "[; too few signers are left in {short_vaults}]"
 
 
 # Roles with one of these spend a limit.

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from custody.schemas import users as wire
 from custody.schemas.common import ApiNetwork, NullString, NullTime
 from custody.schemas.permissions import PermissionName
+from custody.server.domain.audit import Event
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
 from custody.server.domain.roles import Permissions
@@ -72,6 +73,9 @@ def user_record(db: Session, user_id: int, bound_to: int | None = None) -> wire.
         default_workspace=(user.default_workspace_id or 0) if shows_default else 0,
         organisations_info=wire.OrganisationList(organisations=_organisations(db, user.id, bound_to)),
     )
+
+
+MEMBER_ADDED = Event("MEMBER_ADDED", "user {user} with role {role}", "added {user} with the role {role}")
 
 
 def add_membership(db: Session, now: datetime, user_id: int, workspace_id: int, role_id: int) -> int:

@@ -8,14 +8,19 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.common import EmailAddress, Name
 from custody.schemas.faults import fault_words
-from custody.server.domain.audit import Category
+from custody.server.domain.audit import Event
 from custody.server.domain.credentials import OPERATOR, WorkspaceAccess, check_new_password
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.people.people import add_membership
+from custody.server.service.people.people import MEMBER_ADDED, add_membership
 from custody.server.service.people.staff import permissions_of
-from custody.server.service.people.workspaces import found_organisation, found_workspace, record_founding
+from custody.server.service.people.workspaces import (
+    found_organisation,
+    found_workspace,
+    record_founding,
+    record_organisation,
+)
 from custody.server.service.sign_in.accounts import Passwords, add_account, find_user
 from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
@@ -24,6 +29,10 @@ from multisig import Network
 
 # As `custody.schemas.auth.Password` requires.
 MIN_PASSWORD_CHARACTERS, MAX_PASSWORD_CHARACTERS = 8, 256
+
+
+APPOINTED = Event("OPERATOR_APPOINTED", "user {user}")
+DISMISSED = Event("OPERATOR_DISMISSED", "user {user}")
 
 
 @dataclass(frozen=True)
@@ -72,10 +81,7 @@ class Setup:
             org = found_organisation(db, self._clock, _name("organisation", organisation))
             name = _name("workspace", workspace)
             founded = found_workspace(db, self._clock, org, name=name, description="", chain=chain)
-            what = f"organisation {org.id}, named {org.name}"
-            self._audit.record(
-                db, OPERATOR, Category.PEOPLE, "ORGANISATION_CREATED", what, organisation_id=org.id
-            )
+            record_organisation(db, self._audit, OPERATOR, org)
             record_founding(db, self._audit, OPERATOR, place_of(db, founded.workspace.id), founded)
             return self._place(db, founded.workspace, founded.administrator, person, hashed)
 
@@ -100,8 +106,8 @@ class Setup:
                 raise NotFound(f"There is no account for {email}.")
             if user.is_operator is not is_operator:
                 user.is_operator = is_operator
-                action = "OPERATOR_APPOINTED" if is_operator else "OPERATOR_DISMISSED"
-                self._audit.record(db, OPERATOR, Category.PEOPLE, action, f"user {user.id}")
+                event = APPOINTED if is_operator else DISMISSED
+                self._audit.record(db, OPERATOR, event, None, user=user.id)
             return user.id
 
     def _hash(self, person: NewPerson) -> str | None:
@@ -126,15 +132,8 @@ class Setup:
             role_id=role.id,
             permissions=permissions_of(db, role.id),
         )
-        self._audit.record(
-            db,
-            OPERATOR,
-            Category.PEOPLE,
-            "MEMBER_ADDED",
-            f"user {user.id} with role {role.id}",
-            access=access,
-            told={"user_id": user.id, "role_id": role.id},
-        )
+        payload = {"user_id": user.id, "role_id": role.id}
+        self._audit.record(db, OPERATOR, MEMBER_ADDED, access, payload, user=user.id, role=role.id)
         return Placement(place.organisation_id, place.id, role.id, user.id)
 
     def _account(self, db: Session, person: NewPerson, hashed: str | None) -> UserRow:

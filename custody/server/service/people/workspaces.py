@@ -23,7 +23,10 @@ from multisig import Network
 
 FIRST_CYCLE = Cycle("M", 1)
 CREATED = Event(
-    "WORKSPACE_CREATED", "workspace {text}, named {name}, on {text2}", "made the workspace {name}"
+    "WORKSPACE_CREATED", "workspace {workspace}, named {name}, on {network}", "made the workspace {name}"
+)
+ORGANISATION_CREATED = Event(
+    "ORGANISATION_CREATED", "organisation {organisation}, named {name}[, for user {user}]"
 )
 
 
@@ -113,7 +116,16 @@ def record_founding(
 ) -> None:
     """Records the first event of the workspace's chain. ``access``: the founder's, or `system.place_of`."""
     workspace = founded.workspace
-    audit.event(db, caller, CREATED, access, text=workspace.id, name=workspace.name, text2=workspace.network)
+    facts = {"workspace": workspace.id, "name": workspace.name, "network": workspace.network}
+    audit.record(db, caller, CREATED, access, **facts)
+
+
+def record_organisation(
+    db: Session, audit: AuditLog, caller: Caller, organisation: OrganisationRow, user_id: int | None = None
+) -> None:
+    """Records the first event of the organisation's chain. ``user_id``: who had asked for it."""
+    facts = {"organisation": organisation.id, "name": organisation.name, "user": user_id}
+    audit.record(db, caller, ORGANISATION_CREATED, None, None, organisation.id, **facts)
 
 
 def require_free_workspace_name(db: Session, organisation_id: int, name: str, *, besides: int = 0) -> None:

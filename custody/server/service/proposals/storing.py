@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from sqlalchemy import bindparam, insert, literal_column, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus, TxType
-from custody.server.domain.audit import Category
+from custody.server.domain.audit import Event
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.selection import PROPOSAL_LIFETIME
 from custody.server.service.audit.log import AuditLog
@@ -27,6 +28,8 @@ from custody.server.service.webhook_events import event_data
 from custody.server.store.models import ChainCoinRow, ProposalInputRow, ProposalRow, VaultRow, VaultSignerRow
 from custody.server.store.store import duplicates_refused
 from multisig import CHANGE, FeeRate, Sats
+
+CREATED: Final = "proposal {proposal} of vault {vault}, "
 
 
 @dataclass(frozen=True)
@@ -115,11 +118,12 @@ def record_proposal(
     caller: Caller,
     access: WorkspaceAccess,
     proposal: ProposalRow,
-    what: str,
+    event: Event,
+    **facts: int | str | None,
 ) -> None:
     """Records it in the audit log, notifies webhooks and wakes long polls."""
-    said, told = f"proposal {proposal.id} of vault {proposal.vault_id}, {what}", event_data(proposal)
-    audit.record(db, caller, Category.PROPOSALS, "PROPOSAL_CREATED", said, access=access, told=told)
+    common = {"proposal": proposal.id, "vault": proposal.vault_id, "txid": proposal.txid_expected}
+    audit.record(db, caller, event, access, event_data(proposal), **common, **facts)
     changes.moved(db, proposal.workspace_id)
 
 

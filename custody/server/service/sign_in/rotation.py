@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 
-from custody.server.domain.audit import Category
+from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import OPERATOR
 from custody.server.domain.errors import StateConflict
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.secrets import SEALED, Purpose, Secrets, reencrypt
 from custody.server.store import Store
+
+SECRET_ROTATED = Event("SECRET_ROTATED", "{purpose}", category=Category.ACCESS)
+OLD_DROPPED = Event("OLD_SECRETS_DROPPED", "{purpose}", category=Category.ACCESS)
 
 
 @dataclass(frozen=True)
@@ -35,25 +38,25 @@ class Rotation:
         """
         self._secrets.rotate(purpose)
         if purpose in SEALED:
-            return self._leave(purpose, "SECRET_ROTATED")
+            return self._leave(purpose, SECRET_ROTATED)
         with self._store.write() as db:
-            self._audit.record(db, OPERATOR, Category.ACCESS, "SECRET_ROTATED", purpose.value)
+            self._audit.record(db, OPERATOR, SECRET_ROTATED, None, purpose=purpose.value)
         return self._done(purpose, 0, 0)
 
     def finish(self, purpose: Purpose) -> Rotated:
         """Drops the older secrets of a kind. Raises StateConflict for one that must stay."""
         if purpose is Purpose.CHECKPOINT:
             raise StateConflict("Old checkpoints can be checked with the old secret only; it stays.")
-        return self._leave(purpose, "OLD_SECRETS_DROPPED")
+        return self._leave(purpose, OLD_DROPPED)
 
-    def _leave(self, purpose: Purpose, action: str) -> Rotated:
+    def _leave(self, purpose: Purpose, event: Event) -> Rotated:
         """Drops only the secrets that are old at the start: another rotation may run at the same time."""
         old = self._secrets.of(purpose)[1:]
         with self._store.write() as db:
             # Inside the transaction, as every seal is: what is stored after it was sealed with a newer
             # secret.
             count = reencrypt(db, self._secrets, purpose) if purpose in SEALED else 0
-            self._audit.record(db, OPERATOR, Category.ACCESS, action, purpose.value)
+            self._audit.record(db, OPERATOR, event, None, purpose=purpose.value)
         self._secrets.drop(purpose, old)
         return self._done(purpose, count, len(old))
 

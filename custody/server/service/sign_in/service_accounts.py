@@ -12,7 +12,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from custody.schemas.permissions import PermissionName
-from custody.server.domain.audit import Category
+from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import (
     NEVER_GIVEN,
     Caller,
@@ -39,6 +39,12 @@ STRANGE_USES: Final = 10
 STRANGE_USES_WINDOW: Final = timedelta(hours=1)
 # "Last used" is as old as this at most, so that reading calls seldom write.
 NOTED_EVERY: Final = timedelta(minutes=1)
+STRANGE = Event(
+    "SERVICE_ACCOUNT_REFUSED",
+    "service account {account}, its secret was used from {address}",
+    "The secret of a program was used from {address}, and was refused",
+    Category.ACCESS,
+)
 
 
 class ServiceSignIn:
@@ -97,14 +103,8 @@ class ServiceSignIn:
         except RateLimited:
             return
         with self._store.write() as db:
-            self._audit.record(
-                db,
-                caller,
-                Category.ACCESS,
-                "SERVICE_ACCOUNT_REFUSED",
-                f"service account {account.id}, its secret was used from {address}",
-                access=place_of(db, account.workspace_id),
-            )
+            place = place_of(db, account.workspace_id)
+            self._audit.record(db, caller, STRANGE, place, account=account.id, address=address)
 
 
 def narrowed(

@@ -14,7 +14,7 @@ from custody.schemas.asset_tokens import (
 from custody.schemas.common import Priority
 from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import TxType
-from custody.server.domain.audit import Category
+from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import CallNotStalled, DeploymentNotConfirmed, PermissionDenied
 from custody.server.domain.fees import STANDARD_PRIORITY
@@ -44,6 +44,20 @@ from multisig import Network
 from multisig.tokens import Function
 
 CallRequest = CallContractRequest | ContractWhitelistRequest
+
+
+CALLED = Event(
+    "TOKEN_CALLED",
+    "call {call}, {function} of contract {contract} by vault {vault}, proposal {proposal}, tx {txid}",
+    "proposed a call of the token {contract} by the vault {vault}: {function}",
+    Category.TOKENS,
+)
+RESUBMITTED = Event(
+    "CALL_RESUBMITTED",
+    "call {call}, proposal {proposal}, tx {txid}",
+    "sent the call of the proposal {proposal} to the network again",
+    Category.TOKENS,
+)
 
 
 @dataclass(frozen=True)
@@ -122,12 +136,15 @@ class Calling:
         self._audit.record(
             db,
             caller,
-            Category.TOKENS,
-            "TOKEN_CALLED",
-            f"call {call.uid}, {call.function_name} of contract {call.contract_uid} by vault "
-            f"{case.vault.id}, proposal {proposal.id}, tx {proposal.txid_expected}",
-            access=access,
-            told=event_data(proposal),
+            CALLED,
+            access,
+            event_data(proposal),
+            call=call.uid,
+            function=call.function_name,
+            contract=call.contract_uid,
+            vault=case.vault.id,
+            proposal=proposal.id,
+            txid=proposal.txid_expected,
         )
         self._changes.moved(db, proposal.workspace_id)
         return CallContractResponse(psbt_id=proposal.id, psbt_base64=drafted.draft.base64, call_uid=call.uid)
@@ -210,14 +227,8 @@ class Resubmitting:
         if family.status is not CallStatus.STALLED:
             raise CallNotStalled(f"The call is {family.status}: only a stalled one is sent again.")
         enqueue(db, BROADCAST, family.best.id, self._clock())
-        self._audit.record(
-            db,
-            caller,
-            Category.TOKENS,
-            "CALL_RESUBMITTED",
-            f"call {call.uid}, proposal {family.best.id}, tx {family.best.txid_expected}",
-            access=access,
-        )
+        facts = {"call": call.uid, "proposal": family.best.id, "txid": family.best.txid_expected}
+        self._audit.record(db, caller, RESUBMITTED, access, **facts)
         return ResubmitCallResponse(txid=family.best.txid_expected, status=family.status)
 
     def status(self, db: Session, access: WorkspaceAccess, call_uid: int) -> CallStatus:

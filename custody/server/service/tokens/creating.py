@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.asset_tokens import CreateTokenRequest, CreateTokenResponse
 from custody.schemas.proposals import TxType
-from custody.server.domain.audit import Category
+from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import Invalid
 from custody.server.domain.fees import STANDARD_PRIORITY
@@ -28,6 +28,13 @@ from multisig.errors import InvalidToken
 from multisig.tokens import MAX_TOKEN_AMOUNT, Bytecode, TokenAmount, encode_payload
 from multisig.tokens.payload import check_holder
 from multisig.tokens.values import check_decimals, check_icon, check_name, check_supplies, check_ticker
+
+CREATED = Event(
+    "TOKEN_CREATED",
+    "contract {contract}, {ticker} of vault {vault}, bytecode {bytecode}, proposal {proposal}, tx {txid}",
+    "proposed the token {ticker} of the vault {vault}",
+    Category.TOKENS,
+)
 
 
 @dataclass(frozen=True)
@@ -95,12 +102,15 @@ class TokenCreating:
         self._audit.record(
             db,
             caller,
-            Category.TOKENS,
-            "TOKEN_CREATED",
-            f"contract {contract.uid}, {contract.ticker} of vault {vault.id}, bytecode "
-            f"{contract.bytecode_hash.hex()}, proposal {proposal.id}, tx {proposal.txid_expected}",
-            access=access,
-            told=event_data(proposal),
+            CREATED,
+            access,
+            event_data(proposal),
+            contract=contract.uid,
+            ticker=contract.ticker,
+            vault=vault.id,
+            bytecode=contract.bytecode_hash.hex(),
+            proposal=proposal.id,
+            txid=proposal.txid_expected,
         )
         self._changes.moved(db, proposal.workspace_id)
         return CreateTokenResponse(psbt_id=proposal.id, psbt_base64=draft.base64, contract_uid=contract.uid)

@@ -51,8 +51,12 @@ USER_AGENT: Final = "custody-webhooks/1"
 GONE: Final = "gone"
 UNANSWERED: Final = "unanswered"
 # Without the URL: a receiver's path often holds a secret (P49).
-HOOK: Final = "webhook {short}, {more}"
-DISABLED = Event("WEBHOOK_DISABLED", HOOK, "The webhook {short} was switched off: {more}", Category.WEBHOOKS)
+DISABLED = Event(
+    "WEBHOOK_DISABLED",
+    "webhook {webhook}, {reason}",
+    "The webhook {webhook} was switched off: {reason}",
+    Category.WEBHOOKS,
+)
 # Postponed together, in one transaction, instead of one lease and two transactions each.
 PUT_OFF_AT_ONCE: Final = 1_000
 # The size of the bucket: some thousand deliveries to receivers that answer fast, or six to receivers that
@@ -237,7 +241,7 @@ class WebhookJobs:
         log.warning("webhook disabled", webhook=webhook.id, reason=reason)
         self._mail(db, webhook)
         access = place_of(db, webhook.workspace_id)
-        self._audit.event(db, PLATFORM, DISABLED, access, short=webhook.id, more=reason)
+        self._audit.record(db, PLATFORM, DISABLED, access, webhook=webhook.id, reason=reason)
 
     def _mail(self, db: Session, webhook: WebhookRow) -> None:
         """Not to a creator who has left: the workspace's events are no longer theirs to know."""

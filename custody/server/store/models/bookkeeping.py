@@ -44,6 +44,7 @@ class AuditEventRow(Base):
     category: Mapped[str]
     action: Mapped[str]
     description: Mapped[str]
+    facts: Mapped[str]
     user_uuid: Mapped[int]
     user_name: Mapped[str]
     role_uid: Mapped[str]

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from hashlib import sha256
+from typing import Final
 
 import pytest
 from hypothesis import given
@@ -11,9 +12,11 @@ from custody.server.domain.audit import (
     GENESIS,
     AuditRow,
     ChainedRow,
+    Event,
     chain_of,
     event_hash,
     find_fault,
+    stored_facts,
 )
 from multisig.canonical_json import canonical_json
 
@@ -24,6 +27,7 @@ def row(position: int, **changes: object) -> AuditRow:
     plain = AuditRow(
         event_uid=f"e{position}", chain_id="platform", position=position, org_uid="", workspace_uid="",
         timestamp="2026-03-01T12:00:00.000Z", category="SIGN_IN", action="SIGNED_IN", description="",
+        facts='{"proof":"with a password"}',
         user_uuid=7, user_name="alice@example.org", role_uid="", trace_id="t",
     )  # fmt: skip
     return replace(plain, **changes)
@@ -103,3 +107,27 @@ class TestFindFault:
 
     def test_a_row_of_another_chain(self) -> None:
         assert find_fault("workspace:1", chain(2), 2, chain(2)[-1].event_hash).position == 1
+
+
+class TestEvent:
+    SENT = Event("SENT", "{coins} to [{name}|nobody][{late}, late][; without {vaults}]: {limit}")
+    LIMIT: Final = {"sats": 5, "per_cycle": True, "cycle_period": "W", "cycle_day": 2}
+
+    @pytest.mark.parametrize(
+        ("facts", "said"),
+        [
+            ({"name": "Ann", "late": False, "vaults": []}, "1 coin to Ann"),
+            ({"name": None, "late": True, "vaults": ["a", "b"]}, "1 coin to nobody, late; without a, b"),
+            ({"name": "[{late}|x]", "late": False, "vaults": []}, "1 coin to [{late}|x]"),
+        ],
+    )
+    def test_its_description_is_made_of_its_facts(self, facts: dict, said: str) -> None:
+        found = self.SENT.describe({"coins": 1, "limit": self.LIMIT, **facts})
+        assert found == f"{said}: 0.00000005 BTC a cycle, W from day 2"
+
+    @pytest.mark.parametrize(
+        "text", [None, 5, b"{}", "nonsense", "[7]", '{"a": 1}', '{"a":1,"a":1}', "[" * 9999]
+    )
+    def test_facts_that_were_altered_are_none(self, text: object) -> None:
+        assert stored_facts(text) == {}
+        assert stored_facts('{"a":1}') == {"a": 1}

@@ -34,7 +34,8 @@ def chain(*descriptions: str) -> list[ChainedRow]:
         row = AuditRow(
             event_uid=f"e{position}", chain_id="workspace:7", position=position, org_uid="3",
             workspace_uid="7", timestamp="2026-03-01T12:00:00.000Z", category="KEYS", action="KEY_REGISTERED",
-            description=description, user_uuid=9, user_name="alice@example.org", role_uid="4", trace_id="t",
+            description=description, facts='{"key":1}', user_uuid=9, user_name="alice@example.org",
+            role_uid="4", trace_id="t",
         )  # fmt: skip
         rows.append(ChainedRow(row, previous, event_hash(previous, row)))
         previous = rows[-1].event_hash
@@ -112,7 +113,7 @@ class TestFile:
         ("old", "new", "sentence"),
         [
             ("event_uid,", "uid,", "does not name the columns"), (",9,", ",nine,", "'nine' is no number"),
-            (",9,", ",٩,", "is no number"), (",9,", ",", "13 cells"), (",KEYS,", ',"KEYS', "Line"),
+            (",9,", ",٩,", "is no number"), (",9,", ",", "14 cells"), (",KEYS,", ',"KEYS', "Line"),
             ("AAAA", "A?AA", "Line 2"),
         ],
     )  # fmt: skip

@@ -20,6 +20,7 @@ from custody.schemas.calls import CALLS
 from custody.schemas.logs import LogsPage
 from custody.server import calls
 from custody.server.console.audit_words import row_words
+from custody.server.domain.audit import stored_facts
 from custody.server.domain.purchases import webhook_key
 from custody.server.service.audit.log import verify
 from custody.server.service.secrets import Purpose
@@ -458,7 +459,11 @@ def recorded(story: Story, trace_id: str) -> list[tuple[str, str]]:
 def told_by(story: Story) -> list[str]:
     """All that the log says in words, in every chain."""
     with story.world.platform.services.store.read() as db:
-        rows = db.execute(select(AuditEventRow.action, AuditEventRow.description, AuditEventRow.user_name))
+        rows = db.execute(
+            select(
+                AuditEventRow.action, AuditEventRow.description, AuditEventRow.facts, AuditEventRow.user_name
+            )
+        )
         return [" ".join(row) for row in rows]
 
 
@@ -522,5 +527,9 @@ def untold(story: Story) -> list[str]:
         page = LogsPage.model_validate(
             ok(story.admin.get("/api/v1/get-logs", org_uid=1, workspace_uid=number, page_size=500))
         )
-        found += [row for row in page.logs if not row_words(row, page.names).is_known]
+        with story.world.platform.services.store.read() as db:
+            facts = dict(iter(db.execute(select(AuditEventRow.event_uid, AuditEventRow.facts))))
+        for row in page.logs:
+            words = row_words(row, stored_facts(facts[row.event_uid]), page.names)
+            found += [] if words.is_known else [row]
     return [f"{row.action}: {row.description}" for row in found]

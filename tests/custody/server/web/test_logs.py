@@ -6,13 +6,14 @@ from base64 import b64decode
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import delete
+from sqlalchemy import delete, update
 
 from custody.schemas.logs import AuditLogEntry
 from custody.server import logs
 from custody.server.domain.audit import (
     Category,
     ChainedRow,
+    Event,
     ExportSummary,
     find_export_fault,
     read_csv,
@@ -21,7 +22,8 @@ from custody.server.domain.audit import (
 )
 from custody.server.domain.credentials import Caller
 from custody.server.service.stored_vaults import place_of
-from custody.server.store.models import RolePermissionRow
+from custody.server.store.models import AuditEventRow, RolePermissionRow
+from multisig.canonical_json import canonical_json
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World
 
@@ -39,8 +41,9 @@ def append(
     with services.store.write() as db:
         place = place_of(db, 1)
         for description in descriptions:
+            tried = Event(action, "{text}", category=category)
             services.tools.audit.record(
-                db, Caller(1, 1, "alice@example.org", "t"), category, action, description, access=place
+                db, Caller(1, 1, "alice@example.org", "t"), tried, place, text=description
             )
 
 
@@ -111,8 +114,12 @@ class TestPage:
     def test_names_are_looked_up_for_so_many_ids_whoever_wrote_them(
         self, world: World, alice: As, monkeypatch
     ) -> None:
-        """People's own text may hold ids without end; who acted comes first."""
-        append(world, f"described as {' '.join(f'role {number}' for number in range(90, 2, -1))} role 1")
+        """A row that was altered may hold ids without end; who acted comes first."""
+        append(world, "role 1")
+        facts = canonical_json({"roles": [*range(90, 2, -1), 1], "role": "1 or more", "user": {"role": 2}})
+        with world.platform.services.store.write() as db:
+            altered = update(AuditEventRow).where(AuditEventRow.action == "TRIED")
+            db.execute(altered.values(facts=facts.decode()))
         row = {**HERE, "order": "newest", "page_size": 1}
         assert ok(alice.get(LOGS, **row))["names"] == {
             "user 1": "alice@example.org",
@@ -175,7 +182,7 @@ class TestExport:
         append(world, *(f"row {number}" for number in range(120)))
         answer = alice.get(EXPORT, **HERE)
         first = rows_of(ok(answer)["csv"])
-        assert list(first[0]) == [*FIELDS, "position"]
+        assert list(first[0]) == [*FIELDS, "position", "facts"]
         assert len(first) == ok(alice.get(LOGS, **HERE))["total"] - 1
         assert "EXPORTED" not in {row["action"] for row in first}
         (own,) = rows_of(ok(alice.get(EXPORT, **HERE, category="audit"))["csv"])
@@ -190,8 +197,10 @@ class TestExport:
         append(world, "a", "b")
         entries = ok(alice.get(LOGS, **HERE))["logs"]
         exported = rows_of(ok(alice.get(EXPORT, **HERE))["csv"])
+        assert exported[-1]["facts"] == '{"text":"b"}'
         assert [{**row, "user_uuid": int(row["user_uuid"])} for row in exported] == [
-            {**entry, "position": str(place)} for place, entry in enumerate(entries, start=1)
+            {**entry, "position": str(place), "facts": row["facts"]}
+            for place, (entry, row) in enumerate(zip(entries, exported, strict=True), start=1)
         ]
 
     def test_a_formula_is_neutralised_and_the_chain_can_still_be_checked(

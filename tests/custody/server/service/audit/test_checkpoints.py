@@ -13,7 +13,7 @@ import pytest
 import structlog
 from sqlalchemy import delete, insert, select, update
 
-from custody.server.domain.audit import GENESIS, Category, event_hash
+from custody.server.domain.audit import GENESIS, Category, Event, event_hash
 from custody.server.domain.checkpoints import public_key_of
 from custody.server.domain.credentials import PLATFORM, Caller
 from custody.server.service.audit.checkpoints import CannotCheckpoint, Checkpoints
@@ -26,6 +26,7 @@ from custody.server.store.models import AuditEventRow, AuditHeadRow
 from tests.support.platform import Clock, open_world
 
 CALLER = Caller(7, 1, "alice@example.org", "trace")
+TRIED = Event("TRIED", "{text}", category=Category.KEYS)
 
 
 class Bench:
@@ -47,7 +48,7 @@ class Bench:
         log = AuditLog(self.clock, secrets.token_bytes)
         with self.store.write() as db:
             for description in descriptions:
-                log.record(db, CALLER, Category.KEYS, "TRIED", description, organisation_id=organisation_id)
+                log.record(db, CALLER, TRIED, None, None, organisation_id, text=description)
 
     def execute(self, *statements) -> None:
         with self.store.write() as db:
@@ -398,7 +399,7 @@ def test_p59_a_checkpoint_comes_with_the_hundredth_row_and_at_the_stop(tmp_path:
         def append(count: int) -> None:
             with world.platform.services.store.write() as db:
                 for _ in range(count):
-                    log.record(db, PLATFORM, Category.JOBS, "TRIED", "", access=place_of(db, 1))
+                    log.record(db, PLATFORM, TRIED, place_of(db, 1), text="")
 
         assert checkpoints.run_due() == 1
         append(99)

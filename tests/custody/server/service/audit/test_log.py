@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, insert, select, text, update
 
-from custody.server.domain.audit import GENESIS, AuditRow, Category, event_hash
+from custody.server.domain.audit import GENESIS, AuditRow, Category, Event, event_hash
 from custody.server.domain.credentials import Caller
 from custody.server.service.audit.log import AuditLog, verify
 from custody.server.store import Store, sqlite_url
@@ -15,6 +15,7 @@ from tests.support.databases import make_sqlite
 from tests.support.platform import Clock, open_world
 
 CALLER = Caller(7, 1, "alice@example.org", "trace")
+TRIED = Event("TRIED", "key {key}", category=Category.KEYS)
 
 
 @pytest.fixture
@@ -27,8 +28,8 @@ def filled(store: Store) -> Store:
     log = AuditLog(Clock(), lambda count: next(numbers).to_bytes(count))
     with store.write() as db:
         for number in range(5):
-            log.record(db, CALLER, Category.KEYS, "KEY_REGISTERED", f"key {number}")
-        log.record(db, CALLER, Category.PEOPLE, "MEMBER_ADDED", "another chain", organisation_id=3)
+            log.record(db, CALLER, TRIED, None, key=f"{number}")
+        log.record(db, CALLER, TRIED, None, None, 3, key="of another chain")
     return store
 
 
@@ -47,6 +48,7 @@ def at(position: int):
     "values",
     [
         {"description": "key 99"},
+        {"facts": '{"key":"99"}'},
         {"user_uuid": 8},
         {"trace_id": ""},
         {"timestamp": Clock()().replace(year=2025)},
@@ -71,6 +73,8 @@ def test_an_edited_row_is_named(store: Store, values: dict) -> None:
         ("timestamp = '2026-03-01 12:00:00'", 3),
         ("description = x'ff'", 3),
         ("description = 5", 3),
+        ("facts = x'ff'", 3),
+        ('facts = \'{"key": "2"}\'', 3),
         ("event_hash = 'text'", 3),
         # A text that cannot be read is named by its chain.
         ("user_name = CAST(x'ff' AS TEXT)", 1),
@@ -128,7 +132,7 @@ def test_an_action_that_is_rolled_back_leaves_no_event(store: Store) -> None:
 
     def fail() -> None:
         with store.write() as db:
-            log.record(db, CALLER, Category.KEYS, "KEY_REGISTERED", "never was")
+            log.record(db, CALLER, TRIED, None, key="that never was")
             db.flush()
             raise RuntimeError
 
@@ -136,7 +140,10 @@ def test_an_action_that_is_rolled_back_leaves_no_event(store: Store) -> None:
         fail()
     assert verify(store) == ()
     with store.read() as db:
-        assert db.scalars(select(AuditEventRow).where(AuditEventRow.description == "never was")).all() == []
+        assert (
+            db.scalars(select(AuditEventRow).where(AuditEventRow.description == "key that never was")).all()
+            == []
+        )
 
 
 def test_everything_that_people_do_leaves_whole_chains(tmp_path: Path, database: str) -> None:
@@ -161,7 +168,8 @@ def _fill(store: Store, chain_id: str, count: int) -> None:
         row = AuditRow(
             event_uid=f"{chain_id} {position}", chain_id=chain_id, position=position, org_uid="1",
             workspace_uid="", timestamp="2026-03-01T12:00:00.000Z", category="KEYS", action="TRIED",
-            description="x" * 100, user_uuid=1, user_name="alice@example.org", role_uid="", trace_id="t",
+            description="x" * 100, facts="{}", user_uuid=1, user_name="alice@example.org", role_uid="",
+            trace_id="t",
         )  # fmt: skip
         hashed = event_hash(previous, row)
         values.append({**vars(row), "timestamp": Clock()(), "prev_hash": previous, "event_hash": hashed})

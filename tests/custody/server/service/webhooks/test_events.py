@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import event
 
 from custody.schemas.webhooks import EventKind
-from custody.server.domain.audit import Category
+from custody.server.domain.audit import Event
 from custody.server.domain.credentials import PLATFORM
 from custody.server.domain.webhooks import CARRIES, EVENT_OF_ACTION
 from custody.server.service.stored_vaults import place_of
@@ -284,4 +284,4 @@ def test_an_action_of_the_log_that_is_told_of_cannot_be_recorded_without_saying_
     with services.store.write() as db:
         access = place_of(db, desk.workspace_id)
         with pytest.raises(AssertionError, match=action):
-            services.tools.audit.record(db, PLATFORM, Category.CHAIN, action, "", access=access)
+            services.tools.audit.record(db, PLATFORM, Event(action, ""), access)
