@@ -49,6 +49,7 @@ from custody.server.service.requests.rates import caller_at
 from custody.server.service.services import Services, Tools
 from custody.server.service.sign_in.sessions import require_session
 from custody.server.service.stored_vaults import place_of
+from custody.server.store.snapshot import Snapshot
 
 Input = TypeVar("Input")
 Answer = TypeVar("Answer")
@@ -272,20 +273,22 @@ class Answered:
         return value if isinstance(value, Page) else None
 
 
-def answer(services: Services, invocation: Invocation) -> Answered:
-    """Makes the call, in transactions of its own. Raises what it refuses with, which is recorded."""
+def answer(services: Services, invocation: Invocation, snapshot: Snapshot | None = None) -> Answered:
+    """Makes the call, in transactions of its own; what it reads first, in ``snapshot``, a page's, which ends
+    then. Raises what it refuses with, which is recorded.
+    """
     if invocation.call.by_address:
         admit(services, invocation.caller)
     try:
-        return run(services, invocation)
+        return run(services, invocation, snapshot)
     except REFUSALS as error:
         invocation.record_refusal(services, error)
         raise
 
 
-def run(services: Services, invocation: Invocation) -> Answered:
+def run(services: Services, invocation: Invocation, snapshot: Snapshot | None = None) -> Answered:
     """`answer`, for a function that makes another call: a refusal is recorded as its own."""
-    one = _Run(services, invocation)
+    one = _Run(services, invocation, snapshot)
     try:
         if one.scope is None:
             return Answered(one.content(), one.value)
@@ -310,8 +313,9 @@ class _Run:
     gets the same bytes.
     """
 
-    def __init__(self, services: Services, invocation: Invocation) -> None:
+    def __init__(self, services: Services, invocation: Invocation, snapshot: Snapshot | None) -> None:
         self._services = services
+        self._page = snapshot
         self._invocation = invocation
         call, key = invocation.call, invocation.key
         self.scope = (
@@ -363,12 +367,17 @@ class _Run:
     @contextmanager
     def _open(self, part: In, tries: int = 0) -> Iterator[Ctx]:
         """What a part runs in, once its caller is let in."""
-        services, invocation = self._services, self._invocation
+        services, invocation, page = self._services, self._invocation, self._page
+        self._page = None
+        if page is not None and part is not In.SNAPSHOT:
+            page.end()
+            page = None
         if part is In.NOTHING:
             yield Ctx(services, invocation.caller, ids=invocation.ids, tries=tries, cookie=invocation.cookie)
             return
         store, writes = services.store, part in {In.WRITE, In.TRIAL}
-        with suppress(_RolledBack), store.write() if writes else store.read() as db:
+        opened = store.write() if writes else store.read() if page is None else page.last_reading()
+        with suppress(_RolledBack), opened as db:
             may_have_waited = writes or self._parts or invocation.call.long_poll
             if may_have_waited and invocation.call.needs is not Auth.OPEN:
                 # A session that was ended since changes and sees nothing.

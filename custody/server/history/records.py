@@ -12,11 +12,13 @@ from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.service.proposals.records import names_of
 from custody.server.service.proposals.searching import may_read_book
 from custody.server.store.models import AddressBookEntry, ChainBlock, ChainCoin, Movement, Proposal, Vault
+from custody.server.store.store import read_once
 from multisig import Network, encode_address
 
 
 def tip_height(db: Session, chain: str) -> int:
-    return db.scalar(select(func.max(ChainBlock.height)).where(ChainBlock.chain == chain)) or 0
+    newest = select(func.max(ChainBlock.height)).where(ChainBlock.chain == chain)
+    return read_once(db, ("tip", chain), lambda: db.scalar(newest) or 0)
 
 
 def movement_records(

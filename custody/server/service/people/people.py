@@ -14,7 +14,7 @@ from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
 from custody.server.domain.roles import Permissions
 from custody.server.service.people.second_person import confirms_in
-from custody.server.service.people.staff import is_owner_of, role_shapes
+from custody.server.service.people.staff import is_owner_of, role_shape
 from custody.server.service.sign_in.service_accounts import narrowed
 from custody.server.store.models import (
     IdentityProvider,
@@ -25,6 +25,7 @@ from custody.server.store.models import (
     User,
     Workspace,
 )
+from custody.server.store.store import read_once
 
 
 def enter(
@@ -124,7 +125,8 @@ def workspace_info(workspace: Workspace) -> wire.WorkspaceInfo:
 
 def _access(db: Session, user_id: int, workspace_id: int) -> tuple[WorkspaceAccess | None, bool]:
     """The access, and whether the organisation requires its identity provider."""
-    place = db.execute(_PLACE, {"user_id": user_id, "workspace_id": workspace_id}).one_or_none()
+    whose = {"user_id": user_id, "workspace_id": workspace_id}
+    place = read_once(db, ("access", user_id, workspace_id), lambda: db.execute(_PLACE, whose).one_or_none())
     if place is None:
         return None, False
     organisation_id, network, chain, role_id, carried, asks_for_provider = place
@@ -195,18 +197,18 @@ def _no_entry(db: Session, caller: Caller, workspace_id: int) -> NotFound | Perm
 
 def _organisations(db: Session, user_id: int, bound_to: int | None) -> list[wire.Organisation]:
     rows = db.execute(
-        select(Organisation, Workspace, Role)
+        select(Organisation, Workspace, Role, _CARRIED)
         .join(Workspace, Workspace.organisation_id == Organisation.id)
         .join(Membership, Membership.workspace_id == Workspace.id)
         .join(Role, Role.id == Membership.role_id)
         .where(Membership.user_id == user_id, *(() if bound_to is None else (Organisation.id == bound_to,)))
         .order_by(Organisation.id, Workspace.id)
     ).all()
-    roles = role_shapes(db, (role for _, _, role in rows))
     found: dict[int, tuple[Organisation, list[wire.WorkspaceEntry]]] = {}
-    for organisation, workspace, role in rows:
+    for organisation, workspace, role, carried in rows:
         _, entries = found.setdefault(organisation.id, (organisation, []))
-        entries.append(wire.WorkspaceEntry(workspace_info=workspace_info(workspace), role=roles[role.id]))
+        held = role_shape(role, _permissions(carried))
+        entries.append(wire.WorkspaceEntry(workspace_info=workspace_info(workspace), role=held))
     return [
         wire.Organisation(
             org_id=organisation.id,
