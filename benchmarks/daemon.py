@@ -18,10 +18,10 @@ from pathlib import Path
 
 from benchmarks.idle import cpu_ms, memory_mb, parent_of, wake_ups
 from custody.client import AsyncClient
-from device_simulators.page import Screen
+from device_simulators.page import DeviceScreen
 from signerd.demo import stage
 from signerd.demo.devices import DemoDevice, start_device
-from signerd.demo.people import Signer, new_account
+from signerd.demo.people import DemoSigner, new_account
 from signerd.demo.programs import Programs
 
 FAMILIES = ("ledger", "coldcard", "trezor")
@@ -63,7 +63,7 @@ def what_is(pid: int, daemon: int) -> str:
     return "tracker" if "resource_tracker" in command else "fork server"
 
 
-async def _press_yes(_title: str, _screen: Screen) -> bool:
+async def _press_yes(_title: str, _screen: DeviceScreen) -> bool:
     return True
 
 
@@ -76,9 +76,11 @@ async def three_devices(demo: stage.Demo) -> list[DemoDevice]:
     return devices
 
 
-def with_all(demo: stage.Demo, devices: list[DemoDevice]) -> Signer:
+def with_all(demo: stage.Demo, devices: list[DemoDevice]) -> DemoSigner:
     """A signer whose daemon has all three devices."""
-    signer = Signer("signer", new_account("Signer", "Bench"), demo.root / "signer", devices[0], demo.programs)
+    signer = DemoSigner(
+        "signer", new_account("Signer", "Bench"), demo.root / "signer", devices[0], demo.programs
+    )
     signer.prepare(demo.url)
     path = signer.state / "config.toml"
     endpoints = ", ".join(f'"{device.endpoint}"' for device in devices)
@@ -87,7 +89,7 @@ def with_all(demo: stage.Demo, devices: list[DemoDevice]) -> Signer:
     return signer
 
 
-async def at_the_platform(demo: stage.Demo, signer: Signer) -> None:
+async def at_the_platform(demo: stage.Demo, signer: DemoSigner) -> None:
     """A member, signed in."""
     async with AsyncClient(demo.url) as owner:
         await demo.owner.sign_in(owner, demo.mailbox)
@@ -95,7 +97,7 @@ async def at_the_platform(demo: stage.Demo, signer: Signer) -> None:
         await stage.join(demo, owner, signer, roles[0].role_id)
 
 
-async def settled(signer: Signer, daemon: int) -> list[int]:
+async def settled(signer: DemoSigner, daemon: int) -> list[int]:
     """The processes once all devices are ready, the platform is followed and every worker has ended."""
     until = time.monotonic() + SETTLING_SECONDS
     before: list[int] = []
@@ -112,7 +114,7 @@ async def settled(signer: Signer, daemon: int) -> list[int]:
     raise RuntimeError(f"the daemon was not at rest in time; its processes: {before}")
 
 
-async def measure(signer: Signer, daemon: int) -> list[Spent]:
+async def measure(signer: DemoSigner, daemon: int) -> list[Spent]:
     pids = await settled(signer, daemon)
     cpu, woken = [cpu_ms(pid) for pid in pids], [wake_ups(pid) for pid in pids]
     await asyncio.sleep(SECONDS)

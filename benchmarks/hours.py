@@ -33,7 +33,7 @@ from multisig import MultisigError, Psbt, Sats, TxOut, build_psbt, encode_addres
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
 from signerd.core.states import State
-from signerd.core.values import Limits, OwnKey, Pin, Snapshot
+from signerd.core.values import OwnKey, Pin, SigningLimits, Snapshot
 from signerd.daemon.service import Daemon
 from signerd.journal import Journal
 from tests.support import virtual
@@ -146,7 +146,7 @@ def prepare(state: Path) -> None:
     """A state folder with registered keys and a pinned vault."""
     key = virtual.vault_key(0)
     claim = VaultClaim(VAULT_ID, 1, "Treasury", VAULT.descriptor, 2, 3, VAULT.address(0, 0))
-    with Journal(state, network=virtual.NETWORK, limits=Limits()) as journal:
+    with Journal(state, network=virtual.NETWORK, limits=SigningLimits()) as journal:
         journal.add_own_keys((OwnKey(key, "vault", 0),), "key-1", Note("registered", "key-1"))
         journal.learn(claim)
         journal.add_pin(Pin(VAULT_ID, 1, "Treasury", VAULT, key), Note("pinned", VAULT_ID))

@@ -13,8 +13,8 @@ from pathlib import Path
 from statistics import median
 
 from signerd.core.audit import Note
-from signerd.core.events import Refused
-from signerd.core.values import Limits
+from signerd.core.events import PersonDeclined
+from signerd.core.values import SigningLimits
 from signerd.journal import Journal
 from signerd.journal.storage import JOURNAL
 from tests.support.desk import CLAIM, NETWORK, VAULT_ID, make_pin, own_keys, snapshot_of, spend
@@ -48,7 +48,7 @@ class Round:
 
 
 def open_journal(folder: Path, clock: Clock) -> Journal:
-    return Journal(folder, network=NETWORK, limits=Limits(), fault=clock)
+    return Journal(folder, network=NETWORK, limits=SigningLimits(), fault=clock)
 
 
 def fill(folder: Path, clock: Clock) -> None:
@@ -65,7 +65,7 @@ def fill(folder: Path, clock: Clock) -> None:
 def one_round(journal: Journal, clock: Clock, log: Path, bare: int, number: int) -> Round:
     size = log.stat().st_size if log.exists() else 0
     began = time.perf_counter()
-    journal.decide(f"p-{number}", Refused("not mine"))
+    journal.decide(f"p-{number}", PersonDeclined("not mine"))
     decided = time.perf_counter() - began
     data = os.urandom(log.stat().st_size - size)
     began = time.perf_counter()

@@ -92,15 +92,15 @@ async def daemon(folder: Path, endpoint: str) -> None:
     """Obeys standard input: ``line`` adds one to the feed, ``sign`` signs in a loop until ``rest``, ``plug``
     is a hotplug event.
     """
-    from signerd.loopback.access.gates import Rates
-    from signerd.loopback.access.sessions import Sessions
+    from signerd.loopback.access.gates import AppRates
+    from signerd.loopback.access.sessions import PageSessions
     from signerd.loopback.serve import serving
     from tests.support.daemons import daemon_at, prepare
     from tests.support.served import make_outer
 
     # Lifts the rate limit of an app.
-    Rates.take = lambda _self, _who: None  # type: ignore[method-assign,assignment]  # the bound alone: its timing is measured too
-    state, sessions = folder / "s", Sessions(time.monotonic)
+    AppRates.take = lambda _self, _who: None  # type: ignore[method-assign,assignment]  # the bound alone: its timing is measured too
+    state, sessions = folder / "s", PageSessions(time.monotonic)
     state.mkdir(mode=0o700)
     prepare(state)
     platform, told = make_outer(folder).platform, Told()

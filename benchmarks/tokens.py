@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from benchmarks.idle import memory_mb
-from multisig.tokens import Bytecode, Call, Function, TokenAmount, encode_payload
+from multisig.tokens import Bytecode, Function, TokenAmount, TokenCall, encode_payload
 from multisig.tokens.machine import (
     GENESIS_STATE,
     BlockOutcome,
     TokenBlock,
-    TokenState,
+    TokenCells,
     TokenTransaction,
     judge_block,
 )
@@ -58,7 +58,7 @@ def transaction(number: int, caller: bytes, payload: bytes) -> TokenTransaction:
 
 
 def transfer(number: int, caller: bytes, receiver: bytes, amount: int) -> TokenTransaction:
-    call = Call(
+    call = TokenCall(
         contract_id=CONTRACT, function=Function.TRANSFER, amount=TokenAmount(amount), address=receiver
     )
     return transaction(number, caller, encode_payload(call))
@@ -68,7 +68,7 @@ def blocks(calls: int, holders: int) -> Iterator[TokenBlock]:
     """A deployment, its init, then successful transfers: every other one from the owner, the rest between
     holders.
     """
-    start = encode_payload(Call(contract_id=CONTRACT, function=Function.INIT))
+    start = encode_payload(TokenCall(contract_id=CONTRACT, function=Function.INIT))
     yield block(1, (TokenTransaction(CONTRACT, OWNER, encode_payload(CODE.deployment)),))
     yield block(2, (transaction(0, OWNER, start),))
     for height, first in enumerate(range(0, calls, CALLS_A_BLOCK), 3):
@@ -91,7 +91,7 @@ def block(height: int, transactions: tuple[TokenTransaction, ...]) -> TokenBlock
 class Node:
     """The machine over a state in memory, with undo data of the last blocks."""
 
-    state: TokenState = field(default_factory=TokenState)
+    state: TokenCells = field(default_factory=TokenCells)
     done: list[BlockOutcome] = field(default_factory=list)
     hash: bytes = GENESIS_STATE
 

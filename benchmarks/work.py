@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from custody.interpreter import settle
+from custody.common.interpreter import settle
 from multisig import KeyOrigin, Psbt, Vault, build_psbt
 from multisig.psbt import PsbtOutput
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
 from signerd.core.signing import imported_snapshot
 from signerd.core.states import State
-from signerd.core.values import Imported, Limits
+from signerd.core.values import Imported, SigningLimits
 from signerd.journal import Journal
 from tests.support.daemons import daemon_at, prepare
 from tests.support.desk import NETWORK, VAULT, make_pin, own_keys, snapshot_of
@@ -45,7 +45,7 @@ class Times:
 
 @contextmanager
 def opened(state: Path) -> Iterator[Journal]:
-    with Journal(state, network=NETWORK, limits=Limits()) as journal:
+    with Journal(state, network=NETWORK, limits=SigningLimits()) as journal:
         yield journal
 
 

@@ -19,7 +19,7 @@ from typing import TextIO
 
 from device_simulators.errors import InvalidCommand, VirtualDeviceError
 from device_simulators.faults import Faults
-from device_simulators.fleet import FAMILIES, Plugged, Settings, build, load_seed
+from device_simulators.fleet import FAMILIES, DeviceSettings, Plugged, build, load_seed
 from device_simulators.panel import (
     Happening,
     Panel,
@@ -48,7 +48,7 @@ class Verb(StrEnum):
 
 
 @dataclass(frozen=True)
-class Command:
+class PanelCommand:
     """`prompt` is the number of the prompt meant, None for the one on the screen."""
 
     verb: Verb
@@ -60,7 +60,7 @@ _ANSWERS = {Verb.YES, Verb.NO}
 _SHORT = {"y": Verb.YES, "n": Verb.NO, "q": Verb.QUIT}
 
 
-def parse_command(line: str) -> Command:
+def parse_command(line: str) -> PanelCommand:
     """One line: `yes`, `no 3`, `lock`, … or `{"yes": 3}`, `{"lock": true}`, `{"faults": {"stall_at":
     "sign"}}`.
 
@@ -71,19 +71,19 @@ def parse_command(line: str) -> Command:
     return _parse_json(line) if line.startswith("{") else _parse_words(line)
 
 
-def _parse_words(line: str) -> Command:
+def _parse_words(line: str) -> PanelCommand:
     words = line.lower().split()
     if not 1 <= len(words) <= 2:
         raise InvalidCommand(f"this is not a command: {line!r}")
     verb = _SHORT.get(words[0]) or _verb(words[0])
     if len(words) == 1 and verb is not Verb.FAULTS:
-        return Command(verb)
+        return PanelCommand(verb)
     if verb not in _ANSWERS or not words[1].isascii() or not words[1].isdigit():
         raise InvalidCommand(f"this is not a command: {line!r}")
-    return Command(verb, int(words[1]))
+    return PanelCommand(verb, int(words[1]))
 
 
-def _parse_json(line: str) -> Command:
+def _parse_json(line: str) -> PanelCommand:
     try:
         said = json.loads(line)
     except ValueError:
@@ -94,11 +94,11 @@ def _parse_json(line: str) -> Command:
     verb = _verb(name)
     match verb, argument:
         case Verb.FAULTS, dict():
-            return Command(verb, faults=Faults.parse(argument))
+            return PanelCommand(verb, faults=Faults.parse(argument))
         case ((Verb.YES | Verb.NO), int()) if argument is not True and argument is not False:
-            return Command(verb, argument)
+            return PanelCommand(verb, argument)
         case _ if argument is True and verb is not Verb.FAULTS:
-            return Command(verb)
+            return PanelCommand(verb)
         case _:
             raise InvalidCommand(f"{verb} does not take {argument!r}")
 
@@ -125,7 +125,7 @@ TEST_NETWORKS = tuple(network for network in Network if network is not Network.M
 class Options:
     """The arguments of the command line. `auto` is None (a person decides), "approve" or "refuse"."""
 
-    settings: Settings = field(default_factory=Settings)
+    settings: DeviceSettings = field(default_factory=DeviceSettings)
     seed_file: Path | None = None
     auto: str | None = None
     json: bool = False
@@ -203,7 +203,7 @@ async def _obey_line(plugged: Plugged, tell: Tell, line: str) -> bool:
         return True
 
 
-async def _obey(plugged: Plugged, tell: Tell, command: Command) -> bool:
+async def _obey(plugged: Plugged, tell: Tell, command: PanelCommand) -> bool:
     device = plugged.device
     match command.verb:
         case Verb.YES:
@@ -308,7 +308,7 @@ def _in_words(happened: Happened) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line of `python -m device_simulators`."""
     given = _parser().parse_args(arguments)
-    settings = Settings(
+    settings = DeviceSettings(
         network=Network(given.network),
         listen=given.listen,
         allow_keypress=given.allow_keypress,
@@ -344,7 +344,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--allow-keypress", action="store_true", help="let hosts press the buttons, as emulators do"
     )
-    parser.add_argument("--label", default=Settings.label, help="Trezor: the device's name")
+    parser.add_argument("--label", default=DeviceSettings.label, help="Trezor: the device's name")
     parser.add_argument("--pin", help="Trezor: digits 1 to 9; starts locked")
     parser.add_argument("--passphrase-protection", action="store_true", help="Trezor: ask for a passphrase")
     parser.add_argument("--wallets-file", type=Path, help="Coldcard: where enrolled wallets are kept")

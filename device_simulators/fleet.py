@@ -44,7 +44,7 @@ class VirtualDevice(Protocol):
 
 
 @dataclass(frozen=True)
-class Settings:
+class DeviceSettings:
     """The settings of a device. A family ignores those that it does not have."""
 
     network: Network = Network.REGTEST
@@ -70,7 +70,7 @@ class Plugged:
     """Remove what was made for it alone."""
 
 
-def build(family: Family, seed: Seed, panel: Panel, settings: Settings) -> Plugged:
+def build(family: Family, seed: Seed, panel: Panel, settings: DeviceSettings) -> Plugged:
     """:raises InvalidListenAddress: not an address for this family.
 
     :raises ValueError: a PIN that the device cannot have, or a family without a virtual device.
@@ -81,7 +81,7 @@ def build(family: Family, seed: Seed, panel: Panel, settings: Settings) -> Plugg
     return builder(seed, panel, settings)
 
 
-def _trezor(seed: Seed, panel: Panel, settings: Settings) -> Plugged:
+def _trezor(seed: Seed, panel: Panel, settings: DeviceSettings) -> Plugged:
     device = VirtualTrezor(
         seed,
         panel,
@@ -94,7 +94,7 @@ def _trezor(seed: Seed, panel: Panel, settings: Settings) -> Plugged:
     return _on_port(device, device.start, settings.listen)
 
 
-def _ledger(seed: Seed, panel: Panel, settings: Settings) -> Plugged:
+def _ledger(seed: Seed, panel: Panel, settings: DeviceSettings) -> Plugged:
     device = VirtualLedger(
         seed,
         panel,
@@ -120,7 +120,7 @@ def _on_port(
     return Plugged(device, plug, lambda: None)
 
 
-def _coldcard(seed: Seed, panel: Panel, settings: Settings) -> Plugged:
+def _coldcard(seed: Seed, panel: Panel, settings: DeviceSettings) -> Plugged:
     device = VirtualColdcard(
         seed,
         panel,
@@ -139,7 +139,7 @@ def _coldcard(seed: Seed, panel: Panel, settings: Settings) -> Plugged:
     )
 
 
-_BUILDERS: dict[Family, Callable[[Seed, Panel, Settings], Plugged]] = {
+_BUILDERS: dict[Family, Callable[[Seed, Panel, DeviceSettings], Plugged]] = {
     Family.TREZOR: _trezor,
     Family.COLDCARD: _coldcard,
     Family.LEDGER: _ledger,

@@ -11,7 +11,6 @@ worker processes.
 """
 
 from firmware_bridge.advisories import Advisory, has_anti_exfil, known_flaws
-from firmware_bridge.advisories.firmware import DataScreen, data_screen
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.conversation import Ask, OnProgress
 from firmware_bridge.enrolment import (
@@ -41,6 +40,7 @@ from firmware_bridge.errors import (
     WrongApp,
     WrongDevice,
 )
+from firmware_bridge.makers import DataScreen, data_screen
 from firmware_bridge.model import (
     Deadlines,
     Device,

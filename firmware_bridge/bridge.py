@@ -11,9 +11,10 @@ from firmware_bridge import calls, conversation, presence, sanitised_psbt
 from firmware_bridge.conversation import Ask, Conversation, Dependencies, OnProgress
 from firmware_bridge.enrolment import Registration, Registrations, RegistrationsInMemory
 from firmware_bridge.errors import BadDeviceSignature
-from firmware_bridge.families import maker_of
 from firmware_bridge.lane import Lane
+from firmware_bridge.makers import maker_of
 from firmware_bridge.model import Deadlines, Device, DeviceEvent, Endpoint, Listing
+from firmware_bridge.operations import ShowAddress, SignMessage, Unlocked
 from firmware_bridge.presence import Hotplug
 from firmware_bridge.presence.holders import Turn, no_turns
 from firmware_bridge.record import Clock
@@ -137,11 +138,11 @@ class Bridge:
         """
         async with self._talk(device_id, on_progress, ask) as talk:
             answer = await talk.call("unlock", deadline=self._deadlines.person)
-            fingerprint, session = calls.unlocked(answer)
+            unlocked = calls.answer(Unlocked, answer)
             # Another device may have taken its place; the session is not for that one.
             talk.record.require_wanted()
-            talk.record.lane.session = session
-            self._roster.identify(talk.record, fingerprint)
+            talk.record.lane.session = unlocked.session
+            self._roster.identify(talk.record, Fingerprint.from_hex(unlocked.fingerprint))
         return talk.record.device
 
     async def identify(self, device_id: str, *, on_progress: OnProgress | None = None) -> None:
@@ -183,8 +184,8 @@ class Bridge:
         calls.require_paths([path])
         async with self._talk(device_id, on_progress) as talk:
             (key,) = await talk.read_xpubs([path])
-            args = {"text": text, "path": str(path)}
-            signature = calls.signature(await talk.ask_person("sign_message", args))
+            answer = await talk.ask_person("sign_message", SignMessage(text, str(path)))
+            signature = calls.signature(answer)
             if not calls.is_by(key.xpub.public_key, text, signature):
                 raise BadDeviceSignature
             return signature
@@ -206,16 +207,16 @@ class Bridge:
         self._require_network(vault)
         async with self._talk(device_id, on_progress) as talk:
             family, code = talk.record.device.family, vault.verification_code
-            calls.enrol_args(family, vault, name, None, again=False)
+            calls.enrol(family, vault, name, None, again=False)
             signer = await talk.read_signer(vault)
             if not maker_of(family).enrols:
                 return
             again = (signer, code) in talk.record.unknown_vaults
             known = talk.registration(signer, vault)
-            args = calls.enrol_args(family, vault, name, known, again=again)
+            args = calls.enrol(family, vault, name, known, again=again)
             proof = calls.registration(await talk.ask_person("enrol", args))
             if proof is not None:
-                talk.keep(Registration(signer, code, str(args["policy"]["name"]), proof))
+                talk.keep(Registration(signer, code, args.policy.name, proof))
             talk.record.unknown_vaults.discard((signer, code))
 
     async def show_address(
@@ -244,7 +245,7 @@ class Bridge:
                 policy,
                 signer,
                 "show_address",
-                {"chain": chain, "index": index},
+                lambda known: ShowAddress(known, chain, index),
                 deadline=self._deadlines.work,
                 person=self._deadlines.person,
             )

@@ -4,7 +4,7 @@ import base64
 import contextlib
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,15 +23,17 @@ from firmware_bridge.errors import (
     WorkerCrashed,
     WrongDevice,
 )
-from firmware_bridge.families import clean_detail, maker_of
+from firmware_bridge.faults import clean_detail
 from firmware_bridge.lane import OnNote
 from firmware_bridge.limits import why_not
+from firmware_bridge.makers import maker_of, why_no_proof
 from firmware_bridge.model import Deadlines, Progress
+from firmware_bridge.operations import Arguments, Keys, PolicyText, Sign, Xpubs
 from firmware_bridge.protocol import TAKEN, Question
-from firmware_bridge.record import Answered, Record
+from firmware_bridge.record import DeviceAnswer, DeviceRecord
 from firmware_bridge.roster import Roster
 from multisig import DerivationPath, Fingerprint, Network, OriginKey, Policy, Psbt, Vault, signer_progress
-from multisig.bip322 import is_proof, why_no_proof
+from multisig.bip322 import is_proof
 from multisig.proofs import policy_keys
 
 OnProgress = Callable[[Progress], None]
@@ -56,7 +58,7 @@ class Conversation:
     def __init__(
         self,
         dependencies: Dependencies,
-        record: Record,
+        record: DeviceRecord,
         on_progress: OnProgress | None = None,
         ask: Ask | None = None,
     ) -> None:
@@ -68,7 +70,7 @@ class Conversation:
     async def call(
         self,
         op: str,
-        args: Mapping[str, Any] | None = None,
+        args: Arguments | None = None,
         *,
         deadline: float,
         person: float | None = None,
@@ -113,12 +115,15 @@ class Conversation:
     async def read_xpubs(self, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
         answer = await self.call(
             "xpubs",
-            {"paths": [str(path) for path in paths]},
+            Xpubs(tuple(map(str, paths))),
             deadline=self.dependencies.deadlines.reading(len(paths)),
         )
-        fingerprint, texts = calls.xpubs(answer, len(paths))
+        keys = calls.answer(Keys, answer)
+        if len(keys.xpubs) != len(paths):
+            raise DeviceFault(keys.otherwise)
+        fingerprint = Fingerprint.from_hex(keys.fingerprint)
         self.dependencies.roster.identify(self.record, fingerprint)
-        pairs = zip(paths, texts, strict=True)
+        pairs = zip(paths, keys.xpubs, strict=True)
         network = self.dependencies.network
         return tuple(calls.origin_key(fingerprint, path, text, network) for path, text in pairs)
 
@@ -127,7 +132,7 @@ class Conversation:
             return None
         return self.dependencies.registrations.find(signer, policy.verification_code)
 
-    async def ask_person(self, op: str, args: Mapping[str, Any] | None = None) -> Any:
+    async def ask_person(self, op: str, args: Arguments | None = None) -> Any:
         """A call with one short question to the person."""
         deadlines = self.dependencies.deadlines
         return await self.call(op, args, deadline=deadlines.work, person=deadlines.person)
@@ -137,7 +142,7 @@ class Conversation:
         policy: Policy,
         signer: Fingerprint,
         op: str,
-        args: Mapping[str, Any],
+        args: Callable[[PolicyText], Arguments],
         *,
         deadline: float,
         person: float,
@@ -149,8 +154,8 @@ class Conversation:
         """
         known = self.registration(signer, policy)
         try:
-            told = {**args, "policy": calls.policy_args(policy, known)}
-            return await self.call(op, told, deadline=deadline, person=person, listen=listen)
+            about = args(calls.policy_text(policy, known))
+            return await self.call(op, about, deadline=deadline, person=person, listen=listen)
         except NotEnrolled:
             if isinstance(policy, Vault):
                 self.record.unknown_vaults.add((signer, policy.verification_code))
@@ -170,7 +175,7 @@ class Conversation:
             return listen
         device_id = self.record.device.id
 
-        def pass_on(note: protocol.Note) -> None:
+        def pass_on(note: protocol.ProgressNote) -> None:
             if listen is not None:
                 listen(note)
             _tell(on_progress, _progress(device_id, note))
@@ -187,7 +192,7 @@ def _unkept() -> Iterator[None]:
         _log.exception("the registrations could not be stored")
 
 
-def _progress(device_id: str, note: protocol.Note) -> Progress:
+def _progress(device_id: str, note: protocol.ProgressNote) -> Progress:
     """A worker's note, fit for a screen (L8): one line, and a count only if it makes sense."""
     done, total = note.done, note.total
     if done is None or total is None or not 0 <= done <= total:
@@ -238,7 +243,7 @@ async def sign(talk: Conversation, psbt: Psbt, policy: Policy, wanted: Fingerpri
     return signed
 
 
-def _require_proof_signer(record: Record, *, coins: int) -> None:
+def _require_proof_signer(record: DeviceRecord, *, coins: int) -> None:
     """:raises Unsupported: before the person is asked."""
     device = record.device
     why = why_no_proof(device.family, device.model, device.firmware, coins=coins)
@@ -277,18 +282,16 @@ def _remember(talk: Conversation, signing: _Signing, answer: str) -> None:
     """Keep an answer that verifies: the person should not have to approve twice because of a loose cable."""
     with contextlib.suppress(BadDeviceSignature, DeviceFault):
         if sanitised_psbt.take_back(signing.psbt, answer, signing.policy, signing.signer) != signing.psbt:
-            talk.record.answered = Answered(signing.digest, signing.signer, answer)
+            talk.record.answered = DeviceAnswer(signing.digest, signing.signer, answer)
 
 
 async def _ask_person(talk: Conversation, signing: _Signing) -> str:
     record, psbt = talk.record, signing.psbt
-    args = {
-        "psbt": base64.b64encode(signing.content).decode(),
-        "payments": calls.count_payments(psbt, signing.policy),
-        "resume": record.unanswered == signing.digest,
-    }
+    content = base64.b64encode(signing.content).decode()
+    payments = calls.count_payments(psbt, signing.policy)
+    resume = record.unanswered == signing.digest
 
-    def listen(note: protocol.Note) -> None:
+    def listen(note: protocol.ProgressNote) -> None:
         # From now on the device may ask about this transaction, and no longer about an earlier one.
         if note.step == TAKEN:
             record.unanswered = signing.digest
@@ -302,7 +305,7 @@ async def _ask_person(talk: Conversation, signing: _Signing) -> str:
             signing.policy,
             signing.signer,
             "sign",
-            args,
+            lambda known: Sign(content, known, payments, resume),
             deadline=deadlines.signing(work),
             person=deadlines.review(work),
             listen=listen,
@@ -316,7 +319,7 @@ async def _ask_person(talk: Conversation, signing: _Signing) -> str:
     return str(answer)
 
 
-def _forget_question(record: Record, signing: _Signing) -> None:
+def _forget_question(record: DeviceRecord, signing: _Signing) -> None:
     """Forget the question about this transaction, but not one about another."""
     if record.unanswered == signing.digest:
         record.unanswered = None

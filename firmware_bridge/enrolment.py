@@ -1,87 +1,50 @@
-"""What a device is told about a vault (its name, and a Coldcard's "simple text" multisig file), and the
-registration that a Ledger returns for one.
-"""
+"""A vault's name as devices take it, and the registration that a Ledger returns for a vault."""
 
 import json
 import os
-import re
 import tempfile
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import xor
 from pathlib import Path
 from typing import Final, Protocol, Self
 
 from firmware_bridge.errors import Unsupported
-from firmware_bridge.families import maker_of
+from firmware_bridge.makers import maker_of
+from firmware_bridge.makers.maker import Names
 from firmware_bridge.model import Family
 from multisig import Fingerprint, InvalidKey, Vault
 from multisig.shown import ByMember
 
 _LONGEST_NAME: Final = 64
-# A Coldcard takes what follows such a # in the file for a comment, and a file with such a word for a
-# descriptor (shared/multisig.py, `from_simple_text`; shared/descriptor.py, `is_descriptor`; firmware 5.4.5
-# and 5.6.1).
-_COMMENT: Final = re.compile(r"#(?!\d)")
-_OPENING: Final = re.compile(r"(?<=\w)\(")
-_MISREAD: Final = re.compile(rf"{_COMMENT.pattern}|(?:pkh?|tr|addr|raw|combo|sh|multi|multi_a)\(")
-# The firmware's limit (shared/usb.py: `100 < file_len <= 4000`).
-_MAX_FILE: Final = 4000
 
 
 def require_name(family: Family, name: str) -> None:
     """:raises Unsupported: devices of this family do not accept the name. Those that keep no names accept
     any.
     """
-    maker, coldcard = maker_of(family), family is Family.COLDCARD
-    most = maker.max_name
-    plain = name.isascii() and name.isprintable() and name == name.strip()
-    if most is None or (plain and 1 <= len(name) <= most and not (coldcard and _MISREAD.search(name))):
-        return
-    but = ', without # before a word or "(" after one' if coldcard else ""
-    raise Unsupported(f"A {maker.name} takes names of 1 to {most} printable ASCII characters{but}.")
+    maker = maker_of(family)
+    if maker.names is not None and not maker.names.fit(name):
+        raise Unsupported(
+            f"A {maker.name} takes names of 1 to {maker.names.most} printable ASCII characters"
+            f"{maker.names.but}."
+        )
 
 
 def fitting_name(family: Family, name: str, vault: Vault) -> str:
     """The name as devices of this family accept it: ASCII, and if it was cut, followed by the start of the
     vault's verification code, so that two long names stay distinct.
     """
-    most = maker_of(family).max_name or _LONGEST_NAME
+    names = maker_of(family).names or Names(_LONGEST_NAME)
     folded = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode("ascii")
-    if family is Family.COLDCARD:
-        folded = _OPENING.sub(" (", _COMMENT.sub(" ", folded))
+    for misread, instead in names.mends:
+        folded = misread.sub(instead, folded)
     words = " ".join("".join(c if c.isprintable() else " " for c in folded).split())
-    if words and len(words) <= most:
+    if words and len(words) <= names.most:
         return words
     code = vault.verification_code.partition("-")[0]
     # A # without its digit would start a comment.
-    return f"{words[: most - len(code) - 1].rstrip(' #')} {code}".strip()
-
-
-def coldcard_file(vault: Vault, name: str) -> str:
-    """:raises Unsupported: the name or the vault is more than a Coldcard takes."""
-    require_name(Family.COLDCARD, name)
-    lines = [f"Name: {name}", f"Policy: {vault.threshold} of {len(vault.cosigners)}", "Format: P2WSH"]
-    for key in vault.cosigners:
-        # For each key: cosigners may use different accounts.
-        path = str(key.origin.path).replace("h", "'")
-        lines += [f"Derivation: {path}", f"{key.fingerprint.hex.upper()}: {key.xpub}"]
-    text = "\n".join(lines) + "\n"
-    if len(text) > _MAX_FILE:
-        raise Unsupported(
-            f"A Coldcard takes {_MAX_FILE} bytes for a vault; "
-            f"this one with {len(vault.cosigners)} keys is larger."
-        )
-    return text
-
-
-def fingerprints_xor(vault: Vault) -> int:
-    """How a Coldcard identifies a set of cosigners: the XOR of their fingerprints, read as little-endian
-    numbers.
-    """
-    return reduce(xor, (int.from_bytes(bytes(key.fingerprint), "little") for key in vault.cosigners))
+    return f"{words[: names.most - len(code) - 1].rstrip(' #')} {code}".strip()
 
 
 HMAC_BYTES: Final = 32

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,13 +23,13 @@ from firmware_bridge.errors import (
     WorkerCrashed,
     from_worker,
 )
-from firmware_bridge.families import clean_detail
+from firmware_bridge.faults import clean_detail
 from firmware_bridge.model import Deadlines, Endpoint, waits_for_person
 from firmware_bridge.protocol import Question
 from firmware_bridge.worker import START_METHOD, Process, Spawner, WorkerProcess, spawn
 from multisig import Network
 
-OnNote = Callable[[protocol.Note], None]
+OnNote = Callable[[protocol.ProgressNote], None]
 # Answers a device's question, or returns None.
 OnAsk = Callable[[Question], Awaitable[str | None]]
 _log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class Patience:
         self._at_person = self._asks and waits_for_person(step)
 
 
-def _ignore(_note: protocol.Note) -> None:
+def _ignore(_note: protocol.ProgressNote) -> None:
     """For callers without a callback."""
 
 
@@ -82,7 +82,7 @@ class _Call:
     """One running operation and its callbacks."""
 
     op: str
-    args: Mapping[str, Any] = field(repr=False)
+    args: object = field(repr=False)
     deadline: float
     person: float | None
     on_note: OnNote
@@ -138,7 +138,7 @@ class Lane:
     async def call(
         self,
         op: str,
-        args: Mapping[str, Any] | None = None,
+        args: object = None,
         *,
         deadline: float,
         person: float | None = None,
@@ -146,8 +146,8 @@ class Lane:
         on_ask: OnAsk | None = None,
         probing: bool = False,
     ) -> Any:
-        """The worker's answer, within `deadline` seconds and the grace period. Starting a worker does not
-        count.
+        """The worker's answer (see `firmware_bridge.operations`), within `deadline` seconds and the grace
+        period. Starting a worker does not count.
 
         `person`: while the device waits for the person (`waits_for_person`), these seconds count instead of
         `deadline`.
@@ -206,14 +206,14 @@ class Lane:
             raise self._stopped_by
         return await self._exchange(driver, self._next_request(call), call)
 
-    def _next_request(self, call: _Call) -> protocol.Request:
+    def _next_request(self, call: _Call) -> protocol.WorkerCall:
         self._sent += 1
         recover = self._left_open or (self._silent and not self._probing)
         if recover:
             self._left_open = self._silent = False
-        return protocol.Request(self._sent, call.op, dict(call.args), recover=recover, session=self.session)
+        return protocol.WorkerCall(self._sent, call.op, call.args, recover=recover, session=self.session)
 
-    async def _exchange(self, driver: WorkerProcess, request: protocol.Request, call: _Call) -> Any:
+    async def _exchange(self, driver: WorkerProcess, request: protocol.WorkerCall, call: _Call) -> Any:
         clock = asyncio.get_running_loop().time
         patience = Patience(call.deadline, call.person, clock())
         try:
@@ -247,7 +247,9 @@ class Lane:
             while True:
                 message = await driver.receive()
                 match message:
-                    case protocol.Note(id=number, step=step) if number == request_id and call.may_tell():
+                    case protocol.ProgressNote(id=number, step=step) if (
+                        number == request_id and call.may_tell()
+                    ):
                         on_step(step)
                         call.on_note(message)
                     case protocol.Ask(id=number) if number == request_id and call.may_ask():
@@ -256,10 +258,10 @@ class Lane:
                             asking.cancel()
                         # In a task: the death of a worker, or a cancel, must not wait for a person's answer.
                         asking = asyncio.create_task(_ask(driver, message, call.on_ask))
-                    case protocol.Done(id=number, value=value) if number == request_id:
+                    case protocol.OperationDone(id=number, value=value) if number == request_id:
                         self._question_open = False
                         return value
-                    case protocol.Failed(id=number) if number == request_id:
+                    case protocol.OperationFailed(id=number) if number == request_id:
                         raise self._outcome(message)
                     case _:
                         raise protocol.ProtocolError(f"an unexpected {type(message).__name__}")
@@ -267,7 +269,7 @@ class Lane:
             if asking is not None:
                 asking.cancel()
 
-    def _outcome(self, failed: protocol.Failed) -> BridgeError:
+    def _outcome(self, failed: protocol.OperationFailed) -> BridgeError:
         outcome = self._stopped_by or from_worker(failed.code, failed.detail and clean_detail(failed.detail))
         outcome.question_open = self._question_open = failed.question_open
         return outcome
@@ -279,7 +281,7 @@ class Lane:
         self._stopped_by = self._stopped_by or TimedOut()
         try:
             async with asyncio.timeout(self._deadlines.grace):
-                await driver.send(protocol.Request(request_id, protocol.CANCEL))
+                await driver.send(protocol.WorkerCall(request_id, protocol.CANCEL))
                 return await self._answer(driver, request_id, call, lambda _step: None)
         except (TimeoutError, *_CRASHES):
             self._discard()
@@ -298,7 +300,7 @@ class Lane:
                 if driver is not None:
                     with contextlib.suppress(ConnectionError):
                         # The worker may have closed the channel.
-                        await driver.send(protocol.Request(self._sent, protocol.CANCEL))
+                        await driver.send(protocol.WorkerCall(self._sent, protocol.CANCEL))
                 await calling.wait()
         except TimeoutError:
             self._discard()
@@ -401,4 +403,4 @@ async def _ask(driver: WorkerProcess, question: protocol.Ask, on_ask: OnAsk) -> 
         _log.exception("the callback that answers a question of the device failed")
     # The worker may have died meanwhile.
     with contextlib.suppress(ConnectionError):
-        await driver.send(protocol.Reply(question.number, answer))
+        await driver.send(protocol.AskReply(question.number, answer))

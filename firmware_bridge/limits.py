@@ -1,21 +1,16 @@
-"""What a maker's devices do not sign, and how long they work: the shapes of both, filled in
-`firmware_bridge.families`. `why_not` is asked before the device is, because some say no only after the
-person's yes.
+"""What devices do not sign, and how long they work: the shapes of both, filled in `firmware_bridge.makers`.
+`why_not` is asked before the device is, because some say no only after the person's yes.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
 
-from coincurve import PublicKey
-
-from multisig import CHANGE, Policy, Psbt, ScriptKind, Transaction, classify, parse_op_return
+from multisig import CHANGE, Policy, Psbt, ScriptKind, Transaction, classify
 from multisig.proofs import Prover
-from multisig.script import parse_witness_output
 
 
 @dataclass(frozen=True)
-class Pace:
+class SigningPace:
     """How long a device works on a transaction, in seconds: `item` for each input and each output, `key` for
     each key of the quorum in each of them, `kilobyte` for each 1,000 bytes of the PSBT.
 
@@ -32,7 +27,7 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Limits:
+class DeviceLimits:
     """The transactions that a device signs. A number is the most; None: no limit is known.
 
     `inputs`, `outputs`: how many. `change`: how many outputs to the vault's change addresses.
@@ -49,12 +44,12 @@ class Limits:
     pays_data: bool = True
 
 
-def why_not(limits: Limits, psbt: Psbt, policy: Policy) -> str | None:
+def why_not(limits: DeviceLimits, psbt: Psbt, policy: Policy) -> str | None:
     """Why the device would not sign this, as a sentence; None if it would."""
     return next(_obstacles(limits, psbt, policy), None)
 
 
-def _obstacles(limits: Limits, psbt: Psbt, policy: Policy) -> Iterator[str]:
+def _obstacles(limits: DeviceLimits, psbt: Psbt, policy: Policy) -> Iterator[str]:
     for most, count, what in (
         (limits.inputs, len(psbt.inputs), "inputs"),
         (limits.outputs, len(psbt.outputs), "outputs"),
@@ -88,73 +83,8 @@ def _kind(script: bytes) -> str:
             return "no kind of address that it knows"
 
 
-def _holds(limits: Limits, previous: Transaction) -> bool:
+def _holds(limits: DeviceLimits, previous: Transaction) -> bool:
     most_in, most_out = limits.previous_input, limits.previous_output
     return (most_in is None or all(len(item.script_sig) <= most_in for item in previous.inputs)) and (
         most_out is None or all(len(output.script_pubkey) <= most_out for output in previous.outputs)
     )
-
-
-def trezor_takes(script: bytes) -> bool:
-    """Scripts that HWI can express to a Trezor, and that someone can spend.
-
-    HWI removes two bytes of a script that starts with OP_RETURN and sends the rest as its data. For two
-    pushes, or a push that is not minimal, the device makes another script: the person approves it, and the
-    signature does not verify (S10). A taproot output whose key is not on the curve cannot be spent (BIP-341);
-    a Trezor One fails at it ("Failed to compile output").
-    """
-    match classify(script):
-        case ScriptKind.UNKNOWN:
-            return False
-        case ScriptKind.OP_RETURN:
-            return parse_op_return(script) is not None
-        case ScriptKind.P2TR:
-            return _is_point(script[2:])
-        case _:
-            return True
-
-
-def _is_point(x_only: bytes) -> bool:
-    try:
-        PublicKey(b"\x02" + x_only)
-    except ValueError:
-        return False
-    return True
-
-
-# MAX_OUTPUT_SCRIPTPUBKEY_LEN of the Bitcoin app, and the pushes that it shows of one OP_RETURN.
-_LEDGER_SCRIPT: Final = 83
-_LEDGER_PUSHES: Final = 5
-_OP_0, _OP_PUSHDATA1, _OP_1NEGATE, _OP_1, _OP_16 = 0x00, 0x4C, 0x4F, 0x51, 0x60
-
-
-def ledger_takes(script: bytes) -> bool:
-    """Scripts that the Bitcoin app shows (`format_script` of src/common/script.c, 2.4.6): addresses, those of
-    witness versions to come too, and data. From its ninth payment on it says no in the middle of the pages.
-    """
-    kind = classify(script)
-    if kind is ScriptKind.OP_RETURN:
-        return len(script) <= _LEDGER_SCRIPT and _is_shown_data(script)
-    return kind is not ScriptKind.UNKNOWN or (parse_witness_output(script) or (0, b""))[0] > 0
-
-
-def _is_shown_data(script: bytes) -> bool:
-    """`format_opscript_script`: a few pushes, each in its shortest form."""
-    at, pushes = 1, 0
-    while at < len(script) and pushes < _LEDGER_PUSHES:
-        opcode, at, pushes, size = script[at], at + 1, pushes + 1, 0
-        if opcode == _OP_PUSHDATA1:
-            size, at = (script[at : at + 1] or b"\0")[0], at + 1
-        elif opcode < _OP_PUSHDATA1:
-            size = opcode
-        elif opcode != _OP_1NEGATE and not _OP_1 <= opcode <= _OP_16:
-            return False
-        data, at = script[at : at + size], at + size
-        is_short = size >= _OP_PUSHDATA1 if opcode == _OP_PUSHDATA1 else data not in _NUMBERS
-        if len(data) != size or not is_short:
-            return False
-    return at == len(script)
-
-
-# They have opcodes of their own.
-_NUMBERS: Final = {bytes((number,)) for number in (*range(1, 17), 0x81)}

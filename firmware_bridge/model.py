@@ -49,7 +49,7 @@ _AT_WORK: Final = frozenset({DeviceState.PROBING, DeviceState.BUSY})
 _KNOWN_FROM_OUTSIDE: Final = frozenset({DeviceState.UNSUPPORTED, DeviceState.NO_PERMISSION})
 
 
-class IllegalTransition(Exception):
+class IllegalDeviceTransition(Exception):
     """A bug: this cannot happen in the device's state. Nothing was changed."""
 
 
@@ -169,7 +169,7 @@ class Device(ByMember):
 
     def _to(self, state: DeviceState, detail: str | None, legal: bool) -> Self:
         if not legal:
-            raise IllegalTransition(f"a device that is {self.state} cannot become {state} so")
+            raise IllegalDeviceTransition(f"a device that is {self.state} cannot become {state} so")
         kept = None if state == DeviceState.UNINITIALISED else self.fingerprint
         return replace(self, state=state, detail=detail, fingerprint=kept)
 

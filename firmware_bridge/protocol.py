@@ -1,38 +1,20 @@
-"""The protocol between the bridge and a worker: operations, and the messages that carry them.
+"""The messages between the bridge and a worker. What they ask and answer stands in
+`firmware_bridge.operations`.
 
-A message is JSON behind four bytes of length, of bounded size. The bridge sends a `Request` (also with the
-operation `CANCEL`) or the `Reply` to an `Ask`. The worker sends `Hello` once; then, for each request, any
-number of `Note`s and `Ask`s and one `Done` or `Failed`.
-
-    operation     arguments                          answer
-    probe         -                                  model, label, fingerprint, firmware, obstacle (the code
-                                                     of a `BridgeError`), detail
-    fingerprint   -                                  the master key's fingerprint, hexadecimal
-    xpubs         paths                              fingerprint, xpubs in the order of the paths
-    sign          psbt (base64), policy, payments,   the device's PSBT, base64
-                  resume
-    sign_message  text, path                         the signature, base64
-    enrol         policy, again, file, xor           hmac, hexadecimal, or None if the device keeps the vault
-    show_address  policy, chain, index               the address that the device has shown
-    identify      -                                  None; the device has shown itself to the person
-    unlock        -                                  fingerprint, session (to open the device with from now
-                                                     on, or None)
-
-A `policy` has: kind ("vault" or "profile"), name, threshold, keys (key expressions with origins, sorted as
-for the verification code), hmac (hexadecimal, or None). `payments`: how many outputs the person is asked
-about. `resume`: an earlier attempt at this transaction was cut off. `again`: enrol the vault even if the
-device says that it knows it. `file`, `xor`: the vault as a Coldcard reads it, and the XOR of its
-fingerprints. A family's driver has no method for an operation that the family does not support.
+A message is JSON behind four bytes of length, of bounded size. The bridge sends a `WorkerCall` (also with the
+operation `CANCEL`) or the `AskReply` to an `Ask`. The worker sends `Hello` once; then, for each request, any
+number of `ProgressNote`s and `Ask`s and one `OperationDone` or `OperationFailed`.
 """
 
-import json
 import socket
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import field
 from enum import StrEnum, unique
-from types import UnionType
-from typing import Any, Final, Protocol, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, Protocol
+
+from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic.dataclasses import dataclass
 
 # A Coldcard takes PSBTs of 2 MiB (Mk4); base64 makes that 2.8 MiB, and the answer carries it again.
 MAX_FRAME: Final = 8 * 1024 * 1024
@@ -40,19 +22,6 @@ MAX_FRAME: Final = 8 * 1024 * 1024
 # seconds to parse, and thirty times their size in memory.
 MAX_NESTED_FRAME: Final = 256 * 1024
 _MAX_BRACKETS: Final = 64
-OPERATIONS: Final = frozenset(
-    {
-        "probe",
-        "fingerprint",
-        "xpubs",
-        "sign",
-        "sign_message",
-        "enrol",
-        "show_address",
-        "identify",
-        "unlock",
-    }
-)
 CANCEL: Final = "cancel"
 _HEADER: Final = struct.Struct(">I")
 HEADER_SIZE: Final = _HEADER.size
@@ -62,8 +31,11 @@ class ProtocolError(Exception):
     """The other end sent something that is not a message of this protocol."""
 
 
-@dataclass(frozen=True)
-class Request:
+_MESSAGE: Final = ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True)
+
+
+@dataclass(frozen=True, config=_MESSAGE)
+class WorkerCall:
     """`recover`: an earlier worker was killed in the middle of an operation; the device may still wait for an
     answer. `session`: what `unlock` returned, so that the next worker does not ask for the passphrase again.
     Both say how the device is to be opened, if it is not open yet.
@@ -71,12 +43,13 @@ class Request:
 
     id: int
     op: str
-    args: dict[str, Any] = field(default_factory=dict, repr=False)
+    args: Any = field(default_factory=dict, repr=False)
     recover: bool = False
     session: str | None = field(default=None, repr=False)
+    type: Literal["request"] = field(default="request", kw_only=True, repr=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_MESSAGE)
 class Hello:
     """`preloaded`: the fork server had imported HWI. multiprocessing ignores a preload that fails.
     `landlock`, `seccomp`: see `firmware_bridge.confinement.Confinement`.
@@ -86,10 +59,11 @@ class Hello:
     preloaded: bool
     landlock: int = 0
     seccomp: bool = False
+    type: Literal["hello"] = field(default="hello", kw_only=True, repr=False)
 
 
-@dataclass(frozen=True)
-class Note:
+@dataclass(frozen=True, config=_MESSAGE)
+class ProgressNote:
     """`done` of `total`: the progress, where it can be counted."""
 
     id: int
@@ -97,33 +71,37 @@ class Note:
     text: str
     done: int | None = None
     total: int | None = None
+    type: Literal["note"] = field(default="note", kw_only=True, repr=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_MESSAGE)
 class Ask:
     """`question` is a `firmware_bridge.protocol.Question`; `number` counts the questions of one worker."""
 
     id: int
     number: int
     question: str
+    type: Literal["ask"] = field(default="ask", kw_only=True, repr=False)
 
 
-@dataclass(frozen=True)
-class Reply:
+@dataclass(frozen=True, config=_MESSAGE)
+class AskReply:
     """The answer to the `Ask` of this number; None if there is none."""
 
     number: int
     answer: str | None = field(repr=False)
+    type: Literal["reply"] = field(default="reply", kw_only=True, repr=False)
 
 
-@dataclass(frozen=True)
-class Done:
+@dataclass(frozen=True, config=_MESSAGE)
+class OperationDone:
     id: int
     value: Any
+    type: Literal["done"] = field(default="done", kw_only=True, repr=False)
 
 
-@dataclass(frozen=True)
-class Failed:
+@dataclass(frozen=True, config=_MESSAGE)
+class OperationFailed:
     """`code` is that of a leaf of `BridgeError`. `question_open`: see
     `firmware_bridge.protocol.DeviceFailure`.
     """
@@ -132,27 +110,21 @@ class Failed:
     code: str
     detail: str | None
     question_open: bool = False
+    type: Literal["failed"] = field(default="failed", kw_only=True, repr=False)
 
 
-Message = Request | Hello | Note | Ask | Reply | Done | Failed
-_TYPES: Final[dict[str, type[Message]]] = {kind.__name__.lower(): kind for kind in get_args(Message)}
-_NAMES: Final = {kind: name for name, kind in _TYPES.items()}
-
-
-def _kinds(hint: Any) -> tuple[type, ...]:
-    return get_args(hint) if isinstance(hint, UnionType) else (get_origin(hint) or hint,)
-
-
-# The exact types of each field. `Done.value` may be anything: the caller checks it (`firmware_bridge.calls`).
-_FIELDS: Final = {
-    kind: {name: _kinds(hint) for name, hint in get_type_hints(kind).items() if hint is not Any}
-    for kind in _NAMES
-}
+Message = WorkerCall | Hello | ProgressNote | Ask | AskReply | OperationDone | OperationFailed
+_MESSAGES: Final = TypeAdapter[Message](
+    Annotated[Message, Field(discriminator="type")], config=ConfigDict(ser_json_inf_nan="constants")
+)
 
 
 def encode(message: Message) -> bytes:
-    """:raises ProtocolError: the message is larger than `MAX_FRAME`."""
-    body = json.dumps({"type": _NAMES[type(message)], **asdict(message)}, separators=(",", ":")).encode()
+    """:raises ProtocolError: the message is larger than `MAX_FRAME`, or a text in it is not of Unicode."""
+    try:
+        body = _MESSAGES.dump_json(message)
+    except ValueError:
+        raise ProtocolError("the message cannot be written") from None
     if len(body) > MAX_FRAME:
         raise ProtocolError(f"a message of {len(body)} bytes is over the limit of {MAX_FRAME}")
     return _HEADER.pack(len(body)) + body
@@ -174,14 +146,9 @@ def decode(body: bytes) -> Message:
     ):
         raise ProtocolError(f"a message of {len(body)} bytes has too many parts")
     try:
-        values = json.loads(body)
-        message = _TYPES[values.pop("type")](**values)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return _MESSAGES.validate_json(body)
+    except ValueError as error:
         raise ProtocolError(f"not a message: {type(error).__name__}") from None
-    for name, types in _FIELDS[type(message)].items():
-        if type(getattr(message, name)) not in types:
-            raise ProtocolError(f"not a message: its {name} is of another kind")
-    return message
 
 
 def receive_exactly(connection: socket.socket, size: int) -> bytes:
@@ -212,7 +179,7 @@ class Question(StrEnum):
     """Whether a BitBox02 shows the code that was just reported: any answer means yes, None means no."""
 
 
-class Caller(Protocol):
+class DriverHost(Protocol):
     """The caller of the running operation, as a driver sees it."""
 
     def tell(self, step: str, text: str, done: int | None = None, total: int | None = None) -> None:
@@ -242,7 +209,7 @@ class DeviceFailure(Exception):
 
 
 class DeviceClient(Protocol):
-    """One open device. Every operation takes and returns plain values and raises `DeviceFailure` only."""
+    """One open device: see `firmware_bridge.operations`. It raises `DeviceFailure` only."""
 
     def call(self, op: str, args: Mapping[str, Any]) -> Any: ...
 
@@ -252,4 +219,4 @@ class DeviceClient(Protocol):
     def close(self) -> None: ...
 
 
-Opener = Callable[[Caller, Request], DeviceClient]
+Opener = Callable[[DriverHost, WorkerCall], DeviceClient]

@@ -6,17 +6,17 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from firmware_bridge import calls, errors
-from firmware_bridge.calls import Probed
 from firmware_bridge.errors import BridgeError, Cancelled, Disconnected
-from firmware_bridge.families import maker_of
 from firmware_bridge.lane import Lane
+from firmware_bridge.makers import maker_of
 from firmware_bridge.model import Deadlines, Device, DeviceState, Family, Sighting
+from firmware_bridge.operations import Probed
 from firmware_bridge.presence.holders import FindHolder, Turn
 from multisig import Fingerprint
 
 
 @dataclass(frozen=True)
-class Answered:
+class DeviceAnswer:
     """A device's answer to the transaction with this digest, not verified yet."""
 
     digest: bytes
@@ -35,7 +35,7 @@ class Use:
 
 
 @dataclass
-class Record:
+class DeviceRecord:
     """What the program knows about one device, and its lane."""
 
     device: Device
@@ -57,7 +57,7 @@ class Record:
     # answer.
     unanswered: bytes | None = None
     # What the device answered before it left, when its fingerprint could not be read again.
-    answered: Answered | None = None
+    answered: DeviceAnswer | None = None
 
     @property
     def in_use(self) -> bool:
@@ -79,7 +79,8 @@ def after_answer(answer: Probed) -> tuple[DeviceState, str | None]:
     """The state and detail of a probe's answer: ready, or what keeps the device from working."""
     if answer.obstacle is None:
         return DeviceState.READY, None
-    return answer.obstacle.state, answer.obstacle.words
+    outcome = errors.from_worker(answer.obstacle, answer.detail)
+    return outcome.state, outcome.words
 
 
 def no_permission(family: Family) -> str:
@@ -109,7 +110,7 @@ _TRIES_AT_A_PACE: Final = 4
 
 
 # Puts the device in its next state and publishes it.
-Move = Callable[[Record, Device], None]
+Move = Callable[[DeviceRecord, Device], None]
 
 
 class Prober:
@@ -124,7 +125,7 @@ class Prober:
         self._turn = turn
         self._move = move
 
-    def wants(self, record: Record) -> bool:
+    def wants(self, record: DeviceRecord) -> bool:
         """Whether to probe the device: it is new or was not ready, it can be opened, and no operation uses
         it.
         """
@@ -137,13 +138,13 @@ class Prober:
         waited = self._clock() - record.probed_at
         return record.device.state in ASK_AGAIN and waited >= self._patience(record)
 
-    def _patience(self, record: Record) -> float:
+    def _patience(self, record: DeviceRecord) -> float:
         longest = self._deadlines.retry_shared
         if record.perhaps_shared:
             return longest
         return min(longest, self._deadlines.retry * (1 + record.fruitless // _TRIES_AT_A_PACE))
 
-    async def probe(self, record: Record) -> None:
+    async def probe(self, record: DeviceRecord) -> None:
         state, detail, answer = DeviceState.PRESENT, None, None
         try:
             if record.held and (holder := await self._find_holder(record.device.endpoint)) is not None:
@@ -153,7 +154,7 @@ class Prober:
             async with record.lane.lock:
                 with self._turn(record.device.endpoint):
                     told = await record.lane.call("probe", deadline=self._deadlines.probe, probing=True)
-            answer = calls.probed(told)
+            answer = calls.answer(Probed, told)
             state, detail = await self.explain(record, *after_answer(answer))
         except BridgeError as outcome:
             state, detail = await self.explain(record, outcome.state, outcome.words)
@@ -163,7 +164,7 @@ class Prober:
                 self._conclude(record, state, detail, answer)
 
     def _conclude(
-        self, record: Record, state: DeviceState, detail: str | None, answer: Probed | None
+        self, record: DeviceRecord, state: DeviceState, detail: str | None, answer: Probed | None
     ) -> None:
         record.probed_at = self._clock()
         record.perhaps_shared = state in _PERHAPS_IN_USE and maker_of(record.device.family).shares_session
@@ -172,7 +173,7 @@ class Prober:
         record.fruitless = record.fruitless + 1 if record.device.state in ASK_AGAIN else 0
 
     async def explain(
-        self, record: Record, state: DeviceState, detail: str | None
+        self, record: DeviceRecord, state: DeviceState, detail: str | None
     ) -> tuple[DeviceState, str | None]:
         """Name the program that has the device open, if one has."""
         record.held = False
@@ -181,19 +182,19 @@ class Prober:
         record.held = True
         return DeviceState.BUSY, _in_use_by(holder)
 
-    def _learn(self, record: Record, answer: Probed | None) -> None:
+    def _learn(self, record: DeviceRecord, answer: Probed | None) -> None:
         if answer is None:
             return
         record.device = replace(
             record.device,
             model=_model_name(answer.model or record.device.model, emulator=record.device.emulator),
             label=answer.label or None,
-            fingerprint=answer.fingerprint,
+            fingerprint=None if answer.fingerprint is None else Fingerprint.from_hex(answer.fingerprint),
             firmware=answer.firmware,
         )
 
 
-def is_working(record: Record) -> bool:
+def is_working(record: DeviceRecord) -> bool:
     return record.in_use or record.device.state == DeviceState.PROBING
 
 

@@ -15,8 +15,9 @@ from typing import Final
 
 from firmware_bridge import errors
 from firmware_bridge.errors import BridgeError
-from firmware_bridge.families import clean_detail, maker_of
+from firmware_bridge.faults import clean_detail
 from firmware_bridge.lane import Lane
+from firmware_bridge.makers import maker_of
 from firmware_bridge.model import (
     Deadlines,
     Device,
@@ -30,8 +31,8 @@ from firmware_bridge.presence.holders import FindHolder, Turn, holder_of, no_tur
 from firmware_bridge.record import (
     ASK_AGAIN,
     Clock,
+    DeviceRecord,
     Prober,
-    Record,
     Use,
     is_working,
     no_permission,
@@ -162,7 +163,7 @@ class Roster:
         self._clock = clock
         self._prober = Prober(deadlines, clock, find_holder, turn, self._move)
         self._turn = turn
-        self._records: dict[str, Record] = {}
+        self._records: dict[str, DeviceRecord] = {}
         self._uses: defaultdict[str, set[Use]] = defaultdict(set)
         self._looking = asyncio.Lock()
         self.closed = False
@@ -172,7 +173,7 @@ class Roster:
         present = (record.device for record in self._records.values())
         return tuple(device for device in present if device.state != DeviceState.ABSENT)
 
-    def records(self) -> tuple[Record, ...]:
+    def records(self) -> tuple[DeviceRecord, ...]:
         return tuple(self._records.values())
 
     async def look(self) -> None:
@@ -201,7 +202,7 @@ class Roster:
         return [record.probe for record in self._records.values() if record.probe is not None]
 
     @contextlib.asynccontextmanager
-    async def using(self, device_id: str) -> AsyncIterator[Record]:
+    async def using(self, device_id: str) -> AsyncIterator[DeviceRecord]:
         """The device for one operation: busy meanwhile, then in the state that follows from the outcome.
 
         :raises Busy: another operation of this program has it.
@@ -220,7 +221,7 @@ class Roster:
                 del self._uses[device_id]
 
     @contextlib.asynccontextmanager
-    async def _using(self, record: Record, use: Use) -> AsyncIterator[Record]:
+    async def _using(self, record: DeviceRecord, use: Use) -> AsyncIterator[DeviceRecord]:
         if record.in_use:
             raise errors.Busy("Another operation of this program is running on the device.")
         record.use, record.perhaps_shared, record.held, record.fruitless = use, False, False, 0
@@ -238,7 +239,7 @@ class Roster:
         finally:
             record.use = None
 
-    def identify(self, record: Record, fingerprint: Fingerprint) -> None:
+    def identify(self, record: DeviceRecord, fingerprint: Fingerprint) -> None:
         """Remember the device's fingerprint, unless another device has taken its place."""
         if record.use is None or not record.use.lost:
             record.device = replace(record.device, fingerprint=fingerprint)
@@ -270,7 +271,7 @@ class Roster:
         self.hub.close()
 
     @contextlib.asynccontextmanager
-    async def _settling(self, record: Record, before: Device) -> AsyncIterator[None]:
+    async def _settling(self, record: DeviceRecord, before: Device) -> AsyncIterator[None]:
         state, detail = DeviceState.PRESENT, None
         try:
             yield
@@ -288,7 +289,7 @@ class Roster:
                 self._move(record, record.device.found(state, detail))
 
     async def _after(
-        self, record: Record, outcome: BridgeError, before: Device
+        self, record: DeviceRecord, outcome: BridgeError, before: Device
     ) -> tuple[DeviceState, str | None]:
         if outcome.question_open:
             return DeviceState.BUSY, _QUESTION_OPEN
@@ -298,7 +299,7 @@ class Roster:
             return outcome.state, None
         return await self._prober.explain(record, outcome.state, outcome.words)
 
-    async def _find(self, device_id: str) -> Record:
+    async def _find(self, device_id: str) -> DeviceRecord:
         record = self._records.get(device_id)
         if record is None or record.device.state == DeviceState.ABSENT:
             await self.look()
@@ -309,7 +310,7 @@ class Roster:
             raise errors.Disconnected
         return record
 
-    def _require_usable(self, record: Record) -> None:
+    def _require_usable(self, record: DeviceRecord) -> None:
         """After the wait for a probe, the device may have gone, or turned out to be unsupported."""
         self._require_open()
         record.require_wanted()
@@ -331,7 +332,7 @@ class Roster:
         record = self._records.get(device_id)
         if record is None:
             device = Device.at(sighting.endpoint, sighting.model)
-            record = Record(device, self._make_lane(sighting.endpoint), sighting)
+            record = DeviceRecord(device, self._make_lane(sighting.endpoint), sighting)
             self._records[device_id] = record
         if record.sighting.incarnation != sighting.incarnation:
             self._lose(record)
@@ -344,7 +345,7 @@ class Roster:
         if record.device.state == DeviceState.PRESENT:
             self._note_obstacle(record, sighting)
 
-    def _note_obstacle(self, record: Record, sighting: Sighting) -> None:
+    def _note_obstacle(self, record: DeviceRecord, sighting: Sighting) -> None:
         if sighting.unsupported is not None:
             self._move(record, record.device.found(DeviceState.UNSUPPORTED, sighting.unsupported))
         elif not sighting.permitted:
@@ -356,7 +357,7 @@ class Roster:
             if device_id not in seen:
                 self._lose(record)
 
-    def _lose(self, record: Record) -> None:
+    def _lose(self, record: DeviceRecord) -> None:
         if record.device.state != DeviceState.ABSENT:
             record.lane.abort(errors.Disconnected())
             if record.use is not None:
@@ -367,7 +368,7 @@ class Roster:
                 record.probe = None
             self._move(record, record.device.left())
 
-    def _move(self, record: Record, device: Device) -> None:
+    def _move(self, record: DeviceRecord, device: Device) -> None:
         old, record.device = record.device.state, device
         if record.device.state == DeviceState.ABSENT and not maker_of(record.device.family).keeps_session:
             # The device was without power: it has forgotten the passphrase.

@@ -1,15 +1,16 @@
 """What a device shows of a payment before the person approves it, and on which screen.
 
-Only what the person compares: amounts, addresses and data. The rows follow the transcripts of
-``tests/conformance/transcripts``, to which the tests hold them; of a maker that is not here nothing is known.
+Only what the person compares: amounts, addresses and data. A maker's `Style` follows the transcripts of
+``tests/conformance/transcripts``, to which the tests hold it; without one nothing is known.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import Final
 
+from firmware_bridge.makers import maker_of
+from firmware_bridge.makers.maker import Style
 from firmware_bridge.model import Family
 from multisig import Network, NetworkKind
 from multisig.transaction import LOCKTIME_THRESHOLD
@@ -29,7 +30,7 @@ Screen = tuple[Figure, ...]
 
 
 @dataclass(frozen=True)
-class Output:
+class ShownOutput:
     """``address``: as devices write it. ``data``: hex of an OP_RETURN, in the place of an address."""
 
     sats: int
@@ -38,14 +39,14 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Payment:
+class ShownPayment:
     """What leaves the policy is ``outputs``, in the transaction's order; what comes back to it is
     ``change``. ``locktime``: nLockTime, a height or Unix seconds. ``locktime_holds``: not every input is
     final.
     """
 
-    outputs: Sequence[Output]
-    change: Sequence[Output]
+    outputs: Sequence[ShownOutput]
+    change: Sequence[ShownOutput]
     fee: int
     locktime: int = 0
     locktime_holds: bool = True
@@ -59,65 +60,13 @@ class Payment:
         return sum(output.sats for output in self.change)
 
 
-@dataclass(frozen=True)
-class Style:
-    """How one maker's devices tell a payment.
-
-    ``unit``: of every test network; mainnet's is BTC. ``trimmed``: without zeros at the end. ``grouped``:
-    thousands in groups (Trezor One 1.14.2; a line that is too long for its screen is cut). ``apart``: each
-    output has a screen of its own, and so have the figures of ``last``. ``first``, ``last``: what stands
-    before and after the outputs, by the names in ``_sums``; ``to_itself``: the same before a payment that
-    leaves nothing. ``idle_locktime``: what it says of a lock time without effect; empty where it shows no
-    lock time at all.
-    """
-
-    unit: str
-    trimmed: bool
-    apart: bool
-    first: tuple[str, ...] = ()
-    to_itself: tuple[str, ...] = ()
-    last: tuple[str, ...] = ()
-    change: bool = False
-    amount_of_data: bool = True
-    before_data: str = ""
-    idle_locktime: str = ""
-    grouped: bool = False
-
-
-STYLES: Final[Mapping[Family, Style]] = MappingProxyType(
-    {
-        Family.TREZOR: Style(
-            "TEST",
-            trimmed=True,
-            apart=True,
-            last=("Total", "Fee in it"),
-            amount_of_data=False,
-            idle_locktime="Locktime is set but will have no effect.",
-            grouped=True,
-        ),
-        Family.COLDCARD: Style(
-            "XTN",
-            trimmed=False,
-            apart=False,
-            first=("Sent in all", "Network fee"),
-            to_itself=("Moved within the wallet", "Network fee"),
-            change=True,
-            idle_locktime="Locktime has no effect!",
-        ),
-        Family.LEDGER: Style(
-            "TEST", trimmed=True, apart=False, to_itself=("Nothing",), last=("Network fee",), before_data="0x"
-        ),
-    }
-)
-
-
 def payment_screens(
-    family: Family, network: Network, payment: Payment, most: int | None = None
+    family: Family, network: Network, payment: ShownPayment, most: int | None = None
 ) -> tuple[Screen, ...]:
     """In the device's order; empty where the maker's screens are not known. ``most``: how many outputs are
     written out, the first ones.
     """
-    style = STYLES.get(family)
+    style = maker_of(family).style
     if style is None:
         return ()
     sums = _sums(style, network, payment)
@@ -133,13 +82,13 @@ def payment_screens(
     return (tuple(figure for screen in screens for figure in screen),)
 
 
-def number_of_outputs(family: Family, payment: Payment) -> int:
+def number_of_outputs(family: Family, payment: ShownPayment) -> int:
     """How many the device shows; 0 where the maker's screens are not known."""
-    style = STYLES.get(family)
+    style = maker_of(family).style
     return 0 if style is None else len(_outputs_shown(style, payment))
 
 
-def _outputs_shown(style: Style, payment: Payment) -> list[tuple[Output, str]]:
+def _outputs_shown(style: Style, payment: ShownPayment) -> list[tuple[ShownOutput, str]]:
     """In the device's order, each with the label of its amount."""
     back = payment.change if style.change else ()
     return [
@@ -149,7 +98,7 @@ def _outputs_shown(style: Style, payment: Payment) -> list[tuple[Output, str]]:
 
 
 @dataclass(frozen=True)
-class Proof:
+class ShownProof:
     """A message (BIP-322), the address that signs it, as devices write it, and what its coins hold."""
 
     message: str
@@ -157,20 +106,24 @@ class Proof:
     sats: int
 
 
-def proof_screens(family: Family, network: Network, proof: Proof) -> tuple[Screen, ...]:
+def proof_screens(family: Family, network: Network, proof: ShownProof) -> tuple[Screen, ...]:
     """Empty for makers whose devices do not sign such messages."""
-    match family:
-        case Family.COLDCARD:
-            coins = (Figure("Amount", _amount(STYLES[family], network, proof.sats)),) if proof.sats else ()
-            return ((Figure("Message", proof.message), *coins, Figure("Address", proof.address)),)
-        case Family.LEDGER:
-            nothing = _amount(STYLES[family], network, 0)
-            return ((Figure("Amount", nothing), Figure("To", "OP_RETURN"), Figure("Network fee", nothing)),)
-        case _:
-            return ()
+    style = maker_of(family).style
+    if style is None or not style.proof:
+        return ()
+    nothing = _amount(style, network, 0)
+    figures = {
+        "Message": Figure("Message", proof.message),
+        "Coins": Figure("Amount", _amount(style, network, proof.sats)) if proof.sats else None,
+        "Address": Figure("Address", proof.address),
+        "Nothing": Figure("Amount", nothing),
+        "To OP_RETURN": Figure("To", "OP_RETURN"),
+        "No fee": Figure("Network fee", nothing),
+    }
+    return (tuple(figure for name in style.proof if (figure := figures[name]) is not None),)
 
 
-def _sums(style: Style, network: Network, payment: Payment) -> dict[str, Figure]:
+def _sums(style: Style, network: Network, payment: ShownPayment) -> dict[str, Figure]:
     told = {
         "Sent in all": payment.paid,
         "Moved within the wallet": payment.back,
@@ -183,7 +136,7 @@ def _sums(style: Style, network: Network, payment: Payment) -> dict[str, Figure]
     return {**found, "Nothing": Figure("Amount", f"{found['Nothing'].value} (self-transfer)")}
 
 
-def _locktime(style: Style, payment: Payment) -> Screen:
+def _locktime(style: Style, payment: ShownPayment) -> Screen:
     """A time is shown as seconds or as a date, depending on the model: here as both."""
     if not payment.locktime or not style.idle_locktime:
         return ()
@@ -196,7 +149,7 @@ def _locktime(style: Style, payment: Payment) -> Screen:
     return (Figure("Lock time", told),)
 
 
-def _output(style: Style, network: Network, output: Output, amount: str) -> Screen:
+def _output(style: Style, network: Network, output: ShownOutput, amount: str) -> Screen:
     figure = Figure(amount, _amount(style, network, output.sats))
     if not output.data:
         return figure, Figure("To", output.address)

@@ -24,10 +24,10 @@ from typing import Any, Final, Protocol
 
 from firmware_bridge import protocol
 from firmware_bridge.errors import Cancelled, DeviceFault, Unsupported
-from firmware_bridge.families import clean_detail
+from firmware_bridge.faults import clean_detail
 from firmware_bridge.missing import missing_hwi
 from firmware_bridge.model import Endpoint
-from firmware_bridge.protocol import Caller, DeviceClient, DeviceFailure, Opener, Question
+from firmware_bridge.protocol import DeviceClient, DeviceFailure, DriverHost, Opener, Question
 from multisig import Network
 
 # What the fork server imports in advance; `Hello.preloaded` says whether it did.
@@ -53,7 +53,7 @@ def main(channel: socket.socket, endpoint: str, network: str, *, confined: bool 
     where, chain = Endpoint.parse(endpoint), Network(network)
     held = _confine(where, channel) if confined else {}
 
-    def open_device(caller: Caller, request: protocol.Request) -> DeviceClient:
+    def open_device(caller: DriverHost, request: protocol.WorkerCall) -> DeviceClient:
         if (missing := missing_hwi()) is not None:
             raise DeviceFailure(Unsupported.code, missing)
         from firmware_bridge import hwi_client
@@ -91,8 +91,8 @@ class Server:
         self._channel = channel
         self._open = opener
         self._client: DeviceClient | None = None
-        self._requests: queue.SimpleQueue[protocol.Request | None] = queue.SimpleQueue()
-        self._replies: queue.SimpleQueue[protocol.Reply | None] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[protocol.WorkerCall | None] = queue.SimpleQueue()
+        self._replies: queue.SimpleQueue[protocol.AskReply | None] = queue.SimpleQueue()
         self._writing = threading.Lock()
         self._current = 0
         self._asked = 0
@@ -105,20 +105,20 @@ class Server:
             self._send(self._answer(request))
         self._drop_client()
 
-    def _answer(self, request: protocol.Request) -> protocol.Message:
+    def _answer(self, request: protocol.WorkerCall) -> protocol.Message:
         self._current = request.id
         self._forget_replies()
         try:
-            return protocol.Done(request.id, self._perform(request))
+            return protocol.OperationDone(request.id, self._perform(request))
         except DeviceFailure as failure:
-            return protocol.Failed(request.id, failure.code, failure.detail, failure.question_open)
+            return protocol.OperationFailed(request.id, failure.code, failure.detail, failure.question_open)
         except Exception as error:  # noqa: BLE001 - the edge of the process: a bug is an outcome too
             self._drop_client()
-            return protocol.Failed(
+            return protocol.OperationFailed(
                 request.id, DeviceFault.code, clean_detail(f"{type(error).__name__}: {error}")
             )
 
-    def _perform(self, request: protocol.Request) -> Any:
+    def _perform(self, request: protocol.WorkerCall) -> Any:
         reused = self._client is not None
         try:
             return self._attempt(request)
@@ -128,7 +128,7 @@ class Server:
                 return self._attempt(request)
             raise
 
-    def _attempt(self, request: protocol.Request) -> Any:
+    def _attempt(self, request: protocol.WorkerCall) -> Any:
         try:
             if self._client is None:
                 self._client = self._open(self, request)
@@ -149,7 +149,7 @@ class Server:
 
     def tell(self, step: str, text: str, done: int | None = None, total: int | None = None) -> None:
         """See `firmware_bridge.protocol.Caller`."""
-        self._send(protocol.Note(self._current, step, text, done, total))
+        self._send(protocol.ProgressNote(self._current, step, text, done, total))
 
     def ask(self, question: Question) -> str | None:
         """See `firmware_bridge.protocol.Caller`."""
@@ -183,8 +183,8 @@ class Server:
             while True:
                 self._replies.get_nowait()
 
-    def _take(self, message: protocol.Request | protocol.Reply) -> None:
-        if isinstance(message, protocol.Reply):
+    def _take(self, message: protocol.WorkerCall | protocol.AskReply) -> None:
+        if isinstance(message, protocol.AskReply):
             self._replies.put(message)
         elif message.op != protocol.CANCEL:
             self._requests.put(message)
@@ -195,10 +195,10 @@ class Server:
                 with contextlib.suppress(Exception):
                     client.cancel()
 
-    def _receive(self) -> protocol.Request | protocol.Reply:
+    def _receive(self) -> protocol.WorkerCall | protocol.AskReply:
         header = protocol.receive_exactly(self._channel, protocol.HEADER_SIZE)
         message = protocol.decode(protocol.receive_exactly(self._channel, protocol.body_size(header)))
-        if not isinstance(message, protocol.Request | protocol.Reply):
+        if not isinstance(message, protocol.WorkerCall | protocol.AskReply):
             raise protocol.ProtocolError("a worker takes requests and replies only")
         return message
 
@@ -281,7 +281,7 @@ class WorkerProcess:
     writer: asyncio.StreamWriter
     hello: protocol.Hello | None = None
 
-    async def send(self, request: protocol.Request | protocol.Reply) -> None:
+    async def send(self, request: protocol.WorkerCall | protocol.AskReply) -> None:
         self.writer.write(protocol.encode(request))
         await self.writer.drain()
 

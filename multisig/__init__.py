@@ -33,7 +33,6 @@ from multisig.errors import (
 )
 from multisig.hashes import hash160, sha256, sha256d
 from multisig.inspection import (
-    Change,
     FeeLimits,
     Finding,
     FindingCode,
@@ -41,6 +40,7 @@ from multisig.inspection import (
     Inspection,
     OpReturn,
     Payment,
+    ProvenChange,
     Severity,
     inspect,
 )
@@ -113,7 +113,6 @@ __all__ = [
     "SIGHASH_ALL",
     "BadSignature",
     "Built",
-    "Change",
     "ChangeTo",
     "CoinToSpend",
     "DerivationPath",
@@ -147,6 +146,7 @@ __all__ = [
     "Payment",
     "Policy",
     "Profile",
+    "ProvenChange",
     "ProvenSpend",
     "Psbt",
     "PsbtInput",

@@ -13,19 +13,19 @@ from pathlib import Path
 import httpx
 import platformdirs
 
-from custody.private_files import folder_fault
+from custody.common.private_files import folder_fault
 from firmware_bridge import Bridge, Deadlines, RegistrationFile, UnreadableRegistrations
 from firmware_bridge.presence.holders import Turn, no_turns, turns_in
 from signerd.account.config import Config, rules_of
 from signerd.account.follower import Follower
-from signerd.account.platform import Platform
+from signerd.account.platform import PlatformClient
 from signerd.account.registration import KeyWatch
 from signerd.account.secrets import (
     SECRETS_FILE,
-    FileStore,
-    KeyringStore,
     Passphrase,
     SecretStore,
+    SignerdFileStore,
+    SignerdKeyringStore,
     credential_passphrase,
 )
 from signerd.account.session import Account
@@ -47,7 +47,7 @@ REGISTRATIONS_FILE = "registrations.json"
 
 
 @dataclass(frozen=True)
-class Outside:
+class DaemonDependencies:
     """Dependencies that are passed in: clocks, randomness, transports, devices, fault points."""
 
     transport: httpx.AsyncBaseTransport | None = None
@@ -65,31 +65,31 @@ def secret_store(config: Config, state: Path, ask: Passphrase) -> SecretStore:
     from ``ask``.
     """
     if config.secrets.store == "keyring":
-        return KeyringStore(str(state.resolve()), config.secrets.keyring_seconds)
+        return SignerdKeyringStore(str(state.resolve()), config.secrets.keyring_seconds)
     handed = credential_passphrase(os.environ.get("CREDENTIALS_DIRECTORY"))
     if handed is None:
-        return FileStore(state / SECRETS_FILE, ask)
+        return SignerdFileStore(state / SECRETS_FILE, ask)
     mode = "encrypted file, passphrase from systemd's credentials"
-    return FileStore(state / SECRETS_FILE, lambda: handed, mode=mode)
+    return SignerdFileStore(state / SECRETS_FILE, lambda: handed, mode=mode)
 
 
-def make_account(config: Config, store: SecretStore, outside: Outside) -> Account:
+def make_account(config: Config, store: SecretStore, outside: DaemonDependencies) -> Account:
     return Account(config, store, transport=outside.transport, now=outside.now, sleep=outside.sleep)
 
 
 @contextlib.asynccontextmanager
 async def open_account(
-    config: Config, store: SecretStore, outside: Outside | None = None
+    config: Config, store: SecretStore, outside: DaemonDependencies | None = None
 ) -> AsyncIterator[Account]:
     """The account alone, for signing in and out while no daemon runs; the state folder must be held."""
-    account = make_account(config, store, outside or Outside())
+    account = make_account(config, store, outside or DaemonDependencies())
     try:
         yield account
     finally:
         await account.close()
 
 
-def open_journal(config: Config, state: Path, outside: Outside) -> Journal:
+def open_journal(config: Config, state: Path, outside: DaemonDependencies) -> Journal:
     """The journal of a held folder. Raises leaves of JournalError."""
     return Journal(
         state,
@@ -106,7 +106,7 @@ async def open_daemon(
     config: Config,
     state: Path,
     store: SecretStore,
-    outside: Outside | None = None,
+    outside: DaemonDependencies | None = None,
     config_file: Path | None = None,
 ) -> AsyncIterator[Daemon]:
     """A daemon on a locked state folder, with its session restored; its tasks run while the body runs.
@@ -116,7 +116,7 @@ async def open_daemon(
     Raises leaves of JournalError and SecretsError; RulesInvalid: a daemon does not start without the rules
     that the person wrote.
     """
-    outside = outside or Outside()
+    outside = outside or DaemonDependencies()
     written = rules_of(config, state)
     async with contextlib.AsyncExitStack() as stack:
         journal = stack.enter_context(open_journal(config, state, outside))
@@ -165,9 +165,9 @@ def _wire(
     journal: Journal,
     account: Account,
     bridge: DeviceBridge,
-    outside: Outside,
+    outside: DaemonDependencies,
 ) -> Daemon:
-    platform = Platform(account.client, fault=outside.fault)
+    platform = PlatformClient(account.client, fault=outside.fault)
     devices, feed, keys_due = Devices(bridge, outside.fault), Feed(int(outside.now() * 1000)), asyncio.Event()
     troubles = Troubles(feed)
     runner = Runner(

@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlencode
 
-from custody.exchange import CONNECT_SECONDS, NoAnswer, Outcome, Plan, Reply, Request, Why, exchange
+from custody.common.exchange import (
+    CONNECT_SECONDS,
+    HttpReply,
+    HttpRequest,
+    NoAnswer,
+    Outcome,
+    Plan,
+    Why,
+    exchange,
+)
 from signerd.endpoint import HOST, PREFIX, trusted_socket
 from signerd.errors import DaemonFailed, DaemonNotRunning, InvalidRequest, SignerdError
 from signerd.problems import error_from
@@ -98,7 +107,7 @@ class DaemonAddress:
         query: Mapping[str, str | int] | None = None,
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Request:
+    ) -> HttpRequest:
         """``path``: below ``/v1``. ``seconds``: for the whole answer."""
         sent = {"Accept-Encoding": "identity", **self.headers, **(headers or {})}
         content = None
@@ -106,7 +115,7 @@ class DaemonAddress:
             content = json.dumps(body, allow_nan=False).encode()
             sent["Content-Type"] = "application/json"
         url = self.url + PREFIX + path + (f"?{urlencode(query)}" if query else "")
-        return Request(verb, url, seconds, seconds, sent, content)
+        return HttpRequest(verb, url, seconds, seconds, sent, content)
 
 
 def address_of(at: Path | DaemonAddress) -> DaemonAddress:
@@ -114,7 +123,7 @@ def address_of(at: Path | DaemonAddress) -> DaemonAddress:
     return at if isinstance(at, DaemonAddress) else DaemonAddress.of_folder(at)
 
 
-def ask(address: DaemonAddress, request: Request) -> Plan[Reply]:
+def ask(address: DaemonAddress, request: HttpRequest) -> Plan[HttpReply]:
     """The daemon's answer. The request is never repeated: the daemon is on this machine and answers or is
     down.
 
@@ -124,7 +133,7 @@ def ask(address: DaemonAddress, request: Request) -> Plan[Reply]:
     return judged(address, (yield from exchange(request)))
 
 
-def judged(address: DaemonAddress, outcome: Outcome) -> Reply:
+def judged(address: DaemonAddress, outcome: Outcome) -> HttpReply:
     """Raises as ``ask``."""
     if isinstance(outcome, NoAnswer):
         raise failure(address, outcome)
@@ -146,7 +155,7 @@ def failure(address: DaemonAddress, outcome: NoAnswer) -> SignerdError:
             return DaemonFailed(f"the daemon's answer makes no sense: {outcome.cause}")
 
 
-def refusal(reply: Reply) -> SignerdError:
+def refusal(reply: HttpReply) -> SignerdError:
     """The error that the daemon answered with."""
     try:
         told = json.loads(reply.content)

@@ -60,7 +60,7 @@ def rights_words(rights: Iterable[str]) -> tuple[str, ...]:
 
 
 @unique
-class Kind(StrEnum):
+class CallerKind(StrEnum):
     TERMINAL = "terminal"
     """A program of the same user, over the private socket."""
     PAGE = "page"
@@ -69,10 +69,10 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Caller:
+class LoopbackCaller:
     """``app_id``: of a paired app; ``origin``: of an app that is a web site."""
 
-    kind: Kind
+    kind: CallerKind
     name: str
     rights: frozenset[Right]
     app_id: str | None = None
@@ -92,7 +92,7 @@ class Caller:
         """Raises NotPaired for an unpaired caller, NotAllowed for an app without that right (L13)."""
         if right in self.rights:
             return
-        if self.kind is Kind.STRANGER:
+        if self.kind is CallerKind.STRANGER:
             raise NotPaired("this needs a paired app's token, or the person on the page")
         if right is Right.PERSON:
             raise NotAllowed(
@@ -109,6 +109,6 @@ def app_words(name: str, origin: str | None) -> str:
     return f"the program '{foreign(name)}'" if origin is None else f"the site {origin} ('{foreign(name)}')"
 
 
-TERMINAL = Caller(Kind.TERMINAL, "command line", frozenset(Right))
-PAGE = Caller(Kind.PAGE, "page", frozenset(Right))
-STRANGER = Caller(Kind.STRANGER, "stranger", frozenset({Right.ANYONE}))
+TERMINAL = LoopbackCaller(CallerKind.TERMINAL, "command line", frozenset(Right))
+PAGE = LoopbackCaller(CallerKind.PAGE, "page", frozenset(Right))
+STRANGER = LoopbackCaller(CallerKind.STRANGER, "stranger", frozenset({Right.ANYONE}))

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from custody.private_files import is_open, is_ours
+from custody.common.private_files import is_open, is_ours
 from signerd.errors import DaemonNotRunning, UnsafeFolder
 
 SOCKET = "signerd.sock"
@@ -47,7 +47,7 @@ def taken_by(port: int) -> str:
     """
     from http.client import HTTPConnection, HTTPException
 
-    from custody.deadlines import Deadline
+    from custody.common.deadlines import Deadline
 
     link = HTTPConnection(IPV4, port, timeout=ANSWER_SECONDS)
     try:

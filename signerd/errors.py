@@ -10,7 +10,7 @@ from enum import IntEnum
 from http import HTTPStatus
 from typing import ClassVar
 
-from custody.exits import Exit
+from custody.common.exits import Exit
 
 
 class HwiCode(IntEnum):

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from custody.pace import Backoff
+from custody.common.pace import Backoff
 from signerd.errors import SignerdError
 
 # A watcher that is further behind has lost interest; the audit chain has what matters.
@@ -132,7 +132,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Supervisor:
+class TaskSupervisor:
     troubles: Troubles
     jitter: Callable[[], float]
     sleep: Sleep = asyncio.sleep

@@ -7,7 +7,7 @@ pass one that kills the process at the n-th point.
 
 from collections.abc import Callable
 
-from custody.children import command, passed
+from custody.common.children import command, passed
 
 __all__ = ["FaultPoint", "command", "no_fault", "passed"]
 

@@ -22,7 +22,7 @@ from benchmarks.custody.latency import watch
 from benchmarks.custody.stage import databases, quiet
 from benchmarks.idle import memory_mb
 from custody.server.service.network.watcher import Watcher
-from custody.server.store.models import ChainCoin, WatchedScript
+from custody.server.store.models import ChainCoinRow, WatchedScriptRow
 from multisig import Sats, Transaction
 from multisig.script import p2wsh
 from multisig.transaction import OutPoint, TxIn, TxOut
@@ -113,7 +113,7 @@ def measure(name: str, desk: Desk, node: RunningNode, folder: Path) -> None:
     desk.vault = ok(desk.create_vault())
     watch(desk, WATCHED)
     with store.read() as db:
-        ours = list(db.scalars(select(WatchedScript.script_pubkey).limit(WATCHED)))
+        ours = list(db.scalars(select(WatchedScriptRow.script_pubkey).limit(WATCHED)))
     with running(folder / "maker", node.program) as maker:
         blocks = made(maker, ours)
     for block in blocks.before:
@@ -123,7 +123,7 @@ def measure(name: str, desk: Desk, node: RunningNode, folder: Path) -> None:
     late, node_took, look_took, own = follow(desk.watcher, node, blocks.full)
     grown = memory_mb(os.getpid())[0] - before
     with store.read() as db:
-        found = db.scalar(select(func.count()).select_from(ChainCoin)) or 0
+        found = db.scalar(select(func.count()).select_from(ChainCoinRow)) or 0
     assert found >= OURS * BLOCKS, f"{found} coins of {OURS * BLOCKS} were found"
     size = sum(map(len, blocks.full)) / 2e6 / len(blocks.full)
     print(

@@ -10,7 +10,7 @@ from statistics import median, quantiles
 from sqlalchemy import insert
 
 from benchmarks.custody.stage import analyse, databases, fill, multiply, staged
-from custody.server.store.models import Vault, WatchedScript
+from custody.server.store.models import VaultRow, WatchedScriptRow
 from custody.server.store.store import Store
 from tests.support.custody import Desk, ok
 from tests.support.flood import flood
@@ -56,7 +56,7 @@ def sends(name: str, url: str, coins: int) -> None:
     with staged(url) as desk:
         fill(desk, 40, amount=1_000_000)
         with desk.world.platform.services.store.write() as db:
-            flood(db, db.get_one(Vault, desk.vault["id"]), [5_000] * max(0, coins - 40), salt="dust")
+            flood(db, db.get_one(VaultRow, desk.vault["id"]), [5_000] * max(0, coins - 40), salt="dust")
         analyse(desk)
         store = desk.world.platform.services.store
         ok(desk.propose(1_000, fee_rate="1"))
@@ -158,7 +158,7 @@ def watch(desk: Desk, count: int) -> None:
         for number in range(count)
     ]
     with desk.world.platform.services.store.write() as db:
-        db.execute(insert(WatchedScript), rows)
+        db.execute(insert(WatchedScriptRow), rows)
     analyse(desk)
 
 

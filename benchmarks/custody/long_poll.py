@@ -25,7 +25,7 @@ from benchmarks.idle import cpu_ms, memory_mb
 from custody.server.app import Platform, open_platform
 from custody.server.service.people.setup import NewPerson
 from custody.server.settings import Settings
-from custody.server.store.models import Proposal, ProposalInput, Vault
+from custody.server.store.models import ProposalInputRow, ProposalRow, VaultRow
 from multisig import Network
 
 PEOPLE, POLLS_EACH, PROPOSALS = 25, 16, 50
@@ -84,7 +84,7 @@ def _place(platform: Platform, number: int) -> int:
     )
     now = datetime.now(UTC)
     with platform.services.store.write() as db:
-        vault = Vault(
+        vault = VaultRow(
             id=f"vault{number}", workspace_id=placed.workspace_id, created_by=placed.user_id, name="V",
             network="testnet", chain="regtest", m=2, n=3, script_type="wsh", descriptor=f"d{number}",
             address=f"a{number}", witness_script_hex="", limit_sats=0, cycle_period="W", cycle_day=1,
@@ -95,7 +95,7 @@ def _place(platform: Platform, number: int) -> int:
         for index in range(PROPOSALS):
             name = f"proposal{number}-{index}"
             db.add(
-                Proposal(
+                ProposalRow(
                     id=name,
                     family_id=name,
                     workspace_id=placed.workspace_id,
@@ -120,7 +120,7 @@ def _place(platform: Platform, number: int) -> int:
             )
             db.flush()
             db.add(
-                ProposalInput(
+                ProposalInputRow(
                     proposal_id=name,
                     input_index=0,
                     txid=f"{index:064x}",

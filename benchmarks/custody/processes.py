@@ -11,13 +11,13 @@ import uvicorn
 
 from benchmarks.custody.stage import UNLIMITED, Still, quiet
 from custody.schemas.proposals import CreatePsbtRequest
-from custody.server.app import Outside, Platform, open_platform
+from custody.server.app import Platform, PlatformDependencies, open_platform
 from custody.server.calls import Ctx
 from custody.server.domain.credentials import Caller
-from custody.server.listen import IDLE_SECONDS, Address, bind
+from custody.server.listen import IDLE_SECONDS, ListenAddress, bind
 from custody.server.proposals import sends
 from custody.server.service.people.people import enter
-from custody.server.service.requests.changes import Outdated
+from custody.server.service.requests.changes import OutdatedDraft
 from custody.server.settings import Settings
 from tests.support.platform import CHEAP, Clock, KeptMail
 
@@ -35,7 +35,7 @@ def beside(state: str, url: str) -> Platform:
         calls_per_minute=UNLIMITED,
         writes_per_minute=UNLIMITED,
     )
-    platform = open_platform(settings, Outside(clock=Clock(), hasher=CHEAP, mailer=KeptMail()))
+    platform = open_platform(settings, PlatformDependencies(clock=Clock(), hasher=CHEAP, mailer=KeptMail()))
     vars(platform.services.tools)["market"] = Still()
     return platform
 
@@ -47,7 +47,7 @@ def propose(platform: Platform, caller: Caller, request: CreatePsbtRequest) -> N
     for tries in count():
         try:
             _propose(platform, caller, request, tries)
-        except Outdated:
+        except OutdatedDraft:
             continue
         return
 
@@ -63,7 +63,7 @@ def _propose(platform: Platform, caller: Caller, request: CreatePsbtRequest, tri
 
 
 def _serve(state: str, url: str, pipe: Any) -> None:
-    listener = bind(Address("127.0.0.1", 0), behind_proxy=False)
+    listener = bind(ListenAddress("127.0.0.1", 0), behind_proxy=False)
     app = beside(state, url).asgi
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="off", timeout_keep_alive=IDLE_SECONDS

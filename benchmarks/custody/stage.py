@@ -17,7 +17,7 @@ from custody.server.domain.fees import TARGET_BLOCKS
 from custody.server.service.backends import Quote
 from custody.server.service.requests.rates import Rates
 from custody.server.store import sqlite_url
-from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
+from custody.server.store.models import ChainCoinRow, ProposalInputRow, ProposalRow, VaultRow
 from multisig import CHANGE, FeeRate
 from tests.support.custody import Desk, ok, open_desk
 from tests.support.flood import flood
@@ -82,7 +82,7 @@ def vaults(desk: Desk, count: int) -> list[dict[str, Any]]:
 def fill(desk: Desk, count: int, amount: int = 100_000, vault_id: str | None = None) -> None:
     """``count`` coins, each of a transaction of its own."""
     with desk.world.platform.services.store.write() as db:
-        vault = db.get_one(Vault, vault_id or desk.vault["id"])
+        vault = db.get_one(VaultRow, vault_id or desk.vault["id"])
         flood(db, vault, [amount] * count, outputs=1, salt=f"fill {vault.id}")
     analyse(desk)
 
@@ -94,12 +94,12 @@ def moving_on(desk: Desk, vault_ids: Sequence[str]) -> None:
     Where all proposals are pending they share an address from the twentieth on, without two of the writes.
     """
     with desk.world.platform.services.store.write() as db:
-        first = db.query(ChainCoin).first()
+        first = db.query(ChainCoinRow).first()
         assert first is not None
-        values = {column.name: getattr(first, column.name) for column in ChainCoin.__table__.columns}
+        values = {column.name: getattr(first, column.name) for column in ChainCoinRow.__table__.columns}
         gone = {"branch": CHANGE, "address_index": 2**31, "spent_by": "dd" * 32, "spent_height": 1}
         rows = [values | gone | {"txid": each * 2, "vault_id": each} for each in vault_ids]
-        db.execute(insert(ChainCoin), rows)
+        db.execute(insert(ChainCoinRow), rows)
 
 
 def analyse(desk: Desk) -> None:
@@ -113,15 +113,15 @@ def multiply(desk: Desk, count: int, **changes: object) -> None:
     """``count`` copies of the first proposal."""
     store = desk.world.platform.services.store
     with store.write() as db:
-        first = db.query(Proposal).first()
+        first = db.query(ProposalRow).first()
         assert first is not None
-        values = {column.name: getattr(first, column.name) for column in Proposal.__table__.columns}
+        values = {column.name: getattr(first, column.name) for column in ProposalRow.__table__.columns}
         place = {"input_index": 0, "vout": 0, "amount_sats": 1, "branch": 0, "address_index": 0}
         for start in range(0, count, 1_000):
             ids = [os.urandom(16).hex() for _ in range(min(1_000, count - start))]
             rows = [values | {"id": i, "family_id": i, "txid_expected": i * 2} | changes for i in ids]
-            db.execute(insert(Proposal), rows)
-            db.execute(insert(ProposalInput), [place | {"proposal_id": i, "txid": i * 2} for i in ids])
+            db.execute(insert(ProposalRow), rows)
+            db.execute(insert(ProposalInputRow), [place | {"proposal_id": i, "txid": i * 2} for i in ids])
     analyse(desk)
 
 

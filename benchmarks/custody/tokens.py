@@ -17,13 +17,13 @@ from benchmarks.tokens import CALLS_A_BLOCK, CAUGHT_UP_HOLDERS, TAKEN_BACK, bloc
 from custody.server.chain.backend import DataBlock
 from custody.server.service.tokens.indexer import CALLS_A_BATCH, Indexer
 from custody.server.store import Store
-from custody.server.store.models import TokenBlock, TokenCell, TokenEffect, TokenTransaction
+from custody.server.store.models import TokenBlockRow, TokenCellRow, TokenEffectRow, TokenTransactionRow
 from custody.server.store.models.base import table_of
 from tests.support.token_chains import Chain, block_of
 
 CALLS = int(os.environ.get("BENCH_TOKEN_CALLS", "100000"))
 # In the order in which the rows can be inserted again.
-TABLES = tuple(map(table_of, (TokenBlock, TokenTransaction, TokenEffect, TokenCell)))
+TABLES = tuple(map(table_of, (TokenBlockRow, TokenTransactionRow, TokenEffectRow, TokenCellRow)))
 
 
 def chain_of(calls: int) -> Chain:
@@ -89,9 +89,11 @@ def measure(name: str, url: str) -> None:
     grown = memory_mb(os.getpid())[0] - resident
     with store.read() as db:
         failed = db.scalar(
-            select(func.count()).select_from(TokenTransaction).where(TokenTransaction.failure.is_not(None))
+            select(func.count())
+            .select_from(TokenTransactionRow)
+            .where(TokenTransactionRow.failure.is_not(None))
         )
-        cells = db.scalar(select(func.count()).select_from(TokenCell))
+        cells = db.scalar(select(func.count()).select_from(TokenCellRow))
     if failed:
         raise RuntimeError(f"{failed} calls have no effect")
     bare = bare_seconds(store)

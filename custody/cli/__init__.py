@@ -8,7 +8,7 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """The ``custody`` program."""
-    from custody.interpreter import prepare
+    from custody.common.interpreter import prepare
 
     prepare("custody")
     try:
@@ -17,6 +17,6 @@ def main() -> NoReturn:
         program()
     except KeyboardInterrupt:
         # Ctrl-C while the modules were still being imported.
-        from custody.terminal import Exit
+        from custody.common.terminal import Exit
 
         sys.exit(Exit.INTERRUPTED)

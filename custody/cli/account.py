@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 import click
 
 from custody.cli.common import fail, json_option
-from custody.cli.desk import CREDENTIAL, Desk, is_passphrase_provided, is_program, is_service, pass_desk
+from custody.cli.desk import CREDENTIAL, ClientDesk, is_passphrase_provided, is_program, is_service, pass_desk
 from custody.cli.kept import read_settings
 from custody.cli.meant import places
-from custody.terminal import EMAIL, Exit, answer, aside, give, say, table
-from custody.text import network_words
+from custody.common.terminal import EMAIL, Exit, answer, aside, give, say, table
+from custody.common.text import network_words
 
 if TYPE_CHECKING:
     from custody.schemas.service_accounts import ServiceAccount
@@ -38,7 +38,7 @@ OF_A_FILE = (
 )
 @json_option
 def login_command(
-    desk: Desk, platform: str | None, ca_file: Path | None, secrets: str | None, as_json: bool
+    desk: ClientDesk, platform: str | None, ca_file: Path | None, secrets: str | None, as_json: bool
 ) -> None:
     """Sign in to the platform.
 
@@ -67,7 +67,7 @@ def login_command(
 @click.command("logout")
 @pass_desk
 @json_option
-def logout_command(desk: Desk, as_json: bool) -> None:
+def logout_command(desk: ClientDesk, as_json: bool) -> None:
     """Sign out, here and at the platform."""
     was_signed_in = desk.sign_out()
     give(
@@ -80,7 +80,7 @@ def logout_command(desk: Desk, as_json: bool) -> None:
 @click.command("whoami")
 @pass_desk
 @json_option
-def whoami_command(desk: Desk, as_json: bool) -> None:
+def whoami_command(desk: ClientDesk, as_json: bool) -> None:
     """The account, its workspaces and its roles; the first workspace is the one that is meant by default."""
     with desk.client() as client:
         if is_program():
@@ -115,7 +115,7 @@ def _tell_program(own: "ServiceAccount", url: str, *, as_json: bool) -> None:
 @click.option("--waiting/--no-waiting", default=None, help="A mail when something waits for you.")
 @click.option("--amounts/--no-amounts", default=None, help="With amounts and addresses in it.")
 @json_option
-def mail_command(desk: Desk, waiting: bool | None, amounts: bool | None, as_json: bool) -> None:
+def mail_command(desk: ClientDesk, waiting: bool | None, amounts: bool | None, as_json: bool) -> None:
     """Show what you are mailed when something waits for you, or change it."""
     from custody.schemas.mail_settings import UpdateMailSettingsRequest
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from custody.cli.meant import Access, in_workspace
-from custody.terminal import put
+from custody.common.terminal import put
 
 if TYPE_CHECKING:
     from custody.client import Client
@@ -65,7 +65,7 @@ def _line(entry: "AuditLogEntry", *, as_json: bool) -> None:
     if as_json:
         put(json.dumps(entry.model_dump(mode="json", by_alias=True)))
         return
-    from custody.text import plain
+    from custody.common.text import plain
 
     put("  ".join(map(plain, _cells(entry))))
 

@@ -9,8 +9,8 @@ import click
 
 from custody.cli.common import fail
 from custody.cli.meant import Access, asking_in_workspace, in_workspace
-from custody.naming import Candidate
-from custody.terminal import Exit, aside
+from custody.common.naming import NamedRecord
+from custody.common.terminal import Exit, aside
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -65,7 +65,7 @@ def list_command(access: Access, all_of_them: bool) -> None:
 @asking_in_workspace
 def confirm_command(access: Access, given: str) -> None:
     """Confirm what another member asked for: it is then done, in their name."""
-    from custody.change_words import names_nothing
+    from custody.common.change_words import names_nothing
     from custody.schemas.changes import ChangeRequest
 
     one = _change_of(access, given)
@@ -98,15 +98,15 @@ def decline_command(access: Access, given: str, reason: str | None) -> None:
 def _change_of(access: Access, given: str) -> "Change":
     """Raises Stop."""
 
-    def candidate(one: "Change") -> Candidate:
-        return Candidate(one.change_id, (), f"{_what(one)} of {one.asked_by_name}")
+    def candidate(one: "Change") -> NamedRecord:
+        return NamedRecord(one.change_id, (), f"{_what(one)} of {one.asked_by_name}")
 
     changes = access.client.changes(access.workspace_id)
     return access.pick(given, changes, candidate, "change", "custody change list lists them.")
 
 
 def _what(one: "Change") -> str:
-    from custody.change_words import title_of
+    from custody.common.change_words import title_of
 
     return title_of(one)
 
@@ -120,7 +120,7 @@ def _row(one: "Change") -> tuple[str, ...]:
 
 
 def _show(one: "Change") -> None:
-    from custody.change_words import facts_of
+    from custody.common.change_words import facts_of
 
     aside(f"{one.asked_by_name} asks for: {_what(one)} (change {one.change_id}, {one.status.lower()})")
     for name, words in facts_of(one):

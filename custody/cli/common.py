@@ -7,8 +7,8 @@ from typing import IO, Any, Final, NoReturn
 
 import click
 
-from custody.terminal import Answers, Exit, answers, tell
-from custody.text import SATS_PER_BTC
+from custody.common.terminal import Exit, Prompter, answers, tell
+from custody.common.text import SATS_PER_BTC
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON value.")
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask: for scripts.")
@@ -37,7 +37,7 @@ def fail(sentence: str, hint: str, status: Exit = Exit.FAILED) -> NoReturn:
     raise Stop(sentence, hint, status)
 
 
-def own_answers() -> Answers:
+def own_answers() -> Prompter:
     """Where answers are read from. Passwords are never arguments, which every program on the machine can read
     (P49).
     """
@@ -47,7 +47,7 @@ def own_answers() -> Answers:
     return answers(lambda sentence: Stop(sentence, hint, Exit.USAGE, code="answer-missing"))
 
 
-def confirm(own: Answers, question: str, *, yes: bool) -> None:
+def confirm(own: Prompter, question: str, *, yes: bool) -> None:
     """Returns after a yes. Raises Stop."""
     if not yes and not own.yes(question):
         raise Stop("Nothing was done", "", Exit.DECLINED)
@@ -90,7 +90,7 @@ class Amount(click.ParamType[int]):
 _FEE_RATE = re.compile(r"(0|[1-9][0-9]{0,4})(\.[0-9]{1,3})?", re.ASCII)
 
 
-class FeeRate(click.ParamType[str]):
+class FeeRateParam(click.ParamType[str]):
     name = "sat/vB"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:

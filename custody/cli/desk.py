@@ -18,7 +18,7 @@ import click
 
 from custody.cli.common import Stop, fail
 from custody.cli.kept import (
-    Settings,
+    ClientSettings,
     alone,
     as_secret,
     forget,
@@ -27,8 +27,8 @@ from custody.cli.kept import (
     store_of,
     write_settings,
 )
-from custody.session_store.stores import credential
-from custody.terminal import CODE, PASSWORD, Answers, Exit, aside
+from custody.common.session_store.stores import credential
+from custody.common.terminal import CODE, PASSWORD, Exit, Prompter, aside
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -47,7 +47,7 @@ CODE_TRIES: Final = 3
 
 
 @dataclass(frozen=True)
-class Outside:
+class CommandDependencies:
     """The network and the clock; a test has its own. ``transport``: as a client takes it."""
 
     transport: Any = None
@@ -56,12 +56,12 @@ class Outside:
 
 
 @dataclass
-class Desk:
+class ClientDesk:
     """``given``: the folder of the command line, else the desktop's own."""
 
     given: Path | None
-    answers: Answers
-    outside: Outside = field(default_factory=Outside)
+    answers: Prompter
+    outside: CommandDependencies = field(default_factory=CommandDependencies)
     _passphrase: str | None = None
 
     @property
@@ -85,7 +85,9 @@ class Desk:
         """
         from custody.client import ClientError
 
-        settings = Settings(platform, email, store, None if ca_file is None else str(ca_file.absolute()))
+        settings = ClientSettings(
+            platform, email, store, None if ca_file is None else str(ca_file.absolute())
+        )
         with refusals(), self._client(settings) as client:
             former = read_settings(self.folder)
             self._enter(client, email, self.answers.secret(PASSWORD))
@@ -102,7 +104,7 @@ class Desk:
                 self._end_former(client, former, settings)
             return kept
 
-    def _keep(self, settings: Settings, session: "Session") -> str:
+    def _keep(self, settings: ClientSettings, session: "Session") -> str:
         """In the place of what was kept before, whose passphrase may be forgotten."""
         store = store_of(self.folder, settings.store, self._new_passphrase)
         with alone(self.folder):
@@ -111,7 +113,7 @@ class Desk:
             write_settings(self.folder, settings)
         return store.mode
 
-    def _end_former(self, client: "Client", former: Settings, now: Settings) -> None:
+    def _end_former(self, client: "Client", former: ClientSettings, now: ClientSettings) -> None:
         """The session before this one, at the platform by its id, and in a store that is not used any more.
         What cannot be ended is said.
         """
@@ -206,7 +208,7 @@ class Desk:
                 yield client
                 _tell_unreadable(client)
 
-    def settings(self) -> Settings:
+    def settings(self) -> ClientSettings:
         """Raises Stop where no one is signed in."""
         settings = read_settings(self.folder)
         if settings is None:
@@ -245,7 +247,7 @@ class Desk:
         platform, file = os.environ.get("CUSTODY_PLATFORM", ""), Path(os.environ["CUSTODY_SECRET_FILE"])
         if not platform:
             fail("no platform is named", "Set CUSTODY_PLATFORM as well as CUSTODY_SECRET_FILE.", Exit.USAGE)
-        with self._client(Settings(platform, "", ca_file=os.environ.get("CUSTODY_CA_FILE"))) as client:
+        with self._client(ClientSettings(platform, "", ca_file=os.environ.get("CUSTODY_CA_FILE"))) as client:
             client.core.session = Session.of_service_account(_secret_in(file, "secret"))
             yield client
 
@@ -262,7 +264,9 @@ class Desk:
                 "Set CUSTODY_PLATFORM and CUSTODY_EMAIL as well as CUSTODY_PASSWORD_FILE.",
                 Exit.USAGE,
             )
-        with self._client(Settings(platform, email, ca_file=os.environ.get("CUSTODY_CA_FILE"))) as client:
+        with self._client(
+            ClientSettings(platform, email, ca_file=os.environ.get("CUSTODY_CA_FILE"))
+        ) as client:
             if _login(client, email, _secret_in(Path(file), "password")).requires_2fa:
                 fail(
                     f"{email} is asked for a code, which no program can give",
@@ -276,7 +280,7 @@ class Desk:
                 with suppress(ClientError):
                     client.logout()
 
-    def _client(self, settings: Settings) -> "Client":
+    def _client(self, settings: ClientSettings) -> "Client":
         from custody.client import Client
 
         try:
@@ -331,7 +335,7 @@ def _secret_in(file: Path, kind: str) -> str:
     return text
 
 
-pass_desk = click.make_pass_decorator(Desk)
+pass_desk = click.make_pass_decorator(ClientDesk)
 
 
 # Fields that a person fills in, in words. An error in any other field is a bug of ours.

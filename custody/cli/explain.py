@@ -5,7 +5,7 @@ from difflib import get_close_matches
 import click
 
 from custody.cli.common import fail, json_option
-from custody.terminal import Exit, answer, say
+from custody.common.terminal import Exit, answer, say
 
 
 @click.command("explain")

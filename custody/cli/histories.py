@@ -15,8 +15,8 @@ import click
 from custody.cli.common import Amount, fail
 from custody.cli.meant import Access, in_workspace
 from custody.cli.vaults import vault_of
-from custody.private_files import PRIVATE_FILE
-from custody.spreadsheets import (
+from custody.common.private_files import PRIVATE_FILE
+from custody.common.spreadsheets import (
     COIN_COLUMNS,
     MOVEMENT_COLUMNS,
     TOKEN_COLUMNS,
@@ -26,8 +26,8 @@ from custody.spreadsheets import (
     movement_cells,
     token_cells,
 )
-from custody.terminal import Exit, answer, say
-from custody.text import count
+from custody.common.terminal import Exit, answer, say
+from custody.common.text import count
 
 if TYPE_CHECKING:
     from custody.client import Client

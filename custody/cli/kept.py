@@ -1,8 +1,8 @@
 """The session that the commands share: in the desktop's keyring, or in an encrypted file of a private folder.
-The secret part is stored as ``signerd`` stores its own (``custody.session_store``); the platform's address
-and the account are in a file beside it, readable by its owner alone. The platform takes a refresh token that
-two programs use for a stolen one: a command that renews the session holds the folder's lock, and first reads
-what another one has stored.
+The secret part is stored as ``signerd`` stores its own (``custody.common.session_store``); the platform's
+address and the account are in a file beside it, readable by its owner alone. The platform takes a refresh
+token that two programs use for a stolen one: a command that renews the session holds the folder's lock, and
+first reads what another one has stored.
 """
 
 import json
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from custody.cli.common import Stop
-from custody.private_files import NO_LINK, PRIVATE_FILE, folder_fault, take, write_private
-from custody.session_store import stores
-from custody.terminal import Exit
+from custody.common.private_files import NO_LINK, PRIVATE_FILE, folder_fault, take, write_private
+from custody.common.session_store import stores
+from custody.common.terminal import Exit
 
 SETTINGS: Final = "session.json"
 LOCK: Final = "lock"
@@ -41,17 +41,17 @@ def _locked(sentence: str, *, hint: str | None = None) -> Stop:
 _ERRORS: Final = stores.Errors(unusable=_store_trouble, locked=_locked, late=_store_trouble)
 
 
-class KeyringStore(stores.KeyringStore):
+class CustodyKeyringStore(stores.KeyringStore):
     service = "custody"
     errors = _ERRORS
 
 
-class FileStore(stores.FileStore):
+class CustodyFileStore(stores.FileStore):
     errors = _ERRORS
 
 
 @dataclass(frozen=True)
-class Settings:
+class ClientSettings:
     """``store``: ``keyring`` or ``file``. ``ca_file``: a private authority's certificate, or None.
     ``session_id``: the session's id in the platform's list of sessions; it is no secret.
     """
@@ -63,27 +63,29 @@ class Settings:
     session_id: str = ""
 
 
-def read_settings(folder: Path) -> Settings | None:
+def read_settings(folder: Path) -> ClientSettings | None:
     """The settings of the last sign-in, or None. Raises Stop."""
     path = folder / SETTINGS
     try:
         told = json.loads(path.read_bytes())
-        return Settings(*(told[name] for name in ("platform", "email", "store", "ca_file", "session_id")))
+        return ClientSettings(
+            *(told[name] for name in ("platform", "email", "store", "ca_file", "session_id"))
+        )
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):
         raise Stop(f"{path} cannot be read", "Delete it and run custody login.", Exit.STATE) from None
 
 
-def write_settings(folder: Path, settings: Settings) -> None:
+def write_settings(folder: Path, settings: ClientSettings) -> None:
     with _usable(folder):
         write_private(folder / SETTINGS, json.dumps(asdict(settings), indent=1).encode())
 
 
 def store_of(folder: Path, kind: str, ask: stores.Passphrase) -> stores.SecretStore:
     if kind == "keyring":
-        return KeyringStore(str(folder.resolve()), KEYRING_SECONDS)
-    return FileStore(folder / stores.SECRETS_FILE, ask)
+        return CustodyKeyringStore(str(folder.resolve()), KEYRING_SECONDS)
+    return CustodyFileStore(folder / stores.SECRETS_FILE, ask)
 
 
 def forget(folder: Path) -> None:

@@ -9,8 +9,8 @@ from custody.cli.common import Amount, fail, in_btc
 from custody.cli.meant import Access, asking_in_workspace, in_workspace
 from custody.cli.members import role_of
 from custody.cli.vaults import CYCLES, per_cycle_option, vault_of
-from custody.limit_words import bounds, until
-from custody.terminal import Exit, answer, aside, say, table
+from custody.common.limit_words import bounds, until
+from custody.common.terminal import Exit, answer, aside, say, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

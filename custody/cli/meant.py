@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from custody.cli.common import Stop, confirm, fail, json_option, yes_option
-from custody.cli.desk import Desk, is_program, pass_desk
-from custody.naming import Ambiguous, Candidate, named
-from custody.terminal import Exit, answer, give, say, table
+from custody.cli.desk import ClientDesk, is_program, pass_desk
+from custody.common.naming import Ambiguous, NamedRecord, named
+from custody.common.terminal import Exit, answer, give, say, table
 
 if TYPE_CHECKING:
     from custody.client import Client
@@ -29,7 +29,7 @@ workspace_option = click.option(
 
 
 @dataclass(frozen=True)
-class Place:
+class NamedWorkspace:
     """A workspace of the caller's. ``network``: mainnet or testnet, as the API has it. ``permissions``: the
     person's own in it; empty for a service account, whose commands do not read them.
     """
@@ -43,7 +43,9 @@ class Place:
     permissions: frozenset[str]
 
 
-def chosen(given: str, candidates: Iterable[Candidate], kind: str, hint: str, *, unseen: bool = False) -> str:
+def chosen(
+    given: str, candidates: Iterable[NamedRecord], kind: str, hint: str, *, unseen: bool = False
+) -> str:
     """The id of the candidate that a person named. ``hint``: which command lists them. ``unseen``: no person
     checks what was found (``--yes``), so the beginning of an id is not enough.
 
@@ -67,15 +69,19 @@ def chosen(given: str, candidates: Iterable[Candidate], kind: str, hint: str, *,
     return found.id
 
 
-def places(client: "Client") -> list[Place]:
+def places(client: "Client") -> list[NamedWorkspace]:
     """The caller's workspaces, the default one first."""
     if is_program():
         own = client.own_service_account()
         name, organisation = f"workspace {own.workspace_id}", f"organisation {own.org_id}"
-        return [Place(own.org_id, own.workspace_id, name, organisation, "", "service account", frozenset())]
+        return [
+            NamedWorkspace(
+                own.org_id, own.workspace_id, name, organisation, "", "service account", frozenset()
+            )
+        ]
     user = client.user_info()
     found = [
-        Place(
+        NamedWorkspace(
             one.org_id,
             entry.workspace_info.uid,
             entry.workspace_info.name,
@@ -90,7 +96,7 @@ def places(client: "Client") -> list[Place]:
     return sorted(found, key=lambda place: place.workspace_id != user.default_workspace)
 
 
-def place_of(client: "Client", given: str | None) -> Place:
+def place_of(client: "Client", given: str | None) -> NamedWorkspace:
     """Raises Stop."""
     known = places(client)
     if not known:
@@ -98,7 +104,8 @@ def place_of(client: "Client", given: str | None) -> Place:
     if given is None:
         return known[0]
     candidates = [
-        Candidate(str(one.workspace_id), (one.name,), f"'{one.name}' of {one.organisation}") for one in known
+        NamedRecord(str(one.workspace_id), (one.name,), f"'{one.name}' of {one.organisation}")
+        for one in known
     ]
     wanted = chosen(given, candidates, "workspace", "custody whoami lists them.")
     return next(one for one in known if str(one.workspace_id) == wanted)
@@ -108,9 +115,9 @@ def place_of(client: "Client", given: str | None) -> Place:
 class Access:
     """A signed-in client in a workspace, and how the command asks and answers. ``yes``: nobody is asked."""
 
-    desk: Desk
+    desk: ClientDesk
     client: "Client"
-    place: Place
+    place: NamedWorkspace
     as_json: bool
     yes: bool
 
@@ -119,7 +126,7 @@ class Access:
         return self.place.workspace_id
 
     def pick(
-        self, given: str, found: Iterable[T], candidate: Callable[[T], Candidate], kind: str, hint: str
+        self, given: str, found: Iterable[T], candidate: Callable[[T], NamedRecord], kind: str, hint: str
     ) -> T:
         """The one that a person named. Raises Stop, as ``chosen``."""
         known = {candidate(one).id: one for one in found}
@@ -150,7 +157,7 @@ def with_access(command: Command) -> Command:
 
     @wraps(command)
     def run(
-        desk: Desk, /, *, workspace: str | None, as_json: bool = False, yes: bool = False, **given: Any
+        desk: ClientDesk, /, *, workspace: str | None, as_json: bool = False, yes: bool = False, **given: Any
     ) -> None:
         with desk.client() as client:
             command(Access(desk, client, place_of(client, workspace), as_json, yes), **given)

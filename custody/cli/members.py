@@ -8,8 +8,8 @@ import click
 
 from custody.cli.changes import make_or_ask
 from custody.cli.meant import Access, asking_in_workspace, in_workspace
-from custody.naming import Candidate
-from custody.terminal import answer, aside, say, table
+from custody.common.naming import NamedRecord
+from custody.common.terminal import answer, aside, say, table
 
 if TYPE_CHECKING:
     from custody.schemas.members import Member
@@ -34,8 +34,8 @@ def people_of(access: Access) -> dict[str, str]:
 def members_of(access: Access, given: Iterable[str]) -> "list[Member]":
     """Each by an id, an e-mail address or a name. Raises Stop."""
 
-    def candidate(one: "Member") -> Candidate:
-        return Candidate(str(one.uuid), (one.email, full_name(one)), f"{full_name(one)} <{one.email}>")
+    def candidate(one: "Member") -> NamedRecord:
+        return NamedRecord(str(one.uuid), (one.email, full_name(one)), f"{full_name(one)} <{one.email}>")
 
     known = access.client.members(access.workspace_id)
     return [access.pick(one, known, candidate, "member", "custody member list lists them.") for one in given]
@@ -44,8 +44,8 @@ def members_of(access: Access, given: Iterable[str]) -> "list[Member]":
 def role_of(access: Access, given: str) -> "RoleDetails":
     """Raises Stop."""
 
-    def candidate(one: "RoleDetails") -> Candidate:
-        return Candidate(str(one.role_id), (one.name,), f"'{one.name}'")
+    def candidate(one: "RoleDetails") -> NamedRecord:
+        return NamedRecord(str(one.role_id), (one.name,), f"'{one.name}'")
 
     roles = access.client.roles(access.workspace_id)
     return access.pick(given, roles, candidate, "role", "custody limit list lists them.")

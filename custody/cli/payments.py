@@ -6,12 +6,12 @@ from uuid import uuid4
 
 import click
 
-from custody.cli.common import Amount, FeeRate, fail
+from custody.cli.common import Amount, FeeRateParam, fail
 from custody.cli.meant import Access, asking_in_workspace, chosen, in_workspace
 from custody.cli.vaults import vault_of
-from custody.naming import Candidate
-from custody.terminal import Exit, aside
-from custody.text import amount
+from custody.common.naming import NamedRecord
+from custody.common.terminal import Exit, aside
+from custody.common.text import amount
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ PRIORITIES = ("low", "medium", "high")
 
 
 @dataclass(frozen=True)
-class Payment:
+class PaymentLine:
     """``label``: its name in the address book; empty where it has none."""
 
     sats: int
@@ -52,7 +52,7 @@ class Payment:
 )
 @click.option("--description", help="What it is for, as the signers read it.")
 @click.option("--priority", type=click.Choice(PRIORITIES), help="How soon it is to be confirmed.")
-@click.option("--fee-rate", type=FeeRate(), help="In sat/vB, instead of a priority.")
+@click.option("--fee-rate", type=FeeRateParam(), help="In sat/vB, instead of a priority.")
 @asking_in_workspace
 def propose_command(
     access: Access,
@@ -101,7 +101,7 @@ def propose_command(
     "recipients", nargs=-1, required=True, metavar="RECIPIENT...", help="Addresses, or names of them."
 )
 @click.option("--priority", type=click.Choice(PRIORITIES), help="How soon it is to be confirmed.")
-@click.option("--fee-rate", type=FeeRate(), help="In sat/vB, instead of a priority.")
+@click.option("--fee-rate", type=FeeRateParam(), help="In sat/vB, instead of a priority.")
 @in_workspace
 def max_send_command(
     access: Access, vault: str, recipients: tuple[str, ...], priority: str | None, fee_rate: str | None
@@ -142,7 +142,9 @@ def _fee_words(priority: str | None, fee_rate: str | None) -> str:
     return f"as the platform chooses for {priority} priority" if priority else "as the platform chooses"
 
 
-def _summary(source: "Vault", payments: "Sequence[Payment]", description: str | None, fee: str) -> list[str]:
+def _summary(
+    source: "Vault", payments: "Sequence[PaymentLine]", description: str | None, fee: str
+) -> list[str]:
     lines = [f"From the vault '{source.name}' {source.id}, {source.m} of {source.n}    {source.chain}"]
     lines += [f"  pays   {amount(payment.sats)} to {payment.whom}" for payment in payments]
     if len(payments) > 1:
@@ -156,12 +158,12 @@ def _summary(source: "Vault", payments: "Sequence[Payment]", description: str | 
 
 def _payment(
     sats: int, whom: str, chain: str, book: "Sequence[WhitelistAddress]", *, unseen: bool
-) -> Payment:
+) -> PaymentLine:
     """An address, also in groups, or a payment link is never looked up as a name in the address book.
     ``sats`` 0: not known yet. Raises Stop.
     """
-    from custody.payment_links import read_recipient
-    from custody.recipients import typed_address
+    from custody.common.payment_links import read_recipient
+    from custody.common.recipients import typed_address
     from multisig import MultisigError, Network, WrongNetwork, decode_address
 
     typed = typed_address(whom)
@@ -178,12 +180,12 @@ def _payment(
         asks = f"'{whom}' asks for another amount than {amount(sats)}"
         fail(asks, f"Give the link's amount, {amount(named.amount or 0)}, or the address alone.", Exit.USAGE)
     label = next((one.name for one in book if one.address == named.address), "")
-    return Payment(sats, named.address, label)
+    return PaymentLine(sats, named.address, label)
 
 
-def _from_book(sats: int, whom: str, book: "Sequence[WhitelistAddress]", *, unseen: bool) -> Payment:
+def _from_book(sats: int, whom: str, book: "Sequence[WhitelistAddress]", *, unseen: bool) -> PaymentLine:
     known = {str(one.uid): one for one in book}
-    candidates = [Candidate(key, (one.name,), f"'{one.name}', {one.address}") for key, one in known.items()]
+    candidates = [NamedRecord(key, (one.name,), f"'{one.name}', {one.address}") for key, one in known.items()]
     hint = "It is not an address either. Check it, or have it added to the address book."
     found = known[chosen(whom, candidates, "recipient", hint, unseen=unseen)]
-    return Payment(sats, found.address, found.name)
+    return PaymentLine(sats, found.address, found.name)

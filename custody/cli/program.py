@@ -22,8 +22,8 @@ from custody.cli import (
     vaults,
 )
 from custody.cli.common import own_answers
-from custody.cli.desk import Desk, Outside
-from custody.terminal import Exit, put, tell
+from custody.cli.desk import ClientDesk, CommandDependencies
+from custody.common.terminal import Exit, put, tell
 
 EPILOGUE = "Exit status: " + ", ".join(
     f"{status.value} {status.name.lower().replace('_', ' ')}"
@@ -68,8 +68,8 @@ def _say_version(context: click.Context, _parameter: click.Parameter, wanted: bo
 @click.pass_context
 def app(context: click.Context, session: Path | None) -> None:
     """Spend from an organisation's vaults, and run the platform that keeps them."""
-    outside = context.obj if isinstance(context.obj, Outside) else Outside()
-    context.obj = Desk(None if session is None else session.absolute(), own_answers(), outside)
+    outside = context.obj if isinstance(context.obj, CommandDependencies) else CommandDependencies()
+    context.obj = ClientDesk(None if session is None else session.absolute(), own_answers(), outside)
 
 
 class AuditWithOperators(WithOperators):

@@ -10,9 +10,9 @@ import click
 from custody.cli.meant import Access, asking_in_workspace, in_workspace, with_access, workspace_option
 from custody.cli.proposals import ENDED, OPEN, proposals_of
 from custody.cli.vaults import given_vault, vault_of
-from custody.naming import Candidate
-from custody.terminal import aside, say
-from custody.text import short_ids
+from custody.common.naming import NamedRecord
+from custody.common.terminal import aside, say
+from custody.common.text import short_ids
 
 if TYPE_CHECKING:
     from custody.schemas.proposals import Proposal
@@ -38,8 +38,9 @@ def proof() -> None:
 def make_command(access: Access, given: str, message: str, address: str | None, with_coins: bool) -> None:
     """Ask a vault's signers to sign a message."""
     from custody.schemas.proofs import CreateProofRequest
+    from firmware_bridge.makers import signing_devices
     from multisig import Psbt
-    from multisig.bip322 import MAX_COINS, signing_devices
+    from multisig.bip322 import MAX_COINS
 
     one = vault_of(access, given)
     aside(f"The signers of '{one.name}' {one.id} are asked to sign: {message}")
@@ -101,8 +102,8 @@ def _proofs(access: Access) -> "list[Proposal]":
 
 
 def _proof(access: Access, given: str) -> "Proposal":
-    def candidate(one: "Proposal") -> Candidate:
-        return Candidate(one.psbt_id, (), one.description or "")
+    def candidate(one: "Proposal") -> NamedRecord:
+        return NamedRecord(one.psbt_id, (), one.description or "")
 
     return access.pick(given, _proofs(access), candidate, "proof", "custody proof list lists them.")
 

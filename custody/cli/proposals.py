@@ -10,9 +10,9 @@ import click
 from custody.cli.meant import Access, asking_in_workspace, chosen, in_workspace
 from custody.cli.members import people_of
 from custody.cli.payments import propose
-from custody.naming import Candidate
-from custody.terminal import answer, aside, say, table
-from custody.text import amount, count, short_ids
+from custody.common.naming import NamedRecord
+from custody.common.terminal import answer, aside, say, table
+from custody.common.text import amount, count, short_ids
 
 if TYPE_CHECKING:
     from custody.schemas.proposals import Proposal
@@ -159,7 +159,7 @@ def proposal_of(access: Access, given: str) -> "Proposal":
     known = {one.psbt_id: one for one in proposals_of(access, OPEN)}
     if not any(key.startswith(given.strip().lower()) for key in known):
         known = {one.psbt_id: one for one in proposals_of(access, ENDED)}
-    candidates = [Candidate(key, (), title_of(one)) for key, one in known.items()]
+    candidates = [NamedRecord(key, (), title_of(one)) for key, one in known.items()]
     return known[chosen(given, candidates, "proposal", "custody proposals --all lists them.")]
 
 

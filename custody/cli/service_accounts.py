@@ -8,9 +8,9 @@ import click
 
 from custody.cli.changes import make_or_ask
 from custody.cli.meant import Access, asking_in_workspace, in_workspace
-from custody.naming import Candidate
-from custody.terminal import answer, aside, put
-from custody.text import count
+from custody.common.naming import NamedRecord
+from custody.common.terminal import answer, aside, put
+from custody.common.text import count
 
 if TYPE_CHECKING:
     from custody.schemas.service_accounts import ServiceAccount
@@ -21,8 +21,8 @@ _HEADER = ("ID", "NAME", "STATUS", "MAY", "FROM", "UNTIL", "MADE BY", "LAST USED
 def account_of(access: Access, given: str) -> "ServiceAccount":
     """Raises Stop."""
 
-    def candidate(one: "ServiceAccount") -> Candidate:
-        return Candidate(str(one.service_account_id), (one.name,), f"'{one.name}'")
+    def candidate(one: "ServiceAccount") -> NamedRecord:
+        return NamedRecord(str(one.service_account_id), (one.name,), f"'{one.name}'")
 
     found = access.client.service_accounts(access.workspace_id)
     return access.pick(given, found, candidate, "service account", "custody service-account list shows them.")

@@ -8,13 +8,13 @@ from uuid import uuid4
 import click
 
 from custody.cli.changes import make_or_ask
-from custody.cli.common import Amount, FeeRate, fail, in_btc
+from custody.cli.common import Amount, FeeRateParam, fail, in_btc
 from custody.cli.meant import Access, asking_in_workspace, in_workspace
 from custody.cli.members import full_name, members_of, people_of
-from custody.limit_words import bounds, until
-from custody.naming import Candidate, next_name
-from custody.terminal import Exit, aside
-from custody.text import amount, network_words
+from custody.common.limit_words import bounds, until
+from custody.common.naming import NamedRecord, next_name
+from custody.common.terminal import Exit, aside
+from custody.common.text import amount, network_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +40,8 @@ given_vault = click.argument("given", metavar="VAULT", help="Its id, the beginni
 def vault_of(access: Access, given: str) -> "Vault":
     """Raises Stop."""
 
-    def candidate(one: "Vault") -> Candidate:
-        return Candidate(one.id, (one.name,), f"'{one.name}', {one.m} of {one.n}")
+    def candidate(one: "Vault") -> NamedRecord:
+        return NamedRecord(one.id, (one.name,), f"'{one.name}', {one.m} of {one.n}")
 
     vaults = access.client.list_wallets(access.workspace_id)
     return access.pick(given, vaults, candidate, "vault", "custody vault list lists them.")
@@ -267,7 +267,7 @@ def replace_command(
 
 @click.command("sweep")
 @given_vault
-@click.option("--fee-rate", type=FeeRate(), help="In sat/vB. Default: the platform's priority.")
+@click.option("--fee-rate", type=FeeRateParam(), help="In sat/vB. Default: the platform's priority.")
 @asking_in_workspace
 def sweep_command(access: Access, given: str, fee_rate: str | None) -> None:
     """Propose to move what is free of a replaced vault into the one in its place."""

@@ -12,9 +12,9 @@ from custody.client.connection import OnSession, make_core
 from custody.client.flow import Core, Session
 from custody.client.payments import ReadProposalCalls
 from custody.client.signing_calls import KeyCalls, ProposalCalls, SignInCalls, TokenCalls
-from custody.exchange import Awaiting
-from custody.plain_http import trust
-from custody.transports import AwaitingTransport
+from custody.common.exchange import Awaiting
+from custody.common.plain_http import trust
+from custody.common.transports import AwaitingTransport
 
 
 class AwaitingConnection(Awaiting[Core]):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Self
 
 from custody.client.flow import Core, Session, check_url
-from custody.exchange import Outcome, Request, Waiting
-from custody.plain_http import PlainTransport, tls_for
+from custody.common.exchange import HttpRequest, Outcome, Waiting
+from custody.common.plain_http import PlainTransport, tls_for
 
 OnSession = Callable[[Session | None], None]
 
@@ -47,7 +47,7 @@ class WaitingConnection(Waiting[Core]):
         *,
         session: Session | None = None,
         on_session: OnSession | None = None,
-        transport: Callable[[Request], Outcome] | None = None,
+        transport: Callable[[HttpRequest], Outcome] | None = None,
         ca_file: Path | None = None,
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,

@@ -1,5 +1,5 @@
-"""The protocol of calls to the platform without I/O (see ``custody.exchange``): requests and answers, errors,
-the renewal of sessions, and calls made from the platform's table, for both clients.
+"""The protocol of calls to the platform without I/O (see ``custody.common.exchange``): requests and answers,
+errors, the renewal of sessions, and calls made from the platform's table, for both clients.
 """
 
 import json
@@ -17,9 +17,18 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from custody import exchange
 from custody.client.errors import ApiError, BadAnswer, InsecureUrl, SignedOut, Unreachable
-from custody.exchange import Exclusive, Plan, Reply, Request, Why, is_success, method, retry_after
+from custody.common import exchange
+from custody.common.exchange import (
+    Exclusive,
+    HttpReply,
+    HttpRequest,
+    Plan,
+    Why,
+    is_success,
+    method,
+    retry_after,
+)
 from custody.schemas.auth import (
     LOGOUT,
     REFRESH,
@@ -113,7 +122,7 @@ class Core:
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         wait_seconds: float = 0.0,
-    ) -> Request:
+    ) -> HttpRequest:
         """``wait_seconds``: how long the platform was asked to wait before it answers."""
         sent = {"Accept": "application/json", "Accept-Encoding": "identity", **(headers or {})}
         content = None
@@ -124,7 +133,7 @@ class Core:
         url = urljoin(self.base_url, path) + (f"?{urlencode(params, doseq=True)}" if params else "")
         is_local = self.host in LOOPBACK_HOSTS
         silence = wait_seconds + (LOCAL_SILENCE_SECONDS if is_local else SILENCE_SECONDS)
-        return Request(method, url, silence, silence + TRANSFER_SECONDS, sent, content)
+        return HttpRequest(method, url, silence, silence + TRANSFER_SECONDS, sent, content)
 
 
 def _param(value: Any) -> Any:
@@ -285,7 +294,7 @@ def keyed(declared: Call[Input, Any]) -> Keyed[Input]:
     return given
 
 
-def call(core: Core, request: Request, *, repeatable: bool) -> Plan[Reply]:
+def call(core: Core, request: HttpRequest, *, repeatable: bool) -> Plan[HttpReply]:
     """Send with the session; renew it when it is due or when the platform refuses it.
 
     Raises:
@@ -303,7 +312,7 @@ def call(core: Core, request: Request, *, repeatable: bool) -> Plan[Reply]:
     return checked(reply)
 
 
-def _with_token(core: Core, request: Request) -> Request:
+def _with_token(core: Core, request: HttpRequest) -> HttpRequest:
     if core.session is None:
         raise SignedOut("the session has ended")
     headers = {**request.headers, "Authorization": f"Bearer {core.session.access_token}"}
@@ -336,7 +345,7 @@ def renew(core: Core, *, stale: Session) -> Plan[None]:
     core.set_session(Session(answer.sid, answer.token, refresh_token, core.now() + answer.expires_in))
 
 
-def refresh_token_of(reply: Reply) -> str:
+def refresh_token_of(reply: HttpReply) -> str:
     """The refresh cookie; empty where there is none. Raises BadAnswer where it cannot be sent back."""
     found = set(re.findall(_COOKIE, reply.headers.get("set-cookie", "")))
     if len(found) > 1:
@@ -347,21 +356,21 @@ def refresh_token_of(reply: Reply) -> str:
     return token
 
 
-def attempt(core: Core, request: Request, *, repeatable: bool) -> Plan[Reply]:
+def attempt(core: Core, request: HttpRequest, *, repeatable: bool) -> Plan[HttpReply]:
     """One request, repeated with back-off where that is safe.
 
     Raises:
         Unreachable: no answer after all tries. BadAnswer: one that is compressed or too large.
     """
     outcome = yield from exchange.attempt(request, repeatable=repeatable, jitter=core.jitter, now=core.now)
-    if isinstance(outcome, Reply):
+    if isinstance(outcome, HttpReply):
         return outcome
     if outcome.why is Why.UNFIT:
         raise BadAnswer(str(outcome.cause)) from None
     raise Unreachable(_NO_ANSWER[outcome.why].format(core.host)) from outcome.cause
 
 
-def checked(reply: Reply) -> Reply:
+def checked(reply: HttpReply) -> HttpReply:
     """The answer where it is a success or a 304; otherwise raises.
 
 
@@ -377,7 +386,7 @@ def checked(reply: Reply) -> Reply:
     raise ApiError(problem, retry_after_seconds=retry_after(reply, 0.0))
 
 
-def read_list(core: Core, reply: Reply, shape: type[Answer] | TypeAdapter[Answer]) -> Answer:
+def read_list(core: Core, reply: HttpReply, shape: type[Answer] | TypeAdapter[Answer]) -> Answer:
     """`read` of what may be a list, or a page of one: entries that the platform cannot show are left out, and
     kept in ``core.unreadable``.
     """
@@ -393,7 +402,7 @@ def read_list(core: Core, reply: Reply, shape: type[Answer] | TypeAdapter[Answer
     return read(reply, shape)
 
 
-def read(reply: Reply, shape: type[Answer] | TypeAdapter[Answer]) -> Answer:
+def read(reply: HttpReply, shape: type[Answer] | TypeAdapter[Answer]) -> Answer:
     """The answer in its shape.
 
     Raises:
@@ -410,7 +419,7 @@ def read(reply: Reply, shape: type[Answer] | TypeAdapter[Answer]) -> Answer:
         raise BadAnswer(f"{reply.path}: {place}: {fault_words(first)}") from None
 
 
-def next_page(reply: Reply) -> str | None:
+def next_page(reply: HttpReply) -> str | None:
     """The address of the page after this one."""
     found = _LINK.search(reply.headers.get("link", ""))
     return None if found is None else found[1]

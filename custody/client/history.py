@@ -8,7 +8,7 @@ from typing import TypedDict, TypeVar, Unpack
 from custody.client.calls import HistoryCalls, LogCalls
 from custody.client.errors import BadAnswer
 from custody.client.flow import Core
-from custody.exchange import Plan, method
+from custody.common.exchange import Plan, method
 from custody.schemas.history import (
     MAX_COINS,
     MAX_MOVEMENTS,

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import TypeAdapter
 
 from custody.client.flow import Core, call, next_page, read_list, row
-from custody.exchange import Plan, Request, method
+from custody.common.exchange import HttpRequest, Plan, method
 from custody.schemas.common import LATER, Few
 from custody.schemas.proposals import PSBT, Proposal, ProposalStatus
 
@@ -82,7 +82,7 @@ def proposals_request(
     etag: str | None = None,
     wait_seconds: int | None = None,
     **filters: Unpack[ProposalFilters],
-) -> Request:
+) -> HttpRequest:
     """The request of ``proposals``, for callers that read the answer themselves."""
     query = {"workspace_id": workspace_id, **filters}
     headers = {} if etag is None else {"If-None-Match": etag}

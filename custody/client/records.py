@@ -3,7 +3,7 @@
 from custody.client.calls import PurchaseCalls
 from custody.client.errors import BadAnswer
 from custody.client.flow import Core
-from custody.exchange import Plan, method
+from custody.common.exchange import Plan, method
 from custody.schemas.purchases import MAX_PURCHASES, PurchaseTransaction
 
 # Bounds the memory where a faulty platform always names a next page.

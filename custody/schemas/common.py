@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from custody.text import UNSEEN_BELOW_U10000, require_seen
+from custody.common.text import UNSEEN_BELOW_U10000, require_seen
 
 # PostgreSQL's and SQLite's widest integer: nothing that travels as an id or an amount may be wider.
 MAX_INT64 = 2**63 - 1

@@ -4,6 +4,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
+from custody.common.text import count
 from custody.schemas.call import Call, Way, many
 from custody.schemas.common import (
     DIGITS,
@@ -29,7 +30,6 @@ from custody.schemas.errors import ErrorCode
 from custody.schemas.limits import AssetLimits, CycleFields, VaultLimits, VaultQuery
 from custody.schemas.permissions import VAULT_READERS, VAULT_VIEWERS, PermissionName
 from custody.schemas.queries import QueryId
-from custody.text import count
 
 # 15: what a script of compressed keys allows on every device we support (BIP-67; Ledger, Trezor and
 # Coldcard).

@@ -5,6 +5,7 @@ from typing import Any, cast
 from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session
 
+from custody.common.text import name_key
 from custody.schemas.address_book import (
     ADD_WHITELIST_ADDRESS,
     REMOVE_WHITELIST_ADDRESS,
@@ -30,9 +31,8 @@ from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import NotFound
 from custody.server.service.shown import shown
 from custody.server.service.stored_vaults import vault_in
-from custody.server.store.models import AddressBookEntry, WatchedScript
+from custody.server.store.models import AddressBookEntryRow, WatchedScriptRow
 from custody.server.store.store import chunks
-from custody.text import name_key
 from multisig import Network, encode_address
 
 ENTRY = "entry {text}, {address}, named {name}"
@@ -52,36 +52,38 @@ REMOVED = Event(
 
 @serves(WHITELIST_ADDRESSES)
 def whitelist_addresses(ctx: Ctx, wanted: AddressBookQuery) -> Listed[WhitelistAddress]:
-    query = _of(ctx.access).order_by(AddressBookEntry.id).limit(wanted.limit)
+    query = _of(ctx.access).order_by(AddressBookEntryRow.id).limit(wanted.limit)
     if wanted.after is not None:
-        query = query.where(AddressBookEntry.id > wanted.after)
+        query = query.where(AddressBookEntryRow.id > wanted.after)
     if wanted.search is not None:
-        in_name = AddressBookEntry.name_key.contains(name_key(wanted.search), autoescape=True)
+        in_name = AddressBookEntryRow.name_key.contains(name_key(wanted.search), autoescape=True)
         begins = [
-            AddressBookEntry.address.startswith(text, autoescape=True)
+            AddressBookEntryRow.address.startswith(text, autoescape=True)
             # Bech32 may be written in upper case (BIP-173), and is stored in lower case.
             for text in {wanted.search, wanted.search.lower()}
         ]
         query = query.where(or_(in_name, *begins))
     named = [
-        *([] if wanted.names is None else [AddressBookEntry.name_key.in_(map(name_key, wanted.names))]),
-        *([] if wanted.addresses is None else [AddressBookEntry.address.in_(wanted.addresses)]),
+        *([] if wanted.names is None else [AddressBookEntryRow.name_key.in_(map(name_key, wanted.names))]),
+        *([] if wanted.addresses is None else [AddressBookEntryRow.address.in_(wanted.addresses)]),
     ]
     if named:
         query = query.where(or_(*named))
     if wanted.leads_to is not None:
-        query = query.where(AddressBookEntry.id.in_(_leading_to(ctx, wanted.leads_to)))
+        query = query.where(AddressBookEntryRow.id.in_(_leading_to(ctx, wanted.leads_to)))
     rows, network = ctx.db.scalars(query).all(), ctx.access.network
     return shown(rows, lambda some: [_shape(each, network) for each in some], "uid", lambda entry: entry.id)
 
 
 def _leading_to(ctx: Ctx, vault_id: str) -> list[int]:
     """The entries that pay one of the vault's addresses. Raises NotFound."""
-    vault, ids = vault_in(ctx.db, ctx.access, vault_id), _of(ctx.access, AddressBookEntry.id)
-    scripts = select(WatchedScript.script_pubkey).where(WatchedScript.vault_id == vault.id)
+    vault, ids = vault_in(ctx.db, ctx.access, vault_id), _of(ctx.access, AddressBookEntryRow.id)
+    scripts = select(WatchedScriptRow.script_pubkey).where(WatchedScriptRow.vault_id == vault.id)
     own = [encode_address(script, Network(vault.chain)) for script in ctx.db.scalars(scripts)]
     return [
-        uid for some in chunks(own) for uid in ctx.db.scalars(ids.where(AddressBookEntry.address.in_(some)))
+        uid
+        for some in chunks(own)
+        for uid in ctx.db.scalars(ids.where(AddressBookEntryRow.address.in_(some)))
     ]
 
 
@@ -92,11 +94,11 @@ def add_whitelist_address(ctx: Ctx, request: AddWhitelistAddressRequest) -> Whit
     address = canonical_address(request.address, Network(access.chain))
     if (db.scalar(_of(access, func.count())) or 0) >= MAX_ENTRIES:
         raise BookIsFull(f"The address book has {MAX_ENTRIES} entries, the most that it can have.")
-    present = db.scalar(_of(access, AddressBookEntry.id).where(AddressBookEntry.address == address))
+    present = db.scalar(_of(access, AddressBookEntryRow.id).where(AddressBookEntryRow.address == address))
     if present is not None:
         raise AlreadyInBook(f"The address is in the book already, as entry {present}.")
     _require_free_name(db, access, request.name)
-    entry = AddressBookEntry(
+    entry = AddressBookEntryRow(
         workspace_id=access.workspace_id,
         name=request.name,
         name_key=name_key(request.name),
@@ -126,31 +128,31 @@ def remove_whitelist_address(ctx: Ctx, request: RemoveWhitelistAddressRequest) -
     return Done()
 
 
-def _recorded(ctx: Ctx, event: Event, entry: AddressBookEntry) -> WhitelistAddress:
+def _recorded(ctx: Ctx, event: Event, entry: AddressBookEntryRow) -> WhitelistAddress:
     ctx.event(event, text=entry.id, address=entry.address, name=entry.name)
     return _shape(entry, ctx.access.network)
 
 
-def _of(access: WorkspaceAccess, what: Any = AddressBookEntry) -> Select[Any]:
-    return select(what).where(AddressBookEntry.workspace_id == access.workspace_id)
+def _of(access: WorkspaceAccess, what: Any = AddressBookEntryRow) -> Select[Any]:
+    return select(what).where(AddressBookEntryRow.workspace_id == access.workspace_id)
 
 
-def _find(db: Session, access: WorkspaceAccess, uid: int) -> AddressBookEntry:
+def _find(db: Session, access: WorkspaceAccess, uid: int) -> AddressBookEntryRow:
     """An entry of another workspace is answered as if it did not exist (P24)."""
-    entry = db.get(AddressBookEntry, uid)
+    entry = db.get(AddressBookEntryRow, uid)
     if entry is None or entry.workspace_id != access.workspace_id:
         raise NotFound("There is no such entry in this workspace's address book.")
     return entry
 
 
 def _require_free_name(db: Session, access: WorkspaceAccess, name: str, *, besides: int = 0) -> None:
-    taken = _of(access, AddressBookEntry.id).where(AddressBookEntry.name_key == name_key(name))
-    entry_id = db.scalar(taken.where(AddressBookEntry.id != besides))
+    taken = _of(access, AddressBookEntryRow.id).where(AddressBookEntryRow.name_key == name_key(name))
+    entry_id = db.scalar(taken.where(AddressBookEntryRow.id != besides))
     if entry_id is not None:
         raise AlreadyInBook(f"Entry {entry_id} has this name already.")
 
 
-def _shape(entry: AddressBookEntry, network: str) -> WhitelistAddress:
+def _shape(entry: AddressBookEntryRow, network: str) -> WhitelistAddress:
     return WhitelistAddress(
         uid=entry.id,
         name=entry.name,

@@ -20,7 +20,7 @@ from custody.server.domain.selection import RandomSource
 from custody.server.metrics import StoredFigures
 from custody.server.service.backends import Market, Reachability
 from custody.server.service.lifecycle import Lifecycle
-from custody.server.service.limits.limits import Limits, PolicyStore, StoredPolicies
+from custody.server.service.limits.limits import PolicyStore, SpendingLimits, StoredPolicies
 from custody.server.service.mail.jobs import MailJobs, Template
 from custody.server.service.mail.mailer import (
     CountedMailer,
@@ -34,7 +34,7 @@ from custody.server.service.operations.readiness import Readiness
 from custody.server.service.people.service_accounts import SECRETS, SECRETS_WINDOW
 from custody.server.service.people.setup import Setup
 from custody.server.service.proposals.drafting import Drafter
-from custody.server.service.requests.changes import Changes, Following
+from custody.server.service.requests.changes import Changes, LongPolls
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import Rates, Throttle
 from custody.server.service.secrets import WebhookSecrets
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Outside:
+class PlatformDependencies:
     """The platform's dependencies, which callers pass in. The default hasher is RFC 9106's second option."""
 
     clock: Clock = utc_now
@@ -93,11 +93,11 @@ class Platform:
         return made
 
 
-def open_platform(settings: Settings, outside: Outside | None = None) -> Platform:
+def open_platform(settings: Settings, outside: PlatformDependencies | None = None) -> Platform:
     """Creates the state folder (0700) where it is missing, and migrates the database.
     The chain is open and the workers run during the ASGI application's lifespan.
     """
-    world, chains = outside or Outside(), settings.chains
+    world, chains = outside or PlatformDependencies(), settings.chains
     stored = open_stored(settings, world.clock, world.random)
     try:
         return _platform_of(settings, chains, world, stored)
@@ -107,7 +107,7 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
 
 
 def _platform_of(
-    settings: Settings, chains: tuple[ChainSource, ...], world: Outside, stored: Stored
+    settings: Settings, chains: tuple[ChainSource, ...], world: PlatformDependencies, stored: Stored
 ) -> Platform:
     store, meters = stored.store, stored.store.meters
     meters.registry.register(StoredFigures(store, world.clock))
@@ -120,7 +120,7 @@ def _platform_of(
     return Platform(world.random, services, setup, background, store.close)
 
 
-def _mailer(settings: Settings, world: Outside) -> Mailer:
+def _mailer(settings: Settings, world: PlatformDependencies) -> Mailer:
     builder = MessageBuilder(settings.mail_from, world.clock, world.random)
     if settings.smtp_host is None:
         return FileMailer(settings.mail_folder, world.clock, world.random, builder)
@@ -138,7 +138,7 @@ def _mailer(settings: Settings, world: Outside) -> Mailer:
 def _background(
     settings: Settings,
     chains: tuple[ChainSource, ...],
-    world: Outside,
+    world: PlatformDependencies,
     stored: Stored,
     changes: Changes,
     mail_jobs: MailJobs,
@@ -175,13 +175,13 @@ def _background(
 
 
 def _wire(
-    settings: Settings, world: Outside, stored: Stored, background: Background, mailer: Mailer
+    settings: Settings, world: PlatformDependencies, stored: Stored, background: Background, mailer: Mailer
 ) -> tuple[Services, Setup]:
     clock, random = world.clock, world.random
     store, audit, secrets, passwords = stored.store, stored.audit, stored.secrets, Passwords(world.hasher)
     identity_sender = Sender(world.resolve, settings.identity_ca_file)
     changes, lifecycle = background.changes, background.lifecycle
-    limits = Limits(clock, world.policies)
+    limits = SpendingLimits(clock, world.policies)
     token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits)
     services = Services(
         store=store,
@@ -205,12 +205,11 @@ def _wire(
             settings.webhook_hosts,
             settings.identity_hosts,
         ),
-        audit=audit,
         rates=Rates(clock, calls=settings.calls_per_minute, writes=settings.writes_per_minute),
         idempotency=Idempotency(clock),
         service_signin=ServiceSignIn(store, clock, audit),
         calls_by_address=Throttle(clock, limit=CALLS_PER_ADDRESS, window=CALLS_PER_ADDRESS_WINDOW),
-        following=Following(store, changes),
+        following=LongPolls(store, changes),
         readiness=Readiness(store, clock, changes, background.backends, background.market.reachability),
         service_secrets=Throttle(clock, limit=SECRETS, window=SECRETS_WINDOW),
         # A delivery with a time in the near future is valid for twice the tolerance.

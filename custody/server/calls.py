@@ -43,13 +43,13 @@ from custody.server.domain.errors import (
 )
 from custody.server.service.people.people import enter
 from custody.server.service.people.second_person import require_no_second_person
-from custody.server.service.requests.changes import MAX_TRIES, Outdated
+from custody.server.service.requests.changes import MAX_TRIES, OutdatedDraft
 from custody.server.service.requests.idempotency import Scope
 from custody.server.service.requests.rates import caller_at
 from custody.server.service.services import Services, Tools
 from custody.server.service.sign_in.sessions import require_session
 from custody.server.service.stored_vaults import place_of
-from custody.server.store.snapshot import Snapshot
+from custody.server.store.snapshot import PageSnapshot
 
 Input = TypeVar("Input")
 Answer = TypeVar("Answer")
@@ -123,7 +123,7 @@ Function = Callable[[Ctx, Input], Answer]
 
 
 @dataclass(frozen=True)
-class Approval(Generic[Input]):
+class ChangeApproval(Generic[Input]):
     """What the second person's confirmation of a call depends on in what is stored. ``cools``: whether the
     request allows more now. ``in_force``: of each request, what holds now in the place of its fields; they
     name records that exist. ``in_full``: the request with what it leaves to the record that it changes.
@@ -135,13 +135,13 @@ class Approval(Generic[Input]):
 
 
 _WHOLE: dict[Call[Any, Any], Function[Any, Any]] = {}
-_APPROVALS: dict[Call[Any, Any], Approval[Any]] = {}
+_APPROVALS: dict[Call[Any, Any], ChangeApproval[Any]] = {}
 _IN_PARTS: dict[Call[Any, Any], Function[Any, Steps[Any]]] = {}
 _FIRST: dict[Call[Any, Any], In] = {}
 
 
 def serves(
-    call: Call[Input, Answer], approval: Approval[Input] | None = None
+    call: Call[Input, Answer], approval: ChangeApproval[Input] | None = None
 ) -> Callable[[Function[Input, Answer]], Function[Input, Answer]]:
     """The function that makes the call."""
 
@@ -167,8 +167,8 @@ def serves_in_parts(
     return kept
 
 
-def approval_of(call: Call[Any, Any]) -> Approval[Any]:
-    return _APPROVALS.get(call, Approval())
+def approval_of(call: Call[Any, Any]) -> ChangeApproval[Any]:
+    return _APPROVALS.get(call, ChangeApproval())
 
 
 def make(ctx: Ctx, call: Call[Input, Answer], request: Input) -> Answer:
@@ -258,7 +258,7 @@ class Watched(Generic[Answer]):
 
 
 @dataclass(frozen=True)
-class Answered:
+class EncodedAnswer:
     """``content``: as it travels. ``value``: what the function returned, None where an earlier answer is
     repeated.
     """
@@ -273,7 +273,7 @@ class Answered:
         return value if isinstance(value, Page) else None
 
 
-def answer(services: Services, invocation: Invocation, snapshot: Snapshot | None = None) -> Answered:
+def answer(services: Services, invocation: Invocation, snapshot: PageSnapshot | None = None) -> EncodedAnswer:
     """Makes the call, in transactions of its own; what it reads first, in ``snapshot``, a page's, which ends
     then. Raises what it refuses with, which is recorded.
     """
@@ -286,15 +286,15 @@ def answer(services: Services, invocation: Invocation, snapshot: Snapshot | None
         raise
 
 
-def run(services: Services, invocation: Invocation, snapshot: Snapshot | None = None) -> Answered:
+def run(services: Services, invocation: Invocation, snapshot: PageSnapshot | None = None) -> EncodedAnswer:
     """`answer`, for a function that makes another call: a refusal is recorded as its own."""
     one = _Run(services, invocation, snapshot)
     try:
         if one.scope is None:
-            return Answered(one.content(), one.value)
+            return EncodedAnswer(one.content(), one.value)
         with services.idempotency.guard(one.scope):
-            return Answered(one.content(), one.value)
-    except Outdated as error:
+            return EncodedAnswer(one.content(), one.value)
+    except OutdatedDraft as error:
         # Of a read, or of the last try, which prepared in the same transaction.
         raise StateConflict(str(error)) from error
 
@@ -313,7 +313,7 @@ class _Run:
     gets the same bytes.
     """
 
-    def __init__(self, services: Services, invocation: Invocation, snapshot: Snapshot | None) -> None:
+    def __init__(self, services: Services, invocation: Invocation, snapshot: PageSnapshot | None) -> None:
         self._services = services
         self._page = snapshot
         self._invocation = invocation
@@ -332,7 +332,7 @@ class _Run:
         for tries in range(MAX_TRIES):
             try:
                 return self._part_by_part(tries)
-            except Outdated:
+            except OutdatedDraft:
                 continue
         return self._part_by_part(MAX_TRIES)
 
@@ -462,7 +462,7 @@ def record_refusal(
         services.rates.take_write(caller.counted_as)
     with services.store.write() as db:
         access = None if workspace_id is None else _workspace_of(services, db, caller, workspace_id)
-        services.audit.record(db, caller, Category.ACCESS, error.code, attempt, access=access)
+        services.tools.audit.record(db, caller, Category.ACCESS, error.code, attempt, access=access)
 
 
 def _workspace_of(

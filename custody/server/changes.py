@@ -51,7 +51,7 @@ from custody.server.service.people.second_person import CONFIRMS, require_two
 from custody.server.service.shown import shown
 from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
-from custody.server.store.models import Membership, PendingChange, SecondPersonRule, Workspace
+from custody.server.store.models import MembershipRow, PendingChangeRow, SecondPersonRuleRow, WorkspaceRow
 
 LIFETIME: Final = timedelta(days=7)
 # Bounds on what an organisation, and one member of it, can store.
@@ -82,13 +82,13 @@ def request_change(ctx: Ctx, request: wire.RequestChangeRequest) -> Steps[wire.C
 def changes(ctx: Ctx, query: wire.ChangesQuery) -> Listed[wire.Change]:
     """``in_force`` only of what the caller may confirm, or could still ask for."""
     confirms = _confirms(ctx)
-    visible = select(PendingChange, confirms).where(
-        PendingChange.organisation_id == ctx.access.organisation_id,
-        or_(PendingChange.asked_by == ctx.caller.user_id, confirms),
+    visible = select(PendingChangeRow, confirms).where(
+        PendingChangeRow.organisation_id == ctx.access.organisation_id,
+        or_(PendingChangeRow.asked_by == ctx.caller.user_id, confirms),
     )
     if query.change_id is not None:
-        visible = visible.where(PendingChange.id == query.change_id)
-    newest = visible.order_by(PendingChange.asked_at.desc(), PendingChange.id).limit(MAX_SHOWN)
+        visible = visible.where(PendingChangeRow.id == query.change_id)
+    newest = visible.order_by(PendingChangeRow.asked_at.desc(), PendingChangeRow.id).limit(MAX_SHOWN)
     rows = ctx.db.execute(newest).all()
     with_present = {change.id for change, may_confirm in rows if may_confirm or _may_ask(ctx, change)}
     shapes = partial(_shapes, ctx, with_present)
@@ -133,12 +133,12 @@ def decline_change(ctx: Ctx, request: wire.DeclineChangeRequest) -> wire.Change:
     return _decided(ctx, change, ChangeStatus.DECLINED, DECLINED)
 
 
-def change_expiry(store: Store, clock: Clock, audit: AuditLog) -> Expiry[PendingChange]:
-    def due(now: datetime) -> Select[PendingChange]:
-        is_over = PendingChange.status == ChangeStatus.PENDING.value, PendingChange.expires_at <= now
-        return select(PendingChange).where(*is_over).order_by(PendingChange.expires_at)
+def change_expiry(store: Store, clock: Clock, audit: AuditLog) -> Expiry[PendingChangeRow]:
+    def due(now: datetime) -> Select[PendingChangeRow]:
+        is_over = PendingChangeRow.status == ChangeStatus.PENDING.value, PendingChangeRow.expires_at <= now
+        return select(PendingChangeRow).where(*is_over).order_by(PendingChangeRow.expires_at)
 
-    def expire(db: Session, change: PendingChange) -> None:
+    def expire(db: Session, change: PendingChangeRow) -> None:
         change.status = ChangeStatus.EXPIRED.value
         db.flush()
         workspace, values = place_of(db, change.workspace_id), {"text": change.id, "path": change.path}
@@ -177,7 +177,7 @@ def _in_name_of(ctx: Ctx, caller: Caller, call: Call[Any, Any], call_request: Ba
     return replace(ctx, caller=caller, maybe_access=access)
 
 
-def _may_ask(ctx: Ctx, change: PendingChange) -> bool:
+def _may_ask(ctx: Ctx, change: PendingChangeRow) -> bool:
     with suppress(CustodyError):
         enter(ctx.db, ctx.caller, change.workspace_id, _call_at(change.path).permissions, ctx.now)
         return True
@@ -226,7 +226,7 @@ def _store(ctx: Ctx, call: Call[Any, Any], call_request: BaseModel) -> wire.Chan
     if len(waiting) >= MAX_PENDING:
         raise StateConflict(f"{MAX_PENDING} changes wait already: confirm or decline some of them.")
     ready = now + _cooling(ctx, call, call_request)
-    change = PendingChange(
+    change = PendingChangeRow(
         id=new_id(ctx.tools.random),
         organisation_id=ctx.access.organisation_id,
         workspace_id=ctx.access.workspace_id,
@@ -242,40 +242,40 @@ def _store(ctx: Ctx, call: Call[Any, Any], call_request: BaseModel) -> wire.Chan
     ctx.db.add(change)
     ctx.db.flush()
     ctx.event(ASKED, _payload(change), text=change.id, path=change.path)
-    confirmers = select(Membership.user_id).join(PendingChange, CONFIRMS)
-    others = confirmers.where(PendingChange.id == change.id, Membership.user_id != caller.user_id)
+    confirmers = select(MembershipRow.user_id).join(PendingChangeRow, CONFIRMS)
+    others = confirmers.where(PendingChangeRow.id == change.id, MembershipRow.user_id != caller.user_id)
     tell_waiting(ctx.db, others, now)
     return _shape(ctx, change)
 
 
-def _rule(ctx: Ctx) -> SecondPersonRule | None:
-    return ctx.db.get(SecondPersonRule, ctx.access.organisation_id)
+def _rule(ctx: Ctx) -> SecondPersonRuleRow | None:
+    return ctx.db.get(SecondPersonRuleRow, ctx.access.organisation_id)
 
 
-def _waiting(ctx: Ctx) -> list[PendingChange]:
-    query = select(PendingChange).where(
-        PendingChange.organisation_id == ctx.access.organisation_id,
-        PendingChange.status == ChangeStatus.PENDING.value,
-        PendingChange.expires_at > ctx.now,
+def _waiting(ctx: Ctx) -> list[PendingChangeRow]:
+    query = select(PendingChangeRow).where(
+        PendingChangeRow.organisation_id == ctx.access.organisation_id,
+        PendingChangeRow.status == ChangeStatus.PENDING.value,
+        PendingChangeRow.expires_at > ctx.now,
     )
     return list(ctx.db.scalars(query))
 
 
 def _confirms(ctx: Ctx) -> ColumnElement[bool]:
     """Whether the caller may confirm a change, but for their own; without a rule, in its workspace alone."""
-    confirms: ColumnElement[bool] = exists().where(Membership.user_id == ctx.caller.user_id, CONFIRMS)
-    here = PendingChange.workspace_id == ctx.access.workspace_id
+    confirms: ColumnElement[bool] = exists().where(MembershipRow.user_id == ctx.caller.user_id, CONFIRMS)
+    here = PendingChangeRow.workspace_id == ctx.access.workspace_id
     return confirms if _rule(ctx) is not None else confirms & here
 
 
-def _may_confirm(ctx: Ctx, change: PendingChange) -> bool:
-    query = select(PendingChange.id).where(PendingChange.id == change.id, _confirms(ctx))
+def _may_confirm(ctx: Ctx, change: PendingChangeRow) -> bool:
+    query = select(PendingChangeRow.id).where(PendingChangeRow.id == change.id, _confirms(ctx))
     return ctx.db.scalar(query) is not None
 
 
-def _decidable(ctx: Ctx, change_id: str) -> PendingChange:
+def _decidable(ctx: Ctx, change_id: str) -> PendingChangeRow:
     """Raises NotFound, StateConflict (decided or expired)."""
-    change = ctx.db.get(PendingChange, change_id, with_for_update=True)
+    change = ctx.db.get(PendingChangeRow, change_id, with_for_update=True)
     if change is None or change.organisation_id != ctx.access.organisation_id:
         raise NotFound("There is no such change in this organisation.")
     status = _status(ctx, change)
@@ -284,7 +284,7 @@ def _decidable(ctx: Ctx, change_id: str) -> PendingChange:
     return change
 
 
-def _decided(ctx: Ctx, change: PendingChange, status: ChangeStatus, event: Event) -> wire.Change:
+def _decided(ctx: Ctx, change: PendingChangeRow, status: ChangeStatus, event: Event) -> wire.Change:
     change.status, change.decided_at = status.value, ctx.now
     change.decided_by, change.decided_by_name = ctx.caller.user_id, ctx.caller.name
     ctx.db.flush()
@@ -294,7 +294,7 @@ def _decided(ctx: Ctx, change: PendingChange, status: ChangeStatus, event: Event
     return _shape(ctx, change)
 
 
-def _payload(change: PendingChange) -> dict[str, object]:
+def _payload(change: PendingChangeRow) -> dict[str, object]:
     """The data of its webhook events, without the body, which may contain names and addresses."""
     return {
         "change_id": change.id,
@@ -307,19 +307,19 @@ def _payload(change: PendingChange) -> dict[str, object]:
 # --- what is shown ------------------------------------------------------------------------------------------
 
 
-def _status(ctx: Ctx, change: PendingChange) -> ChangeStatus:
+def _status(ctx: Ctx, change: PendingChangeRow) -> ChangeStatus:
     """The effective status: a change expires by time, before a job stores that."""
     status = ChangeStatus(change.status)
     is_over = status is ChangeStatus.PENDING and ctx.now >= change.expires_at
     return ChangeStatus.EXPIRED if is_over else status
 
 
-def _shape(ctx: Ctx, change: PendingChange) -> wire.Change:
+def _shape(ctx: Ctx, change: PendingChangeRow) -> wire.Change:
     (answer,) = _shapes(ctx, {change.id}, [change])
     return answer
 
 
-def _shapes(ctx: Ctx, with_present: set[str], changes: Sequence[PendingChange]) -> list[wire.Change]:
+def _shapes(ctx: Ctx, with_present: set[str], changes: Sequence[PendingChangeRow]) -> list[wire.Change]:
     """``with_present``: the ids of those that are shown with what is in force now, while they wait."""
     waiting = [each for each in changes if _status(ctx, each) is ChangeStatus.PENDING]
     names = {each.id: names_in(ctx.db, each) for each in waiting}
@@ -328,8 +328,8 @@ def _shapes(ctx: Ctx, with_present: set[str], changes: Sequence[PendingChange]) 
         wire.Change(
             change_id=change.id,
             workspace_id=change.workspace_id,
-            workspace_name=ctx.db.get_one(Workspace, change.workspace_id).name,
-            network=cast("ApiNetwork", ctx.db.get_one(Workspace, change.workspace_id).network),
+            workspace_name=ctx.db.get_one(WorkspaceRow, change.workspace_id).name,
+            network=cast("ApiNetwork", ctx.db.get_one(WorkspaceRow, change.workspace_id).network),
             path=change.path,
             body=change.body,
             names=names.get(change.id, {}),
@@ -350,12 +350,12 @@ def _shapes(ctx: Ctx, with_present: set[str], changes: Sequence[PendingChange]) 
 
 
 def _in_force(
-    ctx: Ctx, changes: Sequence[PendingChange], names: Mapping[str, Mapping[str, str]]
+    ctx: Ctx, changes: Sequence[PendingChangeRow], names: Mapping[str, Mapping[str, str]]
 ) -> dict[str, Mapping[str, Json]]:
     """By the change's id. Nothing where the role or vault was deleted, or while limits cannot be read: such a
     change cannot be confirmed then. All of one path in one question, for limits may be stored elsewhere.
     """
-    by_path: dict[str, list[PendingChange]] = defaultdict(list)
+    by_path: dict[str, list[PendingChangeRow]] = defaultdict(list)
     for change in changes:
         if all(field in names[change.id] for field in change.body if field in {"role_id", "vault_id"}):
             by_path[change.path].append(change)

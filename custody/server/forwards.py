@@ -50,10 +50,10 @@ from custody.server.service.proposals.drafting import Parts
 from custody.server.service.proposals.mempools import require_taken_by_nodes
 from custody.server.service.proposals.records import rate_text
 from custody.server.service.proposals.storing import store_with_inputs
-from custody.server.service.requests.changes import Outdated
+from custody.server.service.requests.changes import OutdatedDraft
 from custody.server.service.stored_vaults import policy_of, replacement_of, vault_in
 from custody.server.service.webhook_events import event_data
-from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
+from custody.server.store.models import ChainCoinRow, ProposalInputRow, ProposalRow, VaultRow
 from multisig import (
     CHANGE,
     RECEIVE,
@@ -89,7 +89,7 @@ class ProfileCoins:
 
     def pool(self, db: Session) -> dict[Candidate, Utxo]:
         """Coins that are not locked: the largest confirmed ones, own change, and unconfirmed deposits."""
-        waiting, own = ChainCoin.height.is_(None), self._is_own_change()
+        waiting, own = ChainCoinRow.height.is_(None), self._is_own_change()
         kinds = (~waiting, and_(waiting, own), and_(waiting, ~own))
         return {
             self._candidate(coin, is_own=is_own): utxo_of(coin)
@@ -99,52 +99,56 @@ class ProfileCoins:
 
     def total(self, db: Session, *, allow_unconfirmed: bool, locked: bool) -> Sats:
         """The sum that a forward could spend; with ``locked``, the sum that proposals have locked."""
-        may_spend = [] if allow_unconfirmed else [or_(ChainCoin.height.is_not(None), self._is_own_change())]
+        may_spend = (
+            [] if allow_unconfirmed else [or_(ChainCoinRow.height.is_not(None), self._is_own_change())]
+        )
         held = is_locked() if locked else ~is_locked()
-        query = select(func.coalesce(func.sum(ChainCoin.amount_sats), 0))
+        query = select(func.coalesce(func.sum(ChainCoinRow.amount_sats), 0))
         return Sats(int(db.scalar(query.where(*self._unspent(), held, *may_spend)) or 0))
 
     def _largest(
         self, db: Session, kind: ColumnElement[bool], own: ColumnElement[bool]
-    ) -> list[tuple[ChainCoin, bool]]:
+    ) -> list[tuple[ChainCoinRow, bool]]:
         query = (
-            select(ChainCoin, own)
+            select(ChainCoinRow, own)
             .where(*self._unspent(), ~is_locked(), kind)
-            .order_by(ChainCoin.amount_sats.desc(), ChainCoin.txid, ChainCoin.vout)
+            .order_by(ChainCoinRow.amount_sats.desc(), ChainCoinRow.txid, ChainCoinRow.vout)
             .limit(MAX_INPUTS)
         )
         return [(coin, bool(is_own)) for coin, is_own in db.execute(query)]
 
-    def _candidate(self, coin: ChainCoin, *, is_own: bool) -> Candidate:
+    def _candidate(self, coin: ChainCoinRow, *, is_own: bool) -> Candidate:
         depth = 0 if coin.height is None else max(1, self.tip_height - coin.height + 1)
         return Candidate(coin.txid, coin.vout, Sats(coin.amount_sats), depth, is_own)
 
     def _unspent(self) -> tuple[ColumnElement[bool], ...]:
         matured = self.tip_height + 1 - COINBASE_MATURITY
         return (
-            ChainCoin.chain == self.chain,
-            ChainCoin.vault_id.is_(None),
-            ChainCoin.script_pubkey.in_(self.scripts),
-            ChainCoin.spent_by.is_(None),
-            or_(ChainCoin.is_coinbase.is_(False), ChainCoin.height <= matured),
+            ChainCoinRow.chain == self.chain,
+            ChainCoinRow.vault_id.is_(None),
+            ChainCoinRow.script_pubkey.in_(self.scripts),
+            ChainCoinRow.spent_by.is_(None),
+            or_(ChainCoinRow.is_coinbase.is_(False), ChainCoinRow.height <= matured),
         )
 
     def _is_own_change(self) -> ColumnElement[bool]:
         """Change of a forward all of whose coins are confirmed, so that it does not depend on an unconfirmed
         deposit.
         """
-        spent = aliased(ChainCoin)
+        spent = aliased(ChainCoinRow)
         is_confirmed = exists().where(
             spent.chain == self.chain,
-            spent.txid == ProposalInput.txid,
-            spent.vout == ProposalInput.vout,
+            spent.txid == ProposalInputRow.txid,
+            spent.vout == ProposalInputRow.vout,
             spent.height.is_not(None),
         )
-        chains_on = exists().where(ProposalInput.proposal_id == Proposal.id, ~is_confirmed)
+        chains_on = exists().where(ProposalInputRow.proposal_id == ProposalRow.id, ~is_confirmed)
         return and_(
-            ChainCoin.branch == CHANGE,
+            ChainCoinRow.branch == CHANGE,
             exists().where(
-                Proposal.txid_expected == ChainCoin.txid, Proposal.profile_key_id.is_not(None), ~chains_on
+                ProposalRow.txid_expected == ChainCoinRow.txid,
+                ProposalRow.profile_key_id.is_not(None),
+                ~chains_on,
             ),
         )
 
@@ -161,7 +165,7 @@ class ForwardDraft:
     built: Built
 
 
-def _vault_to_fill(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
+def _vault_to_fill(db: Session, access: WorkspaceAccess, vault_id: str) -> VaultRow:
     """Raises NotFound; StateConflict where it is replaced; TooFewSigners where it could not pay on."""
     vault = vault_in(db, access, vault_id)
     replacement = replacement_of(db, vault)
@@ -227,7 +231,7 @@ def draft(ctx: Ctx, request: ForwardToVaultRequest) -> ForwardDraft:
 
 def _build(
     ctx: Ctx,
-    vault: Vault,
+    vault: VaultRow,
     policy: Policy,
     pays: bytes,
     utxos: Sequence[Utxo],
@@ -259,7 +263,7 @@ def create(ctx: Ctx, request: ForwardToVaultRequest, drafted: ForwardDraft) -> C
     vault = _vault_to_fill(db, ctx.access, request.vault_id)
     own = _profile_of(db, ctx.caller, ctx.access, request.wallet_address)
     if (own.key.id, vault.next_receive_index) != (drafted.key_id, drafted.receive_index):
-        raise Outdated("The member has another key now, or the vault another address.")
+        raise OutdatedDraft("The member has another key now, or the vault another address.")
     require_unchanged(db, vault.chain, drafted.utxos)
     proposal = _insert(ctx, vault, drafted)
     ctx.event(
@@ -275,14 +279,14 @@ def create(ctx: Ctx, request: ForwardToVaultRequest, drafted: ForwardDraft) -> C
     return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=drafted.built.base64)
 
 
-def _insert(ctx: Ctx, vault: Vault, drafted: ForwardDraft) -> Proposal:
+def _insert(ctx: Ctx, vault: VaultRow, drafted: ForwardDraft) -> ProposalRow:
     now, proposal_id = ctx.now, new_id(ctx.tools.random)
     lock_coins(ctx.db, vault.chain, [utxo.outpoint for utxo in drafted.utxos], proposal_id)
     fee = Sats(
         sum(utxo.amount for utxo in drafted.utxos)
         - sum(output.amount for output in drafted.built.psbt.outputs)
     )
-    proposal = Proposal(
+    proposal = ProposalRow(
         id=proposal_id,
         family_id=proposal_id,
         workspace_id=vault.workspace_id,

@@ -38,7 +38,7 @@ from custody.server.service.sign_in.identity import (
     redirect_uri_of,
 )
 from custody.server.store import models
-from custody.server.store.models import Membership, User
+from custody.server.store.models import MembershipRow, UserRow
 
 SET = Event(
     "IDENTITY_PROVIDER_SET", "{text}, client {name}, {more}", "set the identity provider {text}: {more}"
@@ -68,7 +68,7 @@ def update_identity_provider(ctx: Ctx, request: UpdateIdentityProviderRequest) -
         return _details(ctx)
     if provider is None or not is_same:
         end_provider(ctx.db, organisation_id, ctx.now)
-        provider = models.IdentityProvider(
+        provider = models.IdentityProviderRow(
             id=new_id(ctx.tools.random),
             organisation_id=organisation_id,
             issuer=request.issuer,
@@ -112,15 +112,15 @@ def remove_identity_provider(ctx: Ctx, _: RemoveIdentityProviderRequest) -> Iden
 def identity_links(ctx: Ctx, _: WorkspaceQuery) -> Listed[IdentityLink]:
     """Of the workspace's members."""
     query = (
-        select(models.IdentityLink, User.email)
-        .join(User, User.id == models.IdentityLink.user_id)
-        .join(models.IdentityProvider, models.IdentityProvider.id == models.IdentityLink.provider_id)
-        .join(Membership, Membership.user_id == User.id)
+        select(models.IdentityLinkRow, UserRow.email)
+        .join(UserRow, UserRow.id == models.IdentityLinkRow.user_id)
+        .join(models.IdentityProviderRow, models.IdentityProviderRow.id == models.IdentityLinkRow.provider_id)
+        .join(MembershipRow, MembershipRow.user_id == UserRow.id)
         .where(
-            models.IdentityProvider.organisation_id == ctx.access.organisation_id,
-            Membership.workspace_id == ctx.access.workspace_id,
+            models.IdentityProviderRow.organisation_id == ctx.access.organisation_id,
+            MembershipRow.workspace_id == ctx.access.workspace_id,
         )
-        .order_by(models.IdentityLink.id)
+        .order_by(models.IdentityLinkRow.id)
     )
 
     def links(some: Sequence[Any]) -> list[IdentityLink]:

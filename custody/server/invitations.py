@@ -38,7 +38,7 @@ from custody.server.domain.invitations import (
     MAX_PENDING_IN_WORKSPACE,
     ORGANISATION_RATE,
     AlreadyInvited,
-    Move,
+    InvitationMove,
     NoLongerGranted,
     NotTheInvitee,
     Rate,
@@ -58,7 +58,7 @@ from custody.server.service.shown import shown
 from custody.server.service.sign_in.accounts import find_user
 from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store, models
-from custody.server.store.models import Membership, Organisation, Role, User, Workspace
+from custody.server.store.models import MembershipRow, OrganisationRow, RoleRow, UserRow, WorkspaceRow
 
 INVITATION = "invitation {text} for {email}, with role {role}"
 
@@ -82,7 +82,7 @@ def invite_to_workspace(ctx: Ctx, request: InviteToWorkspaceRequest) -> InviteRe
     _require_new(ctx, request.invited_email)
     _require_room(ctx, request.invited_email)
     now = ctx.now
-    invitation = models.Invitation(
+    invitation = models.InvitationRow(
         id=new_id(ctx.tools.random),
         organisation_id=ctx.access.organisation_id,
         workspace_id=ctx.access.workspace_id,
@@ -101,23 +101,23 @@ def invite_to_workspace(ctx: Ctx, request: InviteToWorkspaceRequest) -> InviteRe
 
 @serves(WORKSPACE_INVITATIONS)
 def workspace_invitations(ctx: Ctx, _: WorkspaceQuery) -> Listed[Invitation]:
-    return _listed(ctx, models.Invitation.workspace_id == ctx.access.workspace_id)
+    return _listed(ctx, models.InvitationRow.workspace_id == ctx.access.workspace_id)
 
 
 @serves(OWN_INVITATIONS)
 def own_invitations(ctx: Ctx, _: None) -> Listed[Invitation]:
-    address = ctx.db.get_one(User, ctx.caller.user_id).email
-    return _listed(ctx, models.Invitation.invited_email == address)
+    address = ctx.db.get_one(UserRow, ctx.caller.user_id).email
+    return _listed(ctx, models.InvitationRow.invited_email == address)
 
 
 @serves(ACCEPT_INVITE)
 def accept_invite(ctx: Ctx, request: AcceptInviteQuery) -> Invitation:
-    invitation = ctx.db.get(models.Invitation, request.invite_id, with_for_update=True)
+    invitation = ctx.db.get(models.InvitationRow, request.invite_id, with_for_update=True)
     if invitation is None:
         raise NotFound("There is no such invitation.")
-    if ctx.db.get_one(User, ctx.caller.user_id).email != invitation.invited_email:
+    if ctx.db.get_one(UserRow, ctx.caller.user_id).email != invitation.invited_email:
         raise NotTheInvitee("This invitation was sent to another address than your account's.")
-    _move(ctx, invitation, Move.ACCEPT if request.accept else Move.DECLINE)
+    _move(ctx, invitation, InvitationMove.ACCEPT if request.accept else InvitationMove.DECLINE)
     if request.accept:
         _join(ctx, invitation)
     access = place_of(ctx.db, invitation.workspace_id)
@@ -128,18 +128,18 @@ def accept_invite(ctx: Ctx, request: AcceptInviteQuery) -> Invitation:
 
 @serves(REVOKE_INVITE)
 def revoke_invite(ctx: Ctx, request: RevokeInviteRequest) -> Invitation:
-    invitation = ctx.db.get(models.Invitation, request.invite_id, with_for_update=True)
+    invitation = ctx.db.get(models.InvitationRow, request.invite_id, with_for_update=True)
     if invitation is None or invitation.workspace_id != ctx.access.workspace_id:
         raise NotFound("There is no such invitation to this workspace.")
-    _move(ctx, invitation, Move.REVOKE)
+    _move(ctx, invitation, InvitationMove.REVOKE)
     _record(ctx.db, ctx.tools.audit, ctx.caller, ctx.access, REVOKED, invitation)
     return _details(ctx.db, invitation)
 
 
 def invited_address(db: Session, invite_id: str, now: datetime) -> str | None:
     """The address of a pending invitation, for a caller who has its link; else None."""
-    is_it = _pending(models.Invitation.id == invite_id, now)
-    return db.scalar(select(models.Invitation.invited_email).where(*is_it))
+    is_it = _pending(models.InvitationRow.id == invite_id, now)
+    return db.scalar(select(models.InvitationRow.invited_email).where(*is_it))
 
 
 def _require_new(ctx: Ctx, address: str) -> None:
@@ -147,10 +147,10 @@ def _require_new(ctx: Ctx, address: str) -> None:
     if user is not None and _role_held(ctx.db, user.id, ctx.access.workspace_id) is not None:
         raise StateConflict(f"{address} is a member of this workspace already.")
     open_one = ctx.db.scalars(
-        select(models.Invitation).where(
-            models.Invitation.workspace_id == ctx.access.workspace_id,
-            models.Invitation.invited_email == address,
-            models.Invitation.status == Status.PENDING.value,
+        select(models.InvitationRow).where(
+            models.InvitationRow.workspace_id == ctx.access.workspace_id,
+            models.InvitationRow.invited_email == address,
+            models.InvitationRow.status == Status.PENDING.value,
         )
     ).one_or_none()
     if open_one is None:
@@ -161,19 +161,19 @@ def _require_new(ctx: Ctx, address: str) -> None:
 
 
 def _require_room(ctx: Ctx, address: str) -> None:
-    pending = _pending(models.Invitation.workspace_id == ctx.access.workspace_id, ctx.now)
+    pending = _pending(models.InvitationRow.workspace_id == ctx.access.workspace_id, ctx.now)
     if (ctx.db.scalar(select(func.count()).where(*pending)) or 0) >= MAX_PENDING_IN_WORKSPACE:
         raise TooManyPending(f"{MAX_PENDING_IN_WORKSPACE} invitations to this workspace are open.")
-    same_organisation = models.Invitation.organisation_id == ctx.access.organisation_id
+    same_organisation = models.InvitationRow.organisation_id == ctx.access.organisation_id
     _require_rate(ctx, ORGANISATION_RATE, "by your organisation", same_organisation)
-    to_address = models.Invitation.invited_email == address
+    to_address = models.InvitationRow.invited_email == address
     _require_rate(ctx, ADDRESS_RATE, f"to {address}", same_organisation, to_address)
 
 
 def _require_rate(ctx: Ctx, rate: Rate, whose: str, *of: ColumnElement[bool]) -> None:
     now = ctx.now
-    sent = select(func.count(), func.min(models.Invitation.created_at)).where(
-        *of, models.Invitation.created_at > now - rate.window
+    sent = select(func.count(), func.min(models.InvitationRow.created_at)).where(
+        *of, models.InvitationRow.created_at > now - rate.window
     )
     count, oldest = ctx.db.execute(sent).one()
     if count >= rate.limit:
@@ -183,7 +183,7 @@ def _require_rate(ctx: Ctx, rate: Rate, whose: str, *of: ColumnElement[bool]) ->
         )
 
 
-def _mail(ctx: Ctx, invitation: models.Invitation) -> None:
+def _mail(ctx: Ctx, invitation: models.InvitationRow) -> None:
     details = _details(ctx.db, invitation)
     values = {
         "organisation": details.org_name,
@@ -196,7 +196,7 @@ def _mail(ctx: Ctx, invitation: models.Invitation) -> None:
     queue_mail(ctx.db, Template.INVITATION, details.invited_email, values, now=ctx.now)
 
 
-def _join(ctx: Ctx, invitation: models.Invitation) -> None:
+def _join(ctx: Ctx, invitation: models.InvitationRow) -> None:
     """Checks the grant again: since the invitation the role may have gained permissions, or the inviter may
     have lost some (P26).
     """
@@ -213,32 +213,32 @@ def _may_give(ctx: Ctx, inviter_role_id: int, role_id: int) -> bool:
     return is_within_limits(ctx.db, ctx.tools.policies, role_id, inviter_role_id, held)
 
 
-def _move(ctx: Ctx, invitation: models.Invitation, move: Move) -> None:
+def _move(ctx: Ctx, invitation: models.InvitationRow, move: InvitationMove) -> None:
     invitation.status = next_status(_status(ctx, invitation), move).value
     invitation.decided_at = ctx.now
 
 
-def _status(ctx: Ctx, invitation: models.Invitation) -> Status:
+def _status(ctx: Ctx, invitation: models.InvitationRow) -> Status:
     return status_at(Status(invitation.status), invitation.expires_at, ctx.now)
 
 
 def _pending(of: ColumnElement[bool], now: datetime) -> tuple[ColumnElement[bool], ...]:
-    return of, models.Invitation.status == Status.PENDING.value, models.Invitation.expires_at > now
+    return of, models.InvitationRow.status == Status.PENDING.value, models.InvitationRow.expires_at > now
 
 
 def withdraw_offer(ctx: Ctx, user_id: int) -> None:
     """Revokes a former member's open invitations, which would let them in again."""
-    address = ctx.db.get_one(User, user_id).email
-    in_workspace = models.Invitation.workspace_id == ctx.access.workspace_id
-    pending = _pending(models.Invitation.invited_email == address, ctx.now)
-    for invitation in ctx.db.scalars(select(models.Invitation).where(in_workspace, *pending)).all():
-        _move(ctx, invitation, Move.REVOKE)
+    address = ctx.db.get_one(UserRow, user_id).email
+    in_workspace = models.InvitationRow.workspace_id == ctx.access.workspace_id
+    pending = _pending(models.InvitationRow.invited_email == address, ctx.now)
+    for invitation in ctx.db.scalars(select(models.InvitationRow).where(in_workspace, *pending)).all():
+        _move(ctx, invitation, InvitationMove.REVOKE)
         _record(ctx.db, ctx.tools.audit, ctx.caller, ctx.access, REVOKED, invitation)
 
 
 def _role_held(db: Session, user_id: int, workspace_id: int) -> int | None:
-    query = select(Membership.role_id).where(
-        Membership.user_id == user_id, Membership.workspace_id == workspace_id
+    query = select(MembershipRow.role_id).where(
+        MembershipRow.user_id == user_id, MembershipRow.workspace_id == workspace_id
     )
     return db.scalars(query).one_or_none()
 
@@ -252,21 +252,21 @@ def _listed(ctx: Ctx, of: ColumnElement[bool]) -> Listed[Invitation]:
 def _rows(db: Session, wanted: tuple[ColumnElement[bool], ...]) -> Sequence[Any]:
     """Those that ``wanted`` selects, the oldest first."""
     query = (
-        select(models.Invitation, Organisation.name, Workspace.name, Role.name, User.email)
-        .join(Organisation, Organisation.id == models.Invitation.organisation_id)
-        .join(Workspace, Workspace.id == models.Invitation.workspace_id)
-        .join(Role, Role.id == models.Invitation.role_id)
-        .join(User, User.id == models.Invitation.invited_by)
+        select(models.InvitationRow, OrganisationRow.name, WorkspaceRow.name, RoleRow.name, UserRow.email)
+        .join(OrganisationRow, OrganisationRow.id == models.InvitationRow.organisation_id)
+        .join(WorkspaceRow, WorkspaceRow.id == models.InvitationRow.workspace_id)
+        .join(RoleRow, RoleRow.id == models.InvitationRow.role_id)
+        .join(UserRow, UserRow.id == models.InvitationRow.invited_by)
         .where(*wanted)
-        .order_by(models.Invitation.created_at, models.Invitation.id)
+        .order_by(models.InvitationRow.created_at, models.InvitationRow.id)
     )
     return db.execute(query).all()
 
 
-def _details(db: Session, invitation: models.Invitation) -> Invitation:
+def _details(db: Session, invitation: models.InvitationRow) -> Invitation:
     """As it is now."""
     db.flush()
-    (found,) = _rows(db, (models.Invitation.id == invitation.id,))
+    (found,) = _rows(db, (models.InvitationRow.id == invitation.id,))
     return _shape(*found)
 
 
@@ -276,7 +276,7 @@ def _record(
     caller: Caller,
     access: WorkspaceAccess,
     event: Event,
-    invitation: models.Invitation,
+    invitation: models.InvitationRow,
 ) -> None:
     # An accepted invitation is a webhook event: the caller is the new member.
     payload = {"user_id": caller.user_id, "role_id": invitation.role_id}
@@ -285,7 +285,7 @@ def _record(
 
 
 def _shape(
-    invitation: models.Invitation, organisation: str, workspace: str, role: str, inviter: str
+    invitation: models.InvitationRow, organisation: str, workspace: str, role: str, inviter: str
 ) -> Invitation:
     return Invitation(
         invite_uid=invitation.id,
@@ -303,17 +303,17 @@ def _shape(
     )
 
 
-def invitation_expiry(store: Store, clock: Clock, audit: AuditLog) -> Expiry[models.Invitation]:
-    def due(now: datetime) -> Select[models.Invitation]:
-        is_over = models.Invitation.status == Status.PENDING.value, models.Invitation.expires_at <= now
-        return select(models.Invitation).where(*is_over).order_by(models.Invitation.expires_at)
+def invitation_expiry(store: Store, clock: Clock, audit: AuditLog) -> Expiry[models.InvitationRow]:
+    def due(now: datetime) -> Select[models.InvitationRow]:
+        is_over = models.InvitationRow.status == Status.PENDING.value, models.InvitationRow.expires_at <= now
+        return select(models.InvitationRow).where(*is_over).order_by(models.InvitationRow.expires_at)
 
     return Expiry(store, clock, due, lambda db, invitation: expire(db, audit, invitation))
 
 
-def expire(db: Session, audit: AuditLog, invitation: models.Invitation) -> None:
+def expire(db: Session, audit: AuditLog, invitation: models.InvitationRow) -> None:
     """Marks an invitation that has expired, in the caller's transaction."""
-    invitation.status = next_status(Status(invitation.status), Move.EXPIRE).value
+    invitation.status = next_status(Status(invitation.status), InvitationMove.EXPIRE).value
     invitation.decided_at = invitation.expires_at
     db.flush()
     place = place_of(db, invitation.workspace_id)

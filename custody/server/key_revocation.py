@@ -21,15 +21,15 @@ from custody.server.service.services import Tools
 from custody.server.service.stored_vaults import place_of
 from custody.server.service.webhook_events import WebhookEvents, event_data, tell_revoked
 from custody.server.store.models import (
-    Decision,
-    Key,
-    Membership,
-    Proposal,
-    Role,
-    RolePermission,
-    SecondPersonRule,
-    Signature,
-    Workspace,
+    DecisionRow,
+    KeyRow,
+    MembershipRow,
+    ProposalRow,
+    RolePermissionRow,
+    RoleRow,
+    SecondPersonRuleRow,
+    SignatureRow,
+    WorkspaceRow,
 )
 from multisig import Psbt
 
@@ -66,14 +66,16 @@ def revoke_for_operator(tools: Tools, db: Session, request: wire.RevokeKeyReques
     return _revoke(tools, db, OPERATOR, _key(db, request.key_id), request)
 
 
-def _key(db: Session, key_id: str) -> Key:
-    key = db.get(Key, key_id)
+def _key(db: Session, key_id: str) -> KeyRow:
+    key = db.get(KeyRow, key_id)
     if key is None:
         raise _no_such_key()
     return key
 
 
-def _revoke(tools: Tools, db: Session, caller: Caller, key: Key, request: wire.RevokeKeyRequest) -> wire.Key:
+def _revoke(
+    tools: Tools, db: Session, caller: Caller, key: KeyRow, request: wire.RevokeKeyRequest
+) -> wire.Key:
     reason = reason_of(key)
     if not changes_anything(reason, request.reason):
         return key_shape(db, key)
@@ -96,20 +98,24 @@ def _revoke(tools: Tools, db: Session, caller: Caller, key: Key, request: wire.R
     return key_shape(db, key)
 
 
-def _withdraw_approvals(tools: Tools, db: Session, caller: Caller, key: Key) -> None:
+def _withdraw_approvals(tools: Tools, db: Session, caller: Caller, key: KeyRow) -> None:
     """Withdraws the key's approvals of pending proposals: a thief may have had the device for some time.
 
     A proposal that has met its threshold goes on. A withdrawn signature stays valid on the chain for
     anyone with a copy, but the platform no longer counts it as one of M. All signers of a proof sign it
     again: the rows hold only signatures of its message, and its PSBT is made from the rows.
     """
-    signed = select(Signature.proposal_id).where(Signature.key_id == key.id)
-    query = select(Proposal).where(Proposal.status == ProposalStatus.PENDING.value, Proposal.id.in_(signed))
-    for proposal in db.scalars(query.order_by(Proposal.id)).all():
+    signed = select(SignatureRow.proposal_id).where(SignatureRow.key_id == key.id)
+    query = select(ProposalRow).where(
+        ProposalRow.status == ProposalStatus.PENDING.value, ProposalRow.id.in_(signed)
+    )
+    for proposal in db.scalars(query.order_by(ProposalRow.id)).all():
         keys = {key.id}
         if proposal.tx_type == TxType.PROOF.value:
-            keys.update(db.scalars(select(Signature.key_id).where(Signature.proposal_id == proposal.id)))
-        for row in (Signature, Decision):
+            keys.update(
+                db.scalars(select(SignatureRow.key_id).where(SignatureRow.proposal_id == proposal.id))
+            )
+        for row in (SignatureRow, DecisionRow):
             db.execute(delete(row).where(row.proposal_id == proposal.id, row.key_id.in_(keys)))
         proposal.psbt = _with_remaining_signatures(db, proposal)
         proposal.withdrawn_signatures += len(keys)
@@ -121,27 +127,27 @@ def _withdraw_approvals(tools: Tools, db: Session, caller: Caller, key: Key) -> 
         tools.audit.event(db, known, WITHDRAWN, place, payload, proposal=proposal.id, short=key.id, more=also)
 
 
-def _name_known_in(db: Session, caller: Caller, key: Key, workspace_id: int) -> Caller:
+def _name_known_in(db: Session, caller: Caller, key: KeyRow, workspace_id: int) -> Caller:
     """The caller as a workspace's log may name them: that of another tenant, where a former member's approval
     waits, must not name users unknown to it (P24). The trace id still leads the operator to the user.
     """
     if caller is OPERATOR or caller.user_id == key.user_id:
         return caller
-    place = select(Membership.id).where(
-        Membership.user_id == caller.user_id, Membership.workspace_id == workspace_id
+    place = select(MembershipRow.id).where(
+        MembershipRow.user_id == caller.user_id, MembershipRow.workspace_id == workspace_id
     )
     is_member = db.scalars(place).first() is not None
     return caller if is_member else replace(PLATFORM, trace_id=caller.trace_id)
 
 
-def _with_remaining_signatures(db: Session, proposal: Proposal) -> bytes:
+def _with_remaining_signatures(db: Session, proposal: ProposalRow) -> bytes:
     left: dict[int, dict[bytes, bytes]] = {}
-    for row in db.scalars(select(Signature).where(Signature.proposal_id == proposal.id)):
+    for row in db.scalars(select(SignatureRow).where(SignatureRow.proposal_id == proposal.id)):
         left.setdefault(row.input_index, {})[row.public_key] = row.signature
     return Psbt.parse(proposal.psbt).without_signatures().with_signatures(left).to_bytes()
 
 
-def _require_administrator(db: Session, caller: Caller, key: Key, reason: RevokedReason) -> set[int]:
+def _require_administrator(db: Session, caller: Caller, key: KeyRow, reason: RevokedReason) -> set[int]:
     """The owner's workspaces on the key's network. The key serves them all, so only a caller who manages
     users in each of them may revoke it. Raises NotFound, PermissionDenied.
     """
@@ -164,11 +170,11 @@ def _require_second_person(db: Session, served: set[int], agreed_in: int | None)
     freeze a vault. Raises SecondPersonNeeded.
     """
     rules = (
-        select(SecondPersonRule.organisation_id, Role.name)
-        .join(Role, Role.id == SecondPersonRule.confirming_role_id)
-        .join(Workspace, Workspace.organisation_id == SecondPersonRule.organisation_id)
-        .where(Workspace.id.in_(served))
-        .order_by(SecondPersonRule.organisation_id)
+        select(SecondPersonRuleRow.organisation_id, RoleRow.name)
+        .join(RoleRow, RoleRow.id == SecondPersonRuleRow.confirming_role_id)
+        .join(WorkspaceRow, WorkspaceRow.organisation_id == SecondPersonRuleRow.organisation_id)
+        .where(WorkspaceRow.id.in_(served))
+        .order_by(SecondPersonRuleRow.organisation_id)
     )
     for organisation_id, role in db.execute(rules):
         if organisation_id != agreed_in:
@@ -180,26 +186,31 @@ def _require_second_person(db: Session, served: set[int], agreed_in: int | None)
 
 def _workspaces_on(db: Session, user_id: int, network: str) -> set[int]:
     query = (
-        select(Membership.workspace_id)
-        .join(Workspace, Workspace.id == Membership.workspace_id)
-        .where(Membership.user_id == user_id, Workspace.network == network)
+        select(MembershipRow.workspace_id)
+        .join(WorkspaceRow, WorkspaceRow.id == MembershipRow.workspace_id)
+        .where(MembershipRow.user_id == user_id, WorkspaceRow.network == network)
     )
     return set(db.scalars(query))
 
 
 def _managed_by(db: Session, user_id: int) -> set[int]:
     query = (
-        select(Membership.workspace_id)
-        .join(RolePermission, RolePermission.role_id == Membership.role_id)
-        .where(Membership.user_id == user_id, RolePermission.permission == PermissionName.MANAGE_USERS.value)
+        select(MembershipRow.workspace_id)
+        .join(RolePermissionRow, RolePermissionRow.role_id == MembershipRow.role_id)
+        .where(
+            MembershipRow.user_id == user_id,
+            RolePermissionRow.permission == PermissionName.MANAGE_USERS.value,
+        )
     )
     return set(db.scalars(query))
 
 
 def _are_colleagues(db: Session, user_id: int, other_id: int) -> bool:
     def organisations(member: int) -> set[int]:
-        joined = select(Workspace.organisation_id).join(Membership, Membership.workspace_id == Workspace.id)
-        return set(db.scalars(joined.where(Membership.user_id == member)))
+        joined = select(WorkspaceRow.organisation_id).join(
+            MembershipRow, MembershipRow.workspace_id == WorkspaceRow.id
+        )
+        return set(db.scalars(joined.where(MembershipRow.user_id == member)))
 
     return bool(organisations(user_id) & organisations(other_id))
 

@@ -37,7 +37,7 @@ from custody.server.service.keys.profiles import (
 from custody.server.service.shown import shown
 from custody.server.service.stored_vaults import balance_outside_vaults
 from custody.server.service.webhook_events import WebhookEvents, tell_revoked
-from custody.server.store.models import Key, KeyAccount, KeyChallenge, Profile
+from custody.server.store.models import KeyAccountRow, KeyChallengeRow, KeyRow, ProfileRow
 from multisig import RECEIVE
 
 CHALLENGE_LIFETIME = timedelta(minutes=10)
@@ -61,7 +61,7 @@ def key_challenge(ctx: Ctx, request: wire.KeyChallengeRequest) -> wire.KeyChalle
     line = str(ChallengeLine(host, offered.network, ctx.caller.user_id, nonce, offered.digest))
     expires_at = ctx.now + CHALLENGE_LIFETIME
     ctx.db.add(
-        KeyChallenge(
+        KeyChallengeRow(
             user_id=ctx.caller.user_id,
             network=offered.network,
             challenge=line,
@@ -93,7 +93,7 @@ def register_key(ctx: Ctx, request: wire.RegisterKeyRequest) -> wire.Key:
 
 @serves(KEYS)
 def keys(ctx: Ctx, _: None) -> Listed[wire.Key]:
-    query = select(Key).where(Key.user_id == ctx.caller.user_id).order_by(Key.created_at, Key.id)
+    query = select(KeyRow).where(KeyRow.user_id == ctx.caller.user_id).order_by(KeyRow.created_at, KeyRow.id)
     found = ctx.db.scalars(query).all()
     return shown(found, lambda some: [key_shape(ctx.db, key) for key in some], "ID", lambda key: key.id)
 
@@ -118,9 +118,9 @@ def signing_profile_address(ctx: Ctx, query: ProfileQuery) -> wire.SigningProfil
 
 
 def _check_challenge_budget(ctx: Ctx) -> None:
-    mine = KeyChallenge.user_id == ctx.caller.user_id
-    ctx.db.execute(delete(KeyChallenge).where(mine, KeyChallenge.expires_at <= ctx.now))
-    count = ctx.db.scalar(select(func.count()).where(mine, KeyChallenge.used_at.is_(None)))
+    mine = KeyChallengeRow.user_id == ctx.caller.user_id
+    ctx.db.execute(delete(KeyChallengeRow).where(mine, KeyChallengeRow.expires_at <= ctx.now))
+    count = ctx.db.scalar(select(func.count()).where(mine, KeyChallengeRow.used_at.is_(None)))
     if (count or 0) >= MAX_OPEN_CHALLENGES:
         raise RateLimited(
             "Too many challenges are open.", retry_after=int(CHALLENGE_LIFETIME.total_seconds())
@@ -130,7 +130,9 @@ def _check_challenge_budget(ctx: Ctx) -> None:
 def _check_possession(ctx: Ctx, offered: OfferedKey, proof: wire.KeyProof | None) -> None:
     if proof is None:
         raise _bad_proof("/proof", "A proof of possession is required: ask for a key-challenge first.")
-    row = ctx.db.scalars(select(KeyChallenge).where(KeyChallenge.challenge == proof.challenge)).one_or_none()
+    row = ctx.db.scalars(
+        select(KeyChallengeRow).where(KeyChallengeRow.challenge == proof.challenge)
+    ).one_or_none()
     if (
         row is None
         or row.user_id != ctx.caller.user_id
@@ -146,12 +148,12 @@ def _check_possession(ctx: Ctx, offered: OfferedKey, proof: wire.KeyProof | None
 
 def _check_free(db: Session, offered: OfferedKey) -> None:
     """Call it after the proof: an xpub alone must not reveal whether it is registered."""
-    taken = select(Key.id).where(Key.xpub == str(offered.xpub), Key.status == "active")
+    taken = select(KeyRow.id).where(KeyRow.xpub == str(offered.xpub), KeyRow.status == "active")
     if db.scalars(taken).first() is not None:
         raise StateConflict("This device is registered by another account.")
 
 
-def _supersede(ctx: Ctx, key: Key) -> None:
+def _supersede(ctx: Ctx, key: KeyRow) -> None:
     key.status, key.revoked_reason, key.updated_at = "revoked", SUPERSEDED, ctx.now
     ctx.db.flush()
     tell_revoked(WebhookEvents(ctx.tools.clock, ctx.tools.random), ctx.db, key)
@@ -160,7 +162,7 @@ def _supersede(ctx: Ctx, key: Key) -> None:
 
 def _insert(ctx: Ctx, offered: OfferedKey, request: wire.RegisterKeyRequest) -> wire.Key:
     device = request.device
-    key = Key(
+    key = KeyRow(
         id=new_id(ctx.tools.random),
         user_id=ctx.caller.user_id,
         network=offered.network,
@@ -185,7 +187,7 @@ def _insert(ctx: Ctx, offered: OfferedKey, request: wire.RegisterKeyRequest) -> 
     return key_shape(ctx.db, key)
 
 
-def _top_up(ctx: Ctx, key: Key, offered: OfferedKey) -> wire.Key:
+def _top_up(ctx: Ctx, key: KeyRow, offered: OfferedKey) -> wire.Key:
     if key.master_fingerprint != offered.fingerprint.hex:
         sentence = "The key is registered with another fingerprint."
         raise Invalid.at("/master_fingerprint", sentence)
@@ -196,10 +198,10 @@ def _top_up(ctx: Ctx, key: Key, offered: OfferedKey) -> wire.Key:
     return key_shape(ctx.db, key)
 
 
-def _add_accounts(ctx: Ctx, key: Key, offered: OfferedKey) -> int:
+def _add_accounts(ctx: Ctx, key: KeyRow, offered: OfferedKey) -> int:
     """Adds the accounts that are new, except those a vault took when the device was registered before."""
     _check_accounts_free(ctx.db, key, offered)
-    query = select(KeyAccount.account, KeyAccount.xpub).where(KeyAccount.key_id == key.id)
+    query = select(KeyAccountRow.account, KeyAccountRow.xpub).where(KeyAccountRow.key_id == key.id)
     known = {row.account: row.xpub for row in ctx.db.execute(query)}
     taken = _taken_xpubs(ctx.db, offered)
     fresh = []
@@ -210,7 +212,7 @@ def _add_accounts(ctx: Ctx, key: Key, offered: OfferedKey) -> int:
         if account.account not in known and str(account.xpub) not in taken:
             fresh.append(account)
     ctx.db.add_all(
-        KeyAccount(
+        KeyAccountRow(
             key_id=key.id,
             account=account.account,
             derivation_path=str(account.path),
@@ -222,18 +224,18 @@ def _add_accounts(ctx: Ctx, key: Key, offered: OfferedKey) -> int:
     return len(fresh)
 
 
-def _add_profile(ctx: Ctx, key: Key, offered: OfferedKey) -> None:
+def _add_profile(ctx: Ctx, key: KeyRow, offered: OfferedKey) -> None:
     if offered.profile is None:
         return
     path, xpub = offered.profile
-    known = ctx.db.get(Profile, key.id)
+    known = ctx.db.get(ProfileRow, key.id)
     if known is not None and known.xpub != str(xpub):
         sentence = "The profile of this key is registered with another xpub."
         raise Invalid.at("/profile/xpub", sentence)
     if known is None:
         script = scripts_of(str(xpub)).receive
         require_free_profile(ctx.db, key, script)
-        profile = Profile(
+        profile = ProfileRow(
             key_id=key.id,
             xpub=str(xpub),
             derivation_base_path=str(path),
@@ -245,40 +247,43 @@ def _add_profile(ctx: Ctx, key: Key, offered: OfferedKey) -> None:
         watch_profile(ctx.db, key.network, profile)
 
 
-def active_key(db: Session, user_id: int, network: str) -> Key | None:
+def active_key(db: Session, user_id: int, network: str) -> KeyRow | None:
     """A member's one active key on a network."""
     return db.scalars(
-        select(Key).where(Key.user_id == user_id, Key.network == network, Key.status == "active")
+        select(KeyRow).where(KeyRow.user_id == user_id, KeyRow.network == network, KeyRow.status == "active")
     ).one_or_none()
 
 
 def _taken_xpubs(db: Session, offered: OfferedKey) -> set[str]:
     xpubs = [str(account.xpub) for account in offered.accounts]
-    query = select(KeyAccount.xpub).where(KeyAccount.xpub.in_(xpubs), KeyAccount.vault_id.is_not(None))
+    query = select(KeyAccountRow.xpub).where(
+        KeyAccountRow.xpub.in_(xpubs), KeyAccountRow.vault_id.is_not(None)
+    )
     return set(db.scalars(query))
 
 
-def _check_accounts_free(db: Session, key: Key, offered: OfferedKey) -> None:
+def _check_accounts_free(db: Session, key: KeyRow, offered: OfferedKey) -> None:
     """The proof covers account 0 alone. The others must not belong to another member: one person would
     then be two signers of a vault.
     """
     query = (
-        select(KeyAccount.account)
-        .join(Key, Key.id == KeyAccount.key_id)
+        select(KeyAccountRow.account)
+        .join(KeyRow, KeyRow.id == KeyAccountRow.key_id)
         .where(
-            KeyAccount.xpub.in_([str(account.xpub) for account in offered.accounts]),
-            Key.user_id != key.user_id,
-            Key.status == "active",
+            KeyAccountRow.xpub.in_([str(account.xpub) for account in offered.accounts]),
+            KeyRow.user_id != key.user_id,
+            KeyRow.status == "active",
         )
     )
     if db.scalars(query).first() is not None:
         raise StateConflict("One of the accounts is registered by another account holder.")
 
 
-def key_shape(db: Session, key: Key) -> wire.Key:
+def key_shape(db: Session, key: KeyRow) -> wire.Key:
     counted = select(
-        func.count() - func.count(KeyAccount.vault_id), func.coalesce(func.max(KeyAccount.account) + 1, 0)
-    ).where(KeyAccount.key_id == key.id)
+        func.count() - func.count(KeyAccountRow.vault_id),
+        func.coalesce(func.max(KeyAccountRow.account) + 1, 0),
+    ).where(KeyAccountRow.key_id == key.id)
     free, following = db.execute(counted).one()
     return wire.Key.model_validate(
         {

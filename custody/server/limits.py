@@ -30,7 +30,7 @@ from custody.schemas.limits import (
     VaultQuery,
 )
 from custody.schemas.queries import WorkspaceQuery
-from custody.server.calls import Approval, Ctx, serves
+from custody.server.calls import ChangeApproval, Ctx, serves
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import OPERATOR, Caller, WorkspaceAccess
 from custody.server.domain.errors import Invalid, NotFound, PolicyUnavailable
@@ -38,7 +38,7 @@ from custody.server.domain.limits import Cycle, SpendingPolicy, in_btc, policy_w
 from custody.server.service.people.staff import membership_in, role_in
 from custody.server.service.services import Tools
 from custody.server.service.stored_vaults import place_of, vault_in
-from custody.server.store.models import Vault
+from custody.server.store.models import VaultRow
 from multisig import InvalidAmount, Sats, parse_btc
 
 ROLE_REPLACED = Event(
@@ -95,7 +95,7 @@ def _in_force(limit: str, policy: SpendingPolicy) -> dict[str, Json]:
     return {limit: in_btc(policy.limit), "cycle_period": cycle.period, "cycle_day": cycle.day}
 
 
-@serves(UPDATE_ROLE_POLICIES, Approval(_raises_of_role, _of_roles_now))
+@serves(UPDATE_ROLE_POLICIES, ChangeApproval(_raises_of_role, _of_roles_now))
 def update_role_policies(ctx: Ctx, request: UpdateRolePoliciesRequest) -> RoleLimit:
     """Applies from the next movement of each member with the role (P22)."""
     role, policies = role_in(ctx.db, ctx.access, request.role_id), ctx.tools.policies
@@ -142,7 +142,7 @@ def _of_vaults_now(ctx: Ctx, requests: Sequence[UpdateVaultRequest]) -> list[dic
     return [_in_force("transaction_limit", each) | {"per_cycle": each.is_per_cycle} for each in in_order]
 
 
-@serves(UPDATE_VAULT, Approval(_raises_of_vault, _of_vaults_now))
+@serves(UPDATE_VAULT, ChangeApproval(_raises_of_vault, _of_vaults_now))
 def update_vault(ctx: Ctx, request: UpdateVaultRequest) -> VaultLimits:
     vault = vault_in(ctx.db, ctx.access, request.vault_id)
     limit = _amount("transaction_limit", request.transaction_limit)
@@ -156,7 +156,7 @@ def bound_cycle(tools: Tools, db: Session, vault_id: str, *, is_per_cycle: bool)
     """For the operator: whether the vault's limit bounds the sum of a cycle, or each movement. Raises
     NotFound.
     """
-    vault = db.get(Vault, vault_id)
+    vault = db.get(VaultRow, vault_id)
     if vault is None:
         raise NotFound(f"There is no vault {vault_id}.")
     before = tools.policies.of_vaults(db, [vault.id])[vault.id]
@@ -169,7 +169,7 @@ def _replace(
     db: Session,
     caller: Caller,
     access: WorkspaceAccess,
-    vault: Vault,
+    vault: VaultRow,
     before: SpendingPolicy,
     after: SpendingPolicy,
 ) -> VaultLimits:

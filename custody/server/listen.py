@@ -26,7 +26,7 @@ from prometheus_client import CollectorRegistry, MetricsHandler
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from custody.interpreter import settle
+from custody.common.interpreter import settle
 from custody.server.domain.errors import Misconfigured
 
 # From the connection, or the first byte of a later request on it, to the end of the headers; and from there
@@ -111,14 +111,14 @@ class CannotListen(Misconfigured):
 
 
 @dataclass(frozen=True)
-class Address:
+class ListenAddress:
     """Where to listen. Port 0 takes a free one."""
 
     host: str
     port: int
 
     @classmethod
-    def parse(cls, text: str) -> "Address":
+    def parse(cls, text: str) -> "ListenAddress":
         """Like ``127.0.0.1:8080`` or ``[::1]:8080``. Raises CannotListen."""
         host, _, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
@@ -160,7 +160,7 @@ def only_server(state: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def bind(address: Address, *, behind_proxy: bool) -> socket.socket:
+def bind(address: ListenAddress, *, behind_proxy: bool) -> socket.socket:
     """Raises CannotListen: passwords and tokens must not cross a network unencrypted."""
     if not (address.is_loopback or behind_proxy):
         raise CannotListen(
@@ -188,7 +188,7 @@ def serve(
     listener: socket.socket,
     *,
     behind_proxy: bool,
-    on_ready: Callable[[Address], None],
+    on_ready: Callable[[ListenAddress], None],
     on_stop: Callable[[], None],
     is_over: Callable[[], bool] = lambda: False,
 ) -> None:
@@ -211,7 +211,7 @@ def serve(
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
     )
     host, port = listener.getsockname()[:2]
-    server = _Announcing(config, lambda: on_ready(Address(host, port)), on_stop, is_over)
+    server = _Announcing(config, lambda: on_ready(ListenAddress(host, port)), on_stop, is_over)
     with first_signal(server.ask_to_stop):
         asyncio.run(server.serve(sockets=[listener]))
 
@@ -266,7 +266,7 @@ class _Announcing(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def write_port_file(path: Path, address: Address) -> None:
+def write_port_file(path: Path, address: ListenAddress) -> None:
     """Atomically: another program waits for the file."""
     draft = path.with_name(path.name + ".part")
     draft.write_text(f"{address.port}\n")
@@ -284,7 +284,7 @@ class Scrape(MetricsHandler):
 
 
 @contextmanager
-def serving_metrics(address: Address, registry: CollectorRegistry) -> Iterator[Address]:
+def serving_metrics(address: ListenAddress, registry: CollectorRegistry) -> Iterator[ListenAddress]:
     """Answers ``GET /metrics`` until the block ends; where it listens (port 0 takes a free one). Raises
     CannotListen.
     """
@@ -304,7 +304,7 @@ def serving_metrics(address: Address, registry: CollectorRegistry) -> Iterator[A
         thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
         thread.start()
         try:
-            yield Address(*listener.getsockname()[:2])
+            yield ListenAddress(*listener.getsockname()[:2])
         finally:
             server.shutdown()
             thread.join()

@@ -31,14 +31,14 @@ from custody.server.domain.errors import Invalid, NotFound, NotOrgMember
 from custody.server.service.audit.log import chained_rows
 from custody.server.service.shown import apart, shown
 from custody.server.store.models import (
-    AuditEvent,
-    Contract,
-    Membership,
-    Proposal,
-    Role,
-    User,
-    Vault,
-    Workspace,
+    AuditEventRow,
+    ContractRow,
+    MembershipRow,
+    ProposalRow,
+    RoleRow,
+    UserRow,
+    VaultRow,
+    WorkspaceRow,
     full_name,
 )
 from custody.server.store.store import within_days
@@ -56,15 +56,19 @@ def logs(ctx: Ctx, query: LogsQuery) -> LogsPage:
     is_newest = query.order == "newest"
     if query.cursor is not None:
         last = int(query.cursor)
-        wanted += (AuditEvent.position < last if is_newest else AuditEvent.position > last,)
+        wanted += (AuditEventRow.position < last if is_newest else AuditEventRow.position > last,)
     offset = (query.page - 1) * query.page_size
     # The positions first, from an index alone: SQLite would otherwise sort all rows of some days.
-    order = AuditEvent.position.desc() if is_newest else AuditEvent.position
+    order = AuditEventRow.position.desc() if is_newest else AuditEventRow.position
     positions = ctx.db.scalars(
-        select(AuditEvent.position).where(*wanted).order_by(order).limit(query.page_size + 1).offset(offset)
+        select(AuditEventRow.position)
+        .where(*wanted)
+        .order_by(order)
+        .limit(query.page_size + 1)
+        .offset(offset)
     ).all()
     chain, *_ = conditions
-    rows = list(chained_rows(ctx.db, chain, AuditEvent.position.in_(positions), newest_first=is_newest))
+    rows = list(chained_rows(ctx.db, chain, AuditEventRow.position.in_(positions), newest_first=is_newest))
     page = rows[: query.page_size]
     entries, unreadable = apart(
         shown(page, lambda some: list(map(_entry, some)), "position", lambda each: each.row.position)
@@ -100,12 +104,14 @@ def export_audit_logs(ctx: Ctx, query: ExportLogsQuery) -> Steps[ExportedLogs]:
 def _conditions(ctx: Ctx, query: LogFilter) -> tuple[ColumnElement[bool], ...]:
     """Raises NotOrgMember, NotFound, Invalid (an unknown category)."""
     _require_organisation(ctx, query.org_uid)
-    found = [AuditEvent.chain_id == chain_of(str(ctx.access.organisation_id), str(ctx.access.workspace_id))]
-    found += within_days(AuditEvent.timestamp, query.from_day, query.to_day)
+    found = [
+        AuditEventRow.chain_id == chain_of(str(ctx.access.organisation_id), str(ctx.access.workspace_id))
+    ]
+    found += within_days(AuditEventRow.timestamp, query.from_day, query.to_day)
     if query.category is not None:
-        found.append(AuditEvent.category == _category(query.category).value)
+        found.append(AuditEventRow.category == _category(query.category).value)
     if query.user_uuid is not None:
-        found.append(AuditEvent.user_uuid == query.user_uuid)
+        found.append(AuditEventRow.user_uuid == query.user_uuid)
     return tuple(found)
 
 
@@ -114,9 +120,9 @@ def _require_organisation(ctx: Ctx, org_uid: int) -> None:
     if org_uid == ctx.access.organisation_id:
         return
     member = (
-        select(Membership.id)
-        .join(Workspace, Workspace.id == Membership.workspace_id)
-        .where(Membership.user_id == ctx.caller.user_id, Workspace.organisation_id == org_uid)
+        select(MembershipRow.id)
+        .join(WorkspaceRow, WorkspaceRow.id == MembershipRow.workspace_id)
+        .where(MembershipRow.user_id == ctx.caller.user_id, WorkspaceRow.organisation_id == org_uid)
     )
     if ctx.db.scalars(member.limit(1)).first() is None:
         raise NotOrgMember("You are not a member of the organisation that the request names.")
@@ -132,7 +138,7 @@ def _category(text: str) -> Category:
 
 
 def _count(db: Session, conditions: tuple[ColumnElement[bool], ...]) -> int:
-    return db.scalar(select(func.count()).select_from(AuditEvent).where(*conditions)) or 0
+    return db.scalar(select(func.count()).select_from(AuditEventRow).where(*conditions)) or 0
 
 
 def _too_many(count: int, limit: int) -> Invalid:
@@ -166,10 +172,10 @@ def _entry(chained: ChainedRow) -> AuditLogEntry:
 _ID: Final = re.compile(r"\b(vault|proposal) ([0-9a-f]{32})\b|\b(user|role|contract) ([1-9][0-9]{0,17})\b")
 # By the word before the id: the table, its key and its name.
 _NAMED: Final[Mapping[str, tuple[Any, Any, Any]]] = {
-    "vault": (Vault, Vault.id, Vault.name),
-    "role": (Role, Role.id, Role.name),
-    "proposal": (Proposal, Proposal.id, Proposal.description),
-    "contract": (Contract, Contract.uid, Contract.ticker),
+    "vault": (VaultRow, VaultRow.id, VaultRow.name),
+    "role": (RoleRow, RoleRow.id, RoleRow.name),
+    "proposal": (ProposalRow, ProposalRow.id, ProposalRow.description),
+    "contract": (ContractRow, ContractRow.uid, ContractRow.ticker),
 }
 
 
@@ -207,7 +213,9 @@ def recipients_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]
     }
     if not wanted or not access.holds_any(PROPOSAL_READERS):
         return {}
-    query = select(Proposal.id, Proposal.recipients, Proposal.workspace_id).where(Proposal.id.in_(wanted))
+    query = select(ProposalRow.id, ProposalRow.recipients, ProposalRow.workspace_id).where(
+        ProposalRow.id.in_(wanted)
+    )
     paid: list[Any] = [
         row for row in db.execute(query) if row.workspace_id == access.workspace_id and row.recipients
     ]
@@ -232,9 +240,11 @@ def _people(db: Session, access: WorkspaceAccess, wanted: Iterable[int]) -> dict
     name.
     """
     chain = chain_of(str(access.organisation_id), str(access.workspace_id))
-    is_member = exists().where(Membership.user_id == User.id, Membership.workspace_id == access.workspace_id)
-    has_acted = exists().where(AuditEvent.chain_id == chain, AuditEvent.user_uuid == User.id)
-    query = select(User, is_member, has_acted).where(User.id.in_(wanted))
+    is_member = exists().where(
+        MembershipRow.user_id == UserRow.id, MembershipRow.workspace_id == access.workspace_id
+    )
+    has_acted = exists().where(AuditEventRow.chain_id == chain, AuditEventRow.user_uuid == UserRow.id)
+    query = select(UserRow, is_member, has_acted).where(UserRow.id.in_(wanted))
     named = {
         user.id: full_name(user.first_name, user.surname) or (user.email if acted else "")
         for user, member, acted in db.execute(query)

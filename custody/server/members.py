@@ -48,7 +48,7 @@ from custody.server.service.people.staff import (
 )
 from custody.server.service.shown import shown
 from custody.server.service.sign_in.identity import end_link
-from custody.server.store.models import Key, Membership, Role, User, Vault
+from custody.server.store.models import KeyRow, MembershipRow, RoleRow, UserRow, VaultRow
 
 ADDED = Event("MEMBER_ADDED", "user {user} with role {role}", "added {user} with the role {role}")
 LEFT_SHORT = Event(
@@ -135,7 +135,7 @@ def leave_workspace(ctx: Ctx, request: LeaveWorkspaceRequest) -> Done:
     return Done()
 
 
-def _end(ctx: Ctx, membership: Membership, *, is_forced: bool) -> str:
+def _end(ctx: Ctx, membership: MembershipRow, *, is_forced: bool) -> str:
     """What else it ended, in the audit log's words. Raises LastAdmin (P27), VaultsLeftShort."""
     db, access, user_id = ctx.db, ctx.access, membership.user_id
     before = staff_of(db, access.workspace_id)
@@ -151,14 +151,14 @@ def _end(ctx: Ctx, membership: Membership, *, is_forced: bool) -> str:
     return "; ".join(filter(None, (shortage(short), programs)))
 
 
-def _record_end(ctx: Ctx, event: Event, membership: Membership, more: str) -> None:
+def _record_end(ctx: Ctx, event: Event, membership: MembershipRow, more: str) -> None:
     payload = {"user_id": membership.user_id}
     ctx.event(event, payload, user=membership.user_id, role=membership.role_id, more=more)
 
 
 def _vaults_short(
-    ctx: Ctx, membership: Membership, before: Staff, after: Staff, *, is_forced: bool
-) -> list[Vault]:
+    ctx: Ctx, membership: MembershipRow, before: Staff, after: Staff, *, is_forced: bool
+) -> list[VaultRow]:
     """The vaults that a forced change leaves with too few signers. Raises LastAdmin, VaultsLeftShort."""
     require_administrators(before, after)
     require_owner(ctx.db, membership.workspace_id, before, after)
@@ -172,31 +172,31 @@ def _vaults_short(
 
 
 _MEMBERS = (
-    select(User, Role)
-    .join(Membership, Membership.user_id == User.id)
-    .join(Role, Role.id == Membership.role_id)
-    .where(Membership.workspace_id == bindparam("workspace_id"))
-    .order_by(Membership.id)
+    select(UserRow, RoleRow)
+    .join(MembershipRow, MembershipRow.user_id == UserRow.id)
+    .join(RoleRow, RoleRow.id == MembershipRow.role_id)
+    .where(MembershipRow.workspace_id == bindparam("workspace_id"))
+    .order_by(MembershipRow.id)
 )
 
 
 def _member(ctx: Ctx, user_id: int) -> Member:
-    query = _MEMBERS.where(User.id == user_id)
+    query = _MEMBERS.where(UserRow.id == user_id)
     return _details(ctx, [ctx.db.execute(query, {"workspace_id": ctx.access.workspace_id}).one()])[0]
 
 
 def _details(ctx: Ctx, rows: Sequence[Any]) -> list[Member]:
     """Of rows of `_MEMBERS`."""
-    own = select(Key.user_id).where(
-        Key.user_id.in_([user.id for user, _ in rows]),
-        Key.network == ctx.access.network,
-        Key.status == "active",
+    own = select(KeyRow.user_id).where(
+        KeyRow.user_id.in_([user.id for user, _ in rows]),
+        KeyRow.network == ctx.access.network,
+        KeyRow.status == "active",
     )
     signers, roles = set(ctx.db.scalars(own)), role_shapes(ctx.db, (role for _, role in rows))
     return [_shape(user, roles[role.id], can_sign=user.id in signers) for user, role in rows]
 
 
-def _shape(user: User, role: users.Role, *, can_sign: bool) -> Member:
+def _shape(user: UserRow, role: users.Role, *, can_sign: bool) -> Member:
     return Member(
         uuid=user.id,
         email=user.email,

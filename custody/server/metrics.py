@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown
 from custody.server.domain.ports import Clock
 from custody.server.service.operations.readiness import Recent
-from custody.server.service.operations.status import Figures, read_figures
+from custody.server.service.operations.status import StatusFigures, read_figures
 from custody.server.store import Store
 
 # Prometheus usually scrapes each process every 15 seconds; more frequent scrapes get the same figures.
@@ -20,7 +20,7 @@ DEADLINE_SECONDS: Final = 3.0
 
 
 class StoredFigures(Collector):
-    """`Figures` as metrics. Every process of a platform reports the same: take the maximum, not the sum."""
+    """`StatusFigures` as metrics. Every process of a platform reports the same: take the maximum, no sum."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -40,7 +40,7 @@ class StoredFigures(Collector):
         yield GaugeMetricFamily("custody_database_up", _UP, value=1)
         yield from _families(figures, self._clock())
 
-    def _read(self) -> Figures:
+    def _read(self) -> StatusFigures:
         with self._store.read() as db:
             return read_figures(db, self._clock())
 
@@ -48,7 +48,7 @@ class StoredFigures(Collector):
 _UP = "1 where the database answered in time."
 
 
-def _families(figures: Figures, now: datetime) -> Iterator[Metric]:
+def _families(figures: StatusFigures, now: datetime) -> Iterator[Metric]:
     def gauge(
         name: str, text: str, labels: tuple[str, ...], rows: Iterable[tuple[tuple[str, ...], float]]
     ) -> Metric:

@@ -30,7 +30,7 @@ class NotServed(Exception):
     """No server runs the embedded chain of this folder, or it does not answer."""
 
 
-class Refused(Exception):
+class MiningRefused(Exception):
     """The chain cannot do it. The sentence says why."""
 
 
@@ -52,7 +52,7 @@ def ask(folder: Path, question: dict[str, Any]) -> dict[str, Any]:
         raise NotServed
     answer: dict[str, Any] = json.loads(line)
     if "refused" in answer:
-        raise Refused(answer["refused"])
+        raise MiningRefused(answer["refused"])
     return answer
 
 

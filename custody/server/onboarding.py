@@ -36,7 +36,7 @@ from custody.server.service.people.workspaces import (
 from custody.server.service.shown import shown
 from custody.server.service.stored_vaults import place_of
 from custody.server.store import models
-from custody.server.store.models import User
+from custody.server.store.models import UserRow
 from multisig import Network
 
 # One for each network, and one more.
@@ -58,7 +58,7 @@ class RequestDecided(StateConflict):
         self.status = status
 
 
-class TooManyRequests(StateConflict):
+class TooManyOnboardingRequests(StateConflict):
     hint = "Wait until an operator has decided about one of them."
 
 
@@ -89,7 +89,7 @@ DECIDED = {
 def submit_onboarding_request(ctx: Ctx, request: SubmitOnboardingRequest) -> OnboardingRequest:
     _require_room(ctx)
     now = ctx.now
-    stored = models.OnboardingRequest(
+    stored = models.OnboardingRequestRow(
         **request.model_dump(mode="json"),
         requester_id=ctx.caller.user_id,
         status=Status.PENDING.value,
@@ -104,7 +104,7 @@ def submit_onboarding_request(ctx: Ctx, request: SubmitOnboardingRequest) -> Onb
 
 @serves(ONBOARDING_REQUESTS)
 def onboarding_requests(ctx: Ctx, query: OnboardingQuery) -> Page[OnboardingRequest | Unreadable]:
-    own = models.OnboardingRequest.requester_id == ctx.caller.user_id
+    own = models.OnboardingRequestRow.requester_id == ctx.caller.user_id
     return page(ctx.db, query) if _is_operator(ctx) else page(ctx.db, query, own)
 
 
@@ -125,7 +125,7 @@ def decide(
     ``chain``: the chain of a network that has no workspace yet. Raises NotFound, RequestDecided,
     NoChainYet, StateConflict (the chain).
     """
-    stored = ctx.db.get(models.OnboardingRequest, uid, with_for_update=True)
+    stored = ctx.db.get(models.OnboardingRequestRow, uid, with_for_update=True)
     if stored is None:
         raise NotFound("There is no such request.")
     status = next_status(Status(stored.status), request.decision)
@@ -143,7 +143,7 @@ def decide(
     return _details(ctx.db, stored)
 
 
-def _found(ctx: Ctx, stored: models.OnboardingRequest, chain: Network | None) -> int:
+def _found(ctx: Ctx, stored: models.OnboardingRequestRow, chain: Network | None) -> int:
     if chain is not None and chain.api_name != stored.network:
         raise StateConflict(f"The request is for {stored.network}, and {chain} is not.")
     db, clock, audit = ctx.db, ctx.tools.clock, ctx.tools.audit
@@ -164,22 +164,22 @@ def _found(ctx: Ctx, stored: models.OnboardingRequest, chain: Network | None) ->
     return organisation.id
 
 
-def _mail(db: Session, stored: models.OnboardingRequest, now: datetime) -> None:
+def _mail(db: Session, stored: models.OnboardingRequestRow, now: datetime) -> None:
     """To the account's address, which is verified; the work address is not."""
     template = {
         Status.APPROVED: Template.ONBOARDING_APPROVED,
         Status.REJECTED: Template.ONBOARDING_REJECTED,
     }[Status(stored.status)]
     values = {"organisation": stored.org_name, "note": stored.review_note or NO_NOTE}
-    queue_mail(db, template, db.get_one(User, stored.requester_id).email, values, now=now)
+    queue_mail(db, template, db.get_one(UserRow, stored.requester_id).email, values, now=now)
 
 
 def _require_room(ctx: Ctx) -> None:
-    own = models.OnboardingRequest.requester_id == ctx.caller.user_id
-    pending = select(func.count()).where(own, models.OnboardingRequest.status == Status.PENDING.value)
+    own = models.OnboardingRequestRow.requester_id == ctx.caller.user_id
+    pending = select(func.count()).where(own, models.OnboardingRequestRow.status == Status.PENDING.value)
     if (ctx.db.scalar(pending) or 0) >= MAX_PENDING_OF_ACCOUNT:
-        raise TooManyRequests(f"{MAX_PENDING_OF_ACCOUNT} requests of yours wait for a decision.")
-    now, submitted_at = ctx.now, models.OnboardingRequest.submitted_at
+        raise TooManyOnboardingRequests(f"{MAX_PENDING_OF_ACCOUNT} requests of yours wait for a decision.")
+    now, submitted_at = ctx.now, models.OnboardingRequestRow.submitted_at
     recent = select(func.count(), func.min(submitted_at)).where(own, submitted_at > now - REQUESTS_WINDOW)
     count, oldest = ctx.db.execute(recent).one()
     if count >= REQUESTS_PER_WINDOW:
@@ -187,17 +187,17 @@ def _require_room(ctx: Ctx) -> None:
         raise RateLimited("You sent too many requests of late.", retry_after=ceil(wait.total_seconds()))
 
 
-def _record(ctx: Ctx, event: Event, stored: models.OnboardingRequest) -> None:
+def _record(ctx: Ctx, event: Event, stored: models.OnboardingRequestRow) -> None:
     ctx.event(event, request=stored.id, user=stored.requester_id, name=stored.org_name)
 
 
 def page(
     db: Session, query: OnboardingQuery, *of: ColumnElement[bool]
 ) -> Page[OnboardingRequest | Unreadable]:
-    by_status = () if query.status is None else (models.OnboardingRequest.status == query.status.value,)
+    by_status = () if query.status is None else (models.OnboardingRequestRow.status == query.status.value,)
     wanted = (*of, *by_status)
-    total = db.scalar(select(func.count()).select_from(models.OnboardingRequest).where(*wanted)) or 0
-    rest = (*wanted, models.OnboardingRequest.id > (query.after or 0))
+    total = db.scalar(select(func.count()).select_from(models.OnboardingRequestRow).where(*wanted)) or 0
+    rest = (*wanted, models.OnboardingRequestRow.id > (query.after or 0))
     found = _rows(db, rest, query.limit + 1)
     items = shown(
         found[: query.limit], lambda some: [_shape(*row) for row in some], "uid", lambda row: int(row[0].id)
@@ -206,27 +206,27 @@ def page(
 
 
 def _is_operator(ctx: Ctx) -> bool:
-    return ctx.db.get_one(User, ctx.caller.user_id).is_operator
+    return ctx.db.get_one(UserRow, ctx.caller.user_id).is_operator
 
 
 def _rows(db: Session, wanted: Sequence[ColumnElement[bool]], limit: int) -> Sequence[Any]:
     """At most ``limit`` rows that ``wanted`` selects, the oldest first."""
     query = (
-        select(models.OnboardingRequest, User.email)
-        .join(User, User.id == models.OnboardingRequest.requester_id)
+        select(models.OnboardingRequestRow, UserRow.email)
+        .join(UserRow, UserRow.id == models.OnboardingRequestRow.requester_id)
         .where(*wanted)
-        .order_by(models.OnboardingRequest.id)
+        .order_by(models.OnboardingRequestRow.id)
         .limit(limit)
     )
     return db.execute(query).all()
 
 
-def _details(db: Session, stored: models.OnboardingRequest) -> OnboardingRequest:
-    (found,) = _rows(db, [models.OnboardingRequest.id == stored.id], 1)
+def _details(db: Session, stored: models.OnboardingRequestRow) -> OnboardingRequest:
+    (found,) = _rows(db, [models.OnboardingRequestRow.id == stored.id], 1)
     return _shape(*found)
 
 
-def _shape(stored: models.OnboardingRequest, email: str) -> OnboardingRequest:
+def _shape(stored: models.OnboardingRequestRow, email: str) -> OnboardingRequest:
     return OnboardingRequest(
         uid=stored.id,
         requester_uuid=stored.requester_id,

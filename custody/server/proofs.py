@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
+from custody.common.text import count
 from custody.schemas.proofs import (
     AT_BLOCK,
     CREATE_PROOF,
@@ -31,10 +32,17 @@ from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.proposals.bounds import require_signers, vault_to_spend
 from custody.server.service.proposals.coins import Utxo, coins_to_spend, utxo_of
 from custody.server.service.proposals.storing import record_proposal, store_with_inputs
-from custody.server.service.requests.changes import Outdated
+from custody.server.service.requests.changes import OutdatedDraft
 from custody.server.service.stored_vaults import ADDRESS_INDEX, policy_of
-from custody.server.store.models import ChainCoin, Key, Proposal, Vault, VaultSigner, WatchedScript
-from custody.text import count
+from custody.server.store.models import (
+    ChainCoinRow,
+    KeyRow,
+    ProposalRow,
+    VaultRow,
+    VaultSignerRow,
+    WatchedScriptRow,
+)
+from firmware_bridge.makers import may_sign_proof, signing_devices
 from multisig import (
     RECEIVE,
     Built,
@@ -46,7 +54,7 @@ from multisig import (
     decode_address,
     encode_address,
 )
-from multisig.bip322 import MAX_COINS, build_proof, finalise_proof, may_sign_proof, signing_devices
+from multisig.bip322 import MAX_COINS, build_proof, finalise_proof
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,7 @@ def _stored(ctx: Ctx, request: CreateProofRequest, draft: ProofDraft) -> CreateP
     vault = vault_to_spend(db, ctx.access, request.vault_id)
     require_signers(db, vault, _scripts(draft.built), ctx.caller.user_id)
     proposal_id = new_id(tools.random)
-    proposal = Proposal(
+    proposal = ProposalRow(
         id=proposal_id,
         family_id=proposal_id,
         workspace_id=vault.workspace_id,
@@ -118,12 +126,12 @@ def _stored(ctx: Ctx, request: CreateProofRequest, draft: ProofDraft) -> CreateP
     )
     try:
         store_with_inputs(db, proposal, [draft.first])
-    except Outdated as error:
-        raise Outdated(
+    except OutdatedDraft as error:
+        raise OutdatedDraft(
             "This message was proposed at this block already: sign that proposal, or propose it again "
             "after the next block."
         ) from error
-    tell_waiting(db, select(VaultSigner.user_id).where(VaultSigner.vault_id == vault.id), now)
+    tell_waiting(db, select(VaultSignerRow.user_id).where(VaultSignerRow.vault_id == vault.id), now)
     said = f"a proof that moves nothing, {count(draft.coins, 'coin', 'coins')}, tx {proposal.txid_expected}"
     record_proposal(db, tools.audit, tools.changes, ctx.caller, ctx.access, proposal, said)
     return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.built.base64)
@@ -132,7 +140,7 @@ def _stored(ctx: Ctx, request: CreateProofRequest, draft: ProofDraft) -> CreateP
 @serves(PROOF)
 def proof(ctx: Ctx, query: ProofQuery) -> ProofFile:
     """The file of a complete proof. Raises NotFound, StateConflict."""
-    proposal = ctx.db.get(Proposal, query.psbt_id)
+    proposal = ctx.db.get(ProposalRow, query.psbt_id)
     if (
         proposal is None
         or proposal.workspace_id != ctx.access.workspace_id
@@ -141,10 +149,10 @@ def proof(ctx: Ctx, query: ProofQuery) -> ProofFile:
         raise NotFound("There is no such proof in this workspace.")
     if ProposalStatus(proposal.status) is not ProposalStatus.PROVEN:
         raise StateConflict(f"The proof is {proposal.status}: it does not have enough signatures.")
-    return proof_file(Psbt.parse(proposal.psbt), ctx.db.get_one(Vault, proposal.vault_id))
+    return proof_file(Psbt.parse(proposal.psbt), ctx.db.get_one(VaultRow, proposal.vault_id))
 
 
-def proof_file(psbt: Psbt, vault: Vault) -> ProofFile:
+def proof_file(psbt: Psbt, vault: VaultRow) -> ProofFile:
     """The file from a PSBT with enough signatures. Raises NotFinalisable."""
     policy, network = policy_of(vault), Network(vault.chain)
     signature = finalise_proof(ProvenSpend(psbt, policy))
@@ -173,7 +181,7 @@ def _scripts(built: Built) -> set[bytes]:
     return {output.script_pubkey for output in built.psbt.outputs}
 
 
-def _require_devices(db: Session, vault: Vault, caller: Caller, *, coins: int) -> None:
+def _require_devices(db: Session, vault: VaultRow, caller: Caller, *, coins: int) -> None:
     """Checks that the devices of enough signers can sign it, as far as their firmware is known. A key without
     a known device counts as able. Raises Invalid.
     """
@@ -197,7 +205,7 @@ def _require_devices(db: Session, vault: Vault, caller: Caller, *, coins: int) -
         )
 
 
-def _place(db: Session, vault: Vault, address: str | None) -> tuple[int, int]:
+def _place(db: Session, vault: VaultRow, address: str | None) -> tuple[int, int]:
     if address is None:
         return RECEIVE, ADDRESS_INDEX
     try:
@@ -211,7 +219,7 @@ def _place(db: Session, vault: Vault, address: str | None) -> tuple[int, int]:
     return branch, index
 
 
-def _coins(db: Session, vault: Vault) -> Sequence[Utxo]:
+def _coins(db: Session, vault: VaultRow) -> Sequence[Utxo]:
     """The confirmed coins, the largest where there are more than a proof can have. Raises Invalid where there
     are none.
     """
@@ -222,22 +230,22 @@ def _coins(db: Session, vault: Vault) -> Sequence[Utxo]:
 
 
 _DEVICES = (
-    select(VaultSigner.user_id, Key.maker, Key.model, Key.firmware)
-    .join(Key, VaultSigner.key_id == Key.id)
-    .join(Vault, Vault.id == VaultSigner.vault_id)
-    .where(VaultSigner.vault_id == bindparam("vault_id"), Key.status == "active", MAY_APPROVE)
+    select(VaultSignerRow.user_id, KeyRow.maker, KeyRow.model, KeyRow.firmware)
+    .join(KeyRow, VaultSignerRow.key_id == KeyRow.id)
+    .join(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
+    .where(VaultSignerRow.vault_id == bindparam("vault_id"), KeyRow.status == "active", MAY_APPROVE)
 )
-_PLACE = select(WatchedScript.branch, WatchedScript.address_index).where(
-    WatchedScript.chain == bindparam("chain"),
-    WatchedScript.script_pubkey == bindparam("script"),
-    WatchedScript.vault_id == bindparam("vault_id"),
+_PLACE = select(WatchedScriptRow.branch, WatchedScriptRow.address_index).where(
+    WatchedScriptRow.chain == bindparam("chain"),
+    WatchedScriptRow.script_pubkey == bindparam("script"),
+    WatchedScriptRow.vault_id == bindparam("vault_id"),
 )
 _COINS = (
-    select(ChainCoin)
+    select(ChainCoinRow)
     .where(
-        ChainCoin.vault_id == bindparam("vault_id"),
-        ChainCoin.spent_by.is_(None),
-        ChainCoin.height.is_not(None),
+        ChainCoinRow.vault_id == bindparam("vault_id"),
+        ChainCoinRow.spent_by.is_(None),
+        ChainCoinRow.height.is_not(None),
     )
-    .order_by(ChainCoin.amount_sats.desc(), ChainCoin.txid.desc(), ChainCoin.vout.desc())
+    .order_by(ChainCoinRow.amount_sats.desc(), ChainCoinRow.txid.desc(), ChainCoinRow.vout.desc())
 )

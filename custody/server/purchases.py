@@ -30,7 +30,7 @@ from custody.server.domain.purchases import SIGNATURE_HEADER, is_genuine, is_new
 from custody.server.service.secrets import Purpose
 from custody.server.service.services import Services
 from custody.server.service.shown import shown
-from custody.server.store.models import Key, Profile, Purchase, Workspace
+from custody.server.store.models import KeyRow, ProfileRow, PurchaseRow, WorkspaceRow
 from multisig import MultisigError, Network, decode_address
 
 log = structlog.get_logger()
@@ -83,15 +83,17 @@ def purchases_webhook(ctx: Ctx, delivery: SignedBody) -> Steps[Done]:
 @serves(PURCHASES)
 def purchases(ctx: Ctx, query: PurchasesQuery) -> Page[PurchaseTransaction | Unreadable]:
     """NotFound for an ``after`` that is not the caller's."""
-    mine = Purchase.user_id == ctx.caller.user_id
-    total = ctx.db.scalar(select(func.count()).select_from(Purchase).where(mine)) or 0
-    wanted = select(Purchase).where(mine).order_by(Purchase.created_at.desc(), Purchase.id.desc())
+    mine = PurchaseRow.user_id == ctx.caller.user_id
+    total = ctx.db.scalar(select(func.count()).select_from(PurchaseRow).where(mine)) or 0
+    wanted = select(PurchaseRow).where(mine).order_by(PurchaseRow.created_at.desc(), PurchaseRow.id.desc())
     if query.after is not None:
-        last = ctx.db.get(Purchase, query.after)
+        last = ctx.db.get(PurchaseRow, query.after)
         if last is None or last.user_id != ctx.caller.user_id:
             raise NotFound("There is no such purchase of yours.")
-        before = Purchase.created_at < last.created_at
-        wanted = wanted.where(or_(before, (Purchase.created_at == last.created_at) & (Purchase.id < last.id)))
+        before = PurchaseRow.created_at < last.created_at
+        wanted = wanted.where(
+            or_(before, (PurchaseRow.created_at == last.created_at) & (PurchaseRow.id < last.id))
+        )
     rows = list(ctx.db.scalars(wanted.limit(query.limit + 1)))
     items = shown(rows[: query.limit], lambda some: list(map(_shape, some)), "id", lambda row: row.id)
     return Page(items, total, has_more=len(rows) > query.limit)
@@ -107,11 +109,11 @@ def adopt_key(services: Services, key: str) -> None:
         raise Invalid(f"That is not a key: {error}.") from None
     services.tools.secrets.put(Purpose.PURCHASE_WEBHOOK, secret)
     with services.store.write() as db:
-        services.audit.event(db, OPERATOR, SECRET_ROTATED, None, text=Purpose.PURCHASE_WEBHOOK.value)
+        services.tools.audit.event(db, OPERATOR, SECRET_ROTATED, None, text=Purpose.PURCHASE_WEBHOOK.value)
 
 
 def _store(ctx: Ctx, report: ReportedPurchase) -> None:
-    row = ctx.db.get(Purchase, report.id)
+    row = ctx.db.get(PurchaseRow, report.id)
     known = None if row is None else (PurchaseStatus(row.status), row.updated_at)
     if not is_news(known, report.status, report.updated_at):
         log.info("purchase report is not newer", purchase=report.id, status=report.status.value)
@@ -119,7 +121,7 @@ def _store(ctx: Ctx, report: ReportedPurchase) -> None:
     values = _values(report)
     owner = _owner(ctx.db, report.wallet_address)
     if row is None:
-        ctx.db.add(Purchase(user_id=owner, **values))
+        ctx.db.add(PurchaseRow(user_id=owner, **values))
     else:
         for name, value in values.items():
             setattr(row, name, value)
@@ -160,16 +162,16 @@ def _values(report: ReportedPurchase) -> dict[str, object]:
 
 def _owner(db: Session, address: str) -> int | None:
     """The member whose profile has the address; the first one where two registered it."""
-    for network, chain in db.execute(select(Workspace.network, Workspace.chain).distinct()):
+    for network, chain in db.execute(select(WorkspaceRow.network, WorkspaceRow.chain).distinct()):
         try:
             script = decode_address(address, Network(chain))
         except MultisigError:
             continue
         owner = (
-            select(Key.user_id)
-            .join(Profile, Profile.key_id == Key.id)
-            .where(Profile.receive_script == script, Key.network == network)
-            .order_by(Profile.created_at, Key.id)
+            select(KeyRow.user_id)
+            .join(ProfileRow, ProfileRow.key_id == KeyRow.id)
+            .where(ProfileRow.receive_script == script, KeyRow.network == network)
+            .order_by(ProfileRow.created_at, KeyRow.id)
         )
         found = db.scalars(owner.limit(1)).first()
         if found is not None:
@@ -177,7 +179,7 @@ def _owner(db: Session, address: str) -> int | None:
     return None
 
 
-def _shape(row: Purchase) -> PurchaseTransaction:
+def _shape(row: PurchaseRow) -> PurchaseTransaction:
     amounts = {name: Decimal(getattr(row, name)) for name in AMOUNTS}
     names = PurchaseTransaction.model_fields
     return PurchaseTransaction.model_validate({name: getattr(row, name) for name in names} | amounts)

@@ -10,6 +10,7 @@ from functools import partial
 
 from sqlalchemy import delete, func, select
 
+from custody.common.text import count, name_key
 from custody.schemas.common import Done, Listed
 from custody.schemas.invitations import InvitationStatus
 from custody.schemas.permissions import PermissionName
@@ -53,8 +54,7 @@ from custody.server.service.people.staff import (
     staff_of,
 )
 from custody.server.service.shown import shown
-from custody.server.store.models import Invitation, Role, RolePermission
-from custody.text import count, name_key
+from custody.server.store.models import InvitationRow, RolePermissionRow, RoleRow
 from multisig import InvalidAmount, Sats, parse_btc
 
 CREATED = Event(
@@ -93,7 +93,7 @@ def create_role(ctx: Ctx, request: CreateRoleRequest) -> RoleDetails:
         raise TooManyRoles(f"The workspace has {MAX_ROLES} roles, the most that it can have.")
     _require_free_name(present, request.name)
     limit = SpendingPolicy(_amount(request.transaction_limit), Cycle(request.cycle_period, request.cycle_day))
-    role = Role(
+    role = RoleRow(
         workspace_id=ctx.access.workspace_id,
         name=request.name,
         description=request.description,
@@ -105,7 +105,7 @@ def create_role(ctx: Ctx, request: CreateRoleRequest) -> RoleDetails:
     )
     ctx.db.add(role)
     ctx.db.flush()
-    ctx.db.add_all(RolePermission(role_id=role.id, permission=name.value) for name in permissions)
+    ctx.db.add_all(RolePermissionRow(role_id=role.id, permission=name.value) for name in permissions)
     carries = in_words(permissions) or "nothing"
     values = {"name": role.name, "rights": carries, "limit": policy_words(limit)}
     return _changed(ctx, role, CREATED, text=role.id, **values)
@@ -135,7 +135,7 @@ def delete_role(ctx: Ctx, request: DeleteRoleRequest) -> Done:
             f"The role is held by {count(members, 'member', 'members')} and offered by "
             f"{count(offers, 'open invitation', 'open invitations')}."
         )
-    ctx.db.execute(delete(RolePermission).where(RolePermission.role_id == role.id))
+    ctx.db.execute(delete(RolePermissionRow).where(RolePermissionRow.role_id == role.id))
     ctx.db.delete(role)
     ctx.db.flush()
     ctx.event(DELETED, text=role.id, name=role.name)
@@ -148,7 +148,7 @@ def add_permission_to_role(ctx: Ctx, request: AddPermissionRequest) -> RoleDetai
     require_grantable(frozenset({request.rule_name}), ctx.access.permissions)
     if request.rule_name in permissions_of(ctx.db, role.id):
         return _details(ctx, [role])[0]
-    ctx.db.add(RolePermission(role_id=role.id, permission=request.rule_name.value))
+    ctx.db.add(RolePermissionRow(role_id=role.id, permission=request.rule_name.value))
     return _changed(ctx, role, ADDED, role=role.id, rights=request.rule_name)
 
 
@@ -167,26 +167,26 @@ def remove_permission_from_role(ctx: Ctx, request: RemovePermissionRequest) -> R
     short = vaults_left_short(ctx.db, without_role=role.id) if is_approval else []
     if not request.force:
         require_quorums(ctx.db, ctx.caller.user_id, short)
-    ctx.db.delete(ctx.db.get_one(RolePermission, (role.id, request.rule_name.value)))
+    ctx.db.delete(ctx.db.get_one(RolePermissionRow, (role.id, request.rule_name.value)))
     if short:
         left = shortage(short)
         return _changed(ctx, role, LEFT_SHORT, role=role.id, rights=request.rule_name, short_of=left)
     return _changed(ctx, role, REMOVED, role=role.id, rights=request.rule_name)
 
 
-def _here(ctx: Ctx) -> list[Role]:
-    query = select(Role).where(Role.workspace_id == ctx.access.workspace_id).order_by(Role.id)
+def _here(ctx: Ctx) -> list[RoleRow]:
+    query = select(RoleRow).where(RoleRow.workspace_id == ctx.access.workspace_id).order_by(RoleRow.id)
     return list(ctx.db.scalars(query))
 
 
-def _in_reach(ctx: Ctx, role_id: int) -> Role:
+def _in_reach(ctx: Ctx, role_id: int) -> RoleRow:
     """Raises NotFound, PermissionDenied."""
     role = role_in(ctx.db, ctx.access, role_id)
     require_reach(permissions_of(ctx.db, role.id), ctx.access.permissions)
     return role
 
 
-def _require_free_name(others: Sequence[Role], name: str) -> None:
+def _require_free_name(others: Sequence[RoleRow], name: str) -> None:
     """Names that look the same count as equal: people pick a role by its name."""
     for role in others:
         if name_key(role.name) == name_key(name):
@@ -200,16 +200,16 @@ def _amount(text: str) -> Sats:
         raise Invalid.at("/transaction_limit", str(error)) from error
 
 
-def _open_invitations(ctx: Ctx, role: Role) -> int:
+def _open_invitations(ctx: Ctx, role: RoleRow) -> int:
     query = select(func.count()).where(
-        Invitation.role_id == role.id,
-        Invitation.status == InvitationStatus.PENDING.value,
-        Invitation.expires_at > ctx.now,
+        InvitationRow.role_id == role.id,
+        InvitationRow.status == InvitationStatus.PENDING.value,
+        InvitationRow.expires_at > ctx.now,
     )
     return ctx.db.scalar(query) or 0
 
 
-def _changed(ctx: Ctx, changed: Role, event: Event, **values: object) -> RoleDetails:
+def _changed(ctx: Ctx, changed: RoleRow, event: Event, **values: object) -> RoleDetails:
     changed.updated_at = ctx.now
     ctx.db.flush()
     details = _details(ctx, [changed])[0]
@@ -217,7 +217,7 @@ def _changed(ctx: Ctx, changed: Role, event: Event, **values: object) -> RoleDet
     return details
 
 
-def _details(ctx: Ctx, roles: Sequence[Role]) -> list[RoleDetails]:
+def _details(ctx: Ctx, roles: Sequence[RoleRow]) -> list[RoleDetails]:
     """In the given order. Where policies cannot be read, the records have ``limit_error`` instead."""
     shapes, members = role_shapes(ctx.db, roles), count_members(ctx.db, ctx.access.workspace_id)
     policies = _policies(ctx, roles)
@@ -232,7 +232,7 @@ def _details(ctx: Ctx, roles: Sequence[Role]) -> list[RoleDetails]:
     ]
 
 
-def _policies(ctx: Ctx, roles: Sequence[Role]) -> dict[int, dict[str, str | int]]:
+def _policies(ctx: Ctx, roles: Sequence[RoleRow]) -> dict[int, dict[str, str | int]]:
     ids = [role.id for role in roles]
     try:
         found = ctx.tools.policies.of_roles(ctx.db, ids)

@@ -6,13 +6,13 @@ from custody.schemas import changes as wire
 from custody.schemas.changes import SECOND_PERSON_RULE, UPDATE_SECOND_PERSON_RULE, Json
 from custody.schemas.common import Unreadable
 from custody.schemas.queries import WorkspaceQuery
-from custody.server.calls import Approval, Ctx, serves
+from custody.server.calls import ChangeApproval, Ctx, serves
 from custody.server.domain.audit import Event
 from custody.server.domain.errors import NotFound
 from custody.server.service.people.second_person import require_two, role_name
 from custody.server.service.people.staff import require_owner_of, role_of_first
 from custody.server.service.shown import shown
-from custody.server.store.models import SecondPersonRule
+from custody.server.store.models import SecondPersonRuleRow
 
 OFF = Event("SECOND_PERSON_RULE_SET", "off", "turned the rule of the second person off")
 ON = Event(
@@ -28,28 +28,28 @@ def second_person_rule(ctx: Ctx, _: WorkspaceQuery) -> wire.SecondPersonRule:
 
 
 def _in_force(ctx: Ctx, requests: Sequence[wire.SecondPersonRuleRequest]) -> list[dict[str, Json]]:
-    rule = ctx.db.get(SecondPersonRule, ctx.access.organisation_id)
+    rule = ctx.db.get(SecondPersonRuleRow, ctx.access.organisation_id)
     if rule is None:
         return [{} for _ in requests]
     named, hours = role_name(ctx.db, rule), rule.cooling_off_hours
     return [{"is_on": True, "confirming_role_id": named, "cooling_off_hours": hours} for _ in requests]
 
 
-@serves(UPDATE_SECOND_PERSON_RULE, Approval(in_force=_in_force))
+@serves(UPDATE_SECOND_PERSON_RULE, ChangeApproval(in_force=_in_force))
 def update_second_person_rule(ctx: Ctx, request: wire.SecondPersonRuleRequest) -> wire.SecondPersonRule:
     """For an owner. Raises PermissionDenied, NotFound (a role of another workspace than the first), LastAdmin
     (fewer than two members hold it).
     """
     organisation_id = ctx.access.organisation_id
     require_owner_of(ctx.db, organisation_id, ctx.caller.user_id)
-    present = ctx.db.get(SecondPersonRule, organisation_id)
+    present = ctx.db.get(SecondPersonRuleRow, organisation_id)
     event, values = OFF, dict[str, object]()
     if request.confirming_role_id is not None:
         role = role_of_first(ctx.db, organisation_id, request.confirming_role_id)
         if role is None:
             raise NotFound("There is no such role in the organisation's first workspace.")
         event, values = ON, {"name": role.name, "text": request.cooling_off_hours}
-        rule = SecondPersonRule(
+        rule = SecondPersonRuleRow(
             organisation_id=organisation_id,
             confirming_role_id=role.id,
             cooling_off_hours=request.cooling_off_hours,
@@ -68,11 +68,11 @@ def update_second_person_rule(ctx: Ctx, request: wire.SecondPersonRuleRequest) -
 def _shown(ctx: Ctx) -> wire.SecondPersonRule:
     """Where it was altered outside the platform, only that it is on."""
     organisation_id = ctx.access.organisation_id
-    rule = ctx.db.get(SecondPersonRule, organisation_id)
+    rule = ctx.db.get(SecondPersonRuleRow, organisation_id)
     if rule is None:
         return wire.SecondPersonRule(org_id=organisation_id, is_on=False)
 
-    def shapes(rules: Sequence[SecondPersonRule]) -> list[wire.SecondPersonRule]:
+    def shapes(rules: Sequence[SecondPersonRuleRow]) -> list[wire.SecondPersonRule]:
         return [
             wire.SecondPersonRule(
                 org_id=organisation_id,

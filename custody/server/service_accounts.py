@@ -25,7 +25,7 @@ from custody.schemas.service_accounts import (
     UpdateServiceAccountRequest,
 )
 from custody.schemas.service_accounts import ServiceAccountStatus as Status
-from custody.server.calls import Approval, Ctx, serves
+from custody.server.calls import ChangeApproval, Ctx, serves
 from custody.server.domain.audit import Event
 from custody.server.domain.credentials import is_wider, new_secret, require_end, require_givable, token_hash
 from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
@@ -34,7 +34,7 @@ from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.people.service_accounts import end_account
 from custody.server.service.shown import shown
 from custody.server.store import models
-from custody.server.store.models import Membership, User, Workspace
+from custody.server.store.models import MembershipRow, UserRow, WorkspaceRow
 
 MAX_LIVE: Final = 50
 MAX_SHOWN: Final = 200
@@ -47,8 +47,10 @@ REVOKED = Event("SERVICE_ACCOUNT_REVOKED", PROGRAM, "revoked the program {name}"
 
 @serves(SERVICE_ACCOUNTS)
 def service_accounts(ctx: Ctx, _: WorkspaceQuery) -> Listed[ServiceAccount]:
-    query = select(models.ServiceAccount).where(models.ServiceAccount.workspace_id == ctx.access.workspace_id)
-    found = ctx.db.scalars(query.order_by(models.ServiceAccount.id.desc()).limit(MAX_SHOWN)).all()
+    query = select(models.ServiceAccountRow).where(
+        models.ServiceAccountRow.workspace_id == ctx.access.workspace_id
+    )
+    found = ctx.db.scalars(query.order_by(models.ServiceAccountRow.id.desc()).limit(MAX_SHOWN)).all()
     return shown(found, partial(_details, ctx), "service_account_id", lambda account: account.id)
 
 
@@ -56,7 +58,7 @@ def service_accounts(ctx: Ctx, _: WorkspaceQuery) -> Listed[ServiceAccount]:
 def own_service_account(ctx: Ctx, _: None) -> ServiceAccount:
     if ctx.caller.service is None:
         raise NotFound("You are signed in as a person: get-user-info shows your account.")
-    return _details(ctx, [ctx.db.get_one(models.ServiceAccount, ctx.caller.service.account_id)])[0]
+    return _details(ctx, [ctx.db.get_one(models.ServiceAccountRow, ctx.caller.service.account_id)])[0]
 
 
 @serves(CREATE_SERVICE_ACCOUNT)
@@ -66,13 +68,13 @@ def create_service_account(ctx: Ctx, request: CreateServiceAccountRequest) -> Se
     require_givable(frozenset(request.rights), ctx.access.permissions)
     require_end(request.expires_at, now)
     live = select(func.count()).where(
-        models.ServiceAccount.workspace_id == ctx.access.workspace_id,
-        models.ServiceAccount.revoked_at.is_(None),
-        models.ServiceAccount.expires_at > now,
+        models.ServiceAccountRow.workspace_id == ctx.access.workspace_id,
+        models.ServiceAccountRow.revoked_at.is_(None),
+        models.ServiceAccountRow.expires_at > now,
     )
     if (ctx.db.scalar(live) or 0) >= MAX_LIVE:
         raise StateConflict(f"The workspace has {MAX_LIVE} service accounts: revoke some of them.")
-    account = models.ServiceAccount(
+    account = models.ServiceAccountRow(
         workspace_id=ctx.access.workspace_id,
         made_by=ctx.caller.user_id,
         name=request.name,
@@ -95,7 +97,7 @@ def _widens(ctx: Ctx, request: UpdateServiceAccountRequest) -> bool:
     return more_rights or longer or is_wider(account.networks, request.networks or ())
 
 
-@serves(UPDATE_SERVICE_ACCOUNT, Approval(_widens))
+@serves(UPDATE_SERVICE_ACCOUNT, ChangeApproval(_widens))
 def update_service_account(ctx: Ctx, request: UpdateServiceAccountRequest) -> ServiceAccount:
     """Only by its maker, whose rights it uses. An update without effect is not recorded."""
     account = _own(ctx, request)
@@ -125,9 +127,9 @@ def issue_service_secret(ctx: Ctx, request: IssueServiceSecretRequest) -> Servic
     account.former_until = now + timedelta(hours=hours) if hours else None
     account.secret_hash = token_hash(secret)
     ctx.db.flush()
-    workspace = ctx.db.get_one(Workspace, account.workspace_id)
+    workspace = ctx.db.get_one(WorkspaceRow, account.workspace_id)
     values = {"name": account.name, "workspace": workspace.name}
-    maker = ctx.db.get_one(User, account.made_by)
+    maker = ctx.db.get_one(UserRow, account.made_by)
     queue_mail(ctx.db, Template.SERVICE_SECRET, maker.email, values, now=now)
     former = f"the one before is good for {hours} hours" if hours else "no other one is good"
     _record(ctx, SECRET_MADE, account, former)
@@ -145,14 +147,14 @@ def revoke_service_account(ctx: Ctx, request: ServiceAccountRequest) -> ServiceA
     return _details(ctx, [account])[0]
 
 
-def _find(ctx: Ctx, request: ServiceAccountRequest) -> models.ServiceAccount:
-    account = ctx.db.get(models.ServiceAccount, request.service_account_id)
+def _find(ctx: Ctx, request: ServiceAccountRequest) -> models.ServiceAccountRow:
+    account = ctx.db.get(models.ServiceAccountRow, request.service_account_id)
     if account is None or account.workspace_id != ctx.access.workspace_id:
         raise NotFound("There is no such service account in this workspace.")
     return account
 
 
-def _own(ctx: Ctx, request: ServiceAccountRequest) -> models.ServiceAccount:
+def _own(ctx: Ctx, request: ServiceAccountRequest) -> models.ServiceAccountRow:
     """Of the caller, who made it."""
     account = _find(ctx, request)
     if account.made_by != ctx.caller.user_id:
@@ -164,20 +166,20 @@ def _own(ctx: Ctx, request: ServiceAccountRequest) -> models.ServiceAccount:
     return account
 
 
-def _record(ctx: Ctx, event: Event, account: models.ServiceAccount, more: str) -> None:
+def _record(ctx: Ctx, event: Event, account: models.ServiceAccountRow, more: str) -> None:
     ctx.event(event, text=account.id, name=account.name, more=more)
 
 
-def _details(ctx: Ctx, accounts: Sequence[models.ServiceAccount]) -> list[ServiceAccount]:
+def _details(ctx: Ctx, accounts: Sequence[models.ServiceAccountRow]) -> list[ServiceAccount]:
     """Accounts of one workspace; their makers are read with one statement."""
     if not accounts:
         return []
-    place = ctx.db.get_one(Workspace, accounts[0].workspace_id)
-    is_place = (Membership.user_id == User.id) & (Membership.workspace_id == place.id)
+    place = ctx.db.get_one(WorkspaceRow, accounts[0].workspace_id)
+    is_place = (MembershipRow.user_id == UserRow.id) & (MembershipRow.workspace_id == place.id)
     makers = (
-        select(User.id, User.email, Membership.id)
-        .outerjoin(Membership, is_place)
-        .where(User.id.in_({account.made_by for account in accounts}))
+        select(UserRow.id, UserRow.email, MembershipRow.id)
+        .outerjoin(MembershipRow, is_place)
+        .where(UserRow.id.in_({account.made_by for account in accounts}))
     )
     emails, members = {}, set()
     for user_id, email, membership_id in ctx.db.execute(makers):
@@ -207,7 +209,7 @@ def _details(ctx: Ctx, accounts: Sequence[models.ServiceAccount]) -> list[Servic
     ]
 
 
-def _status(account: models.ServiceAccount, now: datetime, *, is_member: bool) -> Status:
+def _status(account: models.ServiceAccountRow, now: datetime, *, is_member: bool) -> Status:
     if account.revoked_at is not None:
         return Status.REVOKED
     if account.expires_at <= now:
@@ -221,7 +223,7 @@ def _still(until: datetime | None, now: datetime) -> datetime | None:
     return None if until is None or until <= now else until
 
 
-def _terms(account: models.ServiceAccount) -> str:
+def _terms(account: models.ServiceAccountRow) -> str:
     rights = in_words(map(PermissionName, account.rights))
     until = account.expires_at.isoformat(timespec="minutes")
     return f"may {rights} from {', '.join(account.networks)} until {until}"

@@ -25,7 +25,7 @@ def user_info(ctx: Ctx, _: None) -> User:
 
 @serves(UPDATE_USER_INFO)
 def update_user_info(ctx: Ctx, request: UpdateUserInfoRequest) -> User:
-    user = ctx.db.get_one(models.User, ctx.caller.user_id)
+    user = ctx.db.get_one(models.UserRow, ctx.caller.user_id)
     given = request.model_dump(exclude_none=True)
     changed = [name for name, value in given.items() if getattr(user, name) != (value or None)]
     for name in changed:
@@ -40,7 +40,7 @@ def update_user_info(ctx: Ctx, request: UpdateUserInfoRequest) -> User:
 @serves(SET_DEFAULT_WORKSPACE)
 def set_default_workspace(ctx: Ctx, _: SetDefaultWorkspaceRequest) -> User:
     """And its organisation."""
-    user, access = ctx.db.get_one(models.User, ctx.caller.user_id), ctx.access
+    user, access = ctx.db.get_one(models.UserRow, ctx.caller.user_id), ctx.access
     is_same = user.default_workspace_id == access.workspace_id
     user.default_workspace_id, user.default_org_id = access.workspace_id, access.organisation_id
     ctx.db.flush()

@@ -17,7 +17,7 @@ from custody.schemas.changes import Json
 from custody.schemas.limits import VaultQuery
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.vaults import FREEZE_VAULT, UNFREEZE_VAULT, UPDATE_VAULT_CONTROLS, VAULT_CONTROLS
-from custody.server.calls import Approval, Ctx, serves
+from custody.server.calls import ChangeApproval, Ctx, serves
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.errors import StateConflict
 from custody.server.domain.lifecycle import TO_BROADCAST
@@ -26,7 +26,7 @@ from custody.server.service.keys.quorums import approver
 from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.proposals.records import names_of
 from custody.server.service.stored_vaults import line_before, vault_in
-from custody.server.store.models import Proposal, Vault, VaultSigner
+from custody.server.store.models import ProposalRow, VaultRow, VaultSignerRow
 
 # How long the first member's request waits for the second.
 UNFREEZE_LIFETIME: Final = timedelta(hours=24)
@@ -75,14 +75,14 @@ def _loosens(ctx: Ctx, request: wire.UpdateVaultControlsRequest) -> bool:
 
 
 def _in_force(ctx: Ctx, requests: Sequence[wire.UpdateVaultControlsRequest]) -> list[dict[str, Json]]:
-    vaults = [ctx.db.get_one(Vault, each.vault_id) for each in requests]
+    vaults = [ctx.db.get_one(VaultRow, each.vault_id) for each in requests]
     return [
         {"only_address_book": each.only_address_book, "maker_may_approve": each.maker_may_approve}
         for each in vaults
     ]
 
 
-@serves(UPDATE_VAULT_CONTROLS, Approval(_loosens, _in_force))
+@serves(UPDATE_VAULT_CONTROLS, ChangeApproval(_loosens, _in_force))
 def update_vault_controls(ctx: Ctx, request: wire.UpdateVaultControlsRequest) -> wire.VaultControls:
     vault = vault_in(ctx.db, ctx.access, request.vault_id)
     vault.only_address_book = request.only_address_book
@@ -125,14 +125,14 @@ def unfreeze_vault(ctx: Ctx, request: wire.UnfreezeVaultRequest) -> wire.VaultCo
     return _changed(ctx, vault, UNFROZEN, user=asked_by)
 
 
-def _asked_by(ctx: Ctx, vault: Vault) -> int | None:
+def _asked_by(ctx: Ctx, vault: VaultRow) -> int | None:
     """The member who asked to unfreeze, within the last day and still permitted; else None."""
     if vault.unfreeze_asked_at is None or ctx.now >= vault.unfreeze_asked_at + UNFREEZE_LIFETIME:
         return None
     return ctx.db.scalars(approver(vault.workspace_id, vault.unfreeze_asked_by)).first()
 
 
-def _unfreeze(db: Session, vault: Vault, now: datetime) -> None:
+def _unfreeze(db: Session, vault: VaultRow, now: datetime) -> None:
     vault.frozen_at = vault.frozen_by = vault.freeze_reason = None
     vault.unfreeze_asked_at = vault.unfreeze_asked_by = None
     for one in (vault, *line_before(db, vault)):
@@ -140,11 +140,11 @@ def _unfreeze(db: Session, vault: Vault, now: datetime) -> None:
         for proposal_id in waiting:
             enqueue(db, BROADCAST, proposal_id, now)
     # No mails were sent while nothing could be signed.
-    signers = select(VaultSigner.user_id).where(VaultSigner.vault_id == vault.id)
+    signers = select(VaultSignerRow.user_id).where(VaultSignerRow.vault_id == vault.id)
     tell_waiting(db, signers, now)
 
 
-def _changed(ctx: Ctx, vault: Vault, event: Event, **values: object) -> wire.VaultControls:
+def _changed(ctx: Ctx, vault: VaultRow, event: Event, **values: object) -> wire.VaultControls:
     vault.updated_at = ctx.now
     ctx.db.flush()
     ctx.event(event, {"vault_id": vault.id}, vault=vault.id, **values)
@@ -152,7 +152,7 @@ def _changed(ctx: Ctx, vault: Vault, event: Event, **values: object) -> wire.Vau
     return _shown(ctx, vault)
 
 
-def _shown(ctx: Ctx, vault: Vault) -> wire.VaultControls:
+def _shown(ctx: Ctx, vault: VaultRow) -> wire.VaultControls:
     db, asked_by = ctx.db, _asked_by(ctx, vault)
     names = names_of(db, (each for each in (vault.frozen_by, asked_by) if each is not None))
     waiting, on_network = _signed(db, vault)
@@ -173,20 +173,20 @@ def _shown(ctx: Ctx, vault: Vault) -> wire.VaultControls:
     )
 
 
-def _signed(db: Session, vault: Vault) -> tuple[list[str], list[str]]:
+def _signed(db: Session, vault: VaultRow) -> tuple[list[str], list[str]]:
     """The vault's own movements that wait for their broadcast, and those on the network, without forwards: of
     each the oldest ``MAX_SHOWN``, the oldest first.
     """
     # Each part is read in the order of an index.
     oldest = (
-        select(Proposal.created_at, Proposal.id, Proposal.status)
+        select(ProposalRow.created_at, ProposalRow.id, ProposalRow.status)
         .where(
-            Proposal.workspace_id == vault.workspace_id,
-            Proposal.status == status.value,
-            Proposal.vault_id == vault.id,
-            Proposal.profile_key_id.is_(None),
+            ProposalRow.workspace_id == vault.workspace_id,
+            ProposalRow.status == status.value,
+            ProposalRow.vault_id == vault.id,
+            ProposalRow.profile_key_id.is_(None),
         )
-        .order_by(Proposal.created_at, Proposal.id)
+        .order_by(ProposalRow.created_at, ProposalRow.id)
         .limit(MAX_SHOWN)
         .subquery()
         for status in (*TO_BROADCAST, Status.BROADCASTING)

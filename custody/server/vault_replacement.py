@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from custody.schemas import vaults as wire
 from custody.schemas.proposals import CancelPsbtRequest, ProposalStatus, TxType
 from custody.schemas.vaults import REPLACE_VAULT
-from custody.server.calls import Approval, Ctx, serves
+from custody.server.calls import ChangeApproval, Ctx, serves
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.errors import Invalid, StateConflict
 from custody.server.domain.limits import in_btc
@@ -21,7 +21,7 @@ from custody.server.service.proposals.bounds import (
     vault_to_spend,
 )
 from custody.server.service.stored_vaults import address_script, line_before, replacement_of, vault_in
-from custody.server.store.models import ChainCoin, Proposal, Vault, VaultSigner
+from custody.server.store.models import ChainCoinRow, ProposalRow, VaultRow, VaultSignerRow
 from custody.server.vaults import create_wallet, vault_records
 
 REPLACED = Event(
@@ -35,12 +35,12 @@ REPLACED = Event(
 def _in_full(ctx: Ctx, request: wire.ReplaceVaultRequest) -> wire.ReplaceVaultRequest:
     """With the quorum that it leaves as it is: whoever confirms reads who signs from then on."""
     old = vault_in(ctx.db, ctx.access, request.vault_id)
-    same = select(VaultSigner.user_id).where(VaultSigner.vault_id == old.id)
-    signers = request.signers or list(ctx.db.scalars(same.order_by(VaultSigner.key_index)))
+    same = select(VaultSignerRow.user_id).where(VaultSignerRow.vault_id == old.id)
+    signers = request.signers or list(ctx.db.scalars(same.order_by(VaultSignerRow.key_index)))
     return request.model_copy(update={"m": request.m or old.m, "signers": signers})
 
 
-@serves(REPLACE_VAULT, Approval(in_full=_in_full))
+@serves(REPLACE_VAULT, ChangeApproval(in_full=_in_full))
 def replace_vault(ctx: Ctx, request: wire.ReplaceVaultRequest) -> wire.ReplacedVault:
     """Makes the new vault, marks the old one and cancels what nobody has signed. Raises what `create_wallet`
     does, VaultFrozen, StateConflict (it is replaced already), TooFewSigners (too few are left to move
@@ -51,7 +51,7 @@ def replace_vault(ctx: Ctx, request: wire.ReplaceVaultRequest) -> wire.ReplacedV
     if replacement is not None:
         raise StateConflict(f"The vault {old.name} is replaced by {replacement.name} already.")
     made = create_wallet(ctx, _wanted(ctx, old, request))
-    new = ctx.db.get_one(Vault, made.id)
+    new = ctx.db.get_one(VaultRow, made.id)
     new.only_address_book, new.maker_may_approve = old.only_address_book, old.maker_may_approve
     old.replaced_by_id, old.updated_at = new.id, ctx.now
     ctx.db.flush()
@@ -71,7 +71,7 @@ def replace_vault(ctx: Ctx, request: wire.ReplaceVaultRequest) -> wire.ReplacedV
     )
 
 
-def _wanted(ctx: Ctx, old: Vault, request: wire.ReplaceVaultRequest) -> wire.CreateWalletRequest:
+def _wanted(ctx: Ctx, old: VaultRow, request: wire.ReplaceVaultRequest) -> wire.CreateWalletRequest:
     policy = ctx.tools.policies.of_vaults(ctx.db, [old.id])[old.id]
     request = _in_full(ctx, request)
     try:
@@ -90,8 +90,10 @@ def _wanted(ctx: Ctx, old: Vault, request: wire.ReplaceVaultRequest) -> wire.Cre
         raise Invalid.at("/signers", error.errors()[0]["msg"]) from error
 
 
-def _has_coins(db: Session, vault: Vault) -> bool:
-    coins = select(ChainCoin.txid).where(ChainCoin.vault_id == vault.id, ChainCoin.spent_height.is_(None))
+def _has_coins(db: Session, vault: VaultRow) -> bool:
+    coins = select(ChainCoinRow.txid).where(
+        ChainCoinRow.vault_id == vault.id, ChainCoinRow.spent_height.is_(None)
+    )
     return db.scalars(coins.limit(1)).first() is not None
 
 
@@ -100,13 +102,13 @@ def _end_payments(ctx: Ctx, vault_ids: list[str]) -> tuple[list[str], list[str]]
     the old vault. Returns their ids, and those of the signed ones. What takes a payment back has no
     recipient, and goes on.
     """
-    pending = select(Proposal).where(
-        Proposal.vault_id.in_(vault_ids),
-        Proposal.status == ProposalStatus.PENDING.value,
-        Proposal.tx_type.in_((TxType.SEND.value, TxType.DEPLOY.value)),
+    pending = select(ProposalRow).where(
+        ProposalRow.vault_id.in_(vault_ids),
+        ProposalRow.status == ProposalStatus.PENDING.value,
+        ProposalRow.tx_type.in_((TxType.SEND.value, TxType.DEPLOY.value)),
     )
     cancelled, signed = [], []
-    for proposal in ctx.db.scalars(pending.order_by(Proposal.created_at, Proposal.id)).all():
+    for proposal in ctx.db.scalars(pending.order_by(ProposalRow.created_at, ProposalRow.id)).all():
         if released_signatures(ctx.db, proposal):
             signed.append(proposal.id)
         elif proposal.replaces_id is None or proposal.recipients:

@@ -7,6 +7,7 @@ from typing import Any, cast
 from sqlalchemy import Select, bindparam, select, tuple_
 from sqlalchemy.orm import Session
 
+from custody.common.text import name_key, network_words
 from custody.schemas import vaults as wire
 from custody.schemas.common import ApiNetwork, Listed, NullString
 from custody.schemas.vaults import CREATE_WALLET, LIST_WALLETS, VAULT_EXPORT, VAULT_NAMES
@@ -23,7 +24,7 @@ from custody.server.domain.errors import (
 )
 from custody.server.keys import active_key
 from custody.server.service.keys.quorums import MAY_APPROVE, lacking_signers
-from custody.server.service.limits.limits import Limits, VaultFigures
+from custody.server.service.limits.limits import SpendingLimits, VaultFigures
 from custody.server.service.services import Services
 from custody.server.service.shown import shown
 from custody.server.service.stored_vaults import (
@@ -36,8 +37,15 @@ from custody.server.service.stored_vaults import (
     watch_far,
     watch_vault,
 )
-from custody.server.store.models import Key, KeyAccount, Membership, User, Vault, VaultSigner, full_name
-from custody.text import name_key, network_words
+from custody.server.store.models import (
+    KeyAccountRow,
+    KeyRow,
+    MembershipRow,
+    UserRow,
+    VaultRow,
+    VaultSignerRow,
+    full_name,
+)
 from multisig import (
     RECEIVE,
     DerivationPath,
@@ -106,13 +114,13 @@ def rescan(services: Services, vault_id: str, addresses: int) -> None:
         raise Invalid(f"A rescan takes 1 to {MAX_RESCAN} addresses.")
     for count in (*range(RESCAN_TURN, addresses, RESCAN_TURN), addresses):
         with services.store.write() as db:
-            vault = db.get(Vault, vault_id)
+            vault = db.get(VaultRow, vault_id)
             if vault is None:
                 raise NotFound(f"There is no vault {vault_id}.")
             watch_far(db, vault, count)
             if count == addresses:
                 access = place_of(db, vault.workspace_id)
-                services.audit.event(db, OPERATOR, RESCANNED, access, vault=vault.id, text=addresses)
+                services.tools.audit.event(db, OPERATOR, RESCANNED, access, vault=vault.id, text=addresses)
 
 
 @serves(LIST_WALLETS)
@@ -126,10 +134,10 @@ def list_wallets(ctx: Ctx, query: wire.VaultsQuery) -> Listed[wire.Vault]:
 @serves(VAULT_NAMES)
 def vault_names(ctx: Ctx, wanted: wire.VaultsQuery) -> Listed[wire.VaultName]:
     """Raises NotFound (``after``)."""
-    columns = Vault.id, Vault.name, Vault.frozen_at, Vault.m, Vault.replaced_by_id
+    columns = VaultRow.id, VaultRow.name, VaultRow.frozen_at, VaultRow.m, VaultRow.replaced_by_id
     query = _wanted(ctx, wanted)
     rows = ctx.db.execute(query.with_only_columns(*columns)).all()
-    lacking = lacking_signers(ctx.db, {row.id: row.m for row in rows}, query.with_only_columns(Vault.id))
+    lacking = lacking_signers(ctx.db, {row.id: row.m for row in rows}, query.with_only_columns(VaultRow.id))
 
     def names(some: Sequence[Any]) -> list[wire.VaultName]:
         return [
@@ -161,28 +169,30 @@ def vault_export(ctx: Ctx, query: wire.VaultExportQuery) -> wire.VaultExport:
 
 def _require_free_name(ctx: Ctx, name: str) -> None:
     """Names that look the same count as equal. Raises StateConflict."""
-    for taken in ctx.db.scalars(select(Vault.name).where(Vault.workspace_id == ctx.access.workspace_id)):
+    for taken in ctx.db.scalars(
+        select(VaultRow.name).where(VaultRow.workspace_id == ctx.access.workspace_id)
+    ):
         if name_key(taken) == name_key(name):
             raise StateConflict(f"The workspace has a vault named {taken!r} already.")
 
 
-def _take_account(ctx: Ctx, user_id: int, pointer: str) -> tuple[Key, KeyAccount]:
+def _take_account(ctx: Ctx, user_id: int, pointer: str) -> tuple[KeyRow, KeyAccountRow]:
     db, access = ctx.db, ctx.access
-    member = select(Membership.id).where(
-        Membership.workspace_id == access.workspace_id, Membership.user_id == user_id
+    member = select(MembershipRow.id).where(
+        MembershipRow.workspace_id == access.workspace_id, MembershipRow.user_id == user_id
     )
     if db.scalars(member).first() is None:
         raise Invalid.at(pointer, f"User {user_id} is not a member of this workspace.")
     key = active_key(db, user_id, access.network)
-    user = db.get_one(User, user_id)
+    user = db.get_one(UserRow, user_id)
     # Only managers of members may see e-mail addresses.
     who = full_name(user.first_name, user.surname) or f"member {user_id}"
     if key is None:
         raise Invalid.at(pointer, f"{who} has no active key on {network_words(access.network)}.")
     account = db.scalars(
-        select(KeyAccount)
-        .where(KeyAccount.key_id == key.id, KeyAccount.vault_id.is_(None))
-        .order_by(KeyAccount.account)
+        select(KeyAccountRow)
+        .where(KeyAccountRow.key_id == key.id, KeyAccountRow.vault_id.is_(None))
+        .order_by(KeyAccountRow.account)
         .limit(1)
         .with_for_update()
     ).first()
@@ -196,8 +206,8 @@ def _take_account(ctx: Ctx, user_id: int, pointer: str) -> tuple[Key, KeyAccount
     return key, account
 
 
-def _insert(ctx: Ctx, request: wire.CreateWalletRequest, policy: Policy, limit: Sats) -> Vault:
-    vault = Vault(
+def _insert(ctx: Ctx, request: wire.CreateWalletRequest, policy: Policy, limit: Sats) -> VaultRow:
+    vault = VaultRow(
         id=new_id(ctx.tools.random),
         workspace_id=ctx.access.workspace_id,
         created_by=ctx.caller.user_id,
@@ -224,11 +234,11 @@ def _insert(ctx: Ctx, request: wire.CreateWalletRequest, policy: Policy, limit: 
     return vault
 
 
-def _add_signers(db: Session, vault: Vault, taken: list[tuple[Key, KeyAccount]]) -> None:
+def _add_signers(db: Session, vault: VaultRow, taken: list[tuple[KeyRow, KeyAccountRow]]) -> None:
     for key_index, (key, account) in enumerate(taken):
         account.vault_id = vault.id
         db.add(
-            VaultSigner(
+            VaultSignerRow(
                 vault_id=vault.id,
                 key_index=key_index,
                 user_id=key.user_id,
@@ -240,14 +250,14 @@ def _add_signers(db: Session, vault: Vault, taken: list[tuple[Key, KeyAccount]])
     db.flush()
 
 
-def _policy(access: WorkspaceAccess, m: int, taken: list[tuple[Key, KeyAccount]]) -> Policy:
+def _policy(access: WorkspaceAccess, m: int, taken: list[tuple[KeyRow, KeyAccountRow]]) -> Policy:
     try:
         return Policy(Network(access.chain), m, tuple(_origin_key(key, account) for key, account in taken))
     except MultisigError as error:
         raise Invalid.at("/signers", f"{error} {error.hint}") from error
 
 
-def _origin_key(key: Key, account: KeyAccount) -> OriginKey:
+def _origin_key(key: KeyRow, account: KeyAccountRow) -> OriginKey:
     origin = KeyOrigin(
         Fingerprint.from_hex(key.master_fingerprint), DerivationPath.parse(account.derivation_path)
     )
@@ -274,20 +284,20 @@ def _limit(text: str) -> Sats:
         raise Invalid.at("/transaction_limit", str(error)) from error
 
 
-def _wanted(ctx: Ctx, wanted: wire.VaultsQuery) -> Select[Vault]:
-    here = select(Vault).where(Vault.workspace_id == ctx.access.workspace_id)
-    query = here.order_by(Vault.created_at, Vault.id)
+def _wanted(ctx: Ctx, wanted: wire.VaultsQuery) -> Select[VaultRow]:
+    here = select(VaultRow).where(VaultRow.workspace_id == ctx.access.workspace_id)
+    query = here.order_by(VaultRow.created_at, VaultRow.id)
     if wanted.vault_id is not None:
-        query = query.where(Vault.id == wanted.vault_id)
+        query = query.where(VaultRow.id == wanted.vault_id)
     if wanted.name is not None:
-        query = query.where(Vault.name.icontains(wanted.name, autoescape=True))
+        query = query.where(VaultRow.name.icontains(wanted.name, autoescape=True))
     if wanted.after is not None:
         last = vault_in(ctx.db, ctx.access, wanted.after)
-        query = query.where(tuple_(Vault.created_at, Vault.id) > tuple_(last.created_at, last.id))
+        query = query.where(tuple_(VaultRow.created_at, VaultRow.id) > tuple_(last.created_at, last.id))
     return query.limit(wanted.limit)
 
 
-def vault_records(db: Session, limits: Limits, vaults: Sequence[Vault]) -> list[wire.Vault]:
+def vault_records(db: Session, limits: SpendingLimits, vaults: Sequence[VaultRow]) -> list[wire.Vault]:
     """In the given order. Where the policies cannot be read, the records have ``limit_error`` instead."""
     ids = [vault.id for vault in vaults]
     signers, balances = _signers(db, ids), balances_of(db, ids)
@@ -313,13 +323,13 @@ def _may_sign(signer: wire.VaultSigner) -> bool:
     return bool(signer.may_approve) and signer.key_state == "active"
 
 
-_REPLACED = select(Vault.id, Vault.replaced_by_id).where(
-    Vault.replaced_by_id.in_(bindparam("ids", expanding=True))
+_REPLACED = select(VaultRow.id, VaultRow.replaced_by_id).where(
+    VaultRow.replaced_by_id.in_(bindparam("ids", expanding=True))
 )
 
 
 def _limits(
-    db: Session, limits: Limits, vaults: Sequence[Vault]
+    db: Session, limits: SpendingLimits, vaults: Sequence[VaultRow]
 ) -> tuple[Mapping[str, VaultFigures], str | None]:
     try:
         return limits.figures_of_vaults(db, vaults), None
@@ -329,12 +339,12 @@ def _limits(
 
 def _signers(db: Session, vault_ids: Iterable[str]) -> dict[str, list[wire.VaultSigner]]:
     query = (
-        select(VaultSigner, User.first_name, User.surname, Key.revoked_reason, MAY_APPROVE)
-        .join(User, User.id == VaultSigner.user_id)
-        .join(Vault, Vault.id == VaultSigner.vault_id)
-        .join(Key, Key.id == VaultSigner.key_id)
-        .where(VaultSigner.vault_id.in_(list(vault_ids)))
-        .order_by(VaultSigner.key_index)
+        select(VaultSignerRow, UserRow.first_name, UserRow.surname, KeyRow.revoked_reason, MAY_APPROVE)
+        .join(UserRow, UserRow.id == VaultSignerRow.user_id)
+        .join(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
+        .join(KeyRow, KeyRow.id == VaultSignerRow.key_id)
+        .where(VaultSignerRow.vault_id.in_(list(vault_ids)))
+        .order_by(VaultSignerRow.key_index)
     )
     found: dict[str, list[wire.VaultSigner]] = defaultdict(list)
     for signer, first_name, surname, revoked, may_approve in db.execute(query):
@@ -344,7 +354,7 @@ def _signers(db: Session, vault_ids: Iterable[str]) -> dict[str, list[wire.Vault
 
 
 def _signer(
-    signer: VaultSigner, first_name: str | None, surname: str | None, revoked: str | None
+    signer: VaultSignerRow, first_name: str | None, surname: str | None, revoked: str | None
 ) -> wire.VaultSigner:
     return wire.VaultSigner(
         key_index=signer.key_index,
@@ -357,7 +367,7 @@ def _signer(
 
 
 def _record(
-    vault: Vault,
+    vault: VaultRow,
     signers: list[wire.VaultSigner],
     balance: Balance,
     receive_address: str,
@@ -398,7 +408,7 @@ def _record(
     )
 
 
-def _is_frozen(vault: Vault) -> bool:
+def _is_frozen(vault: VaultRow) -> bool:
     """Raises AttributeError where a moment of the freeze was altered outside the platform (P102)."""
     moments = [each.year for each in (vault.frozen_at, vault.unfreeze_asked_at) if each is not None]
     return bool(moments) and vault.frozen_at is not None

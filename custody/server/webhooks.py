@@ -66,7 +66,7 @@ def create_webhook(ctx: Ctx, request: CreateWebhookRequest) -> WebhookWithSecret
     kinds = _kinds(request.kinds)
     _require_room(ctx, url)
     secret = _new_secret(ctx)
-    webhook = models.Webhook(
+    webhook = models.WebhookRow(
         id=new_id(ctx.tools.random),
         workspace_id=ctx.access.workspace_id,
         url=url,
@@ -83,8 +83,8 @@ def create_webhook(ctx: Ctx, request: CreateWebhookRequest) -> WebhookWithSecret
 
 @serves(WEBHOOKS)
 def webhooks(ctx: Ctx, _: WorkspaceQuery) -> Listed[Webhook]:
-    query = select(models.Webhook).where(models.Webhook.workspace_id == ctx.access.workspace_id)
-    rows = ctx.db.scalars(query.order_by(models.Webhook.created_at, models.Webhook.id)).all()
+    query = select(models.WebhookRow).where(models.WebhookRow.workspace_id == ctx.access.workspace_id)
+    rows = ctx.db.scalars(query.order_by(models.WebhookRow.created_at, models.WebhookRow.id)).all()
     return shown(rows, lambda some: list(map(_details, some)), "webhook_id", lambda row: row.id)
 
 
@@ -118,7 +118,9 @@ def update_webhook(ctx: Ctx, request: UpdateWebhookRequest) -> WebhookWithSecret
 def delete_webhook(ctx: Ctx, request: WebhookRequest) -> Done:
     """A delivery in progress may still arrive. Raises NotFound."""
     webhook = _find(ctx, request.webhook_id)
-    ctx.db.execute(delete(models.WebhookDelivery).where(models.WebhookDelivery.webhook_id == webhook.id))
+    ctx.db.execute(
+        delete(models.WebhookDeliveryRow).where(models.WebhookDeliveryRow.webhook_id == webhook.id)
+    )
     ctx.db.delete(webhook)
     ctx.db.flush()
     _record(ctx, DELETED, webhook, "with its deliveries")
@@ -128,7 +130,7 @@ def delete_webhook(ctx: Ctx, request: WebhookRequest) -> Done:
 @serves(WEBHOOK_DELIVERIES)
 def webhook_deliveries(ctx: Ctx, query: WebhookDeliveriesQuery) -> Page[WebhookDelivery | Unreadable]:
     """Raises NotFound for the webhook, and for an ``after`` that is not a delivery of it."""
-    webhook, row = _find(ctx, query.webhook_id), models.WebhookDelivery
+    webhook, row = _find(ctx, query.webhook_id), models.WebhookDeliveryRow
     mine = row.webhook_id == webhook.id
     total = ctx.db.scalar(select(func.count()).select_from(row).where(mine)) or 0
     wanted = select(row).where(mine)
@@ -149,8 +151,8 @@ def webhook_deliveries(ctx: Ctx, query: WebhookDeliveriesQuery) -> Page[WebhookD
 @serves(REDELIVER_WEBHOOK)
 def redeliver_webhook(ctx: Ctx, request: RedeliverWebhookRequest) -> WebhookDelivery:
     """Delivers again from the start. Raises NotFound, StateConflict."""
-    delivery = ctx.db.get(models.WebhookDelivery, request.delivery_id, with_for_update=True)
-    webhook = None if delivery is None else ctx.db.get_one(models.Webhook, delivery.webhook_id)
+    delivery = ctx.db.get(models.WebhookDeliveryRow, request.delivery_id, with_for_update=True)
+    webhook = None if delivery is None else ctx.db.get_one(models.WebhookRow, delivery.webhook_id)
     if delivery is None or webhook is None or webhook.workspace_id != ctx.access.workspace_id:
         raise NotFound("There is no such delivery in this workspace.")
     _require_enabled(webhook)
@@ -180,7 +182,7 @@ def test_webhook(ctx: Ctx, request: WebhookRequest) -> WebhookDelivery:
 
 
 def _require_room(ctx: Ctx, url: str) -> None:
-    query = select(models.Webhook.url).where(models.Webhook.workspace_id == ctx.access.workspace_id)
+    query = select(models.WebhookRow.url).where(models.WebhookRow.workspace_id == ctx.access.workspace_id)
     urls = set(ctx.db.scalars(query))
     if url in urls:
         raise StateConflict("The workspace has a webhook with this URL already; change its kinds.")
@@ -188,8 +190,8 @@ def _require_room(ctx: Ctx, url: str) -> None:
         raise StateConflict(f"A workspace has at most {MAX_WEBHOOKS} webhooks; delete one first.")
 
 
-def _find(ctx: Ctx, webhook_id: str) -> models.Webhook:
-    webhook = ctx.db.get(models.Webhook, webhook_id)
+def _find(ctx: Ctx, webhook_id: str) -> models.WebhookRow:
+    webhook = ctx.db.get(models.WebhookRow, webhook_id)
     if webhook is None or webhook.workspace_id != ctx.access.workspace_id:
         raise NotFound("There is no such webhook in this workspace.")
     return webhook
@@ -199,7 +201,7 @@ def _new_secret(ctx: Ctx) -> str:
     return SECRET_PREFIX + new_token(ctx.tools.random)
 
 
-def _record(ctx: Ctx, event: Event, webhook: models.Webhook, more: str) -> None:
+def _record(ctx: Ctx, event: Event, webhook: models.WebhookRow, more: str) -> None:
     ctx.event(event, short=webhook.id, more=more)
 
 
@@ -213,16 +215,16 @@ def _kinds(given: Sequence[str]) -> list[str]:
     return sorted({str(kind) for kind in given})
 
 
-def _require_enabled(webhook: models.Webhook) -> None:
+def _require_enabled(webhook: models.WebhookRow) -> None:
     if webhook.disabled_at is not None:
         raise StateConflict("The webhook is disabled; enable it first.")
 
 
-def _shown_once(webhook: models.Webhook, secret: str | None) -> WebhookWithSecret:
+def _shown_once(webhook: models.WebhookRow, secret: str | None) -> WebhookWithSecret:
     return WebhookWithSecret(**vars(_details(webhook)), secret=secret)
 
 
-def _details(webhook: models.Webhook) -> Webhook:
+def _details(webhook: models.WebhookRow) -> Webhook:
     reason = webhook.disabled_reason
     return Webhook(
         webhook_id=webhook.id,
@@ -239,16 +241,16 @@ def _details(webhook: models.Webhook) -> Webhook:
     )
 
 
-def _delivery_details(db: Session, deliveries: Sequence[models.WebhookDelivery]) -> list[WebhookDelivery]:
+def _delivery_details(db: Session, deliveries: Sequence[models.WebhookDeliveryRow]) -> list[WebhookDelivery]:
     """In the order given."""
-    query = select(models.WebhookEvent).where(
-        models.WebhookEvent.id.in_([each.event_id for each in deliveries])
+    query = select(models.WebhookEventRow).where(
+        models.WebhookEventRow.id.in_([each.event_id for each in deliveries])
     )
     events = {event.id: event for event in db.scalars(query)}
     return [_delivery(delivery, events[delivery.event_id]) for delivery in deliveries]
 
 
-def _delivery(delivery: models.WebhookDelivery, event: models.WebhookEvent) -> WebhookDelivery:
+def _delivery(delivery: models.WebhookDeliveryRow, event: models.WebhookEventRow) -> WebhookDelivery:
     return WebhookDelivery(
         delivery_id=delivery.id,
         webhook_id=delivery.webhook_id,

@@ -21,7 +21,7 @@ from custody.server.service.people.workspaces import (
     record_founding,
     require_free_workspace_name,
 )
-from custody.server.store.models import Organisation, Workspace
+from custody.server.store.models import OrganisationRow, WorkspaceRow
 
 # A sign-in reads all of a member's workspaces.
 MAX_WORKSPACES = 100
@@ -37,8 +37,8 @@ class TooManyWorkspaces(StateConflict):
 def create_workspace(ctx: Ctx, request: CreateWorkspaceRequest) -> WorkspaceEntry:
     if request.org_id != ctx.access.organisation_id:
         raise NotFound("The workspace and the organisation named do not belong together.")
-    organisation = ctx.db.get_one(Organisation, ctx.access.organisation_id)
-    present = select(func.count()).where(Workspace.organisation_id == organisation.id)
+    organisation = ctx.db.get_one(OrganisationRow, ctx.access.organisation_id)
+    present = select(func.count()).where(WorkspaceRow.organisation_id == organisation.id)
     if (ctx.db.scalar(present) or 0) >= MAX_WORKSPACES:
         raise TooManyWorkspaces(
             f"The organisation has {MAX_WORKSPACES} workspaces, the most that it can have."
@@ -61,7 +61,7 @@ def create_workspace(ctx: Ctx, request: CreateWorkspaceRequest) -> WorkspaceEntr
 
 @serves(UPDATE_WORKSPACE)
 def update_workspace(ctx: Ctx, request: UpdateWorkspaceRequest) -> WorkspaceInfo:
-    workspace = ctx.db.get_one(Workspace, ctx.access.workspace_id)
+    workspace = ctx.db.get_one(WorkspaceRow, ctx.access.workspace_id)
     before = workspace.name
     name = before if request.name is None else request.name
     description = workspace.description if request.description is None else request.description

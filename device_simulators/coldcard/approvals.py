@@ -18,7 +18,7 @@ from device_simulators.faults import Silenced
 from device_simulators.panel import Panel, Prompt
 
 
-class Kind(StrEnum):
+class ApprovalKind(StrEnum):
     TRANSACTION = "transaction"
     TEXT = "text"
     ENROLMENT = "enrolment"
@@ -26,7 +26,7 @@ class Kind(StrEnum):
     SCRIPT_ADDRESS = "script-address"
 
 
-class State(StrEnum):
+class ApprovalState(StrEnum):
     NONE = "none"
     ASKING = "asking"
     READY = "ready"
@@ -36,16 +36,18 @@ class State(StrEnum):
 
 # What a new request may replace while the person is still being asked; anything else is told "busy". In the
 # firmware, too, an enrolment or a plain address throws away an open signing prompt.
-REPLACES: dict[Kind, frozenset[Kind]] = {
-    Kind.TRANSACTION: frozenset({Kind.TRANSACTION}),
-    Kind.TEXT: frozenset(),
-    Kind.ENROLMENT: frozenset(Kind),
-    Kind.ADDRESS: frozenset(Kind),
-    Kind.SCRIPT_ADDRESS: frozenset({Kind.ADDRESS, Kind.SCRIPT_ADDRESS}),
+REPLACES: dict[ApprovalKind, frozenset[ApprovalKind]] = {
+    ApprovalKind.TRANSACTION: frozenset({ApprovalKind.TRANSACTION}),
+    ApprovalKind.TEXT: frozenset(),
+    ApprovalKind.ENROLMENT: frozenset(ApprovalKind),
+    ApprovalKind.ADDRESS: frozenset(ApprovalKind),
+    ApprovalKind.SCRIPT_ADDRESS: frozenset({ApprovalKind.ADDRESS, ApprovalKind.SCRIPT_ADDRESS}),
 }
 # A signed transaction keeps the screen ("PSBT Signed") until a key is pressed: before its result is
 # collected, it makes others wait as an open question does.
-HOLDS_SCREEN: frozenset[tuple[State, Kind]] = frozenset({(State.READY, Kind.TRANSACTION)})
+HOLDS_SCREEN: frozenset[tuple[ApprovalState, ApprovalKind]] = frozenset(
+    {(ApprovalState.READY, ApprovalKind.TRANSACTION)}
+)
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,9 @@ class Closing:
 
 # `ux_dramatic_pause` in `ApproveTransaction` and `NewEnrollRequest`; the latter ends in
 # `UserAuthorizedAction.cleanup`.
-AFTER_NO: dict[Kind, Closing] = {
-    Kind.TRANSACTION: Closing("Refused.", 1.0, wipes=False),
-    Kind.ENROLMENT: Closing("Refused.", 2.0, wipes=True),
+AFTER_NO: dict[ApprovalKind, Closing] = {
+    ApprovalKind.TRANSACTION: Closing("Refused.", 1.0, wipes=False),
+    ApprovalKind.ENROLMENT: Closing("Refused.", 2.0, wipes=True),
 }
 SAVED = Closing("Saved.", 2.0, wipes=True)
 
@@ -72,14 +74,14 @@ SAVED = Closing("Saved.", 2.0, wipes=True)
 class Pending:
     """`reply` is what the collecting command answers once READY; `reason` the sentence once FAILED."""
 
-    state: State = State.NONE
-    kind: Kind | None = None
+    state: ApprovalState = ApprovalState.NONE
+    kind: ApprovalKind | None = None
     reply: bytes = b""
     reason: str = ""
 
-    def gives_way_to(self, replaced: frozenset[Kind]) -> bool:
+    def gives_way_to(self, replaced: frozenset[ApprovalKind]) -> bool:
         """Whether the screen is free for what replaces these kinds of requests."""
-        held = self.state is State.ASKING or (self.state, self.kind) in HOLDS_SCREEN
+        held = self.state is ApprovalState.ASKING or (self.state, self.kind) in HOLDS_SCREEN
         return not held or self.kind in replaced
 
 
@@ -124,20 +126,20 @@ class Approvals:
     def pending(self) -> Pending:
         return self._pending
 
-    def check_free(self, kind: Kind) -> None:
+    def check_free(self, kind: ApprovalKind) -> None:
         """Raises PromptOpen while something is being asked that a request of this kind may not replace."""
         if not self._pending.gives_way_to(REPLACES[kind]):
             raise PromptOpen(f"the device is still asking about: {self._pending.kind}")
 
-    async def begin(self, kind: Kind, flow: Flow) -> None:
+    async def begin(self, kind: ApprovalKind, flow: Flow) -> None:
         """Start a flow in place of what it may replace; `check_free` was asked before."""
         await self._stop()
-        self._pending = Pending(State.ASKING, kind)
+        self._pending = Pending(ApprovalState.ASKING, kind)
         self._over.set()
         self._task = self._counts = asyncio.create_task(self._run(kind, flow, self._closing))
         await asyncio.sleep(0)  # the prompt is up before the host hears that the request was taken
 
-    async def _run(self, kind: Kind, flow: Flow, before: asyncio.Task[None] | None) -> None:
+    async def _run(self, kind: ApprovalKind, flow: Flow, before: asyncio.Task[None] | None) -> None:
         try:
             if before is not None and not before.done():
                 # The firmware comes back to its menu, and to what a host has put there, only after the pause.
@@ -146,30 +148,30 @@ class Approvals:
         except Silenced:
             return
         except PersonRefused:
-            self._settle(Pending(State.REFUSED, kind))
+            self._settle(Pending(ApprovalState.REFUSED, kind))
             self._close(AFTER_NO.get(kind))
         except TransactionRefused as refusal:
-            self._settle(Pending(State.FAILED, kind, reason=str(refusal)))
+            self._settle(Pending(ApprovalState.FAILED, kind, reason=str(refusal)))
             self._panel.stay(story.failure("Failure", str(refusal)), _nothing)
         except Exception:  # noqa: BLE001 - the host must hear how every request ends
             _log.exception("a request failed unexpectedly")
-            self._settle(Pending(State.FAILED, kind, reason="Confused"))
+            self._settle(Pending(ApprovalState.FAILED, kind, reason="Confused"))
         else:
             self._end(kind, ending)
         finally:
             flow.close()
 
-    def _end(self, kind: Kind, ending: bytes | tuple[bytes, Prompt] | Closing | None) -> None:
+    def _end(self, kind: ApprovalKind, ending: bytes | tuple[bytes, Prompt] | Closing | None) -> None:
         if isinstance(ending, Closing):
             self._close(ending)
         elif ending is None:
             self._settle(Pending())
         elif isinstance(ending, tuple):
             reply, stays = ending
-            self._settle(Pending(State.READY, kind, reply))
+            self._settle(Pending(ApprovalState.READY, kind, reply))
             self._panel.stay(stays, self._leave_result)
         else:
-            self._settle(Pending(State.READY, kind, ending))
+            self._settle(Pending(ApprovalState.READY, kind, ending))
 
     def _settle(self, pending: Pending) -> None:
         if self._counts is asyncio.current_task():
@@ -189,21 +191,23 @@ class Approvals:
 
     def _leave_result(self) -> None:
         """Key X at "PSBT Signed": an uncollected result is lost."""
-        if self._pending.state is State.READY:
+        if self._pending.state is ApprovalState.READY:
             self.forget()
 
     def collect(self) -> bytes:
         """What `stok`, `smok` and their like answer; an outcome is given once."""
         pending = self._pending
-        if pending.state is State.NONE:
+        if pending.state is ApprovalState.NONE:
             return replies.error("No active request")
-        if pending.state is State.ASKING:
+        if pending.state is ApprovalState.ASKING:
             return replies.OKAY
         self._pending = Pending()
         self._over.set()
-        if pending.state is State.REFUSED:
+        if pending.state is ApprovalState.REFUSED:
             return replies.REFUSED
-        return pending.reply if pending.state is State.READY else replies.outcome_error(pending.reason)
+        return (
+            pending.reply if pending.state is ApprovalState.READY else replies.outcome_error(pending.reason)
+        )
 
     async def discard(self) -> None:
         """Power down: take everything off the screen and forget every outcome."""

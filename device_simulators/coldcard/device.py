@@ -16,9 +16,9 @@ from device_simulators.coldcard.arguments import Staging
 from device_simulators.coldcard.firmware import Firmware
 from device_simulators.coldcard.flows import GARBAGE, Flows, Work, no_work
 from device_simulators.coldcard.replies import BadFraming
-from device_simulators.coldcard.story import Chain, chain_for
+from device_simulators.coldcard.story import ColdcardChain, chain_for
 from device_simulators.coldcard.wallet import WalletStore
-from device_simulators.coldcard.wire import PACKET_SIZE, Assembler, Message, to_packets
+from device_simulators.coldcard.wire import PACKET_SIZE, ColdcardMessage, PacketAssembler, to_packets
 from device_simulators.errors import AddressUnavailable, InvalidListenAddress
 from device_simulators.faults import Faults, Misbehaviour, Silenced
 from device_simulators.panel import Panel
@@ -33,7 +33,7 @@ SEND_PAUSE: Final = 0.001  # seconds
 CLOSED: Final = -1  # the descriptor of a closed socket
 
 
-class Link:
+class ColdcardSocket:
     """One bound socket. It answers the host that wrote last; there are no connections."""
 
     def __init__(self, path: Path) -> None:
@@ -147,7 +147,7 @@ class VirtualColdcard:
         self._allow_keypress = allow_keypress
         self._random_bytes = random_bytes
         self._locked = False
-        self._link: Link | None = None
+        self._link: ColdcardSocket | None = None
         self._firmware: Firmware | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -160,7 +160,7 @@ class VirtualColdcard:
         """
         await self.stop()
         path = Path(socket_path)
-        self._link = Link(path)
+        self._link = ColdcardSocket(path)
         misbehaviour = Misbehaviour(lambda: self.faults, self._vanish)
         self._firmware = self._power_up(misbehaviour)
         self._task = asyncio.create_task(_serve(self._link, self._firmware, misbehaviour))
@@ -237,7 +237,7 @@ class VirtualColdcard:
         if self._firmware is not None:
             self._firmware.press_1()
 
-    def set_chain(self, chain: Chain) -> None:
+    def set_chain(self, chain: ColdcardChain) -> None:
         """The person changes "Testnet Mode" in the device's menu."""
         self._chain = chain
         if self._firmware is not None:
@@ -259,9 +259,9 @@ class VirtualColdcard:
             self._firmware.approvals.abandon()
 
 
-async def _serve(link: Link, firmware: Firmware, misbehaviour: Misbehaviour) -> None:
+async def _serve(link: ColdcardSocket, firmware: Firmware, misbehaviour: Misbehaviour) -> None:
     """Take packets from any host, one by one, and answer each message to the sender of its last packet."""
-    assembler = Assembler()
+    assembler = PacketAssembler()
     encrypted = False
     while True:
         packet, sender = await link.receive()
@@ -282,7 +282,7 @@ async def _serve(link: Link, firmware: Firmware, misbehaviour: Misbehaviour) -> 
                 break
 
 
-async def _answer(firmware: Firmware, message: Message) -> bytes:
+async def _answer(firmware: Firmware, message: ColdcardMessage) -> bytes:
     data = message.data
     if message.encrypted:
         if firmware.session is None:
@@ -300,4 +300,4 @@ def _outgoing(
         return [GARBAGE]
     session = firmware.session if encrypted else None
     data = reply if session is None else session.encrypt(reply)
-    return to_packets(Message(data, encrypted=session is not None))
+    return to_packets(ColdcardMessage(data, encrypted=session is not None))

@@ -9,7 +9,7 @@ from typing import Final
 from coincurve import PrivateKey
 
 from device_simulators.coldcard import arguments, replies, story
-from device_simulators.coldcard.approvals import Approvals, Kind, Pause, State
+from device_simulators.coldcard.approvals import ApprovalKind, Approvals, ApprovalState, Pause
 from device_simulators.coldcard.arguments import Staging
 from device_simulators.coldcard.flows import Flows
 from device_simulators.coldcard.replies import (
@@ -17,8 +17,8 @@ from device_simulators.coldcard.replies import (
     CommandRefused,
     PromptOpen,
 )
-from device_simulators.coldcard.story import Chain, Format, single_key_format
-from device_simulators.coldcard.wallet import Wallet, WalletStore
+from device_simulators.coldcard.story import ColdcardChain, Format, single_key_format
+from device_simulators.coldcard.wallet import ColdcardWallet, WalletStore
 from device_simulators.coldcard.wallet_file import parse_wallet_file
 from device_simulators.coldcard.wire import (
     MAX_ENROLMENT,
@@ -29,7 +29,7 @@ from device_simulators.coldcard.wire import (
     MIN_PSBT,
     MIN_TEXT,
     SMALL_PSBT,
-    Session,
+    LinkSession,
     raw_public_key,
     shared_key,
 )
@@ -46,11 +46,11 @@ LINK_VERSIONS: Final = frozenset({1, 2})
 BINDING_VERSION: Final = 2  # from then on everything is encrypted, and there is no second handshake
 MASTER: Final = DerivationPath(())
 # What may be asked about while a file is uploaded.
-UPLOADED_BESIDE: Final = frozenset({Kind.TRANSACTION})
+UPLOADED_BESIDE: Final = frozenset({ApprovalKind.TRANSACTION})
 
 
 @dataclass(frozen=True)
-class Command:
+class ColdcardCommand:
     """How a command is carried out. `encrypted`: only over an encrypted link. `locked`: also while locked.
     `hsm`: also in HSM mode.
     """
@@ -78,12 +78,12 @@ class Firmware:
         """`hardware`: the model's own name, such as mk4. `random_bytes` gives that many random bytes.
         `allow_keypress`: the host may press the buttons (XKEY). `pause`: see `Approvals`.
         """
-        self.session: Session | None = None
+        self.session: LinkSession | None = None
         self.bound = False
         self.locked = False
         self.hsm = False
         self._hardware = hardware
-        self._proposed: Wallet | None = None
+        self._proposed: ColdcardWallet | None = None
         self.approvals = Approvals(flows.panel, pause)
         self._flows = flows
         self._staging = staging
@@ -108,7 +108,7 @@ class Firmware:
             _log.exception("a command failed unexpectedly")
             return replies.error("Confused")
 
-    async def _run(self, command: Command | None, rest: bytes, *, encrypted: bool) -> bytes:
+    async def _run(self, command: ColdcardCommand | None, rest: bytes, *, encrypted: bool) -> bytes:
         if command is None:
             raise CommandRefused("Unknown cmd")
         if self.locked and not command.locked:
@@ -135,7 +135,7 @@ class Firmware:
         if self._proposed is not None and showing is not None and showing[1].kind == story.ENROL_WALLET:
             self._flows.panel.notify(story.wallet_keys(self._proposed))
 
-    def set_chain(self, chain: Chain) -> None:
+    def set_chain(self, chain: ColdcardChain) -> None:
         self._flows = replace(self._flows, chain=chain)
 
     async def handshake(self, rest: bytes) -> bytes:
@@ -146,7 +146,7 @@ class Firmware:
         if self.bound:
             raise BadFraming("crypto already set up")
         private = PrivateKey(self._random_bytes(32))
-        self.session = Session(shared_key(private, raw_peer))
+        self.session = LinkSession(shared_key(private, raw_peer))
         self.bound = version == BINDING_VERSION
         self._staging.end_lease()
         seed = self._flows.seed
@@ -191,19 +191,19 @@ class Firmware:
         if flags:  # the hardware could also finalise, or only describe
             raise CommandRefused("only partial PSBTs are returned")
         data = self._staging.take(length, digest)
-        self.approvals.check_free(Kind.TRANSACTION)
+        self.approvals.check_free(ApprovalKind.TRANSACTION)
         self._staging.end_lease()
-        await self.approvals.begin(Kind.TRANSACTION, self._flows.transaction(data))
+        await self.approvals.begin(ApprovalKind.TRANSACTION, self._flows.transaction(data))
         return replies.OKAY
 
     async def sign_text(self, rest: bytes) -> bytes:
         number, path_length, text_length = arguments.unpack("III", rest, exact=False)
         if len(rest) != 12 + path_length + text_length:
             raise CommandRefused("badlen")
-        self.approvals.check_free(Kind.TEXT)
+        self.approvals.check_free(ApprovalKind.TEXT)
         chosen, end = single_key_format(number), 12 + path_length
         text, path = check_text(rest[end:]), arguments.path(arguments.ascii_text(rest[12:end]))
-        await self.approvals.begin(Kind.TEXT, self._flows.text(text, path, chosen))
+        await self.approvals.begin(ApprovalKind.TEXT, self._flows.text(text, path, chosen))
         return replies.OKAY
 
     async def enrol(self, rest: bytes) -> bytes:
@@ -213,14 +213,14 @@ class Firmware:
             raise CommandRefused("badlen")
         self.approvals.forget()
         self._proposed = wallet = parse_wallet_file(content, self._flows.seed, self._flows.chain.network)
-        await self.approvals.begin(Kind.ENROLMENT, self._flows.enrolment(wallet))
+        await self.approvals.begin(ApprovalKind.ENROLMENT, self._flows.enrolment(wallet))
         return replies.OKAY
 
     async def knows_wallet(self, rest: bytes) -> bytes:
         return replies.number(int(self._flows.store.knows(*arguments.unpack("III", rest))))
 
     async def collect(self, _rest: bytes) -> bytes:
-        if self.approvals.pending.state is State.READY:
+        if self.approvals.pending.state is ApprovalState.READY:
             self._flows.misbehaviour.reach(Phase.RETURN)
         return self.approvals.collect()
 
@@ -229,7 +229,9 @@ class Firmware:
         chosen, path = single_key_format(number), arguments.path(arguments.ascii_text(rest[4:]))
         address = self._flows.address_of(path, chosen)
         self.approvals.forget()
-        await self.approvals.begin(Kind.ADDRESS, self._flows.show(story.key_address(address, str(path))))
+        await self.approvals.begin(
+            ApprovalKind.ADDRESS, self._flows.show(story.key_address(address, str(path)))
+        )
         return replies.text(address)
 
     async def show_script_address(self, rest: bytes) -> bytes:
@@ -239,7 +241,7 @@ class Firmware:
         wallet = self._flows.store.find(request.threshold, request.origins)
         if wallet is None:
             raise CommandRefused("Multisig wallet with those fingerprints not found")
-        self.approvals.check_free(Kind.SCRIPT_ADDRESS)
+        self.approvals.check_free(ApprovalKind.SCRIPT_ADDRESS)
         threshold, keys = parse_multisig_script(request.script)
         if (threshold, len(keys)) != (wallet.threshold, len(wallet.cosigners)):
             raise CommandRefused("wrong M/N in script")
@@ -248,7 +250,7 @@ class Firmware:
             raise CommandRefused("pk#1 wrong")
         address = self._flows.script_address(request.script)
         prompt = story.wallet_address(address, wallet, wallet.shown_at(path))
-        await self.approvals.begin(Kind.SCRIPT_ADDRESS, self._flows.show(prompt))
+        await self.approvals.begin(ApprovalKind.SCRIPT_ADDRESS, self._flows.show(prompt))
         return replies.text(address)
 
     async def press_key(self, rest: bytes) -> bytes:
@@ -286,22 +288,22 @@ def check_text(data: bytes) -> str:
     return text
 
 
-COMMANDS: Final[dict[bytes, Command]] = {
-    b"ncry": Command(Firmware.handshake, hsm=True, phase=Phase.PROBE),
-    b"vers": Command(Firmware.version, locked=True, hsm=True),
-    b"blkc": Command(Firmware.chain, locked=True, hsm=True),
-    b"mitm": Command(Firmware.prove_link, encrypted=True, hsm=True),
-    b"xpub": Command(Firmware.xpub, encrypted=True, phase=Phase.XPUB),
-    b"upld": Command(Firmware.upload, phase=Phase.RECEIVE),
-    b"sha2": Command(Firmware.checksum),
-    b"dwld": Command(Firmware.download),
-    b"stxn": Command(Firmware.sign_transaction),
-    b"smsg": Command(Firmware.sign_text),
-    b"enrl": Command(Firmware.enrol),
-    b"msck": Command(Firmware.knows_wallet),
-    b"stok": Command(Firmware.collect),
-    b"smok": Command(Firmware.collect),
-    b"show": Command(Firmware.show_address),
-    b"p2sh": Command(Firmware.show_script_address),
-    b"XKEY": Command(Firmware.press_key),
+COMMANDS: Final[dict[bytes, ColdcardCommand]] = {
+    b"ncry": ColdcardCommand(Firmware.handshake, hsm=True, phase=Phase.PROBE),
+    b"vers": ColdcardCommand(Firmware.version, locked=True, hsm=True),
+    b"blkc": ColdcardCommand(Firmware.chain, locked=True, hsm=True),
+    b"mitm": ColdcardCommand(Firmware.prove_link, encrypted=True, hsm=True),
+    b"xpub": ColdcardCommand(Firmware.xpub, encrypted=True, phase=Phase.XPUB),
+    b"upld": ColdcardCommand(Firmware.upload, phase=Phase.RECEIVE),
+    b"sha2": ColdcardCommand(Firmware.checksum),
+    b"dwld": ColdcardCommand(Firmware.download),
+    b"stxn": ColdcardCommand(Firmware.sign_transaction),
+    b"smsg": ColdcardCommand(Firmware.sign_text),
+    b"enrl": ColdcardCommand(Firmware.enrol),
+    b"msck": ColdcardCommand(Firmware.knows_wallet),
+    b"stok": ColdcardCommand(Firmware.collect),
+    b"smok": ColdcardCommand(Firmware.collect),
+    b"show": ColdcardCommand(Firmware.show_address),
+    b"p2sh": ColdcardCommand(Firmware.show_script_address),
+    b"XKEY": ColdcardCommand(Firmware.press_key),
 }

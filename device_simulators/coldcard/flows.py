@@ -10,9 +10,9 @@ from hashlib import sha256
 from device_simulators.coldcard import replies, story
 from device_simulators.coldcard.approvals import SAVED, Closing
 from device_simulators.coldcard.replies import PersonRefused, TransactionRefused
-from device_simulators.coldcard.review import Review, read, review, wallet_of
-from device_simulators.coldcard.story import MESSAGE_HEADERS, Chain, Format, single_key_script
-from device_simulators.coldcard.wallet import Wallet, WalletStore, compare
+from device_simulators.coldcard.review import ColdcardReview, read, review, wallet_of
+from device_simulators.coldcard.story import MESSAGE_HEADERS, ColdcardChain, Format, single_key_script
+from device_simulators.coldcard.wallet import ColdcardWallet, WalletStore, compare
 from device_simulators.faults import Faults, Misbehaviour, Phase
 from device_simulators.panel import Panel, Prompt
 from device_simulators.seed import Seed
@@ -22,7 +22,7 @@ from multisig import SIGHASH_ALL, DerivationPath, Psbt, SighashCache, message_ha
 GARBAGE = b"\xff" * 64
 
 
-def sign(review: Review, seed: Seed, faults: Faults) -> Psbt:
+def sign(review: ColdcardReview, seed: Seed, faults: Faults) -> Psbt:
     """The reviewed PSBT with one more signature on every input that is ours to sign."""
     cache = SighashCache(review.psbt.tx)
     signatures: dict[int, dict[bytes, bytes]] = {}
@@ -53,7 +53,7 @@ class Flows:
 
     seed: Seed
     panel: Panel
-    chain: Chain
+    chain: ColdcardChain
     store: WalletStore
     misbehaviour: Misbehaviour
     offer: Callable[[bytes], tuple[int, bytes]]
@@ -78,7 +78,7 @@ class Flows:
         reply = replies.file_ready(*self.offer(signed.to_bytes()))
         return reply, story.signed(is_message=found.message is not None)
 
-    async def _wallet_of(self, psbt: Psbt) -> Wallet | None:
+    async def _wallet_of(self, psbt: Psbt) -> ColdcardWallet | None:
         """The wallet that the xpubs describe; one that is not on record is kept if the person agrees."""
         wallet, on_record = wallet_of(psbt, self.seed, self.store)
         if wallet is not None and not on_record:
@@ -99,7 +99,7 @@ class Flows:
         signature = self.seed.sign_recoverable(path, digest, header=MESSAGE_HEADERS[chosen])
         return replies.message_signed(address, signature)
 
-    async def enrolment(self, wallet: Wallet) -> Closing | None:
+    async def enrolment(self, wallet: ColdcardWallet) -> Closing | None:
         """Show a wallet and put it on record if the person agrees. Raises PersonRefused.
 
         An agreement leaves no request behind: the host learns of it by `msck`.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from device_simulators.coldcard.replies import CommandRefused, TransactionRefused
-from device_simulators.coldcard.wallet import Wallet, WalletStore
+from device_simulators.coldcard.wallet import ColdcardWallet, WalletStore
 from device_simulators.coldcard.wallet_file import check_membership
 from device_simulators.coldcard.wire import MAX_FEE_PERCENT, WARN_FEE_PERCENT
 from device_simulators.seed import Seed
@@ -46,7 +46,7 @@ class KeyUse:
 
 
 @dataclass(frozen=True)
-class Review:
+class ColdcardReview:
     """`change` are output indexes. `notes` and `warnings` are lines of the screen. `message` is the text that
     the address of the script `challenge` proves (BIP-322); None for a payment.
     """
@@ -73,7 +73,7 @@ def read(data: bytes) -> Psbt:
         raise TransactionRefused("PSBT parse failed") from error
 
 
-def wallet_of(psbt: Psbt, seed: Seed, store: WalletStore) -> tuple[Wallet | None, bool]:
+def wallet_of(psbt: Psbt, seed: Seed, store: WalletStore) -> tuple[ColdcardWallet | None, bool]:
     """The wallet that the transaction's xpubs describe (BIP-174, PSBT_GLOBAL_XPUB), without them the one on
     record that its first input is of, None for a single key's; and whether it is on record.
     """
@@ -88,7 +88,7 @@ def wallet_of(psbt: Psbt, seed: Seed, store: WalletStore) -> tuple[Wallet | None
             if found is None:
                 raise TransactionRefused("Unknown multisig wallet")
             return found, True
-        wallet = Wallet(f"PSBT-{threshold}-of-{len(keys)}", threshold, keys)
+        wallet = ColdcardWallet(f"PSBT-{threshold}-of-{len(keys)}", threshold, keys)
         check_membership(wallet, seed)
     except (MultisigError, CommandRefused) as error:
         raise TransactionRefused(INVALID) from error
@@ -96,7 +96,7 @@ def wallet_of(psbt: Psbt, seed: Seed, store: WalletStore) -> tuple[Wallet | None
     return (wallet, False) if known is None else (known, True)
 
 
-def review(psbt: Psbt, seed: Seed, wallet: Wallet | None) -> Review:
+def review(psbt: Psbt, seed: Seed, wallet: ColdcardWallet | None) -> ColdcardReview:
     """Look at every input and output. `wallet` is the one that the xpubs describe, if any.
 
     Raises TransactionRefused in the firmware's words.
@@ -127,8 +127,8 @@ def review(psbt: Psbt, seed: Seed, wallet: Wallet | None) -> Review:
     if psbt.tx.outputs == (burn(),):
         message, coin = (psbt.signed_message or b"").decode(), psbt.inputs[0].witness_utxo
         assert coin is not None, "every input has been looked at"
-        return Review(psbt, tuple(uses), change, fee, notes, warnings, message, coin.script_pubkey)
-    return Review(psbt, tuple(uses), change, fee, notes, (*warnings, *_fee_warnings(fee, paid)))
+        return ColdcardReview(psbt, tuple(uses), change, fee, notes, warnings, message, coin.script_pubkey)
+    return ColdcardReview(psbt, tuple(uses), change, fee, notes, (*warnings, *_fee_warnings(fee, paid)))
 
 
 def own_key(derivations: Mapping[bytes, KeyOrigin], seed: Seed) -> tuple[bytes, DerivationPath] | None:
@@ -139,7 +139,7 @@ def own_key(derivations: Mapping[bytes, KeyOrigin], seed: Seed) -> tuple[bytes, 
     return None
 
 
-def derive(path: DerivationPath, seed: Seed, wallet: Wallet | None) -> tuple[bytes, bytes]:
+def derive(path: DerivationPath, seed: Seed, wallet: ColdcardWallet | None) -> tuple[bytes, bytes]:
     """What is at a path of ours: the output script, and what a segwit v0 signature covers as the script."""
     if wallet is not None:
         script = wallet.script_at(path)

@@ -11,8 +11,8 @@ from enum import IntEnum
 from typing import Final
 
 from device_simulators.coldcard.replies import CommandRefused
-from device_simulators.coldcard.review import Review
-from device_simulators.coldcard.wallet import Comparison, Wallet, shown_fingerprint
+from device_simulators.coldcard.review import ColdcardReview
+from device_simulators.coldcard.wallet import ColdcardWallet, Comparison, shown_fingerprint
 from device_simulators.panel import Prompt
 from multisig import (
     Network,
@@ -42,7 +42,7 @@ MESSAGE_HEADERS = {Format.P2PKH: 31, Format.P2WPKH_IN_P2SH: 35, Format.P2WPKH: 3
 
 
 @dataclass(frozen=True)
-class Chain:
+class ColdcardChain:
     """What the device is set to in its menu ("Testnet Mode"). `name` is what `blkc` answers, and the unit
     after every amount; `network` is the one whose forms of keys and addresses it uses.
     """
@@ -58,12 +58,12 @@ class Chain:
         return f"{format_btc(value)} {self.name}"
 
 
-BITCOIN = Chain("BTC", Network.MAINNET)
-TESTNET = Chain("XTN", Network.TESTNET4)
-REGTEST = Chain("XRT", Network.REGTEST)
+BITCOIN = ColdcardChain("BTC", Network.MAINNET)
+TESTNET = ColdcardChain("XTN", Network.TESTNET4)
+REGTEST = ColdcardChain("XRT", Network.REGTEST)
 
 
-def chain_for(network: Network) -> Chain:
+def chain_for(network: Network) -> ColdcardChain:
     """As its owner sets it for this network. Every test network is used with the setting "Testnet4", and its
     addresses' form.
     """
@@ -116,7 +116,7 @@ def message(text: str, path: str, address: str) -> Prompt:
     return Prompt(SIGN_MESSAGE, lines, NO, YES)
 
 
-def wallet(kind: str, proposed: Wallet, found: Comparison) -> Prompt:
+def wallet(kind: str, proposed: ColdcardWallet, found: Comparison) -> Prompt:
     """A multisig wallet to put on record. Its keys are shown on key 1 only: see `wallet_keys`."""
     paths = sorted({str(path) for path in proposed.paths.values()})
     buttons = "X to cancel" if found.duplicate else "OK to approve, X to cancel."
@@ -145,7 +145,7 @@ def _who_signs(threshold: int, count: int) -> str:
     return f"{threshold} signatures, from {count} possible co-signers, will be required to approve spends."
 
 
-def wallet_keys(proposed: Wallet) -> Prompt:
+def wallet_keys(proposed: ColdcardWallet) -> Prompt:
     """What key 1 shows of a wallet that is to be enrolled."""
     lines = [proposed.name]
     for number, key in enumerate(proposed.cosigners):
@@ -159,7 +159,7 @@ def key_address(address: str, path: str) -> Prompt:
     return _address(address, f"= {path}")
 
 
-def wallet_address(address: str, wallet: Wallet, origins: tuple[str, ...]) -> Prompt:
+def wallet_address(address: str, wallet: ColdcardWallet, origins: tuple[str, ...]) -> Prompt:
     """`origins`: how the screen names the script's keys, in their order."""
     return _address(address, "Wallet:", f"  {wallet.name}", f"  {wallet.policy}", "Paths:", *origins)
 
@@ -187,7 +187,7 @@ def failure(title: str, why: str) -> Prompt:
 PRINTABLE: Final = range(0x20, 0x7F)
 
 
-def transaction(review: Review, chain: Chain) -> Prompt:
+def transaction(review: ColdcardReview, chain: ColdcardChain) -> Prompt:
     """It names no wallet."""
     if review.message is not None:
         return _proof(review, review.message, chain)
@@ -214,7 +214,7 @@ def transaction(review: Review, chain: Chain) -> Prompt:
     return Prompt(SIGN_TRANSACTION, tuple(lines), NO, YES)
 
 
-def _proof(review: Review, message: str, chain: Chain) -> Prompt:
+def _proof(review: ColdcardReview, message: str, chain: ColdcardChain) -> Prompt:
     """`shared/auth.py`, ApproveTransaction, for one input and for several."""
     inputs = review.psbt.inputs
     is_of_funds = len(inputs) > 1
@@ -239,7 +239,7 @@ def _sum(outputs: Iterable[PsbtOutput]) -> Sats:
     return Sats(sum(output.amount for output in outputs))
 
 
-def _payment(output: PsbtOutput, chain: Chain) -> list[str]:
+def _payment(output: PsbtOutput, chain: ColdcardChain) -> list[str]:
     amount = chain.amount(output.amount)
     address = chain.address(output.script_pubkey)
     if address is not None:
@@ -251,7 +251,7 @@ def _payment(output: PsbtOutput, chain: Chain) -> list[str]:
     return [amount, " - OP_RETURN -", data.hex() + text]
 
 
-def _change(outputs: list[PsbtOutput], chain: Chain) -> list[str]:
+def _change(outputs: list[PsbtOutput], chain: ColdcardChain) -> list[str]:
     lines = ["Change back:", chain.amount(_sum(outputs))]
     lines.append(" - to address -" if len(outputs) == 1 else " - to addresses -")
     return lines + [str(chain.address(output.script_pubkey)) for output in outputs]

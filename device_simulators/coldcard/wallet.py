@@ -28,7 +28,7 @@ from multisig import (
 
 
 @dataclass(frozen=True)
-class Wallet:
+class ColdcardWallet:
     """M of N cosigners. Raises CommandRefused, in the firmware's words, for a record it would not keep."""
 
     name: str
@@ -55,7 +55,7 @@ class Wallet:
     def policy(self) -> str:
         return f"{self.threshold} of {len(self.cosigners)}"
 
-    def same_keys(self, other: "Wallet") -> bool:
+    def same_keys(self, other: "ColdcardWallet") -> bool:
         return frozenset(self.cosigners) == frozenset(other.cosigners)
 
     def matches(self, origins: Iterable[KeyOrigin]) -> bool:
@@ -112,19 +112,19 @@ class WalletStore:
         """:raises InvalidWalletFile: `file` exists and is not one that this class wrote for this network."""
         self._network = network
         self._file = file
-        self._wallets: tuple[Wallet, ...] = ()
+        self._wallets: tuple[ColdcardWallet, ...] = ()
         if file is not None and file.exists():
             self._wallets = _load(file, network)
 
-    def __iter__(self) -> Iterator[Wallet]:
+    def __iter__(self) -> Iterator[ColdcardWallet]:
         return iter(self._wallets)
 
-    def find(self, threshold: int, origins: Iterable[KeyOrigin]) -> Wallet | None:
+    def find(self, threshold: int, origins: Iterable[KeyOrigin]) -> ColdcardWallet | None:
         """The wallet with this threshold to which these fingerprints and paths belong."""
         listed = list(origins)
         return next((w for w in self._wallets if w.threshold == threshold and w.matches(listed)), None)
 
-    def candidates(self, origins: Iterable[KeyOrigin]) -> list[Wallet]:
+    def candidates(self, origins: Iterable[KeyOrigin]) -> list[ColdcardWallet]:
         """The wallets of any threshold to which these fingerprints and paths belong."""
         listed = list(origins)
         return [wallet for wallet in self._wallets if wallet.matches(listed)]
@@ -136,17 +136,17 @@ class WalletStore:
             for w in self._wallets
         )
 
-    def twin(self, wallet: Wallet) -> Wallet | None:
+    def twin(self, wallet: ColdcardWallet) -> ColdcardWallet | None:
         """The record with the same policy and the same keys, whatever its name."""
         return next(
             (w for w in self._wallets if w.threshold == wallet.threshold and w.same_keys(wallet)), None
         )
 
-    def has_name(self, name: str, *, beside: Wallet | None = None) -> bool:
+    def has_name(self, name: str, *, beside: ColdcardWallet | None = None) -> bool:
         """Whether a record other than `beside` has this name."""
         return any(w.name == name for w in self._wallets if w is not beside)
 
-    def keep(self, wallet: Wallet) -> None:
+    def keep(self, wallet: ColdcardWallet) -> None:
         """Put on record; a twin under another name gives way."""
         twin = self.twin(wallet)
         self._wallets = (*(w for w in self._wallets if w is not twin), wallet)
@@ -164,7 +164,7 @@ class WalletStore:
         draft.replace(self._file)
 
 
-def _to_record(wallet: Wallet) -> dict[str, Any]:
+def _to_record(wallet: ColdcardWallet) -> dict[str, Any]:
     return {
         "name": wallet.name,
         "threshold": wallet.threshold,
@@ -172,7 +172,7 @@ def _to_record(wallet: Wallet) -> dict[str, Any]:
     }
 
 
-def _load(file: Path, network: Network) -> tuple[Wallet, ...]:
+def _load(file: Path, network: Network) -> tuple[ColdcardWallet, ...]:
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
         if document["network"] != network.value:
@@ -184,9 +184,9 @@ def _load(file: Path, network: Network) -> tuple[Wallet, ...]:
         raise InvalidWalletFile(f"{file} cannot be read as enrolled wallets: {error}") from error
 
 
-def _from_record(record: dict[str, Any], network: Network) -> Wallet:
+def _from_record(record: dict[str, Any], network: Network) -> ColdcardWallet:
     keys = tuple(OriginKey.parse(text, network) for text in record["cosigners"])
-    return Wallet(record["name"], record["threshold"], keys)
+    return ColdcardWallet(record["name"], record["threshold"], keys)
 
 
 _SIMILAR = (
@@ -203,7 +203,7 @@ class Comparison:
     duplicate: bool = False
 
 
-def compare(wallet: Wallet, store: WalletStore) -> Comparison:
+def compare(wallet: ColdcardWallet, store: WalletStore) -> Comparison:
     origins = [key.origin for key in wallet.cosigners]
     known = store.find(wallet.threshold, origins)
     if known is not None and not known.same_keys(wallet):

@@ -18,7 +18,7 @@ from typing import Final
 
 from device_simulators.coldcard.arguments import ascii_text, path
 from device_simulators.coldcard.replies import CommandRefused
-from device_simulators.coldcard.wallet import Wallet, shown_fingerprint
+from device_simulators.coldcard.wallet import ColdcardWallet, shown_fingerprint
 from device_simulators.seed import Seed
 from multisig import (
     ExtendedPublicKey,
@@ -40,7 +40,7 @@ COMMENT: Final = re.compile(r"^#|#(?![0-9])")
 _POLICY: Final = re.compile(r"(\d+)\D+(\d+)")
 
 
-def parse_wallet_file(content: bytes, seed: Seed, network: Network, stem: str = "") -> Wallet:
+def parse_wallet_file(content: bytes, seed: Seed, network: Network, stem: str = "") -> ColdcardWallet:
     """The wallet a file describes, checked to be one that this device takes part in. `stem`: the file's name
     on the card, up to its first dot.
 
@@ -59,7 +59,7 @@ def parse_wallet_file(content: bytes, seed: Seed, network: Network, stem: str = 
     except MultisigError as error:
         raise CommandRefused("unable to parse xpub") from error
     name = ascii_text((named or stem).encode())
-    wallet = Wallet(name or f"{threshold}-of-{len(keys)}", threshold, keys)
+    wallet = ColdcardWallet(name or f"{threshold}-of-{len(keys)}", threshold, keys)
     check_membership(wallet, seed)
     return wallet
 
@@ -95,7 +95,7 @@ def _labelled(text: str) -> Iterator[tuple[str, str]]:
             yield label.strip().lower(), value.strip()
 
 
-def check_membership(wallet: Wallet, seed: Seed) -> None:
+def check_membership(wallet: ColdcardWallet, seed: Seed) -> None:
     """Is this device's own key among the cosigners, and is it really its own?"""
     mine = next((key for key in wallet.cosigners if key.origin.fingerprint == seed.fingerprint), None)
     if mine is None:

@@ -55,14 +55,14 @@ LENGTH_MASK = 0x3F
 
 
 @dataclass(frozen=True)
-class Message:
+class ColdcardMessage:
     """One whole message as it came off the wire, still encrypted where `encrypted` says so."""
 
     data: bytes
     encrypted: bool
 
 
-def to_packets(message: Message) -> list[bytes]:
+def to_packets(message: ColdcardMessage) -> list[bytes]:
     """Cut a message into packets of 64 bytes."""
     chunks = [message.data[at : at + PAYLOAD_SIZE] for at in range(0, len(message.data), PAYLOAD_SIZE)]
     final = LAST | (ENCRYPTED if message.encrypted else 0)
@@ -74,13 +74,13 @@ def to_packets(message: Message) -> list[bytes]:
     ]
 
 
-class Assembler:
+class PacketAssembler:
     """Collects packets into messages. One per device: packets of two hosts mix, as in the real one."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def feed(self, packet: bytes) -> Message | None:
+    def feed(self, packet: bytes) -> ColdcardMessage | None:
         """Take one packet; return the message it completes, or None while more is to come.
 
         Raises BadFraming with the firmware's reason; the half-received message is then forgotten.
@@ -91,7 +91,7 @@ class Assembler:
             self._buffer.clear()
             raise
 
-    def _take(self, packet: bytes) -> Message | None:
+    def _take(self, packet: bytes) -> ColdcardMessage | None:
         if len(packet) != PACKET_SIZE:
             raise BadFraming("short" if len(packet) < PACKET_SIZE else "long")
         header = packet[0]
@@ -106,10 +106,10 @@ class Assembler:
             return None
         return self._complete(encrypted=bool(header & ENCRYPTED))
 
-    def _complete(self, *, encrypted: bool) -> Message:
+    def _complete(self, *, encrypted: bool) -> ColdcardMessage:
         if len(self._buffer) < MIN_MESSAGE:
             raise BadFraming("badsz")
-        message = Message(bytes(self._buffer), encrypted)
+        message = ColdcardMessage(bytes(self._buffer), encrypted)
         self._buffer.clear()
         return message
 
@@ -130,7 +130,7 @@ def shared_key(private: PrivateKey, raw_peer: bytes) -> bytes:
     return sha256(peer.multiply(private.secret).format(compressed=False)[1:]).digest()
 
 
-class Session:
+class LinkSession:
     """One side's view of the link. The device signs `key` to show that there is no man in the middle."""
 
     def __init__(self, key: bytes) -> None:

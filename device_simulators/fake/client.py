@@ -1,4 +1,4 @@
-"""What the fake answers: the operations of `firmware_bridge.protocol`, done with the seed; and where fakes
+"""What the fake answers: `firmware_bridge.operations`, done with the seed; and where fakes
 are plugged in: a listing that sees them, and workers that are threads of this process.
 
 Signatures are those that a real device gives, unless a fault is asked for.
@@ -20,6 +20,7 @@ from device_simulators.fake.device import DeviceLink, FakeDevice
 from device_simulators.faults import Faults, Phase
 from device_simulators.panel import Prompt
 from device_simulators.seed import Seed
+from firmware_bridge import operations
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.errors import (
     Cancelled,
@@ -31,7 +32,7 @@ from firmware_bridge.errors import (
     WrongDevice,
 )
 from firmware_bridge.model import Endpoint, Listing, Sighting
-from firmware_bridge.protocol import OPERATIONS, Caller, DeviceFailure, Question, Request
+from firmware_bridge.protocol import DeviceFailure, DriverHost, Question, WorkerCall
 from firmware_bridge.worker import Process, Server, Spawner
 from multisig import (
     SIGHASH_ALL,
@@ -53,21 +54,19 @@ from multisig.proofs import proven_output
 _LABEL: Final = b"fake device, registrations"
 
 
-def parse(policy: Mapping[str, Any], network: Network) -> Policy:
-    keys = tuple(OriginKey.parse(key, network) for key in policy["keys"])
-    if policy["kind"] == "vault":
-        return Vault(network, policy["threshold"], keys)
-    return Profile(network, keys[0])
+def parse(policy: operations.PolicyText, network: Network) -> Policy:
+    keys = tuple(OriginKey.parse(key, network) for key in policy.keys)
+    return Vault(network, policy.threshold, keys) if policy.is_vault else Profile(network, keys[0])
 
 
-def digest(policy: Mapping[str, Any]) -> bytes:
+def digest(policy: operations.PolicyText) -> bytes:
     """Of the vault alone, whatever its name and the order of its keys."""
-    return sha256(json.dumps([policy["threshold"], *sorted(policy["keys"])]).encode()).digest()
+    return sha256(json.dumps([policy.threshold, *sorted(policy.keys)]).encode()).digest()
 
 
-def proof(wallet: Seed, policy: Mapping[str, Any]) -> bytes:
+def proof(wallet: Seed, policy: operations.PolicyText) -> bytes:
     """What only this device can have said of this vault under this name."""
-    return hmac.digest(wallet.symmetric_key(_LABEL), policy["name"].encode() + digest(policy), "sha256")
+    return hmac.digest(wallet.symmetric_key(_LABEL), policy.name.encode() + digest(policy), "sha256")
 
 
 def sign(psbt: Psbt, wallet: Seed, faults: Faults) -> Psbt:
@@ -108,7 +107,7 @@ class FakeClient:
     has it.
     """
 
-    def __init__(self, device: FakeDevice, line: DeviceLink, caller: Caller, request: Request) -> None:
+    def __init__(self, device: FakeDevice, line: DeviceLink, caller: DriverHost, request: WorkerCall) -> None:
         self._device = device
         self._line = line
         self._caller = caller
@@ -116,11 +115,12 @@ class FakeClient:
 
     def call(self, op: str, args: Mapping[str, Any]) -> Any:
         self._device.join(self._line)
-        if op not in OPERATIONS:
+        if op not in operations.OPERATIONS:
             raise DeviceFailure(Unsupported.code, f"a fake knows no {op}")
         self._device.asked[op] += 1
+        shape, operation = operations.OPERATIONS[op], getattr(self, f"_{op}")
         try:
-            return getattr(self, f"_{op}")(**args)
+            return operation() if shape is None else operation(shape(**args))
         except _Garbled:
             return _GARBAGE
 
@@ -130,73 +130,73 @@ class FakeClient:
     def close(self) -> None:
         """The conversation may go on with another client."""
 
-    def _probe(self) -> Any:
+    def _probe(self) -> operations.Probed:
         self._strike(Phase.PROBE)
         wallet, obstacle = self._device.wallet(self._session), None
         if self._device.locked:
             obstacle = Locked.code
         elif wallet is None:
             obstacle = NeedsPassphrase.code
-        return {
-            "model": self._device.model,
-            "label": self._device.label,
-            "fingerprint": None if wallet is None or obstacle else str(wallet.fingerprint),
-            "obstacle": obstacle,
-        }
+        return operations.Probed(
+            self._device.model,
+            self._device.label,
+            fingerprint=None if wallet is None or obstacle else str(wallet.fingerprint),
+            obstacle=obstacle,
+        )
 
-    def _fingerprint(self) -> Any:
+    def _fingerprint(self) -> str:
         return str(self._wallet().fingerprint)
 
-    def _xpubs(self, paths: list[str]) -> Any:
+    def _xpubs(self, asked: operations.Xpubs) -> operations.Keys:
         wallet = self._wallet()
         self._strike(Phase.XPUB)
-        keys = [wallet.xpub(DerivationPath.parse(path), self._device.network) for path in paths]
-        return {"fingerprint": str(wallet.fingerprint), "xpubs": [str(key) for key in keys]}
+        keys = (wallet.xpub(DerivationPath.parse(path), self._device.network) for path in asked.paths)
+        return operations.Keys(str(wallet.fingerprint), tuple(map(str, keys)))
 
-    def _sign(self, psbt: str, policy: Mapping[str, Any], payments: int, resume: bool) -> Any:  # noqa: ARG002 - what was cut off is forgotten
+    def _sign(self, asked: operations.Sign) -> str:
+        """What was cut off is forgotten."""
         wallet = self._wallet()
         self._strike(Phase.RECEIVE)
-        subject = self._known_policy(wallet, policy)
-        received = Psbt.parse(psbt)
+        subject = self._known_policy(wallet, asked.policy)
+        received = Psbt.parse(asked.psbt)
         for prompt in device.transaction(received, subject):
-            self._confirm("confirm-transaction", "Confirm the transaction on the device", prompt)
+            self._confirm(*operations.CONFIRM_TRANSACTION, prompt)
         self._strike(Phase.SIGN)
         signed = sign(received, wallet, self._device.faults)
         self._strike(Phase.RETURN)
         return signed.to_base64()
 
-    def _sign_message(self, text: str, path: str) -> Any:
+    def _sign_message(self, asked: operations.SignMessage) -> str:
         wallet = self._wallet()
-        self._confirm("confirm-message", "Confirm the message on the device", device.message(text, path))
+        prompt = device.message(asked.text, asked.path)
+        self._confirm(*operations.CONFIRM_MESSAGE, prompt)
         self._strike(Phase.SIGN)
-        signature = wallet.sign_recoverable(DerivationPath.parse(path), message_hash(text))
+        signature = wallet.sign_recoverable(DerivationPath.parse(asked.path), message_hash(asked.text))
         self._strike(Phase.RETURN)
         return base64.b64encode(signature).decode()
 
-    def _enrol(self, policy: Mapping[str, Any], again: bool, file: str | None, xor: int | None) -> Any:  # noqa: ARG002 - the file says what the policy says
-        wallet = self._wallet()
+    def _enrol(self, asked: operations.Enrol) -> str | None:
+        wallet, policy = self._wallet(), asked.policy
         subject = parse(policy, self._device.network)
         _require_cosigner(wallet, subject)
-        if again or not self._knows(wallet, policy):
-            prompt = device.enrolment(policy["name"], subject)
-            self._confirm(
-                "confirm-enrolment", "Compare the vault's details on the device and confirm", prompt
-            )
+        if asked.again or not self._knows(wallet, policy):
+            prompt = device.enrolment(policy.name, subject)
+            self._confirm(*operations.CONFIRM_ENROLMENT, prompt)
         if self._device.keeps_vaults:
             self._device.remember(digest(policy))
             return None
-        return {"hmac": proof(wallet, policy).hex()}
+        return proof(wallet, policy).hex()
 
-    def _show_address(self, policy: Mapping[str, Any], chain: int, index: int) -> Any:
-        subject = self._known_policy(self._wallet(), policy)
-        address = subject.address(chain, index)
-        self._confirm("confirm-address", "Compare the address on the device", device.address(address))
-        return {"address": address}
+    def _show_address(self, asked: operations.ShowAddress) -> str:
+        subject = self._known_policy(self._wallet(), asked.policy)
+        address = subject.address(asked.chain, asked.index)
+        self._confirm(*operations.CONFIRM_ADDRESS, device.address(address))
+        return address
 
     def _identify(self) -> None:
         self._confirm("identify", "The device shows itself: press a button on it", device.greeting())
 
-    def _unlock(self) -> Any:
+    def _unlock(self) -> operations.Unlocked:
         if self._device.locked and not self._device.takes_pin(self._caller.ask(Question.PIN)):
             raise DeviceFailure(Locked.code, "the PIN was wrong, or none was given")
         if self._device.wants_passphrase:
@@ -204,7 +204,7 @@ class FakeClient:
             if passphrase is None:
                 raise DeviceFailure(NeedsPassphrase.code, None)
             self._session = self._device.open_wallet(passphrase)
-        return {"fingerprint": str(self._wallet().fingerprint), "session": self._session}
+        return operations.Unlocked(str(self._wallet().fingerprint), self._session)
 
     def _wallet(self) -> Seed:
         """:raises DeviceFailure: the device is locked, or waits for a passphrase."""
@@ -216,18 +216,18 @@ class FakeClient:
             raise DeviceFailure(NeedsPassphrase.code, None)
         return wallet
 
-    def _known_policy(self, wallet: Seed, policy: Mapping[str, Any]) -> Policy:
+    def _known_policy(self, wallet: Seed, policy: operations.PolicyText) -> Policy:
         """:raises DeviceFailure: the device does not know it, or has no key in it."""
         subject = parse(policy, self._device.network)
         _require_cosigner(wallet, subject)
-        if self._device.enrols and policy["kind"] == "vault" and not self._knows(wallet, policy):
+        if self._device.enrols and policy.is_vault and not self._knows(wallet, policy):
             raise DeviceFailure(NotEnrolled.code, None)
         return subject
 
-    def _knows(self, wallet: Seed, policy: Mapping[str, Any]) -> bool:
+    def _knows(self, wallet: Seed, policy: operations.PolicyText) -> bool:
         if self._device.keeps_vaults:
             return self._device.knows(digest(policy))
-        return bool(policy["hmac"] == proof(wallet, policy).hex())
+        return policy.hmac == proof(wallet, policy).hex()
 
     def _confirm(self, step: str, text: str, prompt: Prompt) -> None:
         """:raises DeviceFailure: the person said no, or did not decide."""
@@ -312,7 +312,7 @@ class _Thread:
         self._line.cut()
 
     def _serve(self) -> None:
-        def open_device(caller: Caller, request: Request) -> FakeClient:
+        def open_device(caller: DriverHost, request: WorkerCall) -> FakeClient:
             return FakeClient(self._device, self._line, caller, request)
 
         # The bridge may have gone in the middle of an answer.

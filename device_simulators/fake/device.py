@@ -14,7 +14,7 @@ from device_simulators.faults import Faults
 from device_simulators.panel import Panel, PanelEvent, Prompt, Script, approve_all
 from device_simulators.seed import Seed
 from firmware_bridge.errors import Cancelled, Disconnected, Locked
-from firmware_bridge.families import maker_of
+from firmware_bridge.makers import maker_of
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.protocol import DeviceFailure
 from multisig import (
@@ -145,7 +145,7 @@ class FakeDevice:
 
     `pin`: it starts locked, and its matrix shows each digit in the digit's own place. `passphrase`: it asks
     for one after each time it is plugged in. `faults` may be changed at any time. `asked` counts the
-    operations that reached it, by the names in `firmware_bridge.protocol`.
+    operations that reached it, by the names in `firmware_bridge.operations`.
     """
 
     def __init__(

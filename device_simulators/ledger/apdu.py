@@ -41,7 +41,7 @@ CONTINUE = 0x01
 """The one command of the framework: what the device asked for in the middle of a command."""
 
 
-class Status(IntEnum):
+class StatusWord(IntEnum):
     """Status words, as the app or the operating system below it gives them."""
 
     OK = 0x9000
@@ -93,8 +93,8 @@ class Apdu:
 
 
 @dataclass(frozen=True)
-class Reply:
-    status: Status
+class ApduReply:
+    status: StatusWord
     data: bytes = b""
 
 
@@ -111,7 +111,7 @@ class MalformedStream(Exception):
     """
 
 
-class Assembler:
+class CommandAssembler:
     """Cuts the bytes of one connection into commands, however they arrive."""
 
     def __init__(self) -> None:
@@ -139,6 +139,6 @@ class Assembler:
         return end if len(self._buffer) >= end else None
 
 
-def to_bytes(reply: Reply) -> bytes:
+def to_bytes(reply: ApduReply) -> bytes:
     """The length does not count the status word."""
     return len(reply.data).to_bytes(LENGTH_BYTES) + reply.data + reply.status.to_bytes(2)

@@ -10,9 +10,9 @@ from device_simulators.ledger import screens
 from device_simulators.ledger.host import HASH_BYTES, Host
 from device_simulators.ledger.policy import Header, fetch_policy
 from device_simulators.ledger.receive import Ownership, Receiver, SignRequest, fetch_known_policy
-from device_simulators.ledger.spend import Spend, describe_op_return
-from device_simulators.ledger.wallet import Wallet, is_usual, read_path
-from device_simulators.ledger.work import Work, incorrect_data, not_supported
+from device_simulators.ledger.spend import LedgerSpend, describe_op_return
+from device_simulators.ledger.wallet import LedgerWallet, is_usual, read_path
+from device_simulators.ledger.work import LedgerWork, incorrect_data, not_supported
 from multisig import SIGHASH_ALL, DerivationPath, SighashCache, TxOut, sha256d
 from multisig.wire import Reader, compact_size, with_length
 
@@ -20,7 +20,7 @@ _CHUNK_BYTES = 64
 _MAGIC = b"Bitcoin Signed Message:\n"
 
 
-async def get_extended_pubkey(work: Work, wallet: Wallet, data: bytes) -> bytes:
+async def get_extended_pubkey(work: LedgerWork, wallet: LedgerWallet, data: bytes) -> bytes:
     """The key's text. At an unusual path only with the person's consent.
 
     :raises Refused: an unusual path without display, or the person said no.
@@ -38,7 +38,7 @@ async def get_extended_pubkey(work: Work, wallet: Wallet, data: bytes) -> bytes:
     return xpub.encode("ascii")
 
 
-async def register_wallet(work: Work, wallet: Wallet, data: bytes) -> bytes:
+async def register_wallet(work: LedgerWork, wallet: LedgerWallet, data: bytes) -> bytes:
     """The policy's id and the HMAC by which the device will know it again.
 
     :raises Refused: an unacceptable policy, one without a key of ours, or the person said no.
@@ -55,7 +55,7 @@ async def register_wallet(work: Work, wallet: Wallet, data: bytes) -> bytes:
     return header.id + wallet.policy_hmac(header.id)
 
 
-async def get_wallet_address(work: Work, wallet: Wallet, data: bytes) -> bytes:
+async def get_wallet_address(work: LedgerWork, wallet: LedgerWallet, data: bytes) -> bytes:
     """The address at a place of a known policy.
 
     :raises Refused: a policy that is not known, an invalid place, or the person said no.
@@ -74,7 +74,7 @@ async def get_wallet_address(work: Work, wallet: Wallet, data: bytes) -> bytes:
     return address.encode("ascii")
 
 
-async def sign_message(work: Work, wallet: Wallet, data: bytes) -> bytes:
+async def sign_message(work: LedgerWork, wallet: LedgerWallet, data: bytes) -> bytes:
     """A Bitcoin Signed Message by the key at any path: 65 bytes with the header of a P2PKH address (BIP-137).
 
     :raises Refused: the person said no.
@@ -102,7 +102,7 @@ def _read_flag(reader: Reader) -> bool:
 
 
 @dataclass(frozen=True)
-class Signature:
+class LedgerSignature:
     """As the app yields it: input, compressed key, DER with the sighash byte."""
 
     index: int
@@ -114,7 +114,7 @@ class Signature:
         return compact_size(self.index) + key + self.signature
 
 
-async def sign_psbt(work: Work, wallet: Wallet, data: bytes, *, version: int) -> bytes:
+async def sign_psbt(work: LedgerWork, wallet: LedgerWallet, data: bytes, *, version: int) -> bytes:
     """Sign every input of the wallet that the host names; the signatures are given before the end, which is
     empty.
 
@@ -142,7 +142,7 @@ async def sign_psbt(work: Work, wallet: Wallet, data: bytes, *, version: int) ->
     return b""
 
 
-async def _approve(work: Work, wallet: Wallet, spend: Spend, wallet_name: str) -> None:
+async def _approve(work: LedgerWork, wallet: LedgerWallet, spend: LedgerSpend, wallet_name: str) -> None:
     """A coin whose previous transaction the host left out, then the whole. The first no ends it."""
     payments = [(out.amount, _described(wallet, out)) for out in spend.payments]
     if spend.has_unverified_inputs:
@@ -151,7 +151,7 @@ async def _approve(work: Work, wallet: Wallet, spend: Spend, wallet_name: str) -
     await work.confirm(review)
 
 
-def _described(wallet: Wallet, out: TxOut) -> str:
+def _described(wallet: LedgerWallet, out: TxOut) -> str:
     """:raises Refused: an output that cannot be shown."""
     shown = wallet.show(out.script_pubkey) or describe_op_return(out.script_pubkey)
     if shown is None:
@@ -159,7 +159,7 @@ def _described(wallet: Wallet, out: TxOut) -> str:
     return shown
 
 
-def _to_sign(ownership: Ownership, spend: Spend, faults: Faults) -> list[tuple[DerivationPath, int]]:
+def _to_sign(ownership: Ownership, spend: LedgerSpend, faults: Faults) -> list[tuple[DerivationPath, int]]:
     """In the app's order: with each own key all inputs."""
     return [
         (account, at)
@@ -170,14 +170,14 @@ def _to_sign(ownership: Ownership, spend: Spend, faults: Faults) -> list[tuple[D
 
 
 def _signature(
-    wallet: Wallet,
+    wallet: LedgerWallet,
     ownership: Ownership,
-    spend: Spend,
+    spend: LedgerSpend,
     at: int,
     account: DerivationPath,
     hashes: SighashCache,
     faults: Faults,
-) -> Signature:
+) -> LedgerSignature:
     coin = spend.coins[at]
     assert coin.place is not None, "only own coins are signed"
     digest = hashes.segwit_v0(
@@ -186,4 +186,4 @@ def _signature(
     path = account / coin.place.chain / coin.place.index
     signature = faults.signature(wallet.seed, path, at, digest)
     assert signature is not None, "the missing ones are left out before"
-    return Signature(at, wallet.seed.public_key(path), signature + bytes((SIGHASH_ALL,)))
+    return LedgerSignature(at, wallet.seed.public_key(path), signature + bytes((SIGHASH_ALL,)))

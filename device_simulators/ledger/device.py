@@ -11,9 +11,9 @@ from functools import partial
 
 from device_simulators.errors import AddressUnavailable, InvalidListenAddress, require_loopback
 from device_simulators.faults import Faults, Misbehaviour
-from device_simulators.ledger.apdu import GARBAGE, Assembler, MalformedStream, Reply, to_bytes
-from device_simulators.ledger.dispatch import App, Dispatcher
-from device_simulators.ledger.wallet import Wallet
+from device_simulators.ledger.apdu import GARBAGE, ApduReply, CommandAssembler, MalformedStream, to_bytes
+from device_simulators.ledger.dispatch import LedgerDispatcher, SimulatedApp
+from device_simulators.ledger.wallet import LedgerWallet
 from device_simulators.ledger.work import SILENCE_SECONDS, CallLater, Timer
 from device_simulators.panel import Panel
 from device_simulators.seed import Seed
@@ -24,7 +24,7 @@ MAX_LEFT_BEHIND = 16
 """Of connections beside the one that is served: of more, the oldest are closed."""
 
 
-class Link:
+class LedgerPort:
     """An open port. `receive` is given each whole command of the connection that is served, and that
     connection.
     """
@@ -32,8 +32,8 @@ class Link:
     def __init__(self, receive: "Receiver") -> None:
         self._receive = receive
         self._server: asyncio.Server | None = None
-        self._connections: OrderedDict[Connection, None] = OrderedDict()
-        self._served: Connection | None = None
+        self._connections: OrderedDict[HostConnection, None] = OrderedDict()
+        self._served: HostConnection | None = None
         self._empty = asyncio.Event()
         self._empty.set()
         self._closing = False
@@ -48,7 +48,7 @@ class Link:
         self._closing = False
         try:
             self._server = await asyncio.get_running_loop().create_server(
-                lambda: Connection(self), host, port
+                lambda: HostConnection(self), host, port
             )
         except OverflowError:
             raise InvalidListenAddress(f"there is no port {port}") from None
@@ -71,7 +71,7 @@ class Link:
         if self._server is not None:
             await self._server.wait_closed()
 
-    def opened(self, connection: "Connection") -> None:
+    def opened(self, connection: "HostConnection") -> None:
         self._connections[connection] = None
         self._served = connection
         self._empty.clear()
@@ -81,7 +81,7 @@ class Link:
         if len(self._connections) > 1 + MAX_LEFT_BEHIND:
             next(iter(self._connections)).abort()
 
-    def closed(self, connection: "Connection") -> None:
+    def closed(self, connection: "HostConnection") -> None:
         """A host that was left behind before is not served again."""
         self._connections.pop(connection, None)
         if connection is self._served:
@@ -89,20 +89,20 @@ class Link:
         if not self._connections:
             self._empty.set()
 
-    def received(self, connection: "Connection", command: bytes) -> None:
+    def received(self, connection: "HostConnection", command: bytes) -> None:
         if connection is self._served:
             self._receive(command, connection)
 
-    def serves(self, connection: "Connection") -> bool:
+    def serves(self, connection: "HostConnection") -> bool:
         return connection is self._served
 
 
-class Connection(asyncio.Protocol):
+class HostConnection(asyncio.Protocol):
     """One host."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: LedgerPort) -> None:
         self._link = link
-        self._assembler = Assembler()
+        self._assembler = CommandAssembler()
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -142,7 +142,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
 
-Receiver = Callable[[bytes, Connection], None]
+Receiver = Callable[[bytes, HostConnection], None]
 
 
 DEFAULT_HOST = "127.0.0.1"
@@ -179,14 +179,14 @@ class VirtualLedger:
         self._answer_seconds = answer_seconds
         self.call_later = call_later
         self._misbehaviour = Misbehaviour(lambda: self.faults, self._close_link)
-        self._dispatcher = Dispatcher(
-            Wallet(seed, network),
+        self._dispatcher = LedgerDispatcher(
+            LedgerWallet(seed, network),
             panel,
             self._app,
             self._misbehaviour,
             self._start_silence,
         )
-        self._link: Link | None = None
+        self._link: LedgerPort | None = None
 
     async def start(self, host: str = DEFAULT_HOST, port: int = 0) -> Endpoint:
         """Listen on `port` (0: any); also plugs in again a device that has vanished or stalled.
@@ -196,7 +196,7 @@ class VirtualLedger:
         """
         await self.stop()
         self._misbehaviour.start_over()
-        link = Link(self._on_command)
+        link = LedgerPort(self._on_command)
         address, bound = await link.open(host, port)
         self._link = link
         return Endpoint(Family.LEDGER, f"tcp:{address}:{bound}")
@@ -231,22 +231,22 @@ class VirtualLedger:
         self._close_link()
         self._dispatcher.drop()
 
-    def _app(self) -> App:
-        return App(self.app_name, self.app_version)
+    def _app(self) -> SimulatedApp:
+        return SimulatedApp(self.app_name, self.app_version)
 
-    def _on_command(self, raw: bytes, connection: Connection) -> None:
+    def _on_command(self, raw: bytes, connection: HostConnection) -> None:
         if self._answer_seconds:
             loop = asyncio.get_running_loop()
             loop.call_later(self._answer_seconds, self._heed, raw, connection, self._link)
         else:
             self._heed(raw, connection, self._link)
 
-    def _heed(self, raw: bytes, connection: Connection, plugged: Link | None) -> None:
+    def _heed(self, raw: bytes, connection: HostConnection, plugged: LedgerPort | None) -> None:
         # A command that waited for its time is forgotten by a device that was unplugged meanwhile.
         if not self._misbehaviour.silent and plugged is self._link:
             self._dispatcher.handle(raw, partial(self._send, connection))
 
-    def _send(self, connection: Connection, reply: Reply) -> None:
+    def _send(self, connection: HostConnection, reply: ApduReply) -> None:
         garble = self._misbehaviour.take_garbage()
         connection.send(GARBAGE if garble else to_bytes(reply))
         if garble:

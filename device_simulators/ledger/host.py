@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Self
 
 from device_simulators.ledger.apdu import MAX_DATA_BYTES
-from device_simulators.ledger.work import Work, incorrect_data
+from device_simulators.ledger.work import LedgerWork, incorrect_data
 from multisig.wire import Reader, compact_size
 
 HASH_BYTES = 32
@@ -27,7 +27,7 @@ class ClientCommand(IntEnum):
 class Host:
     """Every method raises Refused where the host gives more than the app takes, or nothing."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: LedgerWork) -> None:
         self._work = work
 
     async def take(self, result: bytes) -> None:

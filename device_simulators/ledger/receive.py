@@ -7,12 +7,12 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Self
 
-from device_simulators.ledger.apdu import Status
+from device_simulators.ledger.apdu import StatusWord
 from device_simulators.ledger.host import HASH_BYTES, Commitment, Host, PsbtMap, open_map
 from device_simulators.ledger.policy import MAX_POLICY_BYTES, Header, KnownPolicy, fetch_policy
-from device_simulators.ledger.spend import Coin, Output, Place, Spend
-from device_simulators.ledger.wallet import Wallet
-from device_simulators.ledger.work import Refused, incorrect_data, not_supported
+from device_simulators.ledger.spend import LedgerCoin, LedgerOutput, LedgerPlace, LedgerSpend
+from device_simulators.ledger.wallet import LedgerWallet
+from device_simulators.ledger.work import LedgerRefused, incorrect_data, not_supported
 from multisig import (
     CHANGE,
     DerivationPath,
@@ -77,14 +77,16 @@ def _read_list(reader: Reader, limit: int) -> List:
     return List(size, reader.take(HASH_BYTES))
 
 
-async def fetch_known_policy(host: Host, wallet: Wallet, policy_id: bytes, policy_hmac: bytes) -> KnownPolicy:
+async def fetch_known_policy(
+    host: Host, wallet: LedgerWallet, policy_id: bytes, policy_hmac: bytes
+) -> KnownPolicy:
     """The policy that the host names, if this device has registered it or does not need to.
 
     :raises Refused: the HMAC is another's, or there is none and the policy is not a default one.
     """
     has_hmac = policy_hmac != _NO_HMAC
     if has_hmac and not wallet.is_registered(policy_id, policy_hmac):
-        raise Refused(Status.BAD_SIGNATURE, "this device has not registered such a policy")
+        raise LedgerRefused(StatusWord.BAD_SIGNATURE, "this device has not registered such a policy")
     header = Header.parse(await host.preimage(policy_id, MAX_POLICY_BYTES))
     policy = await fetch_policy(host, header, wallet.network)
     if not has_hmac and not wallet.is_default(policy):
@@ -100,7 +102,7 @@ _STEP_BYTES = 4
 class Ownership:
     """:raises Refused: no key of the policy is ours."""
 
-    def __init__(self, wallet: Wallet, policy: KnownPolicy) -> None:
+    def __init__(self, wallet: LedgerWallet, policy: KnownPolicy) -> None:
         self.policy = policy
         paths = [path for key in policy.cosigners if (path := wallet.own_key(key)) is not None]
         if not paths:
@@ -108,7 +110,7 @@ class Ownership:
         self.accounts: tuple[DerivationPath, ...] = tuple(paths)
         self._prefixes = [bytes(wallet.seed.fingerprint) + _serialize(path) for path in paths]
 
-    def place_of(self, derivation: bytes) -> Place | None:
+    def place_of(self, derivation: bytes) -> LedgerPlace | None:
         """Where below one of our keys this derivation of a PSBT leads; None if it is none of ours."""
         split = len(derivation) - 2 * _STEP_BYTES
         if derivation[: max(split, 0)] not in self._prefixes:
@@ -116,7 +118,7 @@ class Ownership:
         chain, index = (
             int.from_bytes(derivation[at : at + _STEP_BYTES], "little") for at in (split, split + _STEP_BYTES)
         )
-        return Place(chain, index)
+        return LedgerPlace(chain, index)
 
 
 def _serialize(path: DerivationPath) -> bytes:
@@ -147,7 +149,7 @@ class Receiver:
         self._ownership = ownership
         self._previous: OrderedDict[bytes, Transaction] = OrderedDict()
 
-    async def receive(self, request: SignRequest) -> Spend:
+    async def receive(self, request: SignRequest) -> LedgerSpend:
         version, lock_time = await self._globals(request)
         inputs, outputs = request.inputs, request.outputs
         coins = [
@@ -158,7 +160,7 @@ class Receiver:
             await self._output(await open_map(self._host, outputs.root, outputs.size, at))
             for at in range(outputs.size)
         ]
-        return Spend(version, lock_time, tuple(coins), tuple(paid))
+        return LedgerSpend(version, lock_time, tuple(coins), tuple(paid))
 
     async def read_again(self, request: SignRequest) -> None:
         """What every signature covers (compute_tx_hashes of sign_psbt/txhashes.c): each input, each output,
@@ -186,14 +188,14 @@ class Receiver:
         version = _number(await fields.require(_GLOBAL_TX_VERSION, 4))
         return version, await _uint32(fields, _GLOBAL_FALLBACK_LOCKTIME, 0)
 
-    async def _coin(self, fields: PsbtMap) -> Coin:
+    async def _coin(self, fields: PsbtMap) -> LedgerCoin:
         outpoint = await self._outpoint(fields)
         proven = await self._proven(fields, outpoint)
         coin = proven or await _witness_utxo(fields)
         if coin is None:
             raise incorrect_data("an input without UTXO")
         place = await self._place(fields, IN_BIP32_DERIVATION, coin.script_pubkey)
-        return Coin(
+        return LedgerCoin(
             outpoint,
             await _uint32(fields, _IN_SEQUENCE, _FINAL_SEQUENCE),
             coin.amount,
@@ -225,16 +227,16 @@ class Receiver:
                 self._previous.popitem(last=False)
         return self._previous[leaf]
 
-    async def _output(self, fields: PsbtMap) -> Output:
+    async def _output(self, fields: PsbtMap) -> LedgerOutput:
         amount = _number(await fields.require(_OUT_AMOUNT, 8))
         script = await fields.get(_OUT_SCRIPT, MAX_OUTPUT_SCRIPT_BYTES)
         if script is None:
             raise incorrect_data("an output without script")
         place = await self._place(fields, OUT_BIP32_DERIVATION, script)
         is_change = place is not None and place.chain == CHANGE
-        return Output(TxOut(sats(amount), script), is_change)
+        return LedgerOutput(TxOut(sats(amount), script), is_change)
 
-    async def _place(self, fields: PsbtMap, kind: int, script_pubkey: bytes) -> Place | None:
+    async def _place(self, fields: PsbtMap, kind: int, script_pubkey: bytes) -> LedgerPlace | None:
         """Where in the wallet this script is, by a derivation that names one of our keys; None if it is not
         the wallet's.
 

@@ -16,7 +16,7 @@ _HIGH_FEE_SHARE = 10
 
 
 @dataclass(frozen=True)
-class Place:
+class LedgerPlace:
     """Chain and index below the keys of the policy."""
 
     chain: int
@@ -24,7 +24,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Coin:
+class LedgerCoin:
     """An input. Without a `place` it is not of the wallet that signs; `is_verified` by its previous
     transaction.
     """
@@ -32,22 +32,22 @@ class Coin:
     outpoint: OutPoint
     sequence: int
     amount: Sats
-    place: Place | None
+    place: LedgerPlace | None
     is_verified: bool
 
 
 @dataclass(frozen=True)
-class Output:
+class LedgerOutput:
     tx_out: TxOut
     is_change: bool
 
 
 @dataclass(frozen=True)
-class Spend:
+class LedgerSpend:
     version: int
     lock_time: int
-    coins: tuple[Coin, ...]
-    outputs: tuple[Output, ...]
+    coins: tuple[LedgerCoin, ...]
+    outputs: tuple[LedgerOutput, ...]
 
     @cached_property
     def transaction(self) -> Transaction:
@@ -59,7 +59,7 @@ class Spend:
         )
 
     @cached_property
-    def own_coins(self) -> tuple[tuple[int, Coin], ...]:
+    def own_coins(self) -> tuple[tuple[int, LedgerCoin], ...]:
         """The inputs to sign, with their numbers."""
         return tuple((at, coin) for at, coin in enumerate(self.coins) if coin.place is not None)
 

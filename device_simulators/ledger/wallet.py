@@ -63,7 +63,7 @@ _LABEL = b"LEDGER-Wallet policy"
 _XPUBS_KEPT = 64
 
 
-class Wallet:
+class LedgerWallet:
     """A seed in the app of one network. It stores no registration: an HMAC-SHA256 of
     the policy's id proves it.
     """

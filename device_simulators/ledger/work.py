@@ -7,29 +7,29 @@ from collections.abc import Callable
 from typing import Protocol
 
 from device_simulators.faults import Misbehaviour, Phase
-from device_simulators.ledger.apdu import Reply, Status
+from device_simulators.ledger.apdu import ApduReply, StatusWord
 from device_simulators.panel import Panel, Prompt
 
 
-class Refused(Exception):
+class LedgerRefused(Exception):
     """The device refuses; the host reads a status word, and nothing else, as on the hardware."""
 
-    def __init__(self, status: Status, reason: str) -> None:
+    def __init__(self, status: StatusWord, reason: str) -> None:
         super().__init__(reason)
         self.status = status
 
 
-def incorrect_data(reason: str) -> Refused:
+def incorrect_data(reason: str) -> LedgerRefused:
     """What the app says to a request that makes no sense, that lies, or that names another's wallet."""
-    return Refused(Status.INCORRECT_DATA, reason)
+    return LedgerRefused(StatusWord.INCORRECT_DATA, reason)
 
 
-def not_supported(reason: str) -> Refused:
+def not_supported(reason: str) -> LedgerRefused:
     """What the app says to a request that makes sense and is still not for it."""
-    return Refused(Status.NOT_SUPPORTED, reason)
+    return LedgerRefused(StatusWord.NOT_SUPPORTED, reason)
 
 
-Send = Callable[[Reply], None]
+Send = Callable[[ApduReply], None]
 SILENCE_SECONDS = 5.0
 """INTERRUPTION_TIMEOUT_TICKS of app-bitcoin-new 2.4.6, src/boilerplate/io_ext.h: 50 ticks of 100 ms."""
 
@@ -41,7 +41,7 @@ class Timer(Protocol):
 CallLater = Callable[[float, Callable[[], None]], Timer]
 
 
-class Work:
+class LedgerWork:
     """A command under way. It is interrupted while the host has to answer, and prompting while the person has
     to.
     """
@@ -74,7 +74,7 @@ class Work:
         comes.
         """
         self._answer = asyncio.get_running_loop().create_future()
-        self.send(Reply(Status.INTERRUPTED, request))
+        self.send(ApduReply(StatusWord.INTERRUPTED, request))
         silence = self._start_silence()
         try:
             return await self._answer
@@ -88,4 +88,4 @@ class Work:
         :raises Refused: the person said no.
         """
         if not await self._panel.ask(prompt, lambda: self.misbehaviour.reach(Phase.PROMPT)):
-            raise Refused(Status.DENIED, "the person said no")
+            raise LedgerRefused(StatusWord.DENIED, "the person said no")

@@ -1,8 +1,8 @@
 """A page in the browser with the screens of virtual devices and buttons to press, for those who run them.
 
-``Desk`` is what is on the screens; ``serve.serving`` answers for it on loopback.
+``SimulatorDesk`` is what is on the screens; ``serve.serving`` answers for it on loopback.
 """
 
-from device_simulators.page.desk import Desk, Screen, Stand
+from device_simulators.page.desk import DeviceScreen, SimulatorDesk, Stand
 
-__all__ = ["Desk", "Screen", "Stand"]
+__all__ = ["DeviceScreen", "SimulatorDesk", "Stand"]

@@ -12,7 +12,7 @@ Press = Callable[[int, bool], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Screen:
+class DeviceScreen:
     """What one device shows. ``number``: of the prompt that waits for a button, 0 where none does.
 
     ``no``, ``turn`` and ``yes``: the words on its buttons, as in ``panel.Prompt``. ``ended``: what became of
@@ -32,7 +32,7 @@ class Screen:
         return self.no or self.turn
 
     @classmethod
-    def after(cls, event: Mapping[str, Any]) -> "Screen | None":
+    def after(cls, event: Mapping[str, Any]) -> "DeviceScreen | None":
         """What a device shows after one line of ``device_simulators.cli``'s JSON; None where that changes
         nothing.
         """
@@ -54,11 +54,11 @@ class Stand:
     title: str
     about: str
     press: Press
-    screen: Screen = field(default_factory=Screen)
+    screen: DeviceScreen = field(default_factory=DeviceScreen)
 
 
 @dataclass
-class Desk:
+class SimulatorDesk:
     """One loop uses it."""
 
     title: str
@@ -70,7 +70,7 @@ class Desk:
         self.stands.append(stand)
         self.changed()
 
-    def show(self, stand: Stand, screen: Screen) -> None:
+    def show(self, stand: Stand, screen: DeviceScreen) -> None:
         stand.screen = screen
         self.changed()
 

@@ -24,7 +24,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from device_simulators.errors import NoSuchPrompt
-from device_simulators.page.desk import Desk
+from device_simulators.page.desk import SimulatorDesk
 
 # 128 bits: not guessable.
 SECRET_BYTES = 16
@@ -43,7 +43,7 @@ _OF_OUR_OWN = {"same-origin", "none"}
 
 
 @dataclass(frozen=True)
-class Guard:
+class PageGuard:
     """Checks each request before the application sees it. ``port``: the one that is served."""
 
     app: ASGIApp
@@ -111,7 +111,7 @@ _TYPES = {"index.html": "text/html", "page.js": "text/javascript", "style.css": 
 
 
 @contextlib.asynccontextmanager
-async def serving(desk: Desk, port: int = 0) -> AsyncIterator[str]:
+async def serving(desk: SimulatorDesk, port: int = 0) -> AsyncIterator[str]:
     """Answer for ``desk`` while the body runs; the whole address of its page. Port 0: any free one.
 
     :raises OSError: the port cannot be had.
@@ -121,7 +121,7 @@ async def serving(desk: Desk, port: int = 0) -> AsyncIterator[str]:
         listening.bind(("127.0.0.1", port))
         listening.listen()
         page = _Page(desk)
-        guard = Guard(page.app(), listening.getsockname()[1])
+        guard = PageGuard(page.app(), listening.getsockname()[1])
         server = _Server(_config(guard))
         task = asyncio.create_task(server.serve(sockets=[listening]))
         try:
@@ -133,7 +133,7 @@ async def serving(desk: Desk, port: int = 0) -> AsyncIterator[str]:
 
 
 class _Page:
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: SimulatorDesk) -> None:
         self._desk = desk
         self._streams = 0
         self.closing = asyncio.Event()
@@ -210,7 +210,7 @@ async def _body(request: Request) -> bytes:
     return found
 
 
-def _config(guard: Guard) -> uvicorn.Config:
+def _config(guard: PageGuard) -> uvicorn.Config:
     return uvicorn.Config(
         guard,
         http="h11",

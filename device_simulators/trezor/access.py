@@ -14,7 +14,7 @@ from device_simulators.trezor.messages import (
     PinMatrixAck,
     PinMatrixRequest,
 )
-from device_simulators.trezor.work import Refused, Work, action_cancelled, data_error
+from device_simulators.trezor.work import TrezorRefused, TrezorWork, action_cancelled, data_error
 
 MAX_SESSIONS = 10
 SESSION_ID_BYTES = 32
@@ -30,7 +30,7 @@ _DIGITS = "123456789"
 _CURRENT_PIN = 1
 
 
-class Access:
+class TrezorAccess:
     """The lock and the sessions. Without a PIN the device is never locked, as a real one.
 
     `on_device`: it has a screen to enter secrets on; `always_on_device`: passphrases there only.
@@ -89,7 +89,7 @@ class Access:
             self._sessions.popitem(last=False)
         return session_id
 
-    async def open(self, work: Work, session_id: bytes) -> Seed:
+    async def open(self, work: TrezorWork, session_id: bytes) -> Seed:
         """The seed, once PIN and passphrase are given.
 
         :raises Refused: a wrong PIN, a passphrase that is too long.
@@ -102,12 +102,12 @@ class Access:
             seed = self._sessions[session_id] = await self._ask_passphrase(work)
         return seed
 
-    async def unlock(self, work: Work) -> None:
+    async def unlock(self, work: TrezorWork) -> None:
         """:raises Refused: a wrong PIN, or none."""
         if not self.unlocked:
             await (self._enter_pin(work) if self.on_device else self._ask_pin(work))
 
-    async def _ask_pin(self, work: Work) -> None:
+    async def _ask_pin(self, work: TrezorWork) -> None:
         self.matrix = self._shuffle()
         work.panel.notify(screens.pin_matrix(self.matrix))
         try:
@@ -119,27 +119,27 @@ class Access:
         await self._sleep(2**self._wrong_pins - 1 + CHECK_SECONDS)
         if not hmac.compare_digest(entered, self._pin or ""):
             self._wrong_pins += 1
-            raise Refused(FailureCode.PIN_INVALID, "PIN invalid")
+            raise TrezorRefused(FailureCode.PIN_INVALID, "PIN invalid")
         self._wrong_pins = 0
         self.unlocked = True
 
-    async def _enter_pin(self, work: Work) -> None:
+    async def _enter_pin(self, work: TrezorWork) -> None:
         try:
             await work.confirm(ButtonCode.PIN_ENTRY, screens.enter_pin())
-        except Refused:
-            raise Refused(FailureCode.PIN_CANCELLED, "PIN entry cancelled") from None
+        except TrezorRefused:
+            raise TrezorRefused(FailureCode.PIN_CANCELLED, "PIN entry cancelled") from None
         self.unlocked = True
 
     def _read_places(self, places: str, matrix: str) -> str:
         if not set(places) <= set(_DIGITS):
-            raise Refused(FailureCode.PIN_CANCELLED, "PIN cancelled")
+            raise TrezorRefused(FailureCode.PIN_CANCELLED, "PIN cancelled")
         return "".join(matrix[int(place) - 1] for place in places)
 
     def _shuffle(self) -> str:
         weights = self._random_bytes(8 * len(_DIGITS))
         return "".join(sorted(_DIGITS, key=lambda digit: weights[8 * int(digit) - 8 : 8 * int(digit)]))
 
-    async def _ask_passphrase(self, work: Work) -> Seed:
+    async def _ask_passphrase(self, work: TrezorWork) -> Seed:
         if self.always_on_device:
             return await self._enter_passphrase(work)
         work.send(PassphraseRequest())
@@ -156,11 +156,11 @@ class Access:
             await self._confirm_passphrase(work, answer.passphrase)
         return self._seed.with_passphrase(answer.passphrase)
 
-    async def _confirm_passphrase(self, work: Work, passphrase: str) -> None:
+    async def _confirm_passphrase(self, work: TrezorWork, passphrase: str) -> None:
         for prompt in (screens.hidden_wallet(), screens.passphrase(passphrase)):
             if not await work.choose(ButtonCode.OTHER, prompt):
                 raise action_cancelled("Passphrase dismissed")
 
-    async def _enter_passphrase(self, work: Work) -> Seed:
+    async def _enter_passphrase(self, work: TrezorWork) -> Seed:
         await work.confirm(ButtonCode.PASSPHRASE_ENTRY, screens.enter_passphrase())
         return self._seed.with_passphrase(self.entered)

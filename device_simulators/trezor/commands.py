@@ -19,7 +19,6 @@ from device_simulators.trezor.messages import (
     InputScript,
     MessageSignature,
     PublicKey,
-    Request,
     SignMessage,
     SignTx,
     TxAck,
@@ -27,25 +26,26 @@ from device_simulators.trezor.messages import (
     TxRequest,
     TxRequestDetails,
     TxRequestSerialized,
+    TxRequestType,
 )
 from device_simulators.trezor.spend import (
-    Coin,
-    Output,
-    Spend,
+    TrezorCoin,
+    TrezorOutput,
+    TrezorSpend,
     ask,
     fetch_previous,
     read_coin,
     read_output,
 )
 from device_simulators.trezor.wallet import (
-    Place,
     Quorum,
-    Wallet,
+    TrezorPlace,
+    TrezorWallet,
     extended_key,
     require_key_path,
     require_message_path,
 )
-from device_simulators.trezor.work import Work, data_error
+from device_simulators.trezor.work import TrezorWork, data_error
 from multisig import (
     DerivationPath,
     ExtendedPublicKey,
@@ -60,7 +60,7 @@ _SLIP132 = {NetworkKind.MAINNET: bytes.fromhex("04b24746"), NetworkKind.TESTNET:
 """xpub_magic_segwit_native of common/defs/bitcoin."""
 
 
-async def get_public_key(work: Work, wallet: Wallet, request: GetPublicKey) -> PublicKey:
+async def get_public_key(work: TrezorWork, wallet: TrezorWallet, request: GetPublicKey) -> PublicKey:
     """An extended public key, in the text form of the coin that the host names."""
     require_key_path(request.address_n)
     xpub = wallet.seed.xpub(DerivationPath(request.address_n), wallet.network)
@@ -72,7 +72,7 @@ async def get_public_key(work: Work, wallet: Wallet, request: GetPublicKey) -> P
     )
 
 
-async def get_address(work: Work, wallet: Wallet, request: GetAddress) -> Address:
+async def get_address(work: TrezorWork, wallet: TrezorWallet, request: GetAddress) -> Address:
     """The native segwit address at a path: of the own key, or of the quorum that the host describes."""
     if request.script_type != InputScript.WITNESS:
         raise data_error("Only native segwit is in use here")
@@ -84,15 +84,15 @@ async def get_address(work: Work, wallet: Wallet, request: GetAddress) -> Addres
     return Address(address=address)
 
 
-async def _show_address(work: Work, wallet: Wallet, place: Place, address: str) -> None:
+async def _show_address(work: TrezorWork, wallet: TrezorWallet, place: TrezorPlace, address: str) -> None:
     """Page after page until the person confirms one: the left button leads to the next, and means no "no"."""
     for code, prompt in cycle(_address_pages(wallet, place, address)):
         if await work.choose(code, prompt):
             return
 
 
-def _address_pages(wallet: Wallet, place: Place, address: str) -> Iterator[screens.ButtonPrompt]:
-    keys: tuple[screens.Key, ...] = ()
+def _address_pages(wallet: TrezorWallet, place: TrezorPlace, address: str) -> Iterator[screens.ButtonPrompt]:
+    keys: tuple[screens.CosignerKey, ...] = ()
     words = None
     if (quorum := place.quorum) is not None:
         keys = _shown_keys(wallet, quorum)
@@ -102,18 +102,18 @@ def _address_pages(wallet: Wallet, place: Place, address: str) -> Iterator[scree
     return ((ButtonCode.ADDRESS, page) for page in pages)
 
 
-def _shown_keys(wallet: Wallet, quorum: Quorum) -> tuple[screens.Key, ...]:
+def _shown_keys(wallet: TrezorWallet, quorum: Quorum) -> tuple[screens.CosignerKey, ...]:
     """In SLIP-132's form for native segwit: zpub, vpub."""
     kind = wallet.network.kind
     version = _SLIP132[kind]
     plain = (encodings.decode_base58check(str(extended_key(node, kind))) for node in quorum.nodes)
     return tuple(
-        screens.Key(encodings.encode_base58check(version + key[4:]), own=number == quorum.own)
+        screens.CosignerKey(encodings.encode_base58check(version + key[4:]), own=number == quorum.own)
         for number, key in enumerate(plain)
     )
 
 
-async def sign_message(work: Work, wallet: Wallet, request: SignMessage) -> MessageSignature:
+async def sign_message(work: TrezorWork, wallet: TrezorWallet, request: SignMessage) -> MessageSignature:
     """A Bitcoin Signed Message by the key at a full address path (BIP-137, compressed P2PKH header)."""
     require_message_path(request.address_n, wallet.network)
     text = request.message.decode()
@@ -145,7 +145,7 @@ MAX_SILENT_CHANGE = 2
 _DEFAULT_VERSION = 1
 
 
-async def sign_tx(work: Work, wallet: Wallet, request: SignTx) -> TxRequest:
+async def sign_tx(work: TrezorWork, wallet: TrezorWallet, request: SignTx) -> TxRequest:
     """The whole conversation; what is returned is its last message, with the last signature.
 
     :raises Refused: the transaction is not one that the device signs, or the person said no.
@@ -157,7 +157,7 @@ async def sign_tx(work: Work, wallet: Wallet, request: SignTx) -> TxRequest:
     return await _sign(work, wallet, spend)
 
 
-async def _receive(work: Work, wallet: Wallet, request: SignTx) -> Spend:
+async def _receive(work: TrezorWork, wallet: TrezorWallet, request: SignTx) -> TrezorSpend:
     messages = [await _ask_input(work, at) for at in range(request.inputs_count)]
     outputs = [await _ask_output(work, wallet, at) for at in range(request.outputs_count)]
     previous: dict[bytes, Transaction] = {}
@@ -166,24 +166,24 @@ async def _receive(work: Work, wallet: Wallet, request: SignTx) -> Spend:
             previous[message.prev_hash] = await fetch_previous(work, message.prev_hash)
     coins = tuple(read_coin(message, wallet, previous[message.prev_hash]) for message in messages)
     version = _DEFAULT_VERSION if request.version is None else request.version
-    return Spend(version, request.lock_time or 0, coins, tuple(outputs))
+    return TrezorSpend(version, request.lock_time or 0, coins, tuple(outputs))
 
 
-async def _ask_input(work: Work, index: int) -> TxInput:
-    return (await ask(work, Request.INPUT, index)).inputs[0]
+async def _ask_input(work: TrezorWork, index: int) -> TxInput:
+    return (await ask(work, TxRequestType.INPUT, index)).inputs[0]
 
 
-async def _ask_output(work: Work, wallet: Wallet, index: int) -> Output:
-    return read_output((await ask(work, Request.OUTPUT, index)).outputs[0], wallet)
+async def _ask_output(work: TrezorWork, wallet: TrezorWallet, index: int) -> TrezorOutput:
+    return read_output((await ask(work, TxRequestType.OUTPUT, index)).outputs[0], wallet)
 
 
-async def _approve(work: Work, wallet: Wallet, spend: Spend) -> None:
+async def _approve(work: TrezorWork, wallet: TrezorWallet, spend: TrezorSpend) -> None:
     """Every payment, every oddity, then the whole, in the firmware's order. The first no ends it."""
     for code, prompt in _questions(wallet, spend):
         await work.confirm(code, prompt)
 
 
-def _questions(wallet: Wallet, spend: Spend) -> Iterator[screens.ButtonPrompt]:
+def _questions(wallet: TrezorWallet, spend: TrezorSpend) -> Iterator[screens.ButtonPrompt]:
     fee, rate, network = spend.fee, spend.fee_rate, wallet.network
     for output in spend.payments:
         if output.op_return is not None:
@@ -199,28 +199,28 @@ def _questions(wallet: Wallet, spend: Spend) -> Iterator[screens.ButtonPrompt]:
     yield ButtonCode.SIGN_TX, screens.total(spend.spent, fee, rate, network)
 
 
-def _address(wallet: Wallet, output: Output) -> str:
+def _address(wallet: TrezorWallet, output: TrezorOutput) -> str:
     address = wallet.show(output.tx_out.script_pubkey)
     assert address is not None, "every other output was made from an address or a path"
     return address
 
 
-async def _sign(work: Work, wallet: Wallet, spend: Spend) -> TxRequest:
+async def _sign(work: TrezorWork, wallet: TrezorWallet, spend: TrezorSpend) -> TxRequest:
     """Each input is asked for once more; its signature rides on the next request."""
     hashes = SighashCache(spend.transaction)
     signed: TxRequestSerialized | None = None
     for index, coin in enumerate(spend.coins):
         details = TxRequestDetails(request_index=index)
-        work.send(TxRequest(request_type=Request.INPUT, details=details, serialized=signed))
+        work.send(TxRequest(request_type=TxRequestType.INPUT, details=details, serialized=signed))
         await work.receive(TxAck)
         digest = hashes.segwit_v0(index, coin.place.script_code, coin.amount)
         signed = _signature(wallet, coin, index, digest, work.misbehaviour.faults)
     work.misbehaviour.reach(Phase.RETURN)
-    return TxRequest(request_type=Request.FINISHED, serialized=signed)
+    return TxRequest(request_type=TxRequestType.FINISHED, serialized=signed)
 
 
 def _signature(
-    wallet: Wallet, coin: Coin, index: int, digest: bytes, faults: Faults
+    wallet: TrezorWallet, coin: TrezorCoin, index: int, digest: bytes, faults: Faults
 ) -> TxRequestSerialized | None:
     signature = faults.signature(wallet.seed, DerivationPath(coin.place.path), index, digest)
     return None if signature is None else TxRequestSerialized(signature_index=index, signature=signature)

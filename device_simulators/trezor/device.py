@@ -17,8 +17,8 @@ from device_simulators.errors import (
 from device_simulators.faults import Faults, Misbehaviour
 from device_simulators.panel import Panel
 from device_simulators.seed import Seed
-from device_simulators.trezor.access import Access
-from device_simulators.trezor.dispatch import Dispatcher
+from device_simulators.trezor.access import TrezorAccess
+from device_simulators.trezor.dispatch import TrezorDispatcher
 from device_simulators.trezor.messages import (
     BY_NUMBER,
     NUMBERS,
@@ -85,7 +85,7 @@ class Port:
 
 
 @dataclass(frozen=True)
-class Link:
+class TrezorPorts:
     """Both ports, open."""
 
     wire: Port
@@ -101,7 +101,7 @@ class Link:
         await self.debug.wait_closed()
 
 
-async def open_link(host: str, port: int, on_wire: Receiver, on_debug: Receiver) -> Link:
+async def open_link(host: str, port: int, on_wire: Receiver, on_debug: Receiver) -> TrezorPorts:
     """Listen on `port` and the next one; 0 takes two that are free.
 
     :raises InvalidListenAddress: not an address of this machine only: any program that reaches the debug link
@@ -118,7 +118,7 @@ async def open_link(host: str, port: int, on_wire: Receiver, on_debug: Receiver)
     raise AddressUnavailable(f"{host}:{port} or the port after it is taken")
 
 
-async def _try_open(host: str, port: int, on_wire: Receiver, on_debug: Receiver) -> Link | None:
+async def _try_open(host: str, port: int, on_wire: Receiver, on_debug: Receiver) -> TrezorPorts | None:
     try:
         wire = await _listen(host, port, on_wire)
     except OSError:
@@ -129,7 +129,7 @@ async def _try_open(host: str, port: int, on_wire: Receiver, on_debug: Receiver)
         wire.close()
         await wire.wait_closed()
         return None
-    return Link(wire, debug)
+    return TrezorPorts(wire, debug)
 
 
 async def _listen(host: str, port: int, receive: Receiver) -> Port:
@@ -181,7 +181,7 @@ class VirtualTrezor:
         self.faults = faults or Faults()
         self.fingerprint: Fingerprint = seed.fingerprint
         self._allow_keypress = allow_keypress
-        self._access = Access(
+        self._access = TrezorAccess(
             seed,
             pin,
             passphrase_protection=passphrase_protection,
@@ -191,7 +191,7 @@ class VirtualTrezor:
             sleep=sleep,
         )
         self._misbehaviour = Misbehaviour(lambda: self.faults, self._close_link)
-        self._dispatcher = Dispatcher(
+        self._dispatcher = TrezorDispatcher(
             features=features_of(
                 model, seed.fingerprint, label, initialized=initialized, bootloader=bootloader
             ),
@@ -200,7 +200,7 @@ class VirtualTrezor:
             send=self._send,
             misbehaviour=self._misbehaviour,
         )
-        self._link: Link | None = None
+        self._link: TrezorPorts | None = None
         self._server: asyncio.Task[None] | None = None
         self._chunks: asyncio.Queue[tuple[Peer, bytes]] = asyncio.Queue(_MAX_QUEUED)
         self._reassembler = Reassembler()

@@ -11,7 +11,7 @@ from typing import Any
 from device_simulators.faults import Misbehaviour, Phase, Silenced
 from device_simulators.panel import Panel
 from device_simulators.trezor import screens
-from device_simulators.trezor.access import Access
+from device_simulators.trezor.access import TrezorAccess
 from device_simulators.trezor.commands import get_address, get_public_key, sign_message, sign_tx
 from device_simulators.trezor.messages import (
     ButtonCode,
@@ -26,15 +26,15 @@ from device_simulators.trezor.messages import (
     SignTx,
     Success,
 )
-from device_simulators.trezor.wallet import Wallet, network_of
+from device_simulators.trezor.wallet import TrezorWallet, network_of
 from device_simulators.trezor.wire import Message
 from device_simulators.trezor.work import (
     ROUTES,
-    Action,
     Mode,
-    Refused,
     Sort,
-    Work,
+    TrezorRefused,
+    TrezorWork,
+    WorkStep,
     action_cancelled,
     sort_of,
 )
@@ -42,7 +42,7 @@ from multisig import MultisigError
 
 _log = logging.getLogger(__name__)
 
-_WITH_SEED: dict[type[Message], Callable[[Work, Wallet, Any], Awaitable[Message]]] = {
+_WITH_SEED: dict[type[Message], Callable[[TrezorWork, TrezorWallet, Any], Awaitable[Message]]] = {
     GetPublicKey: get_public_key,
     GetAddress: get_address,
     SignMessage: sign_message,
@@ -53,16 +53,16 @@ _WITH_SEED: dict[type[Message], Callable[[Work, Wallet, Any], Awaitable[Message]
 
 @dataclass(frozen=True)
 class _Running:
-    work: Work
+    work: TrezorWork
     task: asyncio.Task[None]
 
 
-class Dispatcher:
+class TrezorDispatcher:
     def __init__(
         self,
         *,
         features: Features,
-        access: Access,
+        access: TrezorAccess,
         panel: Panel,
         send: Callable[[Message], None],
         misbehaviour: Misbehaviour,
@@ -98,23 +98,23 @@ class Dispatcher:
         """
         mode, sort = await self._standing(message)
         match ROUTES[mode, sort]:
-            case Action.ANSWER:
+            case WorkStep.ANSWER:
                 self._tell_features()
-            case Action.START:
+            case WorkStep.START:
                 self._start(message)
-            case Action.RESTART:
+            case WorkStep.RESTART:
                 await self.clear()
                 self._start(message)
-            case Action.DELIVER:
+            case WorkStep.DELIVER:
                 assert message is not None, "what is due is known"
                 self._running[-1].work.deliver(message)
-            case Action.ABORT:
+            case WorkStep.ABORT:
                 await self.clear()
                 self._refuse(action_cancelled())
-            case Action.IGNORE:
+            case WorkStep.IGNORE:
                 pass
-            case Action.SAY_UNEXPECTED:
-                self._refuse(Refused(FailureCode.UNEXPECTED_MESSAGE, "Unexpected message"))
+            case WorkStep.SAY_UNEXPECTED:
+                self._refuse(TrezorRefused(FailureCode.UNEXPECTED_MESSAGE, "Unexpected message"))
 
     async def clear(self) -> None:
         """Drop the work under way without a word; its prompt leaves the screen."""
@@ -151,10 +151,10 @@ class Dispatcher:
         return Mode.IDLE, sort_of(message, None)
 
     def _start(self, message: Message | None) -> None:
-        work = Work(self._panel, self._send, self._misbehaviour)
+        work = TrezorWork(self._panel, self._send, self._misbehaviour)
         self._running.append(_Running(work, asyncio.create_task(self._run(work, message))))
 
-    async def _run(self, work: Work, message: Message | None) -> None:
+    async def _run(self, work: TrezorWork, message: Message | None) -> None:
         try:
             answer = await self._answer(work, message)
         finally:
@@ -164,12 +164,12 @@ class Dispatcher:
         if answer is not None:
             self._send(answer)
 
-    async def _answer(self, work: Work, message: Message | None) -> Message | None:
+    async def _answer(self, work: TrezorWork, message: Message | None) -> Message | None:
         try:
             return await self._perform(work, message)
         except Silenced:
             return None
-        except Refused as refusal:
+        except TrezorRefused as refusal:
             return Failure(code=refusal.code, message=str(refusal))
         except MultisigError as error:
             return Failure(code=FailureCode.DATA_ERROR, message=str(error))
@@ -177,25 +177,25 @@ class Dispatcher:
             _log.exception("the virtual Trezor failed at %s", type(message).__name__)
             return Failure(code=FailureCode.PROCESS_ERROR, message="Firmware error")
 
-    async def _perform(self, work: Work, message: Message | None) -> Message:
+    async def _perform(self, work: TrezorWork, message: Message | None) -> Message:
         match message:
             case Initialize():
                 return self._initialize(work, message)
             case Ping():
                 return await self._ping(work, message)
         if not isinstance(message, GetPublicKey | GetAddress | SignMessage | SignTx):
-            raise Refused(FailureCode.UNEXPECTED_MESSAGE, "Unknown message")
+            raise TrezorRefused(FailureCode.UNEXPECTED_MESSAGE, "Unknown message")
         if not self._features.initialized:
-            raise Refused(FailureCode.NOT_INITIALIZED, "Device not initialized")
+            raise TrezorRefused(FailureCode.NOT_INITIALIZED, "Device not initialized")
         seed = await self._access.open(work, self._session(self._active))
-        wallet = Wallet(seed, network_of(message.coin_name))
+        wallet = TrezorWallet(seed, network_of(message.coin_name))
         return await _WITH_SEED[type(message)](work, wallet, message)
 
-    def _initialize(self, work: Work, message: Initialize) -> Features:
+    def _initialize(self, work: TrezorWork, message: Initialize) -> Features:
         work.misbehaviour.reach(Phase.PROBE)
         return replace(self.features, session_id=self._session(message.session_id))
 
-    async def _ping(self, work: Work, message: Ping) -> Success:
+    async def _ping(self, work: TrezorWork, message: Ping) -> Success:
         if self._access.on_device:
             # Newer models answer nothing but what tells who they are before they are unlocked.
             await self._access.unlock(work)
@@ -214,5 +214,5 @@ class Dispatcher:
             return
         self._send(self.features)
 
-    def _refuse(self, refusal: Refused) -> None:
+    def _refuse(self, refusal: TrezorRefused) -> None:
         self._send(Failure(code=refusal.code, message=str(refusal)))

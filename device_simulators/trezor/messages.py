@@ -8,7 +8,7 @@ skipped.
 from dataclasses import dataclass
 from enum import IntEnum
 
-from device_simulators.trezor.wire import Kind, Message, optional, repeated, required
+from device_simulators.trezor.wire import FieldKind, Message, optional, repeated, required
 
 
 class FailureCode(IntEnum):
@@ -43,7 +43,7 @@ class OutputScript(IntEnum):
     TO_WITNESS = 4
 
 
-class Request(IntEnum):
+class TxRequestType(IntEnum):
     """What a TxRequest asks the host for."""
 
     INPUT = 0
@@ -61,7 +61,7 @@ class KeyOrder(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Initialize(Message):
-    session_id: bytes | None = optional(1, Kind.BYTES)
+    session_id: bytes | None = optional(1, FieldKind.BYTES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,39 +71,39 @@ class GetFeatures(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class Features(Message):
-    vendor: str = required(1, Kind.TEXT)
-    major_version: int = required(2, Kind.UINT32)
-    minor_version: int = required(3, Kind.UINT32)
-    patch_version: int = required(4, Kind.UINT32)
-    bootloader_mode: bool | None = optional(5, Kind.BOOL)
-    device_id: str = required(6, Kind.TEXT)
-    pin_protection: bool = required(7, Kind.BOOL)
-    passphrase_protection: bool | None = optional(8, Kind.BOOL)
-    label: str = required(10, Kind.TEXT)
-    initialized: bool = required(12, Kind.BOOL)
-    unlocked: bool = required(16, Kind.BOOL)
-    firmware_present: bool = required(18, Kind.BOOL)
-    model: str = required(21, Kind.TEXT)
-    capabilities: tuple[int, ...] = repeated(30, Kind.UINT32)
-    session_id: bytes | None = optional(35, Kind.BYTES)
-    passphrase_always_on_device: bool | None = optional(36, Kind.BOOL)
+    vendor: str = required(1, FieldKind.TEXT)
+    major_version: int = required(2, FieldKind.UINT32)
+    minor_version: int = required(3, FieldKind.UINT32)
+    patch_version: int = required(4, FieldKind.UINT32)
+    bootloader_mode: bool | None = optional(5, FieldKind.BOOL)
+    device_id: str = required(6, FieldKind.TEXT)
+    pin_protection: bool = required(7, FieldKind.BOOL)
+    passphrase_protection: bool | None = optional(8, FieldKind.BOOL)
+    label: str = required(10, FieldKind.TEXT)
+    initialized: bool = required(12, FieldKind.BOOL)
+    unlocked: bool = required(16, FieldKind.BOOL)
+    firmware_present: bool = required(18, FieldKind.BOOL)
+    model: str = required(21, FieldKind.TEXT)
+    capabilities: tuple[int, ...] = repeated(30, FieldKind.UINT32)
+    session_id: bytes | None = optional(35, FieldKind.BYTES)
+    passphrase_always_on_device: bool | None = optional(36, FieldKind.BOOL)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ping(Message):
-    message: str | None = optional(1, Kind.TEXT)
-    button_protection: bool | None = optional(2, Kind.BOOL)
+    message: str | None = optional(1, FieldKind.TEXT)
+    button_protection: bool | None = optional(2, FieldKind.BOOL)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Success(Message):
-    message: str = required(1, Kind.TEXT)
+    message: str = required(1, FieldKind.TEXT)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure(Message):
-    code: int = required(1, Kind.UINT32)
-    message: str = required(2, Kind.TEXT)
+    code: int = required(1, FieldKind.UINT32)
+    message: str = required(2, FieldKind.TEXT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,7 @@ class Cancel(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class ButtonRequest(Message):
-    code: int = required(1, Kind.UINT32)
+    code: int = required(1, FieldKind.UINT32)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,12 +123,12 @@ class ButtonAck(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class PinMatrixRequest(Message):
-    type: int = required(1, Kind.UINT32)
+    type: int = required(1, FieldKind.UINT32)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PinMatrixAck(Message):
-    pin: str = required(1, Kind.TEXT)
+    pin: str = required(1, FieldKind.TEXT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,143 +138,143 @@ class PassphraseRequest(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class PassphraseAck(Message):
-    passphrase: str | None = optional(1, Kind.TEXT)
-    on_device: bool | None = optional(3, Kind.BOOL)
+    passphrase: str | None = optional(1, FieldKind.TEXT)
+    on_device: bool | None = optional(3, FieldKind.BOOL)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HDNode(Message):
-    depth: int = required(1, Kind.UINT32)
-    fingerprint: int = required(2, Kind.UINT32)
-    child_num: int = required(3, Kind.UINT32)
-    chain_code: bytes = required(4, Kind.BYTES)
-    public_key: bytes = required(6, Kind.BYTES)
+    depth: int = required(1, FieldKind.UINT32)
+    fingerprint: int = required(2, FieldKind.UINT32)
+    child_num: int = required(3, FieldKind.UINT32)
+    chain_code: bytes = required(4, FieldKind.BYTES)
+    public_key: bytes = required(6, FieldKind.BYTES)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HDNodePath(Message):
     node: HDNode = required(1, HDNode)
-    address_n: tuple[int, ...] = repeated(2, Kind.UINT32)
+    address_n: tuple[int, ...] = repeated(2, FieldKind.UINT32)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MultisigRedeemScript(Message):
     pubkeys: tuple[HDNodePath, ...] = repeated(1, HDNodePath)
-    m: int = required(3, Kind.UINT32)
-    pubkeys_order: int | None = optional(6, Kind.UINT32)
+    m: int = required(3, FieldKind.UINT32)
+    pubkeys_order: int | None = optional(6, FieldKind.UINT32)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GetPublicKey(Message):
-    address_n: tuple[int, ...] = repeated(1, Kind.UINT32)
-    show_display: bool | None = optional(3, Kind.BOOL)
-    coin_name: str | None = optional(4, Kind.TEXT)
+    address_n: tuple[int, ...] = repeated(1, FieldKind.UINT32)
+    show_display: bool | None = optional(3, FieldKind.BOOL)
+    coin_name: str | None = optional(4, FieldKind.TEXT)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublicKey(Message):
     node: HDNode = required(1, HDNode)
-    xpub: str = required(2, Kind.TEXT)
-    root_fingerprint: int = required(3, Kind.UINT32)
+    xpub: str = required(2, FieldKind.TEXT)
+    root_fingerprint: int = required(3, FieldKind.UINT32)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GetAddress(Message):
-    address_n: tuple[int, ...] = repeated(1, Kind.UINT32)
-    coin_name: str | None = optional(2, Kind.TEXT)
-    show_display: bool | None = optional(3, Kind.BOOL)
+    address_n: tuple[int, ...] = repeated(1, FieldKind.UINT32)
+    coin_name: str | None = optional(2, FieldKind.TEXT)
+    show_display: bool | None = optional(3, FieldKind.BOOL)
     multisig: MultisigRedeemScript | None = optional(4, MultisigRedeemScript)
-    script_type: int | None = optional(5, Kind.UINT32)
+    script_type: int | None = optional(5, FieldKind.UINT32)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Address(Message):
-    address: str = required(1, Kind.TEXT)
+    address: str = required(1, FieldKind.TEXT)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SignMessage(Message):
-    address_n: tuple[int, ...] = repeated(1, Kind.UINT32)
-    message: bytes = required(2, Kind.BYTES)
-    coin_name: str | None = optional(3, Kind.TEXT)
-    script_type: int | None = optional(4, Kind.UINT32)
+    address_n: tuple[int, ...] = repeated(1, FieldKind.UINT32)
+    message: bytes = required(2, FieldKind.BYTES)
+    coin_name: str | None = optional(3, FieldKind.TEXT)
+    script_type: int | None = optional(4, FieldKind.UINT32)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MessageSignature(Message):
-    address: str = required(1, Kind.TEXT)
-    signature: bytes = required(2, Kind.BYTES)
+    address: str = required(1, FieldKind.TEXT)
+    signature: bytes = required(2, FieldKind.BYTES)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SignTx(Message):
-    outputs_count: int = required(1, Kind.UINT32)
-    inputs_count: int = required(2, Kind.UINT32)
-    coin_name: str | None = optional(3, Kind.TEXT)
-    version: int | None = optional(4, Kind.UINT32)
-    lock_time: int | None = optional(5, Kind.UINT32)
-    serialize: bool | None = optional(13, Kind.BOOL)
+    outputs_count: int = required(1, FieldKind.UINT32)
+    inputs_count: int = required(2, FieldKind.UINT32)
+    coin_name: str | None = optional(3, FieldKind.TEXT)
+    version: int | None = optional(4, FieldKind.UINT32)
+    lock_time: int | None = optional(5, FieldKind.UINT32)
+    serialize: bool | None = optional(13, FieldKind.BOOL)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TxRequestDetails(Message):
-    request_index: int | None = optional(1, Kind.UINT32)
-    tx_hash: bytes | None = optional(2, Kind.BYTES)
+    request_index: int | None = optional(1, FieldKind.UINT32)
+    tx_hash: bytes | None = optional(2, FieldKind.BYTES)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TxRequestSerialized(Message):
-    signature_index: int = required(1, Kind.UINT32)
-    signature: bytes = required(2, Kind.BYTES)
+    signature_index: int = required(1, FieldKind.UINT32)
+    signature: bytes = required(2, FieldKind.BYTES)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TxRequest(Message):
-    request_type: int = required(1, Kind.UINT32)
+    request_type: int = required(1, FieldKind.UINT32)
     details: TxRequestDetails | None = optional(2, TxRequestDetails)
     serialized: TxRequestSerialized | None = optional(3, TxRequestSerialized)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TxInput(Message):
-    address_n: tuple[int, ...] = repeated(1, Kind.UINT32)
-    prev_hash: bytes = required(2, Kind.BYTES)
-    prev_index: int = required(3, Kind.UINT32)
-    script_sig: bytes | None = optional(4, Kind.BYTES)
-    sequence: int | None = optional(5, Kind.UINT32)
-    script_type: int | None = optional(6, Kind.UINT32)
+    address_n: tuple[int, ...] = repeated(1, FieldKind.UINT32)
+    prev_hash: bytes = required(2, FieldKind.BYTES)
+    prev_index: int = required(3, FieldKind.UINT32)
+    script_sig: bytes | None = optional(4, FieldKind.BYTES)
+    sequence: int | None = optional(5, FieldKind.UINT32)
+    script_type: int | None = optional(6, FieldKind.UINT32)
     multisig: MultisigRedeemScript | None = optional(7, MultisigRedeemScript)
-    amount: int | None = optional(8, Kind.UINT64)
+    amount: int | None = optional(8, FieldKind.UINT64)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TxOutputBin(Message):
-    amount: int = required(1, Kind.UINT64)
-    script_pubkey: bytes = required(2, Kind.BYTES)
+    amount: int = required(1, FieldKind.UINT64)
+    script_pubkey: bytes = required(2, FieldKind.BYTES)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TxOutput(Message):
-    address: str | None = optional(1, Kind.TEXT)
-    address_n: tuple[int, ...] = repeated(2, Kind.UINT32)
-    amount: int = required(3, Kind.UINT64)
-    script_type: int | None = optional(4, Kind.UINT32)
+    address: str | None = optional(1, FieldKind.TEXT)
+    address_n: tuple[int, ...] = repeated(2, FieldKind.UINT32)
+    amount: int = required(3, FieldKind.UINT64)
+    script_type: int | None = optional(4, FieldKind.UINT32)
     multisig: MultisigRedeemScript | None = optional(5, MultisigRedeemScript)
-    op_return_data: bytes | None = optional(6, Kind.BYTES)
+    op_return_data: bytes | None = optional(6, FieldKind.BYTES)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TxPart(Message):
     """A piece of a transaction (the vendor's TransactionType)."""
 
-    version: int | None = optional(1, Kind.UINT32)
+    version: int | None = optional(1, FieldKind.UINT32)
     inputs: tuple[TxInput, ...] = repeated(2, TxInput)
     bin_outputs: tuple[TxOutputBin, ...] = repeated(3, TxOutputBin)
-    lock_time: int | None = optional(4, Kind.UINT32)
+    lock_time: int | None = optional(4, FieldKind.UINT32)
     outputs: tuple[TxOutput, ...] = repeated(5, TxOutput)
-    inputs_cnt: int | None = optional(6, Kind.UINT32)
-    outputs_cnt: int | None = optional(7, Kind.UINT32)
-    extra_data_len: int | None = optional(9, Kind.UINT32)
+    inputs_cnt: int | None = optional(6, FieldKind.UINT32)
+    outputs_cnt: int | None = optional(7, FieldKind.UINT32)
+    extra_data_len: int | None = optional(9, FieldKind.UINT32)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,7 +284,7 @@ class TxAck(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class DebugLinkDecision(Message):
-    yes_no: bool | None = optional(1, Kind.BOOL)
+    yes_no: bool | None = optional(1, FieldKind.BOOL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,9 +294,9 @@ class DebugLinkGetState(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class DebugLinkState(Message):
-    matrix: str | None = optional(3, Kind.TEXT)
-    passphrase_protection: bool = required(6, Kind.BOOL)
-    layout_lines: tuple[str, ...] = repeated(13, Kind.TEXT)
+    matrix: str | None = optional(3, FieldKind.TEXT)
+    passphrase_protection: bool = required(6, FieldKind.BOOL)
+    layout_lines: tuple[str, ...] = repeated(13, FieldKind.TEXT)
 
 
 NUMBERS: dict[type[Message], int] = {

@@ -37,7 +37,7 @@ ButtonPrompt = tuple[ButtonCode, Prompt]
 
 
 @dataclass(frozen=True)
-class Key:
+class CosignerKey:
     """A cosigner's key as the address screen pages through them."""
 
     xpub: str
@@ -77,7 +77,7 @@ def address_code() -> Prompt:
     return Prompt("address-qr", ("QR code of the address",), no="", yes=_CONFIRM, turn=" ")
 
 
-def address_keys(keys: tuple[Key, ...]) -> Iterator[Prompt]:
+def address_keys(keys: tuple[CosignerKey, ...]) -> Iterator[Prompt]:
     for number, key in enumerate(keys, 1):
         whose = "yours" if key.own else "cosigner"
         rest = key.xpub[_XPUB_PAGE:]

@@ -11,16 +11,16 @@ from functools import cached_property
 
 from device_simulators.trezor.messages import (
     OutputScript,
-    Request,
     TxAck,
     TxInput,
     TxOutput,
     TxPart,
     TxRequest,
     TxRequestDetails,
+    TxRequestType,
 )
-from device_simulators.trezor.wallet import Path, Place, Wallet, is_address_suffix
-from device_simulators.trezor.work import Work, data_error
+from device_simulators.trezor.wallet import Path, TrezorPlace, TrezorWallet, is_address_suffix
+from device_simulators.trezor.work import TrezorWork, data_error
 from multisig import (
     FeeRate,
     OutPoint,
@@ -37,7 +37,9 @@ from multisig import (
 from multisig.builder import profile_input_weight
 
 
-async def ask(work: Work, request: Request, index: int | None = None, tx_hash: bytes | None = None) -> TxPart:
+async def ask(
+    work: TrezorWork, request: TxRequestType, index: int | None = None, tx_hash: bytes | None = None
+) -> TxPart:
     """One piece of the transaction to sign, or, with `tx_hash` in display order, of a previous one."""
     details = TxRequestDetails(request_index=index, tx_hash=tx_hash)
     work.send(TxRequest(request_type=request, details=details))
@@ -47,12 +49,12 @@ async def ask(work: Work, request: Request, index: int | None = None, tx_hash: b
     return answer.tx
 
 
-async def fetch_previous(work: Work, tx_hash: bytes) -> Transaction:
+async def fetch_previous(work: TrezorWork, tx_hash: bytes) -> Transaction:
     """The transaction with this hash (display order, 32 bytes).
 
     :raises Refused: what the host sent has another hash.
     """
-    meta = await ask(work, Request.META, tx_hash=tx_hash)
+    meta = await ask(work, TxRequestType.META, tx_hash=tx_hash)
     transaction = Transaction(
         version=meta.version or 0,
         inputs=tuple([await _input(work, tx_hash, at) for at in range(meta.inputs_cnt or 0)]),
@@ -64,8 +66,8 @@ async def fetch_previous(work: Work, tx_hash: bytes) -> Transaction:
     return transaction
 
 
-async def _input(work: Work, tx_hash: bytes, index: int) -> TxIn:
-    got = (await ask(work, Request.INPUT, index, tx_hash)).inputs[0]
+async def _input(work: TrezorWork, tx_hash: bytes, index: int) -> TxIn:
+    got = (await ask(work, TxRequestType.INPUT, index, tx_hash)).inputs[0]
     return TxIn(
         outpoint=OutPoint(got.prev_hash.hex(), got.prev_index),
         sequence=0xFFFFFFFF if got.sequence is None else got.sequence,
@@ -73,8 +75,8 @@ async def _input(work: Work, tx_hash: bytes, index: int) -> TxIn:
     )
 
 
-async def _output(work: Work, tx_hash: bytes, index: int) -> TxOut:
-    got = (await ask(work, Request.OUTPUT, index, tx_hash)).bin_outputs[0]
+async def _output(work: TrezorWork, tx_hash: bytes, index: int) -> TxOut:
+    got = (await ask(work, TxRequestType.OUTPUT, index, tx_hash)).bin_outputs[0]
     return TxOut(Sats(got.amount), got.script_pubkey)
 
 
@@ -85,11 +87,11 @@ _OVERHEAD_WEIGHT = 4 * 10 + 2
 
 
 @dataclass(frozen=True)
-class Coin:
+class TrezorCoin:
     """An input of ours. `message` is what the host sent at the first look."""
 
     message: TxInput
-    place: Place
+    place: TrezorPlace
     amount: Sats
 
     @property
@@ -99,20 +101,20 @@ class Coin:
 
 
 @dataclass(frozen=True)
-class Output:
+class TrezorOutput:
     """`op_return` is its data where it carries some, `place` where the host says it is ours."""
 
     tx_out: TxOut
-    place: Place | None
+    place: TrezorPlace | None
     op_return: bytes | None
 
 
 @dataclass(frozen=True)
-class Spend:
+class TrezorSpend:
     version: int
     lock_time: int
-    coins: tuple[Coin, ...]
-    outputs: tuple[Output, ...]
+    coins: tuple[TrezorCoin, ...]
+    outputs: tuple[TrezorOutput, ...]
 
     @cached_property
     def transaction(self) -> Transaction:
@@ -124,14 +126,14 @@ class Spend:
         )
 
     @cached_property
-    def change(self) -> tuple[Output, ...]:
+    def change(self) -> tuple[TrezorOutput, ...]:
         """Outputs that return to the account and quorum of *every* input; not shown to the person (S1, S2,
         S3).
         """
         return tuple(output for output in self.outputs if self._is_change(output))
 
     @property
-    def payments(self) -> tuple[Output, ...]:
+    def payments(self) -> tuple[TrezorOutput, ...]:
         return tuple(output for output in self.outputs if not self._is_change(output))
 
     @property
@@ -153,7 +155,7 @@ class Spend:
     def lock_time_holds(self) -> bool:
         return bool(self.lock_time) and any(coin.tx_in.sequence != DEFAULT_SEQUENCE for coin in self.coins)
 
-    def _is_change(self, output: Output) -> bool:
+    def _is_change(self, output: TrezorOutput) -> bool:
         place = output.place
         return (
             place is not None
@@ -172,7 +174,7 @@ class Spend:
         return {coin.place.identity for coin in self.coins}
 
 
-def read_output(message: TxOutput, wallet: Wallet) -> Output:
+def read_output(message: TxOutput, wallet: TrezorWallet) -> TrezorOutput:
     """One output, its script derived by the device itself where the host names a path.
 
     :raises Refused: an output of a kind that the device does not make.
@@ -183,19 +185,19 @@ def read_output(message: TxOutput, wallet: Wallet) -> Output:
         return _read_op_return(message)
     if kind == OutputScript.TO_WITNESS and message.address_n and message.address is None:
         place = wallet.place(message.address_n, message.multisig)
-        return Output(TxOut(sats(message.amount), place.script_pubkey), place, None)
+        return TrezorOutput(TxOut(sats(message.amount), place.script_pubkey), place, None)
     if kind == OutputScript.TO_ADDRESS and message.address is not None and not message.address_n:
         script = decode_address(message.address, wallet.network)
-        return Output(TxOut(sats(message.amount), script), None, None)
+        return TrezorOutput(TxOut(sats(message.amount), script), None, None)
     raise data_error("Invalid output")
 
 
-def _read_op_return(message: TxOutput) -> Output:
+def _read_op_return(message: TxOutput) -> TrezorOutput:
     data = message.op_return_data or b""
-    return Output(TxOut(sats(message.amount), op_return_script(data)), None, data)
+    return TrezorOutput(TxOut(sats(message.amount), op_return_script(data)), None, data)
 
 
-def read_coin(message: TxInput, wallet: Wallet, previous: Transaction) -> Coin:
+def read_coin(message: TxInput, wallet: TrezorWallet, previous: Transaction) -> TrezorCoin:
     """One input, its amount and script taken from the transaction that made the coin (S4).
 
     :raises Refused: the coin is not what the host said.
@@ -204,14 +206,14 @@ def read_coin(message: TxInput, wallet: Wallet, previous: Transaction) -> Coin:
     place = wallet.place(message.address_n, message.multisig)
     if place.script_pubkey != spent.script_pubkey:
         raise data_error("Input does not match scriptPubKey")
-    return Coin(message, place, spent.amount)
+    return TrezorCoin(message, place, spent.amount)
 
 
 def _account(path: Path) -> Path:
     return path[:-2]
 
 
-def _input_weight(place: Place) -> int:
+def _input_weight(place: TrezorPlace) -> int:
     quorum = place.quorum
     if quorum is None:
         return profile_input_weight()

@@ -14,7 +14,7 @@ from typing import Self
 
 from device_simulators.seed import Seed
 from device_simulators.trezor.messages import HDNode, HDNodePath, KeyOrder, MultisigRedeemScript
-from device_simulators.trezor.work import Refused, data_error
+from device_simulators.trezor.work import TrezorRefused, data_error
 from multisig import (
     HARDENED,
     DerivationPath,
@@ -83,7 +83,7 @@ def require_message_path(path: Path, network: Network) -> None:
         raise forbidden_path()
 
 
-def forbidden_path() -> Refused:
+def forbidden_path() -> TrezorRefused:
     return data_error("Forbidden key path")
 
 
@@ -210,7 +210,7 @@ def _identity(message: MultisigRedeemScript) -> bytes:
 
 
 @dataclass(frozen=True)
-class Place:
+class TrezorPlace:
     """What is at a path: the own key there, its quorum if it has one, and the scripts that follow."""
 
     path: Path
@@ -232,7 +232,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Wallet:
+class TrezorWallet:
     """A seed under a passphrase, on the network that a host means."""
 
     seed: Seed
@@ -241,14 +241,14 @@ class Wallet:
     def public_key(self, path: Path) -> bytes:
         return self.seed.public_key(DerivationPath(path))
 
-    def place(self, path: Path, multisig: MultisigRedeemScript | None) -> Place:
+    def place(self, path: Path, multisig: MultisigRedeemScript | None) -> TrezorPlace:
         """What is at this path, with the quorum that the host describes.
 
         :raises Refused: a path of another form, or a quorum without the own key.
         """
         require_address_path(path, self.network, multisig=multisig is not None)
         key = self.public_key(path)
-        return Place(path, key, None if multisig is None else Quorum.from_message(multisig, key))
+        return TrezorPlace(path, key, None if multisig is None else Quorum.from_message(multisig, key))
 
     def show(self, script_pubkey: bytes) -> str | None:
         """The address as the screen shows it; None for a script without one."""

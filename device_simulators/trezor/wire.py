@@ -22,7 +22,7 @@ class MalformedMessage(Exception):
     """Bytes that are not such a message."""
 
 
-class Kind(Enum):
+class FieldKind(Enum):
     """How a value is written."""
 
     UINT32 = 32
@@ -42,25 +42,25 @@ M = TypeVar("M", bound=Message)
 @dataclass(frozen=True)
 class _Field:
     tag: int
-    kind: Kind | type[Message]
+    kind: FieldKind | type[Message]
     repeated: bool
     required: bool
     name: str = ""
 
 
-def optional(tag: int, kind: Kind | type[Message]) -> Any:
+def optional(tag: int, kind: FieldKind | type[Message]) -> Any:
     """A field that may be absent: None."""
     return dataclasses.field(
         default=None, metadata={"wire": _Field(tag, kind, repeated=False, required=False)}
     )
 
 
-def required(tag: int, kind: Kind | type[Message]) -> Any:
+def required(tag: int, kind: FieldKind | type[Message]) -> Any:
     """A field without which the message is malformed."""
     return dataclasses.field(metadata={"wire": _Field(tag, kind, repeated=False, required=True)})
 
 
-def repeated(tag: int, kind: Kind | type[Message]) -> Any:
+def repeated(tag: int, kind: FieldKind | type[Message]) -> Any:
     """A tuple, perhaps empty."""
     return dataclasses.field(default=(), metadata={"wire": _Field(tag, kind, repeated=True, required=False)})
 
@@ -116,7 +116,7 @@ def _encode_field(field: _Field, value: Any) -> bytes:
 
 
 def _encode_value(field: _Field, value: Any) -> bytes:
-    if field.kind in {Kind.UINT32, Kind.UINT64, Kind.BOOL}:
+    if field.kind in {FieldKind.UINT32, FieldKind.UINT64, FieldKind.BOOL}:
         return _encode_varint(field.tag << 3) + _encode_varint(int(value))
     if isinstance(value, Message):
         value = encode(value)
@@ -165,7 +165,7 @@ def _raw_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _decode_items(field: _Field, raw: int | bytes) -> Iterator[Any]:
-    if isinstance(raw, int) or field.kind not in {Kind.UINT32, Kind.UINT64, Kind.BOOL}:
+    if isinstance(raw, int) or field.kind not in {FieldKind.UINT32, FieldKind.UINT64, FieldKind.BOOL}:
         yield _decode_value(field.kind, raw)
         return
     at = 0  # packed: numbers without tags between them
@@ -174,25 +174,25 @@ def _decode_items(field: _Field, raw: int | bytes) -> Iterator[Any]:
         yield _decode_value(field.kind, number)
 
 
-def _decode_value(kind: Kind | type[Message], raw: int | bytes) -> Any:
+def _decode_value(kind: FieldKind | type[Message], raw: int | bytes) -> Any:
     if isinstance(raw, int):
         return _decode_number(kind, raw)
     match kind:
-        case Kind.BYTES:
+        case FieldKind.BYTES:
             return raw
-        case Kind.TEXT:
+        case FieldKind.TEXT:
             return _decode_text(raw)
-        case Kind():
+        case FieldKind():
             raise MalformedMessage("bytes where a number is expected")
         case _:
             return decode(kind, raw)
 
 
-def _decode_number(kind: Kind | type[Message], number: int) -> int | bool:
+def _decode_number(kind: FieldKind | type[Message], number: int) -> int | bool:
     match kind:
-        case Kind.BOOL:
+        case FieldKind.BOOL:
             return bool(number)
-        case Kind.UINT32 | Kind.UINT64:
+        case FieldKind.UINT32 | FieldKind.UINT64:
             if number >> kind.value:
                 raise MalformedMessage(f"{number} does not fit into {kind.value} bits")
             return number

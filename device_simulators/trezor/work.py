@@ -58,7 +58,7 @@ class Sort(Enum):
     CANCEL = auto()
 
 
-class Action(Enum):
+class WorkStep(Enum):
     ANSWER = auto()
     """Tell the features."""
     START = auto()
@@ -73,27 +73,27 @@ class Action(Enum):
     SAY_UNEXPECTED = auto()
 
 
-ROUTES: dict[tuple[Mode, Sort], Action] = {
-    (Mode.IDLE, Sort.LOOK): Action.ANSWER,
-    (Mode.IDLE, Sort.BEGIN): Action.START,
-    (Mode.IDLE, Sort.SIGN): Action.START,
-    (Mode.IDLE, Sort.COMMAND): Action.START,
-    (Mode.IDLE, Sort.REPLY): Action.SAY_UNEXPECTED,
-    (Mode.IDLE, Sort.CANCEL): Action.ABORT,
-    (Mode.ASKING, Sort.LOOK): Action.IGNORE,
-    (Mode.ASKING, Sort.BEGIN): Action.RESTART,
-    (Mode.ASKING, Sort.SIGN): Action.IGNORE,
-    (Mode.ASKING, Sort.COMMAND): Action.IGNORE,
-    (Mode.ASKING, Sort.DUE): Action.DELIVER,
-    (Mode.ASKING, Sort.REPLY): Action.IGNORE,
-    (Mode.ASKING, Sort.CANCEL): Action.ABORT,
-    (Mode.FETCHING, Sort.LOOK): Action.ANSWER,
-    (Mode.FETCHING, Sort.BEGIN): Action.RESTART,
-    (Mode.FETCHING, Sort.SIGN): Action.RESTART,
-    (Mode.FETCHING, Sort.COMMAND): Action.START,
-    (Mode.FETCHING, Sort.DUE): Action.DELIVER,
-    (Mode.FETCHING, Sort.REPLY): Action.SAY_UNEXPECTED,
-    (Mode.FETCHING, Sort.CANCEL): Action.ABORT,
+ROUTES: dict[tuple[Mode, Sort], WorkStep] = {
+    (Mode.IDLE, Sort.LOOK): WorkStep.ANSWER,
+    (Mode.IDLE, Sort.BEGIN): WorkStep.START,
+    (Mode.IDLE, Sort.SIGN): WorkStep.START,
+    (Mode.IDLE, Sort.COMMAND): WorkStep.START,
+    (Mode.IDLE, Sort.REPLY): WorkStep.SAY_UNEXPECTED,
+    (Mode.IDLE, Sort.CANCEL): WorkStep.ABORT,
+    (Mode.ASKING, Sort.LOOK): WorkStep.IGNORE,
+    (Mode.ASKING, Sort.BEGIN): WorkStep.RESTART,
+    (Mode.ASKING, Sort.SIGN): WorkStep.IGNORE,
+    (Mode.ASKING, Sort.COMMAND): WorkStep.IGNORE,
+    (Mode.ASKING, Sort.DUE): WorkStep.DELIVER,
+    (Mode.ASKING, Sort.REPLY): WorkStep.IGNORE,
+    (Mode.ASKING, Sort.CANCEL): WorkStep.ABORT,
+    (Mode.FETCHING, Sort.LOOK): WorkStep.ANSWER,
+    (Mode.FETCHING, Sort.BEGIN): WorkStep.RESTART,
+    (Mode.FETCHING, Sort.SIGN): WorkStep.RESTART,
+    (Mode.FETCHING, Sort.COMMAND): WorkStep.START,
+    (Mode.FETCHING, Sort.DUE): WorkStep.DELIVER,
+    (Mode.FETCHING, Sort.REPLY): WorkStep.SAY_UNEXPECTED,
+    (Mode.FETCHING, Sort.CANCEL): WorkStep.ABORT,
 }
 
 _SORTS: dict[type[Message], Sort] = {
@@ -123,7 +123,7 @@ A = TypeVar("A", bound=Message)
 _TYPED = (PinMatrixAck, PassphraseAck)
 
 
-class Refused(Exception):
+class TrezorRefused(Exception):
     """The device refuses; the host reads why in a Failure."""
 
     def __init__(self, code: FailureCode, message: str) -> None:
@@ -131,16 +131,16 @@ class Refused(Exception):
         self.code = code
 
 
-def data_error(message: str) -> Refused:
+def data_error(message: str) -> TrezorRefused:
     """What the firmware says to a request that makes no sense or is not allowed."""
-    return Refused(FailureCode.DATA_ERROR, message)
+    return TrezorRefused(FailureCode.DATA_ERROR, message)
 
 
-def action_cancelled(message: str = "Action cancelled by user") -> Refused:
-    return Refused(FailureCode.ACTION_CANCELLED, message)
+def action_cancelled(message: str = "Action cancelled by user") -> TrezorRefused:
+    return TrezorRefused(FailureCode.ACTION_CANCELLED, message)
 
 
-class Work:
+class TrezorWork:
     """A command under way."""
 
     def __init__(self, panel: Panel, send: Callable[[Message], None], misbehaviour: Misbehaviour) -> None:

@@ -1,8 +1,106 @@
-"""Firmware with known flaws (S22) and what firmware is known to do (S20, data outputs): tables that come with
-the package. They guarantee nothing, and a device may lie about its version: see docs/build/devices.md.
+"""Firmware with known flaws (S22), from the list that comes with the package, and which firmware proves its
+nonces (S20). They guarantee nothing, and a device may lie about its version: see docs/build/devices.md.
 """
 
-from firmware_bridge.advisories.firmware import has_anti_exfil
-from firmware_bridge.advisories.lists import Advisory, Severity, firmware_known, known_flaws
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum, unique
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
 
-__all__ = ["Advisory", "Severity", "firmware_known", "has_anti_exfil", "known_flaws"]
+from firmware_bridge.makers import maker_of
+from firmware_bridge.makers.versions import FirmwareVersion, Span
+from firmware_bridge.model import Device, Family
+
+
+@unique
+class FlawSeverity(StrEnum):
+    """Worst first."""
+
+    STOP_USING = "stop-using"
+    """A computer or web page that an attacker controls is enough to take money or keys."""
+    WARN = "warn"
+
+
+_WORST_FIRST: Final = list(FlawSeverity)
+
+
+@dataclass(frozen=True)
+class Advisory:
+    """`text` tells the person what is wrong, `advice` what to do; `sources` are web pages.
+
+    `models`: beginnings of model names; empty means the whole family. `affected`: empty means every version.
+    """
+
+    id: str
+    family: Family
+    severity: FlawSeverity
+    text: str
+    advice: str
+    sources: tuple[str, ...]
+    models: tuple[str, ...] = ()
+    affected: tuple[Span, ...] = ()
+
+    def concerns(self, device: Device) -> bool:
+        """Whether it concerns the device. An unknown version is concerned only by flaws of every version."""
+        if device.family != self.family or (self.models and not device.model.startswith(self.models)):
+            return False
+        version = _version(device)
+        return not self.affected or (version is not None and any(version in span for span in self.affected))
+
+
+def _version(device: Device) -> FirmwareVersion | None:
+    return maker_of(device.family).version(device.firmware)
+
+
+def firmware_known(device: Device) -> bool:
+    """Whether the device reported a version that can be compared."""
+    return _version(device) is not None
+
+
+@cache
+def packaged() -> tuple[Advisory, ...]:
+    """The list that comes with the package."""
+    text = files("firmware_bridge.advisories").joinpath("known_flaws.toml").read_text(encoding="utf-8")
+    return tuple(_advisory(item) for item in tomllib.loads(text)["advisory"])
+
+
+def _advisory(item: Mapping[str, Any]) -> Advisory:
+    return Advisory(
+        id=item["id"],
+        family=Family(item["family"]),
+        severity=FlawSeverity(item["severity"]),
+        text=item["text"],
+        advice=item["advice"],
+        sources=tuple(item["sources"]),
+        models=tuple(item["models"]),
+        affected=tuple(_span(span) for span in item["affected"]),
+    )
+
+
+def _span(item: Mapping[str, str]) -> Span:
+    line = item["line"]
+    start, end = (
+        FirmwareVersion.of(item[bound] + line) if bound in item else None for bound in ("from", "below")
+    )
+    return Span(line, start, end)
+
+
+def known_flaws(device: Device) -> tuple[Advisory, ...]:
+    """Known flaws of this device's firmware, the worst first. Neither the device nor the network is asked.
+
+    An empty answer proves nothing: see `firmware_known` for whether the version could be compared at all.
+    """
+    found = [entry for entry in packaged() if entry.concerns(device)]
+    return tuple(sorted(found, key=lambda entry: _WORST_FIRST.index(entry.severity)))
+
+
+def has_anti_exfil(device: Device) -> bool:
+    """Whether every signature's nonce is proven to include the host's part, so that it was not chosen to leak
+    the key ("Dark Skippy", 2024). It counts only where our drivers, with HWI 3.2.0, verify it: the protocols
+    of Trezor, Coldcard and Ledger have no message for it. False for unknown firmware.
+    """
+    first, version = maker_of(device.family).proves_nonces, _version(device)
+    return first is not None and version is not None and FirmwareVersion.of(first) <= version

@@ -14,9 +14,9 @@ that take a file or folder in a thread.
 """
 
 from firmware_bridge.airgap.codes import (
-    Picture,
+    CodeSeries,
+    PictureFormat,
     Scanner,
-    Series,
     draw,
     file_of,
     series_of,
@@ -24,11 +24,12 @@ from firmware_bridge.airgap.codes import (
 )
 from firmware_bridge.airgap.handoff import request_bytes, take_signed
 from firmware_bridge.airgap.transfer import (
+    BadTransfer,
     CardFault,
     CardProtected,
     Content,
+    FileNameTaken,
     FinalTransaction,
-    NameTaken,
     NoCard,
     NothingSigned,
     OtherTransaction,
@@ -36,7 +37,6 @@ from firmware_bridge.airgap.transfer import (
     Received,
     TooMuchForCodes,
     Transfer,
-    Unreadable,
 )
 from firmware_bridge.airgap.vault_files import (
     EnrolmentForm,
@@ -48,23 +48,23 @@ from firmware_bridge.airgap.vault_files import (
 )
 
 __all__ = [
+    "BadTransfer",
     "CardFault",
     "CardProtected",
+    "CodeSeries",
     "Content",
     "EnrolmentForm",
+    "FileNameTaken",
     "FinalTransaction",
-    "NameTaken",
     "NoCard",
     "NothingSigned",
     "OtherTransaction",
     "OtherTransfer",
-    "Picture",
+    "PictureFormat",
     "Received",
     "Scanner",
-    "Series",
     "TooMuchForCodes",
     "Transfer",
-    "Unreadable",
     "draw",
     "enrolment_file",
     "enrolment_text",

@@ -16,11 +16,11 @@ from firmware_bridge.airgap.transfer import (
     MAX_BYTES,
     MAX_PARTS,
     MAX_TEXT,
+    BadTransfer,
     Content,
     OtherTransfer,
     Received,
     Transfer,
-    Unreadable,
 )
 
 PREFIX: Final = "B$"
@@ -34,7 +34,7 @@ _PART = re.compile(r"B\$([0-9A-Z])([0-9A-Z])([0-9A-Z]{2})([0-9A-Z]{2})([0-9A-Z]+
 
 
 @unique
-class Encoding(Enum):
+class BbqrEncoding(Enum):
     """How bytes become text. Every part holds whole bytes: a multiple of `characters`."""
 
     HEX = "H"
@@ -44,14 +44,14 @@ class Encoding(Enum):
 
     @property
     def characters(self) -> int:
-        return 2 if self is Encoding.HEX else 8
+        return 2 if self is BbqrEncoding.HEX else 8
 
 
 def split(
     data: bytes,
     content: Content,
     *,
-    encoding: Encoding = Encoding.ZLIB,
+    encoding: BbqrEncoding = BbqrEncoding.ZLIB,
     max_characters: int = DEFAULT_CHARACTERS,
 ) -> tuple[str, ...]:
     """The texts of the series, of equal length except the last. Data that zlib does not shrink is not
@@ -75,15 +75,15 @@ def split(
     return tuple(f"{head}{_to_base_36(number)}{piece}" for number, piece in enumerate(pieces))
 
 
-def _encode(data: bytes, encoding: Encoding) -> tuple[Encoding, str]:
-    if encoding is Encoding.HEX:
+def _encode(data: bytes, encoding: BbqrEncoding) -> tuple[BbqrEncoding, str]:
+    if encoding is BbqrEncoding.HEX:
         return encoding, data.hex().upper()
-    if encoding is Encoding.ZLIB:
+    if encoding is BbqrEncoding.ZLIB:
         deflate = zlib.compressobj(level=9, wbits=_WINDOW_BITS)
         compressed = deflate.compress(data) + deflate.flush()
         if len(compressed) < len(data):
             return encoding, _to_base32(compressed)
-    return Encoding.BASE32, _to_base32(data)
+    return BbqrEncoding.BASE32, _to_base32(data)
 
 
 def _to_base32(data: bytes) -> str:
@@ -98,7 +98,7 @@ def _to_base_36(number: int) -> str:
 class _Series:
     """The header fields that all parts of a transfer share."""
 
-    encoding: Encoding
+    encoding: BbqrEncoding
     content: Content
     count: int
 
@@ -114,30 +114,30 @@ class _Part:
         """:raises Unreadable: not a part of a BBQr series."""
         match = _PART.fullmatch(text) if len(text) <= MAX_TEXT else None
         if match is None:
-            raise Unreadable("This QR code is not part of a BBQr series.")
+            raise BadTransfer("This QR code is not part of a BBQr series.")
         try:
-            series = _Series(Encoding(match[1]), Content(match[2]), int(match[3], 36))
+            series = _Series(BbqrEncoding(match[1]), Content(match[2]), int(match[3], 36))
         except ValueError:
-            raise Unreadable("This kind of BBQr series is not supported.", detail=text[:HEADER]) from None
+            raise BadTransfer("This kind of BBQr series is not supported.", detail=text[:HEADER]) from None
         number = int(match[4], 36)
         if number >= series.count:
-            raise Unreadable(f"This QR code says that it is part {number + 1} of {series.count}.")
+            raise BadTransfer(f"This QR code says that it is part {number + 1} of {series.count}.")
         return cls(series, number, _decode(match[5], series.encoding))
 
 
-def _decode(text: str, encoding: Encoding) -> bytes:
+def _decode(text: str, encoding: BbqrEncoding) -> bytes:
     try:
-        if encoding is Encoding.HEX:
+        if encoding is BbqrEncoding.HEX:
             return base64.b16decode(text)
         data = base64.b32decode(text + "=" * (-len(text) % 8))
     except (binascii.Error, ValueError):
-        raise Unreadable("A part of this BBQr series does not hold whole bytes.") from None
+        raise BadTransfer("A part of this BBQr series does not hold whole bytes.") from None
     if _to_base32(data) != text:
-        raise Unreadable("A part of this BBQr series does not hold whole bytes.")
+        raise BadTransfer("A part of this BBQr series does not hold whole bytes.")
     return data
 
 
-class Assembler:
+class BbqrAssembler:
     """Assembles one BBQr series of at most `MAX_BYTES`."""
 
     def __init__(self) -> None:
@@ -181,13 +181,13 @@ class Assembler:
         if self._length not in {None, length} or (length is not None and last > length):
             raise OtherTransfer("The parts of this series have different lengths: two series are mixed up.")
         if (length or 0) * end + last > MAX_BYTES:
-            raise Unreadable(f"This series carries more than {MAX_BYTES} bytes.")
+            raise BadTransfer(f"This series carries more than {MAX_BYTES} bytes.")
         return length
 
 
 def _join(parts: dict[int, bytes], series: _Series) -> bytes:
     data = b"".join(parts[number] for number in range(series.count))
-    return _inflate(data) if series.encoding is Encoding.ZLIB else data
+    return _inflate(data) if series.encoding is BbqrEncoding.ZLIB else data
 
 
 def _inflate(data: bytes) -> bytes:
@@ -195,9 +195,9 @@ def _inflate(data: bytes) -> bytes:
     try:
         opened = inflate.decompress(data, MAX_BYTES + 1)
     except zlib.error as error:
-        raise Unreadable("The data of this series cannot be decompressed.", detail=str(error)) from None
+        raise BadTransfer("The data of this series cannot be decompressed.", detail=str(error)) from None
     if len(opened) > MAX_BYTES:
-        raise Unreadable(f"This series carries more than {MAX_BYTES} bytes.")
+        raise BadTransfer(f"This series carries more than {MAX_BYTES} bytes.")
     if not inflate.eof or inflate.unused_data:
-        raise Unreadable("The data of this series is cut off, or has trailing bytes.")
+        raise BadTransfer("The data of this series is cut off, or has trailing bytes.")
     return opened

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from firmware_bridge.airgap.transfer import CardFault, CardProtected, NameTaken, NoCard, Unreadable
+from firmware_bridge.airgap.transfer import BadTransfer, CardFault, CardProtected, FileNameTaken, NoCard
 from firmware_bridge.errors import BridgeError
 from multisig import Psbt
 
@@ -36,12 +36,12 @@ def read(path: Path, limit: int) -> bytes:
 def _read(descriptor: int, limit: int) -> bytes:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
-        raise Unreadable("This is not a file.")
+        raise BadTransfer("This is not a file.")
     with os.fdopen(descriptor, "rb", closefd=False) as file:
         # The file may have grown meanwhile.
         content = b"" if status.st_size > limit else file.read(limit + 1)
     if status.st_size > limit or len(content) > limit:
-        raise Unreadable(f"This file has more than {limit} bytes.")
+        raise BadTransfer(f"This file has more than {limit} bytes.")
     return content
 
 
@@ -71,7 +71,7 @@ def _holds(target: Path, content: bytes) -> bool:
     with suppress(BridgeError, OSError):
         if read(target, len(content)) == content:
             return True
-    raise NameTaken(target.name)
+    raise FileNameTaken(target.name)
 
 
 def _write_aside(folder: Path, content: bytes) -> Path:
@@ -93,11 +93,11 @@ def _give_name(temporary: Path, target: Path) -> None:
         # Unlike a rename, this fails if the name is taken.
         os.link(temporary, target)
     except FileExistsError:
-        raise NameTaken(target.name) from None
+        raise FileNameTaken(target.name) from None
     except OSError:
         # FAT has no links; a check before the rename is the best it allows.
         if os.path.lexists(target):
-            raise NameTaken(target.name) from None
+            raise FileNameTaken(target.name) from None
         temporary.rename(target)
 
 

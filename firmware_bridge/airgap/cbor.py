@@ -5,7 +5,7 @@ their shortest form. No negative numbers, no floats.
 from dataclasses import dataclass
 from typing import Final
 
-from firmware_bridge.airgap.transfer import Unreadable
+from firmware_bridge.airgap.transfer import BadTransfer
 
 _UNSIGNED: Final = 0
 _BYTES: Final = 2
@@ -135,5 +135,5 @@ class _Reader:
         return taken
 
 
-def _malformed() -> Unreadable:
-    return Unreadable("This QR code holds malformed CBOR.")
+def _malformed() -> BadTransfer:
+    return BadTransfer("This QR code holds malformed CBOR.")

@@ -13,12 +13,12 @@ from firmware_bridge.airgap.transfer import (
     MAX_PARTS,
     MAX_TEXT,
     Assembler,
+    BadTransfer,
     Content,
     OtherTransfer,
     Received,
     TooMuchForCodes,
     Transfer,
-    Unreadable,
 )
 
 # BBQr.md, "ECC Levels": the lowest level holds the most, and a screen has no dirt.
@@ -26,20 +26,22 @@ _LEVEL: Final = "L"
 
 
 @unique
-class Picture(StrEnum):
+class PictureFormat(StrEnum):
     SVG = "svg"
     PNG = "png"
     TERMINAL = "txt"
     """Half blocks in UTF-8, two dots per character, for light and dark terminals."""
 
 
-def draw(text: str, picture: Picture = Picture.SVG, *, scale: int = 4, version: int | None = None) -> bytes:
+def draw(
+    text: str, picture: PictureFormat = PictureFormat.SVG, *, scale: int = 4, version: int | None = None
+) -> bytes:
     """A QR code with `scale` dots per module. A fixed `version` keeps a series at one size.
 
     :raises ValueError: the text does not fit.
     """
     code = _make(text, version)
-    if picture is Picture.TERMINAL:
+    if picture is PictureFormat.TERMINAL:
         drawn = StringIO()
         code.terminal(drawn, compact=True)
         return drawn.getvalue().encode()
@@ -63,7 +65,7 @@ def _make(text: str, version: int | None) -> segno.QRCode:
 
 
 @unique
-class Series(StrEnum):
+class CodeSeries(StrEnum):
     """How a file becomes a series of QR codes."""
 
     BBQR = "bbqr"
@@ -79,13 +81,13 @@ _UR_ROUNDS: Final = 2
 _UR_HEADER: Final = 100
 
 
-def series_of(data: bytes, content: Content, series: Series, max_characters: int) -> tuple[str, ...]:
+def series_of(data: bytes, content: Content, series: CodeSeries, max_characters: int) -> tuple[str, ...]:
     """One round of a file's series, each text of at most `max_characters`: show it in a loop.
 
     :raises TooMuchForCodes: it takes more parts than a series has.
     """
     try:
-        if series is Series.BBQR:
+        if series is CodeSeries.BBQR:
             return bbqr.split(data, content, max_characters=max_characters)
         fragment = max(10, (max_characters - _UR_HEADER) // 2)
         # UR has no type for text and JSON: they travel as plain bytes.
@@ -98,7 +100,10 @@ def series_of(data: bytes, content: Content, series: Series, max_characters: int
         raise TooMuchForCodes(detail=str(error)) from error
 
 
-_FORMATS: Final[dict[str, Callable[[], Assembler]]] = {bbqr.PREFIX: bbqr.Assembler, ur.PREFIX: ur.Assembler}
+_FORMATS: Final[dict[str, Callable[[], Assembler]]] = {
+    bbqr.PREFIX: bbqr.BbqrAssembler,
+    ur.PREFIX: ur.UrAssembler,
+}
 
 
 class _Bare:
@@ -110,7 +115,7 @@ class _Bare:
 
     def add(self, text: str) -> Received:
         if len(text) > MAX_TEXT or not text.isascii():
-            raise Unreadable("The content of this QR code is not supported.")
+            raise BadTransfer("The content of this QR code is not supported.")
         carried = text.encode("ascii")
         psbt = self._content is Content.PSBT
         found = Transfer(self._content, handoff.decode_psbt(carried) if psbt else carried)
@@ -175,16 +180,16 @@ def file_of(carried: bytes) -> bytes:
     if not any(start.startswith(prefix.encode()) for prefix in _FORMATS):
         return carried
     if len(carried) > MAX_SCANNED:
-        raise Unreadable(f"This is too large for a series of QR codes: {MAX_SCANNED} bytes at most.")
+        raise BadTransfer(f"This is too large for a series of QR codes: {MAX_SCANNED} bytes at most.")
     lines = carried.decode("ascii", "replace").split(maxsplit=MAX_LINES)
     if len(lines) > MAX_LINES:
-        raise Unreadable(f"This is too long for a series of QR codes: {MAX_LINES} lines at most.")
+        raise BadTransfer(f"This is too long for a series of QR codes: {MAX_LINES} lines at most.")
     scanner, received = Scanner(), None
     for line in lines:
         received = scanner.add(line)
     if scanner.result is None:
         told = "" if received is None else f": {received.seen} of {received.wanted} were read"
-        raise Unreadable(f"Parts of this series are missing{told}.")
+        raise BadTransfer(f"Parts of this series are missing{told}.")
     return scanner.result.data
 
 

@@ -11,7 +11,7 @@ from operator import add
 from typing import Final, Self, cast
 
 from firmware_bridge.airgap.cbor import array, byte_string, item_of, unsigned
-from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_PARTS, OtherTransfer, Received, Unreadable
+from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_PARTS, BadTransfer, OtherTransfer, Received
 
 # With the CBOR length of the byte string.
 _MAX_MESSAGE: Final = MAX_BYTES + 5
@@ -19,7 +19,7 @@ _PART_NUMBERS: Final = 1 << 32
 
 
 @dataclass(frozen=True)
-class Shape:
+class FountainShape:
     """What all parts of a message share: the number of fragments, the length, the CRC-32."""
 
     fragments: int
@@ -35,7 +35,7 @@ class Shape:
 class Part:
     """Part `number`, from 1 on: the XOR of its fragments."""
 
-    shape: Shape
+    shape: FountainShape
     number: int
     data: bytes
 
@@ -49,14 +49,14 @@ class Part:
         found = item_of(data)
         # bool is an int.
         if not isinstance(found, tuple) or [type(item) for item in found] != [int] * 4 + [bytes]:
-            raise Unreadable("This QR code is not a part of a UR series.")
+            raise BadTransfer("This QR code is not a part of a UR series.")
         number, fragments, length, checksum, data = cast("tuple[int, int, int, int, bytes]", found)
         if fragments > MAX_PARTS or length > _MAX_MESSAGE:
-            raise Unreadable(f"This series carries more than {MAX_BYTES} bytes or {MAX_PARTS} parts.")
+            raise BadTransfer(f"This series carries more than {MAX_BYTES} bytes or {MAX_PARTS} parts.")
         # The sender chooses the length of fragments, as long as the last one is needed.
         if not number or not fragments or not len(data) * (fragments - 1) < length <= len(data) * fragments:
-            raise Unreadable("This QR code contradicts itself.")
-        return cls(Shape(fragments, length, checksum), number, data)
+            raise BadTransfer("This QR code contradicts itself.")
+        return cls(FountainShape(fragments, length, checksum), number, data)
 
 
 def parts(message: bytes, max_fragment: int, *, first: int = 1) -> Iterator[Part]:
@@ -72,11 +72,11 @@ def parts(message: bytes, max_fragment: int, *, first: int = 1) -> Iterator[Part
         raise ValueError(
             f"{len(message)} bytes make no series of 1 to {MAX_PARTS} parts of {max_fragment} bytes"
         )
-    shape = Shape(fragments, len(message), zlib.crc32(message))
+    shape = FountainShape(fragments, len(message), zlib.crc32(message))
     return _parts(message, shape, first)
 
 
-def _parts(message: bytes, shape: Shape, first: int) -> Iterator[Part]:
+def _parts(message: bytes, shape: FountainShape, first: int) -> Iterator[Part]:
     size = shape.fragment_length
     padded = message.ljust(size * shape.fragments, b"\0")
     pieces = [int.from_bytes(padded[start : start + size]) for start in range(0, len(padded), size)]
@@ -95,7 +95,7 @@ class Collector:
     """
 
     def __init__(self) -> None:
-        self._shape: tuple[Shape, int] | None = None
+        self._shape: tuple[FountainShape, int] | None = None
         # lowest fragment -> (fragments as bits, their sum)
         self._rows: dict[int, tuple[int, int]] = {}
         self.message: bytes | None = None
@@ -129,11 +129,11 @@ class Collector:
             known, known_total = self._rows[lowest]
             bits, total = bits ^ known, total ^ known_total
 
-    def _finish(self, shape: Shape, size: int) -> None:
+    def _finish(self, shape: FountainShape, size: int) -> None:
         message = b"".join(number.to_bytes(size) for number in self._solve(shape.fragments))[: shape.length]
         if zlib.crc32(message) != shape.checksum:
             self._shape, self._rows = None, {}
-            raise Unreadable("The series is complete, and its checksum is wrong: start over.")
+            raise BadTransfer("The series is complete, and its checksum is wrong: start over.")
         self.message = message
 
     def _solve(self, fragments: int) -> list[int]:

@@ -10,11 +10,11 @@ from typing import Final
 from firmware_bridge import sanitised_psbt
 from firmware_bridge.airgap.transfer import (
     MAX_BYTES,
+    BadTransfer,
     FinalTransaction,
     NothingSigned,
     OtherTransaction,
     Transfer,
-    Unreadable,
 )
 from firmware_bridge.errors import BadDeviceSignature, DeviceFault, WrongDevice
 from multisig import (
@@ -51,15 +51,15 @@ def decode_psbt(carried: bytes) -> bytes:
     :raises Unreadable: not a PSBT, or too large.
     """
     if len(carried) > MAX_CARRIED:
-        raise Unreadable(f"This is too large for a PSBT: {MAX_BYTES} bytes at most.")
+        raise BadTransfer(f"This is too large for a PSBT: {MAX_BYTES} bytes at most.")
     found = _from_text(carried)
     if found.startswith(_MAGIC):
         if len(found) > MAX_BYTES:
-            raise Unreadable(f"This PSBT has {len(found)} bytes; {MAX_BYTES} is the most.")
+            raise BadTransfer(f"This PSBT has {len(found)} bytes; {MAX_BYTES} is the most.")
         return found
     if _is_transaction(found):
         raise FinalTransaction
-    raise Unreadable(SPECTER_SERIES if SPECTER_PART.match(carried.lstrip()) else "This is not a PSBT.")
+    raise BadTransfer(SPECTER_SERIES if SPECTER_PART.match(carried.lstrip()) else "This is not a PSBT.")
 
 
 def _from_text(carried: bytes) -> bytes:
@@ -70,12 +70,12 @@ def _from_text(carried: bytes) -> bytes:
         try:
             return base64.b64decode(text, validate=True)
         except binascii.Error:
-            raise Unreadable("This PSBT is damaged: it is not valid base64.") from None
+            raise BadTransfer("This PSBT is damaged: it is not valid base64.") from None
     lowered = text.lower()
     if len(lowered) % 2 == 0 and _HEX.fullmatch(lowered):
         return bytes.fromhex(lowered.decode("ascii"))
     if lowered.startswith(_HEX_MAGIC):
-        raise Unreadable("This PSBT is damaged: it is not valid hexadecimal.")
+        raise BadTransfer("This PSBT is damaged: it is not valid hexadecimal.")
     return carried
 
 
@@ -135,4 +135,4 @@ def take_signed(answer: bytes | Transfer, psbt: Psbt, policy: Policy, signer: Fi
 def _told_apart(error: DeviceFault) -> DeviceFault:
     if isinstance(error.__cause__, PsbtMismatch):
         return OtherTransaction("This belongs to another transaction.")
-    return Unreadable(f"This PSBT cannot be read: {error.__cause__}", detail=error.detail)
+    return BadTransfer(f"This PSBT cannot be read: {error.__cause__}", detail=error.detail)

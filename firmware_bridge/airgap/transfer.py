@@ -62,7 +62,7 @@ class Assembler(Protocol):
 
 # The outcomes: leaves of `BridgeError`, with the same codes. The card, the file and the camera take the place
 # of the device.
-class Unreadable(DeviceFault):
+class BadTransfer(DeviceFault):
     """The content is damaged, of another kind, or too large."""
 
     hint = "Save or show it again on the device, and read it again."
@@ -72,20 +72,20 @@ class Unreadable(DeviceFault):
         BridgeError.__init__(self, sentence, detail=detail)
 
 
-class OtherTransfer(Unreadable):
+class OtherTransfer(BadTransfer):
     """A QR code of another series. What was read so far is kept."""
 
     sentence = "This QR code belongs to another series."
     hint = "Point the camera at one series only; to read another one, start over."
 
 
-class OtherTransaction(Unreadable):
+class OtherTransaction(BadTransfer):
     """A valid answer to another request."""
 
     hint = "Choose the file that the device wrote for this transaction; the names of both begin alike."
 
 
-class NothingSigned(Unreadable):
+class NothingSigned(BadTransfer):
     """The right transaction without a new signature by this signer."""
 
     hint = "Sign on the device first, then take what it wrote: its name ends in -part.psbt or -signed.psbt."
@@ -105,7 +105,7 @@ class TooMuchForCodes(Unsupported):
     hint = "Use a card, larger QR codes, or several transactions with fewer inputs."
 
 
-class NameTaken(DeviceFault):
+class FileNameTaken(DeviceFault):
     """Another file has this name. It was not touched."""
 
     hint = "Choose another label, or remove the old file yourself."

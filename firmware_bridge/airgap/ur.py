@@ -13,7 +13,7 @@ from itertools import repeat
 from typing import Final, Self
 
 from firmware_bridge.airgap import cbor, fountain
-from firmware_bridge.airgap.transfer import MAX_TEXT, Content, OtherTransfer, Received, Transfer, Unreadable
+from firmware_bridge.airgap.transfer import MAX_TEXT, BadTransfer, Content, OtherTransfer, Received, Transfer
 from firmware_bridge.airgap.ur_keys import KEY_TYPES, key_lines
 
 PREFIX: Final = "UR:"
@@ -68,20 +68,20 @@ class _Text:
         """:raises Unreadable: not a UR, or of another type."""
         match = _TEXT.fullmatch(text.lower()) if len(text) <= MAX_TEXT and text.isascii() else None
         if match is None:
-            raise Unreadable("This QR code is not a UR of version 2.")
+            raise BadTransfer("This QR code is not a UR of version 2.")
         name, number, fragments = match[1], match[2], match[3]
         if name not in _TYPES:
-            raise Unreadable(f"This QR code holds a {name}; a PSBT, a key or a file is expected.")
+            raise BadTransfer(f"This QR code holds a {name}; a PSBT, a key or a file is expected.")
         body = decode(match[4])
         if number is None:
             return cls(name, body, None)
         part = fountain.Part.from_cbor(body)
         if (part.number, part.shape.fragments) != (int(number), int(fragments)):
-            raise Unreadable("This QR code contradicts itself.")
+            raise BadTransfer("This QR code contradicts itself.")
         return cls(name, body, part)
 
 
-class Assembler:
+class UrAssembler:
     """Assembles one UR."""
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class Assembler:
         """:raises Unreadable: the message is complete, but not what its type says; the assembler is reset."""
         try:
             return key_lines(name, message).encode() if name in KEY_TYPES else _content(message)
-        except Unreadable:
+        except BadTransfer:
             self._name, self._whole, self._parts = None, None, fountain.Collector()
             raise
 
@@ -129,7 +129,7 @@ class Assembler:
 def _content(message: bytes) -> bytes:
     data = cbor.item_of(message)
     if not isinstance(data, bytes):
-        raise Unreadable("This QR code holds no file.")
+        raise BadTransfer("This QR code holds no file.")
     return data
 
 
@@ -166,8 +166,8 @@ def decode(text: str) -> bytes:
     try:
         data = bytes(_VALUES[text[start : start + 2]] for start in range(0, len(text), 2))
     except KeyError:
-        raise Unreadable("This QR code holds letters that are not bytewords.") from None
+        raise BadTransfer("This QR code holds letters that are not bytewords.") from None
     body, checksum = data[:-_CHECKSUM], data[-_CHECKSUM:]
     if not body or zlib.crc32(body).to_bytes(_CHECKSUM) != checksum:
-        raise Unreadable("This QR code's checksum is wrong.")
+        raise BadTransfer("This QR code's checksum is wrong.")
     return body

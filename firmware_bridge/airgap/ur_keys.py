@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from firmware_bridge.airgap.cbor import Item, Tag, item_of
-from firmware_bridge.airgap.transfer import Unreadable
+from firmware_bridge.airgap.transfer import BadTransfer
 from multisig import (
     HARDENED,
     DerivationPath,
@@ -53,18 +53,18 @@ def key_lines(name: str, message: bytes) -> str:
     try:
         return _lines(name, message)
     except MultisigError as error:
-        raise Unreadable(str(error)) from error
+        raise BadTransfer(str(error)) from error
 
 
 def _lines(name: str, message: bytes) -> str:
     if len(message) > _MAX_MESSAGE:
-        raise Unreadable(f"This is too large for keys: {_MAX_MESSAGE} bytes at most.")
+        raise BadTransfer(f"This is too large for keys: {_MAX_MESSAGE} bytes at most.")
     found = item_of(message)
     if name in _KEYS:
         return f"{_key(found, None)}\n"
     lines = [f"{key}\n" for key in _of_account(found)]
     if not lines:
-        raise Unreadable(
+        raise BadTransfer(
             "This account has no key for a vault in native segwit: have the device export the account for a "
             "multisignature wallet in native segwit."
         )
@@ -117,7 +117,7 @@ def _key(found: Item, master: int | None) -> OriginKey:
             path, source = _path(origin)
             master = _agreed(master, source)
         case {3: bytes()}:
-            raise Unreadable(
+            raise BadTransfer(
                 "This key comes without its path, its chain code or its parent's fingerprint: have the "
                 "device export it for a multisignature wallet, or export a file."
             )
@@ -125,7 +125,7 @@ def _key(found: Item, master: int | None) -> OriginKey:
             raise _unknown()
     kind = _KINDS.get(path.indexes[_COIN_LEVEL]) if len(path) > _COIN_LEVEL else None
     if kind is None:
-        raise Unreadable(f"The key at {path} is not one for Bitcoin.")
+        raise BadTransfer(f"The key at {path} is not one for Bitcoin.")
     _require_coin(rest.get(5), kind)
     xpub = ExtendedPublicKey(
         kind=kind,
@@ -141,7 +141,7 @@ def _key(found: Item, master: int | None) -> OriginKey:
 def _refuse_private(found: Item) -> None:
     match found:
         case {1: True} | {2: True}:
-            raise Unreadable(
+            raise BadTransfer(
                 "This QR code holds a private key. Close it, and show it to no camera again: a person who "
                 "has it can spend."
             )
@@ -153,7 +153,7 @@ def _path(origin: Item) -> tuple[DerivationPath, int | None]:
         case {1: tuple() as levels, **rest}:
             path = DerivationPath(tuple(_levels(levels)))
             if rest.get(3, len(path)) != len(path):
-                raise Unreadable(
+                raise BadTransfer(
                     "This key's depth is not its path's: the path does not begin at the master key."
                 )
             match rest.get(2):
@@ -175,7 +175,7 @@ def _levels(components: tuple[Item, ...]) -> Iterator[int]:
 def _agreed(master: int | None, source: int | None) -> int:
     stated = {one for one in (master, source) if one is not None}
     if len(stated) != 1:
-        raise Unreadable(
+        raise BadTransfer(
             "This key names two master fingerprints." if stated else "This key names no master fingerprint."
         )
     return stated.pop()
@@ -188,7 +188,7 @@ def _require_coin(found: object, kind: NetworkKind) -> None:
     match _untagged(found, _COIN_TAGS):
         case dict() as use if use.get(1, _BITCOIN) == _BITCOIN and use.get(2, 0) == kind.coin_type:
             return
-    raise Unreadable("This key is for another coin or network than its path.")
+    raise BadTransfer("This key is for another coin or network than its path.")
 
 
 def _fingerprint(number: int) -> Fingerprint:
@@ -197,5 +197,5 @@ def _fingerprint(number: int) -> Fingerprint:
     return Fingerprint(number.to_bytes(_FINGERPRINT_BYTES))
 
 
-def _unknown() -> Unreadable:
-    return Unreadable("This QR code holds no public key of a supported form.")
+def _unknown() -> BadTransfer:
+    return BadTransfer("This QR code holds no public key of a supported form.")

@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from firmware_bridge.airgap import card
 from firmware_bridge.airgap.codes import file_of
-from firmware_bridge.airgap.transfer import Unreadable
-from firmware_bridge.enrolment import coldcard_file, fitting_name
+from firmware_bridge.airgap.transfer import BadTransfer
+from firmware_bridge.enrolment import fitting_name
 from firmware_bridge.errors import WrongDevice
+from firmware_bridge.makers.coldcard import vault_file
 from firmware_bridge.model import Family
 from multisig import (
     DerivationPath,
@@ -85,7 +86,7 @@ def signature_of(answer: str) -> bytes:
     :raises Unreadable: there is none. Whose it is, and of which text, is not looked at.
     """
     if len(answer) > MAX_FILE:
-        raise Unreadable(f"This has more than {MAX_FILE} bytes.")
+        raise BadTransfer(f"This has more than {MAX_FILE} bytes.")
     armoured = _ARMOUR.split(answer)[-1]
     for word in armoured.split():
         try:
@@ -94,7 +95,7 @@ def signature_of(answer: str) -> bytes:
             continue
         if len(signature) == _SIGNATURE_BYTES:
             return signature
-    raise Unreadable(
+    raise BadTransfer(
         "This holds no signature of a message: neither a device's file nor 88 characters of base64."
     )
 
@@ -123,7 +124,7 @@ def parse_signer_keys(texts: Sequence[str], network: Network) -> tuple[OriginKey
     :raises Unreadable: a text is of no known kind, or too large.
     """
     if not 0 < len(texts) <= MAX_EXPORTS:
-        raise Unreadable(f"From 1 to {MAX_EXPORTS} files are read at once.")
+        raise BadTransfer(f"From 1 to {MAX_EXPORTS} files are read at once.")
     vaults: dict[int, OriginKey] = {}
     profile: OriginKey | None = None
     for key in (key for text in texts for key in keys_in(text, network)):
@@ -154,7 +155,7 @@ def keys_in(text: str, network: Network) -> tuple[OriginKey, ...]:
     :raises Unreadable: the text is of no known kind, or too large.
     """
     if len(text) > MAX_FILE:
-        raise Unreadable(f"This file has more than {MAX_FILE} bytes.")
+        raise BadTransfer(f"This file has more than {MAX_FILE} bytes.")
     keys = _all_keys(_opened(text), network)
     for key in keys:
         if key.origin.path == profile_account_path(network):
@@ -170,7 +171,7 @@ def _opened(text: str) -> str:
     try:
         return carried.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
-        raise Unreadable("This series of QR codes holds no text.") from None
+        raise BadTransfer("This series of QR codes holds no text.") from None
 
 
 def _only(known: OriginKey | None, key: OriginKey) -> OriginKey:
@@ -194,7 +195,7 @@ def _all_keys(text: str, network: Network) -> tuple[OriginKey, ...]:
             return (key,)
     if text.lstrip().startswith(VERSION):
         return (key_of_record(text.lstrip(), network),)
-    raise Unreadable("This is not a key export of a supported form.")
+    raise BadTransfer("This is not a key export of a supported form.")
 
 
 def _load(text: str) -> dict[str, Any]:
@@ -202,7 +203,7 @@ def _load(text: str) -> dict[str, Any]:
         # The text begins with a brace: the value is an object.
         loaded: dict[str, Any] = json.loads(text, object_pairs_hook=_distinct)
     except (ValueError, RecursionError):
-        raise Unreadable("This JSON file is damaged.") from None
+        raise BadTransfer("This JSON file is damaged.") from None
     return loaded
 
 
@@ -229,7 +230,7 @@ def _from_json(found: dict[str, Any], network: Network) -> OriginKey:
                 hint="On a Coldcard choose Settings, Multisig Wallets, Export XPUB.",
             )
         case _:
-            raise Unreadable("This is not a key export of a supported form.")
+            raise BadTransfer("This is not a key export of a supported form.")
 
 
 def _key(master: str, path: str, xpub: str, network: Network) -> OriginKey:
@@ -293,7 +294,7 @@ def enrolment_text(vault: Vault, name: str, form: EnrolmentForm = EnrolmentForm.
     """
     match form:
         case EnrolmentForm.COLDCARD:
-            return coldcard_file(vault, fitting_name(Family.COLDCARD, name, vault))
+            return vault_file(vault, fitting_name(Family.COLDCARD, name, vault))
         case EnrolmentForm.DESCRIPTOR:
             return f"{vault.descriptor}\n"
         case EnrolmentForm.BSMS:

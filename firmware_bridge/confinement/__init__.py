@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from firmware_bridge.confinement import landlock, seccomp
-from firmware_bridge.confinement.landlock import LIST, READ, USE_DEVICE, Rule
+from firmware_bridge.confinement.landlock import LIST, READ, USE_DEVICE, PathRule
 from firmware_bridge.confinement.seccomp import Socket
 from firmware_bridge.model import Endpoint
 from firmware_bridge.presence.endpoints import host_and_port
@@ -79,18 +79,18 @@ def confine(endpoint: Endpoint, channel: int) -> Confinement:
     return Confinement(version, filtered)
 
 
-def rules(endpoint: Endpoint) -> Iterator[Rule]:
+def rules(endpoint: Endpoint) -> Iterator[PathRule]:
     """The files that the worker may use from now on."""
     yield from _FOR_ALL
     match endpoint.kind:
         case "udp" | "tcp":
-            yield from (Rule(Path(path), READ) for path in _NAMES)
+            yield from (PathRule(Path(path), READ) for path in _NAMES)
         case "hid" | "webusb":
-            yield from (Rule(Path(path), READ) for path in _BUS)
-            yield Rule(Path("/dev/bus/usb"), LIST)
-            yield from (Rule(node, USE_DEVICE) for node in device_nodes(endpoint))
+            yield from (PathRule(Path(path), READ) for path in _BUS)
+            yield PathRule(Path("/dev/bus/usb"), LIST)
+            yield from (PathRule(node, USE_DEVICE) for node in device_nodes(endpoint))
         case "serial":
-            yield Rule(Path(endpoint.place), USE_DEVICE)
+            yield PathRule(Path(endpoint.place), USE_DEVICE)
 
 
 def _imported_from() -> Iterator[Path]:
@@ -102,8 +102,8 @@ def _imported_from() -> Iterator[Path]:
 
 
 _FOR_ALL: Final = (
-    *(Rule(path, READ) for path in (*_imported_from(), *map(Path, _LIBRARIES))),
-    Rule(Path(os.devnull), USE_DEVICE),
+    *(PathRule(path, READ) for path in (*_imported_from(), *map(Path, _LIBRARIES))),
+    PathRule(Path(os.devnull), USE_DEVICE),
 )
 
 

@@ -46,7 +46,7 @@ USE_DEVICE: Final = _READ_FILE | _WRITE_FILE | _IOCTL_DEV
 
 
 @dataclass(frozen=True)
-class Rule:
+class PathRule:
     """`rights` below `path`; a missing path is skipped."""
 
     path: Path
@@ -63,7 +63,7 @@ def abi() -> int:
         return 0
 
 
-def restrict(rules: Iterable[Rule], tcp_ports: Iterable[int]) -> int:
+def restrict(rules: Iterable[PathRule], tcp_ports: Iterable[int]) -> int:
     """Allow this thread, and those that it starts, these files and connections to these TCP ports, and no
     others. Returns the ABI.
 
@@ -92,7 +92,7 @@ def restrict(rules: Iterable[Rule], tcp_ports: Iterable[int]) -> int:
     return version
 
 
-def _allow_path(ruleset: int, rule: Rule, handled: int) -> None:
+def _allow_path(ruleset: int, rule: PathRule, handled: int) -> None:
     if sys.platform != "linux":
         return
     try:

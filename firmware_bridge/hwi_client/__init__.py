@@ -5,13 +5,14 @@ A driver opens one endpoint. `hwilib.commands` is never called: it opens every d
 
 import warnings
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Final
 
 from firmware_bridge.model import Endpoint, Family
 
 # Before HWI: it loads the bundled libusb, where HWI would look for the system's.
 from firmware_bridge.presence import libusb
-from firmware_bridge.protocol import Caller, DeviceFailure, Request
+from firmware_bridge.protocol import DeviceFailure, DriverHost, WorkerCall
 from multisig import Network
 
 with warnings.catch_warnings():
@@ -19,30 +20,22 @@ with warnings.catch_warnings():
     # workers inherit, the import would fail.
     warnings.simplefilter("ignore", DeprecationWarning)
     from firmware_bridge.hwi_client.base import OpenDevice, failure
-    from firmware_bridge.hwi_client.bitbox02 import open_bitbox02
-    from firmware_bridge.hwi_client.coldcard.device import open_coldcard
-    from firmware_bridge.hwi_client.jade import open_jade
-    from firmware_bridge.hwi_client.ledger.device import open_ledger
-    from firmware_bridge.hwi_client.trezor.device import open_trezor
 
-__all__ = ["libusb", "open_device"]
+    # The module of each family's name opens its devices.
+    OPENERS: Final[Mapping[Family, Callable[..., OpenDevice]]] = {
+        family: import_module(f"{__name__}.{family}").open_device for family in Family
+    }
 
-_OPENERS: Final[Mapping[Family, Callable[..., OpenDevice]]] = {
-    Family.TREZOR: open_trezor,
-    Family.COLDCARD: open_coldcard,
-    Family.LEDGER: open_ledger,
-    Family.BITBOX02: open_bitbox02,
-    Family.JADE: open_jade,
-}
+__all__ = ["OPENERS", "libusb", "open_device"]
 
 
-def open_device(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> OpenDevice:
+def open_device(endpoint: Endpoint, network: Network, caller: DriverHost, request: WorkerCall) -> OpenDevice:
     """Open the device at this endpoint.
 
     :raises DeviceFailure: it cannot be opened, and why.
     """
     try:
-        return _OPENERS[endpoint.family](endpoint, network, caller, request)
+        return OPENERS[endpoint.family](endpoint, network, caller, request)
     except DeviceFailure:
         raise
     except Exception as error:

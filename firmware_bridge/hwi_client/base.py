@@ -1,6 +1,4 @@
-"""What the drivers share: named operations on plain values, outcomes for every exception, and policies as
-HWI's objects.
-"""
+"""What the drivers share: named operations, outcomes for every exception, and policies as HWI's objects."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -10,15 +8,12 @@ from hwilib.descriptor import PubkeyProvider, parse_descriptor
 from hwilib.errors import HWWError
 from hwilib.psbt import PSBT
 
-from firmware_bridge.errors import Unsupported
-from firmware_bridge.families import Fault, outcome
+from firmware_bridge import operations
+from firmware_bridge.errors import Unsupported, WrongDevice
+from firmware_bridge.faults import ReportedFault, outcome
 from firmware_bridge.model import Family
-from firmware_bridge.protocol import OPERATIONS, Caller, DeviceFailure
-from multisig import Network
-
-Args = Mapping[str, Any]
-Policy = Mapping[str, Any]
-
+from firmware_bridge.protocol import DeviceFailure, DriverHost
+from multisig import Network, OriginKey
 
 _CHAINS: Final = {
     Network.MAINNET: Chain.MAIN,
@@ -38,19 +33,20 @@ class NotAvailable(Exception):
 
 class OpenDevice:
     """An open device of one maker: see `firmware_bridge.protocol.DeviceClient`. It has a method for each of
-    the `OPERATIONS` that its family supports.
+    the `operations.OPERATIONS` that its family supports.
     """
 
     family: Family
 
-    def call(self, op: str, args: Args) -> Any:
+    def call(self, op: str, args: Mapping[str, Any]) -> Any:
         """:raises DeviceFailure: the outcome of any exception."""
-        operation = getattr(self, op, None) if op in OPERATIONS else None
+        operation = getattr(self, op, None) if op in operations.OPERATIONS else None
         if operation is None:
             raise DeviceFailure(Unsupported.code, f"{op} is not available on devices of this family")
+        shape = operations.OPERATIONS[op]
         try:
             self.begin(op)
-            return operation(args)
+            return operation() if shape is None else operation(shape(**args))
         except DeviceFailure:
             raise
         except Exception as error:
@@ -73,34 +69,34 @@ class HwiDevice(OpenDevice):
     """A device whose keys and signatures come from HWI's own client."""
 
     _hwi: Any
-    _caller: Caller
+    _caller: DriverHost
 
     def wake(self) -> None:
         """Prepare for an operation, without asking the person."""
         raise NotImplementedError
 
-    def require_known(self, policy: Policy) -> None:
+    def require_known(self, policy: operations.PolicyText) -> None:
         """:raises DeviceFailure: the device would sign without knowing the vault."""
 
-    def fingerprint(self, _args: Args) -> str:
+    def fingerprint(self) -> str:
         self.wake()
         return str(self._hwi.get_master_fingerprint().hex())
 
-    def xpubs(self, args: Args) -> dict[str, Any]:
-        fingerprint = self.fingerprint(args)
-        xpubs = [self._hwi.get_pubkey_at_path(path).to_string() for path in args["paths"]]
-        return {"fingerprint": fingerprint, "xpubs": xpubs}
+    def xpubs(self, asked: operations.Xpubs) -> operations.Keys:
+        fingerprint = self.fingerprint()
+        xpubs = (self._hwi.get_pubkey_at_path(path).to_string() for path in asked.paths)
+        return operations.Keys(fingerprint, tuple(xpubs))
 
-    def sign(self, args: Args) -> Any:
+    def sign(self, asked: operations.Sign) -> str:
         self.wake()
-        self.require_known(args["policy"])
-        self._caller.tell("confirm-transaction", "Confirm the transaction on the device")
-        return self._hwi.sign_tx(parse_psbt(args["psbt"])).serialize()
+        self.require_known(asked.policy)
+        self._caller.tell(*operations.CONFIRM_TRANSACTION)
+        return str(self._hwi.sign_tx(parse_psbt(asked.psbt)).serialize())
 
-    def sign_message(self, args: Args) -> Any:
+    def sign_message(self, asked: operations.SignMessage) -> str:
         self.wake()
-        self._caller.tell("confirm-message", "Confirm the message on the device")
-        return self._hwi.sign_message(args["text"], args["path"])
+        self._caller.tell(*operations.CONFIRM_MESSAGE)
+        return str(self._hwi.sign_message(asked.text, asked.path))
 
 
 def chain_of(network: Network) -> Chain:
@@ -114,40 +110,18 @@ def parse_psbt(text: str) -> PSBT:
     return psbt
 
 
-def probed(
-    model: str,
-    *,
-    label: str | None = None,
-    fingerprint: str | None = None,
-    obstacle: str | None = None,
-    detail: str | None = None,
-    firmware: str | None = None,
-) -> dict[str, Any]:
-    """The answer to `probe`. `obstacle` is the code of the outcome that keeps the device from working,
-    `detail` why; `firmware` is the version, as numbers with dots (a Ledger: of its Bitcoin app).
-    """
-    return {
-        "model": model,
-        "label": label,
-        "fingerprint": fingerprint,
-        "obstacle": obstacle,
-        "detail": detail,
-        "firmware": firmware,
-    }
-
-
 def failure(family: Family, error: BaseException) -> DeviceFailure:
     """The outcome of anything raised by HWI, a maker's library, libusb, hidapi or the system."""
     meant, detail = outcome(family, describe(error))
     return DeviceFailure(meant.code, detail)
 
 
-def describe(error: BaseException) -> Fault:
+def describe(error: BaseException) -> ReportedFault:
     """The exception and the causes that HWI wrapped, as plain values."""
     chain = _chain(error)
     statuses = (status for link in chain if (status := _status(link)) is not None)
     codes = (link.get_code() for link in reversed(chain) if isinstance(link, HWWError))
-    return Fault(
+    return ReportedFault(
         kinds=tuple(kind.__name__ for link in chain for kind in type(link).__mro__),
         text=_text(error),
         status=next(statuses, None),
@@ -198,28 +172,40 @@ def apostrophes(path: str) -> str:
     return path.replace("h", "'")
 
 
-def is_vault(policy: Policy) -> bool:
-    return bool(policy["kind"] == "vault")
-
-
-def keys(policy: Policy) -> list[PubkeyProvider]:
+def keys(policy: operations.PolicyText) -> list[PubkeyProvider]:
     """Each key of the policy with its origin, in the order of its descriptor.
 
     HWI parses whole descriptors alike in every release, and a lone key with other arguments after 3.2.0.
     """
-    return [parse_descriptor(f"wpkh({key})").pubkeys[0] for key in policy["keys"]]
+    return [parse_descriptor(f"wpkh({key})").pubkeys[0] for key in policy.keys]
 
 
-def key_path(policy: Policy, chain: int, index: int) -> str:
+def key_path(policy: operations.PolicyText, chain: int, index: int) -> str:
     """From the master key to the key of a profile's address."""
     (key,) = keys(policy)
     return f"{key.origin.get_derivation_path()}/{chain}/{index}"
 
 
-def same_quorum(policy: Policy, threshold: int, signers: Sequence[tuple[bytes, Sequence[int], str]]) -> bool:
+def cosigner_keys(
+    policy: operations.PolicyText, fingerprint: str, network: Network
+) -> tuple[tuple[OriginKey, ...], OriginKey]:
+    """The policy's keys, and the one of the device with this fingerprint.
+
+    :raises DeviceFailure: it has none.
+    """
+    found = tuple(OriginKey.parse(text, network) for text in policy.keys)
+    own = next((key for key in found if key.fingerprint.hex == fingerprint), None)
+    if own is None:
+        raise DeviceFailure(WrongDevice.code, f"the device ({fingerprint}) is not a signer here")
+    return found, own
+
+
+def same_quorum(
+    policy: operations.PolicyText, threshold: int, signers: Sequence[tuple[bytes, Sequence[int], str]]
+) -> bool:
     """Whether a device's record is the policy: threshold, and (fingerprint, path, extended key) of each
     cosigner in any order.
     """
     ours = {(key.origin.fingerprint, tuple(key.origin.path), key.pubkey) for key in keys(policy)}
     theirs = [(bytes(fingerprint), tuple(path), xpub) for fingerprint, path, xpub in signers]
-    return threshold == policy["threshold"] and len(theirs) == len(ours) and set(theirs) == ours
+    return threshold == policy.threshold and len(theirs) == len(ours) and set(theirs) == ours

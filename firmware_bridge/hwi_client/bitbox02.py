@@ -26,27 +26,25 @@ from hwilib.devices.bitbox02_lib.communication.devices import parse_device_versi
 from hwilib.devices.bitbox02_lib.communication.u2fhid import U2FHid
 from hwilib.hwwclient import HardwareWalletClient
 
+from firmware_bridge import operations
 from firmware_bridge.errors import Busy, Locked, NotEnrolled, Uninitialised, Unsupported
 from firmware_bridge.hwi_client import base
-from firmware_bridge.hwi_client.base import (
-    Args,
-    HwiDevice,
-    chain_of,
-    probed,
-)
+from firmware_bridge.hwi_client.base import HwiDevice, chain_of
+from firmware_bridge.makers.bitbox02 import MAKER
+from firmware_bridge.makers.maker import NOT_KNOWN_TO_HWI
+from firmware_bridge.makers.versions import FirmwareVersion
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.presence.endpoints import host_and_port
-from firmware_bridge.protocol import Caller, DeviceFailure, Question, Request, receive_exactly
+from firmware_bridge.protocol import DeviceFailure, DriverHost, Question, WorkerCall, receive_exactly
 from multisig import Network
 
 _FAMILY_NAME: Final = "BitBox02"
 _MODELS: Final = {Platform.BITBOX02: "BitBox02", Platform.BITBOX02PLUS: "BitBox02 Nova"}
 # What HWI's copy of the maker's library supports.
 _FIRMWARE: Final = 9
-# From 9.5.0 on HWI's library verifies the host's part in the nonce of every signature. It does not for older
-# firmware, so that a dishonest device could just claim to be older (S20).
-_PROVES: Final = (9, 5)
-_TOO_OLD: Final = "Its firmware is too old to prove its nonces: update it to 9.5.0 or later."
+# A dishonest device could just claim to be older (S20).
+_PROVES: Final = FirmwareVersion.of(MAKER.proves_nonces)
+_TOO_OLD: Final = f"Its firmware is too old to prove its nonces: update it to {MAKER.proves_nonces} or later."
 _REPORT: Final = 64
 _KEY: Final = 32
 # HWI asks a busy device again every second, for ever. A device whose host was killed is free again sooner
@@ -97,7 +95,7 @@ class _Transport(U2FHid):  # type: ignore[misc]  # HWI is untyped
 class _Pairing(BitBoxNoiseConfig):  # type: ignore[misc]  # HWI is untyped
     """The pairing's keys: ours, and the device's after the person has compared the code."""
 
-    def __init__(self, session: str | None, caller: Caller) -> None:
+    def __init__(self, session: str | None, caller: DriverHost) -> None:
         keys = b"" if session is None else base64.b64decode(session)
         self._own: bytes | None = keys[:_KEY] or None
         self._device: bytes | None = keys[_KEY:] or None
@@ -169,11 +167,11 @@ class _Hwi(Bitbox02Client):  # type: ignore[misc]  # HWI is untyped
         registered = self.init().btc_is_script_config_registered(self._get_coin(), script_config, keypath)
         return bool(registered)
 
-    def quorum(self, policy: base.Policy) -> Any:
+    def quorum(self, policy: operations.PolicyText) -> Any:
         """The vault as the device expects it."""
         origins = {key.extkey.serialize(): key.origin for key in base.keys(policy)}
         kind = btc.BTCScriptConfig.Multisig.P2WSH
-        _own, config = self._multisig_scriptconfig(policy["threshold"], origins, kind)
+        _own, config = self._multisig_scriptconfig(policy.threshold, origins, kind)
         return config
 
     def register(self, config: Any, name: str) -> None:
@@ -204,7 +202,9 @@ class _Hwi(Bitbox02Client):  # type: ignore[misc]  # HWI is untyped
 class BitBox02Device(HwiDevice):
     family = Family.BITBOX02
 
-    def __init__(self, transport: _Transport, network: Network, caller: Caller, session: str | None) -> None:
+    def __init__(
+        self, transport: _Transport, network: Network, caller: DriverHost, session: str | None
+    ) -> None:
         self._transport = transport
         self._pairing = _Pairing(session, caller)
         self._hwi = _Hwi(transport, network, self._pairing)
@@ -220,20 +220,20 @@ class BitBox02Device(HwiDevice):
     def close(self) -> None:
         self._transport.close()
 
-    def probe(self, _args: Args) -> Any:
+    def probe(self) -> operations.Probed:
         """Without anything on the screen: no password entry, no pairing code."""
         try:
             version, platform, edition, unlocked, initialized = BitBox02.get_info(self._transport)
         except KeyError:
-            return probed(_FAMILY_NAME, obstacle=Unsupported.code, detail="HWI does not know this model.")
+            return operations.Probed(_FAMILY_NAME, obstacle=Unsupported.code, detail=NOT_KNOWN_TO_HWI)
         model, firmware = _model(platform, edition), version.removeprefix("v")
         obstacle = _obstacle(version, initialized=initialized) or self._lock(unlocked=unlocked)
         if obstacle is not None:
             code, detail = obstacle
-            return probed(model, obstacle=code, detail=detail, firmware=firmware)
+            return operations.Probed(model, obstacle=code, detail=detail, firmware=firmware)
         label = self._hwi.init().device_info()["name"]
         fingerprint = self._hwi.get_master_fingerprint().hex()
-        return probed(model, label=label, fingerprint=fingerprint, firmware=firmware)
+        return operations.Probed(model, label=label, fingerprint=fingerprint, firmware=firmware)
 
     def _lock(self, *, unlocked: bool) -> tuple[str, str] | None:
         if not unlocked:
@@ -250,7 +250,7 @@ class BitBox02Device(HwiDevice):
             raise DeviceFailure(*obstacle)
         self._hwi.init()
 
-    def unlock(self, _args: Args) -> Any:
+    def unlock(self) -> operations.Unlocked:
         version, _platform, _edition, unlocked, initialized = BitBox02.get_info(self._transport)
         if (obstacle := _obstacle(version, initialized=initialized)) is not None:
             raise DeviceFailure(*obstacle)
@@ -258,29 +258,30 @@ class BitBox02Device(HwiDevice):
             self._caller.tell("enter-password", "Enter the password on the device")
         self._pairing.asked_for = True
         self._hwi.init()
-        return {"fingerprint": self._hwi.get_master_fingerprint().hex(), "session": self._pairing.session}
+        return operations.Unlocked(self._hwi.get_master_fingerprint().hex(), self._pairing.session)
 
-    def enrol(self, args: Args) -> Any:
+    def enrol(self, asked: operations.Enrol) -> None:
         self.wake()
-        policy = args["policy"]
+        policy = asked.policy
         config = self._hwi.quorum(policy)
-        if self._hwi.knows(config.script_config, config.keypath) and not args["again"]:
-            return None
-        self._caller.tell("confirm-enrolment", "Compare the vault's details on the device and confirm")
-        self._hwi.register(config, policy["name"])
-        return None
+        if self._hwi.knows(config.script_config, config.keypath) and not asked.again:
+            return
+        self._caller.tell(*operations.CONFIRM_ENROLMENT)
+        self._hwi.register(config, policy.name)
 
-    def show_address(self, args: Args) -> Any:
+    def show_address(self, asked: operations.ShowAddress) -> str:
         self.wake()
-        policy, chain, index = args["policy"], args["chain"], args["index"]
-        self._caller.tell("confirm-address", "Compare the address on the device")
-        if base.is_vault(policy):
-            return {"address": self._hwi.vault_address(self._hwi.quorum(policy), chain, index)}
+        policy, chain, index = asked.policy, asked.chain, asked.index
+        self._caller.tell(*operations.CONFIRM_ADDRESS)
+        if policy.is_vault:
+            return str(self._hwi.vault_address(self._hwi.quorum(policy), chain, index))
         path = base.key_path(policy, chain, index)
-        return {"address": self._hwi.display_singlesig_address(path, AddressType.WIT)}
+        return str(self._hwi.display_singlesig_address(path, AddressType.WIT))
 
 
-def open_bitbox02(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> BitBox02Device:
+def open_device(
+    endpoint: Endpoint, network: Network, caller: DriverHost, request: WorkerCall
+) -> BitBox02Device:
     """`request.session` is the pairing that `unlock` returned."""
     transport = _Transport(_Tcp(endpoint.place) if endpoint.kind == "tcp" else _open_hid(endpoint.place))
     return BitBox02Device(transport, network, caller, request.session)
@@ -298,7 +299,7 @@ def _model(platform: Platform, edition: BitBox02Edition) -> str:
 
 
 def _proves(version: Any) -> bool:
-    return (version.major, version.minor) >= _PROVES
+    return FirmwareVersion.of(f"{version.major}.{version.minor}.{version.patch}") >= _PROVES
 
 
 def _obstacle(version: str, *, initialized: bool | None) -> tuple[str, str | None] | None:

@@ -18,18 +18,12 @@ from hwilib.devices.jadepy.jade_serial import JadeSerialImpl
 from hwilib.devices.jadepy.jade_tcp import JadeTCPImpl
 from hwilib.hwwclient import HardwareWalletClient
 
+from firmware_bridge import operations
 from firmware_bridge.errors import Busy, Locked, NotEnrolled, Uninitialised, Unsupported, WrongApp
 from firmware_bridge.hwi_client import base
-from firmware_bridge.hwi_client.base import (
-    Args,
-    HwiDevice,
-    NotAvailable,
-    chain_of,
-    parse_psbt,
-    probed,
-)
+from firmware_bridge.hwi_client.base import HwiDevice, NotAvailable, chain_of, parse_psbt
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import Caller, DeviceFailure, Request, receive_exactly
+from firmware_bridge.protocol import DeviceFailure, DriverHost, WorkerCall, receive_exactly
 from multisig import Network
 
 # From this version on a Jade lists the cosigners of its vaults. It signs whole PSBTs since 0.1.47; HWI
@@ -105,7 +99,7 @@ class _Hwi(JadeClient):  # type: ignore[misc]  # HWI is untyped
 class JadeDevice(HwiDevice):
     family = Family.JADE
 
-    def __init__(self, hwi: _Hwi, network: Network, caller: Caller) -> None:
+    def __init__(self, hwi: _Hwi, network: Network, caller: DriverHost) -> None:
         self._hwi = hwi
         self._network = network
         self._caller = caller
@@ -113,18 +107,18 @@ class JadeDevice(HwiDevice):
     def close(self) -> None:
         self._hwi.close()
 
-    def probe(self, _args: Args) -> Any:
+    def probe(self) -> operations.Probed:
         if (busy := self._busy()) is not None:
-            return probed("Jade", obstacle=Busy.code, detail=busy)
+            return operations.Probed("Jade", obstacle=Busy.code, detail=busy)
         info = self._hwi.jade.get_version_info()
         model, firmware = _MODELS.get(info.get("BOARD_TYPE"), "Jade"), info["JADE_VERSION"]
         if (obstacle := self._obstacle(info)) is not None:
             code, detail = obstacle
-            return probed(model, obstacle=code, detail=detail, firmware=firmware)
+            return operations.Probed(model, obstacle=code, detail=detail, firmware=firmware)
         if _binds(info):
             # Reading a key would bind the wallet to our kind of network. A person must decide that.
-            return probed(model, firmware=firmware)
-        return probed(model, fingerprint=self.fingerprint({}), firmware=firmware)
+            return operations.Probed(model, firmware=firmware)
+        return operations.Probed(model, fingerprint=self.fingerprint(), firmware=firmware)
 
     def _obstacle(self, info: Mapping[str, Any]) -> tuple[str, str | None] | None:
         state, bound = info["JADE_STATE"], info.get("JADE_NETWORKS")
@@ -162,73 +156,71 @@ class JadeDevice(HwiDevice):
         if not self._hwi.jade.auth_user(self._hwi.network, http_request_fn=_no_http):
             raise DeviceFailure(*_OBSTACLES["LOCKED"])
 
-    def unlock(self, args: Args) -> Any:
+    def unlock(self) -> operations.Unlocked:
         """After the PIN entry the device asks a server through the host: that is left to its own app."""
-        return {"fingerprint": self.fingerprint(args), "session": None}
+        return operations.Unlocked(self.fingerprint(), None)
 
-    def require_known(self, policy: base.Policy) -> None:
+    def require_known(self, policy: operations.PolicyText) -> None:
         """A Jade signs for an unknown vault as well, but shows the change as a payment."""
-        if base.is_vault(policy):
+        if policy.is_vault:
             self._registered_name(policy)
 
-    def enrol(self, args: Args) -> Any:
+    def enrol(self, asked: operations.Enrol) -> None:
         self.wake()
-        policy = args["policy"]
+        policy = asked.policy
         known = self._name_of(policy)
-        if known is not None and not args["again"]:
-            return None
-        name = known or policy["name"]
+        if known is not None and not asked.again:
+            return
+        name = known or policy.name
         if known is None and name in self._hwi.jade.get_registered_multisigs():
             raise NotAvailable(
                 f"the device knows another vault as {name}: delete that one, or choose another name"
             )
-        self._caller.tell("confirm-enrolment", "Compare the vault's details on the device and confirm")
+        self._caller.tell(*operations.CONFIRM_ENROLMENT)
         self._hwi.jade.register_multisig(
             self._hwi.network,
             name,
             _VARIANT,
             sorted_keys=True,
-            threshold=policy["threshold"],
+            threshold=policy.threshold,
             signers=_signers(policy),
         )
-        return None
 
-    def show_address(self, args: Args) -> Any:
+    def show_address(self, asked: operations.ShowAddress) -> str:
         self.wake()
-        policy, chain, index = args["policy"], args["chain"], args["index"]
-        if not base.is_vault(policy):
-            self._caller.tell("confirm-address", "Compare the address on the device")
+        policy, chain, index = asked.policy, asked.chain, asked.index
+        if not policy.is_vault:
+            self._caller.tell(*operations.CONFIRM_ADDRESS)
             path = base.key_path(policy, chain, index)
-            return {"address": self._hwi.display_singlesig_address(path, AddressType.WIT)}
+            return str(self._hwi.display_singlesig_address(path, AddressType.WIT))
         name = self._registered_name(policy)
-        self._caller.tell("confirm-address", "Compare the address on the device")
-        suffixes = [[chain, index] for _key in policy["keys"]]
-        address = self._hwi.jade.get_receive_address(self._hwi.network, suffixes, multisig_name=name)
-        return {"address": str(address)}
+        self._caller.tell(*operations.CONFIRM_ADDRESS)
+        suffixes = [[chain, index] for _key in policy.keys]
+        return str(self._hwi.jade.get_receive_address(self._hwi.network, suffixes, multisig_name=name))
 
-    def _registered_name(self, policy: base.Policy) -> str:
+    def _registered_name(self, policy: operations.PolicyText) -> str:
         """:raises DeviceFailure: the device does not know the vault."""
         name = self._name_of(policy)
         if name is None:
             raise DeviceFailure(NotEnrolled.code, None)
         return name
 
-    def _name_of(self, policy: base.Policy) -> str | None:
+    def _name_of(self, policy: operations.PolicyText) -> str | None:
         """The vault's name on the device. It is found by its keys, and may have been given by another
         program.
         """
         return next((name for name in self._candidates(policy) if self._is(policy, name)), None)
 
-    def _candidates(self, policy: base.Policy) -> list[str]:
+    def _candidates(self, policy: operations.PolicyText) -> list[str]:
         """Names of registrations of the vault's shape."""
-        shape = (_VARIANT, True, policy["threshold"], len(policy["keys"]))
+        shape = (_VARIANT, True, policy.threshold, len(policy.keys))
         return [
             name
             for name, brief in self._hwi.jade.get_registered_multisigs().items()
             if (brief["variant"], brief["sorted"], brief["threshold"], brief["num_signers"]) == shape
         ]
 
-    def _is(self, policy: base.Policy, name: str) -> bool:
+    def _is(self, policy: operations.PolicyText, name: str) -> bool:
         told = self._hwi.jade.get_registered_multisig(name)["descriptor"]
         signers = told["signers"]
         if any(signer["path"] for signer in signers):
@@ -237,7 +229,7 @@ class JadeDevice(HwiDevice):
         return base.same_quorum(policy, told["threshold"], cosigners)
 
 
-def open_jade(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> JadeDevice:  # noqa: ARG001 - a new connection starts afresh; late answers are dropped
+def open_device(endpoint: Endpoint, network: Network, caller: DriverHost, request: WorkerCall) -> JadeDevice:  # noqa: ARG001 - a new connection starts afresh; late answers are dropped
     # Without timeouts: the bridge keeps the deadline. Reading ends when the device leaves.
     wire = (
         _Tcp(endpoint.address, None)
@@ -262,7 +254,7 @@ def _version(info: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(int(part) for part in info["JADE_VERSION"].partition("-")[0].split("."))
 
 
-def _signers(policy: base.Policy) -> list[dict[str, Any]]:
+def _signers(policy: operations.PolicyText) -> list[dict[str, Any]]:
     return [
         {
             "fingerprint": key.origin.fingerprint,

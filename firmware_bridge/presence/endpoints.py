@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from firmware_bridge.families import maker_of
+from firmware_bridge.makers import maker_of
 from firmware_bridge.model import Endpoint, Listing, Sighting
 from firmware_bridge.presence.kernel_sockets import (
     CLOSED,

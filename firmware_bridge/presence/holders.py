@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final
 
 from firmware_bridge import errors
-from firmware_bridge.families import clean_detail
+from firmware_bridge.faults import clean_detail
 from firmware_bridge.model import Endpoint
 from firmware_bridge.presence.endpoints import TABLES, host_and_port
 from firmware_bridge.presence.kernel_sockets import ESTABLISHED, inet_sockets, loopback_hosts

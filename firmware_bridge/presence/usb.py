@@ -1,106 +1,17 @@
-"""USB devices: the known models as data, and what is connected, read from sysfs on Linux without opening a
-device.
-"""
+"""USB devices: which are connected, read from sysfs on Linux without opening a device."""
 
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from firmware_bridge.model import Endpoint, Family, Listing, Sighting, webusb_address
+from firmware_bridge.makers import MAKERS
+from firmware_bridge.makers.maker import UsbModel
+from firmware_bridge.model import Endpoint, Listing, Sighting, webusb_address
 
-
-@dataclass(frozen=True)
-class UsbModel:
-    """A model by its USB numbers. `product_mask` selects the bits of the product id that name the model.
-
-    `names`: product names, where the numbers alone do not tell; empty means any. `transport` is how HWI
-    reaches it, or None; `reason` says why it cannot be driven.
-    """
-
-    vendor: int
-    product: int
-    family: Family
-    model: str
-    transport: str | None = "hid"
-    product_mask: int = 0xFFFF
-    names: tuple[str, ...] = ()
-    reason: str | None = None
-
-    def matches(self, vendor: int, product: int, name: str | None = None) -> bool:
-        if vendor != self.vendor or product & self.product_mask != self.product:
-            return False
-        return not self.names or name in self.names
-
-
-_BOOTLOADER: Final = "The device is in its bootloader: connect it again without pressing a button."
-_UNKNOWN: Final = "HWI does not know this model."
-_THP: Final = "HWI cannot speak the protocol of this model (THP)."
-_TOO_OLD: Final = "HWI no longer supports this model."
-
-_TREZOR: Final = (0x1209, 0x53C1)
-_BITBOX: Final = (0x03EB, 0x2403)
-
-# The first match wins. Sources: the vendors' udev rules, hwilib/devices, and the firmware's descriptors.
-# Vendor numbers of chip makers (1209, 03eb, 10c4, 1a86, 303a) are listed with their product only. HWI also
-# takes 0403:6001, 1a86:7523 and 303a:1001 for a Jade; these are home-made boards and many other things.
-USB_MODELS: Final[tuple[UsbModel, ...]] = (
-    UsbModel(0x1209, 0x53C0, Family.TREZOR, "Trezor", None, reason=_BOOTLOADER),
-    UsbModel(*_TREZOR, Family.TREZOR, "Trezor Safe 7", None, names=("Trezor Safe 7",), reason=_THP),
-    UsbModel(*_TREZOR, Family.TREZOR, "Trezor Safe 5", "webusb", names=("Trezor Safe 5",)),
-    UsbModel(*_TREZOR, Family.TREZOR, "Trezor Safe 3", "webusb", names=("Trezor Safe 3",)),
-    UsbModel(*_TREZOR, Family.TREZOR, "Trezor", "webusb"),
-    UsbModel(0x534C, 0x0001, Family.TREZOR, "Trezor One", "hid-or-webusb"),
-    UsbModel(0x534C, 0, Family.TREZOR, "Trezor", None, product_mask=0, reason=_UNKNOWN),
-    UsbModel(0xD13E, 0xCC10, Family.COLDCARD, "Coldcard"),
-    UsbModel(0xD13E, 0, Family.COLDCARD, "Coldcard", None, product_mask=0, reason=_UNKNOWN),
-    UsbModel(0x2C97, 0x1000, Family.LEDGER, "Ledger Nano S", product_mask=0xFF00),
-    UsbModel(0x2C97, 0x4000, Family.LEDGER, "Ledger Nano X", product_mask=0xFF00),
-    UsbModel(0x2C97, 0x5000, Family.LEDGER, "Ledger Nano S Plus", product_mask=0xFF00),
-    UsbModel(0x2C97, 0x6000, Family.LEDGER, "Ledger Stax", product_mask=0xFF00),
-    UsbModel(0x2C97, 0x7000, Family.LEDGER, "Ledger Flex", product_mask=0xFF00),
-    UsbModel(0x2C97, 0x8000, Family.LEDGER, "Ledger Nano Gen5", None, product_mask=0xFF00, reason=_UNKNOWN),
-    UsbModel(0x2C97, 0x0001, Family.LEDGER, "Ledger Nano S"),
-    UsbModel(0x2C97, 0x0004, Family.LEDGER, "Ledger Nano X"),
-    # Later models have such a number in their bootloader only.
-    UsbModel(0x2C97, 0x0005, Family.LEDGER, "Ledger Nano S Plus", None, reason=_BOOTLOADER),
-    UsbModel(0x2C97, 0x0006, Family.LEDGER, "Ledger Stax", None, reason=_BOOTLOADER),
-    UsbModel(0x2C97, 0x0007, Family.LEDGER, "Ledger Flex", None, reason=_BOOTLOADER),
-    UsbModel(0x2C97, 0x0008, Family.LEDGER, "Ledger Nano Gen5", None, reason=_BOOTLOADER),
-    UsbModel(0x2C97, 0x0000, Family.LEDGER, "Ledger Blue", None, product_mask=0xFF00, reason=_TOO_OLD),
-    UsbModel(0x2C97, 0, Family.LEDGER, "Ledger", None, product_mask=0, reason=_UNKNOWN),
-    UsbModel(0x2581, 0x1B7C, Family.LEDGER, "Ledger HW.1", None, reason=_TOO_OLD),
-    UsbModel(0x2581, 0x2B7C, Family.LEDGER, "Ledger HW.1", None, reason=_TOO_OLD),
-    UsbModel(0x2581, 0x3B7C, Family.LEDGER, "Ledger HW.1", None, reason=_TOO_OLD),
-    UsbModel(0x2581, 0x4B7C, Family.LEDGER, "Ledger HW.1", None, reason=_TOO_OLD),
-    UsbModel(*_BITBOX, Family.BITBOX02, "BitBox02", names=("BitBox02", "BitBox02BTC")),
-    UsbModel(
-        *_BITBOX,
-        Family.BITBOX02,
-        "BitBox02 Nova",
-        names=("BitBox02 Nova Multi", "BitBox02 Nova BTC-only"),
-    ),
-    # HWI looks for the names above only; the bootloader has the same numbers and another name.
-    UsbModel(
-        *_BITBOX,
-        Family.BITBOX02,
-        "BitBox02",
-        None,
-        names=(
-            "bb02-bootloader",
-            "bb02btc-bootloader",
-            "BitBox02 Nova Multi bl",
-            "BitBox02 Nova BTC-only bl",
-        ),
-        reason=_BOOTLOADER,
-    ),
-    UsbModel(*_BITBOX, Family.BITBOX02, "BitBox02", None, reason=_UNKNOWN),
-    UsbModel(0x10C4, 0xEA60, Family.JADE, "Jade", "serial"),
-    UsbModel(0x1A86, 0x55D4, Family.JADE, "Jade", "serial"),
-    # Jade Plus, and the Jade with Espressif's own USB.
-    UsbModel(0x303A, 0x4001, Family.JADE, "Jade", "serial"),
-)
+# Sources: the vendors' udev rules, hwilib/devices, and the firmware's descriptors. Vendor numbers of chip
+# makers (1209, 03eb, 10c4, 1a86, 303a) are listed with their product only.
+USB_MODELS: Final[tuple[UsbModel, ...]] = tuple(model for maker in MAKERS.values() for model in maker.usb)
 
 
 def usb_model(vendor: int, product: int, name: str | None = None) -> UsbModel | None:

@@ -64,7 +64,7 @@ def _series(psbt: Psbt) -> Iterator[bytes]:
     data = psbt.to_bytes()
     yield psbt.to_base64().encode()
     yield data.hex().encode()
-    for encoding in bbqr.Encoding:
+    for encoding in bbqr.BbqrEncoding:
         yield "\n".join(bbqr.split(data, Content.PSBT, encoding=encoding, max_characters=400)).encode()
     yield "\n".join(islice(ur.split(data, max_fragment=200), 8)).encode()
     yield "\n".join(islice(ur.split(data, max_fragment=90, first=20), 16)).encode()

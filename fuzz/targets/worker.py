@@ -6,7 +6,18 @@ from typing import Any
 
 from firmware_bridge import BridgeError, calls, protocol
 from firmware_bridge.errors import from_worker
-from firmware_bridge.protocol import Ask, Done, Failed, Hello, Message, Note, Reply, Request
+from firmware_bridge.operations import Keys, Probed, Unlocked
+from firmware_bridge.protocol import (
+    Ask,
+    AskReply,
+    Hello,
+    Message,
+    OperationDone,
+    OperationFailed,
+    ProgressNote,
+    WorkerCall,
+)
+from firmware_bridge.record import after_answer
 from fuzz.json_mutator import mutate
 from fuzz.target import Target, require
 from multisig import Fingerprint, Network, message_hash
@@ -17,18 +28,19 @@ VAULT = make_vault()
 KEY = ALICE.vault_key()
 
 _READERS: tuple[Callable[[Any], object], ...] = (
-    calls.probed,
-    calls.unlocked,
+    lambda value: after_answer(calls.answer(Probed, value)),
+    lambda value: calls.fingerprint(calls.answer(Unlocked, value).fingerprint),
     calls.registration,
     calls.fingerprint,
     lambda value: calls.require_address(value, VAULT, 0, 0),
-    lambda value: _keys(*calls.xpubs(value, 1)),
+    lambda value: _keys(calls.answer(Keys, value)),
     lambda value: calls.is_by(KEY.xpub.public_key, "hello", calls.signature(value)),
 )
 
 
-def _keys(master: Fingerprint, texts: tuple[str, ...]) -> object:
-    return [calls.origin_key(master, KEY.origin.path, text, NETWORK) for text in texts]
+def _keys(keys: Keys) -> object:
+    master = Fingerprint.from_hex(keys.fingerprint)
+    return [calls.origin_key(master, KEY.origin.path, text, NETWORK) for text in keys.xpubs]
 
 
 def check(data: bytes) -> None:
@@ -41,10 +53,10 @@ def check(data: bytes) -> None:
         return
     again = protocol.decode(protocol.encode(message)[protocol.HEADER_SIZE :])
     require(repr(again) == repr(message), "a message is another one when it is passed on")
-    if isinstance(message, Done):
+    if isinstance(message, OperationDone):
         for read in _READERS:
             _check_answer(read, message.value)
-    if isinstance(message, Failed):
+    if isinstance(message, OperationFailed):
         require(isinstance(from_worker(message.code, message.detail), BridgeError), "no outcome")
     _require_types(message)
 
@@ -80,23 +92,22 @@ def seeds() -> Iterator[bytes]:
         {**identity, "detail": "why", "firmware": "2.8.9"},
         {"fingerprint": BOB.fingerprint.hex, "session": "ab" * 32},
         None,
-        {"hmac": None},
-        {"hmac": "cd" * 32},
+        "cd" * 32,
         KEY.fingerprint.hex,
-        {"address": VAULT.address(0, 0)},
+        VAULT.address(0, 0),
         {"fingerprint": KEY.fingerprint.hex, "xpubs": [str(KEY.xpub)]},
         "H" + "A" * 86 + "=",
         [1, 2.5, True, {"deep": [[]]}],
     ]
-    messages: list[Message] = [Done(number, value) for number, value in enumerate(values)]
+    messages: list[Message] = [OperationDone(number, value) for number, value in enumerate(values)]
     messages += [
-        Request(1, "sign", {"psbt": signed}, recover=True, session="cd"),
+        WorkerCall(1, "sign", {"psbt": signed}, recover=True, session="cd"),
         Hello(77, preloaded=True),
-        Note(1, "sign", "Look at your device.", 1, 2),
+        ProgressNote(1, "sign", "Look at your device.", 1, 2),
         Ask(1, 1, "pin"),
-        Reply(1, "1234"),
-        Failed(2, "wrong-app", "Ethereum"),
-        Failed(2, "locked", None),
+        AskReply(1, "1234"),
+        OperationFailed(2, "wrong-app", "Ethereum"),
+        OperationFailed(2, "locked", None),
     ]
     for message in messages:
         yield protocol.encode(message)[protocol.HEADER_SIZE :]

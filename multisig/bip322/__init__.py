@@ -5,7 +5,6 @@ has one output, with the script of the address. `to_sign` spends that output, an
 coins.
 """
 
-from multisig.bip322.devices import PROOF_SIGNING, ProofSigning, may_sign_proof, signing_devices, why_no_proof
 from multisig.bip322.messages import (
     MAX_MESSAGE_BYTES,
     MAX_SHOWN_CHARACTERS,
@@ -17,30 +16,25 @@ from multisig.bip322.messages import (
     to_spend,
 )
 from multisig.bip322.proof_psbts import MAX_COINS, build_proof, finalise_proof, inspect_proof, is_proof
-from multisig.bip322.verifying import Consensus, NamedCoin, State, Verdict, verify_message
+from multisig.bip322.verifying import Consensus, NamedCoin, ProofState, ProofVerdict, verify_message
 
 __all__ = [
     "MAX_COINS",
     "MAX_MESSAGE_BYTES",
     "MAX_SHOWN_CHARACTERS",
-    "PROOF_SIGNING",
     "Consensus",
     "NamedCoin",
     "ProofSignature",
-    "ProofSigning",
-    "State",
+    "ProofState",
+    "ProofVerdict",
     "Variant",
-    "Verdict",
     "build_proof",
     "finalise_proof",
     "inspect_proof",
     "is_proof",
-    "may_sign_proof",
     "require_showable",
     "signed_message_hash",
-    "signing_devices",
     "to_sign",
     "to_spend",
     "verify_message",
-    "why_no_proof",
 ]

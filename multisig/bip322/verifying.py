@@ -18,7 +18,7 @@ Consensus = Callable[[Transaction, Sequence[TxOut]], str | None]
 _VERSIONS = frozenset({0, 2})
 
 
-class State(StrEnum):
+class ProofState(StrEnum):
     """The outcome. `INCONCLUSIVE` means that the script is not supported: nothing is proven."""
 
     VALID = "valid"
@@ -37,12 +37,12 @@ class NamedCoin(ByMember):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Verdict(ByMember):
+class ProofVerdict(ByMember):
     """The outcome of a verification. `lock_time` (nLockTime) and `age` (nSequence of the first input) are set
     if it is valid.
     """
 
-    state: State
+    state: ProofState
     reason: str = ""
     lock_time: int = 0
     age: int = 0
@@ -53,14 +53,14 @@ class _Invalid(Exception):
     pass
 
 
-def verify_message(message: str, challenge: bytes, signature: str, consensus: Consensus) -> Verdict:
+def verify_message(message: str, challenge: bytes, signature: str, consensus: Consensus) -> ProofVerdict:
     """Whether `signature` (text) signs `message` for the output script `challenge`. A malformed signature is
     a verdict, not an exception.
 
     `consensus` is called once, before the further rules of the BIP are checked.
     """
     if is_legacy(signature):
-        return Verdict(state=State.INCONCLUSIVE, reason=LEGACY)
+        return ProofVerdict(state=ProofState.INCONCLUSIVE, reason=LEGACY)
     try:
         parsed = ProofSignature.parse(signature)
         tx, coins = _transaction(message, challenge, parsed)
@@ -68,10 +68,10 @@ def verify_message(message: str, challenge: bytes, signature: str, consensus: Co
         _require_consensus(consensus(tx, spent))
         _check_rules(tx, spent)
     except (InvalidMessage, _Invalid, BrokenRule) as error:
-        return Verdict(state=State.INVALID, reason=str(error))
+        return ProofVerdict(state=ProofState.INVALID, reason=str(error))
     except Inconclusive as error:
-        return Verdict(state=State.INCONCLUSIVE, reason=str(error))
-    return Verdict(state=State.VALID, lock_time=tx.locktime, age=tx.inputs[0].sequence, coins=coins)
+        return ProofVerdict(state=ProofState.INCONCLUSIVE, reason=str(error))
+    return ProofVerdict(state=ProofState.VALID, lock_time=tx.locktime, age=tx.inputs[0].sequence, coins=coins)
 
 
 def _require_consensus(forbidden: str | None) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 from multisig.builder import estimate_vsize
 from multisig.inspection.inputs_and_outputs import InputsSeen, OutputsSeen, inspect_inputs, inspect_outputs
 from multisig.inspection.model import (
-    Change,
     Finding,
     FindingCode,
     InspectedInput,
@@ -20,6 +19,7 @@ from multisig.inspection.model import (
     OpReturn,
     Payment,
     ProofOfControl,
+    ProvenChange,
     ProvenCoin,
     Severity,
 )
@@ -32,7 +32,6 @@ from multisig.units import Sats
 from multisig.vault import Policy
 
 __all__ = [
-    "Change",
     "FeeLimits",
     "Finding",
     "FindingCode",
@@ -41,6 +40,7 @@ __all__ = [
     "OpReturn",
     "Payment",
     "ProofOfControl",
+    "ProvenChange",
     "ProvenCoin",
     "Severity",
     "inspect",

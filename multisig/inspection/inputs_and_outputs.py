@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 
 from multisig.errors import InvalidToken, InvalidTransaction
 from multisig.hashes import hash160
-from multisig.inspection.model import Change, Finding, FindingCode, InspectedInput, OpReturn, Payment, found
+from multisig.inspection.model import (
+    Finding,
+    FindingCode,
+    InspectedInput,
+    OpReturn,
+    Payment,
+    ProvenChange,
+    found,
+)
 from multisig.keys import Fingerprint, KeyOrigin
 from multisig.network import Network
 from multisig.proofs import Derivations, OurScript, Prover, Unproven, policy_keys, proven_output
@@ -174,7 +182,7 @@ MAX_FALSE_ORIGINS = 100
 @dataclass(slots=True)
 class OutputsSeen:
     payments: list[Payment] = field(default_factory=list)
-    change: list[Change] = field(default_factory=list)
+    change: list[ProvenChange] = field(default_factory=list)
     op_returns: list[OpReturn] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     false_origins: int = 0
@@ -240,7 +248,7 @@ def _money(index: int, output: PsbtOutput, prover: Prover, seen: OutputsSeen) ->
             seen.findings.append(found(FindingCode.UNKNOWN_OUTPUT_SCRIPT, sentence, f"output {index}"))
     else:
         place, address = ours.place, prover.policy.address(ours.place.chain, ours.place.index)
-        seen.change.append(Change(index, output.amount, place.chain, place.index, address))
+        seen.change.append(ProvenChange(index, output.amount, place.chain, place.index, address))
         seen.findings += _claims(output, ours, "the change", f"output {index}")
     if output.amount < dust_threshold(output.script_pubkey):
         sentence = f"{output.amount} sat are too few for nodes to pass the transaction on."

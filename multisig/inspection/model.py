@@ -113,7 +113,7 @@ class Payment(ByMember):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Change(ByMember):
+class ProvenChange(ByMember):
     """An output whose script was derived again from the policy: the money stays."""
 
     output_index: int
@@ -171,7 +171,7 @@ class Inspection(ByMember):
     txid: str
     inputs: tuple[InspectedInput, ...]
     payments: tuple[Payment, ...]
-    change: tuple[Change, ...]
+    change: tuple[ProvenChange, ...]
     op_returns: tuple[OpReturn, ...]
     total_in: Sats | None
     total_out: Sats

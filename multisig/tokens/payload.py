@@ -160,7 +160,7 @@ class Deploy(ByMember):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Call(ByMember):
+class TokenCall(ByMember):
     """A call of a token's function.
 
     `contract_id` is the deployment's txid as it is written, `amount` raw units, `address` an output script:
@@ -195,7 +195,7 @@ def _check_given(what: str, given: bool, taken: bool, function: Function) -> Non
         raise InvalidToken(f"The function {function.wire_name} {need} {what}.")
 
 
-Payload = Deploy | Call
+Payload = Deploy | TokenCall
 
 
 def is_token_payload(data: bytes) -> bool:
@@ -262,8 +262,8 @@ def _read_ticker(reader: Reader) -> str:
     return reader.take(reader.take(1)[0]).decode("latin-1")
 
 
-def _read_call(reader: Reader, function: Function) -> Call:
-    return Call(
+def _read_call(reader: Reader, function: Function) -> TokenCall:
+    return TokenCall(
         contract_id=reader.take(_HASH_BYTES).hex(),
         function=function,
         amount=TokenAmount(read_leb128(reader)) if function.takes_amount else None,
@@ -290,7 +290,7 @@ def _deploy_parts(deploy: Deploy) -> tuple[tuple[str, bytes], ...]:
     )
 
 
-def _call_parts(call: Call) -> tuple[tuple[str, bytes], ...]:
+def _call_parts(call: TokenCall) -> tuple[tuple[str, bytes], ...]:
     amount = () if call.amount is None else (("amount", leb128(call.amount)),)
     address = () if call.address is None else (("recipient", encode_holder(call.address)),)
     return (

@@ -101,7 +101,7 @@ _ICON = re.compile(r"(?:https|ipfs)://[!#-;=?-\[\]_a-z~]+", re.ASCII)
 # other than U+0020, bidirectional and other format characters, default ignorable ones (Unicode's
 # DerivedCoreProperties), variation selectors, surrogates, private use, tags. Noncharacters at the end of each
 # plane are refused beside it. A part of the protocol, so not the table by which other names are read
-# (`custody.text`), which may follow Unicode; it holds all of that (tests/custody/test_unseen.py).
+# (`custody.common.text`), which may follow Unicode; it holds all of that (tests/custody/test_unseen.py).
 _HIDDEN = (
     (0x0000, 0x001F),
     (0x007F, 0x00A0),

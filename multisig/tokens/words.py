@@ -12,7 +12,7 @@ from multisig.hashes import sha256
 from multisig.network import Network
 from multisig.script import encode_address
 from multisig.tokens.bytecode import Bytecode, check_deployment
-from multisig.tokens.payload import Call, Deploy, Function, Payload, encode_payload
+from multisig.tokens.payload import Deploy, Function, Payload, TokenCall, encode_payload
 from multisig.tokens.values import TokenAmount, format_units
 
 # Of an icon's text no more is repeated; the longest has 512 characters.
@@ -107,7 +107,9 @@ def _icon(text: str) -> str:
     return f"{text[:LONGEST_ICON]}… (cut: {len(text)} characters in all, SHA-256 {digest})"
 
 
-def _call(call: Call, network: Network, bytecode: Bytecode | None) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _call(
+    call: TokenCall, network: Network, bytecode: Bytecode | None
+) -> tuple[str, tuple[tuple[str, str], ...]]:
     address = None if call.address is None else _address(call.address, network)
     sentence = _SENTENCES[call.function].format(
         token="tokens that this machine does not know" if bytecode is None else f"{bytecode.ticker} tokens",

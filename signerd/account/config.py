@@ -30,7 +30,7 @@ from pydantic import (
 
 from custody.client.errors import InsecureUrl
 from custody.client.flow import check_url
-from custody.private_files import read_bounded, written_by_others
+from custody.common.private_files import read_bounded, written_by_others
 from custody.schemas.common import IntId, Name
 from custody.schemas.faults import fault_words
 from firmware_bridge import Endpoint
@@ -42,7 +42,7 @@ from signerd.core.text import line_of, name_key, plain, require_seen
 from signerd.core.values import (
     DEFAULT_MAX_FEE_PERCENT,
     DEFAULT_WARN_FEE_PERCENT,
-    Limits,
+    SigningLimits,
 )
 from signerd.errors import ConfigError, ConfigInvalid, ConfigMissing, RulesInvalid
 
@@ -252,8 +252,8 @@ class Config(_Section):
         """The address book by output script."""
         return _labels(self.addresses, self.network)
 
-    def signing_limits(self) -> Limits:
-        return Limits(
+    def signing_limits(self) -> SigningLimits:
+        return SigningLimits(
             max_fee=parse_btc(self.limits.max_fee_btc),
             max_fee_rate=FeeRate.from_sat_per_vb(self.limits.max_fee_rate),
             max_fee_percent=self.limits.max_fee_percent,

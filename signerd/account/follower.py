@@ -13,10 +13,10 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from custody.pace import Backoff
+from custody.common.pace import Backoff
 from signerd.account.others import PLATFORM, OthersProposals, TokenLookup
-from signerd.account.platform import Platform, Sink
-from signerd.account.wire import UNFORESEEN, Listed, Unreadable, Workspace
+from signerd.account.platform import PlatformClient, Sink
+from signerd.account.wire import UNFORESEEN, Listed, PlatformWorkspace, UnreadableEntry
 from signerd.core.events import JudgeAgain, Level, Notify, Step
 from signerd.core.following import LEFT
 from signerd.core.text import said
@@ -72,7 +72,7 @@ class PlatformState:
     user_id: int | None = None
     last_heard: float | None = None
     trouble: str | None = None
-    workspaces: tuple[Workspace, ...] = ()
+    workspaces: tuple[PlatformWorkspace, ...] = ()
     rounds: int = 0
 
 
@@ -81,7 +81,7 @@ class Follower:
     """``run`` ends only by cancellation or by an error that must stop the daemon."""
 
     journal: Journal
-    platform: Platform
+    platform: PlatformClient
     sink: Sink
     signed_in: asyncio.Event
     jitter: Callable[[], float]
@@ -103,7 +103,7 @@ class Follower:
 
     async def run(self) -> None:
         """Keep the list of workspaces, and follow each in a task of its own."""
-        tasks: dict[Workspace, asyncio.Task[None]] = {}
+        tasks: dict[PlatformWorkspace, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
             while True:
                 await self.patiently(self._read_workspaces)
@@ -156,7 +156,7 @@ class Follower:
 
     # --- one workspace --------------------------------------------------------------------------------------
 
-    async def _follow(self, workspace: Workspace) -> None:
+    async def _follow(self, workspace: PlatformWorkspace) -> None:
         following = _Following(workspace, Backoff(self.jitter, longest=LEFT_OUT_SECONDS))
 
         async def one_round() -> None:
@@ -246,13 +246,13 @@ class Follower:
         for workspace in self.state.workspaces:
             await self.read_vaults(workspace)
 
-    async def read_vaults(self, workspace: Workspace) -> None:
+    async def read_vaults(self, workspace: PlatformWorkspace) -> None:
         """Record what the platform says about the vaults; proposals are judged again where it changed."""
         listed = await self.platform.vaults(workspace)
         learnt = await self._in_turn(
             lambda claim: self._taken(claim.vault_id, lambda: self.journal.learn(claim)), listed.items
         )
-        failed = (found for found in learnt if isinstance(found, Unreadable))
+        failed = (found for found in learnt if isinstance(found, UnreadableEntry))
         self._tell(VAULTS, workspace, (*listed.unreadable, *failed))
         if any(isinstance(heard, ClaimOutcome) and heard.news for heard in learnt):
             self.sink.perform((JudgeAgain(),))
@@ -292,23 +292,23 @@ class Follower:
                 return
             yield snapshot
 
-    def _poll(self, snapshot: Snapshot) -> Unreadable | None:
+    def _poll(self, snapshot: Snapshot) -> UnreadableEntry | None:
         found = self._taken(snapshot.psbt_id, lambda: self.journal.poll(snapshot))
-        return found if isinstance(found, Unreadable) else None
+        return found if isinstance(found, UnreadableEntry) else None
 
-    def _taken(self, name: str, take: Callable[[], Taken]) -> Taken | Unreadable:
+    def _taken(self, name: str, take: Callable[[], Taken]) -> Taken | UnreadableEntry:
         """Record and judge an entry. An unforeseen error fails that entry only; nothing is recorded."""
         try:
             found = take()
             self.sink.perform(found.effects)
         except PlatformFloods as error:
             self._alarm(error)
-            return Unreadable(name, said(error))
+            return UnreadableEntry(name, said(error))
         except SignerdError:
             raise
         except Exception:  # noqa: BLE001 - an entry that breaks our code must not stop the others
             _log.exception("%s could not be taken", name)
-            return Unreadable(name, UNFORESEEN)
+            return UnreadableEntry(name, UNFORESEEN)
         return found
 
     def _alarm(self, error: PlatformFloods) -> None:
@@ -318,7 +318,7 @@ class Follower:
             self._alarmed.add(sentence)
             self.sink.perform((Notify(PLATFORM, Level.ALARM, sentence),))
 
-    def _tell(self, group: str, workspace: Workspace, left_out: Iterable[Unreadable]) -> None:
+    def _tell(self, group: str, workspace: PlatformWorkspace, left_out: Iterable[UnreadableEntry]) -> None:
         what = "vault" if group == VAULTS else "proposal"
         self.troubles.report(f"{group} {workspace.id}", _left_out(what, left_out))
 
@@ -350,16 +350,16 @@ class Follower:
         self._tell(KNOWN, workspace, failed_ids.values())
         return bool(open_ones)
 
-    async def _ask_about(self, psbt_id: str, workspace: Workspace) -> Unreadable | None:
+    async def _ask_about(self, psbt_id: str, workspace: PlatformWorkspace) -> UnreadableEntry | None:
         try:
             return self._poll(await self.platform.proposal(psbt_id, workspace))
         except PlatformRefused:
             return None  # The platform no longer has it or shows it: the record stays.
         except PlatformAnswersWrongly as error:
-            return Unreadable(psbt_id, said(error))
+            return UnreadableEntry(psbt_id, said(error))
 
 
-def _left_out(what: str, found: Iterable[Unreadable]) -> dict[str, str]:
+def _left_out(what: str, found: Iterable[UnreadableEntry]) -> dict[str, str]:
     return {one.name: f"The platform's {what} {one.name} is left out: {one.why}" for one in found}
 
 
@@ -369,12 +369,12 @@ class _Following:
     last that was polled one by one. ``failed_ids``: those whose last answer could not be recorded.
     """
 
-    workspace: Workspace
+    workspace: PlatformWorkspace
     pause: Backoff
     etag: str | None = None
     listed: set[str] = field(default_factory=set)
     turn: str = ""
-    failed_ids: dict[str, Unreadable] = field(default_factory=dict)
+    failed_ids: dict[str, UnreadableEntry] = field(default_factory=dict)
     learnt: float | None = None
     one_by_one: bool = False
     others_have_more: bool = False

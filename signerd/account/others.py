@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from multisig.tokens import Payload
-from signerd.account.platform import MOST_LISTED_BYTES, Platform, Sink
-from signerd.account.wire import MOST_LISTED, UNFORESEEN, Unreadable, Workspace
+from signerd.account.platform import MOST_LISTED_BYTES, PlatformClient, Sink
+from signerd.account.wire import MOST_LISTED, UNFORESEEN, PlatformWorkspace, UnreadableEntry
 from signerd.core.events import Level, Notify
 from signerd.core.following import may_yet_be_signed, unfollowed_of
 from signerd.core.text import said
@@ -41,11 +41,11 @@ _log = logging.getLogger(__name__)
 @dataclass
 class TokenLookup:
     journal: Journal
-    platform: Platform
+    platform: PlatformClient
     sink: Sink
     alarm: Callable[[PlatformFloods], None]
 
-    async def look_up(self, workspace: Workspace, snapshots: Iterable[Snapshot]) -> dict[str, str]:
+    async def look_up(self, workspace: PlatformWorkspace, snapshots: Iterable[Snapshot]) -> dict[str, str]:
         """Prove and store unknown tokens. Returns by proposal why its token is not proven. Raises
         SignedOut.
         """
@@ -74,7 +74,9 @@ class TokenLookup:
             if payload is not None and self.journal.tokens.bytecode(payload) is None
         ]
 
-    async def _look_up_one(self, workspace: Workspace, payload: Payload, snapshot: Snapshot) -> str | None:
+    async def _look_up_one(
+        self, workspace: PlatformWorkspace, payload: Payload, snapshot: Snapshot
+    ) -> str | None:
         if self.journal.tokens.bytecode(payload) is not None:
             return None  # Looked up for another proposal of this round.
         if snapshot.contract_uid is None:
@@ -115,7 +117,7 @@ class OthersRead:
     """
 
     more: bool = False
-    left_out: tuple[Unreadable, ...] = ()
+    left_out: tuple[UnreadableEntry, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ class _Place:
     codes: frozenset[str]
     after: str
     waits: bool
-    left_out: tuple[Unreadable, ...] = ()
+    left_out: tuple[UnreadableEntry, ...] = ()
 
 
 @dataclass
@@ -146,14 +148,14 @@ class OthersProposals:
     """``in_turn`` applies a function to many snapshots and lets other tasks run in between."""
 
     journal: Journal
-    platform: Platform
+    platform: PlatformClient
     alarm: Callable[[PlatformFloods], None]
     in_turn: Callable[[Callable[[Snapshot], _Seen], Iterable[Snapshot]], Awaitable[list[_Seen]]]
     sink: Sink
     # Where the last reading of a list stopped, by workspace.
     places: dict[int, _Place] = field(default_factory=dict)
 
-    async def read(self, workspace: Workspace) -> OthersRead:
+    async def read(self, workspace: PlatformWorkspace) -> OthersRead:
         """Read the list of a workspace from where the last reading ended, up to a bound.
 
         Raises SignedOut; leaves of JournalError.
@@ -172,16 +174,16 @@ class OthersProposals:
             if isinstance(error, PlatformRefused):
                 # The platform may no longer have the proposal after which the list was to continue.
                 self.journal.hear_anew(workspace.id)
-            return OthersRead(left_out=(Unreadable(ALL, said(error)),))
+            return OthersRead(left_out=(UnreadableEntry(ALL, said(error)),))
         except SignerdError:
             raise
         except Exception:  # noqa: BLE001 - what breaks our code here must not stop this signer's proposals
             _log.exception("the whole list of workspace %s could not be read", workspace.id)
-            return OthersRead(left_out=(Unreadable(ALL, UNFORESEEN),))
+            return OthersRead(left_out=(UnreadableEntry(ALL, UNFORESEEN),))
 
-    async def _read_on(self, workspace: Workspace, codes: frozenset[str]) -> OthersRead:
+    async def _read_on(self, workspace: PlatformWorkspace, codes: frozenset[str]) -> OthersRead:
         after, waits = self.journal.unfollowed.heard_until(workspace.id, codes), False
-        left_out: tuple[Unreadable, ...] = ()
+        left_out: tuple[UnreadableEntry, ...] = ()
         place = self.places.pop(workspace.id, None)
         if place is not None and codes <= place.codes:
             after, waits, left_out = place.after, place.waits, place.left_out
@@ -203,7 +205,7 @@ class OthersProposals:
         return OthersRead(more=True, left_out=left_out)
 
     async def _take(
-        self, workspace: Workspace, codes: frozenset[str], page: Sequence[Snapshot], *, waits: bool
+        self, workspace: PlatformWorkspace, codes: frozenset[str], page: Sequence[Snapshot], *, waits: bool
     ) -> bool:
         """Store what others signed. Returns whether a proposal so far may yet be signed: the next reading
         then begins there.

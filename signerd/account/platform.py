@@ -16,7 +16,7 @@ from custody.client import SignedOut as ClientSignedOut
 from custody.client.awaiting import SigningClient
 from custody.client.flow import Core, call, read
 from custody.client.payments import proposals_request
-from custody.exchange import Plan, Request
+from custody.common.exchange import HttpRequest, Plan
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest, signed_host
@@ -28,8 +28,8 @@ from signerd.account.wire import (
     Entries,
     HistoryPage,
     Listed,
-    Person,
-    Workspace,
+    PlatformPerson,
+    PlatformWorkspace,
     claim_of,
     entries,
     history_page,
@@ -43,7 +43,7 @@ from signerd.core import events
 from signerd.core.claims import VaultClaim
 from signerd.core.events import Effect, Submit, SubmitDecline
 from signerd.core.text import foreign, plain, said
-from signerd.core.tokens import Published
+from signerd.core.tokens import PublishedToken
 from signerd.core.values import Snapshot
 from signerd.errors import (
     PlatformAnswersWrongly,
@@ -101,12 +101,12 @@ _MAY_CHANGE = frozenset(
 
 
 def translated(
-    call: Callable[Concatenate["Platform", P], Awaitable[R]],
-) -> Callable[Concatenate["Platform", P], Coroutine[Any, Any, R]]:
+    call: Callable[Concatenate["PlatformClient", P], Awaitable[R]],
+) -> Callable[Concatenate["PlatformClient", P], Coroutine[Any, Any, R]]:
     """The client's errors as the daemon's, and a fault point on both sides of the call."""
 
     @wraps(call)
-    async def inner(platform: "Platform", /, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def inner(platform: "PlatformClient", /, *args: P.args, **kwargs: P.kwargs) -> R:
         platform.fault(f"platform:before:{call.__name__}")
         try:
             answer = await call(platform, *args, **kwargs)
@@ -148,7 +148,7 @@ def _api_error(error: ApiError) -> PlatformError:
 
 
 @dataclass(frozen=True)
-class Page:
+class PlatformPage:
     """``last``: the id after which the next page begins; None on the last page. ``size``: bytes."""
 
     listed: Listed[Snapshot]
@@ -161,7 +161,7 @@ class Sink(Protocol):
     def perform(self, effects: Iterable[Effect]) -> None: ...
 
 
-class Platform:
+class PlatformClient:
     """Every method raises leaves of PlatformError, or SignedOut."""
 
     def __init__(self, client: SigningClient, *, fault: FaultPoint = no_fault) -> None:
@@ -174,11 +174,11 @@ class Platform:
         return signed_host(self._client.core.base_url)
 
     @translated
-    async def user(self) -> Person:
+    async def user(self) -> PlatformPerson:
         return await self._client.run(read_person(self._client.core))
 
     @translated
-    async def vaults(self, workspace: Workspace) -> Listed[VaultClaim]:
+    async def vaults(self, workspace: PlatformWorkspace) -> Listed[VaultClaim]:
         make = partial(claim_of, workspace=workspace)
         return await self._listed("/api/v1/list-wallets", {"workspace_id": workspace.id}, "id", Vault, make)
 
@@ -194,7 +194,7 @@ class Platform:
 
     @translated
     async def awaiting(
-        self, workspace: Workspace, etag: str | None, wait_seconds: int
+        self, workspace: PlatformWorkspace, etag: str | None, wait_seconds: int
     ) -> tuple[Listed[Snapshot] | None, str | None]:
         """All proposals that await this signer; None where the list is still the one of ``etag``.
 
@@ -225,7 +225,7 @@ class Platform:
         return listed, tag
 
     @translated
-    async def everyones(self, workspace: Workspace, after: str | None) -> Page:
+    async def everyones(self, workspace: PlatformWorkspace, after: str | None) -> PlatformPage:
         """A page of all proposals of the workspace, the oldest first, also those that await other signers."""
         page = await self._page(workspace, awaiting_me=False, after=after)
         if page is None:
@@ -233,11 +233,11 @@ class Platform:
         items = page.items[:PAGE]
         listed = read_each(items, PSBT_ID, Proposal, partial(snapshot_of, workspace=workspace))
         last = last_id(items, PSBT_ID) if len(items) >= PAGE else None
-        return Page(listed, last, len(items), page.size)
+        return PlatformPage(listed, last, len(items), page.size)
 
     async def _page(
         self,
-        workspace: Workspace,
+        workspace: PlatformWorkspace,
         *,
         awaiting_me: bool = True,
         after: str | None = None,
@@ -257,16 +257,16 @@ class Platform:
         return await self._client.run(entries(core, request))
 
     @translated
-    async def proposal(self, psbt_id: str, workspace: Workspace) -> Snapshot:
+    async def proposal(self, psbt_id: str, workspace: PlatformWorkspace) -> Snapshot:
         return snapshot_of(await self._client.proposal(psbt_id), workspace)
 
     @translated
-    async def published(self, workspace: Workspace, contract_uid: int) -> Published:
+    async def published(self, workspace: PlatformWorkspace, contract_uid: int) -> PublishedToken:
         """What the platform publishes of a token; not proven yet."""
         return published_of(await self._client.contract(workspace.id, contract_uid))
 
     @translated
-    async def vault(self, workspace: Workspace, vault_id: str) -> Vault:
+    async def vault(self, workspace: PlatformWorkspace, vault_id: str) -> Vault:
         """Raises PlatformAnswersWrongly where its list has no readable vault with this id."""
         query = {"workspace_id": workspace.id}
         listed = await self._listed("/api/v1/list-wallets", query, "id", Vault, _unchanged)
@@ -276,12 +276,12 @@ class Platform:
         raise PlatformAnswersWrongly("the platform lists no such vault, or one that cannot be read")
 
     @translated
-    async def token_balances(self, workspace: Workspace, vault_id: str) -> Listed[TokenBalance]:
+    async def token_balances(self, workspace: PlatformWorkspace, vault_id: str) -> Listed[TokenBalance]:
         query = {"workspace_id": workspace.id, "vault_id": vault_id}
         return await self._listed("/api/v1/get-tokens", query, "contract_uid", TokenBalance, _unchanged)
 
     @translated
-    async def token_calls(self, workspace: Workspace, vault_id: str) -> Listed[ContractCall]:
+    async def token_calls(self, workspace: PlatformWorkspace, vault_id: str) -> Listed[ContractCall]:
         """The last page of calls and the page before it, oldest first."""
         found: Listed[ContractCall] = Listed()
         after: int | None = None
@@ -302,7 +302,7 @@ class Platform:
 
     @translated
     async def movements(
-        self, workspace: Workspace, vault_id: str, query: dict[str, str | int | None]
+        self, workspace: PlatformWorkspace, vault_id: str, query: dict[str, str | int | None]
     ) -> HistoryPage:
         """A page of a vault's movements; ``query``: the parameters of ``vault-history``."""
         core = self._client.core
@@ -323,7 +323,7 @@ class Platform:
     async def register_key(self, body: RegisterKeyRequest, idempotency_key: str) -> Key:
         return await self._client.register_key(body, idempotency_key=idempotency_key)
 
-    async def submit(self, effect: Submit) -> events.Event:
+    async def submit(self, effect: Submit) -> events.ProposalEvent:
         """Send the stored signature. Returns the platform's answer as an event; raises no error of the
         platform's.
         """
@@ -379,7 +379,7 @@ class Platform:
         return await self._client.run(_sent_once(core, core.build("POST", SIGN, body, headers=headers)))
 
 
-def _sent_once(core: Core, request: Request) -> Plan[SignPsbtResponse]:
+def _sent_once(core: Core, request: HttpRequest) -> Plan[SignPsbtResponse]:
     reply = yield from call(core, request, repeatable=False)
     return read(reply, SignPsbtResponse)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import cast
 
-from custody.pace import Backoff
+from custody.common.pace import Backoff
 from custody.schemas.common import ApiNetwork
 from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import (
@@ -41,10 +41,10 @@ from multisig import (
     profile_account_path,
     recover_message_key,
 )
-from signerd.account.platform import Platform, Sink
+from signerd.account.platform import PlatformClient, Sink
 from signerd.core.audit import Note
 from signerd.core.events import REGISTRATION, Effect
-from signerd.core.keys import Accounts, ListedKey, revocation_of
+from signerd.core.keys import ListedKey, VaultAccounts, revocation_of
 from signerd.core.text import canonical, said
 from signerd.core.values import OwnKey
 from signerd.errors import (
@@ -138,7 +138,7 @@ async def register(
     label: str,
     replace: bool,
     user_id: int,
-    platform: Platform,
+    platform: PlatformClient,
     sign_text: SignText,
     journal: Journal,
     device: KeyDevice,
@@ -164,7 +164,7 @@ async def register(
     )
 
 
-async def ask_challenge(offer: Offer, digest: str, user_id: int, platform: Platform) -> str:
+async def ask_challenge(offer: Offer, digest: str, user_id: int, platform: PlatformClient) -> str:
     """The platform's challenge for exactly these keys, to be signed at ``offer.proof_path``. Raises as
     ``register``.
     """
@@ -184,7 +184,7 @@ async def register_proven(
     *,
     label: str,
     replace: bool,
-    platform: Platform,
+    platform: PlatformClient,
     journal: Journal,
     device: KeyDevice,
 ) -> tuple[Key, tuple[Effect, ...]]:
@@ -207,7 +207,7 @@ async def register_proven(
     return key, journal.add_own_keys(offer.own_keys(), key.id, Note("registered", key.id, facts))
 
 
-async def _already_ours(error: PlatformRefused, offer: Offer, platform: Platform) -> Key:
+async def _already_ours(error: PlatformRefused, offer: Offer, platform: PlatformClient) -> Key:
     """The key of a registration that was interrupted before it was recorded here. Raises ``error`` for
     another active key.
     """
@@ -275,7 +275,7 @@ class KeyWatch:
     """
 
     journal: Journal
-    platform: Platform
+    platform: PlatformClient
     sink: Sink
     signed_in: asyncio.Event
     due: asyncio.Event
@@ -323,7 +323,7 @@ class KeyWatch:
         advice = None if told else self.accounts_of(base.key.fingerprint).advice
         self.troubles.report(KEYS, {} if advice is None else {REGISTRATION: advice})
 
-    def accounts_of(self, fingerprint: Fingerprint) -> Accounts:
+    def accounts_of(self, fingerprint: Fingerprint) -> VaultAccounts:
         """The vault accounts of the device with this fingerprint: here, and at the platform at the last
         reading.
         """
@@ -332,8 +332,8 @@ class KeyWatch:
         )
         for key in self._listed:
             if key.status == "active" and key.master_fingerprint.value == str(fingerprint):
-                return Accounts(known, key.next_account or 0, key.free_accounts)
-        return Accounts(known)
+                return VaultAccounts(known, key.next_account or 0, key.free_accounts)
+        return VaultAccounts(known)
 
     def _tell(self, error: PlatformError | SignedOut) -> None:
         """The status already reports a platform that gives no answer, and a missing sign-in."""

@@ -1,15 +1,15 @@
-"""The store of the session's secret: ``custody.session_store`` with signerd's names and errors."""
+"""The store of the session's secret: ``custody.common.session_store`` with signerd's names and errors."""
 
-from custody.session_store import stores
-from custody.session_store.stores import SECRETS_FILE, Errors, Passphrase, SecretStore, credential
+from custody.common.session_store import stores
+from custody.common.session_store.stores import SECRETS_FILE, Errors, Passphrase, SecretStore, credential
 from signerd.errors import KeyringTimedOut, NoSecretStore, SecretsLocked
 
 __all__ = [
     "SECRETS_FILE",
-    "FileStore",
-    "KeyringStore",
     "Passphrase",
     "SecretStore",
+    "SignerdFileStore",
+    "SignerdKeyringStore",
     "credential_passphrase",
 ]
 
@@ -17,12 +17,12 @@ CREDENTIAL = "signerd-passphrase"
 ERRORS = Errors(unusable=NoSecretStore, locked=SecretsLocked, late=KeyringTimedOut)
 
 
-class KeyringStore(stores.KeyringStore):
+class SignerdKeyringStore(stores.KeyringStore):
     service = "signerd"
     errors = ERRORS
 
 
-class FileStore(stores.FileStore):
+class SignerdFileStore(stores.FileStore):
     errors = ERRORS
 
 

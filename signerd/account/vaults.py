@@ -58,7 +58,7 @@ SOURCE_WORDS = {
 
 
 @dataclass(frozen=True)
-class Quorum:
+class GivenVault:
     """A vault that the person gives, and its source."""
 
     vault: Vault
@@ -108,7 +108,7 @@ def seen_vault(journal: Journal, vault_id: str) -> SeenVault:
     return _seen(journal, claim)
 
 
-def pinnable(journal: Journal, vault_id: str, given: Quorum | None = None) -> Pin:
+def pinnable(journal: Journal, vault_id: str, given: GivenVault | None = None) -> Pin:
     """The pin that pinning would record. For a pinned vault that did not change, its pin.
 
     Raises:
@@ -143,7 +143,7 @@ def pin(journal: Journal, wanted: Pin, source: Source, at_device: AtDevice, *, b
     Raises:
         As ``pinnable``: nothing was changed.
     """
-    again = pinnable(journal, wanted.vault_id, Quorum(wanted.vault, source))
+    again = pinnable(journal, wanted.vault_id, GivenVault(wanted.vault, source))
     if journal.pin(wanted.vault_id) is not None:
         _record_at_device(journal, wanted.vault_id, at_device)
         return again
@@ -237,7 +237,7 @@ def _own_key(journal: Journal, vault: Vault) -> OwnKey:
     return own
 
 
-def _disagreement(vault: Vault, given: Quorum) -> VaultDiffers:
+def _disagreement(vault: Vault, given: GivenVault) -> VaultDiffers:
     """Shows both sides: the person has to find out which is wrong."""
     words = SOURCE_WORDS[given.source]
     found = " ".join(differences(given.vault, vault)) or "They are of different networks."

@@ -20,7 +20,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from custody.client import BadAnswer
 from custody.client.flow import Core, call
-from custody.exchange import Plan, Reply, Request
+from custody.common.exchange import HttpReply, HttpRequest, Plan
 from custody.schemas.asset_tokens import Contract
 from custody.schemas.common import Int64, TextId
 from custody.schemas.faults import fault_place, fault_words
@@ -31,13 +31,13 @@ from custody.schemas.vaults import Vault as VaultShape
 from multisig.tokens import MAX_BYTECODE_BYTES
 from signerd.core.claims import VaultClaim
 from signerd.core.text import foreign, plain, said
-from signerd.core.tokens import Published, TokenClaim, flag
+from signerd.core.tokens import PublishedToken, TokenClaim, flag
 from signerd.core.values import Snapshot, Trouble
 from signerd.errors import PlatformAnswersWrongly
 
 
 @dataclass(frozen=True)
-class Workspace:
+class PlatformWorkspace:
     """``network``: "mainnet" or "testnet"."""
 
     id: int
@@ -63,7 +63,7 @@ def known_id(text: str) -> str:
         raise PlatformAnswersWrongly(f"the platform gives a malformed id: {shown!r}") from None
 
 
-def snapshot_of(shape: Proposal, workspace: Workspace) -> Snapshot:
+def snapshot_of(shape: Proposal, workspace: PlatformWorkspace) -> Snapshot:
     """Raises PlatformAnswersWrongly for ids that are none."""
     return Snapshot(
         psbt_id=known_id(shape.psbt_id),
@@ -112,7 +112,7 @@ def _word(value: str | int | bool) -> str:
     return flag(value) if isinstance(value, bool) else str(value)
 
 
-def published_of(shape: Contract) -> Published:
+def published_of(shape: Contract) -> PublishedToken:
     """Raises PlatformAnswersWrongly where the bytecode is missing, or larger than allowed."""
     if shape.bytecode is None:
         raise PlatformAnswersWrongly("the platform does not show the token's bytecode")
@@ -123,7 +123,7 @@ def published_of(shape: Contract) -> Published:
         raw = None if deployment is None else bytes.fromhex(deployment)
     except ValueError:
         raise PlatformAnswersWrongly("the platform shows a deployment that is not hex") from None
-    return Published(shape.bytecode.encode(), raw)
+    return PublishedToken(shape.bytecode.encode(), raw)
 
 
 def _psbt_bytes(text: str) -> bytes:
@@ -134,7 +134,7 @@ def _psbt_bytes(text: str) -> bytes:
         return text.encode()
 
 
-def claim_of(shape: VaultShape, workspace: Workspace) -> VaultClaim:
+def claim_of(shape: VaultShape, workspace: PlatformWorkspace) -> VaultClaim:
     """Raises PlatformAnswersWrongly for ids that are none."""
     return VaultClaim(
         known_id(shape.id),
@@ -161,7 +161,7 @@ UNFORESEEN = "recording it failed unexpectedly: see signerd's log."
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableEntry:
     """An entry that was left out: ``name`` is its id, or its position if it has none."""
 
     name: str
@@ -171,13 +171,13 @@ class Unreadable:
 @dataclass(frozen=True)
 class Listed(Generic[T]):
     items: tuple[T, ...] = ()
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[UnreadableEntry, ...] = ()
 
     def __add__(self, other: "Listed[T]") -> "Listed[T]":
         return Listed((*self.items, *other.items), (*self.unreadable, *other.unreadable))
 
 
-TOO_LONG = Unreadable("the rest", f"the list has more than {MOST_LISTED:,} entries, and is read so far.")
+TOO_LONG = UnreadableEntry("the rest", f"the list has more than {MOST_LISTED:,} entries, and is read so far.")
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Entries:
     size: int
 
 
-def entries(core: Core, request: Request) -> Plan[Entries | None]:
+def entries(core: Core, request: HttpRequest) -> Plan[Entries | None]:
     """The unparsed entries of a list; None where it still matches the request's ``If-None-Match``.
 
     Raises what the client raises; BadAnswer where it is not a list.
@@ -215,7 +215,7 @@ class HistoryPage:
 _NEXT: TypeAdapter[str | None] = TypeAdapter(CursorText | None)
 
 
-def history_page(core: Core, request: Request, most: int) -> Plan[HistoryPage]:
+def history_page(core: Core, request: HttpRequest, most: int) -> Plan[HistoryPage]:
     """Up to ``most`` movements, parsed one by one. Raises what the client raises; BadAnswer for a malformed
     page.
     """
@@ -231,7 +231,7 @@ def history_page(core: Core, request: Request, most: int) -> Plan[HistoryPage]:
     return HistoryPage(listed, following)
 
 
-def lenient_json(reply: Reply) -> Any:
+def lenient_json(reply: HttpReply) -> Any:
     """The JSON of an answer. Raises BadAnswer where it is not JSON.
 
     A lone surrogate and a number of a thousand digits are accepted here: they make their entry invalid, not
@@ -262,7 +262,7 @@ def read_each(
             items.append(make(shape.model_validate_json(json.dumps(entry))))
         except Exception as error:  # noqa: BLE001 - an entry that breaks our code must not stop the others
             name = entry.get(id_of) if isinstance(entry, dict) else None
-            unreadable.append(Unreadable(_id(name) or f"entry {number}", _why(error)))
+            unreadable.append(UnreadableEntry(_id(name) or f"entry {number}", _why(error)))
     return Listed(tuple(items), tuple(unreadable))
 
 
@@ -295,12 +295,12 @@ _UUID: TypeAdapter[int] = TypeAdapter(Int64)
 
 
 @dataclass(frozen=True)
-class Person:
+class PlatformPerson:
     user_id: int
-    workspaces: Listed[Workspace]
+    workspaces: Listed[PlatformWorkspace]
 
 
-def read_person(core: Core) -> Plan[Person]:
+def read_person(core: Core) -> Plan[PlatformPerson]:
     """Raises what the client raises; BadAnswer without an id."""
     reply = yield from call(core, core.build("GET", "/api/v1/get-user-info"), repeatable=True)
     found = lenient_json(reply)
@@ -310,15 +310,18 @@ def read_person(core: Core) -> Plan[Person]:
         raise BadAnswer("/api/v1/get-user-info: UUID: it is not a user's number") from None
     infos = list(islice(_infos(found), MOST_WORKSPACES + 1))
     listed = read_each(
-        infos[:MOST_WORKSPACES], "uid", WorkspaceInfo, lambda info: Workspace(info.uid, info.name, info.net)
+        infos[:MOST_WORKSPACES],
+        "uid",
+        WorkspaceInfo,
+        lambda info: PlatformWorkspace(info.uid, info.name, info.net),
     )
     # Of workspaces with the same id the first counts.
     once = {workspace.id: workspace for workspace in reversed(listed.items)}
     more = (_TOO_MANY,) if len(infos) > MOST_WORKSPACES else ()
-    return Person(user_id, Listed(tuple(reversed(once.values())), (*listed.unreadable, *more)))
+    return PlatformPerson(user_id, Listed(tuple(reversed(once.values())), (*listed.unreadable, *more)))
 
 
-_TOO_MANY = Unreadable(
+_TOO_MANY = UnreadableEntry(
     "the rest", f"the list has more than {MOST_WORKSPACES} workspaces, and is read so far."
 )
 

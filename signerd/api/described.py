@@ -19,7 +19,7 @@ from functools import cached_property, partial
 from inspect import cleandoc, signature
 from typing import Any, Concatenate, ParamSpec, TypeVar, get_type_hints
 
-from custody.exchange import Plan, Reply, Request, method
+from custody.common.exchange import HttpReply, HttpRequest, Plan, method
 from signerd.asking import DaemonAddress, ask, parse, segment
 from signerd.callers import Right
 from signerd.endpoint import QUICK_SECONDS
@@ -82,7 +82,7 @@ class described(method[DaemonAddress, P, R]):  # noqa: N801 - what its decorator
         """Send it and read the answer. Raises as ``request``, ``asking.ask`` and ``read``."""
         return self.read(address, (yield from ask(address, self.request(address, *args, **named))))
 
-    def request(self, address: DaemonAddress, /, *args: P.args, **named: P.kwargs) -> Request:
+    def request(self, address: DaemonAddress, /, *args: P.args, **named: P.kwargs) -> HttpRequest:
         """What is not given is not sent: the default stands in the description alone.
 
         Raises InvalidRequest for an id that could change the path, TypeError for other arguments.
@@ -101,7 +101,7 @@ class described(method[DaemonAddress, P, R]):  # noqa: N801 - what its decorator
             headers={header(name): _as_text(v) for name, v in sent["header"].items() if v is not None},
         )
 
-    def read(self, address: DaemonAddress, reply: Reply) -> R:
+    def read(self, address: DaemonAddress, reply: HttpReply) -> R:
         """Parse the answer. Raises DaemonFailed where it is malformed."""
         if self.function.__annotations__["return"] == "None":
             return None  # type: ignore[return-value]  # R is None

@@ -12,8 +12,16 @@ from datetime import datetime, timedelta
 from hmac import compare_digest
 
 from signerd.apps.names import PREFIX, clean_name, exact_origin, token_hash, warning_of
-from signerd.apps.requests import LIFE_SECONDS, Answer, Clock, Entropy, PairingRequest, Requests, Stage
-from signerd.callers import Caller, Kind, Right, app_words, granted
+from signerd.apps.requests import (
+    LIFE_SECONDS,
+    Clock,
+    Entropy,
+    PairingAnswer,
+    PairingRequest,
+    PairingStage,
+    Requests,
+)
+from signerd.callers import CallerKind, LoopbackCaller, Right, app_words, granted
 from signerd.core.text import name_key
 from signerd.errors import InvalidRequest, NameTaken, NotAllowed, NotPaired, UnknownApp, WrongPairingCode
 from signerd.feed import Feed
@@ -63,7 +71,7 @@ class PairedApps:
 
     # --- for the gates --------------------------------------------------------------------------------------
 
-    def caller(self, token: str, origin: str | None) -> Caller:
+    def caller(self, token: str, origin: str | None) -> LoopbackCaller:
         """The caller with this token. ``origin``: the exact ``Origin`` header of the request, or None.
 
         Raises NotPaired, with one message for a token that is unknown, ended, or of another origin (L13).
@@ -75,7 +83,7 @@ class PairedApps:
             self._journal.apps.use(app, now.date())
         # Rights that this version does not know are dropped.
         rights = frozenset({Right.ANYONE, *granted(app.rights)})
-        return Caller(Kind.APP, app.name, rights, app.app_id, app.origin)
+        return LoopbackCaller(CallerKind.APP, app.name, rights, app.app_id, app.origin)
 
     def origins(self) -> AbstractSet[str]:
         """The origins that may send requests now: let in by the person, with an open request, or with a live
@@ -112,9 +120,9 @@ class PairedApps:
     async def collect(self, pairing_id: str, secret: str) -> Collected:
         """The person's answer, and once the token. Raises UnknownPairing, also for a wrong secret."""
         asked = self._requests.to_collect(pairing_id, _bytes(secret))
-        if asked.stage is Stage.WAITING:
+        if asked.stage is PairingStage.WAITING:
             return Collected(state="waiting")
-        if asked.stage is Stage.REFUSED:
+        if asked.stage is PairingStage.REFUSED:
             self._requests.forget(asked)
             return Collected(state="refused")
         token = PREFIX + _text(self._entropy(32))
@@ -130,9 +138,9 @@ class PairedApps:
             expires=stamp(app.expires),
         )
 
-    async def me(self, caller: Caller) -> Me:
+    async def me(self, caller: LoopbackCaller) -> Me:
         """Raises NotPaired for an unauthenticated caller."""
-        if caller.kind is Kind.STRANGER:
+        if caller.kind is CallerKind.STRANGER:
             raise NotPaired("this caller is not paired")
         app = None if caller.app_id is None else self._app(caller.app_id)
         return Me(
@@ -157,7 +165,7 @@ class PairedApps:
         """Grant what was asked for, or less. Raises UnknownPairing, InvalidRequest (more rights),
         WrongPairingCode.
         """
-        asked = self._requests.to_answer(pairing_id, Answer.YES)
+        asked = self._requests.to_answer(pairing_id, PairingAnswer.YES)
         given = asked.rights if rights is None else frozenset(granted(rights))
         if not given or not given <= asked.rights:
             raise InvalidRequest(
@@ -166,16 +174,16 @@ class PairedApps:
             )
         self._require_code(asked, code)
         self._journal.note(answer_note("app-accepted", pairing_id, asked.name, asked.origin, given))
-        accepted = self._requests.answer(asked, Answer.YES, granted=given, days=days)
+        accepted = self._requests.answer(asked, PairingAnswer.YES, granted=given, days=days)
         self._tell("info", f"'{asked.name}' may fetch its token.")
         return self._view(accepted)
 
     async def refuse(self, pairing_id: str) -> OpenPairing:
         """Refuse a request, also an accepted one until its token is collected. Raises UnknownPairing."""
-        asked = self._requests.to_answer(pairing_id, Answer.NO)
+        asked = self._requests.to_answer(pairing_id, PairingAnswer.NO)
         self._journal.note(answer_note("app-refused", pairing_id, asked.name, asked.origin, asked.rights))
         self._tell("info", f"'{asked.name}' was refused.")
-        return self._view(self._requests.answer(asked, Answer.NO))
+        return self._view(self._requests.answer(asked, PairingAnswer.NO))
 
     # --- for the person: apps and origins -------------------------------------------------------------------
 
@@ -277,7 +285,7 @@ class PairedApps:
         self._ended = asyncio.Event()
 
     def _view(self, asked: PairingRequest) -> OpenPairing:
-        accepted = asked.stage is Stage.ACCEPTED
+        accepted = asked.stage is PairingStage.ACCEPTED
         return OpenPairing(
             id=asked.pairing_id,
             name=asked.name,

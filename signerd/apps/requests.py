@@ -27,14 +27,14 @@ Entropy = Callable[[int], bytes]
 
 
 @unique
-class Stage(StrEnum):
+class PairingStage(StrEnum):
     WAITING = "waiting"
     ACCEPTED = "accepted"
     REFUSED = "refused"
 
 
 @unique
-class Answer(StrEnum):
+class PairingAnswer(StrEnum):
     YES = "yes"
     NO = "no"
     MISTYPED_TOO_OFTEN = "mistyped-too-often"
@@ -43,10 +43,10 @@ class Answer(StrEnum):
 # An acceptance can be withdrawn until the token is collected. The other stages are final; the request is
 # removed when it is collected or expires.
 TABLE = {
-    (Stage.WAITING, Answer.YES): Stage.ACCEPTED,
-    (Stage.WAITING, Answer.NO): Stage.REFUSED,
-    (Stage.WAITING, Answer.MISTYPED_TOO_OFTEN): Stage.REFUSED,
-    (Stage.ACCEPTED, Answer.NO): Stage.REFUSED,
+    (PairingStage.WAITING, PairingAnswer.YES): PairingStage.ACCEPTED,
+    (PairingStage.WAITING, PairingAnswer.NO): PairingStage.REFUSED,
+    (PairingStage.WAITING, PairingAnswer.MISTYPED_TOO_OFTEN): PairingStage.REFUSED,
+    (PairingStage.ACCEPTED, PairingAnswer.NO): PairingStage.REFUSED,
 }
 
 
@@ -61,7 +61,7 @@ class PairingRequest:
     code: str = field(repr=False)
     secret_hash: bytes = field(repr=False)
     until: float
-    stage: Stage = Stage.WAITING
+    stage: PairingStage = PairingStage.WAITING
     tries_left: int = MAX_TRIES
     granted: frozenset[str] = frozenset()
     days: int = 0
@@ -113,16 +113,16 @@ class Requests:
     def waiting(self) -> tuple[PairingRequest, ...]:
         """Requests that the person has not answered, the oldest first."""
         self._drop_expired()
-        return tuple(asked for asked in self._kept.values() if asked.stage is Stage.WAITING)
+        return tuple(asked for asked in self._kept.values() if asked.stage is PairingStage.WAITING)
 
     def open(self) -> tuple[PairingRequest, ...]:
         """Requests that may still yield a token, the oldest first: also accepted ones that were not collected
         yet.
         """
         self._drop_expired()
-        return tuple(asked for asked in self._kept.values() if asked.stage is not Stage.REFUSED)
+        return tuple(asked for asked in self._kept.values() if asked.stage is not PairingStage.REFUSED)
 
-    def to_answer(self, pairing_id: str, given: Answer) -> PairingRequest:
+    def to_answer(self, pairing_id: str, given: PairingAnswer) -> PairingRequest:
         """Raises UnknownPairing, also for a request that can no longer get this answer."""
         self._drop_expired()
         found = self._kept.get(pairing_id)
@@ -142,10 +142,15 @@ class Requests:
         """A wrong code was given; the last one ends the request."""
         counted = replace(asked, tries_left=asked.tries_left - 1)
         self._kept[asked.pairing_id] = counted
-        return counted if counted.tries_left else self.answer(counted, Answer.MISTYPED_TOO_OFTEN)
+        return counted if counted.tries_left else self.answer(counted, PairingAnswer.MISTYPED_TOO_OFTEN)
 
     def answer(
-        self, asked: PairingRequest, given: Answer, *, granted: frozenset[str] = frozenset(), days: int = 0
+        self,
+        asked: PairingRequest,
+        given: PairingAnswer,
+        *,
+        granted: frozenset[str] = frozenset(),
+        days: int = 0,
     ) -> PairingRequest:
         """Record the answer; the app gets the full time again to fetch it."""
         stage, until = TABLE[asked.stage, given], self.clock() + LIFE_SECONDS
@@ -184,7 +189,7 @@ class Requests:
 
     def _require_new(self, asked: PairingRequest) -> None:
         """L8: only the same site may ask again under a name. Raises NameTaken."""
-        kept = (one for one in self._kept.values() if one.stage is not Stage.REFUSED)
+        kept = (one for one in self._kept.values() if one.stage is not PairingStage.REFUSED)
         taken = (one for one in kept if name_key(one.name) == name_key(asked.name))
         if any(asked.origin is None or one.origin != asked.origin for one in taken):
             raise NameTaken(f"an app '{asked.name}' asks already")

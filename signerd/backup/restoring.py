@@ -16,14 +16,14 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from custody.private_files import sync_folder, write_private
+from custody.common.private_files import sync_folder, write_private
 from custody.schemas.common import Name
 from multisig import MultisigError, Network
 from signerd.account.config import FILE, RULES_FILE, load_config
 from signerd.backup.container import REGISTRATIONS, Backup, fingerprint
 from signerd.backup.schedule import NAME, note_made
 from signerd.core.states import AT_THE_DEVICE, NOT_TAKEN, State
-from signerd.core.values import Limits
+from signerd.core.values import SigningLimits
 from signerd.errors import BackupUnreadable, ConfigError, FolderNotEmpty, JournalError, SignerdError
 from signerd.journal import Journal
 from signerd.journal.books import BACKUP
@@ -130,7 +130,9 @@ def _fill(backup: Backup, folder: Path, now: Callable[[], datetime], fault: Faul
     write_private(folder / BORN, f"{now().isoformat()}\n".encode())
     _require_sound(folder / JOURNAL, manifest.entries, manifest.head)
     try:
-        with Journal(folder, network=manifest.network, limits=Limits(), now=now, fault=fault) as journal:
+        with Journal(
+            folder, network=manifest.network, limits=SigningLimits(), now=now, fault=fault
+        ) as journal:
             unclear = len(journal.ids([*AT_THE_DEVICE, State.INTERRUPTED]))
             undelivered = len(journal.ids(NOT_TAKEN))
             journal.restore(manifest.made_at)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from custody.private_files import write_private
+from custody.common.private_files import write_private
 from signerd import runtime
 from signerd.account.config import BackupSection
 from signerd.core.text import plain
@@ -30,19 +30,19 @@ def note_made(state: Path, made_at: datetime, fingerprint: str) -> None:
 
 
 @dataclass(frozen=True)
-class Made:
+class BackupMade:
     """``fingerprint``: of all that is in the backup."""
 
     at: datetime
     fingerprint: str
 
 
-def last_backup(state: Path) -> Made | None:
+def last_backup(state: Path) -> BackupMade | None:
     """None where none was made, or the file cannot be read."""
     try:
         with (state / NAME).open("rb") as file:
             told = json.loads(file.read(_MAX_BYTES))
-            found = Made(datetime.fromisoformat(told["made_at"]), plain(str(told["fingerprint"])))
+            found = BackupMade(datetime.fromisoformat(told["made_at"]), plain(str(told["fingerprint"])))
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return found if found.at.tzinfo is not None else None

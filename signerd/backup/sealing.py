@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from custody.private_files import read_bounded
+from custody.common.private_files import read_bounded
 from signerd.backup.container import MAX_BYTES
 from signerd.errors import BackupLocked, BackupNotMade, BackupUnreadable, InvalidRequest
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from custody._version import __version__
-from custody.private_files import read_bounded
+from custody.common.private_files import read_bounded
 from signerd.account.config import FILE, MAX_CONFIG_BYTES, RULES_FILE, find_config, find_rules, load_config
 from signerd.backup.container import (
     MAX_JOURNAL_BYTES,

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """The ``signerd`` program."""
-    from custody.interpreter import prepare
+    from custody.common.interpreter import prepare
 
     prepare("signerd")
     from signerd.cli.program import program

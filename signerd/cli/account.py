@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from custody.terminal import CODE, EMAIL, PASSWORD
+from custody.common.terminal import CODE, EMAIL, PASSWORD
 from signerd.cli.desk import Desk, answering
-from signerd.cli.terminal import Answers, aside
+from signerd.cli.terminal import Prompter, aside
 from signerd.errors import AnswerMissing, SignInFailed
 
 if TYPE_CHECKING:
@@ -81,9 +81,9 @@ def configured(desk: Desk, given: dict[str, Any]) -> "tuple[Config | None, Calla
     """
     if not any(given.values()):
         return None, lambda: None
-    from signerd.cli.foreground import Setup, config_for, require_endpoints
+    from signerd.cli.foreground import SetupOptions, config_for, require_endpoints
 
-    config, write = config_for(desk.state, Setup(**given))
+    config, write = config_for(desk.state, SetupOptions(**given))
     if given["endpoints"]:
         require_endpoints(config, desk.state, given["endpoints"])
     return config, write
@@ -97,14 +97,14 @@ def signed_in(desk: Desk, config: "Config | None") -> "SignedIn":
     return _with_code(desk.answers, desk.daemon.confirm_sign_in) if done.code_needed else done
 
 
-def _with_password(answers: Answers, sign_in: Callable[[str, str], T]) -> T:
+def _with_password(answers: Prompter, sign_in: Callable[[str, str], T]) -> T:
     """Platforms do not say which of the two was wrong: both are asked for again."""
     return _retrying(
         lambda: sign_in(answers.line(EMAIL).strip(), answers.secret(PASSWORD)), "Once more, with both:"
     )
 
 
-def _with_code(answers: Answers, confirm: Callable[[str], T]) -> T:
+def _with_code(answers: Prompter, confirm: Callable[[str], T]) -> T:
     """After a wrong code only the code is asked for again."""
     return _retrying(lambda: confirm(answers.line(CODE).strip()), "Once more, with the code alone:")
 
@@ -132,7 +132,7 @@ def _directly(desk: Desk, config: "Config | None") -> "SignedIn":
     import asyncio
 
     from signerd.account.config import find_config, load_config
-    from signerd.app import Outside, make_account, open_journal
+    from signerd.app import DaemonDependencies, make_account, open_journal
     from signerd.cli.foreground import opened_store
     from signerd.core.audit import Note
     from signerd.journal.storage import StateFolder
@@ -141,7 +141,7 @@ def _directly(desk: Desk, config: "Config | None") -> "SignedIn":
     with StateFolder.hold(desk.state), asyncio.Runner() as runner:
         config = config or load_config(find_config(desk.state))
         store = opened_store(config, desk.state, desk.answers)
-        account = make_account(config, store, Outside())
+        account = make_account(config, store, DaemonDependencies())
         try:
             if not _with_password(desk.answers, lambda *given: runner.run(account.login(*given))):
                 _with_code(desk.answers, lambda code: runner.run(account.confirm(code)))
@@ -149,7 +149,7 @@ def _directly(desk: Desk, config: "Config | None") -> "SignedIn":
         finally:
             runner.run(account.close())
         # Opened only after success: a backup can still be restored where a sign-in failed.
-        with open_journal(config, desk.state, Outside()) as journal:
+        with open_journal(config, desk.state, DaemonDependencies()) as journal:
             journal.note(Note("signed-in", done.email))
     return done
 
@@ -168,7 +168,7 @@ def _sign_out_directly(desk: Desk) -> None:
     import asyncio
 
     from signerd.account.config import find_config, load_config
-    from signerd.app import Outside, open_account, open_journal
+    from signerd.app import DaemonDependencies, open_account, open_journal
     from signerd.cli.foreground import opened_store
     from signerd.core.audit import Note
     from signerd.journal.storage import StateFolder
@@ -181,6 +181,6 @@ def _sign_out_directly(desk: Desk) -> None:
     with StateFolder.hold(desk.state):
         config = load_config(find_config(desk.state))
         store = opened_store(config, desk.state, desk.answers)
-        with open_journal(config, desk.state, Outside()) as journal:
+        with open_journal(config, desk.state, DaemonDependencies()) as journal:
             asyncio.run(sign_out(config))
             journal.note(Note("signed-out", "account"))

@@ -127,7 +127,7 @@ def _show(desk: Desk, content: bytes, series: str) -> None:
     """One code after the other, as large as the terminal takes."""
     import shutil
 
-    from firmware_bridge.airgap import Picture, Series, TooMuchForCodes, draw, series_of, version_of
+    from firmware_bridge.airgap import CodeSeries, PictureFormat, TooMuchForCodes, draw, series_of, version_of
     from firmware_bridge.airgap.transfer import Content
 
     window = shutil.get_terminal_size()
@@ -135,14 +135,14 @@ def _show(desk: Desk, content: bytes, series: str) -> None:
     fitting = [version for version in _CAPACITY if 17 + 4 * version <= side]
     try:
         room = _CAPACITY[max(fitting, default=min(_CAPACITY))]
-        texts = series_of(content, Content.PSBT, Series(series), room)
+        texts = series_of(content, Content.PSBT, CodeSeries(series), room)
     except TooMuchForCodes as error:
         raise InvalidRequest(
             str(error), hint="Write it to a card with --out, or make the window larger."
         ) from None
     version = version_of(texts)
     for number, text in enumerate(texts, start=1):
-        put(draw(text, Picture.TERMINAL, version=version).decode())
+        put(draw(text, PictureFormat.TERMINAL, version=version).decode())
         say(f"Code {number} of {len(texts)}.")
         if number < len(texts):
             desk.answers.line("Enter shows the next", empty=True)

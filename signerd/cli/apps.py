@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from custody.naming import LEAST
-from custody.private_files import NO_LINK, PRIVATE_FILE, is_open, is_ours
+from custody.common.naming import LEAST
+from custody.common.private_files import NO_LINK, PRIVATE_FILE, is_open, is_ours
 from signerd.cli import naming
 from signerd.cli.desk import Desk, answering, json_option
 from signerd.cli.terminal import Exit, answer, aside, say, table
@@ -25,7 +25,7 @@ from signerd.shapes.limits import DAYS
 
 if TYPE_CHECKING:
     from signerd.cli.progress import Tell
-    from signerd.client import DaemonClient, Following
+    from signerd.client import DaemonClient, EventSubscription
     from signerd.shapes import AppView, OpenPairing, PageEntry
 
 
@@ -274,7 +274,7 @@ def _open(daemon: "DaemonClient", state: Path) -> None:
     say(f"The page is open: {entry.url}")
 
 
-def _entered(lines: "Following", seconds: float) -> bool:
+def _entered(lines: "EventSubscription", seconds: float) -> bool:
     """Wait until a browser entered, while the code is valid. The file is removed afterwards."""
     over = threading.Timer(seconds, lines.stop)
     over.start()

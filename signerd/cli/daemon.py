@@ -16,7 +16,7 @@ from signerd.core.text import count
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-    from signerd.doctor.finding import Finding
+    from signerd.doctor.finding import DoctorFinding
     from signerd.shapes import AuditReport, DeviceView, Status
 
 
@@ -62,13 +62,13 @@ def doctor(desk: Desk) -> None:
     problem, else 0.
     """
     from signerd.doctor.examining import examine
-    from signerd.doctor.finding import Installation, Outcome
+    from signerd.doctor.finding import DoctorOutcome, Installation
 
     installation = Installation(desk.state, Path("/"), os.environ, time.time, status_if_running(desk))
     found = examine(installation, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
     values = {name: _value(finding) for name, finding in found.items()}
     desk.give(values, *(finding_text(name, finding) for name, finding in found.items()))
-    troubled = any(finding.outcome is Outcome.TROUBLE for finding in found.values())
+    troubled = any(finding.outcome is DoctorOutcome.TROUBLE for finding in found.values())
     raise click.exceptions.Exit(Exit.FAILED if troubled else Exit.OK)
 
 
@@ -81,7 +81,7 @@ def status_if_running(desk: Desk) -> "Status | None":
         return None
 
 
-def _value(finding: "Finding") -> dict[str, str]:
+def _value(finding: "DoctorFinding") -> dict[str, str]:
     return {
         "outcome": finding.outcome.value,
         "found": finding.found,
@@ -90,7 +90,7 @@ def _value(finding: "Finding") -> dict[str, str]:
     }
 
 
-def finding_text(name: str, finding: "Finding") -> str:
+def finding_text(name: str, finding: "DoctorFinding") -> str:
     more = (finding.why, f"→ {finding.do}" if finding.do else "")
     told = [] if finding.outcome == "well" else [f"{'':<24}{text}" for text in more if text]
     return "\n".join([f"{_MARKS[finding.outcome]:<8} {name:<14} {finding.found}", *told])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from custody.private_files import read_bounded
-from signerd.cli.terminal import Answers, Exit, aside, give, say
+from custody.common.private_files import read_bounded
+from signerd.cli.terminal import Exit, Prompter, aside, give, say
 from signerd.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Desk:
     """
 
     given: Path | None
-    answers: Answers
+    answers: Prompter
     as_json: bool = False
     yes: bool = False
 

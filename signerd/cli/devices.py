@@ -256,11 +256,11 @@ def virtual(
     `python -m device_simulators` has more options: a PIN, a passphrase, another app.
     """
     from device_simulators.cli import Options, run
-    from device_simulators.fleet import Settings
+    from device_simulators.fleet import DeviceSettings
     from firmware_bridge import model
     from multisig import Network
 
-    settings = Settings(network=Network(network), listen=listen, wallets_file=wallets_file)
+    settings = DeviceSettings(network=Network(network), listen=listen, wallets_file=wallets_file)
     options = Options(settings, seed_file=seed_file, auto=auto, json=as_json)
     raise click.exceptions.Exit(run(model.Family(family), options, sys.stdin, sys.stdout))
 

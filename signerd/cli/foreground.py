@@ -16,14 +16,14 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from custody.interpreter import settle
-from custody.private_files import write_private
+from custody.common.interpreter import settle
+from custody.common.private_files import write_private
 from custody.schemas.faults import fault_words
 from signerd.account.config import FILE, Config, find_config, load_config
 from signerd.account.secrets import SECRETS_FILE, SecretStore, credential_passphrase
 from signerd.app import open_daemon, secret_store
 from signerd.backup.schedule import backing_up
-from signerd.cli.terminal import Answers, put, say
+from signerd.cli.terminal import Prompter, put, say
 from signerd.core.states import network_words, state_words
 from signerd.daemon.service import Daemon
 from signerd.errors import AlreadyConfigured, ConfigInvalid, ConfigMissing
@@ -39,7 +39,7 @@ Log = Callable[[str, str, str], None]
 _QUIET_SECONDS = 3600.0
 
 
-def run_daemon(state: Path, answers: Answers, *, as_json: bool) -> None:
+def run_daemon(state: Path, answers: Prompter, *, as_json: bool) -> None:
     """Until Ctrl-C or SIGTERM. Raises SignerdError."""
     supervisor = Supervisor.taken(os.environ, os.getpid())
     with StateFolder.hold(state):
@@ -116,7 +116,7 @@ _OF_ALL = (
 
 
 @dataclass(frozen=True)
-class Setup:
+class SetupOptions:
     """The options of ``login`` and ``setup``; None for one that was not given."""
 
     platform: str | None
@@ -159,7 +159,7 @@ class Setup:
             )
 
 
-def config_for(state: Path, setup: Setup) -> tuple[Config, Callable[[], None]]:
+def config_for(state: Path, setup: SetupOptions) -> tuple[Config, Callable[[], None]]:
     """The configuration to sign in with, and a function that writes it if there is none yet: after the first
     success, so that a mistyped address is not stored.
 
@@ -204,7 +204,7 @@ def _proposed(text: str) -> Config:
         ) from None
 
 
-def _existing(state: Path, setup: Setup) -> Config | None:
+def _existing(state: Path, setup: SetupOptions) -> Config | None:
     """The existing configuration; None where there is none. Raises as ``config_for``."""
     try:
         path = find_config(state)
@@ -237,7 +237,7 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def opened_store(config: Config, state: Path, answers: Answers) -> SecretStore:
+def opened_store(config: Config, state: Path, answers: Prompter) -> SecretStore:
     """The configured secret store. Raises SecretsLocked for a wrong passphrase, AnswerMissing for a missing
     one.
     """

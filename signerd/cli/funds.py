@@ -62,9 +62,9 @@ def receive_text(funds: "VaultFunds") -> str:
 
 def _draw(address: str) -> None:
     # Imported here: most commands do not draw codes.
-    from firmware_bridge.airgap import Picture, draw
+    from firmware_bridge.airgap import PictureFormat, draw
 
-    put(draw(address, Picture.TERMINAL).decode())
+    put(draw(address, PictureFormat.TERMINAL).decode())
 
 
 Day = click.DateTime(("%Y-%m-%d",))

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from custody import naming
-from custody.naming import LEAST, Candidate
+from custody.common import naming
+from custody.common.naming import LEAST, NamedRecord
 from signerd.cli.terminal import aside
 from signerd.errors import InvalidRequest, NoSuchDevice, NotPinned, UnknownApp, UnknownProposal, UnknownVault
 
@@ -25,7 +25,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 _WHOLE = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
-def named(given: str, candidates: Iterable[Candidate], kind: str) -> Candidate | None:
+def named(given: str, candidates: Iterable[NamedRecord], kind: str) -> NamedRecord | None:
     """The candidate that is meant, or None. Raises InvalidRequest where several match."""
     try:
         return naming.named(given, candidates, kind)
@@ -33,7 +33,7 @@ def named(given: str, candidates: Iterable[Candidate], kind: str) -> Candidate |
         raise InvalidRequest(str(error), hint=error.hint) from None
 
 
-def _print_id(given: str, found: Candidate, kind: str) -> str:
+def _print_id(given: str, found: NamedRecord, kind: str) -> str:
     """The id, printed first where it was not typed in full."""
     if given != found.id:
         aside(f"'{given}' is the {kind} {found.id}: {found.words}")
@@ -83,12 +83,12 @@ def _require_no_label(daemon: "DaemonClient", given: str) -> None:
         raise InvalidRequest(f"'{given}' is an id and your own name of an address: leave out --yes")
 
 
-def _proposal(daemon: "DaemonClient", given: str, *, ended: bool) -> Candidate | None:
+def _proposal(daemon: "DaemonClient", given: str, *, ended: bool) -> NamedRecord | None:
     return named(given, map(_of_proposal, daemon.proposals(ended=ended)), "proposal")
 
 
-def _of_proposal(line: "ProposalLine") -> Candidate:
-    return Candidate(line.psbt_id, tuple(line.labels), line.title)
+def _of_proposal(line: "ProposalLine") -> NamedRecord:
+    return NamedRecord(line.psbt_id, tuple(line.labels), line.title)
 
 
 # --- vaults -------------------------------------------------------------------------------------------------
@@ -125,14 +125,14 @@ def pin_named(pins: Iterable["Pin"], given: str) -> "Pin":
     return found[_print_id(given, one, "vault")]
 
 
-def _of_vault(vault: "VaultView") -> Candidate:
+def _of_vault(vault: "VaultView") -> NamedRecord:
     names = (vault.name, *([vault.renamed] if vault.renamed else []))
     return _vault(vault.vault_id, names, vault.verification_code)
 
 
-def _vault(given_id: str, names: tuple[str, ...], code: str | None) -> Candidate:
+def _vault(given_id: str, names: tuple[str, ...], code: str | None) -> NamedRecord:
     words = f"'{names[0]}', verification code {code or 'not known'}"
-    return Candidate(given_id, (*names, *([code] if code else [])), words)
+    return NamedRecord(given_id, (*names, *([code] if code else [])), words)
 
 
 # --- devices and apps ---------------------------------------------------------------------------------------
@@ -149,16 +149,16 @@ def device_named(found: Iterable["DeviceView"], given: str) -> "DeviceView":
     return devices[_print_id(given, one, "device")]
 
 
-def _of_device(device: "DeviceView") -> Candidate:
+def _of_device(device: "DeviceView") -> NamedRecord:
     names = (device.label, device.model, device.fingerprint)
     words = f"{device.model}, fingerprint {device.fingerprint or 'not known'}"
-    return Candidate(device.id, tuple(name for name in names if name), words)
+    return NamedRecord(device.id, tuple(name for name in names if name), words)
 
 
 def app_id(daemon: "DaemonClient", given: str) -> str:
     """By its id or its name, of those that are not revoked. Raises InvalidRequest, UnknownApp."""
     live = [app for app in daemon.apps() if app.state == "live" or app.id == given]
-    candidates = (Candidate(app.id, (app.name,), f"'{app.name}'") for app in live)
+    candidates = (NamedRecord(app.id, (app.name,), f"'{app.name}'") for app in live)
     one = named(given, candidates, "app")
     if one is None:
         raise UnknownApp(f"no app '{given}' is paired")

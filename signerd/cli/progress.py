@@ -13,8 +13,8 @@ from signerd.errors import AnswerMissing, DaemonFailed, DaemonNotRunning, Signer
 
 if TYPE_CHECKING:
     from signerd.cli.desk import Desk
-    from signerd.cli.terminal import Answers
-    from signerd.client import DaemonClient, Following
+    from signerd.cli.terminal import Prompter
+    from signerd.client import DaemonClient, EventSubscription
     from signerd.shapes import DeviceView, Happened, ProposalView, QuestionView, UnlockStep
 
 
@@ -86,7 +86,9 @@ def _waiting_text(daemon: "DaemonClient") -> str:
     return f"{words}. {do} It is asked as soon as it is ready; Ctrl-C leaves the approval as it is."
 
 
-def _events_after(daemon: "DaemonClient", after: int, lines: "Following") -> "Iterator[Happened | None]":
+def _events_after(
+    daemon: "DaemonClient", after: int, lines: "EventSubscription"
+) -> "Iterator[Happened | None]":
     """The events, after one None where there was none since ``after``: the outcome may have been there
     before.
     """
@@ -118,7 +120,7 @@ class _Listener(threading.Thread):
     position.
     """
 
-    def __init__(self, lines: "Following", subject: str, tell: Tell, start: int) -> None:
+    def __init__(self, lines: "EventSubscription", subject: str, tell: Tell, start: int) -> None:
         super().__init__(name="progress", daemon=True)
         self._lines = lines
         self._subject = subject
@@ -218,7 +220,7 @@ TRIES = 3
 
 
 def follow_to_its_end(
-    daemon: "DaemonClient", device: "DeviceView", answers: "Answers", tell: Tell, *, on_device: bool
+    daemon: "DaemonClient", device: "DeviceView", answers: "Prompter", tell: Tell, *, on_device: bool
 ) -> "DeviceView":
     """Ask, answer and wait until it is unlocked. Raises DeviceFailed where it was not."""
     step, said = daemon.start_unlocking(device.id), ""
@@ -233,7 +235,7 @@ def follow_to_its_end(
 
 
 def _next(
-    daemon: "DaemonClient", step: "UnlockStep", answers: "Answers", tell: Tell, *, on_device: bool
+    daemon: "DaemonClient", step: "UnlockStep", answers: "Prompter", tell: Tell, *, on_device: bool
 ) -> "UnlockStep":
     if step.question is None:
         return daemon.unlocking_step(step.device_id)
@@ -243,7 +245,7 @@ def _next(
     return daemon.answer_question(step.question.id, given)
 
 
-def _answer(question: "QuestionView", answers: "Answers", tell: Tell) -> str | None:
+def _answer(question: "QuestionView", answers: "Prompter", tell: Tell) -> str | None:
     """The answer; None for no, or to answer on the device. Raises AnswerMissing."""
     match question.kind:
         case "pin":
@@ -259,7 +261,7 @@ def _answer(question: "QuestionView", answers: "Answers", tell: Tell) -> str | N
             return answers.secret(f"What {question.device} asks for ({question.kind})")
 
 
-def _places(question: "QuestionView", answers: "Answers", tell: Tell) -> str:
+def _places(question: "QuestionView", answers: "Prompter", tell: Tell) -> str:
     for _slip in range(TRIES):
         given = answers.secret(f"Places of the PIN of {question.device}").strip()
         if PLACES.fullmatch(given):

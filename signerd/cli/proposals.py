@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from custody.private_files import PRIVATE_FILE
+from custody.common.private_files import PRIVATE_FILE
 from signerd.cli.desk import Desk, answering, asking, path_option, read_file, verbose_option
 from signerd.cli.naming import proposal_named
 from signerd.cli.terminal import Exit, answer, aside, put, say

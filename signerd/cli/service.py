@@ -110,10 +110,10 @@ def _service(desk: Desk) -> "Service":
     from importlib import import_module
 
     from signerd.errors import NotOnThisSystem
-    from signerd.service.manager import Place, this_command
+    from signerd.service.manager import ServicePaths, this_command
 
     home = Path.home()
-    place = Place(
+    place = ServicePaths(
         command=this_command(),
         state=desk.state,
         # The service manager may not have this variable.

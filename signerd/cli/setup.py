@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from signerd.account.config import Config
-    from signerd.doctor.finding import Finding
+    from signerd.doctor.finding import DoctorFinding
 
 PLATFORM = "Address of the platform (https://…)"
 # The doctor's checks that must pass, and the exit status where one does not.
@@ -67,7 +67,7 @@ def _is_configured(desk: Desk) -> bool:
     return True
 
 
-def _examined(desk: Desk, config: "Config | None") -> "Mapping[str, Finding]":
+def _examined(desk: Desk, config: "Config | None") -> "Mapping[str, DoctorFinding]":
     from signerd.doctor.examining import CHECKS, examine
     from signerd.doctor.finding import Installation
 

@@ -4,13 +4,13 @@ import subprocess
 from collections.abc import Iterable
 
 from signerd.errors import SystemToolFailed
-from signerd.service.manager import Answer, Command
+from signerd.service.manager import Command, CommandResult
 
 # systemd waits two minutes for a daemon to be ready, and half a minute for one to stop.
 SECONDS = 180.0
 
 
-def run_command(command: Command) -> Answer:
+def run_command(command: Command) -> CommandResult:
     """Run a command. Raises SystemToolFailed where it cannot be run, or does not end in time."""
     words = " ".join(command)
     try:
@@ -31,7 +31,7 @@ def run_command(command: Command) -> Answer:
         ) from None
     except subprocess.TimeoutExpired:
         raise SystemToolFailed(f"`{words}` did not end in {SECONDS:.0f} seconds") from None
-    return Answer(ended.returncode, ended.stdout.strip())
+    return CommandResult(ended.returncode, ended.stdout.strip())
 
 
 def require(commands: Iterable[Command]) -> None:

@@ -1,17 +1,17 @@
-"""The command line's output and questions (``custody.terminal``), with signerd's errors."""
+"""The command line's output and questions (``custody.common.terminal``), with signerd's errors."""
 
 import os
 import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from custody import terminal
-from custody.terminal import Answers, Exit, answer, aside, give, put, say, table, tell
+from custody.common import terminal
+from custody.common.terminal import Exit, Prompter, answer, aside, give, put, say, table, tell
 from signerd.errors import AnswerMissing, SignerdError
 
 __all__ = [
-    "Answers",
     "Exit",
+    "Prompter",
     "answer",
     "answers",
     "aside",
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-def answers() -> Answers:
+def answers() -> Prompter:
     return terminal.answers(AnswerMissing)
 
 

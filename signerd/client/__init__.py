@@ -10,7 +10,7 @@
 from typing import TYPE_CHECKING, Any
 
 from signerd.client.flow import Granted, store_token, stored_token
-from signerd.client.waiting import DaemonClient, Following
+from signerd.client.waiting import DaemonClient, EventSubscription
 
 if TYPE_CHECKING:
     from signerd.client.awaiting import AsyncDaemonClient, AsyncFollowing
@@ -19,7 +19,7 @@ __all__ = [
     "AsyncDaemonClient",
     "AsyncFollowing",
     "DaemonClient",
-    "Following",
+    "EventSubscription",
     "Granted",
     "store_token",
     "stored_token",

@@ -8,15 +8,15 @@ from typing import Self
 
 import httpx
 
-from custody.exchange import Awaiting, Reply, Request
-from custody.transports import AwaitingTransport, message, no_answer
+from custody.common.exchange import Awaiting, HttpReply, HttpRequest
+from custody.common.transports import AwaitingTransport, message, no_answer
 from signerd.asking import DaemonAddress, address_of, failure, refusal
-from signerd.client.flow import BROKEN, PATIENCE_SECONDS, Api, Resumption, event, is_news, stream
+from signerd.client.flow import BROKEN, PATIENCE_SECONDS, LoopbackApi, Resumption, event, is_news, stream
 from signerd.errors import SignerdError
 from signerd.shapes import Happened
 
 
-class AsyncDaemonClient(Api, Awaiting[DaemonAddress]):
+class AsyncDaemonClient(LoopbackApi, Awaiting[DaemonAddress]):
     """One connection pool to one daemon. Use as an async context manager. Otherwise as ``DaemonClient``."""
 
     def __init__(
@@ -88,7 +88,7 @@ class AsyncFollowing:
     it.
     """
 
-    def __init__(self, address: DaemonAddress, request: Request) -> None:
+    def __init__(self, address: DaemonAddress, request: HttpRequest) -> None:
         self._address = address
         self._request = request
         self._exit = contextlib.AsyncExitStack()
@@ -101,7 +101,7 @@ class AsyncFollowing:
                 self._exit.push_async_callback(self._answer.aclose)
                 if self._answer.is_error:
                     said = await self._answer.aread()
-                    raise refusal(Reply(self._answer.status_code, self._answer.headers, said))
+                    raise refusal(HttpReply(self._answer.status_code, self._answer.headers, said))
             self._exit = self._exit.pop_all()
         return self
 

@@ -1,6 +1,6 @@
-"""What both clients of the daemon do without I/O (see ``custody.exchange``): the calls of ``signerd.api``;
-pairing, which takes several: ask, show the code, wait for the person, store the token (ADR 19); and events:
-the request, parsing, and resuming a broken stream.
+"""What both clients of the daemon do without I/O (see ``custody.common.exchange``): the calls of
+``signerd.api``; pairing, which takes several: ask, show the code, wait for the person, store the token (ADR
+19); and events: the request, parsing, and resuming a broken stream.
 """
 
 import os
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from custody.exchange import Plan, Request, Wait, method
-from custody.pace import Backoff, no_jitter
-from custody.private_files import NO_LINK, is_open, is_ours
+from custody.common.exchange import HttpRequest, Plan, Wait, method
+from custody.common.pace import Backoff, no_jitter
+from custody.common.private_files import NO_LINK, is_open, is_ours
 from signerd.api.account import AccountApi, EventsApi
 from signerd.api.apps import AppsApi
 from signerd.api.devices import DevicesApi
@@ -40,7 +40,7 @@ class Granted:
     expires: str
 
 
-class Api(AccountApi, DevicesApi, VaultsApi, ProposalsApi, AppsApi):
+class LoopbackApi(AccountApi, DevicesApi, VaultsApi, ProposalsApi, AppsApi):
     """The calls. Each raises DaemonNotRunning, DaemonFailed, and the leaves of SignerdError that the daemon
     answers with.
     """
@@ -155,7 +155,7 @@ def stream(
     *,
     after: int | None = None,
     resumed: Resumption | None = None,
-) -> Request:
+) -> HttpRequest:
     position = None if resumed is None else resumed.position
     return EventsApi.follow.request(address, after, subject, position)
 

@@ -10,17 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from custody.exchange import Reply, Request, Waiting
-from custody.plain_http import TROUBLES, Connection, PlainTransport, headers_of, no_answer, pieces
+from custody.common.exchange import HttpReply, HttpRequest, Waiting
+from custody.common.plain_http import TROUBLES, PlainConnection, PlainTransport, headers_of, no_answer, pieces
 from signerd.asking import DaemonAddress, address_of, failure, refusal
-from signerd.client.flow import BROKEN, PATIENCE_SECONDS, Api, Resumption, event, is_news, stream
+from signerd.client.flow import BROKEN, PATIENCE_SECONDS, LoopbackApi, Resumption, event, is_news, stream
 from signerd.errors import SignerdError
 
 if TYPE_CHECKING:
     from signerd.shapes import Happened
 
 
-class DaemonClient(Api, Waiting[DaemonAddress]):
+class DaemonClient(LoopbackApi, Waiting[DaemonAddress]):
     """The daemon, over a connection for each call. Use as a context manager; one thread at a time.
 
     ``DaemonClient(state_folder)`` is the person's, over the private socket; ``DaemonClient.at(url, token)``
@@ -58,11 +58,11 @@ class DaemonClient(Api, Waiting[DaemonAddress]):
     def close(self) -> None:
         """Does nothing: there is no connection between calls."""
 
-    def follow(self, *, after: int | None = None, subject: str | None = None) -> "Following":
+    def follow(self, *, after: int | None = None, subject: str | None = None) -> "EventSubscription":
         """What happens after the position ``after`` (None: from now on). Use the answer as a
         context manager.
         """
-        return Following(self.address, stream(self.address, subject, after=after))
+        return EventSubscription(self.address, stream(self.address, subject, after=after))
 
     def changes(self, subject: str, *, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
         """Yields whenever the state of ``subject`` may have changed: now, after each event, and when the
@@ -95,7 +95,9 @@ class DaemonClient(Api, Waiting[DaemonAddress]):
         while True:
             trouble: SignerdError | None = None
             try:
-                with Following(self.address, stream(self.address, subject, resumed=resumption)) as lines:
+                with EventSubscription(
+                    self.address, stream(self.address, subject, resumed=resumption)
+                ) as lines:
                     yield None
                     for line in lines:
                         resumption.received(line)
@@ -106,7 +108,7 @@ class DaemonClient(Api, Waiting[DaemonAddress]):
             self._sleep(resumption.pause(trouble))
 
 
-class Following:
+class EventSubscription:
     """An open stream of events on its own connection: iterate it in one thread, ``stop`` it from another. Use
     as a context manager.
 
@@ -114,10 +116,10 @@ class Following:
     DaemonNotRunning, DaemonFailed, or the leaf of SignerdError that the daemon answers with.
     """
 
-    def __init__(self, address: DaemonAddress, request: Request) -> None:
+    def __init__(self, address: DaemonAddress, request: HttpRequest) -> None:
         self._address = address
         self._request = request
-        self._connection = Connection(request.url, request.silence, address.connect)
+        self._connection = PlainConnection(request.url, request.silence, address.connect)
         self._exit = ExitStack()
         self._stopped = False
 
@@ -128,7 +130,7 @@ class Following:
             self._answer = self._exit.enter_context(self._connection.ask(self._request))
             if self._answer.status >= http.HTTPStatus.BAD_REQUEST:
                 said = next(pieces(self._answer), b"")
-                raise refusal(Reply(self._answer.status, headers_of(self._answer), said))
+                raise refusal(HttpReply(self._answer.status, headers_of(self._answer), said))
             self._exit = self._exit.pop_all()
         return self
 

@@ -37,16 +37,16 @@ from signerd.core.events import (
 )
 from signerd.core.following import ANEW, COMPLETED, OVER, ended, own_signature, recalled, reconsidered
 from signerd.core.places import NEW_POLICY, policy_code, used_by
-from signerd.core.review import Review, review
-from signerd.core.signing import Signing, signing_of
-from signerd.core.states import NOT_TAKEN, TABLE, UNDECIDED, Move, State, advance
+from signerd.core.review import ProposalReview, review
+from signerd.core.signing import SigningPolicy, signing_of
+from signerd.core.states import NOT_TAKEN, TABLE, UNDECIDED, ProposalMove, State, advance
 from signerd.core.text import foreign, said
-from signerd.core.values import Approval, Decline, Record, ReviewContext, Signature
+from signerd.core.values import Approval, Decline, Record, ReviewContext, SignedPsbt
 from signerd.errors import AnswerRefused, IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
 
 
 def approved(record: Record, event: events.Approved, context: ReviewContext) -> Step:
-    state = advance(record.state, Move.APPROVE)
+    state = advance(record.state, ProposalMove.APPROVE)
     found = review(record.snapshot, context)
     require_assent(found, Approval(event.digest, event.acknowledged))
     approval = Approval(event.digest, event.acknowledged & found.to_acknowledge)
@@ -55,7 +55,7 @@ def approved(record: Record, event: events.Approved, context: ReviewContext) -> 
     return Step(approved, due_effects(approved, context), (note,))
 
 
-def require_assent(found: Review, approval: Approval) -> None:
+def require_assent(found: ProposalReview, approval: Approval) -> None:
     """Check that the approval is for what is shown now, that no check refuses, and that every warning is
     named.
     """
@@ -69,7 +69,7 @@ def require_assent(found: Review, approval: Approval) -> None:
         raise NeedsAcknowledgement(f"these warnings must be named first: {', '.join(sorted(missing))}")
 
 
-def _shown(found: Review, approval: Approval) -> dict[str, Any]:
+def _shown(found: ProposalReview, approval: Approval) -> dict[str, Any]:
     """``payments``: what the vault pays, which the rules count; a forward's payment to the vault does not
     count.
     """
@@ -89,14 +89,14 @@ def _who(by: str) -> dict[str, str]:
     return {"by": by} if by else {}
 
 
-def refused(record: Record, event: events.Refused, context: ReviewContext) -> Step:
+def refused(record: Record, event: events.PersonDeclined, context: ReviewContext) -> Step:
     is_on_its_way = record.snapshot.imported is None and record.state in NOT_TAKEN
     if record.signature is not None and not is_on_its_way:
         raise IllegalEvent("you already signed it: declining now changes nothing")
     reason = f"Declined: {foreign(event.reason)}" if event.reason else "Declined."
     declined = replace(
         record,
-        state=advance(record.state, Move.DECLINE),
+        state=advance(record.state, ProposalMove.DECLINE),
         approval=None,
         # The platform is not told about an imported PSBT.
         decline=Decline(event.reason, delivered=record.snapshot.imported is not None),
@@ -119,7 +119,7 @@ def _exported_note(record: Record) -> str:
 
 def device_found(record: Record, event: events.DeviceFound, context: ReviewContext) -> Step:
     """Checks the approval a last time before the device is asked."""
-    state = advance(record.state, Move.ASK_DEVICE)
+    state = advance(record.state, ProposalMove.ASK_DEVICE)
     try:
         signing, approval = _require_valid_approval(record, context)
     except (StaleApproval, RefusedByChecks, NeedsAcknowledgement):
@@ -130,7 +130,7 @@ def device_found(record: Record, event: events.DeviceFound, context: ReviewConte
     return Step(at_device, (effect,), (Note("device-asked", record.psbt_id, facts),))
 
 
-def _require_valid_approval(record: Record, context: ReviewContext) -> tuple[Signing, Approval]:
+def _require_valid_approval(record: Record, context: ReviewContext) -> tuple[SigningPolicy, Approval]:
     """The key and policy to sign with, and the approval, if it is still valid. Raises as
     ``require_assent``.
     """
@@ -146,7 +146,7 @@ def exported(record: Record, event: events.Exported, context: ReviewContext) -> 
 
     A repeated export gives the same bytes; it raises where the approval is no longer valid.
     """
-    state, again = advance(record.state, Move.EXPORT), record.exported is not None
+    state, again = advance(record.state, ProposalMove.EXPORT), record.exported is not None
     try:
         signing, approval = _require_valid_approval(record, context)
     except (StaleApproval, RefusedByChecks, NeedsAcknowledgement):
@@ -166,14 +166,14 @@ def exported(record: Record, event: events.Exported, context: ReviewContext) -> 
     return Step(replace(record, state=state, exported=psbt), (effect,), notes)
 
 
-def answered(record: Record, event: events.Answered, context: ReviewContext) -> Step:
+def answered(record: Record, event: events.AnswerImported, context: ReviewContext) -> Step:
     """S19: as ``device_returned``, against the bytes that were exported.
 
     Raises what ``require_assent`` raises, and AnswerRefused; nothing has changed, and another file may be
     imported. Days may have passed: a payment that was signed meanwhile, or a changed vault, must stop this
     one.
     """
-    state = advance(record.state, Move.ANSWERED)
+    state = advance(record.state, ProposalMove.ANSWERED)
     signing, _approval = _require_valid_approval(record, context)
     assert record.exported is not None, "only from the state *exported*"
     try:
@@ -193,7 +193,7 @@ def _approval_lapsed(record: Record, context: ReviewContext) -> Step:
 
 def device_returned(record: Record, event: events.DeviceReturned, context: ReviewContext) -> Step:
     """S19: only verified signatures are used of the returned PSBT, and every input must have ours."""
-    verifying = replace(record, state=advance(record.state, Move.DEVICE_RETURNED))
+    verifying = replace(record, state=advance(record.state, ProposalMove.DEVICE_RETURNED))
     signing = signing_of(record.snapshot, context)
     if signing is None or (context.pin is None and not record.snapshot.is_of_profile):
         return _verify_failed(verifying, "the vault is no longer pinned.")
@@ -201,13 +201,15 @@ def device_returned(record: Record, event: events.DeviceReturned, context: Revie
         signed = _verified(record.snapshot.psbt, event.psbt, signing)
     except MultisigError as error:
         return _verify_failed(verifying, said(error))
-    verified = replace(verifying, state=advance(verifying.state, Move.VERIFIED))
+    verified = replace(verifying, state=advance(verifying.state, ProposalMove.VERIFIED))
     return _signed(verified, signed, signing, context)
 
 
-def _signed(verified: Record, signed: bytes, signing: Signing, context: ReviewContext, by: str = "") -> Step:
+def _signed(
+    verified: Record, signed: bytes, signing: SigningPolicy, context: ReviewContext, by: str = ""
+) -> Step:
     psbt_id = verified.psbt_id
-    signature = Signature(signed, request_key("submit", psbt_id, signed))
+    signature = SignedPsbt(signed, request_key("submit", psbt_id, signed))
     stored = replace(verified, signature=signature, reason="")
     facts = {
         "idempotency_key": signature.idempotency_key,
@@ -219,12 +221,12 @@ def _signed(verified: Record, signed: bytes, signing: Signing, context: ReviewCo
     return then_step(step, lambda r: ready_for_importer(r) or ended(r))
 
 
-def _verified(asked: bytes, returned: bytes, signing: Signing) -> bytes:
+def _verified(asked: bytes, returned: bytes, signing: SigningPolicy) -> bytes:
     policy, fingerprint = signing.policy, signing.key.origin.fingerprint
     return _complete(accept_signatures(Psbt.parse(asked), Psbt.parse(returned), policy, fingerprint), signing)
 
 
-def _from_file(record: Record, asked: Psbt, returned: bytes, signing: Signing) -> Psbt:
+def _from_file(record: Record, asked: Psbt, returned: bytes, signing: SigningPolicy) -> Psbt:
     """S33: a file may go from signer to signer, and has the signatures of each. The platform takes each
     signer's own.
     """
@@ -235,14 +237,14 @@ def _from_file(record: Record, asked: Psbt, returned: bytes, signing: Signing) -
     return accept_signatures(asked, signed_by(signed, policy, fingerprint), policy, fingerprint)
 
 
-def _complete(signed: Psbt, signing: Signing) -> bytes:
+def _complete(signed: Psbt, signing: SigningPolicy) -> bytes:
     missing = signer_progress(signed, signing.policy, signing.key.origin.fingerprint).missing
     if missing:
         raise NotFinalisable(f"the device left inputs unsigned: {', '.join(map(str, missing))}")
     return signed.to_bytes()
 
 
-def _places(signed: bytes, signing: Signing, context: ReviewContext) -> dict[str, Any]:
+def _places(signed: bytes, signing: SigningPolicy, context: ReviewContext) -> dict[str, Any]:
     """S29: the addresses that are now known to be used."""
     code = policy_code(signing.policy)
     inspection = inspect(Psbt.parse(signed), signing.policy, network=context.network)
@@ -252,20 +254,22 @@ def _places(signed: bytes, signing: Signing, context: ReviewContext) -> dict[str
 def _verify_failed(verifying: Record, why: str) -> Step:
     reason = f"What the device returned was not used: {why}"
     failed = replace(
-        verifying, state=advance(verifying.state, Move.VERIFY_FAILED), approval=None, reason=reason
+        verifying, state=advance(verifying.state, ProposalMove.VERIFY_FAILED), approval=None, reason=reason
     )
     told = Notify(verifying.psbt_id, Level.ALARM, reason)
     step = Step(failed, (told,), (Note("verify-failed", verifying.psbt_id, {"why": why}),))
     return then_step(step, ended)
 
 
-def device_failed(record: Record, event: events.DeviceFailed, _around: ReviewContext) -> Step:
+def device_failed(record: Record, event: events.NoSignature, _around: ReviewContext) -> Step:
     facts = {"asked": event.asked, "code": event.code, "sentence": event.sentence}
     if not event.asked:
-        waiting = replace(record, state=advance(record.state, Move.DEVICE_NOT_READY), reason=event.sentence)
+        waiting = replace(
+            record, state=advance(record.state, ProposalMove.DEVICE_NOT_READY), reason=event.sentence
+        )
         return then_step(Step(waiting, notes=(Note("device-not-ready", record.psbt_id, facts),)), ended)
     interrupted = replace(
-        record, state=advance(record.state, Move.DEVICE_FAILED), approval=None, reason=event.sentence
+        record, state=advance(record.state, ProposalMove.DEVICE_FAILED), approval=None, reason=event.sentence
     )
     told = Notify(record.psbt_id, Level.ATTENTION, event.sentence)
     return then_step(Step(interrupted, (told,), (Note("interrupted", record.psbt_id, facts),)), ended)
@@ -288,7 +292,7 @@ def submit_started(record: Record, _event: events.SubmitStarted, _around: Review
         raise IllegalEvent("there is no signature to submit")
     if record.state is State.KEPT:
         return Step(record)
-    started = replace(record, state=advance(record.state, Move.SUBMIT))
+    started = replace(record, state=advance(record.state, ProposalMove.SUBMIT))
     facts = {"idempotency_key": record.signature.idempotency_key}
     return Step(started, notes=(Note("submitting", record.psbt_id, facts),))
 
@@ -307,10 +311,10 @@ def submit_accepted(record: Record, event: events.SubmitAccepted, _around: Revie
     effects = (Notify(record.psbt_id, Level.ALARM, reason),) if said_no else ()
     if event.sentence and event.status in COMPLETED:
         # Others may have completed it without our signature.
-        out = replace(record, state=advance(record.state, Move.WENT_OUT), reason=reason)
+        out = replace(record, state=advance(record.state, ProposalMove.WENT_OUT), reason=reason)
         facts = {"from": record.state.value, "platform": event.status.value, "txid": ""}
         return Step(out, effects, (Note(out.state.value, record.psbt_id, facts),))
-    accepted = replace(record, state=advance(record.state, Move.ACCEPTED), reason=reason)
+    accepted = replace(record, state=advance(record.state, ProposalMove.ACCEPTED), reason=reason)
     counted = {"collected": event.collected, "required": event.required}
     return then_step(Step(accepted, effects, (Note("submitted", record.psbt_id, counted),)), ended)
 
@@ -339,7 +343,7 @@ def submit_undelivered(record: Record, event: events.SubmitUndelivered, context:
         return _late(record, "undelivered")
     if record.state is State.KEPT:
         return Step(record)
-    waiting = replace(record, state=advance(record.state, Move.UNDELIVERED), reason=event.sentence)
+    waiting = replace(record, state=advance(record.state, ProposalMove.UNDELIVERED), reason=event.sentence)
     note = Note("undelivered", record.psbt_id, {"sentence": event.sentence})
     return Step(waiting, due_effects(waiting, context), (note,))
 
@@ -349,7 +353,7 @@ def submit_kept(record: Record, event: events.SubmitKept, context: ReviewContext
     if record.state in OVERRULED:
         return _late(record, event.code)
     reason = f"Signed and kept: {foreign(event.sentence)} {GOES_AGAIN}"
-    kept = replace(record, state=advance(record.state, Move.KEEP), reason=reason)
+    kept = replace(record, state=advance(record.state, ProposalMove.KEEP), reason=reason)
     if kept == record:
         return Step(record)
     facts = {"code": event.code, "sentence": event.sentence}
@@ -368,7 +372,7 @@ def submit_turned_down(record: Record, event: events.SubmitTurnedDown, _around: 
         return _late(record, event.code)
     reason = f"The platform did not take the signature: {foreign(event.sentence)}"
     is_over = event.code == NO_LONGER_PENDING
-    move = Move.WITHDRAW if is_over else Move.TURNED_DOWN
+    move = ProposalMove.WITHDRAW if is_over else ProposalMove.TURNED_DOWN
     reason = f"{reason} {ANEW}" if is_over else reason
     refused = replace(record, state=advance(record.state, move), reason=reason)
     facts = {"code": event.code, "sentence": event.sentence}
@@ -398,7 +402,7 @@ def ready_for_importer(record: Record) -> Step | None:
     """
     if record.snapshot.imported is None:
         return None
-    ready = replace(record, state=advance(record.state, Move.HAND_OVER))
+    ready = replace(record, state=advance(record.state, ProposalMove.HAND_OVER))
     facts = {"app": record.snapshot.imported.app_id or "", "to": record.snapshot.imported.by}
     return Step(ready, notes=(Note(State.HANDED_OVER.value, record.psbt_id, facts),))
 
@@ -409,7 +413,7 @@ def taken_back(record: Record, _event: events.TakenBack, _around: ReviewContext)
         raise IllegalEvent(f"what is {record.state} cannot be taken back")
     by = record.snapshot.imported.by
     reason = f"{by[0].upper()}{by[1:]} took it back."
-    gone = replace(record, state=advance(record.state, Move.WITHDRAW), approval=None, reason=reason)
+    gone = replace(record, state=advance(record.state, ProposalMove.WITHDRAW), approval=None, reason=reason)
     return Step(gone, notes=(Note("taken-back", record.psbt_id),))
 
 
@@ -448,11 +452,11 @@ def lapsed(record: Record, _event: events.Lapsed, _around: ReviewContext) -> Ste
     if record.state not in (*UNDECIDED, State.EXPORTED):
         return Step(record)
     reason = _LAPSED.get(record.state, "It was not decided in time.")
-    gone = replace(record, state=advance(record.state, Move.EXPIRE), approval=None, reason=reason)
+    gone = replace(record, state=advance(record.state, ProposalMove.EXPIRE), approval=None, reason=reason)
     return Step(gone, notes=(Note("lapsed", record.psbt_id),))
 
 
-def decide(record: Record, event: events.Event, context: ReviewContext) -> Step:
+def decide(record: Record, event: events.ProposalEvent, context: ReviewContext) -> Step:
     """Apply one event.
 
     Raises:
@@ -463,9 +467,9 @@ def decide(record: Record, event: events.Event, context: ReviewContext) -> Step:
 
 
 def restarted(record: Record, _event: events.Restarted, _around: ReviewContext) -> Step:
-    if (record.state, Move.RESTARTED) not in TABLE:
+    if (record.state, ProposalMove.RESTARTED) not in TABLE:
         return Step(record)
-    state = advance(record.state, Move.RESTARTED)
+    state = advance(record.state, ProposalMove.RESTARTED)
     facts = {"from": record.state.value, "to": state.value}
     anew = replace(record, state=state)
     if state is State.INTERRUPTED:
@@ -478,12 +482,12 @@ HANDLERS: Mapping[type, Callable[[Record, Any, ReviewContext], Step]] = MappingP
         events.Polled: polled,
         events.Reconsidered: following.reconsidered,
         events.Approved: approved,
-        events.Refused: refused,
+        events.PersonDeclined: refused,
         events.DeviceFound: device_found,
         events.Exported: exported,
-        events.Answered: answered,
+        events.AnswerImported: answered,
         events.DeviceReturned: device_returned,
-        events.DeviceFailed: device_failed,
+        events.NoSignature: device_failed,
         events.SubmitStarted: submit_started,
         events.SubmitAccepted: submit_accepted,
         events.SubmitUndelivered: submit_undelivered,

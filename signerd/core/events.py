@@ -17,24 +17,24 @@ from signerd.core.tokens import hidden_parts, payload_of_bytes, screen_words
 from signerd.core.values import Record, ReviewContext, Snapshot
 
 
-class Event:
+class ProposalEvent:
     """What can happen to a proposal."""
 
 
 @dataclass(frozen=True)
-class Polled(Event):
+class Polled(ProposalEvent):
     """The platform's current state of the proposal."""
 
     snapshot: Snapshot
 
 
 @dataclass(frozen=True)
-class Reconsidered(Event):
+class Reconsidered(ProposalEvent):
     """A pin, a registered key or a limit changed: review it again."""
 
 
 @dataclass(frozen=True)
-class Approved(Event):
+class Approved(ProposalEvent):
     """The person's approval of exactly what ``digest`` covers, with the acknowledged warnings.
 
     ``by``: the interface or app that it came from; empty if unknown.
@@ -46,7 +46,7 @@ class Approved(Event):
 
 
 @dataclass(frozen=True)
-class Refused(Event):
+class PersonDeclined(ProposalEvent):
     """The person declines. ``reason`` goes to the platform; ``by``: as ``Approved``."""
 
     reason: str
@@ -54,14 +54,14 @@ class Refused(Event):
 
 
 @dataclass(frozen=True)
-class DeviceFound(Event):
+class DeviceFound(ProposalEvent):
     """The device that holds our key is ready to be asked."""
 
     device: str
 
 
 @dataclass(frozen=True)
-class Exported(Event):
+class Exported(ProposalEvent):
     """The person exports the PSBT for a device without a cable. ``by``: as ``Approved``.
 
     ``request_sha256``: of the exported bytes, which leave out what a device does not need.
@@ -72,7 +72,7 @@ class Exported(Event):
 
 
 @dataclass(frozen=True)
-class Answered(Event):
+class AnswerImported(ProposalEvent):
     """The imported answer of such a device; not verified yet."""
 
     psbt: bytes = field(repr=False)
@@ -80,14 +80,14 @@ class Answered(Event):
 
 
 @dataclass(frozen=True)
-class DeviceReturned(Event):
+class DeviceReturned(ProposalEvent):
     """The device returned signatures; not verified yet."""
 
     psbt: bytes
 
 
 @dataclass(frozen=True)
-class DeviceFailed(Event):
+class NoSignature(ProposalEvent):
     """No signature. ``asked``: the device may have shown something; else it was only not ready."""
 
     code: str
@@ -96,12 +96,12 @@ class DeviceFailed(Event):
 
 
 @dataclass(frozen=True)
-class SubmitStarted(Event):
+class SubmitStarted(ProposalEvent):
     """The stored signature is about to be sent."""
 
 
 @dataclass(frozen=True)
-class SubmitAccepted(Event):
+class SubmitAccepted(ProposalEvent):
     """The platform has our signature, or no longer needs it. ``status``: the proposal's, if given.
     ``sentence``: its remark, if any.
     """
@@ -113,14 +113,14 @@ class SubmitAccepted(Event):
 
 
 @dataclass(frozen=True)
-class SubmitUndelivered(Event):
+class SubmitUndelivered(ProposalEvent):
     """No answer, or one that says to try again. The platform may have the signature."""
 
     sentence: str
 
 
 @dataclass(frozen=True)
-class SubmitKept(Event):
+class SubmitKept(ProposalEvent):
     """A temporary refusal: its cause may change, and the same signature may be accepted then."""
 
     code: str
@@ -128,7 +128,7 @@ class SubmitKept(Event):
 
 
 @dataclass(frozen=True)
-class SubmitTurnedDown(Event):
+class SubmitTurnedDown(ProposalEvent):
     """A final refusal by the platform."""
 
     code: str
@@ -136,43 +136,43 @@ class SubmitTurnedDown(Event):
 
 
 @dataclass(frozen=True)
-class DeclineDelivered(Event):
+class DeclineDelivered(ProposalEvent):
     """The platform has answered the decline. ``sentence``: its remark, if any."""
 
     sentence: str = ""
 
 
 @dataclass(frozen=True)
-class Restarted(Event):
+class Restarted(ProposalEvent):
     """The daemon started again; effects may have been interrupted."""
 
 
 @dataclass(frozen=True)
-class Recalled(Event):
+class Recalled(ProposalEvent):
     """The journal was restored, and the platform's PSBT may have a signature of ours."""
 
 
 @dataclass(frozen=True)
-class Replaced(Event):
+class Replaced(ProposalEvent):
     """The proposal ``by`` was made to replace this one after it was signed; ``by`` may have ended."""
 
     by: str
 
 
 @dataclass(frozen=True)
-class TakenBack(Event):
+class TakenBack(ProposalEvent):
     """The app or person that imported it no longer asks for a signature."""
 
 
 @dataclass(frozen=True)
-class ImportedAgain(Event):
+class ImportedAgain(ProposalEvent):
     """Another copy of an imported PSBT, which may carry signatures of others; not verified yet."""
 
     psbt: bytes = field(repr=False)
 
 
 @dataclass(frozen=True)
-class Lapsed(Event):
+class Lapsed(ProposalEvent):
     """A deadline passed: to decide about an imported PSBT, to submit a signature, or to follow what ended."""
 
 

@@ -29,7 +29,7 @@ INCREMENTAL_RELAY = FeeRate(1_000)
 
 
 @dataclass(frozen=True)
-class Figures:
+class FamilyFigures:
     """``payments``: counts of the outputs that are not proven change. ``change`` and ``fee`` in satoshis."""
 
     outpoints: frozenset[OutPoint]
@@ -46,11 +46,11 @@ class Figures:
         return not self.payments and not self.data
 
 
-def figures_of(inspection: Inspection) -> Figures | None:
+def figures_of(inspection: Inspection) -> FamilyFigures | None:
     """None where the fee is not known."""
     if inspection.fee is None or inspection.fee_rate is None:
         return None
-    return Figures(
+    return FamilyFigures(
         outpoints=frozenset(spent.outpoint for spent in inspection.inputs),
         payments=Counter((paid.script_pubkey, int(paid.amount)) for paid in inspection.payments),
         data=tuple(output.data for output in inspection.op_returns),
@@ -61,7 +61,7 @@ def figures_of(inspection: Inspection) -> Figures | None:
     )
 
 
-def read_figures(psbt: bytes, policy: Policy) -> Figures | None:
+def read_figures(psbt: bytes, policy: Policy) -> FamilyFigures | None:
     """None where the PSBT is malformed, or a coin is not proven to be the policy's: the fee is then
     unknown.
     """
@@ -73,7 +73,7 @@ def read_figures(psbt: bytes, policy: Policy) -> Figures | None:
     return figures_of(inspection) if proven else None
 
 
-def outbids(second: Figures, first: Figures) -> bool:
+def outbids(second: FamilyFigures, first: FamilyFigures) -> bool:
     """Whether ``second`` may replace ``first`` by BIP-125, rules 3 and 4."""
     return (
         second.fee * 1000 >= first.fee * 1000 + second.vsize * INCREMENTAL_RELAY.sat_per_kvb
@@ -81,7 +81,7 @@ def outbids(second: Figures, first: Figures) -> bool:
     )
 
 
-def differences(first: Figures, second: Figures, network: Network) -> tuple[str, ...]:
+def differences(first: FamilyFigures, second: FamilyFigures, network: Network) -> tuple[str, ...]:
     """Sentences for what the second does beyond raising the fee; none for a fee bump that is paid from the
     change, or from the payment (`pays_less`).
     """
@@ -89,7 +89,7 @@ def differences(first: Figures, second: Figures, network: Network) -> tuple[str,
     return (*payments, *_of_coins(first, second), *_of_fee(first, second))
 
 
-def pays_less(first: Figures, second: Figures) -> bool:
+def pays_less(first: FamilyFigures, second: FamilyFigures) -> bool:
     """Whether both send the same coins whole to one payee, and the second's fee comes out of the amount."""
     return (
         first.outpoints == second.outpoints
@@ -101,7 +101,7 @@ def pays_less(first: Figures, second: Figures) -> bool:
     )
 
 
-def _of_payments(first: Figures, second: Figures, network: Network) -> Iterator[str]:
+def _of_payments(first: FamilyFigures, second: FamilyFigures, network: Network) -> Iterator[str]:
     was, now = first.payments - second.payments, second.payments - first.payments
     for script in dict.fromkeys(script for script, _sats in (*was, *now)):
         before, after, to = _sum(was, script), _sum(now, script), payee(script, network)
@@ -121,25 +121,25 @@ def _sum(payments: Payments, script: bytes) -> int:
     return sum(sats * count for (paid, sats), count in payments.items() if paid == script)
 
 
-def _of_coins(first: Figures, second: Figures) -> Iterator[str]:
+def _of_coins(first: FamilyFigures, second: FamilyFigures) -> Iterator[str]:
     if not first.outpoints & second.outpoints:
         yield "It spends no coin of the first, so that both could confirm."
     elif not first.outpoints <= second.outpoints:
         yield "It leaves a coin of the first out."
 
 
-def _of_fee(first: Figures, second: Figures) -> Iterator[str]:
+def _of_fee(first: FamilyFigures, second: FamilyFigures) -> Iterator[str]:
     if second.fee <= first.fee:
         yield f"Its fee of {amount(second.fee)} is not above the first's of {amount(first.fee)}."
     elif not _rate_rises(first, second):
         yield f"Its fee rate of {rate_text(second)} is not above the first's of {rate_text(first)}."
 
 
-def _rate_rises(first: Figures, second: Figures) -> bool:
+def _rate_rises(first: FamilyFigures, second: FamilyFigures) -> bool:
     return second.fee * first.vsize > first.fee * second.vsize
 
 
-def rate_text(figures: Figures) -> str:
+def rate_text(figures: FamilyFigures) -> str:
     return f"{figures.rate.sat_per_vb} sat/vB"
 
 

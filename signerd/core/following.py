@@ -19,21 +19,21 @@ from signerd.core.audit import Note
 from signerd.core.events import Level, Notify, Step, due_effects, request_key, then_step
 from signerd.core.places import NEW_POLICY, policy_code, used_by
 from signerd.core.review import review
-from signerd.core.signing import Signing, signing_of
-from signerd.core.states import AT_THE_DEVICE, TABLE, TO_SUBMIT, UNDECIDED, Move, State, advance
+from signerd.core.signing import SigningPolicy, signing_of
+from signerd.core.states import AT_THE_DEVICE, TABLE, TO_SUBMIT, UNDECIDED, ProposalMove, State, advance
 from signerd.core.text import foreign
-from signerd.core.values import Record, ReviewContext, Signature, Snapshot, Unfollowed, identity_of
+from signerd.core.values import Record, ReviewContext, SignedPsbt, Snapshot, Unfollowed, identity_of
 
 ENDS = {
-    ProposalStatus.BROADCASTING: Move.WENT_OUT,
-    ProposalStatus.CONFIRMED: Move.CONFIRM,
-    ProposalStatus.PROVEN: Move.CONFIRM,
-    ProposalStatus.EXPIRED: Move.EXPIRE,
-    ProposalStatus.REPLACED: Move.SUPERSEDE,
-    ProposalStatus.REJECTED: Move.WITHDRAW,
-    ProposalStatus.CANCELLED: Move.WITHDRAW,
-    ProposalStatus.INVALIDATED: Move.WITHDRAW,
-    ProposalStatus.FAILED: Move.WITHDRAW,
+    ProposalStatus.BROADCASTING: ProposalMove.WENT_OUT,
+    ProposalStatus.CONFIRMED: ProposalMove.CONFIRM,
+    ProposalStatus.PROVEN: ProposalMove.CONFIRM,
+    ProposalStatus.EXPIRED: ProposalMove.EXPIRE,
+    ProposalStatus.REPLACED: ProposalMove.SUPERSEDE,
+    ProposalStatus.REJECTED: ProposalMove.WITHDRAW,
+    ProposalStatus.CANCELLED: ProposalMove.WITHDRAW,
+    ProposalStatus.INVALIDATED: ProposalMove.WITHDRAW,
+    ProposalStatus.FAILED: ProposalMove.WITHDRAW,
 }
 # Deeper reorganisations are not expected.
 SETTLED_CONFIRMATIONS = 6
@@ -120,8 +120,8 @@ def _altered(record: Record, snapshot: Snapshot) -> Step:
     note = Note("altered", record.psbt_id, facts)
     told = Notify(record.psbt_id, Level.ALARM, alarm)
     alarmed = replace(kept, alarm=alarm)
-    if (record.state, Move.ALTERED) in TABLE:
-        state = advance(record.state, Move.ALTERED)
+    if (record.state, ProposalMove.ALTERED) in TABLE:
+        state = advance(record.state, ProposalMove.ALTERED)
         alarmed = replace(alarmed, state=state, reason=alarm, approval=None)
         return Step(alarmed, (told,), (note,))
     return then_step(Step(alarmed, (told,), (note,)), ended)
@@ -134,7 +134,7 @@ def ended(record: Record) -> Step | None:
     if status is ProposalStatus.PROVEN and not is_proof_whole(record.snapshot):
         move = None  # Meaningless for a payment.
     if status in MET_BY_OTHERS and record.state in (*UNDECIDED, State.EXPORTED, State.KEPT):
-        move = Move.WENT_OUT
+        move = ProposalMove.WENT_OUT
     if move is None or (record.state, move) not in TABLE:
         return None
     state = advance(record.state, move)
@@ -191,7 +191,7 @@ def lapsed(record: Record) -> Step:
 
 def withdrawn(record: Record, reason: str, **facts: str) -> Step:
     """Withdraw a signature that the platform does not have, and notify the person."""
-    gone = replace(record, state=advance(record.state, Move.WITHDRAW), reason=reason)
+    gone = replace(record, state=advance(record.state, ProposalMove.WITHDRAW), reason=reason)
     told = Notify(record.psbt_id, Level.ATTENTION, reason)
     note = Note(gone.state.value, record.psbt_id, {"from": record.state.value, **facts})
     return Step(gone, (told,), (note,))
@@ -208,12 +208,12 @@ def judged(record: Record, context: ReviewContext) -> Step:
     )
     state = record.state
     if found.inspection is not None:
-        state = advance(state, Move.INSPECT)
+        state = advance(state, ProposalMove.INSPECT)
     if found.allowed:
-        waiting = replace(record, state=advance(state, Move.ALLOW), reason="")
+        waiting = replace(record, state=advance(state, ProposalMove.ALLOW), reason="")
         return Step(waiting, due_effects(waiting, context), (note,))
     reason = " ".join(verdict.sentence for verdict in found.refusals)
-    refused = replace(record, state=advance(state, Move.REFUSE), reason=reason)
+    refused = replace(record, state=advance(state, ProposalMove.REFUSE), reason=reason)
     return Step(refused, (Notify(record.psbt_id, Level.ATTENTION, _refusal(record, reason)),), (note,))
 
 
@@ -225,9 +225,11 @@ def _refusal(record: Record, reason: str) -> str:
 
 
 def reconsidered(record: Record, _event: events.Reconsidered, context: ReviewContext) -> Step:
-    if (record.state, Move.RECONSIDER) not in TABLE:
+    if (record.state, ProposalMove.RECONSIDER) not in TABLE:
         return Step(record)
-    again = judged(replace(record, state=advance(record.state, Move.RECONSIDER), approval=None), context)
+    again = judged(
+        replace(record, state=advance(record.state, ProposalMove.RECONSIDER), approval=None), context
+    )
     # Same result: the person is not asked or notified again.
     return Step(record) if again.record == record else again
 
@@ -288,7 +290,7 @@ REASON = "You signed it before this machine's memory was restored: the platform 
 class OwnSignature:
     """A verified signature of ours in the platform's PSBT. ``missing``: the inputs without one."""
 
-    signing: Signing
+    signing: SigningPolicy
     inspection: Inspection
     missing: tuple[int, ...]
 
@@ -327,9 +329,11 @@ def recalled(record: Record, _event: events.Recalled, context: ReviewContext) ->
     if found is None or record.signature is not None or record.state in AT_THE_DEVICE:
         return Step(record)
     psbt_id, psbt = record.psbt_id, record.snapshot.psbt
-    signature = Signature(psbt, request_key("submit", psbt_id, psbt))
+    signature = SignedPsbt(psbt, request_key("submit", psbt_id, psbt))
     lacks = found.missing and record.snapshot.status is ProposalStatus.PENDING
-    state = TABLE.get((record.state, Move.RECALL_PART if lacks else Move.RECALL), record.state)
+    state = TABLE.get(
+        (record.state, ProposalMove.RECALL_PART if lacks else ProposalMove.RECALL), record.state
+    )
     reason = f"{REASON} {_missing_text(found.missing)}" if lacks else REASON
     known = replace(record, state=state, signature=signature, approval=None, reason=reason)
     code = policy_code(found.signing.policy)

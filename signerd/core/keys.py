@@ -27,7 +27,7 @@ ALL_ACCOUNTS = MAX_ACCOUNT + 1
 
 
 @dataclass(frozen=True)
-class Accounts:
+class VaultAccounts:
     """``known``: accounts that this machine has, from 0 on; ``following``: the number after the platform's
     highest; ``free``: those that no vault uses, or None where the platform does not say.
     """

@@ -16,10 +16,10 @@ from signerd.core.checks.before import is_mislabelled
 from signerd.core.checks.case import InspectedCase, Outcome, Verdict, refuse, warn
 from signerd.core.checks.rules import judge
 from signerd.core.checks.table import KIND, PROOFS, READABLE, Stage, case_of, kind_of, lower, run
-from signerd.core.checks.tokens import ListedAddress, listed_at_first, token_of_payload
+from signerd.core.checks.tokens import KnownAddress, listed_at_first, token_of_payload
 from signerd.core.signing import signing_of
 from signerd.core.text import canonical, plain, said
-from signerd.core.tokens import Screen
+from signerd.core.tokens import ModelScreen
 from signerd.core.values import Pin, ReviewContext, Snapshot
 
 DOMAIN = b"signerd-review-v1"
@@ -28,7 +28,7 @@ HARD_LIMITS = FeeLimits(warn_share_percent=100)
 
 
 @dataclass(frozen=True)
-class Review:
+class ProposalReview:
     """Figures come from the PSBT's bytes and the pinned vault (S13); the platform's claims are marked as
     such.
 
@@ -42,8 +42,8 @@ class Review:
     verdicts: tuple[Verdict, ...]
     digest: str
     token: Bytecode | None = None
-    listed: tuple[ListedAddress, ...] = ()
-    screen: Screen | None = None
+    listed: tuple[KnownAddress, ...] = ()
+    screen: ModelScreen | None = None
 
     @property
     def refusals(self) -> tuple[Verdict, ...]:
@@ -59,7 +59,7 @@ class Review:
         return frozenset(verdict.name for verdict in self.verdicts if verdict.acknowledge)
 
 
-def review(snapshot: Snapshot, context: ReviewContext) -> Review:
+def review(snapshot: Snapshot, context: ReviewContext) -> ProposalReview:
     """Review a proposal. Never raises for what the platform sent: malformed data is refused with the
     reason.
     """
@@ -100,7 +100,7 @@ def _findings(inspection: Inspection) -> tuple[Verdict, ...]:
 
 def _with_digest(
     snapshot: Snapshot, context: ReviewContext, inspection: Inspection | None, judged: tuple[Verdict, ...]
-) -> Review:
+) -> ProposalReview:
     """S24: the digest covers the transaction, the vault, every verdict and the platform's additions."""
     pin, verdicts, payload = context.pin, lower(judged, context.lowered), _payload(inspection)
     # None where the payload is not of the known token: its decimals must not be used.
@@ -121,7 +121,7 @@ def _with_digest(
         **({"listed": [[one.address, one.name] for one in listed]} if listed else {}),
     }
     digest = hashlib.sha256(DOMAIN + canonical(shown)).hexdigest()
-    return Review(snapshot, pin, inspection, verdicts, digest, token, listed, context.screen)
+    return ProposalReview(snapshot, pin, inspection, verdicts, digest, token, listed, context.screen)
 
 
 def verdict_key(snapshot: Snapshot, context: ReviewContext) -> bytes | None:

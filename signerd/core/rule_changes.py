@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from multisig import Network, format_btc
 from signerd.core.rules.values import AbovePerDay, AbovePerTransaction, Action, Rule, Rules, rule_words
-from signerd.core.values import Limits
+from signerd.core.values import SigningLimits
 
 
 def looser_rules(old: Rules, new: Rules, network: Network) -> tuple[str, ...]:
@@ -30,7 +30,7 @@ def _stops_as_much(new: Rule, old: Rule) -> bool:
             return new.condition == old.condition
 
 
-def looser_limits(old: Limits, new: Limits) -> Iterator[str]:
+def looser_limits(old: SigningLimits, new: SigningLimits) -> Iterator[str]:
     if new.max_fee > old.max_fee:
         yield f"The largest fee goes up from {format_btc(old.max_fee)} to {format_btc(new.max_fee)} BTC."
     if new.max_fee_rate > old.max_fee_rate:

@@ -18,22 +18,22 @@ PROFILE = "profile"
 
 
 @dataclass(frozen=True)
-class Signing:
+class SigningPolicy:
     """``key``: our key that signs."""
 
     policy: Policy
     key: OriginKey
 
 
-def signing_of(snapshot: Snapshot, context: ReviewContext) -> Signing | None:
+def signing_of(snapshot: Snapshot, context: ReviewContext) -> SigningPolicy | None:
     """None where the vault is not pinned, or the profile is not one of ours."""
     if snapshot.kind is TxType.FORWARD or snapshot.is_of_profile:
         return _profile_of(snapshot, context)
     pin = context.pin
-    return None if pin is None else Signing(pin.vault, pin.own_key)
+    return None if pin is None else SigningPolicy(pin.vault, pin.own_key)
 
 
-def _profile_of(snapshot: Snapshot, context: ReviewContext) -> Signing | None:
+def _profile_of(snapshot: Snapshot, context: ReviewContext) -> SigningPolicy | None:
     """The registered profile that the coins claim, or None. The claim only selects it; the inspection proves
     the coins.
     """
@@ -46,7 +46,7 @@ def _profile_of(snapshot: Snapshot, context: ReviewContext) -> Signing | None:
             profile = Profile(context.network, own.key)
             prover = Prover(profile)
             if any(prover.claimed_places(derivations) for derivations in said):
-                return Signing(profile, own.key)
+                return SigningPolicy(profile, own.key)
     return None
 
 

@@ -38,7 +38,7 @@ class State(StrEnum):
     WITHDRAWN = "withdrawn"
 
 
-class Move(StrEnum):
+class ProposalMove(StrEnum):
     """The inputs of the table. The events with the details are in ``events``."""
 
     INSPECT = "inspect"
@@ -73,7 +73,7 @@ class Move(StrEnum):
 
 
 S = State
-M = Move
+M = ProposalMove
 
 # Before a device was asked: the platform's state may still change everything.
 UNDECIDED = (S.RECEIVED, S.INSPECTED, S.REFUSED, S.WAITING_PERSON, S.WAITING_DEVICE, S.INTERRUPTED)
@@ -89,11 +89,11 @@ NOT_TAKEN = (*TO_SUBMIT, S.SUBMITTING)
 DECLINABLE = (*UNDECIDED[2:], S.EXPORTED, *NOT_TAKEN, S.QUARANTINED)
 
 
-def _rows(states: Iterable[State], move: Move, to: State) -> dict[tuple[State, Move], State]:
+def _rows(states: Iterable[State], move: ProposalMove, to: State) -> dict[tuple[State, ProposalMove], State]:
     return {(state, move): to for state in states if state is not to}
 
 
-TABLE: Mapping[tuple[State, Move], State] = MappingProxyType(
+TABLE: Mapping[tuple[State, ProposalMove], State] = MappingProxyType(
     {
         (S.RECEIVED, M.INSPECT): S.INSPECTED,
         (S.RECEIVED, M.REFUSE): S.REFUSED,
@@ -148,7 +148,7 @@ DECIDED_YES = frozenset(
 )
 
 
-def advance(state: State, move: Move) -> State:
+def advance(state: State, move: ProposalMove) -> State:
     """The state after ``move``. Raises IllegalEvent, and nothing has changed, where the table has no row."""
     after = TABLE.get((state, move))
     if after is None:

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-from custody.text import (
+from custody.common.text import (
     LONGEST_TEXT,
     SATS_PER_BTC,
     SHORT_ID,

@@ -11,10 +11,10 @@ from types import MappingProxyType
 from custody.schemas.proposals import TxType
 from multisig import Inspection, Network
 from multisig.inspection import ProofOfControl
-from multisig.tokens import Bytecode, Call, Deploy, Function, Payload, format_units
+from multisig.tokens import Bytecode, Deploy, Function, Payload, TokenCall, format_units
 from signerd.core.addresses import PinnedPlace, address_on_screen, on_screen
 from signerd.core.checks.case import Outcome
-from signerd.core.review import Review
+from signerd.core.review import ProposalReview
 from signerd.core.text import SATS_PER_BTC, bounded, count, short_id
 
 Labels = Mapping[bytes, str]
@@ -45,7 +45,7 @@ _CALLS = {
 }
 
 
-def title_of(found: Review, labels: Labels, pinned: Pinned = NO_PINNED) -> str:
+def title_of(found: ProposalReview, labels: Labels, pinned: Pinned = NO_PINNED) -> str:
     """``Pay 0.1234 BTC to Acme``. ``NOT_JUDGED`` where nothing was proven of it."""
     inspection = found.inspection
     if inspection is None:
@@ -78,18 +78,18 @@ def paid_in_short(sats: int | None) -> str:
     return f"Pay {btc(sats)}" if sats else "Pay nobody"
 
 
-def labels_paid(found: Review, labels: Labels) -> tuple[str, ...]:
+def labels_paid(found: ProposalReview, labels: Labels) -> tuple[str, ...]:
     """The address book's names of its payees, or of a token call's address; each once."""
     if found.inspection is None:
         return ()
     payload = _payload(found.inspection)
-    holder = payload.address if isinstance(payload, Call) else None
+    holder = payload.address if isinstance(payload, TokenCall) else None
     scripts = [paid.script_pubkey for paid in found.inspection.payments]
     scripts += [] if holder is None else [holder]
     return tuple(dict.fromkeys(labels[script] for script in scripts if script in labels))
 
 
-def _replaced(found: Review) -> str | None:
+def _replaced(found: ProposalReview) -> str | None:
     """The id of the proposal that it is proven to replace."""
     for verdict in found.verdicts:
         if verdict.name == "replacement" and "replaced_fee_sats" in verdict.figures:
@@ -97,7 +97,7 @@ def _replaced(found: Review) -> str | None:
     return None
 
 
-def _what(found: Review, inspection: Inspection, labels: Labels) -> Iterator[str]:
+def _what(found: ProposalReview, inspection: Inspection, labels: Labels) -> Iterator[str]:
     payload = _payload(inspection)
     if payload is not None:
         yield _token(payload, found.token, inspection.network, labels)
@@ -116,7 +116,7 @@ def _payload(inspection: Inspection) -> Payload | None:
     return None if output is None else output.token
 
 
-def _payment(found: Review, inspection: Inspection, labels: Labels) -> str:
+def _payment(found: ProposalReview, inspection: Inspection, labels: Labels) -> str:
     total = btc(sum(int(paid.amount) for paid in inspection.payments))
     if _goes_into_the_vault(found) and found.pin is not None:
         return f"Move {total} from your profile into '{bounded(found.pin.name)}'"
@@ -131,7 +131,7 @@ def _payment(found: Review, inspection: Inspection, labels: Labels) -> str:
     return f"Pay {total} to {len(sums)} payees, {btc(share)} of it to {who}"
 
 
-def _goes_into_the_vault(found: Review) -> bool:
+def _goes_into_the_vault(found: ProposalReview) -> bool:
     return found.snapshot.kind is TxType.FORWARD and any(
         verdict.name == "forward-destination" and verdict.outcome is Outcome.ALLOW
         for verdict in found.verdicts

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from multisig import InvalidTransaction, MultisigError, Network, Psbt, Transaction, encode_address
 from multisig.tokens import (
     Bytecode,
-    Call,
     Deploy,
     Payload,
+    TokenCall,
     bytecode_hash,
     check_deployment,
     encode_payload,
@@ -45,7 +45,7 @@ class TokenClaim:
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedToken:
     """What the platform publishes of a token: the bytecode, and the deployment if there is one. Not
     trusted.
     """
@@ -89,7 +89,7 @@ def prove_blob(digest: bytes, blob: bytes) -> Bytecode:
         raise NotProven(said(error)) from error
 
 
-def prove_token(contract_id: str, published: Published) -> Bytecode:
+def prove_token(contract_id: str, published: PublishedToken) -> Bytecode:
     """The token of this contract: its deployment has that txid and commits to the bytecode.
 
     The bytes do not prove that the deployment confirmed, nor who owns the token now. Raises NotProven.
@@ -166,7 +166,7 @@ def flag(value: bool) -> str:
 
 def subject_of(payload: Payload) -> str:
     """The key by which a payload's token is looked up: the contract id, or the deployed bytecode's hash."""
-    return payload.contract_id if isinstance(payload, Call) else payload.bytecode_hash.hex()
+    return payload.contract_id if isinstance(payload, TokenCall) else payload.bytecode_hash.hex()
 
 
 # Parts that are hashes: the known screens show at least 27 bytes, which identify a token.
@@ -174,7 +174,7 @@ HASHES = frozenset({"contract", "bytecode hash"})
 
 
 @dataclass(frozen=True)
-class Screen:
+class ModelScreen:
     """``name``: the model, as the person knows it. ``whole``: data of up to so many bytes is shown whole;
     None: not known.
 
@@ -198,7 +198,7 @@ class Screen:
         return self.no_funds if coins else self.no_proof
 
 
-def hidden_parts(payload: Payload, screen: Screen | None) -> tuple[str, ...]:
+def hidden_parts(payload: Payload, screen: ModelScreen | None) -> tuple[str, ...]:
     """The parts of a payload that the screen does not show in full, in order; all of them if unknown."""
     parts = payload_parts(payload)
     size = sum(len(data) for _name, data in parts)
@@ -210,7 +210,7 @@ def hidden_parts(payload: Payload, screen: Screen | None) -> tuple[str, ...]:
     return tuple(hidden)
 
 
-def screen_words(payload: Payload, screen: Screen | None) -> str:
+def screen_words(payload: Payload, screen: ModelScreen | None) -> str:
     """A sentence about what the person will see on the device."""
     size, hidden = sum(len(data) for _name, data in payload_parts(payload)), hidden_parts(payload, screen)
     if screen is None:

@@ -14,7 +14,7 @@ from signerd.core.places import Places
 from signerd.core.rules.spending import Spent
 from signerd.core.rules.values import NO_RULES, Rules
 from signerd.core.states import AT_THE_DEVICE, DECIDED_YES, State
-from signerd.core.tokens import Screen, TokenClaim
+from signerd.core.tokens import ModelScreen, TokenClaim
 
 
 @lru_cache(maxsize=4)
@@ -150,7 +150,7 @@ class Approval:
 
 
 @dataclass(frozen=True)
-class Signature:
+class SignedPsbt:
     """The signed PSBT as it is submitted: always these bytes with this key."""
 
     psbt: bytes = field(repr=False)
@@ -175,7 +175,7 @@ class Record:
     state: State
     identity: str
     approval: Approval | None = None
-    signature: Signature | None = None
+    signature: SignedPsbt | None = None
     decline: Decline | None = None
     reason: str = ""
     alarm: str = ""
@@ -315,7 +315,7 @@ DEFAULT_WARN_FEE_PERCENT = 5
 
 
 @dataclass(frozen=True)
-class Limits:
+class SigningLimits:
     """The limits of fees (S7). ``*_percent`` is of the sum of all outputs."""
 
     max_fee: Sats = DEFAULT_MAX_FEE
@@ -341,7 +341,7 @@ class ReviewContext:
     """
 
     network: Network
-    limits: Limits
+    limits: SigningLimits
     pin: Pin | None
     claimed_descriptor: str | None
     own_keys: tuple[OwnKey, ...]
@@ -361,4 +361,4 @@ class ReviewContext:
     token: Bytecode | None = None
     pins: tuple[Pin, ...] = ()
     places: Mapping[str, Places] = field(default_factory=dict)
-    screen: Screen | None = None
+    screen: ModelScreen | None = None

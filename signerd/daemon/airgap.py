@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from firmware_bridge.makers import signing_devices
 from multisig import MultisigError, Policy, Psbt, ReceivedPsbt
-from multisig.bip322 import is_proof, signing_devices
-from signerd.callers import Caller
+from multisig.bip322 import is_proof
+from signerd.callers import LoopbackCaller
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.signing import signing_of
 from signerd.core.states import AT_THE_DEVICE, State, state_words
 from signerd.core.text import said
-from signerd.core.tokens import Screen
+from signerd.core.tokens import ModelScreen
 from signerd.core.values import Record
 from signerd.daemon.imported import decoded_psbt, written_as
 from signerd.daemon.runner import Runner
@@ -56,7 +57,7 @@ class Airgap:
     runner: Runner
     line: Callable[[Record], ProposalLine]
 
-    async def export(self, psbt_id: str, by: Caller, version: PsbtVersion = "0") -> ExportedPsbt:
+    async def export(self, psbt_id: str, by: LoopbackCaller, version: PsbtVersion = "0") -> ExportedPsbt:
         """The approved proposal's PSBT; the same bytes again where it was exported before.
 
         Raises:
@@ -84,7 +85,7 @@ class Airgap:
             psbt=written_as(version, Psbt.parse(_request(psbt, given.policy))),
         )
 
-    async def answer(self, psbt: str, by: Caller) -> ProposalLine:
+    async def answer(self, psbt: str, by: LoopbackCaller) -> ProposalLine:
         """Import a device's answer, a PSBT in base64. Its transaction identifies the proposal.
 
         Raises: InvalidRequest, AnswerRefused, NotExported: nothing has changed. IllegalEvent: it was
@@ -100,7 +101,7 @@ class Airgap:
             try:
                 self._verify(record, raw)
                 return self.line(
-                    self.runner.decide(record.psbt_id, events.Answered(raw, by.audit_name)).record
+                    self.runner.decide(record.psbt_id, events.AnswerImported(raw, by.audit_name)).record
                 )
             except DecisionError as error:
                 refusal = error
@@ -194,7 +195,7 @@ def carried_psbt(carried: bytes) -> str:
         raise _refusal(error) from error
 
 
-def _require_able(screen: Screen | None, *, coins: int) -> None:
+def _require_able(screen: ModelScreen | None, *, coins: int) -> None:
     """Check that the device can sign messages. One without a cable is known only if it was connected before.
 
     Raises RefusedByChecks.

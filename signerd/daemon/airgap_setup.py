@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from custody.schemas.keys import Key, KeyDevice
 from multisig import MultisigError
-from signerd.account.platform import Platform
+from signerd.account.platform import PlatformClient
 from signerd.account.registration import Offer, ask_challenge, register_proven, require_challenge
 from signerd.account.session import Account
 from signerd.account.vaults import pinnable
@@ -31,7 +31,7 @@ class AirgapSetup:
 
     journal: Journal
     account: Account
-    platform: Platform
+    platform: PlatformClient
     label: str
     taken: Callable[[Offer, Key, tuple[Effect, ...]], Registered]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from firmware_bridge import Ask, Device, Progress, Question
 from multisig import multisig_account_path, profile_account_path
-from signerd.callers import Caller
+from signerd.callers import LoopbackCaller
 from signerd.core.text import foreign, plain, said
 from signerd.core.values import OwnKey
 from signerd.daemon.devices import Devices
@@ -38,7 +38,7 @@ class Prompts:
     _taken: defaultdict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))
 
     @contextlib.contextmanager
-    def turn(self, caller: Caller) -> Iterator[None]:
+    def turn(self, caller: LoopbackCaller) -> Iterator[None]:
         """A context for a call that asks a device for this caller. Raises TooManyPrompts: the device was not
         asked.
         """
@@ -74,7 +74,7 @@ class DeviceActions:
     feed: Feed
     prompts: Prompts
 
-    async def identify(self, device_id: str, caller: Caller) -> None:
+    async def identify(self, device_id: str, caller: LoopbackCaller) -> None:
         """Returns when the person has seen it. Raises leaves of DeviceError."""
         device = await self.devices.chosen(device_id)
         with self.prompts.turn(caller):
@@ -97,7 +97,7 @@ class DeviceActions:
         await self.devices.named(device_id)
         await self.devices.another_address(device_id)
 
-    async def account_keys(self, device_id: str, account: int, caller: Caller) -> AccountKeys:
+    async def account_keys(self, device_id: str, account: int, caller: LoopbackCaller) -> AccountKeys:
         """The device's keys of this standard account. Callers cannot choose paths (L5). Raises leaves of
         DeviceError.
         """
@@ -113,7 +113,7 @@ class DeviceActions:
         self.feed.add(device.id, "progress", f"{_name(device)} {sentence}")
 
 
-def asked_by(caller: Caller) -> str:
+def asked_by(caller: LoopbackCaller) -> str:
     """A suffix that names the app; empty for the person."""
     return "" if caller.app_id is None else f", asked by {caller.shown}"
 

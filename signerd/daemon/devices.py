@@ -28,13 +28,13 @@ from firmware_bridge import (
     data_screen,
 )
 from firmware_bridge.enrolment import fitting_name
+from firmware_bridge.makers import why_no_proof
 from multisig import RECEIVE, DerivationPath, Fingerprint, MultisigError, OriginKey, Policy, Psbt, Vault
-from multisig.bip322 import why_no_proof
 from signerd.core import events
 from signerd.core.addresses import on_screen
 from signerd.core.events import SignOnDevice
 from signerd.core.text import as_compared, foreign, plain, said
-from signerd.core.tokens import Screen
+from signerd.core.tokens import ModelScreen
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed, DeviceUnready, NoSuchDevice
 from signerd.feed import Feed, unforeseen
 from signerd.runtime import FaultPoint, no_fault
@@ -56,7 +56,7 @@ ANOTHER_DEVICE = "Compare the address with another signer's machine or device in
 
 
 @dataclass(frozen=True)
-class Place:
+class AddressToShow:
     """An address of a policy, with words for the person; the hints are None to use those of the error."""
 
     chain: int
@@ -67,7 +67,7 @@ class Place:
 
 
 # Shown before a vault is pinned; the errors' own hints fit.
-FIRST = Place(RECEIVE, 0, FIRST_ADDRESS, None, None)
+FIRST = AddressToShow(RECEIVE, 0, FIRST_ADDRESS, None, None)
 
 
 # The least time in which a person compares an address.
@@ -186,7 +186,7 @@ class Devices:
             raise NoSuchDevice("no device is ready")
         raise NoSuchDevice("several devices are ready", hint="Name one with --device.")
 
-    async def sign(self, effect: SignOnDevice, on_progress: OnProgress) -> events.Event:
+    async def sign(self, effect: SignOnDevice, on_progress: OnProgress) -> events.ProposalEvent:
         """Ask the device for the signatures of one proposal."""
         self.fault("device:before:sign")
         try:
@@ -196,13 +196,13 @@ class Devices:
             )
         except BridgeError as error:
             asked = not isinstance(error, NOT_ASKED)
-            return events.DeviceFailed(error.code, f"{_error_text(error)} {error.hint}", asked=asked)
+            return events.NoSignature(error.code, f"{_error_text(error)} {error.hint}", asked=asked)
         except MultisigError as error:
-            return events.DeviceFailed(error.code, said(error), asked=True)
+            return events.NoSignature(error.code, said(error), asked=True)
         except Exception:  # noqa: BLE001 - the library raises only BridgeError: anything else is a bug in it
             # A bug in the library fails this call only.
             _log.exception("asking the device %s failed in an unforeseen way", effect.device)
-            return events.DeviceFailed(DeviceFault.code, UNFORESEEN, asked=True)
+            return events.NoSignature(DeviceFault.code, UNFORESEEN, asked=True)
         self.fault("device:after:sign")
         return events.DeviceReturned(signed.to_bytes())
 
@@ -228,7 +228,7 @@ class Devices:
             self.fault("device:after:enrol")
 
     async def show_address(
-        self, device_id: str, policy: Policy, place: Place, on_progress: OnProgress
+        self, device_id: str, policy: Policy, place: AddressToShow, on_progress: OnProgress
     ) -> None:
         """Have the device show the address, which the bridge compares with ours.
 
@@ -278,7 +278,7 @@ class Devices:
         await self.bridge.cancel(device_id)
 
     async def _show_address(
-        self, device_id: str, policy: Policy, place: Place, on_progress: OnProgress
+        self, device_id: str, policy: Policy, place: AddressToShow, on_progress: OnProgress
     ) -> None:
         self.fault("device:before:show_address")
         try:
@@ -324,14 +324,14 @@ class Devices:
         await self.bridge.cancel(device_id)
 
 
-def _ours(policy: Policy, place: Place) -> str:
+def _ours(policy: Policy, place: AddressToShow) -> str:
     ours = policy.address(place.chain, place.index)
     return as_compared(
         on_screen(policy.script_pubkey(place.chain, place.index), policy.network) or ours, ours
     )
 
 
-def screen_of(device: Device) -> Screen:
+def screen_of(device: Device) -> ModelScreen:
     """How much of a token's data the device shows, and which messages it signs, by model and firmware."""
     name = plain(" ".join(filter(None, (device.model, device.firmware))))
     known = data_screen(device.family, device.model, device.firmware)
@@ -339,7 +339,7 @@ def screen_of(device: Device) -> Screen:
     no_proof, no_funds = (
         why_no_proof(device.family, device.model, device.firmware, coins=coins) for coins in (0, 1)
     )
-    return Screen(name, whole, first, no_proof, no_funds)
+    return ModelScreen(name, whole, first, no_proof, no_funds)
 
 
 def _require_ready(device: Device) -> Device:

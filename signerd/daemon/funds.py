@@ -1,36 +1,58 @@
-"""What a pinned vault holds, its next receive address, and its movements, as the platform says.
+"""What a vault holds, its next receive address, its movements and its tokens, as the platform says.
 
 Every address is derived here. The platform only influences which one is shown; an address that is not one of
 the vault's next is not shown. The amount of a payment that this machine knows is from its transaction. Its
-confirmation, and everything about a deposit, is the platform's claim.
+confirmation, and everything about a deposit or a token, is the platform's claim: for display only, and not
+stored.
 """
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from itertools import chain
 
+from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from custody.schemas.common import format_time
 from custody.schemas.history import MovementOutput, VaultMovement
 from custody.schemas.vaults import Vault as VaultShape
 from multisig import MAX_INDEX, RECEIVE, MultisigError, Vault, decode_address
+from multisig.tokens import Bytecode, Function, TokenCall, format_units, token_amount
 from signerd.account.follower import Follower
-from signerd.account.platform import Platform
+from signerd.account.platform import PlatformClient
 from signerd.account.vaults import seen_vault
-from signerd.account.wire import Workspace, moment_of
+from signerd.account.wire import PlatformWorkspace, moment_of
 from signerd.core.addresses import address_on_screen
 from signerd.core.places import GAP
 from signerd.core.text import plain, said
 from signerd.core.titles import Labels, memo_of
 from signerd.core.values import Pin, Record
-from signerd.errors import NotPinned, PlatformError, PlatformUnreachable, SignedOut, UnknownVault
+from signerd.errors import (
+    NotPinned,
+    PlatformAnswersWrongly,
+    PlatformError,
+    PlatformUnreachable,
+    SignedOut,
+    UnknownVault,
+)
 from signerd.journal import Journal
-from signerd.shapes import AddressView, MovementView, ProposalLine, VaultFunds, VaultMovements
+from signerd.shapes import (
+    AddressView,
+    HoldingView,
+    MovementView,
+    ProposalLine,
+    TokenCallView,
+    VaultFunds,
+    VaultMovements,
+    VaultTokens,
+)
 from signerd.shapes.limits import USUAL_MOVEMENTS
 
 # A page must not take longer.
 LONGEST_SECONDS = 10.0
+MOST_TOKENS = 100
+MOST_CALLS = 20
 NOT_ASKED = "Which addresses are used is known from what was signed here alone, and nothing of the balance: "
 NONE_LEFT = "Every receive address of this vault is used; this is the last one, again. Have a new vault made."
 NOT_OURS = (
@@ -40,19 +62,18 @@ NOT_OURS = (
 
 
 @dataclass(frozen=True)
-class Funds:
-    """Asks the platform each time, if it is reachable."""
+class VaultReports:
+    """Asks the platform each time; only the caller sees its answer. ``line``: makes a proposal's line."""
 
     journal: Journal
-    platform: Platform
+    platform: PlatformClient
     follower: Follower
+    labels: Labels
+    line: Callable[[Record], ProposalLine]
 
-    async def of_vault(self, vault_id: str) -> VaultFunds:
-        """Raises UnknownVault, NotPinned."""
-        pin = self.journal.pin(vault_id)
-        if pin is None:
-            seen_vault(self.journal, vault_id)
-            raise NotPinned("the vault is not pinned, so its addresses are not known to be right")
+    async def funds(self, vault_id: str) -> VaultFunds:
+        """Without figures where the platform is not reachable. Raises UnknownVault, NotPinned."""
+        pin = self._pin(vault_id, "its addresses are not known to be right")
         record, note = await self._record_of(vault_id)
         index = self.journal.next_receive_index(pin.vault)
         if record is not None:
@@ -79,49 +100,12 @@ class Funds:
     async def _record_of(self, vault_id: str) -> tuple[VaultShape | None, str | None]:
         """The platform's record of the vault, or why there is none."""
         try:
-            async with asyncio.timeout(LONGEST_SECONDS):
-                workspace = workspace_of(self.journal, self.follower, vault_id)
-                return await self.platform.vault(workspace, vault_id), None
-        except TimeoutError:
-            return None, f"{NOT_ASKED}the platform did not answer within {LONGEST_SECONDS:.0f} s."
+            async with _in_time():
+                return await self.platform.vault(self._workspace(vault_id), vault_id), None
         except (PlatformError, SignedOut, UnknownVault) as error:
             return None, NOT_ASKED + said(error)
 
-
-def workspace_of(journal: Journal, follower: Follower, vault_id: str) -> Workspace:
-    """Raises UnknownVault, PlatformUnreachable."""
-    claim = seen_vault(journal, vault_id)
-    for workspace in follower.state.workspaces:
-        if workspace.id == claim.workspace_id:
-            return workspace
-    raise PlatformUnreachable("the platform has not shown this vault's workspace yet")
-
-
-async def _index_of(vault: Vault, address: str, start: int) -> int | None:
-    """The index of the address, but at least ``start``, below which addresses are used.
-
-    Searched near ``start`` and among the first, as the platform may lag behind.
-    """
-    near = range(max(start - GAP, GAP), min(start + GAP, MAX_INDEX + 1))
-    for index in chain(range(GAP), near):
-        if vault.address(RECEIVE, index) == address:
-            return max(index, start)
-        # Let other tasks run.
-        await asyncio.sleep(0)
-    return None
-
-
-@dataclass(frozen=True)
-class Movements:
-    """Asks the platform each time. ``line``: makes a proposal's line."""
-
-    journal: Journal
-    platform: Platform
-    follower: Follower
-    labels: Labels
-    line: Callable[[Record], ProposalLine]
-
-    async def of_vault(
+    async def movements(
         self,
         vault_id: str,
         *,
@@ -135,11 +119,7 @@ class Movements:
 
         Raises UnknownVault, NotPinned, SignedOut, and leaves of PlatformError.
         """
-        pin = self.journal.pin(vault_id)
-        if pin is None:
-            seen_vault(self.journal, vault_id)
-            raise NotPinned("the vault is not pinned, so what belongs to it is not known")
-        workspace = workspace_of(self.journal, self.follower, vault_id)
+        pin = self._pin(vault_id, "what belongs to it is not known")
         query = {
             "cursor": cursor,
             "limit": limit,
@@ -147,11 +127,8 @@ class Movements:
             "to_time": _midnight(before),
             "label": search.strip() or None,
         }
-        try:
-            async with asyncio.timeout(LONGEST_SECONDS):
-                page = await self.platform.movements(workspace, vault_id, query)
-        except TimeoutError:
-            raise PlatformUnreachable(f"the platform did not answer within {LONGEST_SECONDS:.0f} s") from None
+        async with _in_time():
+            page = await self.platform.movements(self._workspace(vault_id), vault_id, query)
         return VaultMovements(
             vault_id=vault_id,
             network=str(self.journal.network),
@@ -201,6 +178,81 @@ class Movements:
                 platform_names.append(label)
         return tuple(dict.fromkeys(named)), tuple(dict.fromkeys(platform_names))
 
+    async def tokens(self, vault_id: str) -> VaultTokens:
+        """Raises UnknownVault, SignedOut, and leaves of PlatformError."""
+        workspace = self._workspace(vault_id)
+        async with _in_time():
+            balances = await self.platform.token_balances(workspace, vault_id)
+            calls = await self.platform.token_calls(workspace, vault_id)
+        holdings, told = _each(balances.items[:MOST_TOKENS], self._holding)
+        return VaultTokens(
+            vault_id=vault_id,
+            network=str(self.journal.network),
+            holdings=holdings,
+            calls=tuple(_call(call) for call in reversed(calls.items[-MOST_CALLS:])),
+            more=not told
+            or bool(balances.unreadable or calls.unreadable)
+            or len(balances.items) > MOST_TOKENS
+            or len(calls.items) > MOST_CALLS,
+        )
+
+    def _holding(self, balance: TokenBalance) -> HoldingView:
+        known = self._proven(balance.contract_address)
+        decimals = balance.decimals if known is None else known.decimals
+        return HoldingView(
+            contract=plain(balance.contract_address) or None,
+            name=plain(balance.name if known is None else known.name),
+            balance=_whole(balance.balance, decimals),
+            supply=_whole(balance.total_supply, decimals),
+            owned=balance.owned,
+            proven=known is not None,
+        )
+
+    def _proven(self, contract: str) -> Bytecode | None:
+        try:
+            return self.journal.tokens.bytecode(TokenCall(contract_id=contract, function=Function.PAUSE))
+        except MultisigError:
+            return None
+
+    def _pin(self, vault_id: str, why: str) -> Pin:
+        pin = self.journal.pin(vault_id)
+        if pin is None:
+            seen_vault(self.journal, vault_id)
+            raise NotPinned(f"the vault is not pinned, so {why}")
+        return pin
+
+    def _workspace(self, vault_id: str) -> PlatformWorkspace:
+        """Raises UnknownVault, PlatformUnreachable."""
+        claim = seen_vault(self.journal, vault_id)
+        for workspace in self.follower.state.workspaces:
+            if workspace.id == claim.workspace_id:
+                return workspace
+        raise PlatformUnreachable("the platform has not shown this vault's workspace yet")
+
+
+@contextlib.asynccontextmanager
+async def _in_time() -> AsyncIterator[None]:
+    """Raises PlatformUnreachable."""
+    try:
+        async with asyncio.timeout(LONGEST_SECONDS):
+            yield
+    except TimeoutError:
+        raise PlatformUnreachable(f"the platform did not answer within {LONGEST_SECONDS:.0f} s") from None
+
+
+async def _index_of(vault: Vault, address: str, start: int) -> int | None:
+    """The index of the address, but at least ``start``, below which addresses are used.
+
+    Searched near ``start`` and among the first, as the platform may lag behind.
+    """
+    near = range(max(start - GAP, GAP), min(start + GAP, MAX_INDEX + 1))
+    for index in chain(range(GAP), near):
+        if vault.address(RECEIVE, index) == address:
+            return max(index, start)
+        # Let other tasks run.
+        await asyncio.sleep(0)
+    return None
+
 
 def _midnight(day: date | None) -> str | None:
     return None if day is None else format_time(datetime.combine(day, time(), UTC))
@@ -211,3 +263,35 @@ def _amount(known: ProposalLine, claimed: int) -> int:
     if known.from_profile or known.paid_sats is None or known.fee_sats is None:
         return claimed
     return -(known.paid_sats + known.fee_sats)
+
+
+def _each(
+    balances: Iterable[TokenBalance], make: Callable[[TokenBalance], HoldingView]
+) -> tuple[tuple[HoldingView, ...], bool]:
+    """The balances with valid amounts, and whether every balance had one."""
+    shown, all_told = [], True
+    for balance in balances:
+        try:
+            shown.append(make(balance))
+        except PlatformAnswersWrongly:
+            all_told = False
+    return tuple(shown), all_told
+
+
+def _whole(raw: str, decimals: int) -> str:
+    try:
+        return format_units(token_amount(int(raw)), decimals)
+    except (ValueError, MultisigError):
+        raise PlatformAnswersWrongly("the platform gives a malformed amount of tokens") from None
+
+
+def _call(call: ContractCall) -> TokenCallView:
+    return TokenCallView(
+        uid=call.uid,
+        function=call.function_name,
+        arguments=tuple(plain(str(argument.value)) for argument in call.args),
+        status=call.status.value,
+        created_at=plain(str(call.created_at)),
+        psbt_id=plain(call.psbt_id),
+        failure=None if call.failure_reason is None else plain(call.failure_reason),
+    )

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from multisig import MultisigError, Psbt, finalise, to_version_2
-from signerd.callers import Caller, Right
+from signerd.callers import LoopbackCaller, Right
 from signerd.core import events
-from signerd.core.review import Review, review
+from signerd.core.review import ProposalReview, review
 from signerd.core.signing import LIVES_SECONDS, imported_snapshot, signing_of
 from signerd.core.titles import NO_PINNED, Labels, title_of
 from signerd.core.values import Imported, Record, ReviewContext, Snapshot, identity_of, parts_of
@@ -75,7 +75,7 @@ class ImportedPsbts:
 
     # --- asked ----------------------------------------------------------------------------------------------
 
-    async def inspect(self, psbt: str, caller: Caller) -> PsbtReview:
+    async def inspect(self, psbt: str, caller: LoopbackCaller) -> PsbtReview:
         """Review it without storing it. Raises InvalidRequest (not base64), TooManyImported."""
         self._limit_rate(caller)
         snapshot = self._snapshot(decoded_psbt(psbt), caller)
@@ -83,7 +83,7 @@ class ImportedPsbts:
         proposed = self.journal.imported.proposed(identity_of(snapshot.psbt))
         return self._shown(self.journal.preview(snapshot), proposed, caller)
 
-    async def import_psbt(self, psbt: str, caller: Caller) -> ImportedView:
+    async def import_psbt(self, psbt: str, caller: LoopbackCaller) -> ImportedView:
         """Store it and ask the person. The same transaction again, of the same caller, only adds the
         signatures that it carries.
 
@@ -105,16 +105,16 @@ class ImportedPsbts:
         self._news.set()
         return self._view(self.journal.record(snapshot.psbt_id), caller).model_copy(update={"is_new": True})
 
-    async def all(self, caller: Caller) -> tuple[ImportedLine, ...]:
+    async def all(self, caller: LoopbackCaller) -> tuple[ImportedLine, ...]:
         found = self.journal.imported.newest(MOST_LISTED, caller.app_id, everyone=_is_person(caller))
         names = {pin.vault.verification_code: pin.name for pin in self.journal.pins()}
         return tuple(self._line(entry, names.get(entry.quorum or ""), caller) for entry in found)
 
-    async def one(self, psbt_id: str, caller: Caller, version: PsbtVersion = "0") -> ImportedView:
+    async def one(self, psbt_id: str, caller: LoopbackCaller, version: PsbtVersion = "0") -> ImportedView:
         """``version``: of the signed PSBT. Raises UnknownProposal."""
         return self._view(self._known(psbt_id, caller), caller, version)
 
-    async def withdraw(self, psbt_id: str, caller: Caller) -> ImportedLine:
+    async def withdraw(self, psbt_id: str, caller: LoopbackCaller) -> ImportedLine:
         """Withdraw what the caller imported. Raises UnknownProposal, IllegalEvent (decided, or at the
         device).
         """
@@ -126,12 +126,12 @@ class ImportedPsbts:
             )
         return self._line_of(self.runner.decide(psbt_id, events.TakenBack()).record, caller)
 
-    def hides(self, caller: Caller, subject: str) -> bool:
+    def hides(self, caller: LoopbackCaller, subject: str) -> bool:
         """Whether another app imported this subject, so that the caller must not see it."""
         found = None if caller.app_id is None else self.journal.imported.find(subject)
         return found is not None and _app_of(found) != caller.app_id
 
-    def require_decider(self, psbt_id: str, caller: Caller) -> None:
+    def require_decider(self, psbt_id: str, caller: LoopbackCaller) -> None:
         """Only the person decides about an imported PSBT, whatever the app's rights. Does nothing for
         proposals.
 
@@ -160,7 +160,7 @@ class ImportedPsbts:
 
     # --- inside ---------------------------------------------------------------------------------------------
 
-    def _snapshot(self, raw: bytes, caller: Caller) -> Snapshot:
+    def _snapshot(self, raw: bytes, caller: LoopbackCaller) -> Snapshot:
         expires = int(self.journal.now().timestamp()) + LIVES_SECONDS
         imported = Imported(caller.shown, caller.app_id, expires)
         psbt_id = f"b-{self.entropy(_ID_BYTES).hex()}"
@@ -176,7 +176,7 @@ class ImportedPsbts:
                 "there"
             )
 
-    def _with_figures(self, snapshot: Snapshot, caller: Caller) -> Snapshot:
+    def _with_figures(self, snapshot: Snapshot, caller: LoopbackCaller) -> Snapshot:
         """The snapshot with the figures for lists. Raises RefusedByChecks."""
         found = self.journal.preview(snapshot)
         if not found.allowed or found.inspection is None:
@@ -189,7 +189,7 @@ class ImportedPsbts:
         title = title_of(found, {})
         return replace(snapshot, imported=replace(snapshot.imported, paid=paid, fee=fee, title=title))
 
-    def _require_room(self, snapshot: Snapshot, caller: Caller) -> None:
+    def _require_room(self, snapshot: Snapshot, caller: LoopbackCaller) -> None:
         """L6. Raises TooManyImported."""
         waiting = self.journal.imported.waiting()
         if len(waiting) >= MOST_OPEN:
@@ -212,7 +212,7 @@ class ImportedPsbts:
         if oldest is not None and oldest > self.journal.now().timestamp():
             raise TooManyImported(f"an app may import {MOST_A_DAY} PSBTs in a day, whatever became of them")
 
-    def _limit_rate(self, caller: Caller) -> None:
+    def _limit_rate(self, caller: LoopbackCaller) -> None:
         """L6: limits the reviews for an app, not for the person. Raises TooManyImported."""
         if caller.app_id is None:
             return
@@ -224,7 +224,7 @@ class ImportedPsbts:
             raise TooManyImported(f"an app may have {MOST_A_MINUTE} PSBTs looked at in a minute", hint=hint)
         taken.append(_AppReview(now))
 
-    def _limit_size(self, snapshot: Snapshot, caller: Caller) -> None:
+    def _limit_size(self, snapshot: Snapshot, caller: LoopbackCaller) -> None:
         """L6: limits the size of what is reviewed for an app: large PSBTs delay other requests. Raises
         TooManyImported.
         """
@@ -239,7 +239,7 @@ class ImportedPsbts:
             )
         this.parts = parts
 
-    def _known(self, psbt_id: str, caller: Caller) -> Record:
+    def _known(self, psbt_id: str, caller: LoopbackCaller) -> Record:
         """The record. Raises UnknownProposal, with one message for another caller's PSBT, a proposal and an
         unknown id (L7, L13).
         """
@@ -251,14 +251,14 @@ class ImportedPsbts:
 
     # --- showing --------------------------------------------------------------------------------------------
 
-    def _line(self, entry: ImportedEntry, vault_name: str | None, caller: Caller) -> ImportedLine:
+    def _line(self, entry: ImportedEntry, vault_name: str | None, caller: LoopbackCaller) -> ImportedLine:
         return imported_line(entry, vault_name, self.journal.network, whole=_is_person(caller))
 
-    def _line_of(self, record: Record, caller: Caller) -> ImportedLine:
+    def _line_of(self, record: Record, caller: LoopbackCaller) -> ImportedLine:
         pin = self.journal.pin_of(record.snapshot)
         return self._line(ImportedEntry.of(record), None if pin is None else pin.name, caller)
 
-    def _view(self, record: Record, caller: Caller, version: PsbtVersion = "0") -> ImportedView:
+    def _view(self, record: Record, caller: LoopbackCaller, version: PsbtVersion = "0") -> ImportedView:
         signed = signed_of(record)
         return ImportedView(
             **self._line_of(record, caller).model_dump(),
@@ -267,7 +267,7 @@ class ImportedPsbts:
             final=None if signed is None else self._final(record.snapshot, signed),
         )
 
-    def _shown(self, found: Review, proposed: Record | None, caller: Caller) -> PsbtReview:
+    def _shown(self, found: ProposalReview, proposed: Record | None, caller: LoopbackCaller) -> PsbtReview:
         proposal_id = None if proposed is None else proposed.psbt_id
         whole = _is_person(caller)
         pinned = self.journal.pinned_places(found) if whole else NO_PINNED
@@ -310,7 +310,7 @@ def written_as(version: PsbtVersion, psbt: Psbt) -> str:
     return psbt.to_base64() if version == "0" else base64.b64encode(to_version_2(psbt)).decode("ascii")
 
 
-def _is_person(caller: Caller) -> bool:
+def _is_person(caller: LoopbackCaller) -> bool:
     return Right.PERSON in caller.rights
 
 
@@ -340,7 +340,7 @@ class Reviews:
         self._known: dict[str, _CachedReview] = {}
         self._looks = 0
 
-    def of(self, record: Record) -> Review:
+    def of(self, record: Record) -> ProposalReview:
         context = self._journal.review_context(record.snapshot)
         known = self._known.pop(record.psbt_id, None)
         if known is None or (known.snapshot, known.context) != (record.snapshot, context):
@@ -379,7 +379,7 @@ class _CachedReview:
 
     snapshot: Snapshot
     context: ReviewContext
-    found: Review
+    found: ProposalReview
     look: int = 0
 
     @property

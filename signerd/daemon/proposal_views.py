@@ -12,20 +12,20 @@ from custody.schemas.proposals import TxType
 from firmware_bridge import Device
 from multisig import (
     RECEIVE,
-    Change,
     InspectedInput,
     Inspection,
     Network,
     OpReturn,
     Payment,
+    ProvenChange,
 )
 from multisig.inspection import ProofOfControl
-from multisig.tokens import Bytecode, Call, Payload, format_units, token_words
+from multisig.tokens import Bytecode, Payload, TokenCall, format_units, token_words
 from signerd.core.addresses import address_on_screen, on_screen
 from signerd.core.checks.case import Verdict
 from signerd.core.checks.table import CHECKS
-from signerd.core.checks.tokens import ListedAddress
-from signerd.core.review import Review
+from signerd.core.checks.tokens import KnownAddress
+from signerd.core.review import ProposalReview
 from signerd.core.states import State
 from signerd.core.text import amount, count, plain
 from signerd.core.titles import (
@@ -38,7 +38,7 @@ from signerd.core.titles import (
     proposer_of,
     title_of,
 )
-from signerd.core.tokens import Screen, hidden_parts, screen_words
+from signerd.core.tokens import ModelScreen, hidden_parts, screen_words
 from signerd.core.values import Pin, Record, Trouble
 from signerd.daemon.views import device_screens
 from signerd.journal.apps import ImportedEntry
@@ -77,7 +77,11 @@ NO_LABELS: Labels = MappingProxyType({})
 
 
 def proposal_line(
-    record: Record, review: Review, network: Network, labels: Labels = NO_LABELS, pinned: Pinned = NO_PINNED
+    record: Record,
+    review: ProposalReview,
+    network: Network,
+    labels: Labels = NO_LABELS,
+    pinned: Pinned = NO_PINNED,
 ) -> ProposalLine:
     """``labels``: the address book."""
     return ProposalLine(**_judged_line(record, review, network, labels, pinned))
@@ -92,7 +96,7 @@ def imported_proposal_line(record: Record, pin: Pin | None, network: Network) ->
 
 
 def _judged_line(
-    record: Record, review: Review, network: Network, labels: Labels, pinned: Pinned
+    record: Record, review: ProposalReview, network: Network, labels: Labels, pinned: Pinned
 ) -> dict[str, Any]:
     found = review.inspection
     paid, fee = (None, None) if found is None else paid_and_fee(found)
@@ -148,7 +152,7 @@ def _trouble(found: Trouble) -> TroubleView:
 
 def proposal_view(
     record: Record,
-    review: Review,
+    review: ProposalReview,
     network: Network,
     labels: Labels = NO_LABELS,
     device: Device | None = None,
@@ -187,8 +191,8 @@ def proposal_view(
 def money_view(
     inspection: Inspection,
     token: Bytecode | None = None,
-    listed: Sequence[ListedAddress] = (),
-    screen: Screen | None = None,
+    listed: Sequence[KnownAddress] = (),
+    screen: ModelScreen | None = None,
     labels: Labels = NO_LABELS,
     pinned: Pinned = NO_PINNED,
 ) -> MoneyView:
@@ -267,7 +271,7 @@ def _payment(payment: Payment, network: Network, labels: Labels, pinned: Pinned)
     )
 
 
-def _change(change: Change, network: Network) -> ChangeView:
+def _change(change: ProvenChange, network: Network) -> ChangeView:
     return ChangeView(
         output_index=change.output_index,
         amount_sats=int(change.amount),
@@ -282,8 +286,8 @@ def _data(
     output: OpReturn,
     inspection: Inspection,
     token: Bytecode | None = None,
-    listed: Sequence[ListedAddress] = (),
-    screen: Screen | None = None,
+    listed: Sequence[KnownAddress] = (),
+    screen: ModelScreen | None = None,
 ) -> DataView:
     try:
         text = output.data.decode()
@@ -328,7 +332,7 @@ def imported_line(
 
 
 def psbt_review(
-    found: Review,
+    found: ProposalReview,
     network: Network,
     proposal_id: str | None,
     labels: Labels = NO_LABELS,
@@ -356,13 +360,13 @@ def psbt_review(
     )
 
 
-def refusal_words(found: Review, *, whole: bool) -> str:
+def refusal_words(found: ProposalReview, *, whole: bool) -> str:
     """The sentences and names of the refusals; ``whole`` as in ``psbt_review``."""
     checks = [check if whole else _for_an_app(check) for check in map(check_view, found.refusals)]
     return " ".join(f"{check.sentence} [{check.name}]" for check in checks)
 
 
-def for_an_app(view: ProposalView, found: Review, hides: Callable[[str], bool]) -> ProposalView:
+def for_an_app(view: ProposalView, found: ProposalReview, hides: Callable[[str], bool]) -> ProposalView:
     """L13: hide the verdicts that name another app's PSBT.
 
     Found by the verdicts' figures, because sentences are cut where they are long. ``found``: the review of
@@ -390,8 +394,8 @@ def token_view(
     payload: Payload,
     inspection: Inspection,
     token: Bytecode | None,
-    listed: Sequence[ListedAddress] = (),
-    screen: Screen | None = None,
+    listed: Sequence[KnownAddress] = (),
+    screen: ModelScreen | None = None,
 ) -> TokenView:
     """Without ``token`` amounts are raw units: unproven decimals could make a large amount look small.
 
@@ -417,13 +421,13 @@ def token_in_short(inspection: Inspection, token: Bytecode) -> str:
     output = inspection.token_output
     assert output is not None, "a token is proven for a payload only"
     payload = output.token
-    what = payload.function.wire_name.replace("_", " ") if isinstance(payload, Call) else "a new one"
-    if isinstance(payload, Call) and payload.amount is not None:
+    what = payload.function.wire_name.replace("_", " ") if isinstance(payload, TokenCall) else "a new one"
+    if isinstance(payload, TokenCall) and payload.amount is not None:
         what = f"{what} {format_units(payload.amount, token.decimals)}"
     return f"token {token.ticker}: {what}"
 
 
-def _on_screen(payload: str, screen: Screen | None) -> str | None:
+def _on_screen(payload: str, screen: ModelScreen | None) -> str | None:
     if screen is None or screen.whole is None:
         return None
     return payload[: 2 * screen.shown(len(payload) // 2)]

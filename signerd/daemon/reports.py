@@ -92,34 +92,26 @@ def _words(value: Any) -> str:
             return str(value)
 
 
-@dataclass(frozen=True)
-class Settings:
+def settings_view(state: Path, config: Config, account: Account, journal: Journal) -> SettingsView:
     """The settings in use: the configuration, and the journal's limits, checks and rules."""
-
-    state: Path
-    config: Config
-    account: Account
-    journal: Journal
-
-    async def shown(self) -> SettingsView:
-        config, limits = self.config, self.journal.limits
-        return SettingsView(
-            network=str(self.journal.network),
-            label=plain(config.label),
-            state_folder=str(self.state),
-            platform_url=config.platform.url,
-            own_authority=config.platform.ca_file is not None,
-            workspaces=config.platform.workspaces,
-            secrets=self.account.mode,
-            usb=config.devices.usb,
-            endpoints=config.devices.endpoints,
-            max_fee_sats=int(limits.max_fee),
-            max_fee_rate=str(limits.max_fee_rate.sat_per_vb),
-            max_fee_percent=limits.max_fee_percent,
-            warn_fee_percent=limits.warn_fee_percent,
-            lowered=tuple(_lowered(name) for name in sorted(self.journal.lowered)),
-            rules=tuple(plain(rule_words(rule, self.journal.network)) for rule in self.journal.rules.rules),
-        )
+    limits = journal.limits
+    return SettingsView(
+        network=str(journal.network),
+        label=plain(config.label),
+        state_folder=str(state),
+        platform_url=config.platform.url,
+        own_authority=config.platform.ca_file is not None,
+        workspaces=config.platform.workspaces,
+        secrets=account.mode,
+        usb=config.devices.usb,
+        endpoints=config.devices.endpoints,
+        max_fee_sats=int(limits.max_fee),
+        max_fee_rate=str(limits.max_fee_rate.sat_per_vb),
+        max_fee_percent=limits.max_fee_percent,
+        warn_fee_percent=limits.warn_fee_percent,
+        lowered=tuple(_lowered(name) for name in sorted(journal.lowered)),
+        rules=tuple(plain(rule_words(rule, journal.network)) for rule in journal.rules.rules),
+    )
 
 
 def _lowered(name: str) -> LoweredView:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeVar
 
-from custody.pace import Backoff
+from custody.common.pace import Backoff
 from multisig import Fingerprint
-from signerd.account.platform import Platform
+from signerd.account.platform import PlatformClient
 from signerd.core import events
 from signerd.core.events import (
     AskPerson,
@@ -35,7 +35,7 @@ from signerd.core.text import plain, said
 from signerd.core.values import Record
 from signerd.daemon.devices import Devices, screen_of, teller
 from signerd.errors import DeviceError, IllegalEvent, SignerdError, UnknownProposal
-from signerd.feed import WAITS, Feed, Supervisor, Troubles, unforeseen
+from signerd.feed import WAITS, Feed, TaskSupervisor, Troubles, unforeseen
 from signerd.journal import Journal
 from signerd.journal.journal import RECONSIDERED
 
@@ -71,7 +71,7 @@ class Runner:
     check_before_sending: Callable[[str], Awaitable[bool]] = field(init=False)
     journal: Journal
     devices: Devices
-    platform: Platform
+    platform: PlatformClient
     feed: Feed
     troubles: Troubles
     signed_in: asyncio.Event
@@ -92,7 +92,7 @@ class Runner:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
-            supervisor = Supervisor(self.troubles, self.jitter, self.sleep)
+            supervisor = TaskSupervisor(self.troubles, self.jitter, self.sleep)
             self.journal.restart()
             tasks.create_task(self._resume(self.journal.unsettled()))
             watch = self.devices.bridge.watch
@@ -145,7 +145,7 @@ class Runner:
 
     # --- effects --------------------------------------------------------------------------------------------
 
-    def decide(self, psbt_id: str, event: events.Event, *, late: bool = False) -> Step:
+    def decide(self, psbt_id: str, event: events.ProposalEvent, *, late: bool = False) -> Step:
         """Record an event and perform what follows. Raises what the engine and the journal raise."""
         step = self.journal.decide(psbt_id, event)
         self.perform(step.effects, late=late)
@@ -351,7 +351,7 @@ class Runner:
         self._record_outcome(effect.psbt_id, outcome)
         return not isinstance(outcome, events.SubmitUndelivered | events.SubmitKept)
 
-    def _record_outcome(self, psbt_id: str, outcome: events.Event) -> None:
+    def _record_outcome(self, psbt_id: str, outcome: events.ProposalEvent) -> None:
         try:
             step = self.journal.decide(psbt_id, outcome)
         except IllegalEvent as error:

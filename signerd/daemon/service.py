@@ -23,18 +23,18 @@ from firmware_bridge import Device, DeviceState
 from multisig import DerivationPath, OriginKey
 from signerd.account.config import Config
 from signerd.account.follower import Follower
-from signerd.account.platform import Platform
+from signerd.account.platform import PlatformClient
 from signerd.account.registration import KeyWatch, Offer, read_offer, register
 from signerd.account.session import Account
 from signerd.account.vaults import pinnable, seen_vault, seen_vaults, unpin
 from signerd.apps import PairedApps
 from signerd.backup.schedule import last_backup, reminders
-from signerd.callers import TERMINAL, Caller
+from signerd.callers import TERMINAL, LoopbackCaller
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.events import REGISTRATION, Effect, JudgeAgain
-from signerd.core.keys import Accounts
-from signerd.core.review import Review
+from signerd.core.keys import VaultAccounts
+from signerd.core.review import ProposalReview
 from signerd.core.states import State
 from signerd.core.text import plain, said
 from signerd.core.titles import NO_PINNED, Labels, Pinned
@@ -44,7 +44,7 @@ from signerd.daemon.airgap_setup import AirgapSetup
 from signerd.daemon.device_actions import DeviceActions, Unlocking
 from signerd.daemon.devices import Devices, teller
 from signerd.daemon.editing import Editing
-from signerd.daemon.funds import Funds, Movements
+from signerd.daemon.funds import VaultReports
 from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.proposal_views import (
     ENDED,
@@ -54,9 +54,9 @@ from signerd.daemon.proposal_views import (
     proposal_line,
     proposal_view,
 )
-from signerd.daemon.reports import ChainReader, Settings, notes_of
+from signerd.daemon.reports import ChainReader, notes_of, settings_view
 from signerd.daemon.runner import Runner
-from signerd.daemon.vaults import Addresses, Holdings, Pinning, imported_quorum, source_of
+from signerd.daemon.vaults import Addresses, Pinning, imported_quorum, source_of
 from signerd.daemon.views import device_view, pin_preview, preview_view, vault_view
 from signerd.endpoint import PageAddress
 from signerd.errors import (
@@ -80,6 +80,7 @@ from signerd.shapes import (
     ProposalView,
     Registered,
     RegistrationPreview,
+    SettingsView,
     SignedIn,
     Status,
     VaultView,
@@ -108,7 +109,7 @@ class Daemon:
     config: Config
     journal: Journal
     account: Account
-    platform: Platform
+    platform: PlatformClient
     bridge_devices: Devices
     feed: Feed
     troubles: Troubles
@@ -257,20 +258,20 @@ class Daemon:
             return view
         return view.model_copy(update={"detail": " ".join(filter(None, (view.detail, word)))})
 
-    async def proposals(self, *, ended: bool, by: Caller = TERMINAL) -> tuple[ProposalLine, ...]:
+    async def proposals(self, *, ended: bool, by: LoopbackCaller = TERMINAL) -> tuple[ProposalLine, ...]:
         """In the order of arrival; ended ones only with ``ended``."""
         states = [state for state in State if ended or state not in ENDED]
         lines = await self._in_turn(self._line_of(psbt_id, by) for psbt_id in self.journal.ids(states))
         return tuple(line for line in lines if line is not None)
 
-    def _line_of(self, psbt_id: str, by: Caller) -> ProposalLine | None:
+    def _line_of(self, psbt_id: str, by: LoopbackCaller) -> ProposalLine | None:
         """None where it was forgotten since it was listed."""
         try:
             return self._line(self.journal.record(psbt_id), by)
         except UnknownProposal:
             return None
 
-    async def proposal(self, psbt_id: str, by: Caller = TERMINAL) -> ProposalView:
+    async def proposal(self, psbt_id: str, by: LoopbackCaller = TERMINAL) -> ProposalView:
         """As ``by`` may see it: without other apps' PSBTs (L13) and the address book, for an app. Raises
         UnknownProposal.
         """
@@ -298,7 +299,7 @@ class Daemon:
     async def verify_audit(self) -> AuditReport:
         return await self._chain.get()
 
-    def _line(self, record: Record, by: Caller = TERMINAL) -> ProposalLine:
+    def _line(self, record: Record, by: LoopbackCaller = TERMINAL) -> ProposalLine:
         """As ``by`` may see it: without the address book, for an app."""
         snapshot, network = record.snapshot, self.journal.network
         if snapshot.imported is not None:
@@ -306,13 +307,13 @@ class Daemon:
         found = self._review(record)
         return proposal_line(record, found, network, *self._names(found, by))
 
-    def _names(self, found: Review, by: Caller) -> tuple[Labels, Pinned]:
+    def _names(self, found: ProposalReview, by: LoopbackCaller) -> tuple[Labels, Pinned]:
         """The address book and pinned addresses; empty for an app."""
         if by.app_id is not None:
             return NO_LABELS, NO_PINNED
         return self.config.labels, self.journal.pinned_places(found)
 
-    def _review(self, record: Record) -> Review:
+    def _review(self, record: Record) -> ProposalReview:
         return self.imported.reviews.of(record)
 
     # --- deciding -------------------------------------------------------------------------------------------
@@ -322,7 +323,7 @@ class Daemon:
         psbt_id: str,
         digest: str,
         acknowledged: frozenset[str] = frozenset(),
-        by: Caller = TERMINAL,
+        by: LoopbackCaller = TERMINAL,
     ) -> ProposalLine:
         """Record the approval of what ``digest`` covers, by the person or an app with that right.
 
@@ -335,7 +336,7 @@ class Daemon:
         step = self.runner.decide(psbt_id, events.Approved(digest, acknowledged, by.audit_name))
         return self._line(step.record, by)
 
-    async def reject(self, psbt_id: str, reason: str = "", by: Caller = TERMINAL) -> ProposalLine:
+    async def reject(self, psbt_id: str, reason: str = "", by: LoopbackCaller = TERMINAL) -> ProposalLine:
         """Record that it is declined; the platform is told.
 
         Raises:
@@ -343,7 +344,7 @@ class Daemon:
         """
         self.imported.require_decider(psbt_id, by)
         return self._line(
-            self.runner.decide(psbt_id, events.Refused(plain(reason), by.audit_name)).record, by
+            self.runner.decide(psbt_id, events.PersonDeclined(plain(reason), by.audit_name)).record, by
         )
 
     # --- signing in -----------------------------------------------------------------------------------------
@@ -496,9 +497,8 @@ class Daemon:
     def history(self) -> ChainReader:
         return ChainReader(self.journal)
 
-    @property
-    def settings(self) -> Settings:
-        return Settings(self.state, self.config, self.account, self.journal)
+    async def settings(self) -> SettingsView:
+        return settings_view(self.state, self.config, self.account, self.journal)
 
     @property
     def editing(self) -> Editing:
@@ -517,16 +517,8 @@ class Daemon:
         self.imported.labels = config.labels
 
     @property
-    def funds(self) -> Funds:
-        return Funds(self.journal, self.platform, self.follower)
-
-    @property
-    def movements(self) -> Movements:
-        return Movements(self.journal, self.platform, self.follower, self.config.labels, self._line)
-
-    @property
-    def tokens(self) -> Holdings:
-        return Holdings(self.journal, self.platform, self.follower)
+    def vault_reports(self) -> VaultReports:
+        return VaultReports(self.journal, self.platform, self.follower, self.config.labels, self._line)
 
     @property
     def pinning(self) -> Pinning:
@@ -545,7 +537,9 @@ class Daemon:
         if self.account.signed_in.is_set():
             with contextlib.suppress(PlatformError, SignedOut):
                 await self.keys.read_now()
-        accounts = Accounts() if device.fingerprint is None else self.keys.accounts_of(device.fingerprint)
+        accounts = (
+            VaultAccounts() if device.fingerprint is None else self.keys.accounts_of(device.fingerprint)
+        )
         return accounts.wanted
 
 

@@ -1,31 +1,24 @@
-"""Addresses, accounts, pinning and tokens of vaults, for the loopback API and the CLI.
+"""Addresses, accounts and pinning of vaults, for the loopback API and the CLI.
 
 Addresses are derived on this machine and compared with what a device shows; before a pin is recorded, the
-device registers the vault and shows its first address (S13). A vault's token balances are the platform's
-unverified answer, for display only: no decision uses them and they are not stored.
+device registers the vault and shows its first address (S13).
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from firmware_bridge import Device, Family
-from firmware_bridge.families import maker_of
+from firmware_bridge.makers import maker_of
 from multisig import CHANGE, MAX_INDEX, MultisigError, Network, Policy, Profile, Vault
-from multisig.tokens import Bytecode, Call, Function, format_units, token_amount
-from signerd.account.follower import Follower
-from signerd.account.platform import Platform
-from signerd.account.vaults import Quorum, SeenVault, Source, pin, pinnable, require_code, seen_vault
-from signerd.callers import Caller
+from signerd.account.vaults import GivenVault, SeenVault, Source, pin, pinnable, require_code, seen_vault
+from signerd.callers import LoopbackCaller
 from signerd.core.addresses import on_screen
 from signerd.core.audit import Note
 from signerd.core.events import Effect, JudgeAgain
 from signerd.core.text import as_compared, foreign, plain, said
 from signerd.core.values import Pin
 from signerd.daemon.device_actions import Prompts, asked_by
-from signerd.daemon.devices import FIRST, Devices, Place, teller
-from signerd.daemon.funds import LONGEST_SECONDS, workspace_of
+from signerd.daemon.devices import FIRST, AddressToShow, Devices, teller
 from signerd.daemon.views import account_keys
 from signerd.errors import (
     AddressDiffers,
@@ -33,8 +26,6 @@ from signerd.errors import (
     DeviceError,
     NoRegisteredKey,
     NotPinned,
-    PlatformAnswersWrongly,
-    PlatformUnreachable,
     VaultDiffers,
 )
 from signerd.feed import Feed
@@ -46,10 +37,7 @@ from signerd.shapes import (
     AddressShown,
     AddressView,
     Compared,
-    HoldingView,
     ImportedQuorum,
-    TokenCallView,
-    VaultTokens,
 )
 from signerd.shapes.limits import RECEIVE, USUAL_COUNT
 
@@ -57,7 +45,13 @@ SAY_SO_HERE = "No button on it means no: if it is another one, say so on this co
 
 
 async def shown_on(
-    devices: Devices, journal: Journal, feed: Feed, device: Device, policy: Policy, place: Place, subject: str
+    devices: Devices,
+    journal: Journal,
+    feed: Feed,
+    device: Device,
+    policy: Policy,
+    place: AddressToShow,
+    subject: str,
 ) -> str:
     """Have the device show the address, and compare; the address as its screen writes it. ``subject`` of the
     feed's lines is the vault's id, or the device's id for the profile.
@@ -79,7 +73,7 @@ async def shown_on(
     return screen
 
 
-def _differs(policy: Policy, place: Place, device: str, subject: str, sentence: str) -> Note:
+def _differs(policy: Policy, place: AddressToShow, device: str, subject: str, sentence: str) -> Note:
     facts = {
         "address": policy.address(place.chain, place.index),
         "descriptor": policy.descriptor if isinstance(policy, Vault) else str(policy.key),
@@ -89,7 +83,7 @@ def _differs(policy: Policy, place: Place, device: str, subject: str, sentence: 
     return Note("address-differs", subject, facts)
 
 
-def written_on(policy: Policy, place: Place, family: Family | None = None) -> str:
+def written_on(policy: Policy, place: AddressToShow, family: Family | None = None) -> str:
     """The address as a device of this family writes it; without a family, as most devices do."""
     if family is not None and maker_of(family).knows_regtest:
         return policy.address(place.chain, place.index)
@@ -98,7 +92,7 @@ def written_on(policy: Policy, place: Place, family: Family | None = None) -> st
     return address
 
 
-def _to_compare(device: Device, policy: Policy, place: Place, screen: str) -> str:
+def _to_compare(device: Device, policy: Policy, place: AddressToShow, screen: str) -> str:
     """What the person looks for on the device's screen."""
     address = as_compared(screen, policy.address(place.chain, place.index))
     otherwise = "" if maker_of(device.family).refuses_address else f" {SAY_SO_HERE}"
@@ -146,7 +140,9 @@ class Addresses:
             addresses=await _derived(profile, chain, start, count),
         )
 
-    async def show_of_vault(self, vault_id: str, chain: int, index: int, caller: Caller) -> AddressShown:
+    async def show_of_vault(
+        self, vault_id: str, chain: int, index: int, caller: LoopbackCaller
+    ) -> AddressShown:
         """Have the device show it, compared with ours.
 
         Raises:
@@ -154,18 +150,18 @@ class Addresses:
         """
         pin = self._pinned(vault_id)
         device = await self.devices.of(pin.own_key.origin.fingerprint)
-        place = Place(chain, index, f"{_words(chain, index)} of the vault '{foreign(pin.name)}'")
+        place = AddressToShow(chain, index, f"{_words(chain, index)} of the vault '{foreign(pin.name)}'")
         return await self._show(device, pin.vault, place, vault_id, caller)
 
-    async def show_of_profile(self, chain: int, index: int, caller: Caller) -> AddressShown:
+    async def show_of_profile(self, chain: int, index: int, caller: LoopbackCaller) -> AddressShown:
         """As ``show_of_vault``; NoRegisteredKey."""
         profile = self._profile()
         device = await self.devices.of(profile.key.origin.fingerprint)
-        place = Place(chain, index, f"{_words(chain, index)} of {PROFILE}")
+        place = AddressToShow(chain, index, f"{_words(chain, index)} of {PROFILE}")
         return await self._show(device, profile, place, device.id, caller)
 
     async def _show(
-        self, device: Device, policy: Policy, place: Place, subject: str, caller: Caller
+        self, device: Device, policy: Policy, place: AddressToShow, subject: str, caller: LoopbackCaller
     ) -> AddressShown:
         with self.prompts.turn(caller):
             if caller.app_id is not None:
@@ -217,7 +213,7 @@ def _words(chain: int, index: int) -> str:
 _DO_WITHOUT = "To pin without your device showing the first address: --without-device-address."
 
 
-def imported_quorum(given: ImportedQuorum | None, network: Network) -> Quorum | None:
+def imported_quorum(given: ImportedQuorum | None, network: Network) -> GivenVault | None:
     """Raises VaultDiffers where the descriptor that the person gives is not a vault of this network."""
     if given is None:
         return None
@@ -225,10 +221,10 @@ def imported_quorum(given: ImportedQuorum | None, network: Network) -> Quorum | 
         vault = Vault.from_descriptor(given.descriptor, network)
     except MultisigError as error:
         raise VaultDiffers(f"the vault from your {given.source} cannot be used: {said(error)}") from error
-    return Quorum(vault, Source(given.source))
+    return GivenVault(vault, Source(given.source))
 
 
-def source_of(imported: Quorum | None) -> Source:
+def source_of(imported: GivenVault | None) -> Source:
     return Source.RECORD if imported is None else imported.source
 
 
@@ -303,87 +299,3 @@ class Pinning:
 
     async def _enrol(self, device: Device, wanted: Pin) -> None:
         await self.devices.enrol(device.id, wanted.vault, wanted.name, teller(self.feed, wanted.vault_id))
-
-
-MOST_TOKENS = 100
-MOST_CALLS = 20
-
-
-@dataclass(frozen=True)
-class Holdings:
-    """A vault's tokens: the platform is asked each time, and only the caller sees its answer."""
-
-    journal: Journal
-    platform: Platform
-    follower: Follower
-
-    async def of_vault(self, vault_id: str) -> VaultTokens:
-        """Raises UnknownVault, SignedOut, and leaves of PlatformError."""
-        workspace = workspace_of(self.journal, self.follower, vault_id)
-        try:
-            async with asyncio.timeout(LONGEST_SECONDS):
-                balances = await self.platform.token_balances(workspace, vault_id)
-                calls = await self.platform.token_calls(workspace, vault_id)
-        except TimeoutError:
-            raise PlatformUnreachable(f"the platform did not answer within {LONGEST_SECONDS:.0f} s") from None
-        holdings, told = _each(balances.items[:MOST_TOKENS], self._holding)
-        return VaultTokens(
-            vault_id=vault_id,
-            network=str(self.journal.network),
-            holdings=holdings,
-            calls=tuple(_call(call) for call in reversed(calls.items[-MOST_CALLS:])),
-            more=not told
-            or bool(balances.unreadable or calls.unreadable)
-            or len(balances.items) > MOST_TOKENS
-            or len(calls.items) > MOST_CALLS,
-        )
-
-    def _holding(self, balance: TokenBalance) -> HoldingView:
-        known = self._proven(balance.contract_address)
-        decimals = balance.decimals if known is None else known.decimals
-        return HoldingView(
-            contract=plain(balance.contract_address) or None,
-            name=plain(balance.name if known is None else known.name),
-            balance=_whole(balance.balance, decimals),
-            supply=_whole(balance.total_supply, decimals),
-            owned=balance.owned,
-            proven=known is not None,
-        )
-
-    def _proven(self, contract: str) -> Bytecode | None:
-        try:
-            return self.journal.tokens.bytecode(Call(contract_id=contract, function=Function.PAUSE))
-        except MultisigError:
-            return None
-
-
-def _each(
-    balances: Iterable[TokenBalance], make: Callable[[TokenBalance], HoldingView]
-) -> tuple[tuple[HoldingView, ...], bool]:
-    """The balances with valid amounts, and whether every balance had one."""
-    shown, all_told = [], True
-    for balance in balances:
-        try:
-            shown.append(make(balance))
-        except PlatformAnswersWrongly:
-            all_told = False
-    return tuple(shown), all_told
-
-
-def _whole(raw: str, decimals: int) -> str:
-    try:
-        return format_units(token_amount(int(raw)), decimals)
-    except (ValueError, MultisigError):
-        raise PlatformAnswersWrongly("the platform gives a malformed amount of tokens") from None
-
-
-def _call(call: ContractCall) -> TokenCallView:
-    return TokenCallView(
-        uid=call.uid,
-        function=call.function_name,
-        arguments=tuple(plain(str(argument.value)) for argument in call.args),
-        status=call.status.value,
-        created_at=plain(str(call.created_at)),
-        psbt_id=plain(call.psbt_id),
-        failure=None if call.failure_reason is None else plain(call.failure_reason),
-    )

@@ -9,10 +9,10 @@ from firmware_bridge import Advisory, BridgeError, Device, DeviceState, has_anti
 from firmware_bridge.advisories import firmware_known
 from firmware_bridge.missing import missing_hwi
 from firmware_bridge.screens import (
-    Output,
-    Payment,
-    Proof,
     Screen,
+    ShownOutput,
+    ShownPayment,
+    ShownProof,
     number_of_outputs,
     payment_screens,
     proof_screens,
@@ -255,7 +255,7 @@ def device_screens(
 
 def _of_proof(device: Device, network: Network, proof: ProofOfControl) -> tuple[Screen, ...]:
     address = address_on_screen(proof.address, network)
-    return proof_screens(device.family, network, Proof(proof.message, address, int(proof.total)))
+    return proof_screens(device.family, network, ShownProof(proof.message, address, int(proof.total)))
 
 
 def _view(screen: Screen, words: Mapping[str | None, str] = NO_WORDS) -> ScreenView:
@@ -266,10 +266,10 @@ def _view(screen: Screen, words: Mapping[str | None, str] = NO_WORDS) -> ScreenV
     )
 
 
-def _as_told(device: Device, inspection: Inspection, fee: int) -> Payment:
+def _as_told(device: Device, inspection: Inspection, fee: int) -> ShownPayment:
     network = inspection.network
     outputs = {
-        paid.output_index: Output(
+        paid.output_index: ShownOutput(
             int(paid.amount),
             "a script without an address"
             if paid.address is None
@@ -278,9 +278,11 @@ def _as_told(device: Device, inspection: Inspection, fee: int) -> Payment:
         for paid in inspection.payments
     }
     for data in inspection.op_returns:
-        outputs[data.output_index] = Output(0, data=_data(device, data.data))
-    back = [Output(int(one.amount), address_on_screen(one.address, network)) for one in inspection.change]
-    return Payment(
+        outputs[data.output_index] = ShownOutput(0, data=_data(device, data.data))
+    back = [
+        ShownOutput(int(one.amount), address_on_screen(one.address, network)) for one in inspection.change
+    ]
+    return ShownPayment(
         [outputs[index] for index in sorted(outputs)],
         back,
         fee,

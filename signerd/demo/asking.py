@@ -10,7 +10,7 @@ from sys import executable
 from typing import TypeVar
 
 from signerd.core.states import ASKED
-from signerd.demo.people import NotSigned, Signer
+from signerd.demo.people import DemoSigner, NotSigned
 from signerd.demo.stage import BLOCK_SECONDS, Demo, command_of
 from signerd.errors import SignerdError
 
@@ -43,7 +43,7 @@ async def with_retries(demo: Demo, attempt: Callable[[], Awaitable[Made]]) -> Ma
 
 
 async def ask_approval(
-    demo: Demo, signer: Signer, psbt_id: str, approve: Callable[[], Awaitable[None]]
+    demo: Demo, signer: DemoSigner, psbt_id: str, approve: Callable[[], Awaitable[None]]
 ) -> None:
     """Ask whether this signer approves. They may answer here, or approve on the page of their signerd.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from device_simulators.page import Desk, Screen, Stand
+from device_simulators.page import DeviceScreen, SimulatorDesk, Stand
 from multisig import Network
 from signerd.demo.programs import START_SECONDS, DemoFailed, Program, Programs
 from signerd.demo.terminal import InputEnded, Terminal, boxed
@@ -21,7 +21,7 @@ NETWORK = Network.SIGNET
 
 # Gets the device's title and screen; True presses the right button. Cancelled with a message where the
 # question is answered elsewhere or withdrawn.
-ButtonPress = Callable[[str, Screen], Awaitable[bool]]
+ButtonPress = Callable[[str, DeviceScreen], Awaitable[bool]]
 
 
 @dataclass
@@ -32,7 +32,7 @@ class DemoDevice:
     endpoint: str
     fingerprint: str
     program: Program
-    desk: Desk
+    desk: SimulatorDesk
     finger: ButtonPress
     stand: Stand = field(init=False)
     _asking: asyncio.Task[None] | None = None
@@ -56,7 +56,7 @@ class DemoDevice:
             self._heard(json.loads(line))
 
     def _heard(self, event: dict[str, Any]) -> None:
-        screen = Screen.after(event)
+        screen = DeviceScreen.after(event)
         if screen is None:
             return
         note = f": {OF_EVERY_VAULT}" if screen.lines[:1] == UNUSUAL_PATH else ""
@@ -69,7 +69,7 @@ class DemoDevice:
         if screen.number:
             self._asking = asyncio.create_task(self._ask(screen))
 
-    async def _ask(self, screen: Screen) -> None:
+    async def _ask(self, screen: DeviceScreen) -> None:
         # Where the terminal has ended, the page still has its buttons.
         with contextlib.suppress(InputEnded):
             await self._press(screen.number, await self.finger(self.title, screen))
@@ -79,7 +79,13 @@ class DemoDevice:
 
 
 async def start_device(
-    programs: Programs, family: str, title: str, listen: str, seed_file: Path, desk: Desk, finger: ButtonPress
+    programs: Programs,
+    family: str,
+    title: str,
+    listen: str,
+    seed_file: Path,
+    desk: SimulatorDesk,
+    finger: ButtonPress,
 ) -> DemoDevice:
     """Start a virtual device. ``finger`` answers its prompts, and so can a person on the page of ``desk``, to
     which the caller adds its stand.
@@ -106,7 +112,7 @@ OF_EVERY_VAULT = "A Trezor warns so of every path of a vault's key. Here that is
 def a_person_at(terminal: Terminal) -> ButtonPress:
     """Asks the person at the terminal which button to press."""
 
-    async def press(title: str, screen: Screen) -> bool:
+    async def press(title: str, screen: DeviceScreen) -> bool:
         left, right = screen.left, screen.yes or "yes"
         words = f"y: {right}" + (f"   n: {left}" if left else "")
         answers = {"y": "right", "yes": "right"} | ({"n": "left", "no": "left"} if left else {})

@@ -28,7 +28,7 @@ _CODE = re.compile(r"\b[0-9]{6}\b")
 
 
 @dataclass(frozen=True)
-class Account:
+class DemoAccount:
     """One person's sign-in. The password is made for this run and not stored."""
 
     email: str
@@ -48,9 +48,9 @@ class Account:
             await platform.otp_validate(OtpValidateRequest(token_2fa=answer.token_2fa, otp=code))
 
 
-def new_account(first_name: str, surname: str) -> Account:
+def new_account(first_name: str, surname: str) -> DemoAccount:
     email = f"{first_name.lower()}@demo.example"
-    return Account(email, secrets.token_urlsafe(18), first_name, surname)
+    return DemoAccount(email, secrets.token_urlsafe(18), first_name, surname)
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,13 @@ class NotSigned(Exception):
 
 
 @dataclass
-class Signer:
+class DemoSigner:
     """One signer's desktop. ``daemon`` is the SDK client of their ``signerd``. ``patience``: seconds to wait
     for the signer; None where a person decides.
     """
 
     name: str
-    account: Account
+    account: DemoAccount
     state: Path
     device: DemoDevice
     programs: Programs

@@ -14,9 +14,9 @@ from pydantic import SecretStr
 from custody.client import AsyncClient
 from custody.schemas.auth import RegisterRequest
 from custody.schemas.invitations import InviteToWorkspaceRequest
-from device_simulators.page import Desk, Screen
+from device_simulators.page import DeviceScreen, SimulatorDesk
 from signerd.demo.devices import NETWORK, ButtonPress, DemoDevice, a_person_at, start_device
-from signerd.demo.people import Account, Mailbox, Signer, new_account
+from signerd.demo.people import DemoAccount, DemoSigner, Mailbox, new_account
 from signerd.demo.programs import STEP_SECONDS, DemoFailed, Programs, side_by_side
 from signerd.demo.terminal import Terminal
 
@@ -40,13 +40,13 @@ class Demo:
     tokens: bool = False
     finished: bool = False
     terminal: Terminal = field(default_factory=Terminal)
-    desk: Desk = field(default_factory=lambda: Desk("The demo's virtual devices"))
+    desk: SimulatorDesk = field(default_factory=lambda: SimulatorDesk("The demo's virtual devices"))
     url: str = ""
     devices_url: str = ""
     organisation_id: int = 0
     workspace_id: int = 0
-    owner: Account = field(default_factory=lambda: new_account("Owner", "of the demo"))
-    signers: list[Signer] = field(default_factory=list)
+    owner: DemoAccount = field(default_factory=lambda: new_account("Owner", "of the demo"))
+    signers: list[DemoSigner] = field(default_factory=list)
     user_ids: list[int] = field(default_factory=list)
 
     @property
@@ -127,7 +127,7 @@ async def _desks(demo: Demo) -> None:
         demo.desk.add(device.stand)
     patience = STEP_SECONDS if demo.auto else None
     demo.signers = [
-        Signer(
+        DemoSigner(
             f"the {name} signer",
             new_account(name.capitalize(), "signer"),
             demo.root / name,
@@ -151,14 +151,14 @@ async def _device(demo: Demo, name: str, maker: str) -> DemoDevice:
 
 
 def _script(demo: Demo) -> ButtonPress:
-    async def press(title: str, screen: Screen) -> bool:
+    async def press(title: str, screen: DeviceScreen) -> bool:
         demo.tell(f"    {title} shows: {' / '.join(screen.lines)} → yes")
         return True
 
     return press
 
 
-async def _desk(demo: Demo, signer: Signer) -> None:
+async def _desk(demo: Demo, signer: DemoSigner) -> None:
     signer.prepare(demo.url)
     await signer.start_daemon()
     signer.page_url = (await signer.daemon.status()).page_url
@@ -166,7 +166,7 @@ async def _desk(demo: Demo, signer: Signer) -> None:
     demo.tell(f"    the signerd of {signer.name} sees its device; its page: {page}")
 
 
-def command_of(signer: Signer) -> str:
+def command_of(signer: DemoSigner) -> str:
     """How a person calls this signer's daemon."""
     return f"{Path(sys.executable).parent / 'signerd'} --state {signer.state}"
 
@@ -178,7 +178,7 @@ async def members(demo: Demo, owner: AsyncClient) -> None:
     demo.user_ids = await side_by_side(*(join(demo, owner, signer, role_id) for signer in demo.signers))
 
 
-async def join(demo: Demo, owner: AsyncClient, signer: Signer, role_id: int) -> int:
+async def join(demo: Demo, owner: AsyncClient, signer: DemoSigner, role_id: int) -> int:
     """The user's id, once they are a member and their signerd is signed in."""
     account = signer.account
     await owner.invite_to_workspace(

@@ -21,7 +21,7 @@ from custody.schemas.vaults import CreateWalletRequest, Vault
 from multisig import encode_address, format_btc, p2wpkh, sats
 from signerd.demo.asking import StepDeclined, ask_approval, explore, with_retries
 from signerd.demo.devices import NETWORK
-from signerd.demo.people import NotSigned, Signer
+from signerd.demo.people import DemoSigner, NotSigned
 from signerd.demo.programs import STEP_SECONDS, DemoFailed, Made, Programs, side_by_side
 from signerd.demo.stage import Demo, members, set_up
 from signerd.demo.terminal import InputEnded
@@ -166,7 +166,9 @@ async def _main_job(demo: Demo, stack: AsyncExitStack) -> tuple[str, Rest]:
     return txid, lambda: _token(demo, owner, vault)
 
 
-async def _at_each(demo: Demo, do: Callable[[Signer], Coroutine[Any, Any, Made]], signers: int) -> list[Made]:
+async def _at_each(
+    demo: Demo, do: Callable[[DemoSigner], Coroutine[Any, Any, Made]], signers: int
+) -> list[Made]:
     """Where no person presses the buttons, none has to read one screen after the other."""
     chosen = demo.signers[:signers]
     if demo.auto:
@@ -175,7 +177,7 @@ async def _at_each(demo: Demo, do: Callable[[Signer], Coroutine[Any, Any, Made]]
 
 
 async def _keys(demo: Demo) -> None:
-    async def register(signer: Signer) -> None:
+    async def register(signer: DemoSigner) -> None:
         demo.tell(
             f"Registering the key of {signer.name} (signerd register): {signer.device.title}, fingerprint "
             f"{signer.device.fingerprint}"
@@ -207,7 +209,7 @@ async def _vault(demo: Demo, owner: AsyncClient) -> Vault:
     return vault
 
 
-async def _pin(demo: Demo, signer: Signer, vault_id: str) -> str:
+async def _pin(demo: Demo, signer: DemoSigner, vault_id: str) -> str:
     """Pin the vault at one desk, its device showing the first address; its code, which people compare by
     telephone.
     """
@@ -281,7 +283,7 @@ async def _approve(demo: Demo, psbt_id: str, acknowledged: tuple[str, ...] = ())
     await _at_each(demo, lambda signer: _approve_at(demo, signer, psbt_id, acknowledged), 2)
 
 
-async def _approve_at(demo: Demo, signer: Signer, psbt_id: str, acknowledged: tuple[str, ...]) -> None:
+async def _approve_at(demo: Demo, signer: DemoSigner, psbt_id: str, acknowledged: tuple[str, ...]) -> None:
     await signer.is_asked(psbt_id)
     finished = f"{signer.name.capitalize()} approves (signerd approve); {signer.device.title} is asked"
 

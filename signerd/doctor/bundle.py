@@ -18,7 +18,7 @@ from firmware_bridge.model import DeviceState, Family
 from signerd.account.config import Config, LoopbackSection
 from signerd.backup.schedule import last_backup
 from signerd.core.states import State
-from signerd.doctor.finding import Finding, Installation
+from signerd.doctor.finding import DoctorFinding, Installation
 from signerd.errors import SignerdError
 from signerd.journal.chain import figures_of
 from signerd.journal.storage import JOURNAL, open_to_read
@@ -44,7 +44,7 @@ _FIRMWARE = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){0,3}")
 
 
 def bundle(
-    installation: Installation, findings: Mapping[str, Finding], devices: Sequence[DeviceView]
+    installation: Installation, findings: Mapping[str, DoctorFinding], devices: Sequence[DeviceView]
 ) -> dict[str, Any]:
     """The bundle, as a JSON value."""
     return {

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from signerd.doctor import machine, platform
-from signerd.doctor.finding import Examination, Finding, Installation, Outcome, of_error
+from signerd.doctor.finding import DoctorFinding, DoctorOutcome, Examination, Installation, of_error
 from signerd.doctor.machine import sandbox
 from signerd.errors import ConfigError, SignerdError
 
@@ -44,9 +44,9 @@ def examine(
     *,
     seconds: float = SECONDS,
     waiting: Callable[[Sequence[str]], None] = lambda _names: None,
-) -> dict[str, Finding]:
+) -> dict[str, DoctorFinding]:
     """By name, in the table's order. ``waiting`` is called after a second, with the unfinished checks."""
-    found: dict[str, Finding] = {}
+    found: dict[str, DoctorFinding] = {}
     # Daemon threads: a hanging one must not keep the program alive.
     threads = [
         threading.Thread(target=_look, args=(*check, installation, found), daemon=True)
@@ -62,19 +62,21 @@ def examine(
         if not missing:
             break
         waiting(missing)
-    late = Finding(Outcome.UNKNOWN, f"No answer in {seconds:.0f} seconds.")
+    late = DoctorFinding(DoctorOutcome.UNKNOWN, f"No answer in {seconds:.0f} seconds.")
     return {name: found.get(name, late) for name in checks}
 
 
-def _look(name: str, examination: Examination, installation: Installation, found: dict[str, Finding]) -> None:
+def _look(
+    name: str, examination: Examination, installation: Installation, found: dict[str, DoctorFinding]
+) -> None:
     try:
         finding = examination(installation)
     except ConfigError:
         # Reported once, by the check of the configuration.
-        finding = Finding(Outcome.UNKNOWN, "Known once the configuration can be read.")
+        finding = DoctorFinding(DoctorOutcome.UNKNOWN, "Known once the configuration can be read.")
     except SignerdError as error:
         finding = of_error(error, "")
     except Exception:  # noqa: BLE001 - one check's failure must not stop the others
         _log.debug("%s", name, exc_info=True)
-        finding = Finding(Outcome.UNKNOWN, "It could not be checked.")
+        finding = DoctorFinding(DoctorOutcome.UNKNOWN, "It could not be checked.")
     found[name] = finding

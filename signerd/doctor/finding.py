@@ -12,7 +12,7 @@ from signerd.shapes import Status
 
 
 @unique
-class Outcome(StrEnum):
+class DoctorOutcome(StrEnum):
     WELL = "well"
     # Worth knowing; signing works.
     NOTE = "note"
@@ -22,23 +22,23 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """``found``: the fact. ``why``: why it matters. ``do``: what to do; both empty where all is well."""
 
-    outcome: Outcome
+    outcome: DoctorOutcome
     found: str
     why: str = ""
     do: str = ""
 
 
-well = partial(Finding, Outcome.WELL)
-note = partial(Finding, Outcome.NOTE)
-trouble = partial(Finding, Outcome.TROUBLE)
-unknown = partial(Finding, Outcome.UNKNOWN)
+well = partial(DoctorFinding, DoctorOutcome.WELL)
+note = partial(DoctorFinding, DoctorOutcome.NOTE)
+trouble = partial(DoctorFinding, DoctorOutcome.TROUBLE)
+unknown = partial(DoctorFinding, DoctorOutcome.UNKNOWN)
 
 
-def of_error(error: SignerdError, why: str) -> Finding:
-    return Finding(Outcome.TROUBLE, str(error), why, error.hint)
+def of_error(error: SignerdError, why: str) -> DoctorFinding:
+    return DoctorFinding(DoctorOutcome.TROUBLE, str(error), why, error.hint)
 
 
 @dataclass
@@ -60,4 +60,4 @@ class Installation:
         return self.proposed or load_config(find_config(self.state))
 
 
-Examination = Callable[[Installation], Finding]
+Examination = Callable[[Installation], DoctorFinding]

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from firmware_bridge import confinement
 from firmware_bridge.missing import install_line
 from signerd.client import DaemonClient
-from signerd.doctor.finding import Finding, Installation, note, trouble, unknown, well
+from signerd.doctor.finding import DoctorFinding, Installation, note, trouble, unknown, well
 from signerd.endpoint import taken_by
 from signerd.notifying.notifier import session_bus
 from signerd.shapes import DeviceView
@@ -20,7 +20,7 @@ LIBRARIES = ("usb1", "hid", "serial", "hwilib")
 ADDRESSES = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 
 
-def libraries(_installation: Installation) -> Finding:
+def libraries(_installation: Installation) -> DoctorFinding:
     version = ".".join(map(str, sys.version_info[:3]))
     missing = [name for name in LIBRARIES if find_spec(name) is None]
     if not missing:
@@ -39,7 +39,7 @@ def libraries(_installation: Installation) -> Finding:
     )
 
 
-def permissions(installation: Installation) -> Finding:
+def permissions(installation: Installation) -> DoctorFinding:
     shut = shut_devices(installation.root)
     if shut:
         rules = sorted({rule for _node, rule in shut})
@@ -57,7 +57,7 @@ def permissions(installation: Installation) -> Finding:
     return well("This user may open the devices that are connected.")
 
 
-def port(installation: Installation) -> Finding:
+def port(installation: Installation) -> DoctorFinding:
     wanted = installation.config.loopback.port_to_serve()
     if wanted is None:
         return note("The page is switched off in the configuration.")
@@ -68,7 +68,7 @@ def port(installation: Installation) -> Finding:
     return _free(wanted)
 
 
-def _free(wanted: int) -> Finding:
+def _free(wanted: int) -> DoctorFinding:
     """Whether the port is free at both addresses: the daemon serves the page at both or not at all."""
     faults = [_fault_at(family, host, wanted) for family, host in ADDRESSES]
     error = next((fault for fault in faults if fault is not None), None)
@@ -95,7 +95,7 @@ def _fault_at(family: socket.AddressFamily, host: str, wanted: int) -> OSError |
     return None
 
 
-def desktop(installation: Installation) -> Finding:
+def desktop(installation: Installation) -> DoctorFinding:
     screen = installation.environment.get("WAYLAND_DISPLAY") or installation.environment.get("DISPLAY")
     if session_bus(installation.environment) is not None and screen:
         return well("The desktop can show notifications.")
@@ -116,7 +116,7 @@ def _devices(installation: Installation) -> tuple[DeviceView, ...]:
         return daemon.devices()
 
 
-def readiness(installation: Installation) -> Finding:
+def readiness(installation: Installation) -> DoctorFinding:
     if installation.status is None:
         return unknown(_SEEN)
     found = _devices(installation)
@@ -132,7 +132,7 @@ def readiness(installation: Installation) -> Finding:
     )
 
 
-def firmware(installation: Installation) -> Finding:
+def firmware(installation: Installation) -> DoctorFinding:
     if installation.status is None:
         return unknown(_SEEN)
     flawed = [(one, flaw) for one in _devices(installation) for flaw in one.advisories]
@@ -145,7 +145,7 @@ def firmware(installation: Installation) -> Finding:
     )
 
 
-def notes(installation: Installation) -> Finding:
+def notes(installation: Installation) -> DoctorFinding:
     if installation.status is None:
         return unknown("Known while signerd runs.")
     if not installation.status.notes:
@@ -156,7 +156,7 @@ def notes(installation: Installation) -> Finding:
 _WHY = "A device, or a flaw in a maker's library, could use all rights of this user."
 
 
-def sandbox(installation: Installation) -> Finding:
+def sandbox(installation: Installation) -> DoctorFinding:
     if not installation.config.devices.sandbox:
         return note(
             "The processes of devices are not confined: [devices] sandbox is off.",

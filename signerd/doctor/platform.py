@@ -6,11 +6,11 @@ from contextlib import closing
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from custody.exchange import NoAnswer, Reply, Request
-from custody.plain_http import PlainTransport, tls_for
-from custody.private_files import is_open, is_ours, take
+from custody.common.exchange import HttpReply, HttpRequest, NoAnswer
+from custody.common.plain_http import PlainTransport, tls_for
+from custody.common.private_files import is_open, is_ours, take
 from signerd.backup.schedule import last_backup, reminders
-from signerd.doctor.finding import Finding, Installation, note, of_error, trouble, unknown, well
+from signerd.doctor.finding import DoctorFinding, Installation, note, of_error, trouble, unknown, well
 from signerd.errors import KeyringTimedOut, SecretsError, SignerdError
 from signerd.journal.storage import JOURNAL, LOCK, fault_of, open_to_read
 
@@ -22,17 +22,17 @@ KEYRING_SECONDS = 30.0
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 
-def _ask(installation: Installation) -> Reply | NoAnswer:
+def _ask(installation: Installation) -> HttpReply | NoAnswer:
     """As the daemon does: no proxy, no redirect, the same authorities."""
     platform = installation.config.platform
     transport = PlainTransport(tls=tls_for(platform.url, platform.ca_file))
-    return transport(Request("GET", platform.url, ANSWER_SECONDS, ANSWER_SECONDS))
+    return transport(HttpRequest("GET", platform.url, ANSWER_SECONDS, ANSWER_SECONDS))
 
 
-def reach(installation: Installation) -> Finding:
+def reach(installation: Installation) -> DoctorFinding:
     url = installation.config.platform.url
     outcome = _ask(installation)
-    if isinstance(outcome, Reply):
+    if isinstance(outcome, HttpReply):
         return well(f"{url} answers.")
     error = str(outcome.cause)
     return trouble(f"{url} cannot be reached: {error}.", _why(error), _advice(installation, error))
@@ -52,11 +52,11 @@ def _advice(installation: Installation, error: str) -> str:
     return "Check the network and [platform] url."
 
 
-def clock(installation: Installation) -> Finding:
+def clock(installation: Installation) -> DoctorFinding:
     """By the platform's ``Date``, in whole seconds (RFC 9110, section 6.6.1)."""
     outcome = _ask(installation)
     try:
-        told = outcome.headers.get("date", "") if isinstance(outcome, Reply) else ""
+        told = outcome.headers.get("date", "") if isinstance(outcome, HttpReply) else ""
         theirs = parsedate_to_datetime(told).timestamp()
     except (ValueError, TypeError, OverflowError):
         return unknown("The platform's answer has no time.")
@@ -70,7 +70,7 @@ def clock(installation: Installation) -> Finding:
     )
 
 
-def session(installation: Installation) -> Finding:
+def session(installation: Installation) -> DoctorFinding:
     if installation.status is None:
         return unknown("Known while signerd runs.")
     if installation.status.signed_in:
@@ -78,8 +78,8 @@ def session(installation: Installation) -> Finding:
     return trouble("You are not signed in.", "No proposal is fetched.", "signerd login")
 
 
-def secrets(installation: Installation) -> Finding:
-    from signerd.account.secrets import SECRETS_FILE, KeyringStore
+def secrets(installation: Installation) -> DoctorFinding:
+    from signerd.account.secrets import SECRETS_FILE, SignerdKeyringStore
 
     if installation.status is not None:
         return well(f"The session is kept in: {installation.status.secrets}.")
@@ -87,7 +87,7 @@ def secrets(installation: Installation) -> Finding:
         there = (installation.state / SECRETS_FILE).exists()
         return well(f"{SECRETS_FILE}, which your passphrase opens." if there else "No session is stored yet.")
     try:
-        KeyringStore(str(installation.state.resolve()), KEYRING_SECONDS).load()
+        SignerdKeyringStore(str(installation.state.resolve()), KEYRING_SECONDS).load()
     except SecretsError as error:
         locked = isinstance(error, KeyringTimedOut)
         return trouble(
@@ -103,7 +103,7 @@ LEAST_FREE_BYTES = 100 * 1024 * 1024
 _MEMORY = "Without the journal nothing is signed."
 
 
-def configuration(installation: Installation) -> Finding:
+def configuration(installation: Installation) -> DoctorFinding:
     try:
         config = installation.config
     except SignerdError as error:
@@ -111,7 +111,7 @@ def configuration(installation: Installation) -> Finding:
     return well(f"{config.platform.url} on {config.network}")
 
 
-def folder(installation: Installation) -> Finding:
+def folder(installation: Installation) -> DoctorFinding:
     if not installation.state.exists():
         return note(f"There is no {installation.state} yet.", "", "The first sign-in creates it.")
     wrong = _wrong_mode(installation)
@@ -135,7 +135,7 @@ def _wrong_mode(installation: Installation) -> str | None:
     return None
 
 
-def disk(installation: Installation) -> Finding:
+def disk(installation: Installation) -> DoctorFinding:
     place = installation.state
     while not place.exists():
         place = place.parent
@@ -145,7 +145,7 @@ def disk(installation: Installation) -> Finding:
     return trouble(f"{free // 2**20} MiB are free at {place}.", _MEMORY, "Free some space.")
 
 
-def daemon(installation: Installation) -> Finding:
+def daemon(installation: Installation) -> DoctorFinding:
     if installation.status is not None:
         return well(f"signerd {installation.status.version} answers.")
     if _held(installation):
@@ -169,7 +169,7 @@ def _held(installation: Installation) -> bool:
     return False
 
 
-def journal(installation: Installation) -> Finding:
+def journal(installation: Installation) -> DoctorFinding:
     from signerd.daemon.views import audit_report
     from signerd.journal.rows import audit_entries
 
@@ -184,7 +184,7 @@ def journal(installation: Installation) -> Finding:
     return well(f"The chain of {report.entries} decisions is whole.")
 
 
-def backup(installation: Installation) -> Finding:
+def backup(installation: Installation) -> DoctorFinding:
     pinned = False
     if (installation.state / JOURNAL).exists():
         with closing(open_to_read(installation.state)) as journal:

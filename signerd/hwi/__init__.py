@@ -9,7 +9,7 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """The ``signerd-hwi`` program."""
-    from custody.interpreter import prepare
+    from custody.common.interpreter import prepare
 
     prepare("signerd-hwi")
     # http.client works without it. A private socket needs no TLS, whose import takes a tenth of a short

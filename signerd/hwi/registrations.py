@@ -29,7 +29,7 @@ _KEEP_NONE: Final = frozenset({"trezor"})
 
 
 @dataclass(frozen=True)
-class Registration:
+class HwiRegistration:
     """HWI's ``RegisteredDescriptor``. ``proof``: a Ledger's HMAC, which signerd stores itself and omits."""
 
     name: str
@@ -74,7 +74,7 @@ def register(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str,
         )
     # Idempotent: an existing pin stays, and the device is asked again.
     daemon.pin(vault_id, vault.verification_code)
-    return {"registration": str(Registration(args.name, vault.descriptor, device.family))}
+    return {"registration": str(HwiRegistration(args.name, vault.descriptor, device.family))}
 
 
 def address(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def address(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, 
         raise HwiError(f"An address index is from 0 to {MAX_INDEX}", HwiCode.BAD_ARGUMENT)
     if chain not in {RECEIVE, CHANGE}:
         raise HwiError("Multipath index is 0 for receiving or 1 for change", HwiCode.BAD_ARGUMENT)
-    vault_id, vault = _pinned(daemon, chosen, Registration.parse(args.registration).descriptor)
+    vault_id, vault = _pinned(daemon, chosen, HwiRegistration.parse(args.registration).descriptor)
     shown = daemon.show_vault_address(vault_id, chain=chain, index=args.index)
     return {
         **confirmed(shown, vault.address(chain, args.index)),
@@ -103,7 +103,7 @@ def require_pinned(daemon: DaemonClient, chosen: Chosen, registrations: Sequence
     HwiError.
     """
     for text in registrations:
-        _pinned(daemon, chosen, Registration.parse(text).descriptor)
+        _pinned(daemon, chosen, HwiRegistration.parse(text).descriptor)
 
 
 def _pinned(daemon: DaemonClient, chosen: Chosen, descriptor: str) -> tuple[str, Vault]:

@@ -17,19 +17,19 @@ from typing import Any
 
 from custody.schemas.proposals import ProposalStatus
 from multisig import Fingerprint, Transaction
-from multisig.tokens import Bytecode, Call, Deploy, Payload, bytecode_hash, parse_bytecode
+from multisig.tokens import Bytecode, Deploy, Payload, TokenCall, bytecode_hash, parse_bytecode
 from signerd.core.audit import Note
 from signerd.core.places import NEW_POLICY, Places, joined
 from signerd.core.rules.spending import Spent
 from signerd.core.text import canonical
-from signerd.core.tokens import Published, Screen, payload_of_bytes, prove_blob, prove_token
+from signerd.core.tokens import ModelScreen, PublishedToken, payload_of_bytes, prove_blob, prove_token
 from signerd.core.values import Snapshot, Unfollowed
 from signerd.journal import rows
 
 KIND = "device-screen"
 
 
-def screen_note(fingerprint: Fingerprint, screen: Screen) -> Note:
+def screen_note(fingerprint: Fingerprint, screen: ModelScreen) -> Note:
     """``whole`` is -1 where unknown: facts are text and integers."""
     whole = -1 if screen.whole is None else screen.whole
     facts = {
@@ -42,7 +42,7 @@ def screen_note(fingerprint: Fingerprint, screen: Screen) -> Note:
     return Note(KIND, str(fingerprint), facts)
 
 
-def read_screen(connection: sqlite3.Connection, fingerprint: Fingerprint) -> Screen | None:
+def read_screen(connection: sqlite3.Connection, fingerprint: Fingerprint) -> ModelScreen | None:
     """As it was noted last; None where no device with this master key was seen."""
     query = "SELECT facts FROM audit WHERE subject = ? AND kind = ? ORDER BY sequence DESC LIMIT 1"
     row = connection.execute(query, (str(fingerprint), KIND)).fetchone()
@@ -50,7 +50,7 @@ def read_screen(connection: sqlite3.Connection, fingerprint: Fingerprint) -> Scr
         return None
     facts = json.loads(row["facts"])
     whole = None if facts["whole"] < 0 else facts["whole"]
-    return Screen(facts["model"], whole, facts["first"], facts["no_proof"], facts["no_funds"])
+    return ModelScreen(facts["model"], whole, facts["first"], facts["no_proof"], facts["no_funds"])
 
 
 _SIGNED = """
@@ -143,15 +143,15 @@ class TokenBook:
         row = self.connection.execute(query, (contract_id,)).fetchone()
         return None if row is None else bytes(row["hash"])
 
-    def write(self, payload: Payload, published: Published) -> Bytecode:
+    def write(self, payload: Payload, published: PublishedToken) -> Bytecode:
         """Store the proof of the payload's token for good. Raises NotProven."""
-        if isinstance(payload, Call):
+        if isinstance(payload, TokenCall):
             proven = prove_token(payload.contract_id, published)
         else:
             proven = prove_blob(payload.bytecode_hash, published.bytecode)
         digest = bytecode_hash(published.bytecode)
         self.connection.execute("INSERT OR IGNORE INTO bytecodes VALUES (?,?)", (digest, published.bytecode))
-        if isinstance(payload, Call):
+        if isinstance(payload, TokenCall):
             self.connection.execute(
                 "INSERT OR IGNORE INTO tokens VALUES (?,?,?)",
                 (payload.contract_id, digest, published.deployment),

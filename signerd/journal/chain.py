@@ -14,7 +14,7 @@ from typing import Self
 from multisig import Network
 from signerd.core.audit import Entry, Note, link
 from signerd.core.rules.values import NO_RULES, Rules
-from signerd.core.values import Limits, Record
+from signerd.core.values import Record, SigningLimits
 from signerd.errors import JournalUnwritable
 from signerd.journal import rows
 from signerd.journal.apps import AppBook, ImportedBook
@@ -68,7 +68,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Chain:
+class ChainedJournal:
     """An open journal. Use as a context manager; the folder must be held."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Chain:
         folder: Path,
         *,
         network: Network,
-        limits: Limits,
+        limits: SigningLimits,
         rules: Rules = NO_RULES,
         lowered: frozenset[str] = frozenset(),
         now: Now = utc_now,

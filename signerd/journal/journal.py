@@ -15,14 +15,14 @@ from signerd.core.addresses import PinnedPlace, called_here, receive_scripts
 from signerd.core.claims import fault_of_pinned
 from signerd.core.engine import decide
 from signerd.core.events import (
-    Answered,
+    AnswerImported,
     Approved,
     DeviceFound,
     Effect,
-    Event,
     Exported,
     JudgeAgain,
     Polled,
+    ProposalEvent,
     Recalled,
     Reconsidered,
     Replaced,
@@ -32,11 +32,11 @@ from signerd.core.events import (
 )
 from signerd.core.following import forgotten, own_signature, receive
 from signerd.core.places import NEW_POLICY, policy_code
-from signerd.core.review import Review, review, verdict_key
+from signerd.core.review import ProposalReview, review, verdict_key
 from signerd.core.rules.spending import NO_QUORUM, Spent
 from signerd.core.rules.values import DAY
 from signerd.core.signing import PROFILE
-from signerd.core.states import NOT_TAKEN, TABLE, TO_SUBMIT, UNDECIDED, Move, State
+from signerd.core.states import NOT_TAKEN, TABLE, TO_SUBMIT, UNDECIDED, ProposalMove, State
 from signerd.core.values import OwnKey, Pin, Record, ReviewContext, Snapshot, Unfollowed, parts_of
 from signerd.errors import NotCaughtUp, UnknownProposal
 from signerd.journal import rows
@@ -54,7 +54,7 @@ from signerd.journal.keys_and_vaults import KeysAndVaults
 from signerd.journal.quota import work_of
 
 # The states that a restart changes: how far an effect went is not known there.
-INTERRUPTIBLE = tuple(state for state in State if (state, Move.RESTARTED) in TABLE)
+INTERRUPTIBLE = tuple(state for state in State if (state, ProposalMove.RESTARTED) in TABLE)
 # Nothing was decided about it: it is judged anew, in turn, after something changed.
 RECONSIDERED = (State.REFUSED, State.WAITING_PERSON)
 # Decided, without a signature of ours: it is judged anew at once, and a yes lapses where the verdict changed.
@@ -92,7 +92,7 @@ class Journal(KeysAndVaults):
             event, shown = Polled(snapshot), replace(known, snapshot=snapshot)
             return self._stored(known, decide(known, event, self._context_for(shown, event)))
 
-    def preview(self, snapshot: Snapshot) -> Review:
+    def preview(self, snapshot: Snapshot) -> ProposalReview:
         """What the person would be shown of something that is not here. Nothing is stored."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
@@ -121,7 +121,7 @@ class Journal(KeysAndVaults):
         rows.write_record(self._db, Record(snapshot, State.RECEIVED, identity=""), quorum)
         rows.write_coins(self._db, snapshot)
 
-    def decide(self, psbt_id: str, event: Event) -> Step:
+    def decide(self, psbt_id: str, event: ProposalEvent) -> Step:
         """Apply an event and record what follows from it.
 
         Raises:
@@ -131,7 +131,7 @@ class Journal(KeysAndVaults):
             backup that it is from.
             JournalUnwritable: nothing changed, and nothing may be done.
         """
-        if isinstance(event, Approved | Answered):
+        if isinstance(event, Approved | AnswerImported):
             self._require_caught_up()
         with self._transaction(type(event).__name__):
             record = self.record(psbt_id)
@@ -239,7 +239,7 @@ class Journal(KeysAndVaults):
         kept_before, over_before = (stamp(now - timedelta(days=days)) for days in (KEPT_DAYS, FOLLOWED_DAYS))
         return rows.overdue(self._db, kept_before=kept_before, over_before=over_before)
 
-    def review(self, psbt_id: str) -> Review:
+    def review(self, psbt_id: str) -> ProposalReview:
         """What the person is shown now, and the hash to approve it by. Raises UnknownProposal."""
         snapshot = self.record(psbt_id).snapshot
         return review(snapshot, self.review_context(snapshot))
@@ -434,7 +434,7 @@ class Journal(KeysAndVaults):
         code = policy_code(vault)
         return self._places.of((code,)).get(code, NEW_POLICY)[RECEIVE][0][1] + 1
 
-    def pinned_places(self, found: Review) -> dict[bytes, PinnedPlace]:
+    def pinned_places(self, found: ProposalReview) -> dict[bytes, PinnedPlace]:
         """What it pays to receive addresses of pinned vaults, by their scripts."""
         paid = () if found.inspection is None else found.inspection.payments
         wanted, places = frozenset(payment.script_pubkey for payment in paid), dict[bytes, PinnedPlace]()
@@ -471,9 +471,9 @@ class Journal(KeysAndVaults):
         now = max(self._stamp(), latest)
         return spent_since(self._db, stamp(datetime.fromisoformat(now) - DAY))
 
-    def _context_for(self, record: Record, event: Event) -> ReviewContext:
+    def _context_for(self, record: Record, event: ProposalEvent) -> ReviewContext:
         """Other proposals are looked up only where this one is judged."""
-        is_asked = isinstance(event, Approved | DeviceFound | Exported | Answered)
+        is_asked = isinstance(event, Approved | DeviceFound | Exported | AnswerImported)
         if is_asked or (isinstance(event, Polled | Reconsidered) and record.state in UNSIGNED):
             return self.review_context(record.snapshot)
         return self._context_alone(record.snapshot)

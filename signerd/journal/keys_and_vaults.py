@@ -13,11 +13,11 @@ from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim, changes, fingerprint_of_change
 from signerd.core.events import REGISTRATION, Effect, JudgeAgain, Level, Notify
 from signerd.core.keys import Revocation
-from signerd.core.tokens import Published, Screen, subject_of
+from signerd.core.tokens import ModelScreen, PublishedToken, subject_of
 from signerd.core.values import OwnKey, Pin, Record, Snapshot
 from signerd.journal import rows
 from signerd.journal.books import read_screen, screen_note
-from signerd.journal.chain import Chain
+from signerd.journal.chain import ChainedJournal
 from signerd.journal.keys import AtDevice, facts_of
 
 NOT_AT_DEVICE = AtDevice()
@@ -31,7 +31,7 @@ class ClaimOutcome:
     effects: tuple[Effect, ...] = ()
 
 
-class KeysAndVaults(Chain, ABC):
+class KeysAndVaults(ChainedJournal, ABC):
     """The part of the journal that does not concern a single proposal."""
 
     @abstractmethod
@@ -182,7 +182,7 @@ class KeysAndVaults(Chain, ABC):
         pin = self.pin(vault_id)
         return () if pin is None else self._vaults.changes(pin.vault.verification_code)
 
-    def see_screen(self, fingerprint: Fingerprint, screen: Screen) -> tuple[Effect, ...]:
+    def see_screen(self, fingerprint: Fingerprint, screen: ModelScreen) -> tuple[Effect, ...]:
         """Record what the screen of a connected device shows, and judge again what waits for the person.
 
         What waits for the device is judged again before the device is asked.
@@ -192,7 +192,7 @@ class KeysAndVaults(Chain, ABC):
         self.note(screen_note(fingerprint, screen))
         return (JudgeAgain(),)
 
-    def learn_token(self, payload: Payload, published: Published) -> tuple[Effect, ...]:
+    def learn_token(self, payload: Payload, published: PublishedToken) -> tuple[Effect, ...]:
         """Store the token that these bytes prove, and judge what waits again.
 
         Raises NotProven, and PlatformFloods where there is no room: nothing is stored.

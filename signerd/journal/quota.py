@@ -8,7 +8,7 @@ person has signed or exported counts for neither, and the end of what they decid
 import sqlite3
 from dataclasses import dataclass, field
 
-from custody.pace import Bucket
+from custody.common.pace import Bucket
 from signerd.core.audit import Note
 from signerd.core.values import Record, Snapshot, Unfollowed, parts_of
 from signerd.errors import PlatformFloods

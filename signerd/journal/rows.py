@@ -25,7 +25,7 @@ from signerd.core.values import (
     Neighbour,
     Pin,
     Record,
-    Signature,
+    SignedPsbt,
     Snapshot,
     Uncompared,
     identity_of,
@@ -71,10 +71,10 @@ def _read_approval(text: str | None) -> Approval | None:
     return Approval(stored["digest"], frozenset(stored["acknowledged"]))
 
 
-def _read_signature(row: sqlite3.Row) -> Signature | None:
+def _read_signature(row: sqlite3.Row) -> SignedPsbt | None:
     if row["signed_psbt"] is None:
         return None
-    return Signature(row["signed_psbt"], row["idempotency_key"])
+    return SignedPsbt(row["signed_psbt"], row["idempotency_key"])
 
 
 def write_record(connection: sqlite3.Connection, record: Record, quorum: str | None) -> None:
@@ -159,7 +159,7 @@ def write_verdict_key(connection: sqlite3.Connection, psbt_id: str, key: bytes |
     connection.execute("UPDATE proposals SET judged = ? WHERE psbt_id = ?", (key, psbt_id))
 
 
-def write_signature(connection: sqlite3.Connection, psbt_id: str, signature: Signature) -> None:
+def write_signature(connection: sqlite3.Connection, psbt_id: str, signature: SignedPsbt) -> None:
     connection.execute(
         "INSERT INTO signatures VALUES (?,?,?)", (psbt_id, signature.psbt, signature.idempotency_key)
     )

@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from custody.private_files import NO_LINK, PRIVATE_FILE, folder_fault, sync_folder, take, write_private
+from custody.common.private_files import NO_LINK, PRIVATE_FILE, folder_fault, sync_folder, take, write_private
 from signerd.core.audit import GENESIS, first_fault
 from signerd.errors import (
     AlreadyConfigured,

@@ -52,7 +52,7 @@ class TextWithCode:
 
 
 @dataclass(frozen=True)
-class Address:
+class KitAddress:
     chain: str
     index: int
     code: TextWithCode
@@ -120,10 +120,10 @@ def _codes(text: str) -> tuple[TextWithCode, ...]:
     return tuple(_coded(f"{number} of {len(parts)}", part) for number, part in enumerate(parts, start=1))
 
 
-def _address(vault: Vault, chain: int, index: int) -> Address:
+def _address(vault: Vault, chain: int, index: int) -> KitAddress:
     text = vault.address(chain, index)
     # Upper case makes a smaller code (alphanumeric mode) and is valid (BIP-173).
-    return Address("receive" if chain == RECEIVE else "change", index, _coded(text, text.upper()))
+    return KitAddress("receive" if chain == RECEIVE else "change", index, _coded(text, text.upper()))
 
 
 def _coded(text: str, content: str) -> TextWithCode:

@@ -15,12 +15,12 @@ from signerd.api.described import described
 from signerd.api.devices import DevicesApi
 from signerd.api.proposals import ProposalsApi
 from signerd.api.vaults import VaultsApi
-from signerd.callers import Caller, Kind, Right
+from signerd.callers import CallerKind, LoopbackCaller, Right
 from signerd.daemon.service import Daemon
 from signerd.errors import NotAllowed, PageNotServed, UnknownProposal
-from signerd.loopback.access.sessions import ENTRY_SECONDS, Sessions
+from signerd.loopback.access.sessions import ENTRY_SECONDS, PageSessions
 from signerd.loopback.binding import Method
-from signerd.loopback.events import Following, Streams
+from signerd.loopback.events import EventStreamResponse, Streams
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,8 +32,8 @@ class Context:
 
     daemon: Daemon
     streams: Streams
-    sessions: Sessions
-    caller: Caller
+    sessions: PageSessions
+    caller: LoopbackCaller
 
     async def vaults(self) -> tuple[shapes.VaultView, ...]:
         """Without the right to read keys, the keys and the descriptor are left out: all addresses derive from
@@ -59,13 +59,13 @@ class Context:
 
     async def follow(
         self, after: int | None = None, subject: str | None = None, last_event_id: int | None = None
-    ) -> Following:
+    ) -> EventStreamResponse:
         daemon, app_id = self.daemon, self.caller.app_id
         given = last_event_id if last_event_id is not None else after
         position = daemon.feed.last if given is None else given
         gone = None if app_id is None else partial(daemon.apps.gone, app_id)
         lines = self.streams.follow(daemon.feed, position, subject, gone, self._hidden)
-        return Following(lines, self.streams.admit(app_id))
+        return EventStreamResponse(lines, self.streams.admit(app_id))
 
     def _hidden(self, subject: str) -> bool:
         """An app hears nothing of the PSBTs that others imported."""
@@ -73,7 +73,7 @@ class Context:
 
     async def enter_page(self) -> shapes.PageEntry:
         """For the terminal only: a page left open must not issue codes to a passer-by."""
-        if self.caller.kind is not Kind.TERMINAL:
+        if self.caller.kind is not CallerKind.TERMINAL:
             raise NotAllowed("only the command line opens the page", hint="Run `signerd open`.")
         url = self.daemon.page_address.page_url
         if url is None:
@@ -113,9 +113,9 @@ ROUTES: dict["described[..., Any]", Callable[[Context], Method]] = dict(
         row(DevicesApi.questions, lambda to: to.daemon.unlocking.questions),
         row(DevicesApi.answer_question, lambda to: to.daemon.unlocking.answer),
         row(VaultsApi.vaults, lambda to: to.vaults),
-        row(VaultsApi.vault_tokens, lambda to: to.daemon.tokens.of_vault),
-        row(VaultsApi.vault_funds, lambda to: to.daemon.funds.of_vault),
-        row(VaultsApi.vault_movements, lambda to: to.daemon.movements.of_vault),
+        row(VaultsApi.vault_tokens, lambda to: to.daemon.vault_reports.tokens),
+        row(VaultsApi.vault_funds, lambda to: to.daemon.vault_reports.funds),
+        row(VaultsApi.vault_movements, lambda to: to.daemon.vault_reports.movements),
         row(VaultsApi.preview_pin, lambda to: to.daemon.preview_pin),
         row(VaultsApi.pin, lambda to: to.daemon.pin),
         row(VaultsApi.enrolment, lambda to: to.daemon.airgap_setup.enrolment),
@@ -153,7 +153,7 @@ ROUTES: dict["described[..., Any]", Callable[[Context], Method]] = dict(
         row(AppsApi.origins, lambda to: to.daemon.apps.list_origins),
         row(AppsApi.let_in, lambda to: to.daemon.apps.let_in),
         row(AppsApi.shut_out, lambda to: to.daemon.apps.shut_out),
-        row(AccountApi.settings, lambda to: to.daemon.settings.shown),
+        row(AccountApi.settings, lambda to: to.daemon.settings),
         row(AccountApi.verify_audit, lambda to: to.daemon.verify_audit),
         row(AccountApi.audit_entries, lambda to: to.daemon.history.entries),
         row(EventsApi.follow, lambda to: to.follow),

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from custody.schemas.faults import fault_place, fault_words
 from signerd import shapes
 from signerd.api.described import described, header
-from signerd.callers import STRANGER, Caller
+from signerd.callers import STRANGER, LoopbackCaller
 from signerd.errors import InvalidRequest
 from signerd.loopback.access.headers import SCOPE_KEY
 from signerd.shapes.account import DIGEST_PATTERN, ID_PATTERN
@@ -41,7 +41,7 @@ _PATTERNS = MappingProxyType(
 )
 
 
-class _Body(shapes.Request):
+class _Body(shapes.LoopbackRequest):
     """The fields of a call's body. It may hold a password: nothing of it is in its ``repr`` (L10)."""
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
@@ -137,14 +137,14 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind) if is_shape else TypeAdapter(kind, config=ConfigDict(defer_build=True))
 
 
-def bind(call: "described[..., Any]", answer: Callable[[Caller], Method]) -> Called:
+def bind(call: "described[..., Any]", answer: Callable[[LoopbackCaller], Method]) -> Called:
     """The call as Starlette has it. ``answer``: gives what answers this caller. The caller's right is checked
     before the request is read.
     """
     taken, adapter = arguments(call), answer_of(call)
 
     async def called(request: Request) -> Response:
-        caller: Caller = request.scope.get(SCOPE_KEY, STRANGER)
+        caller: LoopbackCaller = request.scope.get(SCOPE_KEY, STRANGER)
         caller.require(call.needs)
         body = b"" if call.body is None else await _body(request)
         values = {one.name: one.read(request, body) for one in taken}

@@ -103,7 +103,7 @@ class Streams:
             self._of = +self._of
 
 
-class Following(StreamingResponse):
+class EventStreamResponse(StreamingResponse):
     """A stream that releases its place however it ends, also where the reader left before the first line."""
 
     def __init__(self, lines: AsyncIterator[str], give_back: GiveBack) -> None:

@@ -20,16 +20,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from custody.phrases import phrase_of
+from custody.common.phrases import phrase_of
 from signerd.api.described import described
 from signerd.daemon.service import Daemon
 from signerd.endpoint import ANSWERS, PREFIX, socket_path
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError
-from signerd.loopback.access.gates import LASTING_NAMES, Gate, PortGate, Rates, SocketGate, hosts_at
+from signerd.loopback.access.gates import LASTING_NAMES, AppRates, Gate, PortGate, SocketGate, hosts_at
 from signerd.loopback.access.guard import Guard, NoPage
 from signerd.loopback.access.listening import listening_ports, private_socket
 from signerd.loopback.access.peers import Whose, peer_uid
-from signerd.loopback.access.sessions import Sessions
+from signerd.loopback.access.sessions import PageSessions
 from signerd.loopback.answers import ROUTES, Context
 from signerd.loopback.binding import JSON, Called, Method, bind
 from signerd.loopback.events import Streams
@@ -74,7 +74,7 @@ async def serving(
     port: int | None = None,
     handed: socket.socket | None = None,
     clock: Callable[[], float] = seconds_awake_or_not,
-    sessions: Sessions | None = None,
+    sessions: PageSessions | None = None,
 ) -> AsyncIterator[Path]:
     """Serve during the body; at its end all streams are closed and all answers finished.
 
@@ -86,8 +86,8 @@ async def serving(
     Raises:
         UnsafeFolder, SocketUnusable: as ``private_socket``.
     """
-    streams, rates = Streams(), Rates(clock)
-    seated = Sessions(clock) if sessions is None else sessions
+    streams, rates = Streams(), AppRates(clock)
+    seated = PageSessions(clock) if sessions is None else sessions
     app = make_app(service, streams, seated)
     with contextlib.ExitStack() as stack:
         private = stack.enter_context(private_socket(state, handed))
@@ -247,7 +247,7 @@ def _described() -> bytes:
     return json.dumps(describe(ROUTES, PREFIX), separators=(",", ":")).encode()
 
 
-def make_app(service: Daemon, streams: Streams, sessions: Sessions) -> Starlette:
+def make_app(service: Daemon, streams: Streams, sessions: PageSessions) -> Starlette:
     """The application of one daemon, to be wrapped in an ``access.guard.Guard``."""
 
     def bound(call: described[..., Any], to: Callable[[Context], Method]) -> Called:

@@ -24,7 +24,7 @@ _MARKUP = str.maketrans("", "", "<>&")
 
 
 @unique
-class Kind(Enum):
+class NoticeKind(Enum):
     """Singular and plural, the most urgent first; ``urgent``: stays until dismissed."""
 
     ALARM = ("signerd warns you", "signerd warns you of {count} matters", True)
@@ -59,9 +59,9 @@ class Notice:
 
 
 _STATES = {
-    "waiting-for-device": Kind.DEVICE,
-    "refused": Kind.REFUSED,
-    "broadcast": Kind.BROADCAST,
+    "waiting-for-device": NoticeKind.DEVICE,
+    "refused": NoticeKind.REFUSED,
+    "broadcast": NoticeKind.BROADCAST,
 }
 
 
@@ -69,17 +69,17 @@ _STATES = {
 Titles = Callable[[str], str | None]
 
 
-def kind_of(line: FeedLine) -> Kind | None:
+def kind_of(line: FeedLine) -> NoticeKind | None:
     """None for a line that causes no notice."""
     match line.kind:
         case "alarm":
-            return Kind.ALARM
+            return NoticeKind.ALARM
         case "question":
-            return Kind.QUESTION
+            return NoticeKind.QUESTION
         case "trouble":
-            return Kind.TROUBLE
+            return NoticeKind.TROUBLE
         case "ask":
-            return Kind.PAIRING if line.subject == PAIRING else Kind.PROPOSAL
+            return NoticeKind.PAIRING if line.subject == PAIRING else NoticeKind.PROPOSAL
         case "state":
             return _STATES.get(line.text)
         case _:
@@ -92,17 +92,17 @@ def notice_of(lines: Iterable[FeedLine], titles: Titles | None) -> Notice | None
 
     Two lines of one kind about one subject count once.
     """
-    found: dict[Kind, dict[str, FeedLine]] = {}
+    found: dict[NoticeKind, dict[str, FeedLine]] = {}
     for line in lines:
         kind = kind_of(line)
         if kind is not None:
             found.setdefault(kind, {})[line.subject] = line
     if not found:
         return None
-    pressing = [kind for kind in Kind if kind in found]
+    pressing = [kind for kind in NoticeKind if kind in found]
     title, *others = [kind.words(len(found[kind])) for kind in pressing]
     body = [f"{other}." for other in others]
-    if any(line.text.startswith(f"{WAITS} ") for line in found.get(Kind.PROPOSAL, {}).values()):
+    if any(line.text.startswith(f"{WAITS} ") for line in found.get(NoticeKind.PROPOSAL, {}).values()):
         body.append(NOT_ON_SCREEN)
     if titles is not None:
         body.append(_details([line for kind in pressing for line in found[kind].values()], titles))

@@ -6,13 +6,13 @@ Written from the manual; not tested on macOS.
 import plistlib
 import re
 
-from signerd.service.manager import NAME, Answer, Place, Service
+from signerd.service.manager import NAME, CommandResult, Service, ServicePaths
 
 # In the output of `launchctl print` for a running job.
 _RUNNING = re.compile(r"^\s*state = running$", re.MULTILINE)
 
 
-def service(place: Place) -> Service:
+def service(place: ServicePaths) -> Service:
     plist = place.home / "Library" / "LaunchAgents" / f"{NAME}.plist"
     log = str(place.home / "Library" / "Logs" / f"{NAME}.log")
     domain = f"gui/{place.uid}"
@@ -44,5 +44,5 @@ def service(place: Place) -> Service:
     )
 
 
-def _runs(answer: Answer) -> bool:
+def _runs(answer: CommandResult) -> bool:
     return answer.status == 0 and _RUNNING.search(answer.output) is not None

@@ -14,7 +14,7 @@ Command = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Answer:
+class CommandResult:
     """A command's exit status and standard output."""
 
     status: int
@@ -22,7 +22,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Place:
+class ServicePaths:
     """``command``: this signerd's program, with an absolute path. ``own_state``: ``state`` is not the default
     folder and has to be named. ``config``: the user's configuration folder.
     """
@@ -57,7 +57,7 @@ class Service:
     stop: Sequence[Command]
     uninstall: Sequence[Command]
     ask: Command
-    running: Callable[[Answer], bool]
+    running: Callable[[CommandResult], bool]
     files: Mapping[Path, bytes] = field(default_factory=dict)
     before: Sequence[Command] = ()
     # Run after the files are removed.

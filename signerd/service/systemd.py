@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from signerd.service.manager import NAME, Command, Place, Service
+from signerd.service.manager import NAME, Command, Service, ServicePaths
 
 UNITS = (f"{NAME}.socket", f"{NAME}.service")
 # Where a system package puts user units.
@@ -28,7 +28,7 @@ def quoted(word: str) -> str:
     return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def service(place: Place, packaged: Path = PACKAGED) -> Service:
+def service(place: ServicePaths, packaged: Path = PACKAGED) -> Service:
     """``packaged``: the folder of a package's units, which are used where they start this program."""
     given = not place.own_state and _starts(packaged / UNITS[1], place.command)
     folder = packaged if given else place.config / FOLDER

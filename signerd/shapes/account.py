@@ -20,7 +20,7 @@ class Answer(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
-class Request(BaseModel):
+class LoopbackRequest(BaseModel):
     """An unknown field is an error. Errors do not repeat values."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from custody.schemas.history import CursorText
-from signerd.shapes.account import Answer, Descriptor, Id, Request
+from signerd.shapes.account import Answer, Descriptor, Id, LoopbackRequest
 from signerd.shapes.limits import CHANGE, MOST_MOVEMENTS, RECEIVE
 
 
@@ -167,7 +167,7 @@ class VaultView(Answer):
     descriptor: str | None = None
 
 
-class ImportedQuorum(Request):
+class ImportedQuorum(LoopbackRequest):
     """A vault that the person has from elsewhere, as its descriptor with checksum; what read it proved it to be whole.
 
     ``source``: a file (a descriptor, or a record of BIP-129), or the account keys of a PSBT.

@@ -13,15 +13,15 @@ from multisig import Network, OriginKey, Policy, Profile, Psbt, Vault
 from multisig.tokens import Bytecode, Deploy
 from signerd.core.states import State
 from signerd.core.tokens import (
+    ModelScreen,
     NotProven,
-    Published,
-    Screen,
+    PublishedToken,
     TokenClaim,
     payload_of_bytes,
     prove_blob,
     prove_token,
 )
-from signerd.core.values import Limits, Neighbour, OwnKey, Pin, ReviewContext, Snapshot
+from signerd.core.values import Neighbour, OwnKey, Pin, ReviewContext, SigningLimits, Snapshot
 from tests.attacks.make import CORPUS
 from tests.attacks.people import ALICE, NAME, VAULT_ID, WORKSPACE
 from tests.attacks.rules import damaged
@@ -127,7 +127,7 @@ class Proposal:
         pin = Pin(VAULT_ID, around.get("workspace", WORKSPACE), NAME, self.attack.pinned, ALICE.vault_key())
         return ReviewContext(
             network=self.attack.network,
-            limits=Limits(),
+            limits=SigningLimits(),
             pin=pin if around.get("pinned", True) else None,
             claimed_descriptor=around.get("claimed", self.attack.pinned.descriptor),
             own_keys=(OwnKey(own, "vault", 0), OwnKey(ALICE.profile().key, "profile", 0)),
@@ -138,10 +138,10 @@ class Proposal:
             screen=self._screen(),
         )
 
-    def _screen(self) -> Screen | None:
+    def _screen(self) -> ModelScreen | None:
         """By default one that shows all; in the corpus as [name, whole, first]."""
         told = self.around.get("screen", ["Ledger 2.4.6", 80, 0])
-        return None if told is None else Screen(*told)
+        return None if told is None else ModelScreen(*told)
 
     def _others(self) -> Iterator[tuple[int, dict[str, Any]]]:
         yield from enumerate(self.around.get("neighbours", ()))
@@ -188,12 +188,12 @@ def snapshot(psbt_id: str, raw: bytes, story: dict[str, Any]) -> Snapshot:
     )
 
 
-def shown_of(story: dict[str, Any]) -> Published | None:
+def shown_of(story: dict[str, Any]) -> PublishedToken | None:
     """What the platform publishes of its token."""
     told = story.get("published")
     if told is None:
         return None
-    return Published(told["bytecode"].encode(), bytes.fromhex(told["deployment"]) or None)
+    return PublishedToken(told["bytecode"].encode(), bytes.fromhex(told["deployment"]) or None)
 
 
 def proven(shown: Snapshot, story: dict[str, Any]) -> Bytecode | None:

@@ -17,8 +17,8 @@ from multisig import MultisigError, OriginKey, Psbt, Vault, signer_progress
 from signerd.client import DaemonClient
 from signerd.core.audit import Note
 from signerd.core.states import State
-from signerd.core.tokens import Screen
-from signerd.core.values import Limits, OwnKey, Pin, Snapshot
+from signerd.core.tokens import ModelScreen
+from signerd.core.values import OwnKey, Pin, SigningLimits, Snapshot
 from signerd.daemon.service import Daemon
 from signerd.errors import SignerdError, UnknownProposal
 from signerd.journal import Journal
@@ -80,11 +80,11 @@ class Desk:
         return Shown(self.rig)
 
     @property
-    def screen(self) -> Screen | None:
+    def screen(self) -> ModelScreen | None:
         """What this machine knows of the device's screen."""
         return self.served.on_loop(self._screen)
 
-    def _screen(self) -> Screen | None:
+    def _screen(self) -> ModelScreen | None:
         return self.served.service.journal.review_context(sound().snapshot()).screen
 
     def cut_off(self, view: ProposalView) -> set[str]:
@@ -196,7 +196,7 @@ def prepare(state: Path, around: dict[str, Any]) -> None:
     """A machine that knows what the case says: usually Alice's registered keys and the pinned vault."""
     own = OriginKey.parse(around["own"], NETWORK) if "own" in around else ALICE.vault_key()
     keys = (OwnKey(own, "vault", 0), OwnKey(ALICE.profile().key, "profile", 0))
-    with Journal(state, network=NETWORK, limits=Limits()) as journal:
+    with Journal(state, network=NETWORK, limits=SigningLimits()) as journal:
         journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
         if around.get("pinned", True):
             workspace = around.get("workspace", WORKSPACE)

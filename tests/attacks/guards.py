@@ -11,7 +11,7 @@ import pytest
 from pydantic import create_model
 from pydantic.fields import FieldInfo
 
-from custody import exchange
+from custody.common import exchange
 from firmware_bridge import conversation, sanitised_psbt
 from multisig import Psbt, descriptor, vault
 from multisig.inspection import inputs_and_outputs, model, transaction

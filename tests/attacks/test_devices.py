@@ -13,9 +13,9 @@ import pytest
 from device_simulators.faults import Faults
 from device_simulators.panel import Decision, Prompt
 from firmware_bridge import Bridge, BridgeError, Device, Endpoint, Family
-from firmware_bridge.hwi_client.coldcard.device import open_coldcard
+from firmware_bridge.hwi_client.coldcard import open_device
 from firmware_bridge.hwi_client.coldcard.link import Ckcc
-from firmware_bridge.protocol import Request
+from firmware_bridge.protocol import WorkerCall
 from multisig import MultisigError, signer_progress
 from signerd.account.registration import Offer
 from signerd.daemon import views
@@ -139,7 +139,7 @@ async def test_s21_a_man_in_the_middle_of_a_coldcards_cable(entry, folder):
 
 def told_fingerprint(endpoint: Endpoint) -> str:
     """The driver in this process, where a guard can be taken away."""
-    device = open_coldcard(endpoint, NETWORK, None, Request(0, "probe"))
+    device = open_device(endpoint, NETWORK, None, WorkerCall(0, "probe"))
     try:
         return device.call("fingerprint", {})
     finally:

@@ -13,7 +13,7 @@ from signerd.core.engine import device_returned
 from signerd.core.events import DeviceReturned, ImportedAgain
 from signerd.core.signing import imported_snapshot
 from signerd.core.states import State
-from signerd.core.values import Approval, Imported, Record, Signature
+from signerd.core.values import Approval, Imported, Record, SignedPsbt
 from signerd.daemon.imported import signed_of
 from signerd.errors import SignerdError
 from tests.attacks.cases import entries, proposals, snapshot, sound
@@ -136,7 +136,7 @@ def given_back(copy) -> Psbt:
     imported = imported_snapshot(
         "i-1", copy.bytes("psbt"), Imported("you", None, 0), [sound().review_context().pin], (), NETWORK
     )
-    signed = Record(imported, State.HANDED_OVER, "", signature=Signature(copy.bytes("signed"), "key"))
+    signed = Record(imported, State.HANDED_OVER, "", signature=SignedPsbt(copy.bytes("signed"), "key"))
     step = engine.decide(signed, ImportedAgain(copy.bytes("copy")), sound().review_context())
     assert step.record.state is State.HANDED_OVER
     return signed_of(step.record)

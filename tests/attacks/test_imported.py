@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from multisig import Psbt, signer_progress
-from signerd.core.checks.table import Kind, not_compared
+from signerd.core.checks.table import JudgedKind, not_compared
 from signerd.core.states import State
 from signerd.errors import InvalidRequest, RefusedByChecks, RequestTooLarge
 from tests.attacks.cases import damage, entries, proposals
@@ -14,7 +14,7 @@ from tests.attacks.people import ALICE
 
 # What only a record of the platform's could show to be wrong, or a forward's promise of where it goes.
 CLAIMED = frozenset(
-    {*not_compared(Kind.IMPORTED), "data", "forward-destination", "forward-profile", "kind-known"}
+    {*not_compared(JudgedKind.IMPORTED), "data", "forward-destination", "forward-profile", "kind-known"}
 )
 # No token transaction can be imported: ``data`` refuses it.
 OF_TOKENS = frozenset(

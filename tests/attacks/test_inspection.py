@@ -9,7 +9,7 @@ from embit.psbt import PSBT as EmbitPsbt  # noqa: N811 - a class named like a co
 
 from multisig import FeeLimits, Psbt, Severity, inspect
 from signerd.core.checks.case import Outcome
-from signerd.core.review import Review, review
+from signerd.core.review import ProposalReview, review
 from tests.attacks.cases import ALLOWED_WITHOUT_LOOK, Proposal, proposals
 from tests.attacks.guards import switch_off
 
@@ -18,15 +18,15 @@ HOSTILE = proposals(lambda p: not p.honest and p.later is None)
 GUARDED = proposals(lambda p: p.off is not None)
 
 
-def refusals(found: Review) -> set[str]:
+def refusals(found: ProposalReview) -> set[str]:
     return {verdict.name for verdict in found.refusals} - {ALLOWED_WITHOUT_LOOK}
 
 
-def held(found: Review) -> set[str]:
+def held(found: ProposalReview) -> set[str]:
     return set(found.to_acknowledge)
 
 
-def stopping(found: Review) -> set[str]:
+def stopping(found: ProposalReview) -> set[str]:
     """Whatever keeps it from the device until the person has done something about it; that nothing was
     inspected, too.
     """
@@ -34,13 +34,13 @@ def stopping(found: Review) -> set[str]:
     return refusals(found) | held(found) | absent
 
 
-def warned(found: Review) -> set[str]:
+def warned(found: ProposalReview) -> set[str]:
     """Told, and not to be acknowledged."""
     warnings = (v for v in found.verdicts if v.outcome is Outcome.WARN and not v.acknowledge)
     return {verdict.name for verdict in warnings}
 
 
-def judged(proposal: Proposal) -> Review:
+def judged(proposal: Proposal) -> ProposalReview:
     return review(proposal.snapshot(), proposal.review_context())
 
 

@@ -10,10 +10,10 @@ from multisig import MultisigError, Psbt, TxOut, sats
 from multisig.bip322 import build_proof
 from signerd.cli.words import proposal_text, proposals_text
 from signerd.core.checks.case import Outcome
-from signerd.core.review import Review, review
+from signerd.core.review import ProposalReview, review
 from signerd.core.states import State
 from signerd.core.titles import title_of
-from signerd.core.tokens import Screen
+from signerd.core.tokens import ModelScreen
 from signerd.core.values import Imported, Neighbour, Record
 from signerd.daemon.proposal_views import proposal_view
 from tests.support.desk import NETWORK, VAULT, review_context, snapshot_of, spend
@@ -30,7 +30,7 @@ def told(psbt: Psbt, **changes: object):
     return snapshot_of(psbt, **(record | {"txid_expected": psbt.tx.txid} | changes))
 
 
-def words_of(found: Review) -> str:
+def words_of(found: ProposalReview) -> str:
     """As the terminal shows it, in a list and whole."""
     view = proposal_view(Record(found.snapshot, State.WAITING_PERSON, "t"), found, NETWORK)
     return proposals_text([view]) + proposal_text(view)
@@ -133,7 +133,7 @@ def test_p93_a_proof_that_a_person_brings_is_judged_as_one():
     ("no_proof", "no_funds", "allowed"), [("", "", True), ("", "a fee", False), ("no", "no", False)]
 )
 def test_p95_a_device_that_cannot_is_named_before_the_person_is_asked(no_proof, no_funds, allowed):
-    screen = Screen("Some device 1.0", None, no_proof=no_proof, no_funds=no_funds)
+    screen = ModelScreen("Some device 1.0", None, no_proof=no_proof, no_funds=no_funds)
     found = judged(PROOF, {"screen": screen})
     assert found.allowed is allowed
     assert allowed or "Some device 1.0" in found.refusals[0].sentence

@@ -11,7 +11,7 @@ from multisig import Psbt
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
-from signerd.core.values import Limits, OwnKey, Pin, Snapshot
+from signerd.core.values import OwnKey, Pin, SigningLimits, Snapshot
 from signerd.journal import Journal
 from tests.attacks.cases import Proposal, proposals, snapshot
 from tests.attacks.people import ALICE, MALLORYS, NAME, VAULT, VAULT_ID, WORKSPACE
@@ -23,7 +23,7 @@ RELISTED = proposals(lambda p: p.attack.number == "S26")
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    with Journal(tmp_path, network=NETWORK, limits=Limits()) as journal:
+    with Journal(tmp_path, network=NETWORK, limits=SigningLimits()) as journal:
         keys = (OwnKey(ALICE.vault_key(), "vault", 0), OwnKey(ALICE.profile().key, "profile", 0))
         journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
         yield journal

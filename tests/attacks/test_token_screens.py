@@ -8,8 +8,8 @@ import pytest
 
 from firmware_bridge import Family
 from multisig import RECEIVE, sats
-from multisig.tokens import MAX_TOKEN_AMOUNT, Call, Deploy, Function, encode_payload, token_amount
-from signerd.core.tokens import Published
+from multisig.tokens import MAX_TOKEN_AMOUNT, Deploy, Function, TokenCall, encode_payload, token_amount
+from signerd.core.tokens import PublishedToken
 from signerd.errors import NeedsAcknowledgement
 from tests.attacks.cases import proposals, snapshot
 from tests.attacks.people import MALLORYS, VAULT
@@ -26,10 +26,10 @@ def hex_digits(text: str) -> str:
     return "".join(text.lower().removeprefix("op_return").replace("0x", "").split())
 
 
-def payload_of(scene: Scene, function: Function | None) -> Call | Deploy:
+def payload_of(scene: Scene, function: Function | None) -> TokenCall | Deploy:
     if function is None:
         return token_of(scene).deployment
-    return Call(
+    return TokenCall(
         contract_id=deployment(scene).tx.txid,
         function=function,
         amount=token_amount(MAX_TOKEN_AMOUNT) if function.takes_amount else None,
@@ -50,7 +50,7 @@ def test_the_device_shows_the_hex_that_is_said_to_be_on_its_screen(desk, functio
     platform = {**story(psbt, ()), **said}
     shown = replace(snapshot(f"screen-{function or 0:d}", psbt.to_bytes(), platform))
     blob = said["published"]
-    desk.platform.published[shown.contract_uid] = Published(
+    desk.platform.published[shown.contract_uid] = PublishedToken(
         blob["bytecode"].encode(), bytes.fromhex(blob["deployment"])
     )
     screens = desk.shown

@@ -6,7 +6,7 @@ from multisig import MultisigError, Vault
 from signerd.account.vaults import pinnable
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
-from signerd.core.values import Limits, OwnKey
+from signerd.core.values import OwnKey, SigningLimits
 from signerd.errors import SignerdError, VaultDiffers
 from signerd.journal import Journal
 from tests.attacks.cases import entries
@@ -20,7 +20,7 @@ GUARDED = [entry for entry in VAULTS if entry.off]
 
 @pytest.fixture
 def journal(tmp_path):
-    with Journal(tmp_path, network=NETWORK, limits=Limits()) as found:
+    with Journal(tmp_path, network=NETWORK, limits=SigningLimits()) as found:
         keys = (OwnKey(ALICE.vault_key(), "vault", 0),)
         found.add_own_keys(keys, "key-1", Note("registered", "key-1"))
         yield found

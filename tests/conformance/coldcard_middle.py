@@ -14,12 +14,12 @@ from pathlib import Path
 from coincurve import PrivateKey
 
 from device_simulators.coldcard import replies
-from device_simulators.coldcard.device import Link
+from device_simulators.coldcard.device import ColdcardSocket
 from device_simulators.coldcard.wire import (
     PACKET_SIZE,
-    Assembler,
-    Message,
-    Session,
+    ColdcardMessage,
+    LinkSession,
+    PacketAssembler,
     raw_public_key,
     shared_key,
     to_packets,
@@ -49,12 +49,12 @@ class Middle:
         self._seed = seed
         self._network = network
         self._lie = lie
-        self._host: Session | None = None
-        self._device: Session | None = None
-        self._from_host = Assembler()
-        self._from_device = Assembler()
+        self._host: LinkSession | None = None
+        self._device: LinkSession | None = None
+        self._from_host = PacketAssembler()
+        self._from_device = PacketAssembler()
 
-    async def relay(self, link: Link, cable: socket.socket) -> None:
+    async def relay(self, link: ColdcardSocket, cable: socket.socket) -> None:
         while True:
             packet, sender = await link.receive()
             message = self._from_host.feed(packet)
@@ -63,26 +63,28 @@ class Middle:
             for part in to_packets(await self._answer(message, cable)):
                 await link.send(part, sender)
 
-    async def _answer(self, message: Message, cable: socket.socket) -> Message:
+    async def _answer(self, message: ColdcardMessage, cable: socket.socket) -> ColdcardMessage:
         if not message.encrypted:
-            return Message(await self._shake_hands(message.data, cable), encrypted=False)
+            return ColdcardMessage(await self._shake_hands(message.data, cable), encrypted=False)
         assert self._host is not None
         assert self._device is not None
         command = self._host.decrypt(message.data)
         self.heard.append(command[:4].decode())
-        request = Message(self._device.encrypt(command), encrypted=True)
+        request = ColdcardMessage(self._device.encrypt(command), encrypted=True)
         reply = self._device.decrypt((await self._ask(request, cable)).data)
-        return Message(self._host.encrypt(self._falsify(command, reply)), encrypted=True)
+        return ColdcardMessage(self._host.encrypt(self._falsify(command, reply)), encrypted=True)
 
     async def _shake_hands(self, greeting: bytes, cable: socket.socket) -> bytes:
         _name, version, raw_host = _HANDSHAKE.unpack(greeting)
         mine = PrivateKey()
-        self._host = Session(shared_key(mine, raw_host))
+        self._host = LinkSession(shared_key(mine, raw_host))
         with_device = PrivateKey()
-        ours = Message(_HANDSHAKE.pack(b"ncry", version, raw_public_key(with_device)), encrypted=False)
+        ours = ColdcardMessage(
+            _HANDSHAKE.pack(b"ncry", version, raw_public_key(with_device)), encrypted=False
+        )
         answer = (await self._ask(ours, cable)).data
         _name, raw_device, fingerprint, _length = _GREETING.unpack(answer[: _GREETING.size])
-        self._device = Session(shared_key(with_device, raw_device))
+        self._device = LinkSession(shared_key(with_device, raw_device))
         xpub = answer[_GREETING.size :].decode()
         if self._lie in {Lie.IMPERSONATE, Lie.REPLACE}:
             xpub = self._own_key()
@@ -99,7 +101,7 @@ class Middle:
     def _own_key(self) -> str:
         return str(self._seed.xpub(_MASTER, self._network))
 
-    async def _ask(self, message: Message, cable: socket.socket) -> Message:
+    async def _ask(self, message: ColdcardMessage, cable: socket.socket) -> ColdcardMessage:
         loop = asyncio.get_running_loop()
         for part in to_packets(message):
             await loop.sock_sendall(cable, part)
@@ -115,7 +117,7 @@ async def in_the_middle(
 ) -> AsyncIterator[Middle]:
     """He listens at `at`, and has the cable to the device at `device`."""
     middle = Middle(seed, network, lie)
-    link = Link(Path(at))
+    link = ColdcardSocket(Path(at))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as cable:
         cable.bind("")
         cable.settimeout(0)

@@ -88,8 +88,8 @@ async def test_s16_a_device_with_another_address_in_mind_is_not_believed(rig, mo
     true_answer = calls.require_address
 
     def with_another(value, policy, chain, index):
-        assert value["address"] != elsewhere
-        return true_answer({"address": elsewhere}, policy, chain, index)
+        assert value != elsewhere
+        return true_answer(elsewhere, policy, chain, index)
 
     monkeypatch.setattr(calls, "require_address", with_another)
     async with bridged(rig) as (bridge, [device]):

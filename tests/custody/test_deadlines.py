@@ -8,10 +8,10 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from custody import deadlines
-from custody.deadlines import ExchangeDeadlines
+from custody.common import deadlines
+from custody.common.deadlines import ExchangeDeadlines
 from custody.server.chain.core import Password
-from custody.server.chain.core.rpc import Call, Rpc
+from custody.server.chain.core.rpc import Rpc, RpcCall
 from custody.server.domain.errors import ChainUnavailable
 from tests.support.certificates import certificate_for
 from tests.support.receiver import Receiver, receiver
@@ -84,7 +84,7 @@ def test_a_node_that_drips_headers_is_not_waited_for(monkeypatch) -> None:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
         rpc = Rpc(address, Password("user", SecretStr("password")), answer_seconds=0.3)
         with pytest.raises(ChainUnavailable, match="in time"):
-            rpc.ask(Call("getblockcount"))
+            rpc.ask(RpcCall("getblockcount"))
         enough.set()
         thread.join()
         rpc.close()

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from custody.interpreter import require_supported
+from custody.common.interpreter import require_supported
 
 AS_IF_NEWER = "import sys; sys.version_info = (3, 14, 0, 'final', 0); sys.argv = ['it', '--version']; "
 
@@ -45,7 +45,7 @@ def test_the_installer_that_made_the_environment_is_named(receipt, line, tmp_pat
 def test_what_stays_collects_as_usual_once_it_has_started():
     """Else seventy times as much that is part of a cycle waits to be freed."""
     code = (
-        "import gc; usual = gc.get_threshold(); from custody.interpreter import prepare, settle; "
+        "import gc; usual = gc.get_threshold(); from custody.common.interpreter import prepare, settle; "
         "prepare('it'); assert gc.get_threshold() > usual; "
         "settle(); assert gc.get_threshold() == usual; assert gc.get_freeze_count() > 0"
     )

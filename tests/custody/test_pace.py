@@ -1,6 +1,6 @@
 """Pauses: longer each time, bounded, and never in step with others. Buckets: filled by the clock alone."""
 
-from custody.pace import Backoff, Bucket
+from custody.common.pace import Backoff, Bucket
 
 
 def test_it_doubles_to_its_bound() -> None:

@@ -12,11 +12,11 @@ from typing import Annotated
 import pytest
 from pydantic import StringConstraints, TypeAdapter, ValidationError
 
-from custody.recipients import reads_as_address, typed_address
+from custody.common.recipients import reads_as_address, typed_address
+from custody.common.text import UNSEEN, name_key, plain, without_unseen
 from custody.schemas.common import EmailAddress, Line, Name
 from custody.server.domain.address_book import require_name
 from custody.server.domain.errors import CustodyError
-from custody.text import UNSEEN, name_key, plain, without_unseen
 from multisig import InvalidToken, Network, encode_address
 from multisig.tokens.values import check_name
 from signerd.account.config import load_config

@@ -11,7 +11,7 @@ import yaml
 
 from custody.server.chain.configuration import read_sources
 from custody.server.cli import app
-from custody.server.listen import Address
+from custody.server.listen import ListenAddress
 from custody.server.settings import CREDENTIALS_DIR, Settings
 from multisig import Network
 
@@ -113,7 +113,7 @@ def test_every_command_and_option_is_one(service: dict[str, Any]) -> None:
         found = options[rest[position]]
         position += 1 if found.is_flag else 2
         if not found.is_flag:
-            Address.parse(rest[position - 1])
+            ListenAddress.parse(rest[position - 1])
 
 
 def test_health_is_asked_where_the_process_answers(service: dict[str, Any]) -> None:
@@ -133,7 +133,7 @@ def test_the_node_has_what_the_platform_asks_of_it(compose: dict[str, Any]) -> N
 
 def test_metrics_stay_on_loopback(service: dict[str, Any]) -> None:
     command = service["command"]
-    assert Address.parse(command[command.index("--metrics") + 1]).is_loopback
+    assert ListenAddress.parse(command[command.index("--metrics") + 1]).is_loopback
 
 
 def test_the_image_is_built_from_what_is_locked() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from custody.server.cli import app
-from custody.server.listen import Address
+from custody.server.listen import ListenAddress
 from custody.server.settings import CREDENTIALS_DIR, Settings
 
 ROOT = Path(__file__).parents[2]
@@ -115,7 +115,7 @@ def test_every_command_and_option_is_one(name):
     while rest:
         option = options[rest.pop(0)]
         if not option.is_flag:
-            Address.parse(rest.pop(0))
+            ListenAddress.parse(rest.pop(0))
 
 
 def test_every_variable_and_secret_is_a_setting():

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_simulators.cli import Command, Verb, main, parse_command
+from device_simulators.cli import PanelCommand, Verb, main, parse_command
 from device_simulators.errors import InvalidCommand, InvalidSeed, VirtualDeviceError
 from device_simulators.faults import Faults, Phase
-from device_simulators.fleet import Settings, build, load_seed
+from device_simulators.fleet import DeviceSettings, build, load_seed
 from device_simulators.panel import Panel
 from firmware_bridge.model import Endpoint, Family
 from tests.conformance.second_program import open_trezor
@@ -161,11 +161,11 @@ def test_no_virtual_device_for_real_money(capsys):
 
 def test_a_family_without_a_virtual_device():
     with pytest.raises(ValueError, match="no virtual jade"):
-        build(Family.JADE, load_seed(None), Panel(), Settings())
+        build(Family.JADE, load_seed(None), Panel(), DeviceSettings())
 
 
 def test_a_pin_is_not_in_the_repr():
-    assert "1234" not in repr(Settings(pin="1234"))
+    assert "1234" not in repr(DeviceSettings(pin="1234"))
 
 
 def test_a_seed_file_is_made_once_and_private(tmp_path):
@@ -194,18 +194,18 @@ def test_a_seed_file_that_others_may_read_or_that_holds_no_words(tmp_path):
 @pytest.mark.parametrize(
     ("line", "command"),
     [
-        ("yes 1\n", Command(Verb.YES, 1)),
-        ("no", Command(Verb.NO)),
-        ("Y", Command(Verb.YES)),
-        ("n 12", Command(Verb.NO, 12)),
-        ("lock", Command(Verb.LOCK)),
-        ("q", Command(Verb.QUIT)),
-        ('{"yes": 3}', Command(Verb.YES, 3)),
-        ('{"no": true}', Command(Verb.NO)),
-        ('{"lock": true}', Command(Verb.LOCK)),
-        ('{"unplug":true}', Command(Verb.UNPLUG)),
-        ('{"faults": {"stall_at": "sign"}}', Command(Verb.FAULTS, faults=Faults(stall_at=Phase.SIGN))),
-        ('{"faults": {}}', Command(Verb.FAULTS, faults=Faults())),
+        ("yes 1\n", PanelCommand(Verb.YES, 1)),
+        ("no", PanelCommand(Verb.NO)),
+        ("Y", PanelCommand(Verb.YES)),
+        ("n 12", PanelCommand(Verb.NO, 12)),
+        ("lock", PanelCommand(Verb.LOCK)),
+        ("q", PanelCommand(Verb.QUIT)),
+        ('{"yes": 3}', PanelCommand(Verb.YES, 3)),
+        ('{"no": true}', PanelCommand(Verb.NO)),
+        ('{"lock": true}', PanelCommand(Verb.LOCK)),
+        ('{"unplug":true}', PanelCommand(Verb.UNPLUG)),
+        ('{"faults": {"stall_at": "sign"}}', PanelCommand(Verb.FAULTS, faults=Faults(stall_at=Phase.SIGN))),
+        ('{"faults": {}}', PanelCommand(Verb.FAULTS, faults=Faults())),
     ],
 )
 def test_commands(line, command):
@@ -226,4 +226,4 @@ def test_what_is_no_command(line):
 @given(st.text(max_size=40) | st.text(max_size=40).map(lambda text: "{" + text))
 def test_any_line_is_a_command_or_refused(line):
     with contextlib.suppress(VirtualDeviceError):
-        assert isinstance(parse_command(line), Command)
+        assert isinstance(parse_command(line), PanelCommand)

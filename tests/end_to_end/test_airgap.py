@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge import Family
-from firmware_bridge.airgap import Content, Series, series_of
+from firmware_bridge.airgap import CodeSeries, Content, series_of
 from signerd.callers import TERMINAL
 from signerd.core.states import State
 from signerd.daemon.airgap import carried_psbt
@@ -75,7 +75,7 @@ async def signs(daemon: Daemon, device: CardDevice, psbt_id: str, *, codes: bool
     given = base64.b64decode((await daemon.airgap.export(psbt_id, TERMINAL)).psbt)
     assert daemon.journal.record(psbt_id).state is State.EXPORTED
     if codes:
-        shown = device.sign_codes(series_of(given, Content.PSBT, Series.BBQR, 758))
+        shown = device.sign_codes(series_of(given, Content.PSBT, CodeSeries.BBQR, 758))
         imported = "\n".join(shown).encode()
     else:
         imported = device.sign_bytes(given)

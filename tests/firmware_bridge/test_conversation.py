@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge import Family
-from firmware_bridge.calls import policy_args
+from firmware_bridge.calls import policy_text
 from firmware_bridge.enrolment import Registration, RegistrationsInMemory
 from firmware_bridge.errors import (
     AddressMismatch,
@@ -40,7 +40,7 @@ async def test_a_registration_is_kept_and_used_for_every_signature():
     kept = RegistrationsInMemory()
     bridge, device, script = await bridge_answering(
         who(ALICE),
-        ("enrol", {"hmac": PROOF.hex()}),
+        ("enrol", PROOF.hex()),
         who(ALICE),
         ("sign", SIGNED),
         who(ALICE),
@@ -50,20 +50,20 @@ async def test_a_registration_is_kept_and_used_for_every_signature():
     await bridge.enrol(device, VAULT, "Savings")
     assert kept.find(ALICE.fingerprint, VAULT.verification_code) == KNOWN
     await bridge.sign(device, SPEND, VAULT)
-    enrolled, signed = [args["policy"] for args in script.told if args]
-    assert (enrolled["name"], enrolled["hmac"]) == ("Savings", None)
-    assert (signed["name"], signed["hmac"]) == ("Savings", PROOF.hex())
-    assert signed["keys"] == sorted(str(key) for key in VAULT.cosigners)
+    enrolled, signed = [args.policy for args in script.told if args]
+    assert (enrolled.name, enrolled.hmac) == ("Savings", None)
+    assert (signed.name, signed.hmac) == ("Savings", PROOF.hex())
+    assert signed.keys == tuple(sorted(map(str, VAULT.cosigners)))
 
 
 async def test_a_vault_keeps_the_name_it_was_registered_under():
     kept = RegistrationsInMemory([KNOWN])
     bridge, device, script = await bridge_answering(
-        who(ALICE), ("enrol", {"hmac": PROOF.hex()}), endpoint=LEDGER, registrations=kept
+        who(ALICE), ("enrol", PROOF.hex()), endpoint=LEDGER, registrations=kept
     )
     await bridge.enrol(device, VAULT, "Another name")
     (args,) = [args for args in script.told if args]
-    assert (args["policy"]["name"], args["policy"]["hmac"], args["again"]) == ("Savings", PROOF.hex(), False)
+    assert (args.policy.name, args.policy.hmac, args.again) == ("Savings", PROOF.hex(), False)
     assert kept.find(ALICE.fingerprint, VAULT.verification_code) == KNOWN
 
 
@@ -74,7 +74,7 @@ async def test_a_registration_that_the_device_no_longer_takes_is_made_anew():
         who(ALICE),
         ("sign", NotEnrolled()),
         who(ALICE),
-        ("enrol", {"hmac": other.hex()}),
+        ("enrol", other.hex()),
         endpoint=LEDGER,
         registrations=kept,
     )
@@ -83,11 +83,11 @@ async def test_a_registration_that_the_device_no_longer_takes_is_made_anew():
     assert kept.find(ALICE.fingerprint, VAULT.verification_code) is None
     await bridge.enrol(device, VAULT, "Reserve")
     args = script.told[-1]
-    assert (args["policy"]["name"], args["policy"]["hmac"], args["again"]) == ("Reserve", None, True)
+    assert (args.policy.name, args.policy.hmac, args.again) == ("Reserve", None, True)
     assert kept.find(ALICE.fingerprint, VAULT.verification_code).hmac == other
 
 
-@pytest.mark.parametrize("answer", [{}, {"hmac": 5}, {"hmac": "07"}, {"hmac": "zz" * 32}, "x", []])
+@pytest.mark.parametrize("answer", [{}, {"hmac": "07" * 32}, 5, "07", "zz" * 32, "", []])
 async def test_a_registration_of_nonsense_is_a_fault(answer):
     kept = RegistrationsInMemory()
     bridge, device, _script = await bridge_answering(
@@ -110,7 +110,7 @@ SHOWN = VAULT.address(0, 5)
 
 @pytest.mark.parametrize("form", [SHOWN, encode_address(VAULT.script_pubkey(0, 5), Network.TESTNET4)])
 async def test_an_address_is_ours_in_every_test_networks_form(form):
-    bridge, device, _script = await bridge_answering(who(ALICE), ("show_address", {"address": form}))
+    bridge, device, _script = await bridge_answering(who(ALICE), ("show_address", form))
     assert await bridge.show_address(device, VAULT, 0, 5) == SHOWN
 
 
@@ -125,13 +125,13 @@ async def test_an_address_is_ours_in_every_test_networks_form(form):
     ],
 )
 async def test_s13_another_address_is_an_alarm(form):
-    bridge, device, _script = await bridge_answering(who(ALICE), ("show_address", {"address": form}))
+    bridge, device, _script = await bridge_answering(who(ALICE), ("show_address", form))
     with pytest.raises(AddressMismatch) as caught:
         await bridge.show_address(device, VAULT, 0, 5)
     assert caught.value.detail == (form or None)
 
 
-@pytest.mark.parametrize("answer", [None, {}, {"address": None}, "x"])
+@pytest.mark.parametrize("answer", [None, {}, {"address": "x"}, 5])
 async def test_no_address_is_a_fault(answer):
     bridge, device, _script = await bridge_answering(who(ALICE), ("show_address", answer))
     with pytest.raises(DeviceFault):
@@ -236,7 +236,7 @@ async def test_only_a_conversation_that_was_cut_off_is_resumed(ending, resumed):
         await bridge.sign(device, SPEND, VAULT)
     await bridge.sign(device, SPEND, VAULT)
     first, second = [args for args in script.told if args]
-    assert (first["resume"], second["resume"]) == (False, resumed)
+    assert (first.resume, second.resume) == (False, resumed)
 
 
 async def test_another_transaction_is_not_resumed():
@@ -251,7 +251,7 @@ async def test_another_transaction_is_not_resumed():
     with pytest.raises(TimedOut):
         await bridge.sign(device, SPEND, VAULT)
     await bridge.sign(device, other, VAULT)
-    assert [args["resume"] for args in script.told if args] == [False, False]
+    assert [args.resume for args in script.told if args] == [False, False]
 
 
 @pytest.mark.parametrize("refused", [Busy(), NotEnrolled()])
@@ -272,7 +272,7 @@ async def test_a_transaction_that_was_never_taken_does_not_replace_the_one_on_th
     with pytest.raises(type(refused)):
         await bridge.sign(device, other, VAULT)
     await bridge.sign(device, SPEND, VAULT)
-    assert [args["resume"] for args in script.told if args] == [False, False, True]
+    assert [args.resume for args in script.told if args] == [False, False, True]
 
 
 @pytest.mark.parametrize("worthless", ["rubbish", SPEND.to_base64(), BOB.sign(SPEND).to_base64()])
@@ -298,7 +298,7 @@ TURNED = Vault(OURS.network, OURS.threshold, OURS.cosigners[::-1])
 
 def test_a_worker_is_told_the_same_of_a_vault_in_any_order():
     assert OURS != TURNED
-    assert policy_args(OURS, None, "Savings") == policy_args(TURNED, None, "Savings")
+    assert policy_text(OURS, None, "Savings") == policy_text(TURNED, None, "Savings")
 
 
 async def test_a_ledger_that_knows_the_vault_knows_it_in_any_order():
@@ -360,7 +360,7 @@ async def test_a_vault_unknown_to_one_device_says_nothing_of_another_in_its_plac
     bridge._roster._lose(record)
     await bridge._roster.look()
     await bridge.enrol(device, VAULT, NAME)
-    assert script.told[-1]["again"] is False
+    assert script.told[-1].again is False
 
 
 class Full(RegistrationsInMemory):

@@ -13,12 +13,11 @@ from firmware_bridge.enrolment import (
     RegistrationFile,
     RegistrationsInMemory,
     UnreadableRegistrations,
-    coldcard_file,
-    fingerprints_xor,
     fitting_name,
     require_name,
 )
 from firmware_bridge.errors import Unsupported
+from firmware_bridge.makers.coldcard import vault_file
 from firmware_bridge.model import Family
 from multisig import Network
 from tests.support.wallets import ALICE, BOB, CAROL, Signer, make_vault
@@ -26,7 +25,7 @@ from tests.support.wallets import ALICE, BOB, CAROL, Signer, make_vault
 
 def test_the_file_says_all_of_the_vault():
     vault = make_vault(network=Network.TESTNET4)
-    lines = coldcard_file(vault, "Savings").splitlines()
+    lines = vault_file(vault, "Savings").splitlines()
     assert lines[:3] == ["Name: Savings", "Policy: 2 of 3", "Format: P2WSH"]
     for signer, derivation, key in zip((ALICE, BOB, CAROL), lines[3::2], lines[4::2], strict=True):
         assert derivation == "Derivation: m/48'/1'/0'/2'"
@@ -40,18 +39,12 @@ def test_the_file_says_all_of_the_vault():
 )  # fmt: skip
 def test_names_that_a_coldcard_does_not_take(name):
     with pytest.raises(Unsupported, match="printable ASCII"):
-        coldcard_file(make_vault(), name)
+        require_name(Family.COLDCARD, name)
 
 
 def test_the_largest_vault_fits():
     signers = [Signer(str(number)) for number in range(15)]
-    assert len(coldcard_file(make_vault(signers, 8), "x" * 20)) <= 4000
-
-
-def test_the_quorum_is_named_by_its_fingerprints():
-    vault = make_vault((ALICE, BOB))
-    first, second = (int.from_bytes(bytes(signer.fingerprint), "little") for signer in (ALICE, BOB))
-    assert fingerprints_xor(vault) == first ^ second
+    assert len(vault_file(make_vault(signers, 8), "x" * 20)) <= 4000
 
 
 CODE = make_vault().verification_code[:4]

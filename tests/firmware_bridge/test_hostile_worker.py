@@ -12,12 +12,13 @@ import threading
 import pytest
 
 from firmware_bridge import lane as lanes
-from firmware_bridge.calls import probed, require_address
+from firmware_bridge.calls import answer, require_address
 from firmware_bridge.conversation import Conversation, Dependencies
 from firmware_bridge.errors import AddressMismatch, Cancelled, DeviceFault, WorkerCrashed
 from firmware_bridge.lane import Lane
 from firmware_bridge.model import Deadlines, Endpoint
-from firmware_bridge.protocol import HEADER_SIZE, Hello, Request, body_size, encode
+from firmware_bridge.operations import Probed
+from firmware_bridge.protocol import HEADER_SIZE, Hello, WorkerCall, body_size, encode
 from multisig import Network
 from tests.conformance import rigs
 from tests.support.patience import PATIENCE
@@ -196,7 +197,7 @@ async def test_a_secret_that_is_asked_for_while_nothing_is_unlocked_is_not_passe
 
     async with lane_to(says) as lane:
         assert await lane.call("sign", deadline=5) == "signed"
-    assert replies == [{"type": "reply", "number": 1, "answer": None}]
+    assert replies == [{"number": 1, "answer": None, "type": "reply"}]
 
 
 @pytest.mark.parametrize("answer", [b"123456789", 123456789, object()])
@@ -251,18 +252,18 @@ async def test_a_worker_that_cannot_be_started_is_an_outcome(error):
 
 
 def test_what_a_device_calls_itself_is_one_short_line():
-    answer = {"model": NASTY, "label": NASTY, "fingerprint": None, "obstacle": "locked", "detail": NASTY}
-    told = probed({**answer, "firmware": NASTY})
-    for words in (told.model, told.label, told.obstacle.detail, told.firmware):
+    words = dict.fromkeys(("model", "label", "detail", "firmware"), NASTY)
+    told = answer(Probed, {**words, "fingerprint": None, "obstacle": "locked"})
+    for words in (told.model, told.label, told.detail, told.firmware):
         assert words.isprintable()
         assert len(words) <= 300
 
 
 def test_an_address_that_is_none_of_ours_is_shown_as_one_short_line():
     with pytest.raises(AddressMismatch) as caught:
-        require_address({"address": NASTY}, rigs.make_vault(), 0, 0)
+        require_address(NASTY, rigs.make_vault(), 0, 0)
     assert caught.value.detail.isprintable()
 
 
 def test_how_a_device_is_opened_shows_no_session():
-    assert "s3cret" not in repr(Request(0, "probe", session="s3cret"))
+    assert "s3cret" not in repr(WorkerCall(0, "probe", session="s3cret"))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from firmware_bridge.model import Device, DeviceState, Endpoint, IllegalTransition
+from firmware_bridge.model import Device, DeviceState, Endpoint, IllegalDeviceTransition
 from multisig import Fingerprint
 
 ENDPOINT = Endpoint.parse("trezor:udp:127.0.0.1:21324")
@@ -38,7 +38,7 @@ def test_every_change_is_legal_or_raises_and_changes_nothing(verb, old, new):
     if (verb, old, fixed.get(verb, new)) in LEGAL:
         assert VERBS[verb](device, new).state == fixed.get(verb, new)
     else:
-        with pytest.raises(IllegalTransition):
+        with pytest.raises(IllegalDeviceTransition):
             VERBS[verb](device, new)
         assert device.state == old
 

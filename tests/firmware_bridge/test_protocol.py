@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_bridge import protocol
-from firmware_bridge.protocol import Ask, Done, Failed, Hello, Note, ProtocolError, Reply, Request
+from firmware_bridge.protocol import (
+    Ask,
+    AskReply,
+    Hello,
+    OperationDone,
+    OperationFailed,
+    ProgressNote,
+    ProtocolError,
+    WorkerCall,
+)
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=20),
@@ -14,15 +23,15 @@ PLAIN = st.recursive(
 )
 MESSAGES = (
     st.builds(
-        Request, st.integers(0), st.text(), st.dictionaries(st.text(), PLAIN, max_size=3), st.booleans()
+        WorkerCall, st.integers(0), st.text(), st.dictionaries(st.text(), PLAIN, max_size=3), st.booleans()
     )
     | st.builds(Hello, st.integers(0), st.booleans())
-    | st.builds(Note, st.integers(0), st.text(), st.text())
-    | st.builds(Note, st.integers(0), st.text(), st.text(), st.integers(0), st.integers(0))
+    | st.builds(ProgressNote, st.integers(0), st.text(), st.text())
+    | st.builds(ProgressNote, st.integers(0), st.text(), st.text(), st.integers(0), st.integers(0))
     | st.builds(Ask, st.integers(0), st.integers(0), st.text())
-    | st.builds(Reply, st.integers(0), st.text() | st.none())
-    | st.builds(Done, st.integers(0), PLAIN)
-    | st.builds(Failed, st.integers(0), st.text(), st.text() | st.none())
+    | st.builds(AskReply, st.integers(0), st.text() | st.none())
+    | st.builds(OperationDone, st.integers(0), PLAIN)
+    | st.builds(OperationFailed, st.integers(0), st.text(), st.text() | st.none())
 )
 
 
@@ -54,7 +63,7 @@ def test_s23_nothing_larger_than_the_limit_is_announced_or_sent():
     with pytest.raises(ProtocolError, match="over the limit"):
         protocol.body_size(b"\xff\xff\xff\xff")
     with pytest.raises(ProtocolError, match="over the limit"):
-        protocol.encode(Done(1, "a" * protocol.MAX_FRAME))
+        protocol.encode(OperationDone(1, "a" * protocol.MAX_FRAME))
 
 
 LONG = protocol.MAX_NESTED_FRAME
@@ -62,7 +71,7 @@ LONG = protocol.MAX_NESTED_FRAME
 
 def test_a_long_text_passes():
     args = {"psbt": "A" * LONG, "policy": {"keys": ["key"] * 15}, "payments": 2}
-    request = Request(1, "sign", args)
+    request = WorkerCall(1, "sign", args)
     assert protocol.decode(protocol.encode(request)[protocol.HEADER_SIZE :]) == request
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from device_simulators.trezor import screens as trezor
 from firmware_bridge import Family
-from firmware_bridge.screens import Output, Payment, payment_screens
+from firmware_bridge.screens import ShownOutput, ShownPayment, payment_screens
 from multisig import Network
 from tests.conformance.transcripts import load_all
 
@@ -15,18 +15,18 @@ PAYEE, SECOND, DATA = "{payee}", "{payee2}", "{data}"
 FEE = 1_000
 
 
-def payment(*outputs: Output, coin: int = 100_000, **lock) -> Payment:
+def payment(*outputs: ShownOutput, coin: int = 100_000, **lock) -> ShownPayment:
     back = coin - FEE - sum(output.sats for output in outputs)
-    return Payment(outputs, (Output(back, "{change}"),), FEE, **lock)
+    return ShownPayment(outputs, (ShownOutput(back, "{change}"),), FEE, **lock)
 
 
 SITUATIONS = {
-    "sign-1": payment(Output(50_000, PAYEE)),
-    "sign-two-payments": payment(Output(50_000, PAYEE), Output(20_000, SECOND)),
+    "sign-1": payment(ShownOutput(50_000, PAYEE)),
+    "sign-two-payments": payment(ShownOutput(50_000, PAYEE), ShownOutput(20_000, SECOND)),
     "sign-self": payment(),
-    "op-return-20": payment(Output(50_000, PAYEE), Output(0, data=DATA)),
-    "lock-time": payment(Output(50_000, PAYEE), locktime=500),
-    "lock-time-final": payment(Output(50_000, PAYEE), locktime=500, locktime_holds=False),
+    "op-return-20": payment(ShownOutput(50_000, PAYEE), ShownOutput(0, data=DATA)),
+    "lock-time": payment(ShownOutput(50_000, PAYEE), locktime=500),
+    "lock-time-final": payment(ShownOutput(50_000, PAYEE), locktime=500, locktime_holds=False),
 }
 # An amount with its unit, what stands for an address or for data, or a lock time.
 FIGURES = re.compile(
@@ -66,7 +66,9 @@ def test_mainnet_has_a_unit_of_its_own():
     ],
 )
 def test_a_trezor_groups_thousands_and_cuts_what_is_too_long_for_its_line(sats, whole):
-    (figure, _to), _total = payment_screens(Family.TREZOR, Network.TESTNET4, payment(Output(sats, PAYEE)))
+    (figure, _to), _total = payment_screens(
+        Family.TREZOR, Network.TESTNET4, payment(ShownOutput(sats, PAYEE))
+    )
     assert figure.value == whole
     _title, line, _address = trezor.payment(sats, PAYEE, Network.TESTNET4, None).lines
     assert f"{whole} to".startswith(line)

@@ -13,14 +13,14 @@ import pytest
 from firmware_bridge import protocol
 from firmware_bridge.protocol import (
     Ask,
+    AskReply,
     DeviceFailure,
-    Done,
-    Failed,
     Hello,
-    Note,
+    OperationDone,
+    OperationFailed,
+    ProgressNote,
     Question,
-    Reply,
-    Request,
+    WorkerCall,
 )
 from firmware_bridge.worker import Server
 
@@ -69,7 +69,7 @@ class Desk:
         return self.clients[-1]
 
     def ask(self, number, op, recover=False, **args):
-        self._channel.sendall(protocol.encode(Request(number, op, args, recover)))
+        self._channel.sendall(protocol.encode(WorkerCall(number, op, args, recover)))
         return self.hear()
 
     def tell(self, message):
@@ -110,8 +110,8 @@ def fault():
 def test_a_device_is_opened_once_and_closed_at_the_end():
     with served([1, 2]) as desk:
         assert desk.clients == []
-        assert desk.ask(1, "fingerprint") == Done(1, 1)
-        assert desk.ask(2, "fingerprint") == Done(2, 2)
+        assert desk.ask(1, "fingerprint") == OperationDone(1, 1)
+        assert desk.ask(2, "fingerprint") == OperationDone(2, 2)
         (client,) = desk.clients
         assert not client.closed
     assert client.closed
@@ -119,32 +119,32 @@ def test_a_device_is_opened_once_and_closed_at_the_end():
 
 def test_after_a_failure_the_device_is_opened_anew():
     with served([DeviceFailure("locked", None)], [2]) as desk:
-        assert desk.ask(1, "fingerprint") == Failed(1, "locked", None)
+        assert desk.ask(1, "fingerprint") == OperationFailed(1, "locked", None)
         assert desk.clients[0].closed
-        assert desk.ask(2, "fingerprint") == Done(2, 2)
+        assert desk.ask(2, "fingerprint") == OperationDone(2, 2)
 
 
 def test_a_session_that_another_program_broke_is_opened_anew_for_a_reading():
     with served([1, fault()], [2]) as desk:
         desk.ask(1, "fingerprint")
-        assert desk.ask(2, "fingerprint") == Done(2, 2)
+        assert desk.ask(2, "fingerprint") == OperationDone(2, 2)
 
 
 def test_a_person_is_never_asked_twice_by_a_retry():
     with served([1, fault()]) as desk:
         desk.ask(1, "fingerprint")
-        assert desk.ask(2, "sign") == Failed(2, "device-fault", "out of step")
+        assert desk.ask(2, "sign") == OperationFailed(2, "device-fault", "out of step")
 
 
 def test_a_fresh_session_is_not_tried_again():
     with served([fault()]) as desk:
-        assert desk.ask(1, "fingerprint") == Failed(1, "device-fault", "out of step")
+        assert desk.ask(1, "fingerprint") == OperationFailed(1, "device-fault", "out of step")
 
 
 def test_a_device_that_cannot_be_opened():
     with served(DeviceFailure("disconnected", "gone"), [1]) as desk:
-        assert desk.ask(1, "probe") == Failed(1, "disconnected", "gone")
-        assert desk.ask(2, "probe", recover=True) == Done(2, 1)
+        assert desk.ask(1, "probe") == OperationFailed(1, "disconnected", "gone")
+        assert desk.ask(2, "probe", recover=True) == OperationDone(2, 1)
         assert [request.recover for request in desk.openings] == [False, True]
 
 
@@ -158,14 +158,14 @@ def test_a_bug_is_a_fault_and_the_device_is_closed():
 def test_cancel_reaches_the_device_while_it_works():
     with served([1, lambda: desk.clients[0].cancelled.wait(5)]) as desk:
         desk.ask(1, "fingerprint")
-        desk.tell(protocol.encode(Request(2, "sign")) + protocol.encode(Request(2, protocol.CANCEL)))
-        assert desk.hear() == Done(2, value=True)
+        desk.tell(protocol.encode(WorkerCall(2, "sign")) + protocol.encode(WorkerCall(2, protocol.CANCEL)))
+        assert desk.hear() == OperationDone(2, value=True)
 
 
 def test_cancel_with_no_device_open_is_no_matter():
     with served([1]) as desk:
-        desk.tell(protocol.encode(Request(0, protocol.CANCEL)))
-        assert desk.ask(1, "probe") == Done(1, 1)
+        desk.tell(protocol.encode(WorkerCall(0, protocol.CANCEL)))
+        assert desk.ask(1, "probe") == OperationDone(1, 1)
 
 
 def test_a_cancel_that_fails_ends_nothing():
@@ -179,28 +179,28 @@ def test_a_cancel_that_fails_ends_nothing():
     with served([1, lambda: tried.wait(5), 3]) as desk:
         desk.ask(1, "fingerprint")
         desk.clients[0].cancel = fail
-        desk.tell(protocol.encode(Request(2, "sign")) + protocol.encode(Request(2, protocol.CANCEL)))
-        assert desk.hear() == Done(2, value=True)
+        desk.tell(protocol.encode(WorkerCall(2, "sign")) + protocol.encode(WorkerCall(2, protocol.CANCEL)))
+        assert desk.hear() == OperationDone(2, value=True)
         # Read directly, so that an unread pipe is a failure and not an endless wait.
-        desk.tell(protocol.encode(Request(3, "fingerprint")))
-        assert desk.hear() == Done(3, 3)
+        desk.tell(protocol.encode(WorkerCall(3, "fingerprint")))
+        assert desk.hear() == OperationDone(3, 3)
 
 
 def test_a_device_that_cannot_be_closed_keeps_its_outcome():
     with served([1, DeviceFailure("disconnected", "gone")]) as desk:
         desk.ask(1, "fingerprint")
         desk.clients[0].close = lambda: 1 / 0
-        assert desk.ask(2, "sign") == Failed(2, "disconnected", "gone")
+        assert desk.ask(2, "sign") == OperationFailed(2, "disconnected", "gone")
 
 
 def test_notes_carry_the_number_of_the_request():
     with served([lambda: desk.caller.tell("step", "words", 1, 2)]) as desk:
-        assert desk.ask(7, "sign") == Note(7, "step", "words", 1, 2)
-        assert desk.hear() == Done(7, None)
+        assert desk.ask(7, "sign") == ProgressNote(7, "step", "words", 1, 2)
+        assert desk.hear() == OperationDone(7, None)
 
 
 @pytest.mark.parametrize(
-    "nonsense", [b"\xff\xff\xff\xff", b"\x00\x00\x00\x02{}", protocol.encode(Done(1, 1))]
+    "nonsense", [b"\xff\xff\xff\xff", b"\x00\x00\x00\x02{}", protocol.encode(OperationDone(1, 1))]
 )
 def test_nonsense_from_the_bridge_ends_the_worker(nonsense):
     with served() as desk:
@@ -212,11 +212,11 @@ def test_a_question_carries_its_number_and_waits_for_the_reply():
         [lambda: desk.caller.ask(Question.PIN), lambda: desk.caller.ask(Question.PASSPHRASE)]
     ) as desk:
         assert desk.ask(1, "unlock") == Ask(1, 1, "pin")
-        desk.tell(protocol.encode(Reply(1, "1234")))
-        assert desk.hear() == Done(1, "1234")
+        desk.tell(protocol.encode(AskReply(1, "1234")))
+        assert desk.hear() == OperationDone(1, "1234")
         assert desk.ask(2, "unlock") == Ask(2, 2, "passphrase")
-        desk.tell(protocol.encode(Reply(2, None)))
-        assert desk.hear() == Done(2, None)
+        desk.tell(protocol.encode(AskReply(2, None)))
+        assert desk.hear() == OperationDone(2, None)
 
 
 def test_a_late_reply_answers_no_later_question():
@@ -224,24 +224,24 @@ def test_a_late_reply_answers_no_later_question():
         [lambda: desk.caller.ask(Question.PIN)], [lambda: desk.caller.ask(Question.PASSPHRASE)]
     ) as desk:
         desk.ask(1, "unlock")
-        desk.tell(protocol.encode(Request(1, protocol.CANCEL)))
-        assert desk.hear() == Failed(1, "cancelled", None)
+        desk.tell(protocol.encode(WorkerCall(1, protocol.CANCEL)))
+        assert desk.hear() == OperationFailed(1, "cancelled", None)
         # The person pressed enter just then. Were the PIN taken for the passphrase, it would open another
         # wallet.
-        desk.tell(protocol.encode(Reply(1, "1234")))
+        desk.tell(protocol.encode(AskReply(1, "1234")))
         assert desk.ask(2, "unlock") == Ask(2, 2, "passphrase")
-        desk.tell(protocol.encode(Reply(1, "1234")))
-        desk.tell(protocol.encode(Reply(2, "wallet")))
-        assert desk.hear() == Done(2, "wallet")
+        desk.tell(protocol.encode(AskReply(1, "1234")))
+        desk.tell(protocol.encode(AskReply(2, "wallet")))
+        assert desk.hear() == OperationDone(2, "wallet")
 
 
 def test_a_cancel_of_the_request_before_is_not_taken_for_a_new_one():
     with served([1, lambda: desk.caller.ask(Question.PIN)]) as desk:
         desk.ask(1, "fingerprint")
-        desk.tell(protocol.encode(Request(1, protocol.CANCEL)))
+        desk.tell(protocol.encode(WorkerCall(1, protocol.CANCEL)))
         assert desk.ask(2, "unlock") == Ask(2, 1, "pin")
-        desk.tell(protocol.encode(Reply(1, "1234")))
-        assert desk.hear() == Done(2, "1234")
+        desk.tell(protocol.encode(AskReply(1, "1234")))
+        assert desk.hear() == OperationDone(2, "1234")
 
 
 def test_the_end_of_the_bridge_ends_a_question():
@@ -251,9 +251,9 @@ def test_the_end_of_the_bridge_ends_a_question():
 
 def test_how_to_open_the_device_comes_with_the_request():
     with served([1]) as desk:
-        desk.tell(protocol.encode(Request(1, "probe", recover=True, session="ff")))
-        assert desk.hear() == Done(1, 1)
-        assert desk.openings == [Request(1, "probe", recover=True, session="ff")]
+        desk.tell(protocol.encode(WorkerCall(1, "probe", recover=True, session="ff")))
+        assert desk.hear() == OperationDone(1, 1)
+        assert desk.openings == [WorkerCall(1, "probe", recover=True, session="ff")]
 
 
 START = """

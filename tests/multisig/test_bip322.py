@@ -25,7 +25,7 @@ from multisig import (
 )
 from multisig.bip322 import (
     ProofSignature,
-    State,
+    ProofState,
     Variant,
     build_proof,
     inspect_proof,
@@ -63,7 +63,7 @@ def test_the_official_transactions(vector):
 def test_the_official_signatures_that_are_none(vector):
     challenge = decode_address(vector["address"], Network.MAINNET)
     verdict = judged(vector["signature"], message=vector["message"], challenge=challenge)
-    assert (verdict.state, bool(verdict.reason)) == (State.INVALID, True)
+    assert (verdict.state, bool(verdict.reason)) == (ProofState.INVALID, True)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_the_official_signatures(vector):
     challenge = decode_address(vector["address"], Network.MAINNET)
     for text in vector["bip322_signatures"]:
         verdict = judged(text, message=vector["message"], challenge=challenge)
-        assert (verdict.state, verdict.reason) == (State.VALID, "")
+        assert (verdict.state, verdict.reason) == (ProofState.VALID, "")
         assert (verdict.lock_time, verdict.age) == (vector.get("lock_time", 0), vector.get("sequence", 0))
         coins = [coin for of_one in vector.get("additional_inputs", ()) for coin in of_one]
         assert sorted((c.output.amount, c.output.script_pubkey.hex()) for c in verdict.coins) == sorted(
@@ -82,7 +82,7 @@ def test_the_official_signatures(vector):
         if text[:3] in set(Variant):
             assert str(ProofSignature.parse(text))[:3] == text[:3]
         other = judged(text, message=vector["message"] + " ", challenge=challenge)
-        assert other.state is State.INVALID
+        assert other.state is ProofState.INVALID
 
 
 @pytest.mark.parametrize("vector", vectors.own("bip322.json"))
@@ -95,9 +95,9 @@ def test_an_implementation_that_is_not_ours_judges_alike(vector):
 def test_a_vault_proves_an_address_and_its_coins():
     simple, funds = signed_proof(VAULT), signed_proof(VAULT, COINS)
     assert (simple.variant, funds.variant) == (Variant.SIMPLE, Variant.FUNDS)
-    assert judged(str(simple)).state is State.VALID
+    assert judged(str(simple)).state is ProofState.VALID
     verdict = judged(str(funds))
-    assert (verdict.state, verdict.reason) == (State.VALID, "")
+    assert (verdict.state, verdict.reason) == (ProofState.VALID, "")
     assert [(c.outpoint, c.output.amount) for c in verdict.coins] == [
         (coin.outpoint, coin.amount) for coin in COINS
     ]
@@ -121,7 +121,7 @@ def test_no_byte_of_a_proof_can_be_another(coins, data):
     raw[place] ^= data.draw(st.integers(1, 255))
     verdict = judged(text[:3] + base64.b64encode(bytes(raw)).decode())
     # What is not signed of a PSBT is what merely repeats: two claims about one coin.
-    assert verdict.state is not State.VALID or verdict.coins == judged(text).coins
+    assert verdict.state is not ProofState.VALID or verdict.coins == judged(text).coins
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,8 @@ def test_no_byte_of_a_proof_can_be_another(coins, data):
 @pytest.mark.parametrize("coins", [[], COINS], ids=["control", "funds"])
 def test_a_proof_speaks_for_one_message_and_one_address(coins, message, challenge):
     assert (
-        judged(str(signed_proof(VAULT, coins)), message=message, challenge=challenge).state is State.INVALID
+        judged(str(signed_proof(VAULT, coins)), message=message, challenge=challenge).state
+        is ProofState.INVALID
     )
 
 
@@ -148,20 +149,20 @@ def test_a_signature_that_leaves_parts_open_is_none():
         by_key |= signer.signatures(psbt, 0, sighash=0x81)
     stack = (b"", *(by_key[key] for key in sorted(by_key)), script)
     verdict = judged(str(ProofSignature(Variant.SIMPLE, stack)))
-    assert verdict.state is State.INVALID
+    assert verdict.state is ProofState.INVALID
     assert "sighash" in verdict.reason
 
 
 def test_of_a_full_signature_every_field_is_held():
     psbt = signed_psbt(VAULT)
     tx = ProvenSpend(psbt, VAULT).finalise()
-    assert judged(str(ProofSignature(Variant.FULL, tx))).state is State.VALID
+    assert judged(str(ProofSignature(Variant.FULL, tx))).state is ProofState.VALID
     pays = replace(tx, outputs=(TxOut(sats(0), CHALLENGE),))
     twice = replace(tx, outputs=(*tx.outputs, *tx.outputs))
     other = replace(tx, inputs=(replace(tx.inputs[0], outpoint=OutPoint("11" * 32, 0)),))
     more = replace(tx, inputs=(*tx.inputs, replace(tx.inputs[0], outpoint=OutPoint("11" * 32, 0))))
     for altered in (pays, twice, other, more, replace(tx, version=2), replace(tx, locktime=1)):
-        assert judged(str(ProofSignature(Variant.FULL, altered))).state is State.INVALID
+        assert judged(str(ProofSignature(Variant.FULL, altered))).state is ProofState.INVALID
 
 
 def test_a_version_without_rules_is_not_judged():
@@ -170,7 +171,7 @@ def test_a_version_without_rules_is_not_judged():
     for signer in (ALICE, BOB):
         later = signer.sign(later)
     tx = ProvenSpend(later, VAULT).finalise()
-    assert judged(str(ProofSignature(Variant.FULL, tx))).state is State.INCONCLUSIVE
+    assert judged(str(ProofSignature(Variant.FULL, tx))).state is ProofState.INCONCLUSIVE
 
 
 def test_a_proof_of_funds_states_each_coin_as_it_is():
@@ -188,9 +189,9 @@ def test_a_proof_of_funds_states_each_coin_as_it_is():
         bare,
         open_,
     ):
-        assert judged(str(ProofSignature(Variant.FUNDS, altered))).state is State.INVALID
+        assert judged(str(ProofSignature(Variant.FUNDS, altered))).state is ProofState.INVALID
     verdict = judged(str(ProofSignature(Variant.FUNDS, without)))
-    assert verdict.state is State.VALID
+    assert verdict.state is ProofState.VALID
 
 
 def test_what_a_signer_is_asked_is_inspected_as_a_proof():
@@ -273,7 +274,7 @@ def test_what_is_no_signature_is_refused_within_bounds(text):
 
 @given(st.binary(max_size=300), st.sampled_from(["", *Variant]))
 def test_any_bytes_are_judged(raw, prefix):
-    assert judged(prefix + base64.b64encode(raw).decode()).state is State.INVALID
+    assert judged(prefix + base64.b64encode(raw).decode()).state is ProofState.INVALID
 
 
 @pytest.mark.parametrize("script", ["01" + "05", "4c01" + "aa", "4d0100" + "aa", "02aa", "ab", "4c"])

@@ -3,7 +3,7 @@
 import pytest
 
 from firmware_bridge import Registration, RegistrationFile
-from signerd.app import REGISTRATIONS_FILE, Outside, open_daemon
+from signerd.app import REGISTRATIONS_FILE, DaemonDependencies, open_daemon
 from signerd.errors import RegistrationsUnreadable
 from signerd.journal.storage import StateFolder
 from tests.support.daemons import MemoryStore, make_config
@@ -18,7 +18,10 @@ CODE = make_vault().verification_code
 async def opened(state):
     with StateFolder.hold(state):
         async with open_daemon(
-            make_config(), state, MemoryStore(), Outside(transport=FakePlatform(state.parent).transport)
+            make_config(),
+            state,
+            MemoryStore(),
+            DaemonDependencies(transport=FakePlatform(state.parent).transport),
         ) as daemon:
             return daemon
 

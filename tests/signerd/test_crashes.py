@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from signerd.account.platform import Platform
-from signerd.core.events import Event
+from signerd.account.platform import PlatformClient
+from signerd.core.events import ProposalEvent
 from tests.support.crash import STORIES
 from tests.support.crash import new_folder as folder_of
 from tests.support.crash_stories import Story
@@ -94,8 +94,8 @@ def test_f_every_invariant_holds_wherever_it_is_killed(sweeps, story: str) -> No
 
 def test_f_every_write_and_every_call_is_a_point_to_be_killed_at(told) -> None:
     """A new event, a new method of the platform or a new call that no story passes fails here."""
-    calls = {name for name, method in vars(Platform).items() if hasattr(method, "__wrapped__")}
-    writes = {event.__name__ for event in Event.__subclasses__()} | WRITES
+    calls = {name for name, method in vars(PlatformClient).items() if hasattr(method, "__wrapped__")}
+    writes = {event.__name__ for event in ProposalEvent.__subclasses__()} | WRITES
     wanted = {
         f"{where}:{side}:{what}"
         for where, names in (

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from signerd.errors import JournalUnwritable
-from signerd.feed import ALARMS_KEPT, LINES_KEPT, MOST_TOLD, STEADY_SECONDS, Feed, Supervisor, Troubles
+from signerd.feed import ALARMS_KEPT, LINES_KEPT, MOST_TOLD, STEADY_SECONDS, Feed, TaskSupervisor, Troubles
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -78,7 +78,7 @@ async def test_the_pauses_grow_to_a_bound_and_it_is_told_once(troubles: Troubles
         if tries < 12:
             raise OSError("no descriptors")
 
-    await Supervisor(troubles, lambda: 1.0, pauses.sleep).supervise("devices", "Looking", fails)
+    await TaskSupervisor(troubles, lambda: 1.0, pauses.sleep).supervise("devices", "Looking", fails)
     assert len(pauses.between) == 11
     assert all(one <= other for one, other in pairwise(pauses.between))
     assert pauses.between[-1] == 60.0
@@ -100,7 +100,7 @@ async def test_it_is_well_once_it_has_gone_on_for_a_while(troubles: Troubles) ->
         raise OSError("again")
 
     keeping = asyncio.create_task(
-        Supervisor(troubles, lambda: 1.0, pauses.sleep).supervise("devices", "Looking", fails_at_first)
+        TaskSupervisor(troubles, lambda: 1.0, pauses.sleep).supervise("devices", "Looking", fails_at_first)
     )
     await begun.wait()
     assert len(troubles.sentences()) == 1
@@ -122,7 +122,7 @@ async def test_an_error_of_ours_goes_up(troubles: Troubles) -> None:
         raise JournalUnwritable("disk full")
 
     with pytest.raises(JournalUnwritable):
-        await Supervisor(troubles, lambda: 1.0).supervise("devices", "Looking", unwritable)
+        await TaskSupervisor(troubles, lambda: 1.0).supervise("devices", "Looking", unwritable)
 
 
 async def test_troubles_are_told_once_while_they_last_and_anew_when_they_come_back() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from signerd.app import Outside, open_daemon
+from signerd.app import DaemonDependencies, open_daemon
 from signerd.cli.words import proposal_text
 from signerd.core.audit import Note
 from signerd.core.states import State
@@ -43,7 +43,7 @@ async def daemon_under(
     (state / "rules.toml").write_text(rules)
     platform = FakePlatform(tmp_path, {"p-1": snapshot_of(psbt or spend())})
     bridge = FakeBridge()
-    outside = Outside(
+    outside = DaemonDependencies(
         transport=platform.transport, bridge=bridge, now=clock, jitter=lambda: 0.5, sleep=hurried_sleep
     )
     with StateFolder.hold(state):
@@ -118,7 +118,9 @@ async def test_s26_rules_are_the_quorums_whatever_the_platform_calls_it(tmp_path
         await until_state(daemon, "p-2", State.WAITING_PERSON)
         assert "rule-vault-ask-always" in (await daemon.proposal("p-2")).to_acknowledge
     state = tmp_path / "s"
-    outside = Outside(transport=platform.transport, bridge=FakeBridge(), now=clock, sleep=hurried_sleep)
+    outside = DaemonDependencies(
+        transport=platform.transport, bridge=FakeBridge(), now=clock, sleep=hurried_sleep
+    )
     with StateFolder.hold(state):
         async with open_daemon(make_config(), state, MemoryStore(), outside) as daemon:
             assert daemon.journal.rules.sections() == {VAULT_ID: frozenset({code})}

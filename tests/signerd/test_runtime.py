@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import signerd
-from custody import session_store
+from custody.common import session_store
 from tests.support.descendants import descendants, needs_proc, until_gone
 
 pytestmark = needs_proc

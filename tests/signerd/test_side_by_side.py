@@ -13,7 +13,7 @@ import pytest
 from device_simulators.panel import approve_all, ask_person
 from firmware_bridge import Bridge, Endpoint, Family
 from multisig import DerivationPath, Network
-from signerd.app import Outside, _turn, open_daemon
+from signerd.app import DaemonDependencies, _turn, open_daemon
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
 from signerd.endpoint import socket_path
@@ -109,7 +109,7 @@ async def bridged_daemon(endpoint: Endpoint, state: Path, platform: FakePlatform
                 turn=_turn(state),
             )
         )
-        outside = Outside(transport=platform.transport, bridge=bridge)
+        outside = DaemonDependencies(transport=platform.transport, bridge=bridge)
         stack.enter_context(StateFolder.hold(state))
         yield await stack.enter_async_context(open_daemon(make_config(), state, MemoryStore(), outside))
 

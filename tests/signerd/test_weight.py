@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from custody import terminal
-from custody.terminal import Exit
+from custody.common import terminal
+from custody.common.terminal import Exit
 from signerd.cli.terminal import end_with
 from tests.signerd.cli.test_daemon import CONFIG
 

@@ -13,7 +13,7 @@ import pytest
 from custody.server.service.people.setup import NewPerson
 from firmware_bridge import Family
 from multisig import Network, multisig_account_path
-from signerd.account.platform import Platform
+from signerd.account.platform import PlatformClient
 from signerd.account.session import Account
 from signerd.core.keys import ALL_ACCOUNTS, FEW_ACCOUNTS
 from signerd.core.states import State
@@ -376,7 +376,7 @@ async def test_the_real_platforms_tag_spares_an_unchanged_list(desk: Desk) -> No
     transport = httpx.ASGITransport(desk.world.platform.asgi, client=("192.0.2.9", 50_000))
     account = Account(make_config(), MemoryStore(), transport=transport)
     assert await account.login("carol@example.org", PASSWORD)
-    platform = Platform(account.client)
+    platform = PlatformClient(account.client)
     (workspace,) = (await platform.user()).workspaces.items
     first, tag = await platform.awaiting(workspace, None, 0)
     assert first is not None

@@ -94,7 +94,7 @@ class CardDevice:
 
     def sign_codes(self, texts):
         """The QR codes on its screen after it has read ``texts``."""
-        assembler = bbqr.Assembler()
+        assembler = bbqr.BbqrAssembler()
         for text in texts:
             assembler.add(text)
         return bbqr.split(self.sign_bytes(assembler.result.data), Content.PSBT, max_characters=400)

@@ -9,7 +9,7 @@ from signerd.backup.container import Backup, unpack
 from signerd.backup.writing import make_backup
 from signerd.core import events
 from signerd.core.audit import Note, link
-from signerd.core.values import Limits
+from signerd.core.values import SigningLimits
 from signerd.journal import Journal
 from signerd.journal.apps import App
 from signerd.journal.rows import audit_entries, digest_of_tables, write_entry
@@ -52,7 +52,7 @@ def remembering(folder: Path) -> Path:
 
 
 def open_one(folder: Path) -> Journal:
-    return Journal(folder, network=NETWORK, limits=Limits(), now=lambda: NOON)
+    return Journal(folder, network=NETWORK, limits=SigningLimits(), now=lambda: NOON)
 
 
 def approve(journal: Journal, snapshot) -> None:

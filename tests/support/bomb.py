@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from custody import exchange
 from custody.client import AsyncClient, Client, ClientError, Session
+from custody.common import exchange
 from tests.attacks.guards import switch_off
 
 MEGABYTE = 1024 * 1024

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from custody.server.app import Outside, Platform, open_platform
+from custody.server.app import Platform, PlatformDependencies, open_platform
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.settings import Settings
 from tests.support.custody import Desk, _desk, ok
@@ -105,7 +105,7 @@ def open_cluster(folder: Path, database_url: str) -> Iterator[Cluster]:
         node = FakeBitcoind(lambda: chain)
         stack.callback(node.close)
         settings = Settings(state=folder / "state", database_url=database_url)
-        platform = open_platform(settings, Outside(hasher=CHEAP))
+        platform = open_platform(settings, PlatformDependencies(hasher=CHEAP))
         stack.callback(platform.close)
         yield Cluster(folder, database_url, chain, node, platform, stack)
 

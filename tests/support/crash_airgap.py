@@ -5,7 +5,7 @@ answered; another is exported, declined, and never answered.
 import base64
 from pathlib import Path
 
-from custody.private_files import write_private
+from custody.common.private_files import write_private
 from firmware_bridge import DeviceState
 from multisig import Psbt
 from signerd.callers import TERMINAL

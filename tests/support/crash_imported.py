@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from multisig import Psbt, signer_progress
-from signerd.callers import GRANTABLE, Caller, Kind
+from signerd.callers import GRANTABLE, CallerKind, LoopbackCaller
 from signerd.core.signing import LIVES_SECONDS
 from signerd.core.states import State
 from signerd.core.values import Record
@@ -33,7 +33,7 @@ from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
 from tests.support.wallets import ALICE
 
-WALLET = Caller(Kind.APP, "Wallet", frozenset(GRANTABLE), "app-1")
+WALLET = LoopbackCaller(CallerKind.APP, "Wallet", frozenset(GRANTABLE), "app-1")
 SIGNED, TAKEN_BACK, OVER = bill(0), bill(1, 10_000), bill(2, 20_000)
 
 

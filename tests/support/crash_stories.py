@@ -14,13 +14,13 @@ from typing import Any
 
 import httpx
 
-from custody.private_files import write_private
+from custody.common.private_files import write_private
 from firmware_bridge import Locked, RefusedByPerson
 from multisig import ChangeTo, DerivationPath, Psbt, build_psbt, sats
 from signerd.core import events
 from signerd.core.audit import first_fault
 from signerd.core.states import State
-from signerd.core.values import Limits, Record
+from signerd.core.values import Record, SigningLimits
 from signerd.daemon.service import Daemon
 from signerd.errors import PlatformUnreachable
 from signerd.journal import Journal
@@ -136,7 +136,7 @@ def common_faults(folder: Path, psbt_ids: tuple[str, ...]) -> list[str]:
 
 
 def read_journal(folder: Path) -> Journal:
-    return Journal(folder / "state", network=NETWORK, limits=Limits())
+    return Journal(folder / "state", network=NETWORK, limits=SigningLimits())
 
 
 def count(path: Path) -> int:

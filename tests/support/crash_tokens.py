@@ -42,8 +42,8 @@ async def live_tokens(folder: Path, fault: FaultPoint) -> None:
         await until(
             lambda: bool(daemon.follower.state.workspaces) and daemon.journal.claim(VAULT_ID) is not None
         )
-        await daemon.tokens.of_vault(VAULT_ID)
-        await daemon.funds.of_vault(VAULT_ID)
+        await daemon.vault_reports.tokens(VAULT_ID)
+        await daemon.vault_reports.funds(VAULT_ID)
 
 
 def token_faults(folder: Path, point: str) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import func, insert, select, update
 from sqlalchemy.orm import Session
 
+from custody.common.text import name_key
 from custody.schemas.common import format_time
 from custody.schemas.webhooks import MAX_WEBHOOKS
 from custody.server.console.application import ROOT, ROWS
@@ -22,27 +23,26 @@ from custody.server.domain.audit import AuditRow, Category, chain_of, event_hash
 from custody.server.service.proposals.coins import lock_coins
 from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import (
-    AddressBookEntry,
-    AuditEvent,
-    AuditHead,
+    AddressBookEntryRow,
+    AuditEventRow,
+    AuditHeadRow,
     Base,
-    ChainCoin,
-    ContractCall,
-    Decision,
-    KeyAccount,
-    Movement,
-    Proposal,
-    ProposalInput,
-    Signature,
-    Vault,
-    VaultSigner,
-    WatchedScript,
-    Webhook,
-    WebhookDelivery,
-    WebhookEvent,
+    ChainCoinRow,
+    ContractCallRow,
+    DecisionRow,
+    KeyAccountRow,
+    MovementRow,
+    ProposalInputRow,
+    ProposalRow,
+    SignatureRow,
+    VaultRow,
+    VaultSignerRow,
+    WatchedScriptRow,
+    WebhookDeliveryRow,
+    WebhookEventRow,
+    WebhookRow,
     table_of,
 )
-from custody.text import name_key
 from multisig import (
     ExtendedPublicKey,
     KeyOrigin,
@@ -126,13 +126,13 @@ class Crowd:
     def grow(self, to: Size) -> None:
         """Grows every list, those with foreign keys last."""
         with self.desk.world.platform.services.store.write() as db:
-            first = db.get_one(Vault, self.desk.vault["id"])
+            first = db.get_one(VaultRow, self.desk.vault["id"])
             addresses = self._book(db, to.entries)
             vaults = self._vaults(db, first, to.vaults)
             self.ids["many_movements"] = vaults[1]
             self._coins(db, first, to.coins)
             self._proposals(db, to.proposals, vaults, addresses)
-            self._movements(db, db.get_one(Vault, vaults[1]), to.movements)
+            self._movements(db, db.get_one(VaultRow, vaults[1]), to.movements)
             self._audit(db, to.audit)
             self._deliveries(db, to.deliveries)
             self._calls(db, to.calls)
@@ -153,16 +153,16 @@ class Crowd:
             values = {"name": name, "name_key": name_key(name), "address": _address(number)}
             return {"workspace_id": self.desk.workspace_id, "created_by": 1, "created_at": START, **values}
 
-        _insert(db, AddressBookEntry, map(entry, range(self.there.entries, count)))
-        self.ids["uid"] = db.scalar(select(func.max(AddressBookEntry.id)))
+        _insert(db, AddressBookEntryRow, map(entry, range(self.there.entries, count)))
+        self.ids["uid"] = db.scalar(select(func.max(AddressBookEntryRow.id)))
         return [_address(number) for number in range(count)]
 
-    def _vaults(self, db: Session, first: Vault, count: int) -> list[str]:
+    def _vaults(self, db: Session, first: VaultRow, count: int) -> list[str]:
         """Each of its own accounts, so that the descriptors are real and differ."""
-        seats = db.scalars(select(VaultSigner).where(VaultSigner.vault_id == first.id)).all()
-        kinds = (Vault, KeyAccount, VaultSigner, WatchedScript)
+        seats = db.scalars(select(VaultSignerRow).where(VaultSignerRow.vault_id == first.id)).all()
+        kinds = (VaultRow, KeyAccountRow, VaultSignerRow, WatchedScriptRow)
         made: dict[type[Base], list[dict[str, Any]]] = {kind: [] for kind in kinds}
-        last = db.scalar(select(func.max(KeyAccount.id))) or 0
+        last = db.scalar(select(func.max(KeyAccountRow.id))) or 0
         for number in range(self.there.vaults, count):
             vault_id, keys = _id("vault", number), []
             for seat, name in zip(seats, SIGNERS, strict=True):
@@ -171,29 +171,29 @@ class Crowd:
                 keys.append(_origin_key(self.desk, name, path, xpub))
                 last += 1
                 account = {"id": last, "key_id": seat.key_id, "account": 1_000 + number, "vault_id": vault_id}
-                made[KeyAccount].append({**account, "derivation_path": str(path), "xpub": str(xpub)})
-                made[VaultSigner].append({**_values(seat), "vault_id": vault_id, "key_account_id": last})
+                made[KeyAccountRow].append({**account, "derivation_path": str(path), "xpub": str(xpub)})
+                made[VaultSignerRow].append({**_values(seat), "vault_id": vault_id, "key_account_id": last})
             policy = Policy(NETWORK, first.m, tuple(keys))
             changes = {"id": vault_id, "name": f"Vault {number}", "descriptor": policy.descriptor}
             address = {"address": policy.address(0, 0), "witness_script_hex": "00"}
             moment: dict[str, Any] = {"created_at": first.created_at + timedelta(seconds=number)}
             moment["next_receive_index"] = 0
-            made[Vault].append({**_values(first), **changes, **address, **moment})
+            made[VaultRow].append({**_values(first), **changes, **address, **moment})
             place = {"vault_id": vault_id, "branch": 0, "address_index": 0}
             script = {"chain": first.chain, "script_pubkey": policy.script_pubkey(0, 0)}
-            made[WatchedScript].append({**place, **script})
+            made[WatchedScriptRow].append({**place, **script})
         for model, rows in made.items():
             _insert(db, model, rows)
         return [first.id, *(_id("vault", number) for number in range(1, count))]
 
-    def _coins(self, db: Session, vault: Vault, count: int) -> None:
+    def _coins(self, db: Session, vault: VaultRow, count: int) -> None:
         """A tenth of them is locked by proposals."""
         amounts = [5_000 + number % 50_000 for number in range(self.there.coins, count)]
         outpoints = flood(db, vault, amounts, salt=count)
         lock_coins(db, vault.chain, outpoints[: len(amounts) // 10], _id("holder", count))
 
     def _proposals(self, db: Session, count: int, vaults: list[str], addresses: list[str]) -> None:
-        likes = {kind: _values(db.get_one(Proposal, self.ids[kind])) for kind in ("paid", "psbt_id")}
+        likes = {kind: _values(db.get_one(ProposalRow, self.ids[kind])) for kind in ("paid", "psbt_id")}
         draw = random.Random(count)
         began = START - timedelta(days=365)
 
@@ -209,19 +209,19 @@ class Crowd:
             when = {"created_at": at, "updated_at": at}
             return {**like, **what, **ids, **paid, **where, **txid, **when}
 
-        _insert(db, Proposal, map(proposal, range(self.there.proposals, count)))
+        _insert(db, ProposalRow, map(proposal, range(self.there.proposals, count)))
         self.ids["middle"] = _id("proposal", count // 2)
         for status in set(STATES):
             self._parts(db, self.ids["paid" if status == "CONFIRMED" else "psbt_id"], status)
 
     def _parts(self, db: Session, like: str, status: str) -> None:
         """Inputs, decisions and signatures of the proposals without any."""
-        has_parts = select(ProposalInput.proposal_id)
-        new = select(Proposal.id).where(Proposal.status == status, Proposal.id.not_in(has_parts))
+        has_parts = select(ProposalInputRow.proposal_id)
+        new = select(ProposalRow.id).where(ProposalRow.status == status, ProposalRow.id.not_in(has_parts))
         ids = db.scalars(new).all()
-        for model in (ProposalInput, Decision, Signature):
+        for model in (ProposalInputRow, DecisionRow, SignatureRow):
             parts = [_values(one) for one in db.scalars(select(model).where(model.proposal_id == like))]
-            own = {"txid": lambda each: each * 2} if model is ProposalInput else {}
+            own = {"txid": lambda each: each * 2} if model is ProposalInputRow else {}
             _insert(
                 db,
                 model,
@@ -232,7 +232,7 @@ class Crowd:
                 ),
             )
 
-    def _movements(self, db: Session, vault: Vault, count: int) -> None:
+    def _movements(self, db: Session, vault: VaultRow, count: int) -> None:
         """A coin is received in every second block, and spent in the next one."""
         script, amount, start = policy_of(vault).script_pubkey(0, 0), 70_000, self.there.movements
 
@@ -254,14 +254,14 @@ class Crowd:
             return {**own, **where, **spent, **made, "first_seen_at": START}
 
         self.ids["proposals"] = max(1, self.there.proposals)
-        _insert(db, Movement, map(movement, range(start, count)))
-        _insert(db, ChainCoin, map(coin, range(start, count, 2)))
+        _insert(db, MovementRow, map(movement, range(start, count)))
+        _insert(db, ChainCoinRow, map(coin, range(start, count, 2)))
 
     def _audit(self, db: Session, count: int) -> None:
         """Chained as the platform's own."""
         chain_id = chain_of("1", str(self.desk.workspace_id))
-        head = db.get_one(AuditHead, chain_id)
-        like = db.scalars(select(AuditEvent).where(AuditEvent.chain_id == chain_id)).first()
+        head = db.get_one(AuditHeadRow, chain_id)
+        like = db.scalars(select(AuditEventRow).where(AuditEventRow.chain_id == chain_id)).first()
         assert like is not None, "the desk was made by calls that are recorded"
         kept = ("chain_id", "org_uid", "workspace_uid", "user_uuid", "user_name", "role_uid", "trace_id")
         same = {name: getattr(like, name) for name in kept}
@@ -276,13 +276,13 @@ class Crowd:
             hashed = event_hash(previous, row)
             rows.append({**vars(row), "timestamp": START, "prev_hash": previous, "event_hash": hashed})
             previous = hashed
-        _insert(db, AuditEvent, rows)
+        _insert(db, AuditEventRow, rows)
         moved = {"size": size, "head_hash": previous}
-        db.execute(update(AuditHead).where(AuditHead.chain_id == chain_id).values(**moved))
+        db.execute(update(AuditHeadRow).where(AuditHeadRow.chain_id == chain_id).values(**moved))
 
     def _deliveries(self, db: Session, count: int) -> None:
         place = {"workspace_id": self.desk.workspace_id, "kind": "deposit.seen", "payload": {}}
-        sequence = db.scalar(select(func.max(WebhookEvent.sequence))) or 0
+        sequence = db.scalar(select(func.max(WebhookEventRow.sequence))) or 0
         numbers = range(self.there.deliveries, count)
         events = (
             {**place, "id": _id("told", number), "sequence": sequence + at, "created_at": START}
@@ -290,28 +290,30 @@ class Crowd:
         )
         fate = {"status": "failed", "attempts": 9, "response_status": 500, "error": "answered 500"}
         times = {"attempted_at": START, "queued_at": START, "next_attempt_at": None}
-        hook = db.get_one(Webhook, self.ids["webhook_id"]).id
+        hook = db.get_one(WebhookRow, self.ids["webhook_id"]).id
         told = (
             {**fate, **times, "id": _id("delivery", number), "webhook_id": hook}
             | {"event_id": _id("told", number), "created_at": START - timedelta(seconds=number)}
             for number in numbers
         )
-        _insert(db, WebhookEvent, events)
-        _insert(db, WebhookDelivery, told)
+        _insert(db, WebhookEventRow, events)
+        _insert(db, WebhookDeliveryRow, told)
 
     def _calls(self, db: Session, count: int) -> None:
         """Each has a proposal of its own."""
-        like = _values(db.get_one(Proposal, self.ids["called"]))
-        call = db.scalars(select(ContractCall).where(ContractCall.family_id == self.ids["called"])).one()
+        like = _values(db.get_one(ProposalRow, self.ids["called"]))
+        call = db.scalars(
+            select(ContractCallRow).where(ContractCallRow.family_id == self.ids["called"])
+        ).one()
         same = {name: value for name, value in _values(call).items() if name != "uid"}
         numbers = range(self.there.calls, count)
         ids = [_id("call", number) for number in numbers]
         moment = {"created_at": START - timedelta(days=366), "status": "EXPIRED"}
         own = ({**like, **moment, "id": i, "family_id": i, "txid_expected": i[::-1] * 2} for i in ids)
-        _insert(db, Proposal, own)
+        _insert(db, ProposalRow, own)
         self._parts(db, self.ids["called"], "EXPIRED")
-        _insert(db, ContractCall, ({**same, "family_id": each} for each in ids))
-        self.ids["call_uid"] = db.scalar(select(func.max(ContractCall.uid)))
+        _insert(db, ContractCallRow, ({**same, "family_id": each} for each in ids))
+        self.ids["call_uid"] = db.scalar(select(func.max(ContractCallRow.uid)))
 
 
 def _insert(db: Session, model: type[Base], rows: Iterable[dict[str, Any]]) -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import httpx
 
-from custody.pace import Backoff
+from custody.common.pace import Backoff
 from signerd.account.config import Config
-from signerd.app import Outside, open_daemon
+from signerd.app import DaemonDependencies, open_daemon
 from signerd.core.audit import Note
 from signerd.core.states import State
-from signerd.core.values import Limits
+from signerd.core.values import SigningLimits
 from signerd.daemon.devices import DeviceBridge
 from signerd.daemon.runner import KEPT_FIRST_SECONDS, KEPT_LONGEST_SECONDS
 from signerd.daemon.service import Daemon
@@ -67,7 +67,7 @@ async def unhurried_sleep(seconds: float) -> None:
 
 def prepare(state: Path) -> None:
     """A state folder with a registered key and a pinned vault."""
-    with Journal(state, network=NETWORK, limits=Limits()) as journal:
+    with Journal(state, network=NETWORK, limits=SigningLimits()) as journal:
         journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
         journal.learn(CLAIM)
         journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
@@ -87,7 +87,7 @@ async def daemon_at(
     clock: Callable[[], float] = time.monotonic,
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> AsyncIterator[Daemon]:
-    outside = Outside(
+    outside = DaemonDependencies(
         transport=transport or platform.transport,
         bridge=bridge,
         fault=fault,

@@ -9,8 +9,8 @@ from signerd.core.claims import VaultClaim
 from signerd.core.events import Effect
 from signerd.core.rules.reading import Known, written_rules
 from signerd.core.rules.values import Rules
-from signerd.core.tokens import Screen
-from signerd.core.values import Limits, OwnKey, Pin, ReviewContext, Snapshot
+from signerd.core.tokens import ModelScreen
+from signerd.core.values import OwnKey, Pin, ReviewContext, SigningLimits, Snapshot
 from signerd.journal import Journal
 from signerd.journal.journal import RECONSIDERED
 from tests.support.wallets import ALICE, Signer, make_spend, make_vault
@@ -19,7 +19,7 @@ VAULT = make_vault()
 VAULT_ID = "vault-1"
 NETWORK = Network.REGTEST
 # A device that shows every token's data in full.
-SCREEN = Screen("Ledger 2.4.6", 80)
+SCREEN = ModelScreen("Ledger 2.4.6", 80)
 # All that the platform says about it.
 CLAIM = VaultClaim(VAULT_ID, 1, "Treasury", VAULT.descriptor, 2, 3, VAULT.address(0, 0))
 
@@ -35,7 +35,7 @@ def make_pin(vault: Vault = VAULT) -> Pin:
 def review_context(**changes: object) -> ReviewContext:
     usual = ReviewContext(
         network=NETWORK,
-        limits=Limits(),
+        limits=SigningLimits(),
         pin=make_pin(),
         claimed_descriptor=VAULT.descriptor,
         own_keys=own_keys(),

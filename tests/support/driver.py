@@ -10,11 +10,12 @@ from typing import Any
 
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.model import Endpoint
-from firmware_bridge.protocol import DeviceClient, DeviceFailure, Question, Request
+from firmware_bridge.operations import PolicyText
+from firmware_bridge.protocol import DeviceClient, DeviceFailure, Question, WorkerCall
 from multisig import Network, Policy, Vault
 from tests.conformance.rigs import NETWORK
 
-_PLAIN = Request(0, "probe")
+_PLAIN = WorkerCall(0, "probe")
 
 
 @dataclass
@@ -46,7 +47,7 @@ class Person:
 
 @contextmanager
 def opened(
-    endpoint: Endpoint, person: Person, request: Request = _PLAIN, network: Network = NETWORK
+    endpoint: Endpoint, person: Person, request: WorkerCall = _PLAIN, network: Network = NETWORK
 ) -> Iterator[DeviceClient]:
     client = open_device(endpoint, network, person, request)
     try:
@@ -69,7 +70,7 @@ async def drive(
 
     def work() -> Any:
         with opened(
-            endpoint, person or Person(), Request(0, "probe", recover=recover, session=session), network
+            endpoint, person or Person(), WorkerCall(0, "probe", recover=recover, session=session), network
         ) as client:
             return client.call(op, args or {})
 
@@ -99,13 +100,8 @@ async def under_way(
         client.close()
 
 
-def policy_args(policy: Policy, name: str = "Savings") -> dict[str, Any]:
-    """The policy as the bridge sends it to a worker."""
-    keys = policy.cosigners if isinstance(policy, Vault) else (policy.key,)
-    return {
-        "kind": "vault" if isinstance(policy, Vault) else "profile",
-        "name": name,
-        "threshold": policy.threshold if isinstance(policy, Vault) else 1,
-        "keys": [str(key) for key in keys],
-        "hmac": None,
-    }
+def policy_args(policy: Policy, name: str = "Savings", hmac: str | None = None) -> PolicyText:
+    """The policy as the bridge sends it to a worker, but with its keys in their own order."""
+    if not isinstance(policy, Vault):
+        return PolicyText("profile", name, 1, (str(policy.key),), hmac)
+    return PolicyText("vault", name, policy.threshold, tuple(map(str, policy.cosigners)), hmac)

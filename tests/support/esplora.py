@@ -28,7 +28,7 @@ from custody.server.chain.backend import (
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.engine import split_block
 from custody.server.chain.esplora import EsploraBackend
-from custody.server.chain.esplora.wire import Pace
+from custody.server.chain.esplora.wire import RequestPace
 from multisig.errors import InvalidTransaction
 from multisig.hashes import sha256d
 from multisig.network import Network
@@ -37,7 +37,7 @@ from tests.support.chains import EmbeddedRig
 
 URL = "https://explorer.example.org/api"
 # Without a cache, and without a pause before a retry.
-AT_ONCE = Pace(tip_seconds=0, scripts_seconds=0, fees_seconds=0, first_pause=0)
+AT_ONCE = RequestPace(tip_seconds=0, scripts_seconds=0, fees_seconds=0, first_pause=0)
 PAGE, MEMPOOL_PAGE = 25, 50
 GENESIS_HEADER = bytes.fromhex(
     "01000000" + "00" * 32 + "3ba3edfd7a7b12b27ac72c3e67768f617fc81bc3888a51323a9fb8aa4b1e5e4a"

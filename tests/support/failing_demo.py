@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from device_simulators.page import Screen
+from device_simulators.page import DeviceScreen
 from signerd.demo import stage, story
-from signerd.demo.people import Signer
+from signerd.demo.people import DemoSigner
 from signerd.demo.stage import Demo
 from signerd.demo.terminal import Terminal
 from tests.support.descendants import command_of, descendants
@@ -25,14 +25,14 @@ ANSWERS = "yyyn"
 _pin = story._pin
 
 
-async def pin_but_for_the_second(demo: Demo, signer: Signer, vault_id: str) -> str:
+async def pin_but_for_the_second(demo: Demo, signer: DemoSigner, vault_id: str) -> str:
     return CODE if "second" in signer.name else await _pin(demo, signer, vault_id) and CODE
 
 
 def finger(_terminal: Terminal):
     refused = []
 
-    async def press(_title: str, screen: Screen) -> bool:
+    async def press(_title: str, screen: DeviceScreen) -> bool:
         first = not refused and any("0.12345678" in line for line in screen.lines)
         refused.extend(["the payment"] * first)
         return not first

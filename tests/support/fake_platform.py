@@ -18,7 +18,7 @@ import httpx
 from custody.schemas.keys import ChallengeLine, offered_digest, signed_host
 from custody.schemas.proposals import TxType
 from multisig import MultisigError, Psbt, Vault, recover_message_key, signer_progress
-from signerd.core.tokens import Published, TokenClaim
+from signerd.core.tokens import PublishedToken, TokenClaim
 from signerd.core.values import Snapshot
 from tests.support.desk import VAULT, VAULT_ID
 from tests.support.wallets import ALICE
@@ -111,7 +111,7 @@ class FakePlatform:
     bad_proposals: list[Any] = field(default_factory=list)
     not_ours: set[str] = field(default_factory=set)
     bad_vaults: list[Any] = field(default_factory=list)
-    published: dict[int, Published] = field(default_factory=dict)
+    published: dict[int, PublishedToken] = field(default_factory=dict)
     holdings: list[Any] = field(default_factory=list)
     calls: list[Any] = field(default_factory=list)
     movements: list[Any] = field(default_factory=list)

@@ -7,10 +7,10 @@ from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
 from custody.server.chain.backend import BlockRef
-from custody.server.service.network.deposits import Snapshot
-from custody.server.service.network.movements import Movements
+from custody.server.service.network.deposits import ChainSnapshot
+from custody.server.service.network.movements import MovementWriter
 from custody.server.service.stored_vaults import policy_of
-from custody.server.store.models import ChainCoin, ChainTransaction, Vault
+from custody.server.store.models import ChainCoinRow, ChainTransactionRow, VaultRow
 from multisig import RECEIVE, OutPoint, Sats, Transaction, TxIn, TxOut
 from tests.support.platform import START
 
@@ -20,7 +20,7 @@ OUTPUTS = 250
 
 def flood(
     db: Session,
-    vault: Vault,
+    vault: VaultRow,
     amounts: Sequence[int],
     *,
     height: int | None = 1,
@@ -33,14 +33,14 @@ def flood(
     for number, batch in enumerate(_batches(amounts, outputs)):
         transaction = _payment(f"{vault.id} {salt} {number}", script, batch)
         raw = transaction.serialize()
-        db.execute(insert(ChainTransaction), {"chain": vault.chain, "txid": transaction.txid, "raw": raw})
-        db.execute(insert(ChainCoin), list(_coins(vault, transaction, height)))
+        db.execute(insert(ChainTransactionRow), {"chain": vault.chain, "txid": transaction.txid, "raw": raw})
+        db.execute(insert(ChainCoinRow), list(_coins(vault, transaction, height)))
         made += [OutPoint(transaction.txid, vout) for vout in range(len(batch))]
     # As the watcher does after it has written the coins.
     blocks = {} if height is None else {height: BlockRef(height, "00" * 32, 0)}
-    nothing = Snapshot(BlockRef(0, "00" * 32, 0), 0, (), (), {})
+    nothing = ChainSnapshot(BlockRef(0, "00" * 32, 0), 0, (), (), {})
     txids = {outpoint.txid for outpoint in made}
-    Movements(vault.chain, lambda: START).apply(db, nothing, txids, blocks)
+    MovementWriter(vault.chain, lambda: START).apply(db, nothing, txids, blocks)
     return made
 
 
@@ -55,7 +55,7 @@ def _payment(salt: str, script: bytes, amounts: Sequence[int]) -> Transaction:
     return Transaction(2, (TxIn(spent, 0xFFFFFFFF, b"", ()),), outputs, 0)
 
 
-def _coins(vault: Vault, transaction: Transaction, height: int | None) -> Iterator[dict[str, object]]:
+def _coins(vault: VaultRow, transaction: Transaction, height: int | None) -> Iterator[dict[str, object]]:
     for vout, output in enumerate(transaction.outputs):
         yield {
             "chain": vault.chain,

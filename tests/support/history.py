@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from custody.server.store.models import ChainCoin
+from custody.server.store.models import ChainCoinRow
 from tests.support.custody import Desk, ok
 from tests.support.platform import As
 
@@ -40,7 +40,7 @@ def require_truth(desk: Desk, limit: int = 2, *replaced: str) -> None:
         balance += one["amount_sats"]
         assert one["balance_sats"] == balance >= 0
         assert one["block_hash"] == desk.chain.block_at(one["height"]).hash
-    coins = desk.rows(ChainCoin, ChainCoin.vault_id.in_([desk.vault["id"], *replaced]))
+    coins = desk.rows(ChainCoinRow, ChainCoinRow.vault_id.in_([desk.vault["id"], *replaced]))
     in_blocks = [coin for coin in coins if coin.height is not None]
     assert balance == sum(coin.amount_sats for coin in in_blocks if coin.spent_height is None)
     pending = [one for one in found if one["status"] == "pending"]

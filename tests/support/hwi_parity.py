@@ -17,7 +17,7 @@ from device_simulators.panel import Panel, approve_all, ask_person
 from firmware_bridge import Bridge, Endpoint, Family
 from multisig import Network, profile_account_path
 from signerd.core.audit import Note
-from signerd.core.values import Limits, OwnKey
+from signerd.core.values import OwnKey, SigningLimits
 from signerd.journal import Journal
 from signerd.loopback.serve import serving
 from tests.conformance.rigs import VIRTUAL
@@ -112,7 +112,7 @@ async def approving(daemon, named=None):
 @asynccontextmanager
 async def signerd_at(endpoint, state):
     state.mkdir(mode=0o700)
-    with Journal(state, network=NETWORK, limits=Limits()) as journal:
+    with Journal(state, network=NETWORK, limits=SigningLimits()) as journal:
         keys = (OwnKey(PROFILE.key, "profile", 0), OwnKey(vault_key(0, NETWORK), "vault", 0))
         journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
     config = make_config(network=NETWORK.value)

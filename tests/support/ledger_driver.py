@@ -14,9 +14,11 @@ from device_simulators.seed import Seed
 from firmware_bridge import hwi_client
 from firmware_bridge.hwi_client.ledger.device import LedgerDevice
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import DeviceFailure, Question, Request
+from firmware_bridge.operations import PolicyText
+from firmware_bridge.protocol import DeviceFailure, Question, WorkerCall
 from multisig import Network, Policy, Vault
 from tests.conformance.rigs import NETWORK, SEEDS
+from tests.support.driver import policy_args
 
 NAME = "Family savings"
 ANOTHER = "11" * 32
@@ -59,24 +61,19 @@ class Driven:
 
     async def enrol(self, vault: Vault, name: str = NAME) -> str:
         answer = await self.call("enrol", policy=policy_of(vault, name=name), again=False)
-        return str(answer["hmac"])
+        return str(answer)
 
 
-def policy_of(policy: Policy, *, hmac: str | None = None, name: str = NAME) -> dict[str, Any]:
-    keys = policy.cosigners if isinstance(policy, Vault) else (policy.key,)
-    return {
-        "kind": "vault" if isinstance(policy, Vault) else "profile",
-        "name": name if isinstance(policy, Vault) else "",
-        "threshold": policy.threshold if isinstance(policy, Vault) else 1,
-        "keys": [str(key) for key in keys],
-        "hmac": hmac,
-    }
+def policy_of(policy: Policy, *, hmac: str | None = None, name: str = NAME) -> PolicyText:
+    return policy_args(policy, name if isinstance(policy, Vault) else "", hmac)
 
 
 @asynccontextmanager
 async def driven(endpoint: Endpoint, network: Network = NETWORK) -> AsyncIterator[Driven]:
     caller = Caller()
-    client = await asyncio.to_thread(hwi_client.open_device, endpoint, network, caller, Request(0, "probe"))
+    client = await asyncio.to_thread(
+        hwi_client.open_device, endpoint, network, caller, WorkerCall(0, "probe")
+    )
     try:
         yield Driven(client, caller)
     finally:

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import httpx
 
-from signerd.callers import PAGE, Caller
+from signerd.callers import PAGE, LoopbackCaller
 from signerd.loopback.access.headers import SCOPE_KEY
 from signerd.loopback.page.routes import make_page
 
@@ -15,7 +15,7 @@ from signerd.loopback.page.routes import make_page
 class Seated:
     """The application with a fixed caller, which a listener would identify."""
 
-    def __init__(self, app, caller: Caller | None = PAGE) -> None:
+    def __init__(self, app, caller: LoopbackCaller | None = PAGE) -> None:
         self._app, self._caller = app, caller
 
     async def __call__(self, scope, receive, send) -> None:
@@ -25,7 +25,7 @@ class Seated:
 
 
 @asynccontextmanager
-async def paged(service, caller: Caller | None = PAGE) -> AsyncIterator[httpx.AsyncClient]:
+async def paged(service, caller: LoopbackCaller | None = PAGE) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(Seated(make_page(service), caller), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         yield client

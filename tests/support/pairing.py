@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from signerd.apps import PairedApps
-from signerd.core.values import Limits
+from signerd.core.values import SigningLimits
 from signerd.errors import NotPaired
 from signerd.feed import Feed
 from signerd.journal import Journal
@@ -36,7 +36,7 @@ class World:
 
     def open(self) -> None:
         self.journal = Journal(
-            self.folder, network=NETWORK, limits=Limits(), now=lambda: self.wall, fault=self.fault
+            self.folder, network=NETWORK, limits=SigningLimits(), now=lambda: self.wall, fault=self.fault
         )
         self.feed = Feed()
         self.apps = PairedApps(self.journal, self.feed, lambda: self.seconds, self.entropy)

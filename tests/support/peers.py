@@ -34,7 +34,7 @@ def own_profile() -> Profile:
 
 
 def enrol_args(policy: Policy = VAULT, name: str = "treasury", *, again: bool = False) -> dict[str, Any]:
-    return {"policy": policy_args(policy, name), "again": again, "file": None, "xor": None}
+    return {"policy": policy_args(policy, name), "again": again, "file": None}
 
 
 def sign_args(psbt: Psbt, policy: Policy = VAULT) -> dict[str, Any]:

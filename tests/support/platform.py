@@ -14,7 +14,7 @@ import httpx
 from argon2 import PasswordHasher
 from sqlalchemy import select
 
-from custody.server.app import Outside, Platform, open_platform
+from custody.server.app import Platform, PlatformDependencies, open_platform
 from custody.server.domain.credentials import Caller
 from custody.server.service.limits.limits import PolicyStore, StoredPolicies
 from custody.server.service.mail.mailer import Mail
@@ -22,7 +22,7 @@ from custody.server.service.people.setup import NewPerson, Placement
 from custody.server.service.sign_in.sessions import caller_of
 from custody.server.service.webhooks.sending import Resolve, look_up
 from custody.server.settings import Settings
-from custody.server.store.models import AuditEvent, Vault
+from custody.server.store.models import AuditEventRow, VaultRow
 from device_simulators.seed import Seed
 from multisig import DerivationPath, Network, message_hash, multisig_account_path, profile_account_path
 from tests.support.asgi import asgi_client
@@ -104,7 +104,11 @@ class World:
         return self.platform.background.webhook_outbox().run_due()
 
     def audit_actions(self, chain_id: str = "platform") -> list[str]:
-        query = select(AuditEvent.action).where(AuditEvent.chain_id == chain_id).order_by(AuditEvent.position)
+        query = (
+            select(AuditEventRow.action)
+            .where(AuditEventRow.chain_id == chain_id)
+            .order_by(AuditEventRow.position)
+        )
         with self.platform.services.store.read() as db:
             return list(db.scalars(query))
 
@@ -139,7 +143,7 @@ def open_world(
     if database_url is None and not (folder / "custody.db").exists():
         make_sqlite(folder / "custody.db")
     clock, mail = Clock(), KeptMail()
-    outside = Outside(
+    outside = PlatformDependencies(
         clock=clock,
         random=chance.randbytes if chance else secrets.token_bytes,
         rng=chance or random.SystemRandom(),
@@ -199,9 +203,9 @@ def register_key(
     )
 
 
-def plain_vault(vault_id: str, workspace_id: int = 1) -> Vault:
+def plain_vault(vault_id: str, workspace_id: int = 1) -> VaultRow:
     """A row of a vault where only its existence matters."""
-    return Vault(
+    return VaultRow(
         id=vault_id, workspace_id=workspace_id, created_by=1, name=vault_id, network="testnet",
         chain="regtest", m=1, n=1, script_type="wsh", descriptor=f"descriptor of {vault_id}",
         address=f"address of {vault_id}", witness_script_hex="", limit_sats=0, cycle_period="W", cycle_day=1,

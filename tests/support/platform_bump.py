@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 
 from custody.server.service.audit.log import verify
 from custody.server.store import Store
-from custody.server.store.models import AuditEvent, CoinLock, Job, Proposal, ProposalInput
+from custody.server.store.models import AuditEventRow, CoinLockRow, JobRow, ProposalInputRow, ProposalRow
 from multisig import Transaction
 from tests.support.custody import SHOP, Desk, ok, open_desk
 from tests.support.platform import World, open_world
@@ -72,7 +72,7 @@ def _swap(world: World, desk: Desk, stepping: Stepping) -> None:
     seen = stepping.chain.transaction(second["txid_expected"])
     if seen is not None and seen.height is not None:
         with world.platform.services.store.read() as db:
-            final = Transaction.parse(db.get_one(Proposal, first["psbt_id"]).final_tx or b"")
+            final = Transaction.parse(db.get_one(ProposalRow, first["psbt_id"]).final_tx or b"")
         stepping.chain.reorganise(1, 2, [final])
     _work(desk, stepping, ["CONFIRMED", "INVALIDATED"])
 
@@ -103,11 +103,11 @@ def _look_back(state: Path, url: str | None) -> list[str]:
 
 def _wrong_store(store: Store, mined: str) -> list[str]:
     with store.read() as db:
-        jobs = list(db.scalars(select(Job).where(Job.kind == "broadcast", Job.done_at.is_(None))))
-        spent = select(ProposalInput).where(ProposalInput.proposal_id == mined)
+        jobs = list(db.scalars(select(JobRow).where(JobRow.kind == "broadcast", JobRow.done_at.is_(None))))
+        spent = select(ProposalInputRow).where(ProposalInputRow.proposal_id == mined)
         inputs = {(place.txid, place.vout) for place in db.scalars(spent)}
-        locks = {(lock.txid, lock.vout) for lock in db.scalars(select(CoinLock))}
-        rows = db.execute(select(AuditEvent.action, func.count()).group_by(AuditEvent.action)).all()
+        locks = {(lock.txid, lock.vout) for lock in db.scalars(select(CoinLockRow))}
+        rows = db.execute(select(AuditEventRow.action, func.count()).group_by(AuditEventRow.action)).all()
     counts = dict(tuple(row) for row in rows)
     wrong = [f"job {job.id} is still open: {job.last_error}" for job in jobs]
     wrong += [

@@ -4,7 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 from custody.server.service.audit.log import verify
-from custody.server.store.models import CoinLock
+from custody.server.store.models import CoinLockRow
 from tests.support.custody import Desk, ok, open_desk
 from tests.support.platform import World, open_world
 from tests.support.platform_story import Stepping, Story, Turn, proposals, reopen
@@ -53,7 +53,7 @@ def _look_back(state: Path, url: str | None) -> list[str]:
     ):
         desk = reopen(world, chain)
         swept = [record for record in proposals(desk) if record["status"] == "PENDING"]
-        locked = len(desk.rows(CoinLock))
+        locked = len(desk.rows(CoinLockRow))
         for record in swept:
             desk.sign_off(record["psbt_id"])
         desk.settle()

@@ -18,7 +18,14 @@ from custody.server.chain.embedded import EmbeddedChain
 from custody.server.service.audit.log import verify
 from custody.server.service.jobs.leases import Lead
 from custody.server.store import Store
-from custody.server.store.models import AuditEvent, ChainCoin, CoinLock, Job, Proposal, ProposalInput
+from custody.server.store.models import (
+    AuditEventRow,
+    ChainCoinRow,
+    CoinLockRow,
+    JobRow,
+    ProposalInputRow,
+    ProposalRow,
+)
 from multisig import Transaction
 from tests.support.custody import SHOP, SIGNERS, Desk, ok, open_desk
 from tests.support.platform import As, World, open_world, seed
@@ -213,12 +220,12 @@ def _wrong_limits(desk: Desk, record: dict) -> list[str]:
 
 def _wrong_store(store: Store) -> list[str]:
     with store.read() as db:
-        jobs = list(db.scalars(select(Job).where(Job.kind == "broadcast", Job.done_at.is_(None))))
-        proposal = db.scalars(select(Proposal)).one()
-        inputs = {(place.txid, place.vout) for place in db.scalars(select(ProposalInput))}
-        locks = {(lock.txid, lock.vout) for lock in db.scalars(select(CoinLock))}
-        coins = {(coin.txid, coin.vout): coin for coin in db.scalars(select(ChainCoin))}
-        rows = db.execute(select(AuditEvent.action, func.count()).group_by(AuditEvent.action)).all()
+        jobs = list(db.scalars(select(JobRow).where(JobRow.kind == "broadcast", JobRow.done_at.is_(None))))
+        proposal = db.scalars(select(ProposalRow)).one()
+        inputs = {(place.txid, place.vout) for place in db.scalars(select(ProposalInputRow))}
+        locks = {(lock.txid, lock.vout) for lock in db.scalars(select(CoinLockRow))}
+        coins = {(coin.txid, coin.vout): coin for coin in db.scalars(select(ChainCoinRow))}
+        rows = db.execute(select(AuditEventRow.action, func.count()).group_by(AuditEventRow.action)).all()
         counts = dict(tuple(row) for row in rows)
         final = Transaction.parse(proposal.final_tx or b"")
     wrong = [f"job {job.id} is still open: {job.last_error}" for job in jobs]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from signerd.loopback.access.sessions import Session, Sessions
+from signerd.loopback.access.sessions import PageSession, PageSessions
 from tests.support.served import Scripted, Served, served
 
 PATIENCE_SECONDS = 90
@@ -63,7 +63,7 @@ class Port:
     """A daemon's port."""
 
     daemon: Served
-    sessions: Sessions
+    sessions: PageSessions
 
     @property
     def number(self) -> int:
@@ -110,7 +110,7 @@ class Port:
         """The secret of a new session."""
         return secret_in(self.enter(self.entry()))
 
-    def session(self, headers: dict[str, str]) -> Session:
+    def session(self, headers: dict[str, str]) -> PageSession:
         found = self.sessions.find(headers["X-Signerd-Session"])
         assert found is not None
         return found
@@ -134,6 +134,6 @@ def ported(
         yield Scripted(answers)
 
     state.mkdir(mode=0o700, exist_ok=True)
-    sessions = Sessions(clock)
+    sessions = PageSessions(clock)
     with served(script(), state, port=at, clock=clock, sessions=sessions) as daemon:
         yield Port(daemon, sessions)

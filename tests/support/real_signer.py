@@ -9,7 +9,7 @@ import httpx
 
 from firmware_bridge import Bridge
 from multisig import Network
-from signerd.app import Outside, open_daemon
+from signerd.app import DaemonDependencies, open_daemon
 from signerd.daemon.service import Daemon
 from signerd.journal import StateFolder
 from tests.conformance.rigs import Rig, plugged_in
@@ -58,7 +58,7 @@ async def signer(
             Bridge(network=Network.REGTEST, endpoints=endpoints, usb=False)
         )
         transport = httpx.ASGITransport(desk.world.platform.asgi, client=("192.0.2.9", 50_000))
-        outside = Outside(transport=transport, bridge=bridge, sleep=sleep)
+        outside = DaemonDependencies(transport=transport, bridge=bridge, sleep=sleep)
         stack.enter_context(StateFolder.hold(state))
         daemon = await stack.enter_async_context(
             open_daemon(make_config(), state, store or MemoryStore(), outside)

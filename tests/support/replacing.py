@@ -8,10 +8,10 @@ import httpx
 
 from custody.schemas.proposals import Proposal as Shape
 from multisig import Network, Psbt, Vault
-from signerd.account.wire import Workspace, snapshot_of
-from signerd.core.review import Review, review
+from signerd.account.wire import PlatformWorkspace, snapshot_of
+from signerd.core.review import ProposalReview, review
 from signerd.core.states import State
-from signerd.core.values import Limits, Neighbour, OwnKey, Pin, ReviewContext, Snapshot
+from signerd.core.values import Neighbour, OwnKey, Pin, ReviewContext, SigningLimits, Snapshot
 from tests.support.custody import Desk, ok
 
 
@@ -74,13 +74,13 @@ def forget_mempool(desk: Desk) -> None:
 # --- a signer's daemon --------------------------------------------------------------------------------------
 
 
-def judged(desk: Desk, psbt_id: str, signed: Iterable[str]) -> Review:
+def judged(desk: Desk, psbt_id: str, signed: Iterable[str]) -> ProposalReview:
     """The review of a proposal by Alice's daemon, where she has signed the others."""
     vault = Vault.from_descriptor(desk.vault["descriptor"], Network.REGTEST)
     (own,) = [key for key in vault.cosigners if key.origin.fingerprint == desk.devices["alice"].fingerprint]
     context = ReviewContext(
         network=Network.REGTEST,
-        limits=Limits(),
+        limits=SigningLimits(),
         pin=Pin(desk.vault["id"], desk.workspace_id, "Treasury", vault, own),
         claimed_descriptor=desk.vault["descriptor"],
         own_keys=(OwnKey(own, "vault", 0),),
@@ -102,7 +102,7 @@ def lets_through(desk: Desk, psbt_id: str, signed: Iterable[str]) -> bool:
 
 def _snapshot(desk: Desk, psbt_id: str) -> Snapshot:
     shape = Shape.model_validate(desk.proposal(psbt_id))
-    return snapshot_of(shape, Workspace(desk.workspace_id, "Main", "testnet"))
+    return snapshot_of(shape, PlatformWorkspace(desk.workspace_id, "Main", "testnet"))
 
 
 def _neighbour(snapshot: Snapshot) -> Neighbour:

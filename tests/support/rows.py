@@ -1,10 +1,10 @@
 """Rows of a proposal or a token where only a few fields matter."""
 
-from custody.server.store.models import Contract, Proposal
+from custody.server.store.models import ContractRow, ProposalRow
 from tests.support.platform import START
 
 
-def a_proposal(proposal_id: str, **changes: object) -> Proposal:
+def a_proposal(proposal_id: str, **changes: object) -> ProposalRow:
     """A pending send of vault ``v`` in a family of its own."""
     fields = {
         "id": proposal_id, "family_id": proposal_id, "workspace_id": 1, "vault_id": "v", "tx_type": "send",
@@ -13,10 +13,10 @@ def a_proposal(proposal_id: str, **changes: object) -> Proposal:
         "m": 1, "n": 1, "movement_sats": 0, "keeps_coins": False,
     }  # fmt: skip
     moment = changes.pop("at", START)
-    return Proposal(**fields | dict.fromkeys(("expires_at", "created_at", "updated_at"), moment) | changes)
+    return ProposalRow(**fields | dict.fromkeys(("expires_at", "created_at", "updated_at"), moment) | changes)
 
 
-def a_contract(uid: int, vault_id: str, family_id: str, **changes: object) -> Contract:
+def a_contract(uid: int, vault_id: str, family_id: str, **changes: object) -> ContractRow:
     """A token of that vault, deployed by that family."""
     fields = {
         "uid": uid, "workspace_id": 1, "vault_id": vault_id, "chain": "regtest", "name": "",
@@ -24,4 +24,4 @@ def a_contract(uid: int, vault_id: str, family_id: str, **changes: object) -> Co
         "whitelist_enabled": False, "bytecode": b"", "bytecode_hash": b"", "deploy_family_id": family_id,
         "created_by": 1, "created_at": START,
     }  # fmt: skip
-    return Contract(**fields | changes)
+    return ContractRow(**fields | changes)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.model import Endpoint, Sighting
-from firmware_bridge.protocol import TAKEN, Note
+from firmware_bridge.protocol import TAKEN, ProgressNote
 from multisig import Network
 from tests.support import wallets
 from tests.support.wallets import ALICE
@@ -37,7 +37,7 @@ class Script:
         assert op == expected
         self.told.append(args)
         if isinstance(answer, Taken):
-            on_note(Note(1, TAKEN, "The device checks the transaction"))
+            on_note(ProgressNote(1, TAKEN, "The device checks the transaction"))
             answer = answer.ending
         if isinstance(answer, Exception):
             raise answer

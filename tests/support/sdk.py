@@ -5,23 +5,23 @@ from collections.abc import Callable
 import httpx
 
 from custody.client import Client
-from custody.exchange import Body, Outcome, Reply, Request, Unfit
+from custody.common.exchange import Body, HttpReply, HttpRequest, Outcome, Unfit
+from custody.common.transports import message, no_answer
 from custody.schemas.auth import LoginRequest
-from custody.transports import message, no_answer
 from tests.support.platform import PASSWORD, World
 
 
-def through(transport: httpx.BaseTransport) -> Callable[[Request], Outcome]:
+def through(transport: httpx.BaseTransport) -> Callable[[HttpRequest], Outcome]:
     """An httpx transport for our blocking client."""
     http = httpx.Client(transport=transport, trust_env=False)
 
-    def perform(request: Request) -> Outcome:
+    def perform(request: HttpRequest) -> Outcome:
         http.cookies.clear()
         try:
             response = http.send(message(request), stream=True)
             body = Body(request.path, response.headers)
             body.add(response.read())
-            return Reply(response.status_code, response.headers, body.whole(), request.path)
+            return HttpReply(response.status_code, response.headers, body.whole(), request.path)
         except (httpx.TransportError, Unfit) as error:
             return no_answer(error)
 

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from signerd.callers import Caller
+from signerd.callers import LoopbackCaller
 from signerd.client import DaemonClient
 from signerd.daemon.service import Daemon
 from signerd.endpoint import HOST, PageAddress, socket_path
@@ -68,10 +68,10 @@ def served(service: AbstractAsyncContextManager[Daemon], state: Path, **given: A
 class ScriptedTokens:
     """The paired apps: callers by token and bound origin."""
 
-    paired: dict[tuple[str, str | None], Caller] = field(default_factory=dict)
+    paired: dict[tuple[str, str | None], LoopbackCaller] = field(default_factory=dict)
     let_in: set[str] = field(default_factory=set)
 
-    def caller(self, token: str, origin: str | None) -> Caller:
+    def caller(self, token: str, origin: str | None) -> LoopbackCaller:
         try:
             return self.paired[token, origin]
         except KeyError:
@@ -87,7 +87,7 @@ class ScriptedTokens:
 class NothingImported:
     """Hides nothing from any app."""
 
-    def hides(self, _caller: Caller, _subject: str) -> bool:
+    def hides(self, _caller: LoopbackCaller, _subject: str) -> bool:
         return False
 
 

@@ -9,7 +9,7 @@ from custody.server.service.tokens.blocks import token_block
 from multisig.errors import InvalidToken
 from multisig.network import Network
 from multisig.tokens import Deploy, decode_payload, parse_bytecode
-from multisig.tokens.machine import GENESIS_STATE, TokenState, TokenTransaction, judge_block
+from multisig.tokens.machine import GENESIS_STATE, TokenCells, TokenTransaction, judge_block
 from multisig.transaction import TxOut
 from multisig.units import Sats
 from tests.multisig.tokens.machine.histories import KNOWN, Story, Tape
@@ -71,7 +71,7 @@ class Chain:
 
     def replayed(self) -> tuple[dict, list[bytes]]:
         """Every cell, and the state hash after each block, replayed without the deployments of strangers."""
-        state, hashes = TokenState(), [GENESIS_STATE]
+        state, hashes = TokenCells(), [GENESIS_STATE]
         for block in map(token_block, self.blocks):
             kept = tuple(each for each in block.transactions if is_ours(each) is not False)
             done = judge_block(replace(block, transactions=kept), state, CODES.get, hashes[-1])

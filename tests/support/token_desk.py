@@ -9,11 +9,11 @@ from custody.schemas.proposals import TxType
 from custody.server.service.tokens.blocks import token_block
 from custody.server.service.tokens.state import published_bytecode
 from custody.server.store import Store
-from custody.server.store.models import Proposal, TokenBlock, TokenCell
+from custody.server.store.models import ProposalRow, TokenBlockRow, TokenCellRow
 from multisig import Network, encode_address
 from multisig.errors import InvalidToken
 from multisig.tokens import Deploy, decode_payload
-from multisig.tokens.machine import GENESIS_STATE, Cell, TokenState, judge_block
+from multisig.tokens.machine import GENESIS_STATE, Cell, TokenCells, judge_block
 from multisig.tokens.payload import MAGIC
 from tests.support.custody import Desk, ok
 from tests.support.platform import As
@@ -36,9 +36,9 @@ def stored_tokens(store: Store) -> tuple[Cells, list[bytes]]:
     with store.read() as db:
         cells = {
             (row.contract_id, Cell(row.cell), row.holder): row.data if row.number is None else row.number
-            for row in db.scalars(select(TokenCell))
+            for row in db.scalars(select(TokenCellRow))
         }
-        return cells, list(db.scalars(select(TokenBlock.state).order_by(TokenBlock.height)))
+        return cells, list(db.scalars(select(TokenBlockRow.state).order_by(TokenBlockRow.height)))
 
 
 @dataclass
@@ -147,12 +147,14 @@ class TokenDesk:
 
     def check(self) -> None:
         """Checks the index against a replay of the whole chain, for the tokens that were proposed here."""
-        state, before, hashes = TokenState(), GENESIS_STATE, []
+        state, before, hashes = TokenCells(), GENESIS_STATE, []
         store = self.desk.world.platform.services.store
         with store.read() as db:
             bytecode_of = published_bytecode(db, "regtest")
             ours = set(
-                db.scalars(select(Proposal.txid_expected).where(Proposal.tx_type == TxType.DEPLOY.value))
+                db.scalars(
+                    select(ProposalRow.txid_expected).where(ProposalRow.tx_type == TxType.DEPLOY.value)
+                )
             )
             for height in range(self.desk.chain.tip().height + 1):
                 block = token_block(self.desk.chain.data_at(height, MAGIC))

@@ -15,8 +15,8 @@ from multisig import (
     build_psbt,
     sats,
 )
-from multisig.tokens import Bytecode, Call, Deploy, Function, Payload, token_amount, token_script
-from signerd.core.tokens import Published, TokenClaim, facts_of
+from multisig.tokens import Bytecode, Deploy, Function, Payload, TokenCall, token_amount, token_script
+from signerd.core.tokens import PublishedToken, TokenClaim, facts_of
 from signerd.core.values import Snapshot
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of
 from tests.support.fake_platform import STAMP
@@ -53,16 +53,16 @@ def deployment_of(bytecode: Bytecode, vault: Vault = VAULT) -> Transaction:
     return replace(tx, inputs=tuple(TxIn(i.outpoint, i.sequence, b"", (b"\x30" * 71,)) for i in tx.inputs))
 
 
-def published(bytecode: Bytecode, vault: Vault = VAULT) -> Published:
-    return Published(bytecode.blob, deployment_of(bytecode, vault).serialize())
+def published(bytecode: Bytecode, vault: Vault = VAULT) -> PublishedToken:
+    return PublishedToken(bytecode.blob, deployment_of(bytecode, vault).serialize())
 
 
 GOLD = gold()
 CONTRACT = deployment_of(GOLD).txid
 
 
-def call(function: Function = Function.TRANSFER, amount: int = 1_250, to: bytes = HOLDER) -> Call:
-    return Call(
+def call(function: Function = Function.TRANSFER, amount: int = 1_250, to: bytes = HOLDER) -> TokenCall:
+    return TokenCall(
         contract_id=CONTRACT,
         function=function,
         amount=token_amount(amount) if function.takes_amount else None,
@@ -73,7 +73,7 @@ def call(function: Function = Function.TRANSFER, amount: int = 1_250, to: bytes 
 def claim_of(payload: Payload, contract_id: str = CONTRACT, **lies: str | None) -> TokenClaim:
     """An honest platform's claim about it, with ``lies``; a lie of None removes the field."""
     # For another token's deployment the claim has the payload's own contract id.
-    token = GOLD if isinstance(payload, Call) or payload == GOLD.deployment else None
+    token = GOLD if isinstance(payload, TokenCall) or payload == GOLD.deployment else None
     facts = {**facts_of(payload, NETWORK, token), "contract_id": contract_id, **lies}
     return TokenClaim(tuple(sorted((name, value) for name, value in facts.items() if value is not None)))
 
@@ -119,6 +119,6 @@ def token_snapshot(
     usual: dict[str, Any] = {
         "kind": kind,
         "contract_uid": 1,
-        "call": claim_of(payload, payload.contract_id if isinstance(payload, Call) else made.tx.txid),
+        "call": claim_of(payload, payload.contract_id if isinstance(payload, TokenCall) else made.tx.txid),
     }
     return snapshot_of(made, psbt_id, **{**usual, **changes})

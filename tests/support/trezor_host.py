@@ -114,7 +114,7 @@ class SpendingHost:
                     host.send(m.ButtonAck())
                 case m.TxRequest():
                     self._keep(message.serialized)
-                    if message.request_type == m.Request.FINISHED:
+                    if message.request_type == m.TxRequestType.FINISHED:
                         return None
                     assert message.details is not None
                     host.send(m.TxAck(tx=self.part(message.request_type, message.details)))
@@ -127,7 +127,7 @@ class SpendingHost:
             return previous_part(self.previous[details.tx_hash], kind, index)
         self.asked.append((kind, index))
         assert index is not None
-        if kind == m.Request.INPUT:
+        if kind == m.TxRequestType.INPUT:
             return m.TxPart(inputs=(self.inputs[index],))
         return m.TxPart(outputs=(self.outputs[index],))
 
@@ -137,7 +137,7 @@ class SpendingHost:
 
 
 def previous_part(transaction: Transaction, kind: int, index: int | None) -> m.TxPart:
-    if kind == m.Request.META:
+    if kind == m.TxRequestType.META:
         return m.TxPart(
             version=transaction.version,
             lock_time=transaction.locktime,
@@ -145,7 +145,7 @@ def previous_part(transaction: Transaction, kind: int, index: int | None) -> m.T
             outputs_cnt=len(transaction.outputs),
         )
     assert index is not None
-    if kind == m.Request.INPUT:
+    if kind == m.TxRequestType.INPUT:
         got = transaction.inputs[index]
         return m.TxPart(
             inputs=(

@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from custody.client.webhooks import verify
 from custody.schemas.webhooks import WebhookEvent
-from custody.server.store.models import WebhookEvent as StoredEvent
+from custody.server.store.models import WebhookEventRow as StoredEvent
 from tests.support.certificates import certificate_for
 from tests.support.custody import ok
 from tests.support.platform import As, World, open_world

@@ -9,14 +9,22 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from firmware_bridge.protocol import Caller, DeviceFailure, Done, Hello, Question, Request, encode
+from firmware_bridge.protocol import (
+    DeviceFailure,
+    DriverHost,
+    Hello,
+    OperationDone,
+    Question,
+    WorkerCall,
+    encode,
+)
 from firmware_bridge.worker import Server, silence
 
 
 class ScriptedClient:
     """Each operation does what its name says."""
 
-    def __init__(self, caller: Caller, request: Request) -> None:
+    def __init__(self, caller: DriverHost, request: WorkerCall) -> None:
         self._caller = caller
         self._request = request
         self._cancelled = threading.Event()
@@ -129,11 +137,11 @@ def answering_another(channel: socket.socket, _endpoint: str, _network: str) -> 
     """Answers a question that was not asked."""
     channel.sendall(encode(Hello(os.getpid(), preloaded=True)))
     channel.recv(1)
-    channel.sendall(encode(Done(999, "gotcha")))
+    channel.sendall(encode(OperationDone(999, "gotcha")))
     channel.recv(1 << 20)
 
 
 def impolite(channel: socket.socket, _endpoint: str, _network: str) -> None:
     """Does not begin with hello."""
-    channel.sendall(encode(Done(1, "hi")))
+    channel.sendall(encode(OperationDone(1, "hi")))
     channel.recv(1)

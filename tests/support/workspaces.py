@@ -2,16 +2,16 @@
 
 from sqlalchemy.orm import Session
 
-from custody.server.store.models import Organisation, Workspace
+from custody.server.store.models import OrganisationRow, WorkspaceRow
 from tests.support.platform import START
 
 
 def found_workspace(db: Session, name: str, chain: str = "regtest") -> int:
     """The id of a workspace, in an organisation of its own."""
-    organisation = Organisation(name=f"Organisation of {name}", created_at=START)
+    organisation = OrganisationRow(name=f"Organisation of {name}", created_at=START)
     db.add(organisation)
     db.flush()
-    workspace = Workspace(
+    workspace = WorkspaceRow(
         organisation_id=organisation.id,
         name=name,
         description="",

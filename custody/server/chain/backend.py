@@ -29,7 +29,7 @@ class BlockRef:
 
 
 @dataclass(frozen=True)
-class Spend:
+class SpendingTransaction:
     """The transaction that spends an output. `height` is None while it is in the mempool."""
 
     txid: str
@@ -49,7 +49,7 @@ class FoundOutput:
     height: int | None
     block_hash: str | None
     coinbase: bool
-    spent: Spend | None
+    spent: SpendingTransaction | None
     raw: bytes | None = field(default=None, compare=False, repr=False)
 
     def touched_since(self, height: int) -> bool:
@@ -123,7 +123,7 @@ class AlreadyKnown:
 
 
 @dataclass(frozen=True)
-class Refused:
+class BroadcastRefused:
     """`reason`: in the backend's words."""
 
     txid: str
@@ -131,7 +131,7 @@ class Refused:
     reason: str
 
 
-Outcome = Accepted | AlreadyKnown | Refused
+Outcome = Accepted | AlreadyKnown | BroadcastRefused
 
 
 class ChainBackend(Protocol):

@@ -31,7 +31,7 @@ MAX_BLOCK_SECONDS = 3_600
 RPC_PORTS = {Network.MAINNET: 8332, Network.TESTNET4: 48332, Network.SIGNET: 38332, Network.REGTEST: 18443}
 
 
-class Kind(StrEnum):
+class BackendKind(StrEnum):
     """The first word of a setting. A match over it has no default: mypy names one that misses a kind."""
 
     EMBEDDED = "embedded"
@@ -40,7 +40,7 @@ class Kind(StrEnum):
 
 
 # Backends with a URL, which may index tokens.
-REMOTE = tuple(kind for kind in Kind if kind is not Kind.EMBEDDED)
+REMOTE = tuple(kind for kind in BackendKind if kind is not BackendKind.EMBEDDED)
 REMOTE_WORDS = " or ".join(f"{kind}:…" for kind in REMOTE)
 OpenBackend = EmbeddedChain | CoreBackend | EsploraBackend
 
@@ -60,7 +60,7 @@ class ChainSource:
     """
 
     network: Network
-    kind: Kind
+    kind: BackendKind
     url: SecretStr
     credentials: Credentials | None = field(default=None, repr=False)
     first_height: int = 0
@@ -69,13 +69,13 @@ class ChainSource:
 
     @property
     def is_embedded(self) -> bool:
-        return self.kind is Kind.EMBEDDED
+        return self.kind is BackendKind.EMBEDDED
 
 
 # A signet is its operator's own chain (BIP-325), so a private one is legitimate; devices show its addresses
 # as the platform does.
 EMBEDDABLE = (Network.REGTEST, Network.SIGNET)
-EMBEDDED_REGTEST = ChainSource(Network.REGTEST, Kind.EMBEDDED, SecretStr(""))
+EMBEDDED_REGTEST = ChainSource(Network.REGTEST, BackendKind.EMBEDDED, SecretStr(""))
 
 
 def read_sources(environment: Mapping[str, str]) -> dict[Network, ChainSource]:
@@ -97,12 +97,12 @@ def open_backend(source: ChainSource, *, folder: Path, clock: Callable[[], float
     """
     url = source.url.get_secret_value()
     match source.kind:
-        case Kind.BITCOIND:
+        case BackendKind.BITCOIND:
             assert source.credentials is not None
             return CoreBackend(source.network, url, source.credentials, first_height=source.first_height)
-        case Kind.ESPLORA:
+        case BackendKind.ESPLORA:
             return EsploraBackend(url, source.network)
-        case Kind.EMBEDDED:
+        case BackendKind.EMBEDDED:
             return EmbeddedChain(folder, clock=clock, network=source.network)
 
 
@@ -118,22 +118,22 @@ def _read_source(network: Network, given: Mapping[str, str]) -> ChainSource | No
     name = f"{PREFIX}{network.name}"
     options = {option: given.get(f"{name}_{option}", "") for option in OPTIONS}
     word, _, address = given.get(name, "").strip().partition(":")
-    if word not in {"", *Kind}:
+    if word not in {"", *BackendKind}:
         raise ChainMisconfigured(f"{name} begins with {REMOTE_WORDS}, or is the word embedded.")
-    if word != Kind.BITCOIND:
+    if word != BackendKind.BITCOIND:
         _require_no_options(name, {option: options[option] for option in NODES_OPTIONS}, "bitcoind:…")
-    if word != Kind.EMBEDDED:
-        _require_no_options(name, {BLOCK_SECONDS: options[BLOCK_SECONDS]}, Kind.EMBEDDED)
+    if word != BackendKind.EMBEDDED:
+        _require_no_options(name, {BLOCK_SECONDS: options[BLOCK_SECONDS]}, BackendKind.EMBEDDED)
     if word not in REMOTE:
         _require_no_options(name, {TOKENS_FROM: options[TOKENS_FROM]}, REMOTE_WORDS)
     if not word:
         return None
-    match Kind(word):
-        case Kind.EMBEDDED:
+    match BackendKind(word):
+        case BackendKind.EMBEDDED:
             return _embedded(network, name, address, options)
-        case Kind.ESPLORA:
+        case BackendKind.ESPLORA:
             return _esplora(network, name, address, options)
-        case Kind.BITCOIND:
+        case BackendKind.BITCOIND:
             return _bitcoind(network, name, address, options)
 
 
@@ -151,10 +151,10 @@ def _embedded(network: Network, name: str, address: str, options: Mapping[str, s
         )
     seconds = options[BLOCK_SECONDS]
     if not seconds:
-        return ChainSource(network, Kind.EMBEDDED, SecretStr(""))
+        return ChainSource(network, BackendKind.EMBEDDED, SecretStr(""))
     if seconds not in map(str, range(1, MAX_BLOCK_SECONDS + 1)):
         raise ChainMisconfigured(f"{name}_{BLOCK_SECONDS} is a number from 1 to {MAX_BLOCK_SECONDS}.")
-    return ChainSource(network, Kind.EMBEDDED, SecretStr(""), block_seconds=int(seconds))
+    return ChainSource(network, BackendKind.EMBEDDED, SecretStr(""), block_seconds=int(seconds))
 
 
 def _esplora(network: Network, name: str, address: str, options: Mapping[str, str]) -> ChainSource:
@@ -163,7 +163,7 @@ def _esplora(network: Network, name: str, address: str, options: Mapping[str, st
     except ValueError as error:
         raise ChainMisconfigured(f"{name}: {error}") from None
     return ChainSource(
-        network, Kind.ESPLORA, SecretStr(address), tokens_from=_height(name, TOKENS_FROM, options)
+        network, BackendKind.ESPLORA, SecretStr(address), tokens_from=_height(name, TOKENS_FROM, options)
     )
 
 
@@ -171,7 +171,7 @@ def _bitcoind(network: Network, name: str, address: str, options: Mapping[str, s
     url = _rpc_url(network, name, address, allows_http=_is_yes(name, options["ALLOW_HTTP"]))
     return ChainSource(
         network,
-        Kind.BITCOIND,
+        BackendKind.BITCOIND,
         SecretStr(url),
         _credentials(name, options),
         _height(name, "FIRST_HEIGHT", options) or 0,

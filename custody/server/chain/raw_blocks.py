@@ -44,7 +44,7 @@ def _levels(hashes: Sequence[bytes]) -> Iterator[list[bytes]]:
 
 
 @dataclass(frozen=True)
-class Block:
+class RawBlock:
     """Hashes in display order; the coinbase comes first."""
 
     hash: str
@@ -58,7 +58,7 @@ class Block:
         return [(place, self.transactions[place].parse()) for place in places]
 
 
-def read_block(raw: bytes, expected: str) -> Block:
+def read_block(raw: bytes, expected: str) -> RawBlock:
     """The block with that hash. Raises ChainUnavailable where these bytes are not it."""
     if not HEADER_BYTES < len(raw) <= MAX_BLOCK_BYTES or block_hash(raw)[::-1].hex() != expected:
         raise ChainUnavailable(f"The bytes that came are not those of block {expected}.")
@@ -69,7 +69,7 @@ def read_block(raw: bytes, expected: str) -> Block:
         raise ChainUnavailable(f"Block {expected} cannot be read.") from error
     if not transactions or unmistakable_root([each.hash for each in transactions]) != root:
         raise ChainUnavailable(f"Block {expected} does not carry what its header commits to.")
-    return Block(expected, previous[::-1].hex(), header_time(raw), transactions)
+    return RawBlock(expected, previous[::-1].hex(), header_time(raw), transactions)
 
 
 def header_time(raw: bytes) -> int:

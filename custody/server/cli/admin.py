@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from custody.cli.common import json_option, own_answers
-from custody.limit_words import bounds
+from custody.common.limit_words import bounds
+from custody.common.terminal import aside, give, put
+from custody.common.text import count
 from custody.server.cli.common import platform_at, refusals, state_option
-from custody.terminal import aside, give, put
-from custody.text import count
 from multisig import Network
 
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ def rotate_secret_command(purpose: str, state: Path, finish: bool, as_json: bool
     secret = Purpose(purpose)
     with refusals(), platform_at(state) as platform:
         services = platform.services
-        rotation = Rotation(services.store, services.audit, services.tools.secrets)
+        rotation = Rotation(services.store, services.tools.audit, services.tools.secrets)
         done = rotation.finish(secret) if finish else rotation.rotate(secret)
     sealed_of = {
         Purpose.TOTP: ("account was", "accounts were"),

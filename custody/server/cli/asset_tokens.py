@@ -11,13 +11,13 @@ from typing import Any, TextIO
 import click
 
 from custody.cli.common import fail
-from custody.terminal import put, say
+from custody.common.terminal import put, say
 from multisig import MultisigError, Network, Transaction
 from multisig.tokens import (
     MAX_BYTECODE_BYTES,
     Bytecode,
-    Call,
     Payload,
+    TokenCall,
     bytecode_hash,
     decode_payload,
     is_token_payload,
@@ -30,9 +30,9 @@ from multisig.tokens.machine import (
     GENESIS_STATE,
     BlockOutcome,
     Cell,
-    Outcome,
     TokenBlock,
-    TokenState,
+    TokenCells,
+    TokenOutcome,
     TokenTransaction,
     judge_block,
 )
@@ -74,7 +74,7 @@ def decode_command(data: str, bytecode: Path | None, network: str, as_json: bool
         words = token_words(payload, chain, known)
     except (MultisigError, ValueError) as error:
         fail(str(error) or "That is no hex.", "custody token decode --help says what it takes.")
-    listed = () if known is None or isinstance(payload, Call) else tuple(listed_addresses(known, chain))
+    listed = () if known is None or isinstance(payload, TokenCall) else tuple(listed_addresses(known, chain))
     if as_json:
         told = {
             "sentence": words.sentence,
@@ -123,7 +123,7 @@ def replay_command(blocks: TextIO, bytecode: tuple[Path, ...], as_json: bool) ->
 @dataclass
 class _Replay:
     codes: dict[bytes, Bytecode]
-    state: TokenState = field(default_factory=TokenState)
+    state: TokenCells = field(default_factory=TokenCells)
     hash: bytes = GENESIS_STATE
     height: int = -1
 
@@ -165,7 +165,7 @@ def _cell(contract_id: str, cell: Cell, holder: bytes, value: int | bytes) -> di
     return {"contract_id": contract_id, "cell": cell.name.lower(), "holder": holder.hex(), "value": told}
 
 
-def _plain(outcome: Outcome) -> dict[str, Any]:
+def _plain(outcome: TokenOutcome) -> dict[str, Any]:
     return {
         "txid": outcome.txid,
         "contract_id": outcome.contract_id,
@@ -175,7 +175,7 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _function(outcome: Outcome) -> str | None:
+def _function(outcome: TokenOutcome) -> str | None:
     if outcome.payload is None:
         return None
     function = getattr(outcome.payload, "function", None)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from custody.cli.common import fail, json_option
+from custody.common.terminal import Exit, answer, aside, put, say
+from custody.common.text import count
 from custody.server.cli.common import refusals, state_option, stored_at
-from custody.terminal import Exit, answer, aside, put, say
-from custody.text import count
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -126,7 +126,7 @@ def export_command(state: Path, chain: str) -> None:
     """
     from custody.server.domain.audit import PLATFORM_CHAIN, write_csv
     from custody.server.service.audit.log import chained_rows
-    from custody.server.store.models import AuditEvent
+    from custody.server.store.models import AuditEventRow
 
     with refusals(), stored_at(state) as stored, stored.store.read() as db:
         # An empty file would look like a chain in which nothing happened.
@@ -136,7 +136,7 @@ def export_command(state: Path, chain: str) -> None:
                 "Name platform, organisation:ID or workspace:ID, with an id that exists.",
                 Exit.NOT_DECIDED,
             )
-        with closing(chained_rows(db, AuditEvent.chain_id == chain)) as rows:
+        with closing(chained_rows(db, AuditEventRow.chain_id == chain)) as rows:
             for line in write_csv(rows):
                 sys.stdout.write(line)
 
@@ -191,9 +191,11 @@ def verify_export_command(
 def _is_there(db: "Session", chain: str) -> bool:
     from sqlalchemy import select
 
-    from custody.server.store.models import AuditEvent, AuditHead
+    from custody.server.store.models import AuditEventRow, AuditHeadRow
 
-    named = (select(kind.chain_id).where(kind.chain_id == chain).limit(1) for kind in (AuditHead, AuditEvent))
+    named = (
+        select(kind.chain_id).where(kind.chain_id == chain).limit(1) for kind in (AuditHeadRow, AuditEventRow)
+    )
     return any(db.scalar(query) is not None for query in named)
 
 

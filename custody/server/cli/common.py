@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from custody.cli.common import Stop, fail
-from custody.terminal import Exit
+from custody.common.terminal import Exit
 
 if TYPE_CHECKING:
     from custody.server.app import Platform

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from custody.cli.common import json_option
+from custody.common.terminal import answer, aside, give, say, table
 from custody.server.cli.admin import CHAINS
 from custody.server.cli.common import MAX_INT64, platform_at, refusals, state_option
-from custody.terminal import answer, aside, give, say, table
 from multisig import Network
 
 if TYPE_CHECKING:

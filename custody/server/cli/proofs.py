@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from custody.cli.common import fail, json_option
+from custody.common.terminal import Exit, answer, put
+from custody.common.text import amount, count, plain
 from custody.server.cli.common import refusals
-from custody.terminal import Exit, answer, put
-from custody.text import amount, count, plain
 
 if TYPE_CHECKING:
     from custody.schemas.proofs import CoinOfProof, ProofFile
@@ -46,7 +46,7 @@ def verify_proof_command(file: Path, chain: str | None, as_json: bool) -> None:
     """Check a proof file (BIP-322): which addresses signed which message, and for which coins."""
     from custody.server.chain.engine import consensus
     from custody.server.domain.proving import judge
-    from multisig.bip322 import State
+    from multisig.bip322 import ProofState
 
     with refusals():
         proof = _read(file)
@@ -54,7 +54,7 @@ def verify_proof_command(file: Path, chain: str | None, as_json: bool) -> None:
         state = judged.state(asked_chain=chain is not None)
         checked = None if chain is None or state != "valid" else _checked(proof, chain)
         if checked is not None and checked.problems:
-            state = State.INVALID
+            state = ProofState.INVALID
     if as_json:
         answer({"state": state, **_as_json(proof, judged, checked)})
     else:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from custody.cli.common import fail, json_option
+from custody.common.terminal import Exit, give, put, say
 from custody.server.cli.common import platform_at, refusals, state_option
-from custody.terminal import Exit, give, put, say
 
 if TYPE_CHECKING:
     from custody.server.app import Platform
-    from custody.server.listen import Address
+    from custody.server.listen import ListenAddress
 
 
 _EMBEDDED = "The embedded chain lives in the one process that answers requests and does the jobs."
@@ -52,11 +52,11 @@ def serve_command(
 ) -> None:
     """Serve the platform until SIGINT or SIGTERM."""
     from custody.server.cli.logs import log_stop
-    from custody.server.listen import Address, bind, serve, write_port_file
+    from custody.server.listen import ListenAddress, bind, serve, write_port_file
 
     _begin_log("serve", state)
 
-    def announce(address: Address) -> None:
+    def announce(address: ListenAddress) -> None:
         if port_file is not None:
             write_port_file(port_file, address)
         say(f"Serving on {address.url}")
@@ -69,7 +69,7 @@ def serve_command(
             background.stop_taking()
 
         with _its_only_process(platform, state), _metrics(platform, metrics):
-            listener = bind(Address.parse(listen), behind_proxy=behind_proxy)
+            listener = bind(ListenAddress.parse(listen), behind_proxy=behind_proxy)
             platform.asgi.state.behind_proxy = behind_proxy
             serve(
                 platform.asgi,
@@ -98,7 +98,7 @@ def serve_command(
 def worker_command(state: Path, health: str | None, port_file: Path | None, metrics: str | None) -> None:
     """Do the platform's jobs, without answering requests, until SIGINT or SIGTERM."""
     from custody.server.cli.logs import log_stop
-    from custody.server.listen import Address, CannotListen
+    from custody.server.listen import CannotListen, ListenAddress
 
     _begin_log("worker", state)
     with refusals(), platform_at(state, new=True, is_server=True, with_workers=True) as platform:
@@ -108,13 +108,13 @@ def worker_command(state: Path, health: str | None, port_file: Path | None, metr
             if health is None:
                 _work(platform)
             else:
-                _work_in_sight(platform, Address.parse(health), port_file)
+                _work_in_sight(platform, ListenAddress.parse(health), port_file)
         _say_if_outdated(platform)
     log_stop("worker")
 
 
 def _work(platform: "Platform") -> None:
-    from custody.interpreter import settle
+    from custody.common.interpreter import settle
     from custody.server.listen import first_signal
 
     told = Event()
@@ -125,13 +125,13 @@ def _work(platform: "Platform") -> None:
             pass
 
 
-def _work_in_sight(platform: "Platform", address: "Address", port_file: Path | None) -> None:
+def _work_in_sight(platform: "Platform", address: "ListenAddress", port_file: Path | None) -> None:
     from custody.server.listen import bind, serve, write_port_file
     from custody.server.web.asgi import build_worker_asgi
 
     background = platform.background
 
-    def announce(found: "Address") -> None:
+    def announce(found: "ListenAddress") -> None:
         if port_file is not None:
             write_port_file(port_file, found)
         say(f"Working, in sight on {found.url}")
@@ -166,11 +166,11 @@ def _metrics(platform: "Platform", address: str | None) -> Iterator[None]:
     if address is None:
         yield
         return
-    from custody.server.listen import Address, serving_metrics
+    from custody.server.listen import ListenAddress, serving_metrics
 
     meters = platform.services.store.meters
     meters.watch_process()
-    with serving_metrics(Address.parse(address), meters.registry) as found:
+    with serving_metrics(ListenAddress.parse(address), meters.registry) as found:
         say(f"Metrics on {found.url}/metrics")
         yield
 
@@ -213,12 +213,12 @@ def fund_command(address: str, amount_btc: str, state: Path, as_json: bool) -> N
 
 
 def _ask_chain(state: Path, question: dict[str, Any]) -> dict[str, Any]:
-    from custody.server.mining import NotServed, Refused, ask
+    from custody.server.mining import MiningRefused, NotServed, ask
 
     try:
         # Settings.chain_folder, without loading the settings.
         return ask(state / "chain", question)
-    except Refused as error:
+    except MiningRefused as error:
         fail(str(error), "Correct it and run the command again.", Exit.USAGE)
     except NotServed:
         fail(

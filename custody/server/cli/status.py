@@ -12,12 +12,12 @@ import click
 
 from custody._version import __version__
 from custody.cli.common import fail, json_option
+from custody.common.terminal import Exit, answer, give, say, table
 from custody.server.cli.common import MAX_INT64, plain_values, refusals, state_option, stored_at
-from custody.terminal import Exit, answer, give, say, table
 
 if TYPE_CHECKING:
     from custody.server.service.operations.jobs import JobAdministration, JobLine
-    from custody.server.service.operations.status import Status
+    from custody.server.service.operations.status import PlatformStatus
     from custody.server.stored import Stored
 
 
@@ -35,7 +35,7 @@ def status_command(state: Path, as_json: bool) -> None:
     give({"version": __version__, **plain_values(asdict(status))}, *_lines(status, now), as_json=as_json)
 
 
-def _lines(status: "Status", now: datetime) -> Iterator[str]:
+def _lines(status: "PlatformStatus", now: datetime) -> Iterator[str]:
     from custody.schemas.common import format_time
 
     figures, database = status.figures, status.database

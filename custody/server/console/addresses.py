@@ -11,7 +11,9 @@ from urllib.parse import quote_plus
 
 from starlette.responses import Response, StreamingResponse
 
-from custody.pages.serving import HEADERS, HTML, attachment
+from custody.common.pages.serving import HEADERS, HTML, attachment
+from custody.common.spreadsheets import csv_lines
+from custody.common.text import name_key, network_words
 from custody.schemas.address_book import (
     ADD_WHITELIST_ADDRESS,
     MAX_ADDRESS,
@@ -36,8 +38,6 @@ from custody.server.domain.errors import (
     WrongNetworkAddress,
 )
 from custody.server.web.asgi import MAX_BODY_BYTES
-from custody.spreadsheets import csv_lines
-from custody.text import name_key, network_words
 from multisig import Network
 
 PAGE = 50

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from custody.pages.serving import HEADERS, Assets
+from custody.common.pages.serving import HEADERS, Assets
 from custody.schemas.permissions import ANY_MEMBER
 from custody.server.console import (
     account,

@@ -7,7 +7,7 @@ from typing import Any
 from markupsafe import Markup
 from starlette.responses import Response
 
-from custody.pages.serving import attachment
+from custody.common.pages.serving import attachment
 from custody.schemas.logs import EXPORT_AUDIT_LOGS, LOGS, AuditLogEntry, LogsPage
 from custody.server.console.audit_words import recipient_words, row_words
 from custody.server.console.members import members_of

@@ -18,8 +18,9 @@ from typing import Final
 
 from markupsafe import Markup
 
-from custody.change_words import PERMISSION_WORDS, TITLES
-from custody.limit_words import bounds
+from custody.common.change_words import PERMISSION_WORDS, TITLES
+from custody.common.limit_words import bounds
+from custody.common.text import SHORT_ID, amount, plain
 from custody.schemas.logs import AuditLogEntry
 from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus
@@ -48,7 +49,6 @@ from custody.server.proposals import ending, signing
 from custody.server.service.people import workspaces as founding
 from custody.server.service.webhooks import delivery
 from custody.server.sign_in import identity
-from custody.text import SHORT_ID, amount, plain
 
 # What a status of a proposal is called where the chain led to it.
 _STATUS_WORDS: Final[Mapping[ProposalStatus, str]] = MappingProxyType(

@@ -2,7 +2,8 @@
 
 from starlette.responses import Response
 
-from custody.change_words import facts_of, names_nothing, title_of
+from custody.common.change_words import facts_of, names_nothing, title_of
+from custody.common.text import count
 from custody.schemas.changes import (
     CHANGES,
     CONFIRM_CHANGE,
@@ -18,7 +19,6 @@ from custody.server.console.rendering import member_words
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
-from custody.text import count
 
 # Decided changes on the page.
 SHOWN = 20

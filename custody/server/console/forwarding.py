@@ -4,7 +4,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.pages.figures import address
+from custody.common.pages.figures import address
 from custody.schemas.forwards import FORWARD_TO_VAULT, PREVIEW_FORWARD
 from custody.schemas.keys import SIGNING_PROFILE_ADDRESS, SigningProfileAddress
 from custody.schemas.proposals import PsbtPreview, TxType

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.pages.rendering import Live
+from custody.common.pages.rendering import Live
 from custody.schemas.changes import CHANGES
 from custody.schemas.invitations import ACCEPT_INVITE, OWN_INVITATIONS
 from custody.schemas.onboarding import (

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.limit_words import WEEKDAYS, bounds, until
+from custody.common.limit_words import WEEKDAYS, bounds, until
 from custody.schemas.limits import MY_LIMITS, MyLimits, VaultLimits
 from custody.schemas.vaults import LIST_WALLETS, Vault
 from custody.server.console.rendering import is_everything, sats_of

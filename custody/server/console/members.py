@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from custody.change_words import PERMISSION_WORDS
+from custody.common.change_words import PERMISSION_WORDS
 from custody.schemas.invitations import (
     INVITE_TO_WORKSPACE,
     REVOKE_INVITE,

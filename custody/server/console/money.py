@@ -5,10 +5,10 @@ signer's machine proves it (`multisig.inspect`). Nothing here comes from what a 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from custody.pages.flow import Flow, Picture, address_lines, draw
+from custody.common.pages.flow import Flow, Picture, address_lines, draw
+from custody.common.text import count
 from custody.schemas.proposals import TxType
 from custody.schemas.vaults import Vault
-from custody.text import count
 from multisig import Inspection, MultisigError, Network, Psbt, inspect
 from multisig import Vault as Policy
 from multisig.bip322 import inspect_proof

@@ -4,7 +4,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.change_words import PERMISSION_WORDS
+from custody.common.change_words import PERMISSION_WORDS
+from custody.common.text import count
 from custody.schemas.permissions import PermissionName
 from custody.schemas.service_accounts import (
     CREATE_SERVICE_ACCOUNT,
@@ -18,7 +19,6 @@ from custody.schemas.service_accounts import (
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import Invalid, NotFound
-from custody.text import count
 
 STATES = {
     "WAITING": "has no secret yet",

@@ -4,7 +4,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from custody.pages.serving import attachment
+from custody.common.pages.serving import attachment
 from custody.schemas.proofs import CREATE_PROOF, MAX_MESSAGE, PROOF
 from custody.schemas.proposals import PSBT
 from custody.server.console.proposals import PROPOSERS

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from custody.pages.rendering import Live
+from custody.common.pages.rendering import Live
 from custody.schemas.proposals import PSBT, Proposal, ProposalStatus, TroubleKind, TxType
 from custody.schemas.vaults import Vault
 from custody.server.console.addresses import entries_of
@@ -38,14 +38,14 @@ _STEPS_OF_PROOF: Final = (
 
 
 @dataclass(frozen=True)
-class Stage:
+class ProposalStage:
     """``place``: done, now or later."""
 
     words: str
     place: str
 
 
-def stages_of(proposal: Proposal) -> tuple[Stage, ...]:
+def stages_of(proposal: Proposal) -> tuple[ProposalStage, ...]:
     """Empty for a proposal that is over without its last stage: its state says why."""
     steps = _STEPS_OF_PROOF if proposal.tx_type is TxType.PROOF else _STEPS
     at = next((n for n, (_, statuses) in enumerate(steps) if proposal.status in statuses), None)
@@ -53,7 +53,7 @@ def stages_of(proposal: Proposal) -> tuple[Stage, ...]:
         return ()
     is_over = at == len(steps) - 1
     return tuple(
-        Stage(words, "done" if n < at or is_over else "now" if n == at else "later")
+        ProposalStage(words, "done" if n < at or is_over else "now" if n == at else "later")
         for n, (words, _) in enumerate(steps)
     )
 

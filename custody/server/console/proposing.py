@@ -10,8 +10,9 @@ from typing import Any, Final, get_args
 
 from starlette.responses import Response
 
-from custody.change_words import PERMISSION_WORDS
-from custody.recipients import reads_as_address, typed_address
+from custody.common.change_words import PERMISSION_WORDS
+from custody.common.recipients import reads_as_address, typed_address
+from custody.common.text import name_key, plain
 from custody.schemas.common import Priority
 from custody.schemas.errors import ErrorCode
 from custody.schemas.history import VAULT_COINS, CoinState
@@ -37,7 +38,6 @@ from custody.server.domain.errors import (
     StateConflict,
 )
 from custody.server.domain.intent import parse_recipient
-from custody.text import name_key, plain
 from multisig import MultisigError, Network, parse_btc
 
 MORE_ROWS: Final = 3

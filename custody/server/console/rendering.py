@@ -7,10 +7,11 @@ from types import MappingProxyType
 
 from markupsafe import Markup
 
-from custody.change_words import PERMISSION_WORDS
-from custody.limit_words import bounds, until
-from custody.pages.qr import qr_image
-from custody.pages.rendering import Templates
+from custody.common.change_words import PERMISSION_WORDS
+from custody.common.limit_words import bounds, until
+from custody.common.pages.qr import qr_image
+from custody.common.pages.rendering import Templates
+from custody.common.text import SHORT_ID, network_words, plain
 from custody.schemas.asset_tokens import CallStatus
 from custody.schemas.common import MAX_SATS, format_time
 from custody.schemas.history import CoinState, MovementKind
@@ -18,7 +19,6 @@ from custody.schemas.limits import MyLimits, VaultLimits
 from custody.schemas.members import Member
 from custody.schemas.proposals import Advice, ProposalStatus
 from custody.schemas.purchases import PurchaseStatus
-from custody.text import SHORT_ID, network_words, plain
 from multisig import parse_btc
 from multisig.tokens import Function, format_units, token_amount
 

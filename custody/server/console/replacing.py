@@ -18,7 +18,7 @@ from multisig import Psbt
 
 
 @dataclass(frozen=True)
-class Change:
+class ReplacementForm:
     """``asks``: what `create-psbt` is asked beside the rate, by the proposal's id."""
 
     title: str
@@ -28,8 +28,8 @@ class Change:
     asks: Callable[[str], Mapping[str, Any]]
 
 
-CHANGES: Final[Mapping[str, Change]] = {
-    "bump": Change(
+CHANGES: Final[Mapping[str, ReplacementForm]] = {
+    "bump": ReplacementForm(
         "Pay a higher fee",
         "The same payment is proposed again at a higher fee, out of its change; without change, out of its "
         "amount where it sends everything. Its signers approve the new version. At most one of all versions "
@@ -38,7 +38,7 @@ CHANGES: Final[Mapping[str, Change]] = {
         "The new version is proposed. Its signers decide now.",
         lambda psbt_id: {"replaces_psbt_id": psbt_id},
     ),
-    "take-back": Change(
+    "take-back": ReplacementForm(
         "Take its coins back",
         "A new version spends the same coins and pays everything back to the vault. Once that is mined, the "
         "payment can never be. Its signers approve it.",
@@ -49,11 +49,11 @@ CHANGES: Final[Mapping[str, Change]] = {
 }
 
 
-def _change(visit: Visit) -> Change:
+def _change(visit: Visit) -> ReplacementForm:
     return CHANGES[visit.request.url.path.rpartition("/")[2]]
 
 
-def _body(visit: Visit, proposal: Proposal, change: Change) -> dict[str, Any]:
+def _body(visit: Visit, proposal: Proposal, change: ReplacementForm) -> dict[str, Any]:
     place = {"workspace_id": visit.here.id, "wallet_id": proposal.vault_id, "tx_type": "send"}
     return {**place, **change.asks(proposal.psbt_id)}
 
@@ -99,7 +99,7 @@ def review(visit: Visit) -> Review:
     )
 
 
-def _asked(visit: Visit, proposal: Proposal, change: Change) -> dict[str, Any]:
+def _asked(visit: Visit, proposal: Proposal, change: ReplacementForm) -> dict[str, Any]:
     return {**_body(visit, proposal, change), "fee_rate": fee_rate(visit)}
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.change_words import PERMISSION_WORDS
+from custody.common.change_words import PERMISSION_WORDS
+from custody.common.text import count
 from custody.schemas.limits import UPDATE_ROLE_POLICIES
 from custody.schemas.permissions import PermissionName
 from custody.schemas.roles import (
@@ -22,7 +23,6 @@ from custody.server.console.rendering import role_words
 from custody.server.console.table import Review, Row, in_force_mark, require_in_force, shown_mark
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import Invalid, NotFound
-from custody.text import count
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from custody.server.domain.errors import PermissionDenied, StateConflict, TokenE
 from custody.server.service.services import Services
 from custody.server.service.sign_in.sessions import caller_of
 from custody.server.sign_in.sessions import renew_session
-from custody.server.store.snapshot import Snapshot
+from custody.server.store.snapshot import PageSnapshot
 from custody.server.web.cookies import is_secure
 from custody.server.web.http import address_of
 from custody.server.web.problems import trace_id_of
@@ -59,7 +59,7 @@ class BrowserSession:
 
 
 def authenticate(
-    services: Services, request: Request, held: BrowserSession, snapshot: Snapshot
+    services: Services, request: Request, held: BrowserSession, snapshot: PageSnapshot
 ) -> tuple[Caller, BrowserSession]:
     """The person, and the tokens to hold from now on: an expired access token is renewed. So is one that
     another tab of the browser has just renewed, since it is no longer known.

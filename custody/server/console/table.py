@@ -17,8 +17,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from custody.pages.rendering import FORM, FORM_WITH_FILE, Fields
-from custody.pages.serving import HEADERS
+from custody.common.pages.rendering import FORM, FORM_WITH_FILE, Fields
+from custody.common.pages.serving import HEADERS
 from custody.schemas.call import Call
 from custody.server.console import session
 from custody.server.console.visit import MAX_DIGITS, Visit, WaitsForSecondPerson

@@ -6,7 +6,7 @@ from typing import Any
 from markupsafe import Markup
 from starlette.responses import Response
 
-from custody.pages.figures import address
+from custody.common.pages.figures import address
 from custody.schemas.asset_tokens import CALL_CONTRACT, Contract
 from custody.schemas.vaults import VaultName
 from custody.server.console.rendering import FUNCTION_WORDS, token_units

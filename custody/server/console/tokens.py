@@ -14,9 +14,10 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from custody.pages.figures import address
-from custody.pages.rendering import Live
-from custody.recipients import typed_address
+from custody.common.pages.figures import address
+from custody.common.pages.rendering import Live
+from custody.common.recipients import typed_address
+from custody.common.text import count
 from custody.schemas.address_book import WhitelistAddress
 from custody.schemas.asset_tokens import (
     CONTRACT,
@@ -39,7 +40,6 @@ from custody.server.console.visit import Visit, raw_units, whole
 from custody.server.domain.errors import Invalid
 from custody.server.domain.lifecycle import TRANSITIONS
 from custody.server.domain.token_status import TABLE, Mined, contract_status
-from custody.text import count
 from multisig.tokens import MAX_DECIMALS, Function
 
 # Narrow, so that it can be read on a telephone.

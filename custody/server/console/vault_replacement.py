@@ -6,7 +6,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.naming import next_name
+from custody.common.naming import next_name
+from custody.common.text import count
 from custody.schemas.changes import CHANGES
 from custody.schemas.history import VAULT_COINS
 from custody.schemas.proposals import PSBT, Proposal
@@ -30,7 +31,6 @@ from custody.server.console.vaults import (
 )
 from custody.server.console.visit import Visit, whole
 from custody.server.domain.errors import Invalid
-from custody.text import count
 from multisig import Network
 from multisig import Vault as Policy
 

@@ -9,8 +9,10 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response, StreamingResponse
 
-from custody.pages.rendering import Live
-from custody.pages.serving import attachment
+from custody.common.pages.rendering import Live
+from custody.common.pages.serving import attachment
+from custody.common.spreadsheets import COIN_COLUMNS, MOVEMENT_COLUMNS, coin_cells, csv_lines, movement_cells
+from custody.common.text import count
 from custody.schemas.asset_tokens import TOKENS, TokenBalance
 from custody.schemas.call import Answer, Call
 from custody.schemas.history import VAULT_COINS, VAULT_HISTORY
@@ -31,8 +33,6 @@ from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit, query_day, query_sats, whole
 from custody.server.domain.errors import CustodyError, Invalid
 from custody.server.store.models import full_name
-from custody.spreadsheets import COIN_COLUMNS, MOVEMENT_COLUMNS, coin_cells, csv_lines, movement_cells
-from custody.text import count
 from multisig import Sats, format_btc
 
 PAGE = 25

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from custody.pages.rendering import Fields, Live
-from custody.pages.serving import HEADERS, HTML
+from custody.common.pages.rendering import Fields, Live
+from custody.common.pages.serving import HEADERS, HTML
 from custody.schemas.call import Call, Page, Way
 from custody.schemas.changes import REQUEST_CHANGE, RequestChangeRequest
 from custody.schemas.common import Unreadable
@@ -34,7 +34,7 @@ from custody.server.domain.errors import CustodyError, Invalid, NotFound, Second
 from custody.server.service.people.people import user_record
 from custody.server.service.people.second_person import require_no_second_person
 from custody.server.service.services import Services
-from custody.server.store.snapshot import Snapshot
+from custody.server.store.snapshot import PageSnapshot
 from custody.server.store.store import read_once
 from custody.server.web.http import address_of
 from custody.server.web.problems import STATUS, trace_id_of
@@ -54,7 +54,7 @@ class WaitsForSecondPerson(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class PageWorkspace:
     """The workspace that a page is about, and what the person may do there."""
 
     organisation: Organisation
@@ -102,8 +102,8 @@ class Visit:
         return self.maybe_caller
 
     @cached_property
-    def snapshot(self) -> Snapshot:
-        return Snapshot(self.platform.store)
+    def snapshot(self) -> PageSnapshot:
+        return PageSnapshot(self.platform.store)
 
     @property
     def services(self) -> Services:
@@ -118,16 +118,16 @@ class Visit:
             return user_record(db, self.caller.user_id, self.caller.bound_to)
 
     @cached_property
-    def places(self) -> list[Place]:
+    def places(self) -> list[PageWorkspace]:
         """The workspaces that the person is in."""
         return [
-            Place(organisation, entry)
+            PageWorkspace(organisation, entry)
             for organisation in self.user.organisations_info.organisations
             for entry in organisation.workspaces.workspaces
         ]
 
     @cached_property
-    def place(self) -> Place | None:
+    def place(self) -> PageWorkspace | None:
         """The workspace of the path. None where the page is of none. Raises NotFound where the person is no
         member.
         """
@@ -140,7 +140,7 @@ class Visit:
         raise NotFound("You are in no such workspace.")
 
     @property
-    def here(self) -> Place:
+    def here(self) -> PageWorkspace:
         assert self.place is not None, "the row's path names a workspace"
         return self.place
 

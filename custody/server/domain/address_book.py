@@ -1,8 +1,8 @@
 """What may stand in a workspace's address book."""
 
-from custody.recipients import typed_address
+from custody.common.recipients import typed_address
+from custody.common.text import require_seen
 from custody.server.domain.errors import Fault, Invalid, StateConflict, WrongNetworkAddress
-from custody.text import require_seen
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address, encode_address
 
 # Enough for everyone whom a large company pays.

@@ -1,5 +1,5 @@
 """The audit chain: the bytes that are hashed, and how a broken chain is found; and the log as CSV (RFC 4180),
-safe to open in a spreadsheet (`custody.spreadsheets`), from which the chain can be verified alone.
+safe to open in a spreadsheet (`custody.common.spreadsheets`), from which the chain can be verified alone.
 
 ``event_hash = SHA256("audit-v1" ‖ prev_hash ‖ JCS(row without its hashes))``; the first row follows 32 zero
 bytes. JCS is RFC 8785; rows hold text and integers only, for which the encoding is short.
@@ -15,7 +15,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Final
 
-from custody.spreadsheets import csv_lines
+from custody.common.spreadsheets import csv_lines
 from multisig.canonical_json import canonical_json
 
 PREFIX = b"audit-v1"

@@ -93,7 +93,7 @@ class LineFault:
 
 
 @dataclass
-class Series:
+class CheckpointSeries:
     """The state after the last line of a checkpoint file, as writing the next line needs it.
 
     ``id`` is the digest of the first line; it identifies the file.
@@ -113,7 +113,7 @@ class Series:
 
 
 @dataclass
-class History(Series):
+class CheckpointHistory(CheckpointSeries):
     """A whole file: the digest of every line, and what the chains' rows must hash to, by position."""
 
     digests: list[str] = field(default_factory=list)
@@ -127,7 +127,7 @@ class History(Series):
             self.marks.setdefault(chain_id, {})[head.size] = mark
 
 
-AnySeries = TypeVar("AnySeries", bound=Series)
+AnySeries = TypeVar("AnySeries", bound=CheckpointSeries)
 
 
 def read_into(series: AnySeries, lines: Iterable[bytes], trusted: frozenset[str] | None = None) -> AnySeries:
@@ -148,13 +148,13 @@ def read_into(series: AnySeries, lines: Iterable[bytes], trusted: frozenset[str]
     return series
 
 
-def read_file(path: Path, trusted: frozenset[str]) -> History:
+def read_file(path: Path, trusted: frozenset[str]) -> CheckpointHistory:
     """Raises OSError."""
     with path.open("rb") as file:
-        return read_into(History(), file, trusted)
+        return read_into(CheckpointHistory(), file, trusted)
 
 
-def marks_of(files: Iterable[History]) -> dict[str, dict[int, AttestedHash]]:
+def marks_of(files: Iterable[CheckpointHistory]) -> dict[str, dict[int, AttestedHash]]:
     """By chain and position, the hashes that the rows must have according to all files together."""
     marks: dict[str, dict[int, AttestedHash]] = {}
     for history in files:
@@ -183,7 +183,7 @@ def _read(line: bytes) -> Checkpoint | None:
     return checkpoint if checkpoint.line == line else None
 
 
-def _fault_of(checkpoint: Checkpoint, series: Series, trusted: frozenset[str] | None) -> str | None:
+def _fault_of(checkpoint: Checkpoint, series: CheckpointSeries, trusted: frozenset[str] | None) -> str | None:
     if trusted is not None:
         if checkpoint.public_key not in trusted:
             return f"is signed by {checkpoint.public_key}, which is not a trusted key"

@@ -146,7 +146,7 @@ def _refused(field: str, reason: str) -> Invalid:
     return Invalid.at(f"/{field}", sentence, "weak-password")
 
 
-class Verdict(StrEnum):
+class RefreshVerdict(StrEnum):
     FIRST_USE = "first-use"  # the newest generation: its predecessor is invalid from now on
     REPEAT = "repeat"  # its successor was never used: the answer was probably lost
     REUSE = "reuse"  # a copy of the token exists: the whole family is revoked
@@ -160,13 +160,13 @@ class PresentedToken:
     was_used: bool
 
 
-def judge(token: PresentedToken, used_generation: int) -> Verdict:
+def judge(token: PresentedToken, used_generation: int) -> RefreshVerdict:
     """``used_generation``: the highest generation of the family that was ever used, 0 at first."""
     if token.generation == used_generation + 1:
-        return Verdict.FIRST_USE
+        return RefreshVerdict.FIRST_USE
     if token.generation == used_generation and token.was_used:
-        return Verdict.REPEAT
-    return Verdict.REUSE
+        return RefreshVerdict.REPEAT
+    return RefreshVerdict.REUSE
 
 
 @dataclass(frozen=True)

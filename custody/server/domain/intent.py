@@ -1,6 +1,6 @@
 """What a request asks to pay: addresses or payment links with amounts, and data for an OP_RETURN."""
 
-from custody.payment_links import Recipient, read_recipient
+from custody.common.payment_links import Recipient, read_recipient
 from custody.server.domain.errors import Invalid
 from multisig import Network
 from multisig.errors import MultisigError

@@ -29,18 +29,18 @@ ORGANISATION_RATE = Rate(100, timedelta(hours=1))
 ADDRESS_RATE = Rate(5, timedelta(days=1))
 
 
-class Move(StrEnum):
+class InvitationMove(StrEnum):
     ACCEPT = "accept"
     DECLINE = "decline"
     REVOKE = "revoke"
     EXPIRE = "expire"
 
 
-TRANSITIONS: dict[tuple[Status, Move], Status] = {
-    (Status.PENDING, Move.ACCEPT): Status.ACCEPTED,
-    (Status.PENDING, Move.DECLINE): Status.DECLINED,
-    (Status.PENDING, Move.REVOKE): Status.REVOKED,
-    (Status.PENDING, Move.EXPIRE): Status.EXPIRED,
+TRANSITIONS: dict[tuple[Status, InvitationMove], Status] = {
+    (Status.PENDING, InvitationMove.ACCEPT): Status.ACCEPTED,
+    (Status.PENDING, InvitationMove.DECLINE): Status.DECLINED,
+    (Status.PENDING, InvitationMove.REVOKE): Status.REVOKED,
+    (Status.PENDING, InvitationMove.EXPIRE): Status.EXPIRED,
 }
 _IN_WORDS = {
     Status.PENDING: "is waiting for its answer",
@@ -79,7 +79,7 @@ class NotTheInvitee(PermissionDenied):
     hint = "Sign in with the account of the address that the invitation was sent to."
 
 
-def next_status(status: Status, move: Move) -> Status:
+def next_status(status: Status, move: InvitationMove) -> Status:
     """The status after ``move``. Raises InvitationDecided."""
     try:
         return TRANSITIONS[status, move]
@@ -89,4 +89,8 @@ def next_status(status: Status, move: Move) -> Status:
 
 def status_at(stored: Status, expires_at: datetime, now: datetime) -> Status:
     """The effective status: a pending invitation is expired at ``expires_at``, even before that is stored."""
-    return next_status(stored, Move.EXPIRE) if stored is Status.PENDING and now >= expires_at else stored
+    return (
+        next_status(stored, InvitationMove.EXPIRE)
+        if stored is Status.PENDING and now >= expires_at
+        else stored
+    )

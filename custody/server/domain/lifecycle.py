@@ -16,7 +16,7 @@ from custody.server.domain.errors import StateConflict
 from multisig.units import FeeRate
 
 
-class Event(StrEnum):
+class LifecycleEvent(StrEnum):
     THRESHOLD_MET = "threshold-met"
     THRESHOLD_LOST = "threshold-lost"
     # The threshold of a proof, which is never broadcast.
@@ -42,44 +42,44 @@ class Event(StrEnum):
     RELEASED = "released"
 
 
-TRANSITIONS: dict[tuple[Status, Event], Status] = {
-    (Status.PENDING, Event.THRESHOLD_MET): Status.SIGNED,
-    (Status.PENDING, Event.PROVEN): Status.PROVEN,
-    (Status.PENDING, Event.THRESHOLD_LOST): Status.REJECTED,
-    (Status.PENDING, Event.CANCEL): Status.CANCELLED,
-    (Status.PENDING, Event.EXPIRE): Status.EXPIRED,
-    (Status.PENDING, Event.COIN_SPENT): Status.INVALIDATED,
-    (Status.PENDING, Event.INPUT_GONE): Status.INVALIDATED,
-    (Status.SIGNED, Event.REACHED_NETWORK): Status.BROADCASTING,
-    (Status.SIGNED, Event.BACKEND_DOWN): Status.STALLED,
-    (Status.SIGNED, Event.REFUSED_FOR_GOOD): Status.FAILED,
-    (Status.SIGNED, Event.REPLACED): Status.REPLACED,
-    (Status.SIGNED, Event.COIN_SPENT): Status.INVALIDATED,
-    (Status.SIGNED, Event.INPUT_GONE): Status.INVALIDATED,
-    (Status.STALLED, Event.REACHED_NETWORK): Status.BROADCASTING,
-    (Status.STALLED, Event.CANCEL): Status.CANCELLED,
-    (Status.STALLED, Event.BACKEND_DOWN): Status.STALLED,
-    (Status.STALLED, Event.REFUSED_FOR_GOOD): Status.FAILED,
-    (Status.STALLED, Event.REPLACED): Status.REPLACED,
-    (Status.STALLED, Event.COIN_SPENT): Status.INVALIDATED,
-    (Status.STALLED, Event.INPUT_GONE): Status.INVALIDATED,
-    (Status.BROADCASTING, Event.MINED): Status.CONFIRMED,
-    (Status.BROADCASTING, Event.CANCEL): Status.CANCELLED,
-    (Status.BROADCASTING, Event.REPLACED): Status.REPLACED,
-    (Status.BROADCASTING, Event.COIN_SPENT): Status.INVALIDATED,
-    (Status.BROADCASTING, Event.INPUT_GONE): Status.INVALIDATED,
-    (Status.CONFIRMED, Event.REORGANISED): Status.BROADCASTING,
-    (Status.REPLACED, Event.REACHED_NETWORK): Status.BROADCASTING,
-    (Status.REPLACED, Event.COIN_SPENT): Status.INVALIDATED,
-    (Status.REPLACED, Event.INPUT_GONE): Status.INVALIDATED,
-    (Status.REPLACED, Event.REOPENED): Status.BROADCASTING,
-    (Status.INVALIDATED, Event.REOPENED): Status.BROADCASTING,
+TRANSITIONS: dict[tuple[Status, LifecycleEvent], Status] = {
+    (Status.PENDING, LifecycleEvent.THRESHOLD_MET): Status.SIGNED,
+    (Status.PENDING, LifecycleEvent.PROVEN): Status.PROVEN,
+    (Status.PENDING, LifecycleEvent.THRESHOLD_LOST): Status.REJECTED,
+    (Status.PENDING, LifecycleEvent.CANCEL): Status.CANCELLED,
+    (Status.PENDING, LifecycleEvent.EXPIRE): Status.EXPIRED,
+    (Status.PENDING, LifecycleEvent.COIN_SPENT): Status.INVALIDATED,
+    (Status.PENDING, LifecycleEvent.INPUT_GONE): Status.INVALIDATED,
+    (Status.SIGNED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.SIGNED, LifecycleEvent.BACKEND_DOWN): Status.STALLED,
+    (Status.SIGNED, LifecycleEvent.REFUSED_FOR_GOOD): Status.FAILED,
+    (Status.SIGNED, LifecycleEvent.REPLACED): Status.REPLACED,
+    (Status.SIGNED, LifecycleEvent.COIN_SPENT): Status.INVALIDATED,
+    (Status.SIGNED, LifecycleEvent.INPUT_GONE): Status.INVALIDATED,
+    (Status.STALLED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.STALLED, LifecycleEvent.CANCEL): Status.CANCELLED,
+    (Status.STALLED, LifecycleEvent.BACKEND_DOWN): Status.STALLED,
+    (Status.STALLED, LifecycleEvent.REFUSED_FOR_GOOD): Status.FAILED,
+    (Status.STALLED, LifecycleEvent.REPLACED): Status.REPLACED,
+    (Status.STALLED, LifecycleEvent.COIN_SPENT): Status.INVALIDATED,
+    (Status.STALLED, LifecycleEvent.INPUT_GONE): Status.INVALIDATED,
+    (Status.BROADCASTING, LifecycleEvent.MINED): Status.CONFIRMED,
+    (Status.BROADCASTING, LifecycleEvent.CANCEL): Status.CANCELLED,
+    (Status.BROADCASTING, LifecycleEvent.REPLACED): Status.REPLACED,
+    (Status.BROADCASTING, LifecycleEvent.COIN_SPENT): Status.INVALIDATED,
+    (Status.BROADCASTING, LifecycleEvent.INPUT_GONE): Status.INVALIDATED,
+    (Status.CONFIRMED, LifecycleEvent.REORGANISED): Status.BROADCASTING,
+    (Status.REPLACED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.REPLACED, LifecycleEvent.COIN_SPENT): Status.INVALIDATED,
+    (Status.REPLACED, LifecycleEvent.INPUT_GONE): Status.INVALIDATED,
+    (Status.REPLACED, LifecycleEvent.REOPENED): Status.BROADCASTING,
+    (Status.INVALIDATED, LifecycleEvent.REOPENED): Status.BROADCASTING,
     # Signatures stay valid: a holder of enough of them can finalise a proposal that has ended here.
-    (Status.REJECTED, Event.REACHED_NETWORK): Status.BROADCASTING,
-    (Status.CANCELLED, Event.REACHED_NETWORK): Status.BROADCASTING,
-    (Status.EXPIRED, Event.REACHED_NETWORK): Status.BROADCASTING,
-    (Status.FAILED, Event.REACHED_NETWORK): Status.BROADCASTING,
-    (Status.CANCELLED, Event.RELEASED): Status.CANCELLED,
+    (Status.REJECTED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.CANCELLED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.EXPIRED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.FAILED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.CANCELLED, LifecycleEvent.RELEASED): Status.CANCELLED,
 }
 
 # Their coins are free again, except those that a cancelled one keeps (ADR 15). A confirmed one keeps its
@@ -111,13 +111,13 @@ FINALISED = frozenset(
 class IllegalTransition(StateConflict):
     """That event cannot happen to a proposal in that status."""
 
-    def __init__(self, status: Status, event: Event) -> None:
+    def __init__(self, status: Status, event: LifecycleEvent) -> None:
         super().__init__(f"A proposal that is {status} cannot take the event {event}.")
         self.status = status
         self.event = event
 
 
-def next_status(status: Status, event: Event) -> Status:
+def next_status(status: Status, event: LifecycleEvent) -> Status:
     """Raises IllegalTransition."""
     try:
         return TRANSITIONS[status, event]
@@ -149,50 +149,57 @@ class Observation(StrEnum):
 
 # Pairs that are not here change nothing. A proposal that is PENDING or ended unsent is seen on chain where
 # signers combined their signatures without the platform: the coins moved, and the record must say so.
-EVENTS: dict[tuple[Status, Observation], tuple[Event, ...]] = {
-    (Status.PENDING, Observation.IN_MEMPOOL): (Event.THRESHOLD_MET, Event.REACHED_NETWORK),
-    (Status.PENDING, Observation.MINED): (Event.THRESHOLD_MET, Event.REACHED_NETWORK, Event.MINED),
-    (Status.PENDING, Observation.COIN_SPENT): (Event.COIN_SPENT,),
-    (Status.PENDING, Observation.INPUT_GONE): (Event.INPUT_GONE,),
-    (Status.SIGNED, Observation.IN_MEMPOOL): (Event.REACHED_NETWORK,),
-    (Status.SIGNED, Observation.MINED): (Event.REACHED_NETWORK, Event.MINED),
-    (Status.SIGNED, Observation.OUTBID): (Event.REPLACED,),
-    (Status.SIGNED, Observation.COIN_SPENT): (Event.COIN_SPENT,),
-    (Status.SIGNED, Observation.INPUT_GONE): (Event.INPUT_GONE,),
-    (Status.STALLED, Observation.IN_MEMPOOL): (Event.REACHED_NETWORK,),
-    (Status.STALLED, Observation.MINED): (Event.REACHED_NETWORK, Event.MINED),
-    (Status.STALLED, Observation.OUTBID): (Event.REPLACED,),
-    (Status.STALLED, Observation.COIN_SPENT): (Event.COIN_SPENT,),
-    (Status.STALLED, Observation.INPUT_GONE): (Event.INPUT_GONE,),
-    (Status.BROADCASTING, Observation.MINED): (Event.MINED,),
-    (Status.BROADCASTING, Observation.OUTBID): (Event.REPLACED,),
-    (Status.BROADCASTING, Observation.COIN_SPENT): (Event.COIN_SPENT,),
-    (Status.BROADCASTING, Observation.INPUT_GONE): (Event.INPUT_GONE,),
-    (Status.CONFIRMED, Observation.ABSENT): (Event.REORGANISED,),
-    (Status.CONFIRMED, Observation.IN_MEMPOOL): (Event.REORGANISED,),
-    (Status.CONFIRMED, Observation.MINED_ELSEWHERE): (Event.REORGANISED, Event.MINED),
-    (Status.CONFIRMED, Observation.OUTBID): (Event.REORGANISED, Event.REPLACED),
-    (Status.CONFIRMED, Observation.COIN_SPENT): (Event.REORGANISED, Event.COIN_SPENT),
-    (Status.CONFIRMED, Observation.INPUT_GONE): (Event.REORGANISED, Event.INPUT_GONE),
+EVENTS: dict[tuple[Status, Observation], tuple[LifecycleEvent, ...]] = {
+    (Status.PENDING, Observation.IN_MEMPOOL): (LifecycleEvent.THRESHOLD_MET, LifecycleEvent.REACHED_NETWORK),
+    (Status.PENDING, Observation.MINED): (
+        LifecycleEvent.THRESHOLD_MET,
+        LifecycleEvent.REACHED_NETWORK,
+        LifecycleEvent.MINED,
+    ),
+    (Status.PENDING, Observation.COIN_SPENT): (LifecycleEvent.COIN_SPENT,),
+    (Status.PENDING, Observation.INPUT_GONE): (LifecycleEvent.INPUT_GONE,),
+    (Status.SIGNED, Observation.IN_MEMPOOL): (LifecycleEvent.REACHED_NETWORK,),
+    (Status.SIGNED, Observation.MINED): (LifecycleEvent.REACHED_NETWORK, LifecycleEvent.MINED),
+    (Status.SIGNED, Observation.OUTBID): (LifecycleEvent.REPLACED,),
+    (Status.SIGNED, Observation.COIN_SPENT): (LifecycleEvent.COIN_SPENT,),
+    (Status.SIGNED, Observation.INPUT_GONE): (LifecycleEvent.INPUT_GONE,),
+    (Status.STALLED, Observation.IN_MEMPOOL): (LifecycleEvent.REACHED_NETWORK,),
+    (Status.STALLED, Observation.MINED): (LifecycleEvent.REACHED_NETWORK, LifecycleEvent.MINED),
+    (Status.STALLED, Observation.OUTBID): (LifecycleEvent.REPLACED,),
+    (Status.STALLED, Observation.COIN_SPENT): (LifecycleEvent.COIN_SPENT,),
+    (Status.STALLED, Observation.INPUT_GONE): (LifecycleEvent.INPUT_GONE,),
+    (Status.BROADCASTING, Observation.MINED): (LifecycleEvent.MINED,),
+    (Status.BROADCASTING, Observation.OUTBID): (LifecycleEvent.REPLACED,),
+    (Status.BROADCASTING, Observation.COIN_SPENT): (LifecycleEvent.COIN_SPENT,),
+    (Status.BROADCASTING, Observation.INPUT_GONE): (LifecycleEvent.INPUT_GONE,),
+    (Status.CONFIRMED, Observation.ABSENT): (LifecycleEvent.REORGANISED,),
+    (Status.CONFIRMED, Observation.IN_MEMPOOL): (LifecycleEvent.REORGANISED,),
+    (Status.CONFIRMED, Observation.MINED_ELSEWHERE): (LifecycleEvent.REORGANISED, LifecycleEvent.MINED),
+    (Status.CONFIRMED, Observation.OUTBID): (LifecycleEvent.REORGANISED, LifecycleEvent.REPLACED),
+    (Status.CONFIRMED, Observation.COIN_SPENT): (LifecycleEvent.REORGANISED, LifecycleEvent.COIN_SPENT),
+    (Status.CONFIRMED, Observation.INPUT_GONE): (LifecycleEvent.REORGANISED, LifecycleEvent.INPUT_GONE),
     # Its replacement has ended.
-    (Status.REPLACED, Observation.ABSENT): (Event.REOPENED,),
-    (Status.REPLACED, Observation.IN_MEMPOOL): (Event.REACHED_NETWORK,),
-    (Status.REPLACED, Observation.MINED): (Event.REACHED_NETWORK, Event.MINED),
-    (Status.REPLACED, Observation.COIN_SPENT): (Event.COIN_SPENT,),
-    (Status.REPLACED, Observation.INPUT_GONE): (Event.INPUT_GONE,),
-    (Status.INVALIDATED, Observation.ABSENT): (Event.REOPENED,),
-    (Status.INVALIDATED, Observation.OUTBID): (Event.REOPENED, Event.REPLACED),
-    (Status.INVALIDATED, Observation.IN_MEMPOOL): (Event.REOPENED,),
-    (Status.INVALIDATED, Observation.MINED): (Event.REOPENED, Event.MINED),
-    **{(status, Observation.IN_MEMPOOL): (Event.REACHED_NETWORK,) for status in ENDED_UNSENT},
-    **{(status, Observation.MINED): (Event.REACHED_NETWORK, Event.MINED) for status in ENDED_UNSENT},
+    (Status.REPLACED, Observation.ABSENT): (LifecycleEvent.REOPENED,),
+    (Status.REPLACED, Observation.IN_MEMPOOL): (LifecycleEvent.REACHED_NETWORK,),
+    (Status.REPLACED, Observation.MINED): (LifecycleEvent.REACHED_NETWORK, LifecycleEvent.MINED),
+    (Status.REPLACED, Observation.COIN_SPENT): (LifecycleEvent.COIN_SPENT,),
+    (Status.REPLACED, Observation.INPUT_GONE): (LifecycleEvent.INPUT_GONE,),
+    (Status.INVALIDATED, Observation.ABSENT): (LifecycleEvent.REOPENED,),
+    (Status.INVALIDATED, Observation.OUTBID): (LifecycleEvent.REOPENED, LifecycleEvent.REPLACED),
+    (Status.INVALIDATED, Observation.IN_MEMPOOL): (LifecycleEvent.REOPENED,),
+    (Status.INVALIDATED, Observation.MINED): (LifecycleEvent.REOPENED, LifecycleEvent.MINED),
+    **{(status, Observation.IN_MEMPOOL): (LifecycleEvent.REACHED_NETWORK,) for status in ENDED_UNSENT},
+    **{
+        (status, Observation.MINED): (LifecycleEvent.REACHED_NETWORK, LifecycleEvent.MINED)
+        for status in ENDED_UNSENT
+    },
     # Its transaction can no longer be mined: the coins need not stay locked.
-    (Status.CANCELLED, Observation.COIN_SPENT): (Event.RELEASED,),
-    (Status.CANCELLED, Observation.INPUT_GONE): (Event.RELEASED,),
+    (Status.CANCELLED, Observation.COIN_SPENT): (LifecycleEvent.RELEASED,),
+    (Status.CANCELLED, Observation.INPUT_GONE): (LifecycleEvent.RELEASED,),
 }
 
 
-def events_for(status: Status, sight: Observation) -> tuple[Event, ...]:
+def events_for(status: Status, sight: Observation) -> tuple[LifecycleEvent, ...]:
     """The events, in order, for a proposal in `status` whose transaction is seen so; usually none."""
     return EVENTS.get((status, sight), ())
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from custody.schemas.proofs import CoinOfProof, ProofFile, block_named
 from multisig import MultisigError, Network, TxOut, decode_address, sats
-from multisig.bip322 import Consensus, NamedCoin, State, Verdict, verify_message
+from multisig.bip322 import Consensus, NamedCoin, ProofState, ProofVerdict, verify_message
 
 
 @dataclass(frozen=True)
@@ -16,18 +16,18 @@ class CheckedProof:
     here.
     """
 
-    verdicts: Mapping[str, Verdict]
+    verdicts: Mapping[str, ProofVerdict]
     signed: tuple[CoinOfProof, ...]
     unsigned: tuple[CoinOfProof, ...]
     problems: tuple[str, ...]
 
-    def state(self, *, asked_chain: bool) -> State:
+    def state(self, *, asked_chain: bool) -> ProofState:
         """``asked_chain``: whether the chain is asked for the ``unsigned`` coins."""
         states = {verdict.state for verdict in self.verdicts.values()}
-        if self.problems or State.INVALID in states:
-            return State.INVALID
-        unknown = State.INCONCLUSIVE in states or (self.unsigned and not asked_chain)
-        return State.INCONCLUSIVE if unknown else State.VALID
+        if self.problems or ProofState.INVALID in states:
+            return ProofState.INVALID
+        unknown = ProofState.INCONCLUSIVE in states or (self.unsigned and not asked_chain)
+        return ProofState.INCONCLUSIVE if unknown else ProofState.VALID
 
 
 def judge(file: ProofFile, consensus: Consensus) -> CheckedProof:
@@ -51,16 +51,18 @@ def _block(file: ProofFile) -> list[str]:
     return ["The file states another block than the message that was signed."]
 
 
-def _verdict(message: str, address: str, signature: str, network: Network, consensus: Consensus) -> Verdict:
+def _verdict(
+    message: str, address: str, signature: str, network: Network, consensus: Consensus
+) -> ProofVerdict:
     try:
         challenge = decode_address(address, network)
     except MultisigError as error:
-        return Verdict(state=State.INVALID, reason=str(error))
+        return ProofVerdict(state=ProofState.INVALID, reason=str(error))
     return verify_message(message, challenge, signature, consensus)
 
 
 def _coins(
-    file: ProofFile, verdicts: Mapping[str, Verdict], named: Mapping[str, NamedCoin], network: Network
+    file: ProofFile, verdicts: Mapping[str, ProofVerdict], named: Mapping[str, NamedCoin], network: Network
 ) -> list[str]:
     """A coin must be spent by a signature, with its amount and address, or be at an address that signed."""
     problems = []

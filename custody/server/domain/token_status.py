@@ -8,41 +8,41 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from custody.schemas.asset_tokens import CallStatus, ContractStatus
 from custody.schemas.proposals import ProposalStatus as Proposal
-from multisig.tokens.machine import Failure
+from multisig.tokens.machine import TokenFailure
 
 # Of a call that would have no effect, and of one that was mined without.
-_WORDS: Final[Mapping[Failure, str]] = {
-    Failure.MALFORMED: "Its data cannot be read.",
-    Failure.ALREADY_DEPLOYED: "The token was deployed before.",
-    Failure.NOT_ITS_BYTECODE: "The deployment is not of the bytecode that it names.",
-    Failure.NOT_THE_FIRST_OWNER: "The deployment does not come from the owner that the bytecode names.",
-    Failure.UNKNOWN_CONTRACT: "The token is not on the chain.",
-    Failure.NOT_THE_OWNER: "Only the token's owner may do this, and this vault is not.",
-    Failure.TOO_EARLY: "The deployment has no confirmation in an earlier block.",
-    Failure.ALREADY_STARTED: "The token was started already: init runs once.",
-    Failure.NOT_STARTED: "The token was not started: init comes first.",
-    Failure.PAUSED: "The token is paused: nothing is transferred until it is unpaused.",
-    Failure.NOT_PAUSED: "The token is not paused.",
-    Failure.NOT_LISTED: "The address is not on the token's whitelist.",
-    Failure.ALREADY_LISTED: "The address is on the token's whitelist already.",
-    Failure.OWNER_IS_LISTED: "The owner is always listed: nothing adds or removes it.",
-    Failure.WHITELIST_ALREADY_ON: "The whitelist is on already.",
-    Failure.WHITELIST_ALREADY_OFF: "The whitelist is off already.",
-    Failure.INSUFFICIENT_BALANCE: "The vault holds less of the token than that.",
-    Failure.ABOVE_MAXIMUM: "With that amount more would exist than the token's maximum supply.",
-    Failure.NOT_THE_OWNERS_ADDRESS: "The owner burns from its own address only: name the vault's.",
-    Failure.ALREADY_THE_OWNER: "The address is the token's owner already.",
+_WORDS: Final[Mapping[TokenFailure, str]] = {
+    TokenFailure.MALFORMED: "Its data cannot be read.",
+    TokenFailure.ALREADY_DEPLOYED: "The token was deployed before.",
+    TokenFailure.NOT_ITS_BYTECODE: "The deployment is not of the bytecode that it names.",
+    TokenFailure.NOT_THE_FIRST_OWNER: "The deployment does not come from the owner that the bytecode names.",
+    TokenFailure.UNKNOWN_CONTRACT: "The token is not on the chain.",
+    TokenFailure.NOT_THE_OWNER: "Only the token's owner may do this, and this vault is not.",
+    TokenFailure.TOO_EARLY: "The deployment has no confirmation in an earlier block.",
+    TokenFailure.ALREADY_STARTED: "The token was started already: init runs once.",
+    TokenFailure.NOT_STARTED: "The token was not started: init comes first.",
+    TokenFailure.PAUSED: "The token is paused: nothing is transferred until it is unpaused.",
+    TokenFailure.NOT_PAUSED: "The token is not paused.",
+    TokenFailure.NOT_LISTED: "The address is not on the token's whitelist.",
+    TokenFailure.ALREADY_LISTED: "The address is on the token's whitelist already.",
+    TokenFailure.OWNER_IS_LISTED: "The owner is always listed: nothing adds or removes it.",
+    TokenFailure.WHITELIST_ALREADY_ON: "The whitelist is on already.",
+    TokenFailure.WHITELIST_ALREADY_OFF: "The whitelist is off already.",
+    TokenFailure.INSUFFICIENT_BALANCE: "The vault holds less of the token than that.",
+    TokenFailure.ABOVE_MAXIMUM: "With that amount more would exist than the token's maximum supply.",
+    TokenFailure.NOT_THE_OWNERS_ADDRESS: "The owner burns from its own address only: name the vault's.",
+    TokenFailure.ALREADY_THE_OWNER: "The address is the token's owner already.",
 }
 
 
-def failure_words(failure: Failure) -> str:
+def failure_words(failure: TokenFailure) -> str:
     return _WORDS[failure]
 
 
 def words_of(stored: str | None) -> str:
     """The sentence for a failed rule, with its name as the index stores it, which programs look for."""
     assert stored is not None, "a transaction without effect has a stored reason"
-    return f"It was mined without effect: {failure_words(Failure(stored))} ({stored})"
+    return f"It was mined without effect: {failure_words(TokenFailure(stored))} ({stored})"
 
 
 class Mined(Enum):
@@ -107,7 +107,7 @@ _ENDED_WORDS: Final[Mapping[Proposal, str]] = {
 TAKEN_BACK: Final = "It was taken back: its coins returned to the vault."
 
 
-class Member(Protocol):
+class FamilyMember(Protocol):
     """One proposal of a family. ``carries``: whether it has the token's data; one that cancels the
     payment has none.
     """
@@ -120,10 +120,10 @@ class Member(Protocol):
     def failure_reason(self) -> str | None: ...
 
 
-M = TypeVar("M", bound=Member)
+M = TypeVar("M", bound=FamilyMember)
 
 
-class Verdict(NamedTuple):
+class CallVerdict(NamedTuple):
     """``reason``: why it is FAILED, else None."""
 
     status: CallStatus
@@ -142,20 +142,20 @@ def best_of(members: Sequence[M]) -> M:
     return carrying[-1]
 
 
-def verdict(members: Sequence[Member], mined: Mined, failure: str | None = None) -> Verdict:
+def verdict(members: Sequence[FamilyMember], mined: Mined, failure: str | None = None) -> CallVerdict:
     """``mined`` and ``failure`` (the failed rule, as the index stores it) belong to `best_of` the members;
     they count only where it is confirmed.
     """
     best = best_of(members)
     status = TABLE[best.status, mined]
-    return Verdict(status, _reason(members, best, failure) if status is CallStatus.FAILED else None)
+    return CallVerdict(status, _reason(members, best, failure) if status is CallStatus.FAILED else None)
 
 
 def contract_status(status: CallStatus) -> ContractStatus:
     return _OF_CONTRACT[status]
 
 
-def _reason(members: Sequence[Member], best: Member, failure: str | None) -> str:
+def _reason(members: Sequence[FamilyMember], best: FamilyMember, failure: str | None) -> str:
     if best.status is Proposal.CONFIRMED:
         return words_of(failure)
     if any(member.status is Proposal.CONFIRMED and not member.carries for member in members):

@@ -17,7 +17,7 @@ from custody.server.history.records import tip_height
 from custody.server.service.proposals.coins import COINBASE_MATURITY
 from custody.server.service.shown import apart, shown
 from custody.server.service.stored_vaults import vault_in
-from custody.server.store.models import ChainCoin, CoinLock, Proposal, Vault
+from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalRow, VaultRow
 from multisig import CHANGE, Network, decode_address, encode_address
 
 WINDOW: Final = 2_000
@@ -58,50 +58,56 @@ def _rows_to_read(query: wire.VaultCoinsQuery) -> int:
     return query.limit + 1 if query.state is None else WINDOW
 
 
-def _wanted(vault: Vault, query: wire.VaultCoinsQuery) -> Select[*tuple[Any, ...]]:
+def _wanted(vault: VaultRow, query: wire.VaultCoinsQuery) -> Select[*tuple[Any, ...]]:
     coins = _unspent(vault)
     if query.min_sats is not None:
-        coins = coins.where(ChainCoin.amount_sats >= query.min_sats)
+        coins = coins.where(ChainCoinRow.amount_sats >= query.min_sats)
     if query.max_sats is not None:
-        coins = coins.where(ChainCoin.amount_sats <= query.max_sats)
+        coins = coins.where(ChainCoinRow.amount_sats <= query.max_sats)
     if query.address is not None:
         network = Network(vault.chain)
         script = decode_address(canonical_address(query.address, network), network)
-        coins = coins.where(ChainCoin.script_pubkey == script)
-    keys = (ChainCoin.amount_sats, ChainCoin.txid, ChainCoin.vout)
+        coins = coins.where(ChainCoinRow.script_pubkey == script)
+    keys = (ChainCoinRow.amount_sats, ChainCoinRow.txid, ChainCoinRow.vout)
     if query.cursor is not None:
         amount, txid, vout = query.cursor.split("_")
         coins = coins.where(tuple_(*keys) < (int(amount), txid, int(vout)))
     return coins.order_by(*(key.desc() for key in keys)).limit(_rows_to_read(query))
 
 
-def _unspent(vault: Vault) -> Select[*tuple[Any, ...]]:
+def _unspent(vault: VaultRow) -> Select[*tuple[Any, ...]]:
     """Unspent coins with the family that locks each, and the vault's own proposal that created it."""
     is_held = and_(
-        CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout
+        CoinLockRow.chain == ChainCoinRow.chain,
+        CoinLockRow.txid == ChainCoinRow.txid,
+        CoinLockRow.vout == ChainCoinRow.vout,
     )
     is_maker = and_(
-        Proposal.txid_expected == ChainCoin.txid,
-        Proposal.vault_id == ChainCoin.vault_id,
-        Proposal.profile_key_id.is_(None),
-        Proposal.replaced_by_id.is_(None),
+        ProposalRow.txid_expected == ChainCoinRow.txid,
+        ProposalRow.vault_id == ChainCoinRow.vault_id,
+        ProposalRow.profile_key_id.is_(None),
+        ProposalRow.replaced_by_id.is_(None),
     )
     return (
         select(
-            ChainCoin.txid,
-            ChainCoin.vout,
-            ChainCoin.amount_sats,
-            ChainCoin.script_pubkey,
-            ChainCoin.branch,
-            ChainCoin.height,
-            ChainCoin.is_coinbase,
-            ChainCoin.first_seen_at,
-            CoinLock.family_id,
-            Proposal.id.label("maker_id"),
+            ChainCoinRow.txid,
+            ChainCoinRow.vout,
+            ChainCoinRow.amount_sats,
+            ChainCoinRow.script_pubkey,
+            ChainCoinRow.branch,
+            ChainCoinRow.height,
+            ChainCoinRow.is_coinbase,
+            ChainCoinRow.first_seen_at,
+            CoinLockRow.family_id,
+            ProposalRow.id.label("maker_id"),
         )
-        .outerjoin(CoinLock, is_held)
-        .outerjoin(Proposal, is_maker)
-        .where(ChainCoin.chain == vault.chain, ChainCoin.vault_id == vault.id, ChainCoin.spent_by.is_(None))
+        .outerjoin(CoinLockRow, is_held)
+        .outerjoin(ProposalRow, is_maker)
+        .where(
+            ChainCoinRow.chain == vault.chain,
+            ChainCoinRow.vault_id == vault.id,
+            ChainCoinRow.spent_by.is_(None),
+        )
     )
 
 
@@ -116,7 +122,7 @@ def _state(row: Row[Any], tip: int) -> CoinState:
     return CoinState.SPENDABLE
 
 
-def _records(db: Session, vault: Vault, rows: Sequence[Row[Any]], tip: int) -> list[wire.VaultCoin]:
+def _records(db: Session, vault: VaultRow, rows: Sequence[Row[Any]], tip: int) -> list[wire.VaultCoin]:
     holders = _holders(db, {row.family_id for row in rows if row.family_id is not None})
     return [
         wire.VaultCoin(
@@ -137,8 +143,8 @@ def _records(db: Session, vault: Vault, rows: Sequence[Row[Any]], tip: int) -> l
 
 def _holders(db: Session, family_ids: Collection[str]) -> dict[str, str]:
     """The newest version's id, by family."""
-    query = select(Proposal.family_id, Proposal.id).where(
-        Proposal.family_id.in_(family_ids), Proposal.replaced_by_id.is_(None)
+    query = select(ProposalRow.family_id, ProposalRow.id).where(
+        ProposalRow.family_id.in_(family_ids), ProposalRow.replaced_by_id.is_(None)
     )
-    found = db.execute(query.order_by(Proposal.created_at, Proposal.id))
+    found = db.execute(query.order_by(ProposalRow.created_at, ProposalRow.id))
     return {family_id: proposal_id for family_id, proposal_id in found}  # noqa: C416 - a row is no pair to mypy

@@ -24,7 +24,7 @@ from custody.server.history.records import as_one, movement_records, tip_height
 from custody.server.service.proposals.searching import may_read_book
 from custody.server.service.shown import apart, shown
 from custody.server.service.stored_vaults import line_before, vault_in
-from custody.server.store.models import AddressBookEntry, ChainCoin, Movement, Proposal, Vault
+from custody.server.store.models import AddressBookEntryRow, ChainCoinRow, MovementRow, ProposalRow, VaultRow
 from multisig import Network, decode_address
 
 WINDOW: Final = 2_000
@@ -44,7 +44,7 @@ def vault_history(ctx: Ctx, query: wire.VaultHistoryQuery) -> wire.VaultHistory:
     vaults = [vault, *(line_before(db, vault) if query.with_replaced else [])]
     found, following = _page(db, access, vaults, query)
 
-    def records(some: Sequence[Movement]) -> list[wire.VaultMovement]:
+    def records(some: Sequence[MovementRow]) -> list[wire.VaultMovement]:
         made = movement_records(db, access, vaults, some)
         return made if len(vaults) == 1 else as_one(db, vaults, made)
 
@@ -59,12 +59,12 @@ def vault_history(ctx: Ctx, query: wire.VaultHistoryQuery) -> wire.VaultHistory:
 
 
 def _page(
-    db: Session, access: WorkspaceAccess, vaults: Sequence[Vault], query: wire.VaultHistoryQuery
-) -> tuple[list[Movement], Cursor | None]:
+    db: Session, access: WorkspaceAccess, vaults: Sequence[VaultRow], query: wire.VaultHistoryQuery
+) -> tuple[list[MovementRow], Cursor | None]:
     """The movements of a page as they are stored, and where the next page begins; None at the end."""
     cursor, wanted = _cursor(query), _filter_of(db, access, vaults[0], query)
     is_newest = query.order == "newest"
-    found: list[tuple[Position, Movement]] = []
+    found: list[tuple[Position, MovementRow]] = []
     ends: list[Position] = []
     for rank in range(len(vaults)):
         reading = _Reading(db, vaults, rank, query, wanted, cursor)
@@ -103,16 +103,16 @@ class _Reading:
     """Reads a page of one vault: confirmed movements before pending ones, or the other way round."""
 
     db: Session
-    vaults: Sequence[Vault]
+    vaults: Sequence[VaultRow]
     rank: int
     query: wire.VaultHistoryQuery
     filter: "_Filter | None"
     cursor: Cursor
     left: int = field(default_factory=lambda: WINDOW)
 
-    def page(self) -> tuple[list[Movement], Position | None]:
+    def page(self) -> tuple[list[MovementRow], Position | None]:
         """And where it ended before the list did."""
-        found: list[Movement] = []
+        found: list[MovementRow] = []
         steps = (self._confirmed, self._pending)
         for step in steps if self.query.order == "oldest" else reversed(steps):
             more, cut = step(self.query.limit + 1 - len(found))
@@ -123,46 +123,46 @@ class _Reading:
                 return found, self.position(cut)
         return found, None
 
-    def position(self, one: Movement) -> Position:
+    def position(self, one: MovementRow) -> Position:
         """Places of several vaults are counted in turn, so that no two are the same."""
         if one.height is None or one.place is None:
             seen = one.first_seen_at
             return 1, seen if isinstance(seen, datetime) else EPOCH, one.txid
         return 0, one.height, one.place * len(self.vaults) + self.rank
 
-    def _confirmed(self, count: int) -> tuple[list[Movement], Movement | None]:
+    def _confirmed(self, count: int) -> tuple[list[MovementRow], MovementRow | None]:
         if self.query.status == "pending":
             return [], None
-        keys, after = (Movement.height, Movement.place), self.cursor.confirmed
+        keys, after = (MovementRow.height, MovementRow.place), self.cursor.confirmed
         if after is not None:
             # The vault's own place: of the last one before the cursor, or of the first one after it.
             height, turns = after[0], after[1] - self.rank
             count_of = len(self.vaults)
             after = height, turns // count_of if self.query.order == "oldest" else -(-turns // count_of)
-        return self._read(self._ours().where(Movement.height.is_not(None)), keys, after, count)
+        return self._read(self._ours().where(MovementRow.height.is_not(None)), keys, after, count)
 
-    def _pending(self, count: int) -> tuple[list[Movement], Movement | None]:
+    def _pending(self, count: int) -> tuple[list[MovementRow], MovementRow | None]:
         is_past = self.query.order == "newest" and self.cursor.confirmed is not None
         if self.query.status == "confirmed" or is_past:
             return [], None
-        keys = (Movement.first_seen_at, Movement.txid)
-        return self._read(self._ours().where(Movement.height.is_(None)), keys, self.cursor.pending, count)
+        keys = (MovementRow.first_seen_at, MovementRow.txid)
+        return self._read(self._ours().where(MovementRow.height.is_(None)), keys, self.cursor.pending, count)
 
-    def _ours(self) -> Select[Movement]:
-        query = select(Movement).where(Movement.vault_id == self.vaults[self.rank].id)
+    def _ours(self) -> Select[MovementRow]:
+        query = select(MovementRow).where(MovementRow.vault_id == self.vaults[self.rank].id)
         if len(self.vaults) > 1:
             query = query.where(~_shown_elsewhere(self.vaults))
         if self.query.kind is not None:
-            query = query.where(Movement.kind == self.query.kind.value)
-        return query if self.query.txid is None else query.where(Movement.txid == self.query.txid)
+            query = query.where(MovementRow.kind == self.query.kind.value)
+        return query if self.query.txid is None else query.where(MovementRow.txid == self.query.txid)
 
     def _read(
         self,
-        query: Select[Movement],
+        query: Select[MovementRow],
         keys: tuple[InstrumentedAttribute[Any], InstrumentedAttribute[Any]],
         after: tuple[object, object] | None,
         count: int,
-    ) -> tuple[list[Movement], Movement | None]:
+    ) -> tuple[list[MovementRow], MovementRow | None]:
         """The next movements; and the last one that was read, where the window ended before the list did."""
         is_newest = self.query.order == "newest"
         if after is not None:
@@ -171,7 +171,7 @@ class _Reading:
         if self.filter is None:
             return list(self.db.scalars(query.limit(count))), None
         window = query.limit(self.left).subquery()
-        one = aliased(Movement, window)
+        one = aliased(MovementRow, window)
         order = [getattr(one, key.key) for key in keys]
         matching = select(one).where(*self.filter.conditions(self.db, one, self.vaults))
         found = list(
@@ -188,14 +188,14 @@ class _Reading:
         return found, self.db.scalars(query.offset(read - 1).limit(1)).first()
 
 
-def _shown_elsewhere(vaults: Sequence[Vault]) -> ColumnElement[bool]:
+def _shown_elsewhere(vaults: Sequence[VaultRow]) -> ColumnElement[bool]:
     """Of a transaction between the vaults, the side that it left is shown."""
-    other = aliased(Movement)
+    other = aliased(MovementRow)
     return exists(
         select(other.txid)
-        .where(other.txid == Movement.txid, other.vault_id.in_([vault.id for vault in vaults]))
-        .where(tuple_(other.sent_sats, other.vault_id) > tuple_(Movement.sent_sats, Movement.vault_id))
-        .correlate(Movement)
+        .where(other.txid == MovementRow.txid, other.vault_id.in_([vault.id for vault in vaults]))
+        .where(tuple_(other.sent_sats, other.vault_id) > tuple_(MovementRow.sent_sats, MovementRow.vault_id))
+        .correlate(MovementRow)
     )
 
 
@@ -212,7 +212,7 @@ class _Filter:
     named: tuple[str, ...]
 
     def conditions(
-        self, db: Session, one: type[Movement], vaults: Sequence[Vault]
+        self, db: Session, one: type[MovementRow], vaults: Sequence[VaultRow]
     ) -> list[ColumnElement[bool]]:
         at, size = func.coalesce(one.mined_at, one.first_seen_at), func.abs(one.amount_sats)
         found: list[ColumnElement[bool]] = []
@@ -227,40 +227,40 @@ class _Filter:
         if self.address is not None:
             found.append(_pays(db, one, vaults, [self.address]))
         if self.words is not None:
-            title = func.lower(Proposal.description).contains(self.words.lower(), autoescape=True)
-            has_title = exists().where(Proposal.id == one.psbt_id, title)
+            title = func.lower(ProposalRow.description).contains(self.words.lower(), autoescape=True)
+            has_title = exists().where(ProposalRow.id == one.psbt_id, title)
             found.append(or_(has_title, _pays(db, one, vaults, self.named)) if self.named else has_title)
         return found
 
 
 def _pays(
-    db: Session, one: type[Movement], vaults: Sequence[Vault], addresses: Sequence[str]
+    db: Session, one: type[MovementRow], vaults: Sequence[VaultRow], addresses: Sequence[str]
 ) -> ColumnElement[bool]:
     """The movement pays one of the addresses: the vaults' own, or a recipient of its proposal."""
     chain, ids = vaults[0].chain, [vault.id for vault in vaults]
     scripts = [decode_address(address, Network(chain)) for address in addresses]
     is_sqlite = db.get_bind().dialect.name == "sqlite"
     each = func.json_each if is_sqlite else func.json_array_elements_text
-    recipient = each(Proposal.recipients).table_valued("value").c.value
-    paid = select(func.count()).select_from(Proposal).join(recipient.table, true())
+    recipient = each(ProposalRow.recipients).table_valued("value").c.value
+    paid = select(func.count()).select_from(ProposalRow).join(recipient.table, true())
     own = (
         select(func.count())
-        .select_from(ChainCoin)
+        .select_from(ChainCoinRow)
         .where(
-            ChainCoin.chain == chain,
-            ChainCoin.txid == one.txid,
-            ChainCoin.vault_id.in_(ids),
-            ChainCoin.script_pubkey.in_(scripts),
+            ChainCoinRow.chain == chain,
+            ChainCoinRow.txid == one.txid,
+            ChainCoinRow.vault_id.in_(ids),
+            ChainCoinRow.script_pubkey.in_(scripts),
             one.sent_sats == 0,
         )
     )
-    paid = paid.where(Proposal.id == one.psbt_id, recipient.in_(addresses))
+    paid = paid.where(ProposalRow.id == one.psbt_id, recipient.in_(addresses))
     # A count, not EXISTS, for which PostgreSQL would scan all coins and proposals.
     return or_(own.scalar_subquery() > 0, paid.scalar_subquery() > 0)
 
 
 def _filter_of(
-    db: Session, access: WorkspaceAccess, vault: Vault, query: wire.VaultHistoryQuery
+    db: Session, access: WorkspaceAccess, vault: VaultRow, query: wire.VaultHistoryQuery
 ) -> _Filter | None:
     """None where indexes serve the whole query."""
     address = query.address and canonical_address(query.address, Network(vault.chain))
@@ -276,11 +276,11 @@ def _named(db: Session, access: WorkspaceAccess, label: str) -> tuple[str, ...]:
     """
     if not may_read_book(access):
         return ()
-    is_part = func.lower(AddressBookEntry.name).contains(label.lower(), autoescape=True)
-    entries = select(AddressBookEntry.address).where(
-        AddressBookEntry.workspace_id == access.workspace_id, is_part
+    is_part = func.lower(AddressBookEntryRow.name).contains(label.lower(), autoescape=True)
+    entries = select(AddressBookEntryRow.address).where(
+        AddressBookEntryRow.workspace_id == access.workspace_id, is_part
     )
-    found = tuple(db.scalars(entries.order_by(AddressBookEntry.id).limit(MAX_NAMED + 1)))
+    found = tuple(db.scalars(entries.order_by(AddressBookEntryRow.id).limit(MAX_NAMED + 1)))
     if len(found) > MAX_NAMED:
         raise Invalid.at(
             "/label", f"More than {MAX_NAMED} names in the address book contain it: write more of the name."

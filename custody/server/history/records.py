@@ -11,25 +11,32 @@ from custody.schemas import history as wire
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.service.proposals.records import names_of
 from custody.server.service.proposals.searching import may_read_book
-from custody.server.store.models import AddressBookEntry, ChainBlock, ChainCoin, Movement, Proposal, Vault
+from custody.server.store.models import (
+    AddressBookEntryRow,
+    ChainBlockRow,
+    ChainCoinRow,
+    MovementRow,
+    ProposalRow,
+    VaultRow,
+)
 from custody.server.store.store import read_once
 from multisig import Network, encode_address
 
 
 def tip_height(db: Session, chain: str) -> int:
-    newest = select(func.max(ChainBlock.height)).where(ChainBlock.chain == chain)
+    newest = select(func.max(ChainBlockRow.height)).where(ChainBlockRow.chain == chain)
     return read_once(db, ("tip", chain), lambda: db.scalar(newest) or 0)
 
 
 def movement_records(
     db: Session,
     access: WorkspaceAccess,
-    vaults: Sequence[Vault],
-    movements: Sequence[Movement],
+    vaults: Sequence[VaultRow],
+    movements: Sequence[MovementRow],
 ) -> list[wire.VaultMovement]:
     """In the order given, which are of these vaults."""
     ids = {one.psbt_id for one in movements if one.psbt_id is not None}
-    proposals = {one.id: one for one in db.scalars(select(Proposal).where(Proposal.id.in_(ids)))}
+    proposals = {one.id: one for one in db.scalars(select(ProposalRow).where(ProposalRow.id.in_(ids)))}
     received = _received(db, vaults, [one.txid for one in movements if one.sent_sats == 0])
     outputs = {one.txid: _outputs(one, proposals, received) for one in movements}
     addresses = {output.address for some, _ in outputs.values() for output in some}
@@ -43,15 +50,15 @@ def movement_records(
 
 
 def as_one(
-    db: Session, vaults: Sequence[Vault], records: Sequence[wire.VaultMovement]
+    db: Session, vaults: Sequence[VaultRow], records: Sequence[wire.VaultMovement]
 ) -> list[wire.VaultMovement]:
     """The vaults as one: what a transaction between them costs is its fee, and the balance is that of all."""
     rank = {vault.id: number for number, vault in enumerate(vaults)}
     heights = {one.height for one in records if one.height is not None}
     txids = [one.txid for one in records]
-    is_wanted = or_(Movement.height.in_(heights), Movement.txid.in_(txids))
-    sides = defaultdict[str, list[Movement]](list)
-    for side in db.scalars(select(Movement).where(Movement.vault_id.in_(rank), is_wanted)):
+    is_wanted = or_(MovementRow.height.in_(heights), MovementRow.txid.in_(txids))
+    sides = defaultdict[str, list[MovementRow]](list)
+    for side in db.scalars(select(MovementRow).where(MovementRow.vault_id.in_(rank), is_wanted)):
         sides[side.txid].append(side)
     # As `movements` orders them.
     lines = [max(some, key=lambda side: (side.sent_sats, side.vault_id)) for some in sides.values()]
@@ -77,16 +84,18 @@ def _balances_before(
     db: Session, vault_ids: Collection[str], heights: Collection[int]
 ) -> dict[int | None, int]:
     """Of all the vaults together, before the blocks of these heights."""
-    at = select(Movement.height).where(Movement.vault_id.in_(vault_ids), Movement.height.in_(heights))
+    at = select(MovementRow.height).where(
+        MovementRow.vault_id.in_(vault_ids), MovementRow.height.in_(heights)
+    )
     block = at.distinct().subquery()
     last = (
-        select(Movement.balance_sats)
-        .where(Movement.height < block.c.height)
-        .order_by(Movement.height.desc(), Movement.place.desc())
+        select(MovementRow.balance_sats)
+        .where(MovementRow.height < block.c.height)
+        .order_by(MovementRow.height.desc(), MovementRow.place.desc())
         .limit(1)
         .correlate(block)
     )
-    each = (last.where(Movement.vault_id == one).scalar_subquery() for one in vault_ids)
+    each = (last.where(MovementRow.vault_id == one).scalar_subquery() for one in vault_ids)
     found = db.execute(select(block.c.height, *each))
     return {height: sum(filter(None, balances)) for height, *balances in found}
 
@@ -95,8 +104,8 @@ def labels_of(db: Session, access: WorkspaceAccess, addresses: Collection[str]) 
     """Names in the workspace's address book, by address; none for a caller who may not read it."""
     if not addresses or not may_read_book(access):
         return {}
-    book = select(AddressBookEntry.address, AddressBookEntry.name).where(
-        AddressBookEntry.workspace_id == access.workspace_id, AddressBookEntry.address.in_(addresses)
+    book = select(AddressBookEntryRow.address, AddressBookEntryRow.name).where(
+        AddressBookEntryRow.workspace_id == access.workspace_id, AddressBookEntryRow.address.in_(addresses)
     )
     return {row.address: row.name for row in db.execute(book)}
 
@@ -110,24 +119,24 @@ class _Shown:
 
 
 def _received(
-    db: Session, vaults: Sequence[Vault], txids: Sequence[str]
+    db: Session, vaults: Sequence[VaultRow], txids: Sequence[str]
 ) -> Mapping[str, tuple[list[wire.MovementOutput], int]]:
     """By txid, the first outputs that pay the vaults, and how many more there are."""
     if not txids:
         return {}
-    number = func.row_number().over(partition_by=ChainCoin.txid, order_by=ChainCoin.vout)
-    count = func.count().over(partition_by=ChainCoin.txid)
+    number = func.row_number().over(partition_by=ChainCoinRow.txid, order_by=ChainCoinRow.vout)
+    count = func.count().over(partition_by=ChainCoinRow.txid)
     coins = (
         select(
-            ChainCoin.txid,
-            ChainCoin.vout,
-            ChainCoin.amount_sats,
-            ChainCoin.script_pubkey,
+            ChainCoinRow.txid,
+            ChainCoinRow.vout,
+            ChainCoinRow.amount_sats,
+            ChainCoinRow.script_pubkey,
             number.label("number"),
             count.label("count"),
         )
-        .where(ChainCoin.chain == vaults[0].chain, ChainCoin.txid.in_(txids))
-        .where(ChainCoin.vault_id.in_([vault.id for vault in vaults]))
+        .where(ChainCoinRow.chain == vaults[0].chain, ChainCoinRow.txid.in_(txids))
+        .where(ChainCoinRow.vault_id.in_([vault.id for vault in vaults]))
         .subquery()
     )
     first = select(coins).where(coins.c.number <= wire.MAX_OUTPUTS).order_by(coins.c.txid, coins.c.vout)
@@ -141,8 +150,8 @@ def _received(
 
 
 def _outputs(
-    one: Movement,
-    proposals: Mapping[str, Proposal],
+    one: MovementRow,
+    proposals: Mapping[str, ProposalRow],
     received: Mapping[str, tuple[list[wire.MovementOutput], int]],
 ) -> tuple[Sequence[wire.MovementOutput], int]:
     """The received outputs, or the recipients of the vault's own proposal; those of other transactions are
@@ -164,7 +173,7 @@ def _outputs(
     return some, len(paid) - len(some)
 
 
-def _record(one: Movement, proposal: Proposal | None, shown: _Shown, tip: int) -> wire.VaultMovement:
+def _record(one: MovementRow, proposal: ProposalRow | None, shown: _Shown, tip: int) -> wire.VaultMovement:
     is_own = proposal is not None and one.sent_sats > 0
     outputs = [
         output.model_copy(update={"label": shown.labels.get(output.address)}) for output in shown.outputs

@@ -39,7 +39,7 @@ from custody.server.service.proposals.bounds import require_signers, require_tha
 from custody.server.service.proposals.families import KINDS
 from custody.server.service.stored_vaults import address_script, place_of
 from custody.server.store import Store
-from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Signature, Vault
+from custody.server.store.models import ChainCoinRow, ProposalInputRow, ProposalRow, SignatureRow, VaultRow
 
 CANCELLED = Event(
     "PROPOSAL_CANCELLED",
@@ -79,59 +79,61 @@ def cancel_psbt(ctx: Ctx, request: CancelPsbtRequest) -> CancelPsbtResponse:
     if status is not Status.CANCELLED:
         raise StateConflict(_too_late(proposal))
     if request.release_coins and proposal.keeps_coins:
-        ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.Event.RELEASED)
+        ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.RELEASED)
         ctx.event(RELEASED, proposal=proposal.id)
     return _answer(ctx.db, ctx.caller, proposal)
 
 
-def _cancel(ctx: Ctx, proposal: Proposal, request: CancelPsbtRequest) -> CancelPsbtResponse:
+def _cancel(ctx: Ctx, proposal: ProposalRow, request: CancelPsbtRequest) -> CancelPsbtResponse:
     out = released_signatures(ctx.db, proposal)
     proposal.keeps_coins = out > 0 and not request.release_coins and not _moves_nothing(proposal)
     proposal.failure_code = "cancelled"
     proposal.failure_reason = request.reason
-    ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.Event.CANCEL)
+    ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.CANCEL)
     kept = "its coins stay locked" if proposal.keeps_coins else "its coins are free"
     ctx.event(CANCELLED, proposal=proposal.id, text=out, more=kept)
     return _answer(ctx.db, ctx.caller, proposal)
 
 
-def kept_coins(store: Store, clock: Clock, audit: AuditLog, states: Lifecycle) -> Expiry[Proposal]:
+def kept_coins(store: Store, clock: Clock, audit: AuditLog, states: Lifecycle) -> Expiry[ProposalRow]:
     """Frees the coins that cancelled proposals keep, when the proposals would have expired."""
-    kept = Proposal.status == Status.CANCELLED.value, Proposal.keeps_coins
+    kept = ProposalRow.status == Status.CANCELLED.value, ProposalRow.keeps_coins
 
-    def release(db: Session, proposal: Proposal) -> None:
-        states.apply(db, proposal, lifecycle.Event.RELEASED)
+    def release(db: Session, proposal: ProposalRow) -> None:
+        states.apply(db, proposal, lifecycle.LifecycleEvent.RELEASED)
         place = place_of(db, proposal.workspace_id)
         audit.event(db, PLATFORM, RELEASED_AT_EXPIRY, place, proposal=proposal.id, more="at its expiry")
 
     return Expiry(store, clock, lambda now: _over(now).where(*kept), release)
 
 
-def proposal_expiry(store: Store, clock: Clock, audit: AuditLog, states: Lifecycle) -> Expiry[Proposal]:
+def proposal_expiry(store: Store, clock: Clock, audit: AuditLog, states: Lifecycle) -> Expiry[ProposalRow]:
     """Expires proposals, and frees their coins."""
-    is_pending = Proposal.status == Status.PENDING.value
+    is_pending = ProposalRow.status == Status.PENDING.value
 
-    def expire(db: Session, proposal: Proposal) -> None:
-        states.apply(db, proposal, lifecycle.Event.EXPIRE)
+    def expire(db: Session, proposal: ProposalRow) -> None:
+        states.apply(db, proposal, lifecycle.LifecycleEvent.EXPIRE)
         audit.event(db, PLATFORM, EXPIRED, place_of(db, proposal.workspace_id), proposal=proposal.id)
 
     return Expiry(store, clock, lambda now: _over(now).where(is_pending), expire)
 
 
-def _over(now: datetime) -> Select[Proposal]:
-    return select(Proposal).where(Proposal.expires_at <= now).order_by(Proposal.expires_at)
+def _over(now: datetime) -> Select[ProposalRow]:
+    return select(ProposalRow).where(ProposalRow.expires_at <= now).order_by(ProposalRow.expires_at)
 
 
-def released_signatures(db: Session, proposal: Proposal) -> int:
+def released_signatures(db: Session, proposal: ProposalRow) -> int:
     """How many signers' signatures were given out with its PSBT, even for a single input; those of lost keys
     count too.
     """
-    query = select(func.count(func.distinct(Signature.key_id))).where(Signature.proposal_id == proposal.id)
+    query = select(func.count(func.distinct(SignatureRow.key_id))).where(
+        SignatureRow.proposal_id == proposal.id
+    )
     return (db.scalar(query) or 0) + proposal.withdrawn_signatures
 
 
-def _proposal(ctx: Ctx, psbt_id: str) -> Proposal:
-    proposal = ctx.db.get(Proposal, psbt_id, with_for_update=True)
+def _proposal(ctx: Ctx, psbt_id: str) -> ProposalRow:
+    proposal = ctx.db.get(ProposalRow, psbt_id, with_for_update=True)
     if proposal is None or proposal.workspace_id != ctx.access.workspace_id:
         raise NotFound("There is no such proposal in this workspace.")
     is_mine = proposal.created_by == ctx.caller.user_id
@@ -142,7 +144,7 @@ def _proposal(ctx: Ctx, psbt_id: str) -> Proposal:
     )
 
 
-def _waits_for_a_deposit(proposal: Proposal) -> bool:
+def _waits_for_a_deposit(proposal: ProposalRow) -> bool:
     """Whether it is signed and can only be mined if a vanished deposit returns. No self-spend takes it back
     where all its coins are gone.
     """
@@ -150,14 +152,14 @@ def _waits_for_a_deposit(proposal: Proposal) -> bool:
     return is_sent and proposal.trouble == TroubleKind.COIN_MISSING
 
 
-def _too_late(proposal: Proposal) -> str:
+def _too_late(proposal: ProposalRow) -> str:
     said = f"The proposal is {proposal.status}; it can no longer be cancelled."
     if Status(proposal.status) in lifecycle.REPLACEABLE and TxType(proposal.tx_type) in KINDS:
         return f"{said} Until it is mined, create-psbt with cancels_psbt_id takes its coins back."
     return said
 
 
-def _answer(db: Session, caller: Caller, proposal: Proposal) -> CancelPsbtResponse:
+def _answer(db: Session, caller: Caller, proposal: ProposalRow) -> CancelPsbtResponse:
     out = released_signatures(db, proposal)
     offered = proposal.keeps_coins and TxType(proposal.tx_type) in KINDS and not newer_than(db, proposal)
     if offered:
@@ -172,9 +174,9 @@ def _answer(db: Session, caller: Caller, proposal: Proposal) -> CancelPsbtRespon
     )
 
 
-def _may_be_signed_back(db: Session, caller: Caller, proposal: Proposal) -> bool:
+def _may_be_signed_back(db: Session, caller: Caller, proposal: ProposalRow) -> bool:
     """Whether a self-spend that the caller proposes could be signed now."""
-    vault = db.get_one(Vault, proposal.vault_id)
+    vault = db.get_one(VaultRow, proposal.vault_id)
     with suppress(TooFewSigners, VaultFrozen):
         require_thawed(db, vault)
         require_signers(db, vault, {address_script(vault)}, caller.user_id, proposal.family_id)
@@ -182,19 +184,20 @@ def _may_be_signed_back(db: Session, caller: Caller, proposal: Proposal) -> bool
     return False
 
 
-def _has_coins(db: Session, proposal: Proposal) -> bool:
+def _has_coins(db: Session, proposal: ProposalRow) -> bool:
     """Whether any of its coins is on the chain."""
-    coins = select(ChainCoin.txid).join(
-        ProposalInput, and_(ProposalInput.txid == ChainCoin.txid, ProposalInput.vout == ChainCoin.vout)
+    coins = select(ChainCoinRow.txid).join(
+        ProposalInputRow,
+        and_(ProposalInputRow.txid == ChainCoinRow.txid, ProposalInputRow.vout == ChainCoinRow.vout),
     )
-    return db.scalars(coins.where(ProposalInput.proposal_id == proposal.id).limit(1)).first() is not None
+    return db.scalars(coins.where(ProposalInputRow.proposal_id == proposal.id).limit(1)).first() is not None
 
 
-def _moves_nothing(proposal: Proposal) -> bool:
+def _moves_nothing(proposal: ProposalRow) -> bool:
     return TxType(proposal.tx_type) is TxType.PROOF
 
 
-def _in_words(proposal: Proposal, out: int, *, offered: bool) -> str:
+def _in_words(proposal: ProposalRow, out: int, *, offered: bool) -> str:
     if _moves_nothing(proposal):
         return f"It held no coins. {out} of {proposal.m} signatures of the proof are out."
     if not out:

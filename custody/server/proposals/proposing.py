@@ -24,12 +24,12 @@ from multisig import FeeRate
 def create_psbt(ctx: Ctx, request: CreatePsbtRequest) -> Steps[CreatePsbtResponse]:
     draft = _drafted(ctx, request)
     ctx = yield In.WRITE
-    if isinstance(draft, replacing.Version):
+    if isinstance(draft, replacing.ReplacementDraft):
         return replacing.create(ctx, request, draft)
     return sends.create(ctx, request, draft)
 
 
-def _drafted(ctx: Ctx, request: CreatePsbtRequest) -> sends.Prepared | replacing.Version:
+def _drafted(ctx: Ctx, request: CreatePsbtRequest) -> sends.Prepared | replacing.ReplacementDraft:
     if request.cancel or request.replaces_psbt_id is not None:
         return replacing.draft(ctx, request)
     return sends.draft(ctx, request)
@@ -47,7 +47,7 @@ def preview_psbt(ctx: Ctx, request: CreatePsbtRequest) -> PsbtPreview:
             intent = prepared.intent
             draft, movement = sends.within_limits(ctx, vault, request, prepared)
             moved = movement.amount
-        case replacing.Version():
+        case replacing.ReplacementDraft():
             intent = prepared.intent
             terms = replacing.within_limits(ctx, vault, request, intent, draft)
             moved, family_id = terms.movement, terms.family_id

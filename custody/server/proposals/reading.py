@@ -13,11 +13,11 @@ from custody.server.calls import Ctx, Watched, serves
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid, NotFound
 from custody.server.proposals.signing import APPROVER
-from custody.server.service.proposals.records import Reader, proposal_records
+from custody.server.service.proposals.records import RecordReader, proposal_records
 from custody.server.service.proposals.searching import has_decided, search
 from custody.server.service.requests.changes import read_revision
 from custody.server.service.shown import shown
-from custody.server.store.models import PROOFS, Proposal, VaultSigner
+from custody.server.store.models import PROOFS, ProposalRow, VaultSignerRow
 from custody.server.store.store import within_days
 
 # Counting stops here, so that the cost of a page does not grow with the number of proposals.
@@ -41,9 +41,9 @@ def psbt(ctx: Ctx, query: PsbtQuery) -> Watched[wire.Proposal | Page[wire.Propos
     return Watched(found, ctx.access.workspace_id, read_revision(ctx.db, ctx.access.workspace_id))
 
 
-def _entered(ctx: Ctx, query: PsbtQuery, psbt_id: str) -> tuple[Ctx, Proposal]:
+def _entered(ctx: Ctx, query: PsbtQuery, psbt_id: str) -> tuple[Ctx, ProposalRow]:
     """Another tenant's proposal is answered exactly as one that does not exist (P24)."""
-    proposal = ctx.db.get(Proposal, psbt_id)
+    proposal = ctx.db.get(ProposalRow, psbt_id)
     if proposal is None or query.workspace_id not in {None, proposal.workspace_id}:
         raise _no_such_proposal()
     try:
@@ -58,24 +58,24 @@ def _no_such_proposal() -> NotFound:
 
 def page(ctx: Ctx, query: PsbtQuery) -> Page[wire.Proposal | Unreadable]:
     matching = rows = _matching(ctx, query)
-    newest_first, place = query.order == "newest", tuple_(Proposal.created_at, Proposal.id)
+    newest_first, place = query.order == "newest", tuple_(ProposalRow.created_at, ProposalRow.id)
     if query.after is not None:
         seen = _position(ctx.db, ctx.access, query.after)
         rows = rows.where(place < seen if newest_first else place > seen)
-    order = (Proposal.created_at, Proposal.id)
+    order = (ProposalRow.created_at, ProposalRow.id)
     rows = rows.order_by(*(each.desc() if newest_first else each for each in order))
     if query.search is not None:
         return _searched(ctx, query, query.search, rows)
-    counted = matching.with_only_columns(Proposal.id).limit(MAX_COUNTED + 1).subquery()
+    counted = matching.with_only_columns(ProposalRow.id).limit(MAX_COUNTED + 1).subquery()
     total = ctx.db.scalar(select(func.count()).select_from(counted)) or 0
-    found: Sequence[Proposal] = ctx.db.scalars(rows.limit(query.limit + 1)).all()
+    found: Sequence[ProposalRow] = ctx.db.scalars(rows.limit(query.limit + 1)).all()
     after = found[query.limit - 1].id if len(found) > query.limit else None
     items = _shown(ctx, found[: query.limit])
     return Page(items, min(total, MAX_COUNTED), after is not None, after, total <= MAX_COUNTED)
 
 
 def _searched(
-    ctx: Ctx, query: PsbtQuery, words: str, rows: Select[Proposal]
+    ctx: Ctx, query: PsbtQuery, words: str, rows: Select[ProposalRow]
 ) -> Page[wire.Proposal | Unreadable]:
     newest_first = query.order == "newest"
     ids, after = search(ctx.db, ctx.access, rows, words, query.limit + 1, newest_first=newest_first)
@@ -83,12 +83,12 @@ def _searched(
         after = ids[query.limit - 1]
     listed = ids[: query.limit]
     # By id only: with the list's order SQLite would scan all of it.
-    found = {each.id: each for each in ctx.db.scalars(select(Proposal).where(Proposal.id.in_(listed)))}
+    found = {each.id: each for each in ctx.db.scalars(select(ProposalRow).where(ProposalRow.id.in_(listed)))}
     items = _shown(ctx, [found[each] for each in listed])
     return Page(items, len(items), after is not None, after, query.after is None and after is None)
 
 
-def _shown(ctx: Ctx, proposals: Sequence[Proposal]) -> Listed[wire.Proposal]:
+def _shown(ctx: Ctx, proposals: Sequence[ProposalRow]) -> Listed[wire.Proposal]:
     reader = _reader(ctx)
     return shown(
         proposals,
@@ -98,24 +98,26 @@ def _shown(ctx: Ctx, proposals: Sequence[Proposal]) -> Listed[wire.Proposal]:
     )
 
 
-def _reader(ctx: Ctx) -> Reader:
+def _reader(ctx: Ctx) -> RecordReader:
     """A program is not a signer, even where its maker is one."""
-    return Reader(ctx.caller.user_id if ctx.caller.service is None else 0, ctx.access.holds_any(APPROVER))
+    return RecordReader(
+        ctx.caller.user_id if ctx.caller.service is None else 0, ctx.access.holds_any(APPROVER)
+    )
 
 
-def _matching(ctx: Ctx, query: PsbtQuery) -> Select[Proposal]:
-    rows = select(Proposal).where(Proposal.workspace_id == ctx.access.workspace_id)
+def _matching(ctx: Ctx, query: PsbtQuery) -> Select[ProposalRow]:
+    rows = select(ProposalRow).where(ProposalRow.workspace_id == ctx.access.workspace_id)
     if query.status is not None:
-        rows = rows.where(Proposal.status == query.status.value)
+        rows = rows.where(ProposalRow.status == query.status.value)
     if query.vault_id is not None:
-        rows = rows.where(Proposal.vault_id == query.vault_id)
+        rows = rows.where(ProposalRow.vault_id == query.vault_id)
     if query.tx_type is not None:
         rows = rows.where(text(PROOFS))
-    rows = rows.where(*within_days(Proposal.created_at, query.from_day, query.to_day))
+    rows = rows.where(*within_days(ProposalRow.created_at, query.from_day, query.to_day))
     if query.awaiting is not None:
         rows = rows.where(
-            Proposal.status == ProposalStatus.PENDING.value,
-            Proposal.replaced_by_id.is_(None),
+            ProposalRow.status == ProposalStatus.PENDING.value,
+            ProposalRow.replaced_by_id.is_(None),
             _may_decide(ctx.caller.user_id),
             ~has_decided(ctx.caller.user_id),
         )
@@ -124,15 +126,17 @@ def _matching(ctx: Ctx, query: PsbtQuery) -> Select[Proposal]:
 
 def _may_decide(user_id: int) -> ColumnElement[bool]:
     """The user is a signer of the vault, or the owner of a forward's money."""
-    is_signer = exists().where(VaultSigner.vault_id == Proposal.vault_id, VaultSigner.user_id == user_id)
+    is_signer = exists().where(
+        VaultSignerRow.vault_id == ProposalRow.vault_id, VaultSignerRow.user_id == user_id
+    )
     return or_(
-        and_(Proposal.profile_key_id.is_(None), is_signer),
-        and_(Proposal.profile_key_id.is_not(None), Proposal.created_by == user_id),
+        and_(ProposalRow.profile_key_id.is_(None), is_signer),
+        and_(ProposalRow.profile_key_id.is_not(None), ProposalRow.created_by == user_id),
     )
 
 
 def _position(db: Session, access: WorkspaceAccess, proposal_id: str) -> tuple[object, str]:
-    proposal = db.get(Proposal, proposal_id)
+    proposal = db.get(ProposalRow, proposal_id)
     if proposal is None or proposal.workspace_id != access.workspace_id:
         raise Invalid.at("/after", "There is no such proposal in this workspace.")
     return proposal.created_at, proposal.id

@@ -30,12 +30,12 @@ from custody.server.domain.selection import (
     largest_first,
 )
 from custody.server.service.lifecycle import settle_family
-from custody.server.service.limits.limits import Movement
+from custody.server.service.limits.limits import OutgoingAmount
 from custody.server.service.limits.usage import moved_by_family
 from custody.server.service.proposals.bounds import is_move, vault_to_spend
 from custody.server.service.proposals.coins import (
+    SpendableCoins,
     Utxo,
-    VaultCoins,
     coins_to_spend,
     kept_for_tokens,
     lock_coins,
@@ -45,8 +45,8 @@ from custody.server.service.proposals.coins import (
 from custody.server.service.proposals.drafting import Draft, Parts, plan_of, require_sane_fee
 from custody.server.service.proposals.families import (
     TOKEN_KINDS,
-    Family,
     FamilyState,
+    ProposalFamily,
     change_of,
     family_of,
     family_utxos,
@@ -56,14 +56,14 @@ from custody.server.service.proposals.families import (
 )
 from custody.server.service.proposals.payments import Intent, read_rate
 from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
-from custody.server.service.requests.changes import Outdated
+from custody.server.service.requests.changes import OutdatedDraft
 from custody.server.service.stored_vaults import policy_of, vault_in
-from custody.server.store.models import Proposal, Vault
+from custody.server.store.models import ProposalRow, VaultRow
 from multisig import CHANGE, ChangeTo, PsbtTooLarge, Sats, TxOut
 
 
 @dataclass(frozen=True)
-class Version:
+class ReplacementDraft:
     """A drafted replacement, not yet stored. ``added``: coins that its family did not have."""
 
     intent: Intent
@@ -72,7 +72,7 @@ class Version:
     state: FamilyState
 
 
-def draft(ctx: Ctx, request: CreatePsbtRequest) -> Version:
+def draft(ctx: Ctx, request: CreatePsbtRequest) -> ReplacementDraft:
     """Only reads, for a snapshot, so that no writer waits.
 
     Raises NotFound; StateConflict (ended, confirmed, not the newest); Invalid (a rate that is too low or
@@ -97,10 +97,10 @@ def draft(ctx: Ctx, request: CreatePsbtRequest) -> Version:
         chosen, settled, kept = _settle(db, family, intent, plan, held, quote.tip.height)
     lock = choose_locktime(quote.tip.height, ctx.now.timestamp() - quote.tip.time, rng)
     built = _build(ctx, family, intent, plan, chosen, settled, kept, lock).distinct(db, quote.tip.height)
-    return Version(intent, built, chosen[len(held) :], FamilyState.of(family, held))
+    return ReplacementDraft(intent, built, chosen[len(held) :], FamilyState.of(family, held))
 
 
-def create(ctx: Ctx, request: CreatePsbtRequest, version: Version) -> CreatePsbtResponse:
+def create(ctx: Ctx, request: CreatePsbtRequest, version: ReplacementDraft) -> CreatePsbtResponse:
     """Stores the version as PENDING. The replaced version's status changes only by what the chain shows.
 
     Raises Outdated where its family or an added coin changed, or this transaction was proposed, in the
@@ -121,14 +121,14 @@ def create(ctx: Ctx, request: CreatePsbtRequest, version: Version) -> CreatePsbt
 
 
 def within_limits(
-    ctx: Ctx, vault: Vault, request: CreatePsbtRequest, intent: Intent, drafted: Draft
+    ctx: Ctx, vault: VaultRow, request: CreatePsbtRequest, intent: Intent, drafted: Draft
 ) -> Terms:
     """The terms to store. Raises RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable."""
     original = _original(ctx.db, ctx.access, vault, request)
     terms = _terms(ctx, original, request, intent, drafted)
     if is_move(ctx.db, vault, drafted.scripts):
         return replace(terms, movement=Sats(0))
-    movement = Movement(terms.movement, terms.proposed_at, original.family_id)
+    movement = OutgoingAmount(terms.movement, terms.proposed_at, original.family_id)
     if terms.counts_for_role:
         ctx.tools.limits.require_role(ctx.db, ctx.caller, ctx.access, movement)
     ctx.tools.limits.require_vault(ctx.db, vault, movement)
@@ -136,7 +136,7 @@ def within_limits(
     return terms
 
 
-def _require_token_limits(ctx: Ctx, vault: Vault, terms: Terms) -> None:
+def _require_token_limits(ctx: Ctx, vault: VaultRow, terms: Terms) -> None:
     """A new version of a call moves what the first did, and counts for the member who proposes it."""
     moved = moved_by_family(ctx.db, vault, terms.family_id, terms.proposed_at)
     if moved is not None and terms.tx_type is TxType.CALL:
@@ -145,7 +145,7 @@ def _require_token_limits(ctx: Ctx, vault: Vault, terms: Terms) -> None:
 
 def _build(
     ctx: Ctx,
-    family: Family,
+    family: ProposalFamily,
     intent: Intent,
     plan: Plan,
     chosen: tuple[Utxo, ...],
@@ -171,16 +171,16 @@ def _build(
 
 
 def _still_good(
-    db: Session, vault: Vault, original: Proposal, request: CreatePsbtRequest, version: Version
+    db: Session, vault: VaultRow, original: ProposalRow, request: CreatePsbtRequest, version: ReplacementDraft
 ) -> Draft:
     family = family_of(db, original, vault)
     try:
         require_replaceable(db, original, cancel=request.cancel)
         held = family_utxos(db, family, cancel=request.cancel)
     except StateConflict as error:
-        raise Outdated(error.detail) from error
+        raise OutdatedDraft(error.detail) from error
     if FamilyState.of(family, held) != version.state:
-        raise Outdated("A version of it was made, finalised or ended meanwhile, or a coin has gone.")
+        raise OutdatedDraft("A version of it was made, finalised or ended meanwhile, or a coin has gone.")
     drafted = version.draft
     if version.added:
         kept = () if drafted.kept is None else (drafted.kept,)
@@ -194,7 +194,9 @@ def _still_good(
     return drafted
 
 
-def _terms(ctx: Ctx, original: Proposal, request: CreatePsbtRequest, intent: Intent, drafted: Draft) -> Terms:
+def _terms(
+    ctx: Ctx, original: ProposalRow, request: CreatePsbtRequest, intent: Intent, drafted: Draft
+) -> Terms:
     paid = 0 if request.cancel else original.movement_sats - original.fee_sats
     if intent.sweeps and paid:
         paid = intent.total
@@ -221,13 +223,15 @@ def _terms(ctx: Ctx, original: Proposal, request: CreatePsbtRequest, intent: Int
     )
 
 
-def _change_address(family: Family) -> tuple[int, int]:
+def _change_address(family: ProposalFamily) -> tuple[int, int]:
     """The original's change address, if it had one."""
     known = change_of(family.original)
     return (CHANGE, family.vault.next_change_index) if known is None else (known.branch, known.address_index)
 
 
-def _original(db: Session, access: WorkspaceAccess, vault: Vault, request: CreatePsbtRequest) -> Proposal:
+def _original(
+    db: Session, access: WorkspaceAccess, vault: VaultRow, request: CreatePsbtRequest
+) -> ProposalRow:
     field = "cancels_psbt_id" if request.cancel else "replaces_psbt_id"
     return find_proposal(db, access, vault, getattr(request, field), field)
 
@@ -236,7 +240,7 @@ Settled = tuple[tuple[Utxo, ...], ChangeAndFee]
 
 
 def _settle(
-    db: Session, family: Family, intent: Intent, plan: Plan, held: tuple[Utxo, ...], tip_height: int
+    db: Session, family: ProposalFamily, intent: Intent, plan: Plan, held: tuple[Utxo, ...], tip_height: int
 ) -> tuple[tuple[Utxo, ...], ChangeAndFee, Utxo | None]:
     """The family's coins and as few others as needed, the largest first; and where there are others, the coin
     that stays for the vault's tokens. Those are confirmed: a replacement may add no unconfirmed coin
@@ -263,7 +267,7 @@ def _settle(
     if together is not None:
         return *together, kept
     sentence = f"The fee has to rise to {plan.rate} at least, and neither the change nor the vault's other "
-    everything = VaultCoins(family.vault.id, tip_height).pool(db, Tier.CONFIRMED, plan, with_locked=True)
+    everything = SpendableCoins(family.vault.id, tip_height).pool(db, Tier.CONFIRMED, plan, with_locked=True)
     if cover(largest_first({*everything} - {*held, kept})) is not None:
         raise LockedFunds(f"{sentence}coins that are free pay for that: other proposals have locked some.")
     raise InsufficientFunds(f"{sentence}confirmed coins pay for that.")
@@ -281,11 +285,11 @@ def _settle_sweep(
 
 
 def _spare(
-    db: Session, vault: Vault, held: Iterable[Utxo], kept: Utxo | None, plan: Plan, tip_height: int
+    db: Session, vault: VaultRow, held: Iterable[Utxo], kept: Utxo | None, plan: Plan, tip_height: int
 ) -> Sequence[Utxo]:
     """The vault's other coins; where tokens need one at its address, those there last, and not that one."""
     pool = largest_first(
-        VaultCoins(vault.id, tip_height, avoids_address=kept is not None).pool(db, Tier.CONFIRMED, plan)
+        SpendableCoins(vault.id, tip_height, avoids_address=kept is not None).pool(db, Tier.CONFIRMED, plan)
     )
     if kept is not None:
         pool += [utxo for utxo in token_coins(db, vault, tip_height) if utxo.amount > input_cost(plan)]

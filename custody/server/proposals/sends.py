@@ -15,16 +15,16 @@ from custody.server.domain.errors import (
     VaultLimitExceeded,
 )
 from custody.server.service.backends import Quote
-from custody.server.service.limits.limits import Movement
+from custody.server.service.limits.limits import OutgoingAmount
 from custody.server.service.proposals.bounds import is_move, require_move, vault_to_spend
 from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged
 from custody.server.service.proposals.drafting import Draft, plan_of
 from custody.server.service.proposals.maximum import most_of_intent, own_scripts
 from custody.server.service.proposals.payments import Intent, named_coins, read_intent, read_rate
 from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
-from custody.server.service.requests.changes import Outdated
+from custody.server.service.requests.changes import OutdatedDraft
 from custody.server.service.stored_vaults import derive_ahead, policy_of, vault_in
-from custody.server.store.models import Proposal, Vault
+from custody.server.store.models import ProposalRow, VaultRow
 from multisig import FeeRate, Network, Sats
 
 
@@ -101,15 +101,15 @@ def create(ctx: Ctx, request: CreatePsbtRequest, prepared: Prepared) -> CreatePs
 
 
 def within_limits(
-    ctx: Ctx, vault: Vault, request: CreatePsbtRequest, prepared: Prepared
-) -> tuple[Draft, Movement]:
+    ctx: Ctx, vault: VaultRow, request: CreatePsbtRequest, prepared: Prepared
+) -> tuple[Draft, OutgoingAmount]:
     """The draft to store, and the movement that counts for the limits. Raises RoleLimitExceeded,
     VaultLimitExceeded, PolicyUnavailable; Outdated where another draft might fit.
     """
     drafted = _at_next_change(vault, prepared.draft)
     if is_move(ctx.db, vault, drafted.scripts):
-        return drafted, Movement(Sats(0), ctx.now)
-    movement = Movement(Sats(prepared.paid + drafted.selection.fee), ctx.now)
+        return drafted, OutgoingAmount(Sats(0), ctx.now)
+    movement = OutgoingAmount(Sats(prepared.paid + drafted.selection.fee), ctx.now)
     try:
         ctx.tools.limits.require(ctx.db, ctx.caller, ctx.access, vault, movement)
     except (RoleLimitExceeded, VaultLimitExceeded):
@@ -117,15 +117,15 @@ def within_limits(
             raise
         rate = read_rate(request, ctx.tools.market.quote(vault.chain))
         _require_least(ctx, vault, prepared.intent, prepared.paid, rate)
-        raise Outdated("Other coins may pay the same for less.") from None
+        raise OutdatedDraft("Other coins may pay the same for less.") from None
     return drafted, movement
 
 
-def _at_less_fee(ctx: Ctx, vault: Vault, prepared: Prepared, rate: FeeRate, quote: Quote) -> Prepared:
+def _at_less_fee(ctx: Ctx, vault: VaultRow, prepared: Prepared, rate: FeeRate, quote: Quote) -> Prepared:
     """Where the fee of the randomly drawn coins exceeds a limit, the coins with the lowest fee. Raises
     RoleLimitExceeded, VaultLimitExceeded where no coins fit.
     """
-    movement = Movement(Sats(prepared.paid + prepared.draft.selection.fee), ctx.now)
+    movement = OutgoingAmount(Sats(prepared.paid + prepared.draft.selection.fee), ctx.now)
     try:
         ctx.tools.limits.require(ctx.db, ctx.caller, ctx.access, vault, movement)
     except (RoleLimitExceeded, VaultLimitExceeded):
@@ -136,22 +136,24 @@ def _at_less_fee(ctx: Ctx, vault: Vault, prepared: Prepared, rate: FeeRate, quot
     return prepared
 
 
-def _require_least(ctx: Ctx, vault: Vault, intent: Intent, paid: Sats, rate: FeeRate) -> None:
+def _require_least(ctx: Ctx, vault: VaultRow, intent: Intent, paid: Sats, rate: FeeRate) -> None:
     """Checks the limits with the lowest possible fee, that of one coin. Raises RoleLimitExceeded,
     VaultLimitExceeded.
     """
     least_fee = plan_of(policy_of(vault), intent, rate).fee(1, with_change=False)
-    ctx.tools.limits.require(ctx.db, ctx.caller, ctx.access, vault, Movement(Sats(paid + least_fee), ctx.now))
+    ctx.tools.limits.require(
+        ctx.db, ctx.caller, ctx.access, vault, OutgoingAmount(Sats(paid + least_fee), ctx.now)
+    )
 
 
 def _insert(
     ctx: Ctx,
-    vault: Vault,
+    vault: VaultRow,
     request: CreatePsbtRequest,
     intent: Intent,
     drafted: Draft,
-    movement: Movement,
-) -> Proposal:
+    movement: OutgoingAmount,
+) -> ProposalRow:
     proposal_id = new_id(ctx.tools.random)
     lock_coins(ctx.db, vault.chain, [utxo.outpoint for utxo in drafted.utxos], proposal_id)
     terms = Terms(
@@ -170,14 +172,14 @@ def _insert(
     return store_proposal(ctx.db, vault, drafted, terms)
 
 
-def _at_next_change(vault: Vault, draft: Draft) -> Draft:
+def _at_next_change(vault: VaultRow, draft: Draft) -> Draft:
     """Each proposal gets its own change address, unless many were never sent (`use_change_index`)."""
     if draft.change_index in {None, vault.next_change_index}:
         return draft
     return draft.with_change_at(vault.next_change_index)
 
 
-def _paid_elsewhere(db: Session, vault: Vault, intent: Intent) -> Sats:
+def _paid_elsewhere(db: Session, vault: VaultRow, intent: Intent) -> Sats:
     """The amount without payments to the vault itself."""
     own = own_scripts(db, vault, intent)
     return Sats(

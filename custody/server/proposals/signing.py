@@ -44,18 +44,18 @@ from custody.server.service.proposals.verifying import (
     read_returned,
     verify_returned,
 )
-from custody.server.service.requests.changes import Outdated
+from custody.server.service.requests.changes import OutdatedDraft
 from custody.server.service.services import Services
 from custody.server.service.stored_vaults import policy_of
 from custody.server.service.webhook_events import event_data
 from custody.server.store.models import (
-    Decision,
-    Key,
-    Profile,
-    Proposal,
-    Signature,
-    Vault,
-    VaultSigner,
+    DecisionRow,
+    KeyRow,
+    ProfileRow,
+    ProposalRow,
+    SignatureRow,
+    VaultRow,
+    VaultSignerRow,
 )
 from multisig import Fingerprint, Policy, Psbt, SignerProgress, Transaction
 
@@ -91,7 +91,7 @@ DECLINED = Event(
 class Signer:
     """The caller as a signer of a proposal. ``policy``: the policy of its coins."""
 
-    proposal: Proposal
+    proposal: ProposalRow
     policy: Policy
     user_id: int
     key_id: str
@@ -99,7 +99,7 @@ class Signer:
     revoked_reason: str | None
     fingerprint: Fingerprint
     # The vault whose coins it spends; None for a forward.
-    vault: Vault | None = None
+    vault: VaultRow | None = None
 
     @property
     def status(self) -> Status:
@@ -144,7 +144,7 @@ def _submitted(ctx: Ctx, request: SignPsbtRequest, verified: Verified | None) ->
         return _decline(ctx, signer, request.reason)
     require_live_key(ctx.db, signer)
     if signer.proposal.psbt != verified.base:
-        raise Outdated("Another signer signed meanwhile.")
+        raise OutdatedDraft("Another signer signed meanwhile.")
     if signer.proposal.tx_type == TxType.PROOF.value and not verified.progress.is_complete:
         raise SignatureInvalid("A proof has to be signed for all of its coins.")
     return _approve(ctx, signer, verified)
@@ -170,14 +170,14 @@ def _approve(ctx: Ctx, signer: Signer, verified: Verified) -> SignPsbtResponse:
     return _answer(proposal, progress, verified.collected, None)
 
 
-def _finalise(ctx: Ctx, proposal: Proposal, final: Transaction) -> None:
+def _finalise(ctx: Ctx, proposal: ProposalRow, final: Transaction) -> None:
     """The proposal is SIGNED, and due for broadcast; a proof is PROVEN, and never sent."""
     assert final.txid == proposal.txid_expected, "signatures of segwit inputs do not change the txid"
     proposal.final_tx = final.serialize()
     if proposal.tx_type == TxType.PROOF.value:
-        ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.Event.PROVEN)
+        ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.PROVEN)
     else:
-        ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.Event.THRESHOLD_MET)
+        ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.THRESHOLD_MET)
         # It was pending until now, and is never again.
         enqueue_new(ctx.db, BROADCAST, [proposal.id], ctx.now)
     ctx.event(FINALISED, proposal=proposal.id, text=final.txid)
@@ -209,7 +209,7 @@ def _keep(ctx: Ctx, signer: Signer, verified: Verified) -> None:
     is_proof = signer.proposal.tx_type == TxType.PROOF.value
     new = [one for one in verified.new if not is_proof or not one.input_index]
     if new:
-        ctx.db.execute(insert(Signature), [{**place, **vars(signature)} for signature in new])
+        ctx.db.execute(insert(SignatureRow), [{**place, **vars(signature)} for signature in new])
     _decide(ctx, signer, "approve", is_complete=verified.progress.is_complete, reason=None)
     ctx.tools.lifecycle.touch(ctx.db, signer.proposal)
 
@@ -217,7 +217,7 @@ def _keep(ctx: Ctx, signer: Signer, verified: Verified) -> None:
 def _decide(ctx: Ctx, signer: Signer, decision: str, *, is_complete: bool, reason: str | None) -> None:
     """Replaces the signer's earlier decision."""
     ctx.db.merge(
-        Decision(
+        DecisionRow(
             proposal_id=signer.proposal.id,
             key_id=signer.key_id,
             user_id=signer.user_id,
@@ -231,7 +231,7 @@ def _decide(ctx: Ctx, signer: Signer, decision: str, *, is_complete: bool, reaso
 
 def _decline(ctx: Ctx, signer: Signer, reason: str | None) -> SignPsbtResponse:
     db, proposal, nothing = ctx.db, signer.proposal, SignerProgress((), ())
-    known = db.get(Decision, (proposal.id, signer.key_id))
+    known = db.get(DecisionRow, (proposal.id, signer.key_id))
     if known is not None and known.decision == "approve":
         said = "You have signed: a decline cannot revoke a signature."
         return _answer(proposal, nothing, _collected(db, proposal), said)
@@ -243,13 +243,13 @@ def _decline(ctx: Ctx, signer: Signer, reason: str | None) -> SignPsbtResponse:
     _decide(ctx, signer, "reject", is_complete=False, reason=reason)
     ctx.tools.lifecycle.touch(db, proposal)
     if lifecycle.threshold_lost(_declines(db, proposal), proposal.m, proposal.n):
-        ctx.tools.lifecycle.apply(db, proposal, lifecycle.Event.THRESHOLD_LOST)
+        ctx.tools.lifecycle.apply(db, proposal, lifecycle.LifecycleEvent.THRESHOLD_LOST)
     ctx.event(DECLINED, event_data(proposal, user_id=ctx.caller.user_id), proposal=proposal.id)
     return _answer(proposal, nothing, _collected(db, proposal), None)
 
 
 def _answer(
-    proposal: Proposal, progress: SignerProgress, collected: int, detail: str | None
+    proposal: ProposalRow, progress: SignerProgress, collected: int, detail: str | None
 ) -> SignPsbtResponse:
     missing = list(progress.missing)
     if missing and detail is None:
@@ -275,7 +275,7 @@ def _after_broadcast(services: Services, answer: SignPsbtResponse) -> SignPsbtRe
     ):
         seen = services.tools.changes.version
         with services.store.read() as db:
-            proposal = db.get_one(Proposal, answer.psbt_id)
+            proposal = db.get_one(ProposalRow, answer.psbt_id)
             update = {"status": Status(proposal.status), "txid": proposal.txid}
         answer = answer.model_copy(update=update)
         if answer.status is Status.SIGNED:
@@ -283,48 +283,50 @@ def _after_broadcast(services: Services, answer: SignPsbtResponse) -> SignPsbtRe
     return answer
 
 
-def _collected(db: Session, proposal: Proposal) -> int:
+def _collected(db: Session, proposal: ProposalRow) -> int:
     """The number of signatures that every input has, as stored."""
     return collected_signatures(db, [proposal.id])[proposal.id]
 
 
-def _declines(db: Session, proposal: Proposal) -> int:
-    query = select(func.count()).where(Decision.proposal_id == proposal.id, Decision.decision == "reject")
+def _declines(db: Session, proposal: ProposalRow) -> int:
+    query = select(func.count()).where(
+        DecisionRow.proposal_id == proposal.id, DecisionRow.decision == "reject"
+    )
     return db.scalar(query) or 0
 
 
 def _signer_of(ctx: Ctx, psbt_id: str, query: Select[*tuple[Any, ...]]) -> Signer:
     """Raises NotFound; PermissionDenied (a vault's movement needs PAYMENT_APPROVE); NotASigner."""
     found = ctx.db.execute(query, {"user_id": ctx.caller.user_id, "psbt_id": psbt_id}).one_or_none()
-    if found is None or found.Proposal.workspace_id != ctx.access.workspace_id:
+    if found is None or found[0].workspace_id != ctx.access.workspace_id:
         raise NotFound("There is no such proposal in this workspace.")
-    proposal = found.Proposal
+    proposal, fingerprint, key_id, status, revoked_reason, vault = found
     if proposal.profile_key_id is not None:
         return _owner(ctx.db, ctx.caller, proposal, proposal.profile_key_id)
     if not ctx.access.holds_any(APPROVER):
         raise PermissionDenied(
             f"Your role in this workspace does not carry {PermissionName.PAYMENT_APPROVE.value}."
         )
-    if found.fingerprint is None:
+    if fingerprint is None:
         raise NotASigner("You are not a signer of this vault.")
     return Signer(
         proposal,
-        policy_of(found.Vault),
+        policy_of(vault),
         ctx.caller.user_id,
-        found.key_id,
-        found.status == ACTIVE,
-        found.revoked_reason,
-        Fingerprint.from_hex(found.fingerprint),
-        found.Vault,
+        key_id,
+        status == ACTIVE,
+        revoked_reason,
+        Fingerprint.from_hex(fingerprint),
+        vault,
     )
 
 
-def _owner(db: Session, caller: Caller, proposal: Proposal, key_id: str) -> Signer:
+def _owner(db: Session, caller: Caller, proposal: ProposalRow, key_id: str) -> Signer:
     """A forward moves one member's own money: only that member signs or declines it."""
     if proposal.created_by != caller.user_id:
         raise NotASigner("Only the member whose money it moves signs a forward.")
-    key = db.get_one(Key, key_id)
-    policy = profile_policy(db, key, db.get_one(Profile, key_id))
+    key = db.get_one(KeyRow, key_id)
+    policy = profile_policy(db, key, db.get_one(ProfileRow, key_id))
     return Signer(
         proposal,
         policy,
@@ -337,16 +339,23 @@ def _owner(db: Session, caller: Caller, proposal: Proposal, key_id: str) -> Sign
 
 
 _SIGNER = (
-    select(Proposal, VaultSigner.fingerprint, Key.id.label("key_id"), Key.status, Key.revoked_reason, Vault)
-    .outerjoin(
-        VaultSigner,
-        and_(VaultSigner.vault_id == Proposal.vault_id, VaultSigner.user_id == bindparam("user_id")),
+    select(
+        ProposalRow,
+        VaultSignerRow.fingerprint,
+        KeyRow.id,
+        KeyRow.status,
+        KeyRow.revoked_reason,
+        VaultRow,
     )
-    .outerjoin(Key, Key.id == VaultSigner.key_id)
-    .outerjoin(Vault, Vault.id == VaultSigner.vault_id)
-    .where(Proposal.id == bindparam("psbt_id"))
+    .outerjoin(
+        VaultSignerRow,
+        and_(VaultSignerRow.vault_id == ProposalRow.vault_id, VaultSignerRow.user_id == bindparam("user_id")),
+    )
+    .outerjoin(KeyRow, KeyRow.id == VaultSignerRow.key_id)
+    .outerjoin(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
+    .where(ProposalRow.id == bindparam("psbt_id"))
 )
-_SIGNER_LOCKED = _SIGNER.with_for_update(of=Proposal)
+_SIGNER_LOCKED = _SIGNER.with_for_update(of=ProposalRow)
 
 
 def require_live_key(db: Session, signer: Signer) -> None:

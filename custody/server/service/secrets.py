@@ -23,9 +23,9 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 from sqlalchemy import or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from custody.private_files import write_private
+from custody.common.private_files import write_private
 from custody.server.domain.ports import RandomBytes
-from custody.server.store.models import Credential, IdentityProvider, Webhook
+from custody.server.store.models import CredentialRow, IdentityProviderRow, WebhookRow
 
 log = structlog.get_logger()
 
@@ -130,9 +130,9 @@ def _write(secrets: Kept) -> bytes:
 
 # The columns with what each of these encrypts. A rotation encrypts them anew.
 SEALED: Final[Mapping[Purpose, Sequence[InstrumentedAttribute[Any]]]] = {
-    Purpose.TOTP: (Credential.totp_secret, Credential.totp_pending),
-    Purpose.WEBHOOK: (Webhook.sealed_secret, Webhook.sealed_old_secret),
-    Purpose.IDENTITY_PROVIDER: (IdentityProvider.sealed_secret,),
+    Purpose.TOTP: (CredentialRow.totp_secret, CredentialRow.totp_pending),
+    Purpose.WEBHOOK: (WebhookRow.sealed_secret, WebhookRow.sealed_old_secret),
+    Purpose.IDENTITY_PROVIDER: (IdentityProviderRow.sealed_secret,),
 }
 
 
@@ -202,7 +202,7 @@ class WebhookSecrets(ClientSecrets):
 
     purpose = Purpose.WEBHOOK
 
-    def that_sign(self, webhook: Webhook, now: datetime) -> list[str]:
+    def that_sign(self, webhook: WebhookRow, now: datetime) -> list[str]:
         """The newest first, then the former one while it is still valid; without those that cannot be
         read.
         """

@@ -7,11 +7,11 @@ from custody.server.domain.selection import RandomSource
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.lifecycle import Lifecycle
-from custody.server.service.limits.limits import Limits, PolicyStore
+from custody.server.service.limits.limits import PolicyStore, SpendingLimits
 from custody.server.service.mail.mailer import Mailer
 from custody.server.service.operations.readiness import Readiness
 from custody.server.service.proposals.drafting import Drafter
-from custody.server.service.requests.changes import Changes, Following
+from custody.server.service.requests.changes import Changes, LongPolls
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import Rates, Throttle
 from custody.server.service.secrets import Secrets
@@ -34,7 +34,7 @@ class Tools:
     rng: RandomSource
     audit: AuditLog
     policies: PolicyStore
-    limits: Limits
+    limits: SpendingLimits
     changes: Changes
     lifecycle: Lifecycle
     market: Market
@@ -56,13 +56,12 @@ class Tools:
 class Services:
     store: Store
     tools: Tools
-    audit: AuditLog
     rates: Rates
     idempotency: Idempotency
     service_signin: ServiceSignIn
     # Of calls that need no sign-in, or take a password or a code.
     calls_by_address: Throttle
-    following: Following
+    following: LongPolls
     readiness: Readiness
     # How many new ones a maker of programs may have.
     service_secrets: Throttle

@@ -27,12 +27,12 @@ from custody.server.domain.errors import NotFound
 from custody.server.store.models import (
     HELD,
     MOVING,
-    ChainCoin,
-    CoinLock,
-    Movement,
-    Vault,
-    WatchedScript,
-    Workspace,
+    ChainCoinRow,
+    CoinLockRow,
+    MovementRow,
+    VaultRow,
+    WatchedScriptRow,
+    WorkspaceRow,
     table_of,
 )
 from custody.server.store.store import chunks, read_once
@@ -47,23 +47,23 @@ ADDRESS_INDEX = 0
 GAP = 20
 
 
-def vault_in(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
+def vault_in(db: Session, access: WorkspaceAccess, vault_id: str) -> VaultRow:
     """Raises NotFound for a vault of another workspace too (P24)."""
-    vault = read_once(db, ("vault", vault_id), lambda: db.get(Vault, vault_id))
+    vault = read_once(db, ("vault", vault_id), lambda: db.get(VaultRow, vault_id))
     if vault is None or vault.workspace_id != access.workspace_id:
         raise NotFound("There is no such vault in this workspace.")
     return vault
 
 
-def line_before(db: Session, vault: Vault) -> list[Vault]:
+def line_before(db: Session, vault: VaultRow) -> list[VaultRow]:
     """The vaults in whose place it is, the latest first."""
     line = [vault]
     while True:
-        before = select(Vault).where(
-            Vault.workspace_id == vault.workspace_id,
-            Vault.replaced_by_id == line[-1].id,
+        before = select(VaultRow).where(
+            VaultRow.workspace_id == vault.workspace_id,
+            VaultRow.replaced_by_id == line[-1].id,
             # Whatever is stored, it is no circle.
-            Vault.id.not_in([each.id for each in line]),
+            VaultRow.id.not_in([each.id for each in line]),
         )
         found = db.scalars(before).one_or_none()
         if found is None:
@@ -71,19 +71,19 @@ def line_before(db: Session, vault: Vault) -> list[Vault]:
         line.append(found)
 
 
-def replacement_of(db: Session, vault: Vault) -> Vault | None:
+def replacement_of(db: Session, vault: VaultRow) -> VaultRow | None:
     """The vault that is in its place now: the last one where a replacement was replaced again."""
     line = {vault.id: vault}
     last = vault
     while last.replaced_by_id is not None and last.replaced_by_id not in line:
-        last = db.get_one(Vault, last.replaced_by_id)
+        last = db.get_one(VaultRow, last.replaced_by_id)
         line[last.id] = last
     return None if last is vault else last
 
 
 def place_of(db: Session, workspace_id: int) -> WorkspaceAccess:
     """The workspace that an event of the platform itself belongs to, without any permission."""
-    place = db.get_one(Workspace, workspace_id)
+    place = db.get_one(WorkspaceRow, workspace_id)
     return WorkspaceAccess(
         workspace_id=place.id,
         organisation_id=place.organisation_id,
@@ -94,7 +94,7 @@ def place_of(db: Session, workspace_id: int) -> WorkspaceAccess:
     )
 
 
-def policy_of(vault: Vault) -> Policy:
+def policy_of(vault: VaultRow) -> Policy:
     """The same object for the same vault."""
     return policy_from(vault.descriptor, vault.chain)
 
@@ -105,7 +105,7 @@ def policy_from(descriptor: str, chain: str) -> Policy:
     return Policy.from_descriptor(descriptor, Network(chain))
 
 
-def address_script(vault: Vault) -> bytes:
+def address_script(vault: VaultRow) -> bytes:
     """The output script of the vault's ``address``, by which tokens know the vault as holder, owner and
     caller.
     """
@@ -117,19 +117,19 @@ def index_after(index: int) -> int:
     return min(index + 1, MAX_INDEX)
 
 
-def watch_vault(db: Session, vault: Vault) -> None:
+def watch_vault(db: Session, vault: VaultRow) -> None:
     """Adds the missing scripts up to the gap beyond the next unused index of both branches."""
     watch_branch(db, vault, RECEIVE, vault.next_receive_index)
     watch_branch(db, vault, CHANGE, vault.next_change_index)
 
 
-def watch_far(db: Session, vault: Vault, count: int) -> None:
+def watch_far(db: Session, vault: VaultRow, count: int) -> None:
     """Adds the missing scripts of the first ``count`` addresses of both branches."""
     for branch in (RECEIVE, CHANGE):
         watch_branch(db, vault, branch, count - GAP)
 
 
-def watch_branch(db: Session, vault: Vault, branch: int, next_index: int) -> None:
+def watch_branch(db: Session, vault: VaultRow, branch: int, next_index: int) -> None:
     """Adds the scripts of one branch up to the gap beyond `next_index`."""
     last = db.scalar(_LAST_WATCHED, {"vault_id": vault.id, "branch": branch})
     policy = policy_of(vault)
@@ -148,20 +148,20 @@ def watch_branch(db: Session, vault: Vault, branch: int, next_index: int) -> Non
         db.execute(_WATCH, rows)
 
 
-def derive_ahead(vault: Vault) -> None:
+def derive_ahead(vault: VaultRow) -> None:
     """Derives the script that will be watched once the next change address is taken. The keys are cached
     (`multisig.keys`), so that `watch_branch` spends no time on them while it has the write lock.
     """
     policy_of(vault).script_pubkey(CHANGE, min(vault.next_change_index + GAP, MAX_INDEX))
 
 
-_LAST_WATCHED = select(func.max(WatchedScript.address_index)).where(
-    WatchedScript.vault_id == bindparam("vault_id"), WatchedScript.branch == bindparam("branch")
+_LAST_WATCHED = select(func.max(WatchedScriptRow.address_index)).where(
+    WatchedScriptRow.vault_id == bindparam("vault_id"), WatchedScriptRow.branch == bindparam("branch")
 )
-_WATCH = insert(table_of(WatchedScript))
+_WATCH = insert(table_of(WatchedScriptRow))
 
 
-def receive_addresses(db: Session, vaults: Collection[Vault]) -> dict[str, str]:
+def receive_addresses(db: Session, vaults: Collection[VaultRow]) -> dict[str, str]:
     """The next address of each vault, by its id: of the scripts that are watched, so that no descriptor is
     parsed for it.
     """
@@ -205,7 +205,7 @@ def _balances(db: Session, ids: list[str]) -> dict[str, Balance]:
 def sats_of(db: Session, vault_ids: Select[str]) -> dict[str, int]:
     """What each vault of the query has, confirmed or not, held by a proposal or not."""
     last, moves = _LAST_OF_VAULT.scalar_subquery(), _MOVES_OF_VAULT.scalar_subquery()
-    query = select(Vault.id, last, moves).where(Vault.id.in_(vault_ids))
+    query = select(VaultRow.id, last, moves).where(VaultRow.id.in_(vault_ids))
     return {vault_id: int(balance or 0) + int(more or 0) for vault_id, balance, more in db.execute(query)}
 
 
@@ -227,13 +227,13 @@ def balance_outside_vaults(db: Session, chain: str, scripts: Collection[bytes]) 
     """The balance of the coins at these scripts that belong to no vault."""
     query = (
         select(*_SUMS)
-        .select_from(ChainCoin)
-        .outerjoin(CoinLock, _IS_LOCK_OF_COIN)
+        .select_from(ChainCoinRow)
+        .outerjoin(CoinLockRow, _IS_LOCK_OF_COIN)
         .where(
-            ChainCoin.chain == chain,
-            ChainCoin.vault_id.is_(None),
-            ChainCoin.script_pubkey.in_(scripts),
-            ChainCoin.spent_by.is_(None),
+            ChainCoinRow.chain == chain,
+            ChainCoinRow.vault_id.is_(None),
+            ChainCoinRow.script_pubkey.in_(scripts),
+            ChainCoinRow.spent_by.is_(None),
         )
     )
     return Balance(*map(int, db.execute(query).one()))
@@ -241,40 +241,42 @@ def balance_outside_vaults(db: Session, chain: str, scripts: Collection[bytes]) 
 
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 _NEXT_SCRIPTS = (
-    select(Vault.id, WatchedScript.script_pubkey, Vault.chain)
-    .join(WatchedScript, WatchedScript.vault_id == Vault.id)
+    select(VaultRow.id, WatchedScriptRow.script_pubkey, VaultRow.chain)
+    .join(WatchedScriptRow, WatchedScriptRow.vault_id == VaultRow.id)
     .where(
-        Vault.id.in_(_IDS),
-        WatchedScript.branch == RECEIVE,
-        WatchedScript.address_index == Vault.next_receive_index,
+        VaultRow.id.in_(_IDS),
+        WatchedScriptRow.branch == RECEIVE,
+        WatchedScriptRow.address_index == VaultRow.next_receive_index,
     )
 )
 _LAST_OF_VAULT = (
-    select(Movement.balance_sats)
-    .where(Movement.vault_id == Vault.id, Movement.height.is_not(None))
-    .order_by(Movement.height.desc(), Movement.place.desc())
+    select(MovementRow.balance_sats)
+    .where(MovementRow.vault_id == VaultRow.id, MovementRow.height.is_not(None))
+    .order_by(MovementRow.height.desc(), MovementRow.place.desc())
     .limit(1)
 )
-_COMING = func.sum(case((ChainCoin.spent_by.is_(None), ChainCoin.amount_sats), else_=0))
-_LEAVING = func.sum(case((ChainCoin.height.is_not(None), ChainCoin.amount_sats), else_=0))
-_IS_MOVING = ChainCoin.vault_id == Vault.id, text(MOVING)
+_COMING = func.sum(case((ChainCoinRow.spent_by.is_(None), ChainCoinRow.amount_sats), else_=0))
+_LEAVING = func.sum(case((ChainCoinRow.height.is_not(None), ChainCoinRow.amount_sats), else_=0))
+_IS_MOVING = ChainCoinRow.vault_id == VaultRow.id, text(MOVING)
 _MOVES_OF_VAULT = select(_COMING - _LEAVING).where(*_IS_MOVING)
 _OF_VAULTS = select(
-    Vault.id,
+    VaultRow.id,
     _LAST_OF_VAULT.scalar_subquery(),
     select(_COMING).where(*_IS_MOVING).scalar_subquery(),
     select(_LEAVING).where(*_IS_MOVING).scalar_subquery(),
-    select(func.sum(CoinLock.held_sats)).where(CoinLock.vault_id == Vault.id, text(HELD)).scalar_subquery(),
-).where(Vault.id.in_(_IDS))
-_LOCKS = table_of(CoinLock)
+    select(func.sum(CoinLockRow.held_sats))
+    .where(CoinLockRow.vault_id == VaultRow.id, text(HELD))
+    .scalar_subquery(),
+).where(VaultRow.id.in_(_IDS))
+_LOCKS = table_of(CoinLockRow)
 
 
 def _held(chain: ColumnElement[str], txid: ColumnElement[str], vout: ColumnElement[int]) -> dict[str, Any]:
     """What a lock on this coin holds of a vault: the lock's columns."""
-    coin = ChainCoin.chain == chain, ChainCoin.txid == txid, ChainCoin.vout == vout
-    unspent = select(ChainCoin.amount_sats).where(*coin, ChainCoin.spent_by.is_(None))
+    coin = ChainCoinRow.chain == chain, ChainCoinRow.txid == txid, ChainCoinRow.vout == vout
+    unspent = select(ChainCoinRow.amount_sats).where(*coin, ChainCoinRow.spent_by.is_(None))
     return {
-        "vault_id": select(ChainCoin.vault_id).where(*coin).scalar_subquery(),
+        "vault_id": select(ChainCoinRow.vault_id).where(*coin).scalar_subquery(),
         "held_sats": func.coalesce(unspent.scalar_subquery(), 0),
     }
 
@@ -295,10 +297,12 @@ _NOTE_HELD = (
     .values(_held(_LOCKS.c.chain, _LOCKS.c.txid, _LOCKS.c.vout))
 )
 _IS_LOCK_OF_COIN = and_(
-    CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout
+    CoinLockRow.chain == ChainCoinRow.chain,
+    CoinLockRow.txid == ChainCoinRow.txid,
+    CoinLockRow.vout == ChainCoinRow.vout,
 )
-_IS_CONFIRMED = ChainCoin.height.is_not(None)
+_IS_CONFIRMED = ChainCoinRow.height.is_not(None)
 _SUMS = tuple(
-    func.coalesce(func.sum(case((which, ChainCoin.amount_sats), else_=0)), 0)
-    for which in (_IS_CONFIRMED, ~_IS_CONFIRMED, CoinLock.txid.is_not(None))
+    func.coalesce(func.sum(case((which, ChainCoinRow.amount_sats), else_=0)), 0)
+    for which in (_IS_CONFIRMED, ~_IS_CONFIRMED, CoinLockRow.txid.is_not(None))
 )

@@ -14,10 +14,10 @@ from sqlalchemy.orm import Session
 from custody.schemas.asset_tokens import CallStatus
 from custody.schemas.proposals import ProposalStatus
 from custody.server.domain.token_status import Mined, best_of, verdict
-from custody.server.store.models import Proposal, TokenBlock, TokenTransaction
+from custody.server.store.models import ProposalRow, TokenBlockRow, TokenTransactionRow
 
 
-class Version(NamedTuple):
+class FamilyVersion(NamedTuple):
     """One proposal of a family, without its bytes. ``carries``: whether it has the token's data."""
 
     id: str
@@ -48,7 +48,7 @@ class TokenFamily:
     ``txids``: of every version, broadcast or not.
     """
 
-    best: Version
+    best: FamilyVersion
     status: CallStatus
     reason: str | None
     confirmed_at: datetime | None
@@ -67,7 +67,7 @@ def token_families(db: Session, chain: str, family_ids: Collection[str]) -> dict
     }
 
 
-def _family(members: list[Version], best: Version, judged: IndexedOutcome | None) -> TokenFamily:
+def _family(members: list[FamilyVersion], best: FamilyVersion, judged: IndexedOutcome | None) -> TokenFamily:
     mined = _mined(judged)
     status, reason = verdict(members, mined, judged.failure if judged is not None else None)
     confirmed_at = judged.mined_at if judged is not None and status is CallStatus.CONFIRMED else None
@@ -83,12 +83,12 @@ def _mined(judged: IndexedOutcome | None) -> Mined:
     return Mined.EFFECTIVE if judged.failure is None else Mined.WITHOUT_EFFECT
 
 
-def _families(db: Session, family_ids: Collection[str]) -> Mapping[str, list[Version]]:
+def _families(db: Session, family_ids: Collection[str]) -> Mapping[str, list[FamilyVersion]]:
     """By family, its members, the oldest first, as `age_in_family` has it."""
-    found: dict[str, list[Version]] = defaultdict(list)
+    found: dict[str, list[FamilyVersion]] = defaultdict(list)
     if not family_ids:
         return found
-    rows = db.execute(_VERSIONS.where(Proposal.family_id.in_(family_ids)))
+    rows = db.execute(_VERSIONS.where(ProposalRow.family_id.in_(family_ids)))
     for row in sorted((_version(row) for row in rows), key=lambda each: (each.fee_sats, each.id)):
         found[row.family_id].append(row)
     return found
@@ -96,25 +96,25 @@ def _families(db: Session, family_ids: Collection[str]) -> Mapping[str, list[Ver
 
 # Without the PSBT and the final transaction: a hundred kilobytes each, which no status needs.
 _VERSIONS = select(
-    Proposal.id,
-    Proposal.family_id,
-    Proposal.status,
-    Proposal.op_return_hex.is_not(None),
-    Proposal.txid,
-    Proposal.txid_expected,
-    Proposal.fee_sats,
-    Proposal.block_hash,
-    Proposal.failure_reason,
-    Proposal.updated_at,
+    ProposalRow.id,
+    ProposalRow.family_id,
+    ProposalRow.status,
+    ProposalRow.op_return_hex.is_not(None),
+    ProposalRow.txid,
+    ProposalRow.txid_expected,
+    ProposalRow.fee_sats,
+    ProposalRow.block_hash,
+    ProposalRow.failure_reason,
+    ProposalRow.updated_at,
 )
 
 
-def _version(row: Iterable[object]) -> Version:
-    version = Version(*row)  # type: ignore[arg-type]  # the columns above, in their order
+def _version(row: Iterable[object]) -> FamilyVersion:
+    version = FamilyVersion(*row)  # type: ignore[arg-type]  # the columns above, in their order
     return version._replace(status=ProposalStatus(version.status), carries=bool(version.carries))
 
 
-def _judged(db: Session, chain: str, confirmed: Collection[Version]) -> dict[str, IndexedOutcome]:
+def _judged(db: Session, chain: str, confirmed: Collection[FamilyVersion]) -> dict[str, IndexedOutcome]:
     """By the proposal's id. Only where the index has read it in the block that the proposal names: the two
     follow the chain independently.
     """
@@ -130,14 +130,16 @@ def _judged(db: Session, chain: str, confirmed: Collection[Version]) -> dict[str
 
 
 def _transactions(chain: str, txids: list[str]) -> Select[str, str, datetime, str | None]:
-    block = and_(TokenBlock.chain == TokenTransaction.chain, TokenBlock.height == TokenTransaction.height)
+    block = and_(
+        TokenBlockRow.chain == TokenTransactionRow.chain, TokenBlockRow.height == TokenTransactionRow.height
+    )
     return (
         select(
-            TokenTransaction.txid,
-            TokenBlock.block_hash,
-            TokenBlock.mined_at,
-            TokenTransaction.failure,
+            TokenTransactionRow.txid,
+            TokenBlockRow.block_hash,
+            TokenBlockRow.mined_at,
+            TokenTransactionRow.failure,
         )
-        .join(TokenBlock, block)
-        .where(TokenTransaction.chain == chain, TokenTransaction.txid.in_(txids))
+        .join(TokenBlockRow, block)
+        .where(TokenTransactionRow.chain == chain, TokenTransactionRow.txid.in_(txids))
     )

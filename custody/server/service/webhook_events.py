@@ -20,17 +20,17 @@ from custody.server.domain.webhooks import carried, kind_of_status, wants
 from custody.server.service.jobs.outbox import enqueue_new
 from custody.server.service.token_status import token_families
 from custody.server.store.models import (
-    ChainCoin,
-    Contract,
-    ContractCall,
-    Key,
-    Proposal,
-    Vault,
-    VaultSigner,
-    Webhook,
-    WebhookDelivery,
-    WebhookEvent,
-    Workspace,
+    ChainCoinRow,
+    ContractCallRow,
+    ContractRow,
+    KeyRow,
+    ProposalRow,
+    VaultRow,
+    VaultSignerRow,
+    WebhookDeliveryRow,
+    WebhookEventRow,
+    WebhookRow,
+    WorkspaceRow,
 )
 from custody.server.store.store import chunks
 
@@ -73,11 +73,11 @@ class WebhookEvents:
         """Whether the workspace has an enabled webhook."""
         return db.execute(_LISTENING, {"workspace_ids": [workspace_id]}).first() is not None
 
-    def ping(self, db: Session, webhook: Webhook) -> WebhookDelivery:
+    def ping(self, db: Session, webhook: WebhookRow) -> WebhookDeliveryRow:
         """Sends a ping to this webhook only, whatever kinds it subscribes to."""
         told = WorkspaceEvent(webhook.workspace_id, EventKind.PING, {"webhook_id": webhook.id})
         (delivery_id,) = self._write(db, [(told, [webhook.id])])
-        return db.get_one(WebhookDelivery, delivery_id)
+        return db.get_one(WebhookDeliveryRow, delivery_id)
 
     def _write(self, db: Session, wanted: Sequence[tuple[WorkspaceEvent, Sequence[str]]]) -> list[str]:
         """``wanted``: events, and the ids of the webhooks that subscribe to each. Returns the deliveries'
@@ -103,8 +103,8 @@ class WebhookEvents:
             )
             deliveries += [self._delivery(webhook_id, event_id, now) for webhook_id in webhooks]
         ids = [delivery["id"] for delivery in deliveries]
-        db.execute(insert(WebhookEvent), events)
-        db.execute(insert(WebhookDelivery), deliveries)
+        db.execute(insert(WebhookEventRow), events)
+        db.execute(insert(WebhookDeliveryRow), deliveries)
         enqueue_new(db, WEBHOOK, ids, now)
         return ids
 
@@ -123,17 +123,17 @@ class WebhookEvents:
 
 _WORKSPACES: BindParameter[int] = bindparam("workspace_ids", expanding=True)
 _LISTENING = (
-    select(Webhook.workspace_id, Webhook.id, Webhook.kinds)
-    .where(Webhook.workspace_id.in_(_WORKSPACES), Webhook.disabled_at.is_(None))
-    .order_by(Webhook.created_at, Webhook.id)
+    select(WebhookRow.workspace_id, WebhookRow.id, WebhookRow.kinds)
+    .where(WebhookRow.workspace_id.in_(_WORKSPACES), WebhookRow.disabled_at.is_(None))
+    .order_by(WebhookRow.created_at, WebhookRow.id)
 )
 # A subquery for each workspace uses the index: a maximum with GROUP BY would read all their events.
 _NEWEST = select(
-    Workspace.id,
-    select(func.max(WebhookEvent.sequence))
-    .where(WebhookEvent.workspace_id == Workspace.id)
+    WorkspaceRow.id,
+    select(func.max(WebhookEventRow.sequence))
+    .where(WebhookEventRow.workspace_id == WorkspaceRow.id)
     .scalar_subquery(),
-).where(Workspace.id.in_(_WORKSPACES))
+).where(WorkspaceRow.id.in_(_WORKSPACES))
 
 
 def _newest_sequences(db: Session, workspace_ids: Collection[int]) -> dict[int, int]:
@@ -142,7 +142,7 @@ def _newest_sequences(db: Session, workspace_ids: Collection[int]) -> dict[int, 
     return {workspace_id: newest or 0 for some in found for workspace_id, newest in some}
 
 
-def event_data(proposal: Proposal, **more: object) -> dict[str, Any]:
+def event_data(proposal: ProposalRow, **more: object) -> dict[str, Any]:
     """The event data of a proposal. ``more``: further fields of the kind."""
     return {
         "psbt_id": proposal.id,
@@ -158,13 +158,13 @@ def event_data(proposal: Proposal, **more: object) -> dict[str, Any]:
     }
 
 
-def tell_status(events: WebhookEvents, db: Session, proposal: Proposal) -> None:
+def tell_status(events: WebhookEvents, db: Session, proposal: ProposalRow) -> None:
     """Tells that the proposal has reached its present status."""
     kind = kind_of_status(ProposalStatus(proposal.status))
     events.tell(db, proposal.workspace_id, kind, event_data(proposal))
 
 
-def tell_trouble(events: WebhookEvents, db: Session, proposal: Proposal, kind: TroubleKind | None) -> None:
+def tell_trouble(events: WebhookEvents, db: Session, proposal: ProposalRow, kind: TroubleKind | None) -> None:
     """Notifies of a change of the transaction's trouble."""
     told = proposal.told_trouble
     is_invalidated = proposal.status == ProposalStatus.INVALIDATED.value
@@ -176,7 +176,7 @@ def tell_trouble(events: WebhookEvents, db: Session, proposal: Proposal, kind: T
     events.tell(db, proposal.workspace_id, about, event_data(proposal, trouble=kind or told))
 
 
-def tell_token(events: WebhookEvents, db: Session, proposal: Proposal) -> None:
+def tell_token(events: WebhookEvents, db: Session, proposal: ProposalRow) -> None:
     """Notifies of a change of the status of the family's token or call."""
     # A token's family begins with a version that carries its data.
     is_other = proposal.family_id == proposal.id and proposal.op_return_hex is None
@@ -186,9 +186,9 @@ def tell_token(events: WebhookEvents, db: Session, proposal: Proposal) -> None:
     told = db.scalars(_TOKEN_OF, of_family).first() or db.scalars(_CALL_OF, of_family).first()
     if told is None:
         return
-    chain = db.get_one(Vault, proposal.vault_id).chain
+    chain = db.get_one(VaultRow, proposal.vault_id).chain
     family = token_families(db, chain, [proposal.family_id])[proposal.family_id]
-    of_call = isinstance(told, ContractCall)
+    of_call = isinstance(told, ContractCallRow)
     status = family.status.value if of_call else contract_status(family.status).value
     if status == told.told_status:
         return
@@ -198,8 +198,8 @@ def tell_token(events: WebhookEvents, db: Session, proposal: Proposal) -> None:
     events.tell(db, told.workspace_id, kind, data | _named(told))
 
 
-def _named(told: Contract | ContractCall) -> dict[str, Any]:
-    if isinstance(told, Contract):
+def _named(told: ContractRow | ContractCallRow) -> dict[str, Any]:
+    if isinstance(told, ContractRow):
         return {"contract_uid": told.uid}
     return {
         "contract_uid": told.contract_uid,
@@ -208,17 +208,17 @@ def _named(told: Contract | ContractCall) -> dict[str, Any]:
     }
 
 
-_TOKEN_OF = select(Contract).where(Contract.deploy_family_id == bindparam("family_id"))
-_CALL_OF = select(ContractCall).where(ContractCall.family_id == bindparam("family_id"))
+_TOKEN_OF = select(ContractRow).where(ContractRow.deploy_family_id == bindparam("family_id"))
+_CALL_OF = select(ContractCallRow).where(ContractCallRow.family_id == bindparam("family_id"))
 
 
-def tell_revoked(events: WebhookEvents, db: Session, key: Key) -> None:
+def tell_revoked(events: WebhookEvents, db: Session, key: KeyRow) -> None:
     """Notifies every workspace with a vault of which the key is a signer's."""
     places = (
-        select(Vault.workspace_id, Vault.id)
-        .join(VaultSigner, VaultSigner.vault_id == Vault.id)
-        .where(VaultSigner.key_id == key.id)
-        .order_by(Vault.workspace_id, Vault.created_at, Vault.id)
+        select(VaultRow.workspace_id, VaultRow.id)
+        .join(VaultSignerRow, VaultSignerRow.vault_id == VaultRow.id)
+        .where(VaultSignerRow.key_id == key.id)
+        .order_by(VaultRow.workspace_id, VaultRow.created_at, VaultRow.id)
     )
     served: dict[int, list[str]] = {}
     for workspace_id, vault_id in db.execute(places):
@@ -242,7 +242,7 @@ class CoinEvent(NamedTuple):
     data: Mapping[str, Any]
 
     @classmethod
-    def of(cls, coin: ChainCoin, kind: EventKind) -> Self:
+    def of(cls, coin: ChainCoinRow, kind: EventKind) -> Self:
         data = {
             "vault_id": coin.vault_id,
             "txid": coin.txid,
@@ -275,8 +275,8 @@ class Deposits:
 
 
 def _workspaces_of(db: Session, vault_ids: Collection[str]) -> dict[str, int]:
-    query = select(Vault.id, Vault.workspace_id)
-    found = (db.execute(query.where(Vault.id.in_(some))) for some in chunks(vault_ids))
+    query = select(VaultRow.id, VaultRow.workspace_id)
+    found = (db.execute(query.where(VaultRow.id.in_(some))) for some in chunks(vault_ids))
     return {vault_id: workspace_id for some in found for vault_id, workspace_id in some}
 
 
@@ -284,6 +284,8 @@ def _own(db: Session, txids: Collection[str]) -> set[tuple[str, str]]:
     """Transactions and the vaults that proposed them: what those receive is change, or a payment to itself.
     A forward comes from a member's profile: to the vault it is a deposit.
     """
-    query = select(Proposal.txid_expected, Proposal.vault_id).where(Proposal.profile_key_id.is_(None))
-    found = (db.execute(query.where(Proposal.txid_expected.in_(some))) for some in chunks(txids))
+    query = select(ProposalRow.txid_expected, ProposalRow.vault_id).where(
+        ProposalRow.profile_key_id.is_(None)
+    )
+    found = (db.execute(query.where(ProposalRow.txid_expected.in_(some))) for some in chunks(txids))
     return {(txid, vault_id) for some in found for txid, vault_id in some}

@@ -16,7 +16,7 @@ from custody.server.domain.credentials import REGISTRATIONS, REGISTRATIONS_WINDO
 from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.requests.rates import AttemptLimit
 from custody.server.service.sign_in.accounts import add_account, find_user
-from custody.server.store.models import Invitation, User
+from custody.server.store.models import InvitationRow, UserRow
 
 _TRIES = AttemptLimit("registration", REGISTRATIONS, REGISTRATIONS_WINDOW)
 # By the mail that the owner gets.
@@ -64,7 +64,7 @@ def register_account(request: RegisterRequest, *, is_signing_in: bool = False) -
     return Done()
 
 
-def _outcome(ctx: Ctx, user: User | None, email: str) -> Template:
+def _outcome(ctx: Ctx, user: UserRow | None, email: str) -> Template:
     if user is not None:
         return Template.ALREADY_REGISTERED
     if ctx.tools.may_anybody_register or _is_invited(ctx.db, email, ctx.now):
@@ -74,13 +74,15 @@ def _outcome(ctx: Ctx, user: User | None, email: str) -> Template:
 
 def _is_invited(db: Session, email: str, now: datetime) -> bool:
     """``email`` in lower case, as invitations have it."""
-    query = select(Invitation.id).where(
-        Invitation.invited_email == email, Invitation.status == "pending", Invitation.expires_at > now
+    query = select(InvitationRow.id).where(
+        InvitationRow.invited_email == email,
+        InvitationRow.status == "pending",
+        InvitationRow.expires_at > now,
     )
     return db.scalars(query.limit(1)).first() is not None
 
 
-def about(ctx: Ctx, user: User | None) -> Ctx:
+def about(ctx: Ctx, user: UserRow | None) -> Ctx:
     """For an event about an account whose owner is not signed in; None where no such account exists, which is
     recorded, too (P39).
     """

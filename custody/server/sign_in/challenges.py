@@ -28,7 +28,7 @@ from custody.server.service.mail.jobs import TEXTS, Template, queue_mail
 from custody.server.service.mail.mailer import Mail
 from custody.server.service.sign_in.passkeys import Assertion
 from custody.server.sign_in.second_factor import code_proof
-from custody.server.store.models import Credential, OtpChallenge, SignInSession, User
+from custody.server.store.models import CredentialRow, OtpChallengeRow, SignInSessionRow, UserRow
 
 # The code hash of a challenge that makes a passkey.
 NO_CODE: Final = b""
@@ -51,7 +51,7 @@ class CodeAwaited:
 
 
 def ask_for_code(
-    ctx: Ctx, user: User, credential: Credential, client: ClientInfo, session_id: int | None = None
+    ctx: Ctx, user: UserRow, credential: CredentialRow, client: ClientInfo, session_id: int | None = None
 ) -> Steps[CodeAwaited]:
     """Adds a challenge in the transaction that is open, ends that, and mails the code while the caller waits.
     The code is stored nowhere, so it cannot wait in the outbox. ``session_id``: the session that proves its
@@ -65,7 +65,7 @@ def ask_for_code(
     # An account without a second factor that is being guessed at gets a mailed code.
     method: SecondFactor = "totp" if credential.second_factor == "totp" else "email"
     code = new_otp(ctx.tools.random) if method == "email" else None
-    challenge = OtpChallenge(
+    challenge = OtpChallengeRow(
         user_id=user.id,
         token_hash=token_hash(token),
         code_hash=None if code is None else otp_hash(code, token),
@@ -86,7 +86,7 @@ def ask_for_code(
             ctx.tools.mailer.send(_code_mail(template, email, code))
     except (MailUnavailable, MailRefused):
         ctx = yield In.WRITE
-        ctx.db.delete(ctx.db.get_one(OtpChallenge, challenge_id))
+        ctx.db.delete(ctx.db.get_one(OtpChallengeRow, challenge_id))
         yield In.NOTHING
         raise
     return CodeAwaited(token, method)
@@ -105,7 +105,7 @@ def offer_challenge(ctx: Ctx) -> tuple[str, bytes]:
     counts for no budget of codes.
     """
     token, now = new_token(ctx.tools.random), ctx.now
-    challenge = OtpChallenge(
+    challenge = OtpChallengeRow(
         user_id=ctx.caller.user_id,
         token_hash=token_hash(token),
         code_hash=NO_CODE,
@@ -118,14 +118,14 @@ def offer_challenge(ctx: Ctx) -> tuple[str, bytes]:
     return token, challenge.token_hash
 
 
-def offered_challenge(ctx: Ctx, token: str) -> OtpChallenge | None:
+def offered_challenge(ctx: Ctx, token: str) -> OtpChallengeRow | None:
     """The open challenge of `offer_challenge`."""
     challenge = _stored(ctx.db, token, ctx.caller.session_id)
     is_open = challenge is not None and challenge.code_hash == NO_CODE and not _why_over(ctx, challenge)
     return challenge if is_open else None
 
 
-def find_challenge(ctx: Ctx, token_2fa: str, session_id: int | None = None) -> OtpChallenge | None:
+def find_challenge(ctx: Ctx, token_2fa: str, session_id: int | None = None) -> OtpChallengeRow | None:
     """The open challenge of a token: only of a sign-in, or only of that session.
 
     Raises RateLimited where its account has no tries left (P38).
@@ -147,7 +147,7 @@ def refusal_of(ctx: Ctx, token_2fa: str) -> OtpInvalid:
     return OtpInvalid("The code is wrong, was used, or has expired.")
 
 
-def _why_over(ctx: Ctx, challenge: OtpChallenge) -> str:
+def _why_over(ctx: Ctx, challenge: OtpChallengeRow) -> str:
     """Empty while it is open."""
     if challenge.closed_at is not None:
         if challenge.tries >= OTP_TRIES:
@@ -156,7 +156,7 @@ def _why_over(ctx: Ctx, challenge: OtpChallenge) -> str:
     return "" if challenge.expires_at > ctx.now else "its time has passed"
 
 
-def judge_code(ctx: Ctx, challenge: OtpChallenge, token_2fa: str, given: str | Assertion) -> str | None:
+def judge_code(ctx: Ctx, challenge: OtpChallengeRow, token_2fa: str, given: str | Assertion) -> str | None:
     """Counts a try. Returns what a right code, or a passkey's answer, proves, in words. That or the last try
     closes the challenge.
     """
@@ -165,12 +165,12 @@ def judge_code(ctx: Ctx, challenge: OtpChallenge, token_2fa: str, given: str | A
     if proof is not None or challenge.tries >= OTP_TRIES:
         challenge.closed_at = ctx.now
     if proof is None and challenge.closed_at is not None:
-        email = ctx.db.get_one(User, challenge.user_id).email
+        email = ctx.db.get_one(UserRow, challenge.user_id).email
         queue_mail(ctx.db, Template.SECOND_FACTOR_FAILED, email, {}, now=ctx.now)
     return proof
 
 
-def _proof(ctx: Ctx, challenge: OtpChallenge, token_2fa: str, given: str | Assertion) -> str | None:
+def _proof(ctx: Ctx, challenge: OtpChallengeRow, token_2fa: str, given: str | Assertion) -> str | None:
     if isinstance(given, Assertion):
         # The hash of a token is as hard to foresee as the token, and is stored.
         return ctx.tools.passkeys.accepts(ctx.db, challenge.user_id, challenge.token_hash, given)
@@ -191,25 +191,25 @@ def _recent(ctx: Ctx, user_id: int, session_id: int | None) -> tuple[int, int]:
     sessions that one organisation's identity provider opened count apart: a hostile provider keeps no owner
     from signing in (P77).
     """
-    bound_to = None if session_id is None else ctx.db.get_one(SignInSession, session_id).bound_to
+    bound_to = None if session_id is None else ctx.db.get_one(SignInSessionRow, session_id).bound_to
     query = (
-        select(func.count(), func.coalesce(func.sum(OtpChallenge.tries), 0))
-        .outerjoin(SignInSession, SignInSession.id == OtpChallenge.session_id)
+        select(func.count(), func.coalesce(func.sum(OtpChallengeRow.tries), 0))
+        .outerjoin(SignInSessionRow, SignInSessionRow.id == OtpChallengeRow.session_id)
         .where(
-            OtpChallenge.user_id == user_id,
-            OtpChallenge.created_at > ctx.now - OTP_WINDOW,
-            OtpChallenge.code_hash.is_distinct_from(NO_CODE),
-            SignInSession.bound_to.is_not_distinct_from(bound_to),
+            OtpChallengeRow.user_id == user_id,
+            OtpChallengeRow.created_at > ctx.now - OTP_WINDOW,
+            OtpChallengeRow.code_hash.is_distinct_from(NO_CODE),
+            SignInSessionRow.bound_to.is_not_distinct_from(bound_to),
         )
     )
     challenges, tries = ctx.db.execute(query).one()
     return int(challenges), int(tries)
 
 
-def _stored(db: Session, token_2fa: str, session_id: int | None) -> OtpChallenge | None:
-    query = select(OtpChallenge).where(
-        OtpChallenge.token_hash == token_hash(token_2fa),
-        OtpChallenge.session_id.is_not_distinct_from(session_id),
+def _stored(db: Session, token_2fa: str, session_id: int | None) -> OtpChallengeRow | None:
+    query = select(OtpChallengeRow).where(
+        OtpChallengeRow.token_hash == token_hash(token_2fa),
+        OtpChallengeRow.session_id.is_not_distinct_from(session_id),
     )
     return db.scalars(query).one_or_none()
 

@@ -21,19 +21,19 @@ from custody.server.domain.errors import IdentityRefused, NotFound, PermissionDe
 from custody.server.service.secrets import ClientSecrets
 from custody.server.service.sign_in.id_tokens import Expected, base64url
 from custody.server.service.sign_in.identity import link_of, redirect_uri_of
-from custody.server.service.sign_in.providers import Client
+from custody.server.service.sign_in.providers import ProviderClient
 from custody.server.service.stored_vaults import place_of
 from custody.server.sign_in.accounts import about
 from custody.server.sign_in.sessions import Tokens, open_session
 from custody.server.sign_in.signing_in import REFUSED, SIGNED_IN
 from custody.server.store.models import (
-    IdentityFlow,
-    IdentityLink,
-    IdentityProvider,
-    Membership,
-    SignInSession,
-    User,
-    Workspace,
+    IdentityFlowRow,
+    IdentityLinkRow,
+    IdentityProviderRow,
+    MembershipRow,
+    SignInSessionRow,
+    UserRow,
+    WorkspaceRow,
 )
 
 LINKED = Event("IDENTITY_LINKED", "user {user} at {text}", "linked their account to {text}")
@@ -79,7 +79,7 @@ def begin(provider_id: str, target: str, *, is_linking: bool = False) -> Steps[P
     """
     ctx = yield In.SNAPSHOT
     caller = ctx.caller
-    provider = ctx.db.get(IdentityProvider, provider_id)
+    provider = ctx.db.get(IdentityProviderRow, provider_id)
     if provider is None:
         raise NotFound("No organisation has this code any more: ask yours for the newest one.")
     redirect_uri = redirect_uri_of(ctx.tools.public_url, provider.organisation_id)
@@ -92,13 +92,13 @@ def begin(provider_id: str, target: str, *, is_linking: bool = False) -> Steps[P
     token = new_token(ctx.tools.random)
     ctx = yield In.WRITE
     now = ctx.now
-    ctx.db.execute(delete(IdentityFlow).where(IdentityFlow.expires_at <= now))
+    ctx.db.execute(delete(IdentityFlowRow).where(IdentityFlowRow.expires_at <= now))
     # The oldest flows are dropped: if new ones were refused, one visitor could lock out all members.
-    of_it = select(IdentityFlow.token_hash).where(IdentityFlow.provider_id == provider.id)
-    newest = of_it.order_by(IdentityFlow.expires_at.desc()).offset(MAX_OPEN - 1)
-    ctx.db.execute(delete(IdentityFlow).where(IdentityFlow.token_hash.in_(newest)))
+    of_it = select(IdentityFlowRow.token_hash).where(IdentityFlowRow.provider_id == provider.id)
+    newest = of_it.order_by(IdentityFlowRow.expires_at.desc()).offset(MAX_OPEN - 1)
+    ctx.db.execute(delete(IdentityFlowRow).where(IdentityFlowRow.token_hash.in_(newest)))
     ctx.db.add(
-        IdentityFlow(
+        IdentityFlowRow(
             token_hash=token_hash(token),
             provider_id=provider.id,
             session_id=caller.session_id if is_linking else None,
@@ -132,7 +132,7 @@ def finish(organisation_id: int, token: str, back: ProviderCallback) -> Steps[Id
     if not hmac.compare_digest(_of(token, "state").encode(), back.state.encode()):
         raise IdentityRefused("This answer belongs to another browser, or to an earlier try.")
     ctx = yield In.WRITE
-    flow = ctx.db.get(IdentityFlow, token_hash(token), with_for_update=True)
+    flow = ctx.db.get(IdentityFlowRow, token_hash(token), with_for_update=True)
     if flow is None or flow.expires_at <= ctx.now:
         raise IdentityRefused("This sign-in was finished, or took too long.")
     ctx.db.delete(flow)
@@ -154,7 +154,7 @@ def finish(organisation_id: int, token: str, back: ProviderCallback) -> Steps[Id
     redirect_uri = redirect_uri_of(ctx.tools.public_url, provider.organisation_id)
     if secret is None or redirect_uri is None:
         raise IdentityRefused("The provider's secret cannot be read: an owner has to enter it again.")
-    client = Client(provider.client_id, secret, redirect_uri)
+    client = ProviderClient(provider.client_id, secret, redirect_uri)
     id_token = providers.redeem(provider, client, back.code, _of(token, "verifier"))
     since = None if flow.session_id is None else flow.expires_at - IDENTITY_FLOW_LIFETIME
     expected = Expected(provider.issuer, provider.client_id, _of(token, "nonce"), since)
@@ -176,13 +176,13 @@ def finish(organisation_id: int, token: str, back: ProviderCallback) -> Steps[Id
     )
 
 
-def _open(ctx: Ctx, provider: IdentityProvider, subject: str) -> Tokens | None:
+def _open(ctx: Ctx, provider: IdentityProviderRow, subject: str) -> Tokens | None:
     """Of the member's new session."""
-    wanted = (IdentityLink.provider_id == provider.id, IdentityLink.subject == subject)
-    link = ctx.db.scalars(select(IdentityLink).where(*wanted)).one_or_none()
+    wanted = (IdentityLinkRow.provider_id == provider.id, IdentityLinkRow.subject == subject)
+    link = ctx.db.scalars(select(IdentityLinkRow).where(*wanted)).one_or_none()
     if link is None or not _is_member(ctx.db, provider, link.user_id):
         return None
-    user = ctx.db.get_one(User, link.user_id)
+    user = ctx.db.get_one(UserRow, link.user_id)
     link.last_used_at = ctx.now
     tokens = open_session(ctx, user, DEVICE, None, bound_to=provider.organisation_id)
     proof = f"through the identity provider of organisation {provider.organisation_id}"
@@ -190,39 +190,39 @@ def _open(ctx: Ctx, provider: IdentityProvider, subject: str) -> Tokens | None:
     return tokens
 
 
-def _link(ctx: Ctx, flow: IdentityFlow, session_id: int, subject: str) -> None:
+def _link(ctx: Ctx, flow: IdentityFlowRow, session_id: int, subject: str) -> None:
     """Raises IdentityRefused."""
-    db, provider, session = ctx.db, _still(ctx.db, flow), ctx.db.get(SignInSession, session_id)
+    db, provider, session = ctx.db, _still(ctx.db, flow), ctx.db.get(SignInSessionRow, session_id)
     if session is None or session.revoked_at is not None:
         raise IdentityRefused("You are not signed in any more: sign in with your password, then link.")
     if not _is_member(db, provider, session.user_id):
         raise IdentityRefused("You are no member of this organisation any more.")
-    known = select(IdentityLink.id).where(IdentityLink.provider_id == provider.id)
-    if db.scalar(known.where(IdentityLink.subject == subject)) is not None:
+    known = select(IdentityLinkRow.id).where(IdentityLinkRow.provider_id == provider.id)
+    if db.scalar(known.where(IdentityLinkRow.subject == subject)) is not None:
         raise IdentityRefused("This account of the provider's is linked already.")
     if link_of(db, provider, session.user_id) is not None:
         raise IdentityRefused("Your account is linked already: unlink it first.")
-    user = db.get_one(User, session.user_id)
-    db.add(IdentityLink(provider_id=provider.id, user_id=user.id, subject=subject, linked_at=ctx.now))
+    user = db.get_one(UserRow, session.user_id)
+    db.add(IdentityLinkRow(provider_id=provider.id, user_id=user.id, subject=subject, linked_at=ctx.now))
     db.flush()
-    first = select(func.min(Workspace.id)).where(Workspace.organisation_id == provider.organisation_id)
+    first = select(func.min(WorkspaceRow.id)).where(WorkspaceRow.organisation_id == provider.organisation_id)
     access = place_of(db, db.scalar(first) or 0)
     replace(about(ctx, user), maybe_access=access).event(LINKED, user=user.id, text=provider.issuer)
 
 
-def _still(db: Session, flow: IdentityFlow) -> IdentityProvider:
+def _still(db: Session, flow: IdentityFlowRow) -> IdentityProviderRow:
     """Raises IdentityRefused."""
-    provider = db.get(IdentityProvider, flow.provider_id, populate_existing=True)
+    provider = db.get(IdentityProviderRow, flow.provider_id, populate_existing=True)
     if provider is None:
         raise IdentityRefused("The organisation changed its identity provider meanwhile.")
     return provider
 
 
-def _is_member(db: Session, provider: IdentityProvider, user_id: int) -> bool:
+def _is_member(db: Session, provider: IdentityProviderRow, user_id: int) -> bool:
     query = (
-        select(Membership.id)
-        .join(Workspace, Workspace.id == Membership.workspace_id)
-        .where(Membership.user_id == user_id, Workspace.organisation_id == provider.organisation_id)
+        select(MembershipRow.id)
+        .join(WorkspaceRow, WorkspaceRow.id == MembershipRow.workspace_id)
+        .where(MembershipRow.user_id == user_id, WorkspaceRow.organisation_id == provider.organisation_id)
     )
     return db.scalars(query.limit(1)).first() is not None
 

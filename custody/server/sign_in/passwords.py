@@ -33,7 +33,7 @@ from custody.server.service.requests.rates import AttemptLimit, caller_at
 from custody.server.service.sign_in.accounts import close_challenges, drop_reset_tokens, find_user
 from custody.server.service.sign_in.sessions import end_sessions
 from custody.server.sign_in.accounts import about
-from custody.server.store.models import Credential, PasswordReset, User
+from custody.server.store.models import CredentialRow, PasswordResetRow, UserRow
 
 CHANGED = Event("PASSWORD_CHANGED", "{ended} other sessions ended", category=Category.SIGN_IN)
 RESET_REQUESTED = Event("PASSWORD_RESET_REQUESTED", "", category=Category.SIGN_IN)
@@ -82,7 +82,7 @@ def require_password(password: str) -> Steps[str]:
     caller = ctx.caller
     subject = caller.name if caller.bound_to is None else f"{caller.bound_to} {caller.name}"
     _FAILURES.take(ctx.db, subject, ctx.now)
-    stored = ctx.db.get_one(Credential, caller.user_id).password_hash
+    stored = ctx.db.get_one(CredentialRow, caller.user_id).password_hash
     ctx = yield In.NOTHING
     if not ctx.tools.passwords.matches(stored, password):
         sentence = "The password is wrong."
@@ -96,7 +96,7 @@ def require_still(ctx: Ctx, password_hash: str) -> None:
     """Hashing takes time: an owner who changes the password during it must win, as one who ends the session
     does (`custody.server.calls`). Raises Unauthenticated.
     """
-    if ctx.db.get_one(Credential, ctx.caller.user_id).password_hash != password_hash:
+    if ctx.db.get_one(CredentialRow, ctx.caller.user_id).password_hash != password_hash:
         raise Unauthenticated("The password was changed meanwhile.")
 
 
@@ -110,7 +110,7 @@ def change_password(ctx: Ctx, request: ChangePasswordRequest) -> Steps[Done]:
     hashed = ctx.tools.passwords.hash(new)
     ctx = yield In.WRITE
     require_still(ctx, known)
-    user = ctx.db.get_one(User, ctx.caller.user_id)
+    user = ctx.db.get_one(UserRow, ctx.caller.user_id)
     ctx.event(CHANGED, ended=_set(ctx, user, hashed, keep_session=ctx.caller.session_id))
     return Done()
 
@@ -142,10 +142,10 @@ def reset_password(ctx: Ctx, request: ResetPasswordRequest) -> Steps[Done]:
     return Done()
 
 
-def _set(ctx: Ctx, user: User, hashed: str, *, keep_session: int | None) -> int:
+def _set(ctx: Ctx, user: UserRow, hashed: str, *, keep_session: int | None) -> int:
     """Stores the new password, and ends what the old one opened. Returns how many sessions ended."""
     db, now = ctx.db, ctx.now
-    credential = db.get_one(Credential, user.id)
+    credential = db.get_one(CredentialRow, user.id)
     credential.password_hash, credential.updated_at = hashed, now
     drop_reset_tokens(db, user.id)
     close_challenges(db, user.id, now)
@@ -154,17 +154,17 @@ def _set(ctx: Ctx, user: User, hashed: str, *, keep_session: int | None) -> int:
     return end_sessions(db, user.id, now, "password changed", keep=keep_session)
 
 
-def _owner(db: Session, token: str, now: datetime) -> User:
+def _owner(db: Session, token: str, now: datetime) -> UserRow:
     """The user of a token. Raises Invalid, with one text for a token that was used, replaced, expired or
     never made.
     """
     found = db.scalars(
-        select(User)
-        .join(PasswordReset, PasswordReset.user_id == User.id)
+        select(UserRow)
+        .join(PasswordResetRow, PasswordResetRow.user_id == UserRow.id)
         .where(
-            PasswordReset.token_hash == token_hash(token),
-            PasswordReset.used_at.is_(None),
-            PasswordReset.expires_at > now,
+            PasswordResetRow.token_hash == token_hash(token),
+            PasswordResetRow.used_at.is_(None),
+            PasswordResetRow.expires_at > now,
         )
     ).one_or_none()
     if found is None:

@@ -38,7 +38,7 @@ from custody.server.service.secrets import TotpSecrets
 from custody.server.service.sign_in.accounts import close_challenges, find_credential
 from custody.server.service.sign_in.sessions import end_sessions
 from custody.server.sign_in.passwords import require_password, require_still
-from custody.server.store.models import Credential, Passkey, RecoveryCode, User
+from custody.server.store.models import CredentialRow, PasskeyRow, RecoveryCodeRow, UserRow
 
 OFFERED = Event("AUTHENTICATOR_OFFERED", "not confirmed yet", category=Category.SIGN_IN)
 CONFIRMED = Event("AUTHENTICATOR_CONFIRMED", "{count} recovery codes", category=Category.SIGN_IN)
@@ -50,7 +50,7 @@ _CONFIRMATIONS = AttemptLimit("totp-confirm", CONFIRMATIONS, CONFIRMATIONS_WINDO
 
 def second_factor_of(db: Session, user_id: int) -> SecondFactor:
     """What the account's sign-in asks for beside the password."""
-    return cast("SecondFactor", db.get_one(Credential, user_id).second_factor)
+    return cast("SecondFactor", db.get_one(CredentialRow, user_id).second_factor)
 
 
 @serves_in_parts(TWO_FACTOR, first=In.NOTHING)
@@ -59,7 +59,7 @@ def two_factor(_ctx: Ctx, request: TwoFactorRequest) -> Steps[TwoFactorResponse]
     known = yield from require_password(request.password.get_secret_value())
     ctx = yield In.WRITE
     require_still(ctx, known)
-    credential = ctx.db.get_one(Credential, ctx.caller.user_id)
+    credential = ctx.db.get_one(CredentialRow, ctx.caller.user_id)
     method = _resolved(credential, request.wanted)
     set_factor(ctx.db, credential, method, ctx.now, keep_session=ctx.caller.session_id)
     _mail_change(ctx, ctx.caller.name, method)
@@ -78,7 +78,7 @@ def totp_enrol(_ctx: Ctx, request: TotpEnrolRequest) -> Steps[TotpEnrolResponse]
     require_still(ctx, known)
     secret = ctx.tools.random(SECRET_BYTES)
     sealed = TotpSecrets(ctx.tools.secrets).seal(secret)
-    ctx.db.get_one(Credential, ctx.caller.user_id).totp_pending = sealed
+    ctx.db.get_one(CredentialRow, ctx.caller.user_id).totp_pending = sealed
     ctx.event(OFFERED)
     return TotpEnrolResponse(secret=base32(secret), otpauth_uri=enrolment_uri(secret, ctx.caller.name))
 
@@ -88,7 +88,7 @@ def totp_confirm(ctx: Ctx, request: TotpConfirmRequest) -> Steps[TotpConfirmResp
     """Raises StateConflict, Invalid, RateLimited, Unauthenticated."""
     _CONFIRMATIONS.take(ctx.db, str(ctx.caller.user_id), ctx.now)
     ctx = yield In.WRITE
-    credential = ctx.db.get_one(Credential, ctx.caller.user_id)
+    credential = ctx.db.get_one(CredentialRow, ctx.caller.user_id)
     step = _confirmed_step(ctx, credential, request.code)
     credential.totp_secret, credential.totp_pending = credential.totp_pending, None
     credential.totp_last_step = step
@@ -110,8 +110,8 @@ def reset_second_factor(ctx: Ctx, email: str) -> None:
     set_factor(ctx.db, credential, "email", ctx.now, keep_session=None)
     _mail_change(ctx, user.email, "email")
     credential.totp_secret = credential.totp_pending = credential.totp_last_step = None
-    ctx.db.execute(delete(RecoveryCode).where(RecoveryCode.user_id == user.id))
-    ctx.db.execute(delete(Passkey).where(Passkey.user_id == user.id))
+    ctx.db.execute(delete(RecoveryCodeRow).where(RecoveryCodeRow.user_id == user.id))
+    ctx.db.execute(delete(PasskeyRow).where(PasskeyRow.user_id == user.id))
     ctx.event(RESET, user=user.id)
 
 
@@ -124,7 +124,7 @@ def code_proof(ctx: Ctx, user_id: int, code: str) -> str | None:
 
 
 def _take_code(ctx: Ctx, user_id: int, code: str) -> str | None:
-    credential = ctx.db.get_one(Credential, user_id)
+    credential = ctx.db.get_one(CredentialRow, user_id)
     secret = TotpSecrets(ctx.tools.secrets).open(credential.totp_secret or b"")
     step = find_step(secret, code, ctx.now, credential.totp_last_step) if secret else None
     if step is None:
@@ -134,21 +134,21 @@ def _take_code(ctx: Ctx, user_id: int, code: str) -> str | None:
 
 
 def _take_recovery(ctx: Ctx, user_id: int, code: str) -> str | None:
-    db, mine = ctx.db, (RecoveryCode.user_id == user_id, RecoveryCode.used_at.is_(None))
+    db, mine = ctx.db, (RecoveryCodeRow.user_id == user_id, RecoveryCodeRow.used_at.is_(None))
     found = db.scalars(
-        select(RecoveryCode).where(*mine, RecoveryCode.code_hash == recovery_hash(code))
+        select(RecoveryCodeRow).where(*mine, RecoveryCodeRow.code_hash == recovery_hash(code))
     ).one_or_none()
     if found is None:
         return None
     found.used_at = ctx.now
     db.flush()
-    left = db.scalar(select(func.count()).select_from(RecoveryCode).where(*mine))
-    email = db.get_one(User, user_id).email
+    left = db.scalar(select(func.count()).select_from(RecoveryCodeRow).where(*mine))
+    email = db.get_one(UserRow, user_id).email
     queue_mail(db, Template.RECOVERY_CODE_USED, email, {"left": str(left)}, now=ctx.now)
     return f"with a recovery code, {left} left"
 
 
-def _confirmed_step(ctx: Ctx, credential: Credential, code: str) -> int:
+def _confirmed_step(ctx: Ctx, credential: CredentialRow, code: str) -> int:
     if credential.totp_pending is None:
         raise StateConflict("No authenticator is being enrolled: start with POST /auth/totp/enrol.")
     secret = TotpSecrets(ctx.tools.secrets).open(credential.totp_pending)
@@ -161,9 +161,9 @@ def _confirmed_step(ctx: Ctx, credential: Credential, code: str) -> int:
 
 def _new_recovery_codes(ctx: Ctx) -> list[str]:
     user_id = ctx.caller.user_id
-    ctx.db.execute(delete(RecoveryCode).where(RecoveryCode.user_id == user_id))
+    ctx.db.execute(delete(RecoveryCodeRow).where(RecoveryCodeRow.user_id == user_id))
     codes = [new_recovery_code(ctx.tools.random) for _ in range(RECOVERY_CODES)]
-    ctx.db.add_all(RecoveryCode(code_hash=recovery_hash(code), user_id=user_id) for code in codes)
+    ctx.db.add_all(RecoveryCodeRow(code_hash=recovery_hash(code), user_id=user_id) for code in codes)
     return codes
 
 
@@ -172,7 +172,7 @@ def _mail_change(ctx: Ctx, email: str, method: SecondFactor) -> None:
 
 
 def set_factor(
-    db: Session, credential: Credential, method: SecondFactor, now: datetime, *, keep_session: int | None
+    db: Session, credential: CredentialRow, method: SecondFactor, now: datetime, *, keep_session: int | None
 ) -> None:
     """Sets what a sign-in asks for from now on. Where it asked for nothing, the other sessions end: they
     never gave a second factor, and would be renewed without one (P107).
@@ -183,7 +183,7 @@ def set_factor(
     close_challenges(db, credential.user_id, now)
 
 
-def _resolved(credential: Credential, wanted: SecondFactor | Literal["on"]) -> SecondFactor:
+def _resolved(credential: CredentialRow, wanted: SecondFactor | Literal["on"]) -> SecondFactor:
     """``on`` means the confirmed method, or mailed codes where there is none."""
     if wanted == "on":
         is_off = credential.second_factor == "none"

@@ -28,7 +28,7 @@ from custody.server.domain.credentials import (
     BOUND_LIFETIME,
     REFRESH_LIFETIME,
     PresentedToken,
-    Verdict,
+    RefreshVerdict,
     judge,
     new_token,
     session_id,
@@ -38,7 +38,7 @@ from custody.server.domain.errors import NotFound, Unauthenticated
 from custody.server.service.shown import shown
 from custody.server.service.sign_in.sessions import CONSOLE_ALONE, HAS_ENDED, end_sessions
 from custody.server.sign_in.accounts import about
-from custody.server.store.models import AccessToken, RefreshToken, SignInSession, User
+from custody.server.store.models import AccessTokenRow, RefreshTokenRow, SignInSessionRow, UserRow
 
 REUSED = Event("REFRESH_TOKEN_REUSED", "session {session} revoked", category=Category.SIGN_IN)
 SIGNED_OUT = Event("SIGNED_OUT", "session {session}", category=Category.SIGN_IN)
@@ -58,7 +58,7 @@ class Tokens:
 
 def open_session(
     ctx: Ctx,
-    user: User,
+    user: UserRow,
     device: str | None,
     location: str | None,
     bound_to: int | None = None,
@@ -69,7 +69,7 @@ def open_session(
     which counts as a proof (ADR 30).
     """
     now = ctx.now
-    session = SignInSession(
+    session = SignInSessionRow(
         sid=new_token(ctx.tools.random),
         user_id=user.id,
         device=device,
@@ -112,17 +112,17 @@ def renew_session(
         raise Unauthenticated(CONSOLE_ALONE)
     presented = PresentedToken(row.generation, was_used=row.first_used_at is not None)
     verdict = judge(presented, session.used_generation)
-    if verdict is not Verdict.REUSE:
+    if verdict is not RefreshVerdict.REUSE:
         return _rotate(ctx, row, session, verdict)
     _revoke(ctx, session, "refresh token reused")
-    about(ctx, ctx.db.get_one(User, session.user_id)).event(REUSED, session=session.id)
+    about(ctx, ctx.db.get_one(UserRow, session.user_id)).event(REUSED, session=session.id)
     yield In.NOTHING
     raise Unauthenticated("This refresh token was used before; the session was ended for safety.")
 
 
 @serves(LOGOUT)
 def logout(ctx: Ctx, _: None) -> Done:
-    _revoke(ctx, ctx.db.get_one(SignInSession, ctx.caller.session_id), "signed out")
+    _revoke(ctx, ctx.db.get_one(SignInSessionRow, ctx.caller.session_id), "signed out")
     ctx.event(SIGNED_OUT, session=ctx.caller.session_id)
     return Done()
 
@@ -131,7 +131,7 @@ def logout(ctx: Ctx, _: None) -> Done:
 def sessions(ctx: Ctx, _: None) -> Listed[SessionRecord]:
     live = sorted(_live(ctx), key=lambda each: each.id, reverse=True)
 
-    def records(some: Sequence[SignInSession]) -> list[SessionRecord]:
+    def records(some: Sequence[SignInSessionRow]) -> list[SessionRecord]:
         return [_record(each, current=each.id == ctx.caller.session_id) for each in some]
 
     return shown(live, records, "session_id", lambda each: session_id(each.sid))
@@ -153,27 +153,27 @@ def revoke_sessions(ctx: Ctx, request: RevokeSessionsRequest) -> RevokeSessionsR
     return RevokeSessionsResponse(ended=1)
 
 
-def _live(ctx: Ctx) -> list[SignInSession]:
+def _live(ctx: Ctx) -> list[SignInSessionRow]:
     """The caller's sessions that can still be renewed: a refresh token expires after thirty days without
     use.
     """
-    query = select(SignInSession).where(
-        SignInSession.user_id == ctx.caller.user_id,
-        SignInSession.revoked_at.is_(None),
-        SignInSession.last_used_at > ctx.now - REFRESH_LIFETIME,
+    query = select(SignInSessionRow).where(
+        SignInSessionRow.user_id == ctx.caller.user_id,
+        SignInSessionRow.revoked_at.is_(None),
+        SignInSessionRow.last_used_at > ctx.now - REFRESH_LIFETIME,
     )
     return list(ctx.db.scalars(query))
 
 
-def _is_live(row: RefreshToken, session: SignInSession, now: datetime, idle: timedelta) -> bool:
+def _is_live(row: RefreshTokenRow, session: SignInSessionRow, now: datetime, idle: timedelta) -> bool:
     if session.bound_to is not None and session.created_at <= now - BOUND_LIFETIME:
         return False
     return session.revoked_at is None and row.expires_at > now and session.last_used_at > now - idle
 
 
-def _rotate(ctx: Ctx, row: RefreshToken, session: SignInSession, verdict: Verdict) -> Tokens:
+def _rotate(ctx: Ctx, row: RefreshTokenRow, session: SignInSessionRow, verdict: RefreshVerdict) -> Tokens:
     now = ctx.now
-    if verdict is Verdict.FIRST_USE:
+    if verdict is RefreshVerdict.FIRST_USE:
         session.used_generation = row.generation
         row.first_used_at = now
     session.last_used_at = now
@@ -181,16 +181,16 @@ def _rotate(ctx: Ctx, row: RefreshToken, session: SignInSession, verdict: Verdic
     return _issue(ctx, session, generation=row.generation + 1)
 
 
-def _issue(ctx: Ctx, session: SignInSession, *, generation: int) -> Tokens:
+def _issue(ctx: Ctx, session: SignInSessionRow, *, generation: int) -> Tokens:
     now, random = ctx.now, ctx.tools.random
     tokens = Tokens(session.sid, new_token(random), new_token(random), int(ACCESS_LIFETIME.total_seconds()))
     ctx.db.add(
-        AccessToken(
+        AccessTokenRow(
             token_hash=token_hash(tokens.access), session_id=session.id, expires_at=now + ACCESS_LIFETIME
         )
     )
     ctx.db.add(
-        RefreshToken(
+        RefreshTokenRow(
             token_hash=token_hash(tokens.refresh),
             session_id=session.id,
             generation=generation,
@@ -200,23 +200,23 @@ def _issue(ctx: Ctx, session: SignInSession, *, generation: int) -> Tokens:
     return tokens
 
 
-def _revoke(ctx: Ctx, session: SignInSession, reason: str) -> None:
+def _revoke(ctx: Ctx, session: SignInSessionRow, reason: str) -> None:
     session.revoked_at = ctx.now
     session.revoked_reason = reason
-    ctx.db.execute(delete(AccessToken).where(AccessToken.session_id == session.id))
+    ctx.db.execute(delete(AccessTokenRow).where(AccessTokenRow.session_id == session.id))
 
 
-def _refresh_token(db: Session, sid: str, token: str) -> tuple[RefreshToken, SignInSession] | None:
+def _refresh_token(db: Session, sid: str, token: str) -> tuple[RefreshTokenRow, SignInSessionRow] | None:
     query = (
-        select(RefreshToken, SignInSession)
-        .join(SignInSession, RefreshToken.session_id == SignInSession.id)
-        .where(RefreshToken.token_hash == token_hash(token), SignInSession.sid == sid)
+        select(RefreshTokenRow, SignInSessionRow)
+        .join(SignInSessionRow, RefreshTokenRow.session_id == SignInSessionRow.id)
+        .where(RefreshTokenRow.token_hash == token_hash(token), SignInSessionRow.sid == sid)
     )
     row = db.execute(query).one_or_none()
     return None if row is None else (row[0], row[1])
 
 
-def _record(session: SignInSession, *, current: bool) -> SessionRecord:
+def _record(session: SignInSessionRow, *, current: bool) -> SessionRecord:
     return SessionRecord(
         session_id=session_id(session.sid),
         device=NullString.of(session.device),
@@ -229,5 +229,5 @@ def _record(session: SignInSession, *, current: bool) -> SessionRecord:
 
 def _forget_expired(db: Session, session_id: int, now: datetime) -> None:
     """Deletes expired tokens, which are refused anyway. Live ones stay, so that a replay is recognised."""
-    for table in (AccessToken, RefreshToken):
+    for table in (AccessTokenRow, RefreshTokenRow):
         db.execute(delete(table).where(table.session_id == session_id, table.expires_at <= now))

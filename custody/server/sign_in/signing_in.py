@@ -18,7 +18,7 @@ from custody.server.sign_in.challenges import (
 )
 from custody.server.sign_in.passwords import count_guess, forget_guesses
 from custody.server.sign_in.sessions import open_session
-from custody.server.store.models import Credential, User
+from custody.server.store.models import CredentialRow, UserRow
 
 SIGNED_IN = Event("SIGNED_IN", "{proof}", category=Category.SIGN_IN)
 REFUSED = Event("SIGN_IN_REFUSED", "{reason}", category=Category.SIGN_IN)
@@ -44,7 +44,7 @@ def login(ctx: Ctx, request: LoginRequest) -> Steps[LoginResponse]:
         raise _refused()
     current = passwords.hash(password) if passwords.is_outdated(stored) else stored
     ctx = yield In.WRITE
-    user, credential = ctx.db.get_one(User, found[0].id), ctx.db.get_one(Credential, found[0].id)
+    user, credential = ctx.db.get_one(UserRow, found[0].id), ctx.db.get_one(CredentialRow, found[0].id)
     # Hashing takes time: a password that was changed during it is a wrong one.
     if credential.password_hash != stored:
         raise _refused()
@@ -73,7 +73,7 @@ def finish_sign_in(token_2fa: str, given: str | Assertion) -> Steps[LoginRespons
     ctx = yield In.WRITE
     challenge = find_challenge(ctx, token_2fa)
     if challenge is not None:
-        user = ctx.db.get_one(User, challenge.user_id)
+        user = ctx.db.get_one(UserRow, challenge.user_id)
         proof = judge_code(ctx, challenge, token_2fa, given)
         if proof is not None:
             client = ClientInfo(challenge.device, challenge.location)
@@ -92,13 +92,16 @@ def another_code(token_2fa: str) -> Steps[CodeAwaited]:
     waiting = find_challenge(ctx, token_2fa)
     if waiting is None:
         raise SignInOver("This sign-in is over: no other code is mailed for it.")
-    user, credential = ctx.db.get_one(User, waiting.user_id), ctx.db.get_one(Credential, waiting.user_id)
+    user, credential = (
+        ctx.db.get_one(UserRow, waiting.user_id),
+        ctx.db.get_one(CredentialRow, waiting.user_id),
+    )
     client = ClientInfo(waiting.device, waiting.location)
     return (yield from ask_for_code(ctx, user, credential, client))
 
 
 def _signed_in(
-    ctx: Ctx, user: User, client: ClientInfo, proof: str, *, is_proven: bool = False
+    ctx: Ctx, user: UserRow, client: ClientInfo, proof: str, *, is_proven: bool = False
 ) -> Steps[LoginResponse]:
     tokens = open_session(ctx, user, client.device, client.location, is_proven=is_proven)
     about(ctx, user).event(SIGNED_IN, proof=proof)

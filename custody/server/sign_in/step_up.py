@@ -22,7 +22,7 @@ from custody.server.sign_in.challenges import (
 )
 from custody.server.sign_in.passwords import require_password, require_still
 from custody.server.sign_in.second_factor import second_factor_of, set_factor
-from custody.server.store.models import Credential, SignInSession, User
+from custody.server.store.models import CredentialRow, SignInSessionRow, UserRow
 
 STEPPED_UP = Event("STEPPED_UP", "{proof}", category=Category.SIGN_IN)
 REFUSED = Event("STEP_UP_REFUSED", "", category=Category.SIGN_IN)
@@ -34,7 +34,7 @@ STEP_UP_LIFETIME: Final = timedelta(minutes=10)
 
 def is_fresh(ctx: Ctx) -> bool:
     """Whether this session gave its proof lately."""
-    proven_at = ctx.db.get_one(SignInSession, ctx.caller.session_id).stepped_up_at
+    proven_at = ctx.db.get_one(SignInSessionRow, ctx.caller.session_id).stepped_up_at
     return proven_at is not None and proven_at > ctx.now - STEP_UP_LIFETIME
 
 
@@ -45,10 +45,10 @@ def ask_for_proof() -> Steps[CodeAwaited | None]:
     Raises RateLimited, MailUnavailable, MailRefused.
     """
     ctx = yield In.WRITE
-    credential = ctx.db.get_one(Credential, ctx.caller.user_id)
+    credential = ctx.db.get_one(CredentialRow, ctx.caller.user_id)
     if credential.second_factor == "none":
         return None
-    user = ctx.db.get_one(User, ctx.caller.user_id)
+    user = ctx.db.get_one(UserRow, ctx.caller.user_id)
     return (yield from ask_for_code(ctx, user, credential, ClientInfo(None, None), ctx.caller.session_id))
 
 
@@ -77,7 +77,7 @@ def prove_by_password(password: str) -> Steps[None]:
 
 
 def _note(ctx: Ctx, proof: str) -> None:
-    ctx.db.get_one(SignInSession, ctx.caller.session_id).stepped_up_at = ctx.now
+    ctx.db.get_one(SignInSessionRow, ctx.caller.session_id).stepped_up_at = ctx.now
     ctx.event(STEPPED_UP, proof=proof)
 
 
@@ -92,7 +92,7 @@ class PasskeyOffer:
 def offer_passkey(ctx: Ctx) -> PasskeyOffer:
     """Raises StateConflict."""
     token, challenge = offer_challenge(ctx)
-    user = ctx.db.get_one(User, ctx.caller.user_id)
+    user = ctx.db.get_one(UserRow, ctx.caller.user_id)
     return PasskeyOffer(ctx.tools.passkeys.creation(ctx.db, user, challenge), token)
 
 
@@ -106,9 +106,9 @@ def add_passkey(ctx: Ctx, token: str, name: str, given: Assertion) -> None:
     challenge = offered_challenge(ctx, token)
     if challenge is None:
         raise Invalid("The request for a passkey has expired: try it again.")
-    ctx.tools.passkeys.add(db, db.get_one(User, caller.user_id), name, challenge.token_hash, given)
+    ctx.tools.passkeys.add(db, db.get_one(UserRow, caller.user_id), name, challenge.token_hash, given)
     challenge.closed_at = ctx.now
-    credential = db.get_one(Credential, caller.user_id)
+    credential = db.get_one(CredentialRow, caller.user_id)
     if credential.second_factor == "none":
         set_factor(db, credential, "email", ctx.now, keep_session=caller.session_id)
     _mail_change(ctx, "a passkey, or what it asked for before")

@@ -26,7 +26,7 @@ class CannotOpen(Misconfigured):
         self.hint = hint
 
 
-class Trouble(Enum):
+class DatabaseTrouble(Enum):
     """Why the database refused, for temporary causes that are not bugs."""
 
     BUSY = "The database is busy."
@@ -48,5 +48,5 @@ class Database:
     reading: Engine
     prepare: Callable[[Connection], None]
     require_whole: Callable[[Connection], None]
-    trouble_of: Callable[[BaseException | None], Trouble | None]
+    trouble_of: Callable[[BaseException | None], DatabaseTrouble | None]
     is_undecided: Callable[[BaseException | None], bool]

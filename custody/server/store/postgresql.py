@@ -15,7 +15,7 @@ from custody.server.store.database import (
     READ_POOL,
     CannotOpen,
     Database,
-    Trouble,
+    DatabaseTrouble,
 )
 
 # Every transaction that writes takes this advisory lock first: one writer at a time, as on SQLite (ADR 13).
@@ -82,17 +82,17 @@ def open_postgresql(url: URL) -> Database:
     )
 
 
-def trouble_of(error: BaseException | None) -> Trouble | None:
+def trouble_of(error: BaseException | None) -> DatabaseTrouble | None:
     if not isinstance(error, psycopg.Error):
         return None
     state = error.sqlstate
     if state is None:
         # libpq's own: no connection was made, or it broke.
-        return Trouble.AWAY if isinstance(error, psycopg.OperationalError) else None
+        return DatabaseTrouble.AWAY if isinstance(error, psycopg.OperationalError) else None
     if state in _AWAY_STATES or state[:2] in _AWAY_CLASSES:
-        return Trouble.AWAY
+        return DatabaseTrouble.AWAY
     if state in _BUSY_STATES or state[:2] in _BUSY_CLASSES:
-        return Trouble.BUSY
+        return DatabaseTrouble.BUSY
     return None
 
 

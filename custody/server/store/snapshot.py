@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from custody.server.store.store import Store
 
 
-class Snapshot:
+class PageSnapshot:
     """A page's one view of the database, from when it is first read until the page is made, or until
     something opens a transaction of its own: a request holds one connection at a time.
     """

@@ -16,7 +16,7 @@ from custody.server.store.database import (
     READ_POOL,
     CannotOpen,
     Database,
-    Trouble,
+    DatabaseTrouble,
 )
 
 _PRAGMAS = (
@@ -57,12 +57,12 @@ def open_sqlite(url: URL) -> Database:
     )
 
 
-def trouble_of(error: BaseException | None) -> Trouble | None:
+def trouble_of(error: BaseException | None) -> DatabaseTrouble | None:
     if not isinstance(error, sqlite3.OperationalError):
         return None
     # The driver's own errors, like that over a text that is not UTF-8, have no code.
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-    return Trouble.BUSY if code & _PRIMARY == sqlite3.SQLITE_BUSY else None
+    return DatabaseTrouble.BUSY if code & _PRIMARY == sqlite3.SQLITE_BUSY else None
 
 
 def _is_undecided(_error: BaseException | None) -> bool:
@@ -103,7 +103,7 @@ def _take_turn(connection: Connection) -> None:
         try:
             connection.connection.cursor().execute(_BEGIN)
         except sqlite3.OperationalError as error:
-            if trouble_of(error) is not Trouble.BUSY:
+            if trouble_of(error) is not DatabaseTrouble.BUSY:
                 break
             time.sleep(TURN_SECONDS)
         else:
@@ -180,7 +180,7 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
         except sqlite3.OperationalError as error:
-            if trouble_of(error) is not Trouble.BUSY or time.monotonic() > deadline:
+            if trouble_of(error) is not DatabaseTrouble.BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(RETRY_SECONDS)
         else:

@@ -32,7 +32,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown, Outdated
 from custody.server.meters import Meters
-from custody.server.store.database import BUSY_TIMEOUT_MS, CannotOpen, Database, Trouble
+from custody.server.store.database import BUSY_TIMEOUT_MS, CannotOpen, Database, DatabaseTrouble
 from custody.server.store.sqlite import open_sqlite
 
 _AT_LAST: Final = "before commit"
@@ -168,8 +168,8 @@ class Store:
         """
         asked_at = time.perf_counter()
         if not self._turn.acquire(timeout=BUSY_TIMEOUT_MS / 1_000):
-            self._count(Trouble.BUSY)
-            raise DatabaseUnavailable(Trouble.BUSY.value)
+            self._count(DatabaseTrouble.BUSY)
+            raise DatabaseUnavailable(DatabaseTrouble.BUSY.value)
         try:
             with self._trouble_named(), self._session(self._database.writing) as db, db.begin():
                 # Under the write lock, which a migration holds too: an old process never writes to a newer
@@ -216,8 +216,8 @@ class Store:
                 "Start that version, or restore the database as it was before.",
             ) from None
         except DBAPIError as error:
-            if self._database.trouble_of(error.orig) is Trouble.BUSY:
-                raise DatabaseUnavailable(Trouble.BUSY.value) from error
+            if self._database.trouble_of(error.orig) is DatabaseTrouble.BUSY:
+                raise DatabaseUnavailable(DatabaseTrouble.BUSY.value) from error
             raise CannotOpen(
                 f"The database cannot be opened: {str(error.orig).strip()}",
                 "Check that it runs, and that CUSTODY_DATABASE_URL names it.",
@@ -246,8 +246,8 @@ class Store:
         try:
             yield
         except NoConnectionFree as error:
-            self._count(Trouble.BUSY)
-            raise DatabaseUnavailable(Trouble.BUSY.value) from error
+            self._count(DatabaseTrouble.BUSY)
+            raise DatabaseUnavailable(DatabaseTrouble.BUSY.value) from error
         except DBAPIError as error:
             trouble = self._database.trouble_of(error.orig)
             if trouble is None:
@@ -256,7 +256,7 @@ class Store:
             log.warning("database in trouble", trouble=trouble.name, reason=str(error.orig).strip())
             raise DatabaseUnavailable(trouble.value) from error
 
-    def _count(self, trouble: Trouble) -> None:
+    def _count(self, trouble: DatabaseTrouble) -> None:
         self.meters.database_troubles.labels(trouble.name.lower()).inc()
 
 

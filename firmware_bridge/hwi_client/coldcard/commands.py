@@ -1,17 +1,18 @@
 """Requests to a Coldcard: addresses, whether it knows a vault, and questions to the person."""
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import xor
 from typing import Any, Final
 
 from hwilib.devices.ckcc.constants import AF_P2WPKH, AF_P2WSH, MAX_TXN_LEN, MAX_TXN_LEN_MK4
 from hwilib.devices.ckcc.protocol import CCProtocolPacker as Packer
 from hwilib.devices.ckcc.protocol import CCProtoError
 
-from firmware_bridge.errors import WrongDevice
-from firmware_bridge.hwi_client.base import apostrophes, is_vault
-from firmware_bridge.protocol import DeviceFailure
+from firmware_bridge.hwi_client.base import apostrophes, cosigner_keys
+from firmware_bridge.operations import PolicyText, ShowAddress
 from multisig import RECEIVE, DerivationPath, Network, OriginKey, multisig_script
 from multisig.vault import profile_account_path
 
@@ -36,26 +37,23 @@ class Versions:
         return int(MAX_TXN_LEN if small else MAX_TXN_LEN_MK4)
 
 
-def address_command(
-    policy: Mapping[str, Any], chain: int, index: int, fingerprint: str, network: Network
-) -> bytes:
+def address_command(asked: ShowAddress, fingerprint: str, network: Network) -> bytes:
     """For a vault, which the device must know, or for a profile, whose path is enough.
 
     :raises DeviceFailure: the device with this fingerprint has no key in the policy.
     """
-    keys = [OriginKey.parse(text, network) for text in policy["keys"]]
-    if not any(key.fingerprint.hex == fingerprint for key in keys):
-        raise DeviceFailure(WrongDevice.code, f"the device ({fingerprint}) is not a signer here")
-    if is_vault(policy):
-        return _script_command(policy["threshold"], keys, (chain, index))
-    return _path_command(DerivationPath((*keys[0].origin.path, chain, index)))
+    policy, chain, index = asked.policy, asked.chain, asked.index
+    keys, own = cosigner_keys(policy, fingerprint, network)
+    if policy.is_vault:
+        return _script_command(policy.threshold, keys, (chain, index))
+    return _path_command(DerivationPath((*own.origin.path, chain, index)))
 
 
 # The error by which the device shows that it knows the vault.
 KNOWN: Final = "wrong m/n in script"
 
 
-def question_command(policy: Mapping[str, Any], network: Network) -> bytes:
+def question_command(policy: PolicyText, network: Network) -> bytes:
     """A request that shows nothing on the screen and tells whether the device has a wallet with these
     fingerprints and paths.
 
@@ -63,12 +61,21 @@ def question_command(policy: Mapping[str, Any], network: Network) -> bytes:
     command for this purpose (`msck`) compares fingerprints only, and takes all vaults of the same devices for
     one.
     """
-    keys = [OriginKey.parse(text, network) for text in policy["keys"]]
+    keys = [OriginKey.parse(text, network) for text in policy.keys]
     count = 1 if len(keys) > 1 else 2
     others = [keys[0].xpub.derive_public_key(RECEIVE, index) for index in range(count)]
     origins = [_origin(key, (RECEIVE, 0)) for key in keys]
     script = multisig_script(1, others)
-    return bytes(Packer.show_p2sh_address(policy["threshold"], origins, script, addr_fmt=AF_P2WSH))
+    return bytes(Packer.show_p2sh_address(policy.threshold, origins, script, addr_fmt=AF_P2WSH))
+
+
+def quorum_command(policy: PolicyText, network: Network) -> bytes:
+    """Asks whether the device has a wallet of this quorum: it goes by the XOR of the fingerprints, read as
+    little-endian numbers.
+    """
+    keys = [OriginKey.parse(text, network) for text in policy.keys]
+    fingerprints = (int.from_bytes(bytes(key.fingerprint), "little") for key in keys)
+    return bytes(Packer.multisig_check(policy.threshold, len(keys), reduce(xor, fingerprints)))
 
 
 def greeting_command(network: Network) -> bytes:
@@ -80,7 +87,7 @@ def _path_command(path: DerivationPath) -> bytes:
     return bytes(Packer.show_address(apostrophes(str(path)), AF_P2WPKH))
 
 
-def _script_command(threshold: int, keys: list[OriginKey], suffix: tuple[int, int]) -> bytes:
+def _script_command(threshold: int, keys: Sequence[OriginKey], suffix: tuple[int, int]) -> bytes:
     """With the origins in the order of the script's keys (BIP-67)."""
     derived = sorted((key.xpub.derive_public_key(*suffix), key) for key in keys)
     script = multisig_script(threshold, [public_key for public_key, _key in derived])
@@ -104,7 +111,7 @@ def is_nothing_open(error: CCProtoError) -> bool:
     return _NOTHING_OPEN in str(error).lower()
 
 
-class Question:
+class PolledQuestion:
     """A question to the person. `poll` is the command that asks for the result.
 
     `packet`: the command that makes the device ask. If it arrives in the pause after a refused enrolment, the

@@ -16,27 +16,26 @@ from hwilib.devices.ckcc.constants import AF_CLASSIC, MAX_TXN_LEN
 from hwilib.devices.ckcc.protocol import CCFramingError, CCProtoError, CCUserRefused
 from hwilib.devices.ckcc.protocol import CCProtocolPacker as Packer
 
+from firmware_bridge import operations
 from firmware_bridge.errors import Busy, Cancelled, NotEnrolled, RefusedByPerson, Unsupported, WrongApp
 from firmware_bridge.hwi_client.base import (
-    Args,
     OpenDevice,
     apostrophes,
-    is_vault,
-    probed,
 )
 from firmware_bridge.hwi_client.coldcard.commands import (
     ANSWER_MS,
     KNOWN,
-    Question,
+    PolledQuestion,
     Versions,
     address_command,
     greeting_command,
     is_nothing_open,
     question_command,
+    quorum_command,
 )
 from firmware_bridge.hwi_client.coldcard.link import Ckcc, connect, upload
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import TAKEN, Caller, DeviceFailure, Request
+from firmware_bridge.protocol import TAKEN, DeviceFailure, DriverHost, WorkerCall
 from multisig import ExtendedPublicKey, MultisigError, Network, Psbt, hash160
 
 # HWI polls every 250 ms. This notices an OK sooner, and a poll costs the device next to nothing.
@@ -59,7 +58,7 @@ class ColdcardDevice(OpenDevice):
     family = Family.COLDCARD
 
     def __init__(
-        self, ckcc: Ckcc, network: Network, caller: Caller, clock: Callable[[], float] = time.monotonic
+        self, ckcc: Ckcc, network: Network, caller: DriverHost, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._ckcc = ckcc
         self._network = network
@@ -96,11 +95,11 @@ class ColdcardDevice(OpenDevice):
     def close(self) -> None:
         self._ckcc.close()
 
-    def probe(self, args: Args) -> Any:
+    def probe(self) -> operations.Probed:
         versions, trouble = self._versions(), self._chain_trouble()
-        return probed(
+        return operations.Probed(
             versions.model,
-            fingerprint=self.fingerprint(args),
+            fingerprint=self.fingerprint(),
             firmware=versions.firmware,
             obstacle=None if trouble is None else WrongApp.code,
             detail=trouble,
@@ -113,7 +112,7 @@ class ColdcardDevice(OpenDevice):
             return Versions()
         return Versions(lines.get(_VERSION_LINE), lines.get(_MODEL_LINE))
 
-    def fingerprint(self, _args: Args) -> Any:
+    def fingerprint(self) -> str:
         """Read again: the one from the handshake does not show a passphrase that was entered since."""
         if self._read_xpub(_MASTER) != self._master:
             self.prove_link()
@@ -131,21 +130,21 @@ class ColdcardDevice(OpenDevice):
         self._ckcc.check_mitm(expected_xpub=master)
         self._master = str(master)
 
-    def xpubs(self, args: Args) -> Any:
-        xpubs = [self._read_xpub(path) for path in args["paths"]]
-        return {"fingerprint": self.fingerprint(args), "xpubs": xpubs}
+    def xpubs(self, asked: operations.Xpubs) -> operations.Keys:
+        xpubs = tuple(self._read_xpub(path) for path in asked.paths)
+        return operations.Keys(self.fingerprint(), xpubs)
 
     def _read_xpub(self, path: str) -> str:
         return str(self._ckcc.send_recv(Packer.get_xpub(apostrophes(path))))
 
-    def sign(self, args: Args) -> Any:
-        psbt = b64decode(args["psbt"], validate=True)
+    def sign(self, asked: operations.Sign) -> str:
+        psbt = b64decode(asked.psbt, validate=True)
         self._require_room(len(psbt))
-        if args["resume"] and (collected := self._resume(psbt)) is not None:
+        if asked.resume and (collected := self._resume(psbt)) is not None:
             return collected
-        self._require_known(args["policy"])
+        self._require_known(asked.policy)
         size, digest = self._upload("Sending the transaction to the device", psbt)
-        question = Question(self._ckcc, Packer.get_signed_txn(), Packer.sign_transaction(size, digest))
+        question = PolledQuestion(self._ckcc, Packer.get_signed_txn(), Packer.sign_transaction(size, digest))
         self._caller.tell(TAKEN, "The device checks the transaction")
         question.ask()
         return b64encode(self._collect_transaction(question)).decode()
@@ -175,11 +174,11 @@ class ColdcardDevice(OpenDevice):
         if answer is None:
             raise DeviceFailure(Busy.code, None)
 
-    def _require_known(self, policy: Args) -> None:
+    def _require_known(self, policy: operations.PolicyText) -> None:
         """:raises DeviceFailure: the vault is not enrolled. Depending on its settings the device would offer
         to enrol the vault that the PSBT contains, while the person expects a payment.
         """
-        if is_vault(policy) and not self._knows(policy):
+        if policy.is_vault and not self._knows(policy):
             raise DeviceFailure(NotEnrolled.code, None)
 
     def _require_room(self, size: int) -> None:
@@ -200,7 +199,7 @@ class ColdcardDevice(OpenDevice):
         None if there is none, or if it is something else: an address that is still shown, another program's
         transaction. After an earlier refusal the person is asked again; a refusal now counts.
         """
-        earlier = Question(self._ckcc, Packer.get_signed_txn())
+        earlier = PolledQuestion(self._ckcc, Packer.get_signed_txn())
         try:
             done = earlier.look()
         except (CCProtoError, CCUserRefused):
@@ -216,34 +215,32 @@ class ColdcardDevice(OpenDevice):
             return None
         return b64encode(collected).decode() if _same_transaction(collected, psbt) else None
 
-    def _collect_transaction(self, question: Question) -> bytes:
-        text = "Confirm the transaction on the device"
-        return self._fetch(*self._await_answer(question, "confirm-transaction", text))
+    def _collect_transaction(self, question: PolledQuestion) -> bytes:
+        return self._fetch(*self._await_answer(question, *operations.CONFIRM_TRANSACTION))
 
     def _fetch(self, size: int, digest: bytes) -> bytes:
         self._caller.tell("receiving", "Fetching the signatures from the device")
         return bytes(self._ckcc.download_file(size, digest, file_number=1))
 
-    def sign_message(self, args: Args) -> Any:
-        packet = Packer.sign_message(args["text"].encode(), apostrophes(args["path"]), AF_CLASSIC)
-        question = Question(self._ckcc, Packer.get_signed_msg(), packet)
+    def sign_message(self, asked: operations.SignMessage) -> str:
+        packet = Packer.sign_message(asked.text.encode(), apostrophes(asked.path), AF_CLASSIC)
+        question = PolledQuestion(self._ckcc, Packer.get_signed_msg(), packet)
         question.ask()
-        text = "Confirm the message on the device"
-        _address, signature = self._await_answer(question, "confirm-message", text)
+        _address, signature = self._await_answer(question, *operations.CONFIRM_MESSAGE)
         return b64encode(signature).decode()
 
-    def show_address(self, args: Args) -> Any:
+    def show_address(self, asked: operations.ShowAddress) -> str:
         """The answer comes at once; the address stays on the screen until any button is pressed.
 
         It replaces a question that is still open: only a cut-off attempt can have left one.
         """
-        fingerprint = self.fingerprint(args)
-        command = address_command(args["policy"], args["chain"], args["index"], fingerprint, self._network)
+        fingerprint = self.fingerprint()
+        command = address_command(asked, fingerprint, self._network)
         address = self._show(command)
-        self._caller.tell("confirm-address", "Compare the address on the device")
-        return {"address": address}
+        self._caller.tell(*operations.CONFIRM_ADDRESS)
+        return address
 
-    def identify(self, _args: Args) -> Any:
+    def identify(self) -> None:
         """Show the first address of the profile's account: all else on a Coldcard asks something."""
         self._show(greeting_command(self._network))
         self._caller.tell("identify", "The device shows an address of its own: press a key on it")
@@ -251,7 +248,7 @@ class ColdcardDevice(OpenDevice):
     def _show(self, command: bytes) -> str:
         return str(self._ckcc.send_recv(command, timeout=ANSWER_MS))
 
-    def _await_answer(self, question: Question, step: str, text: str) -> tuple[Any, Any]:
+    def _await_answer(self, question: PolledQuestion, step: str, text: str) -> tuple[Any, Any]:
         """The result after the person's answer. The step is reported when the question is on the screen."""
         self._pause(_TAKE_OVER_SECONDS)
         done = question.look()
@@ -266,27 +263,27 @@ class ColdcardDevice(OpenDevice):
         if self._give_up.wait(seconds):
             raise DeviceFailure(Cancelled.code, None)
 
-    def enrol(self, args: Args) -> Any:
-        policy = args["policy"]
-        check = Packer.multisig_check(policy["threshold"], len(policy["keys"]), args["xor"])
-        if not args["again"] and self._ckcc.send_recv(check) and self._knows(policy):
-            return None
-        size, digest = self._upload("Sending the vault to the device", args["file"].encode("ascii"))
+    def enrol(self, asked: operations.Enrol) -> None:
+        policy = asked.policy
+        check = quorum_command(policy, self._network)
+        if not asked.again and self._ckcc.send_recv(check) and self._knows(policy):
+            return
+        size, digest = self._upload("Sending the vault to the device", (asked.file or "").encode("ascii"))
         packet = Packer.multisig_enroll(size, digest)
         started = self._clock()
         self._ckcc.send_recv(packet)
-        self._caller.tell("confirm-enrolment", "Compare the vault's details on the device and confirm")
+        self._caller.tell(*operations.CONFIRM_ENROLMENT)
         if self._await_enrolment(policy):
-            return None
+            return
         if self._clock() - started < _CLEAN_UP_SECONDS:
             # The request was forgotten at the end of the pause after a refusal, but is still on the screen:
             # send it again.
             self._ckcc.send_recv(packet)
             if self._await_enrolment(policy):
-                return None
+                return
         raise DeviceFailure(NotEnrolled.code, _not_kept(policy))
 
-    def _knows(self, policy: Args) -> bool:
+    def _knows(self, policy: operations.PolicyText) -> bool:
         """Whether the device knows this vault, and not just another one of the same devices."""
         try:
             self._ckcc.send_recv(question_command(policy, self._network))
@@ -296,7 +293,7 @@ class ColdcardDevice(OpenDevice):
             return KNOWN in str(error).lower()
         return False
 
-    def _await_enrolment(self, policy: Args) -> bool:
+    def _await_enrolment(self, policy: operations.PolicyText) -> bool:
         """Wait until no question is open; return whether the device knows the vault.
 
         An enrolment has no result: a refusal looks like that of a transaction, and an OK leaves no request.
@@ -317,11 +314,11 @@ class ColdcardDevice(OpenDevice):
             self._pause()
 
 
-def _not_kept(policy: Args) -> str:
+def _not_kept(policy: operations.PolicyText) -> str:
     """A taken name is shown on the screen only, where the only key offered is X."""
     return (
         "it did not keep the vault; firmware from 5.6.1 on keeps no two of one name: "
-        f"if another is called {policy['name']!r}, rename or delete it on the device"
+        f"if another is called {policy.name!r}, rename or delete it on the device"
     )
 
 
@@ -332,7 +329,12 @@ def _same_transaction(one: bytes, other: bytes) -> bool:
         return False
 
 
-def open_coldcard(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> ColdcardDevice:  # noqa: ARG001 - a handshake starts a new session by itself
+def open_device(
+    endpoint: Endpoint,
+    network: Network,
+    caller: DriverHost,
+    request: WorkerCall,  # noqa: ARG001 - a handshake starts a new session by itself
+) -> ColdcardDevice:
     """Connect, agree on a session key, and rule out a man in the middle (S21)."""
     link = connect(endpoint)
     try:

@@ -16,9 +16,17 @@ from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy
 from hwilib.psbt import PSBT
 
 from firmware_bridge.errors import Busy, DeviceFault, Locked, NotEnrolled, WrongApp
-from firmware_bridge.hwi_client.base import Policy, apostrophes, is_vault
-from firmware_bridge.hwi_client.ledger.link import DENIED, INTERRUPTED, NOT_SUPPORTED, OK, Link, status_of
-from firmware_bridge.protocol import Caller, DeviceFailure
+from firmware_bridge.hwi_client.base import apostrophes
+from firmware_bridge.hwi_client.ledger.link import (
+    DENIED,
+    INTERRUPTED,
+    NOT_SUPPORTED,
+    OK,
+    LedgerLink,
+    status_of,
+)
+from firmware_bridge.operations import PolicyText
+from firmware_bridge.protocol import DeviceFailure, DriverHost
 from multisig import Network, NetworkKind
 
 # The default policy of a single-signature account needs no registration: no name, no proof.
@@ -32,7 +40,7 @@ _NAMELESS: Final = "app"
 
 
 @dataclass(frozen=True)
-class App:
+class OpenApp:
     name: str
     version: str
 
@@ -47,7 +55,7 @@ _ANSWERS_OF_NO_APP: Final = {
 }
 
 
-def read_app(link: Link) -> App:
+def read_app(link: LedgerLink) -> OpenApp:
     """:raises DeviceFailure: the device is locked, or still busy with another host's command."""
     try:
         name, version, _flags = Client(link).get_version()
@@ -56,10 +64,10 @@ def read_app(link: Link) -> App:
         if status not in _ANSWERS_OF_NO_APP:
             raise
         raise DeviceFailure(*_ANSWERS_OF_NO_APP[status]) from error
-    return App(name, version)
+    return OpenApp(name, version)
 
 
-def require_network(app: App, network: Network) -> None:
+def require_network(app: OpenApp, network: Network) -> None:
     """:raises DeviceFailure: another app is open, the app of another network, or the dashboard."""
     wanted = _MAINNET_APPS if network.kind == NetworkKind.MAINNET else _TESTNET_APPS
     if app.name not in wanted and app.name != _NAMELESS:
@@ -70,7 +78,7 @@ def is_legacy(client: Any) -> bool:
     return isinstance(client, LegacyClient)
 
 
-def require_keys_of(client: Any, app: App, network: Network) -> None:
+def require_keys_of(client: Any, app: OpenApp, network: Network) -> None:
     """Check the network of an app without a name by the form of its keys.
 
     :raises DeviceFailure: it is for another network.
@@ -92,32 +100,32 @@ def account_path(network: Network) -> str:
     return f"m/84'/{network.kind.coin_type}'/0'"
 
 
-def wallet_of(policy: Policy) -> WalletPolicy:
+def wallet_of(policy: PolicyText) -> WalletPolicy:
     """The policy for the device, with its keys always in the order of the verification code.
 
     HWI makes one for each order of keys that it meets in a script. To the device each is another wallet.
     """
-    keys = [ledger_key(key) for key in policy["keys"]]
-    if not is_vault(policy):
+    keys = [ledger_key(key) for key in policy.keys]
+    if not policy.is_vault:
         return WalletPolicy("", _SINGLE_SIGNATURE, keys)
-    return MultisigWallet(policy["name"], AddressType.WIT, policy["threshold"], keys)
+    return MultisigWallet(policy.name, AddressType.WIT, policy.threshold, keys)
 
 
-def proof_of(policy: Policy) -> bytes | None:
+def proof_of(policy: PolicyText) -> bytes | None:
     """The registration's proof; None for a single-signature account.
 
     :raises DeviceFailure: the vault is not enrolled.
     """
-    if not is_vault(policy):
+    if not policy.is_vault:
         return None
-    if policy["hmac"] is None:
+    if policy.hmac is None:
         raise DeviceFailure(NotEnrolled.code, None)
-    return bytes.fromhex(policy["hmac"])
+    return bytes.fromhex(policy.hmac)
 
 
-def legacy_address_wallet(policy: Policy, chain: int, index: int) -> WalletPolicy:
+def legacy_address_wallet(policy: PolicyText, chain: int, index: int) -> WalletPolicy:
     """One address of the account: in the old protocol, the key has the path of the address itself."""
-    origin = ledger_key(policy["keys"][0]).partition("]")[0]
+    origin = ledger_key(policy.keys[0]).partition("]")[0]
     return WalletPolicy("", _SINGLE_SIGNATURE, [f"{origin}/{chain}/{index}]"])
 
 
@@ -148,7 +156,7 @@ class Loading:
     signature. Of other versions this is not known: they may ask as soon as they have read the inputs once.
     """
 
-    def __init__(self, caller: Caller, inputs: int, version: str) -> None:
+    def __init__(self, caller: DriverHost, inputs: int, version: str) -> None:
         self._caller = caller
         self._inputs = inputs
         self._readings = _READINGS.get(version)

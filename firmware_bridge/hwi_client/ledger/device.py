@@ -13,20 +13,17 @@ from typing import Any, Final
 from hwilib.devices.ledger_bitcoin.client import createClient
 from hwilib.psbt import PSBT
 
+from firmware_bridge import operations
 from firmware_bridge.errors import DeviceFault, Locked, RefusedByPerson, Uninitialised, Unsupported, WrongApp
 from firmware_bridge.hwi_client.base import (
-    Args,
     OpenDevice,
-    Policy,
     apostrophes,
     chain_of,
-    is_vault,
     parse_psbt,
-    probed,
 )
 from firmware_bridge.hwi_client.ledger.app import (
-    App,
     Loading,
+    OpenApp,
     account_path,
     is_legacy,
     legacy_address_wallet,
@@ -42,14 +39,14 @@ from firmware_bridge.hwi_client.ledger.link import (
     NOT_SUPPORTED,
     SECURITY_NOT_SATISFIED,
     UNKNOWN_POLICY,
-    Link,
+    LedgerLink,
     Watch,
     ledger_failure,
     open_link,
     status_of,
 )
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import Caller, DeviceFailure, Request
+from firmware_bridge.protocol import DeviceFailure, DriverHost, WorkerCall
 from multisig import Network
 
 # Outcomes that a probe reports as the device's state; any other is a failure of the probe.
@@ -62,12 +59,12 @@ _LEGACY_REFUSALS: Final = frozenset({DENIED, SECURITY_NOT_SATISFIED})
 class LedgerDevice(OpenDevice):
     family = Family.LEDGER
 
-    def __init__(self, link: Link, network: Network, caller: Caller, *, emulated: bool) -> None:
+    def __init__(self, link: LedgerLink, network: Network, caller: DriverHost, *, emulated: bool) -> None:
         self._link = link
         self._network = network
         self._caller = caller
         self._emulated = emulated
-        self._app: App | None = None
+        self._app: OpenApp | None = None
         self._client: Any = None
 
     def begin(self, op: str) -> None:  # noqa: ARG002 - the same for each
@@ -101,31 +98,32 @@ class LedgerDevice(OpenDevice):
         self._app = now
         return self._client
 
-    def probe(self, args: Args) -> Any:
+    def probe(self) -> operations.Probed:
         # The USB numbers tell the model; an emulator does not tell it.
         model = "Ledger" if self._emulated else ""
         try:
-            master = self.fingerprint(args)
+            master = self.fingerprint()
         except Exception as error:
             failed = error if isinstance(error, DeviceFailure) else ledger_failure(error)
             if failed.code not in _OBSTACLES:
                 raise
-            return probed(model, obstacle=failed.code, detail=failed.detail)
-        return probed(model, fingerprint=master, firmware=None if self._app is None else self._app.version)
+            return operations.Probed(model, obstacle=failed.code, detail=failed.detail)
+        firmware = None if self._app is None else self._app.version
+        return operations.Probed(model, fingerprint=master, firmware=firmware)
 
-    def fingerprint(self, _args: Args) -> Any:
-        return self._ready().get_master_fingerprint().hex()
+    def fingerprint(self) -> str:
+        return str(self._ready().get_master_fingerprint().hex())
 
-    def xpubs(self, args: Args) -> Any:
+    def xpubs(self, asked: operations.Xpubs) -> operations.Keys:
         client = self._ready()
-        xpubs = [_read_xpub(client, path) for path in args["paths"]]
-        return {"fingerprint": client.get_master_fingerprint().hex(), "xpubs": xpubs}
+        xpubs = tuple(_read_xpub(client, path) for path in asked.paths)
+        return operations.Keys(client.get_master_fingerprint().hex(), xpubs)
 
-    def sign(self, args: Args) -> Any:
-        policy: Policy = args["policy"]
+    def sign(self, asked: operations.Sign) -> str:
+        policy = asked.policy
         proof, wallet = proof_of(policy), wallet_of(policy)
         client = self._steady()
-        psbt = parse_psbt(args["psbt"])
+        psbt = parse_psbt(asked.psbt)
         if is_legacy(client):
             _require_no_vault(policy)
         else:
@@ -133,41 +131,38 @@ class LedgerDevice(OpenDevice):
         with self._asking_to_sign(client, len(psbt.inputs)):
             signatures = client.sign_psbt(psbt, wallet, proof)
         psbt.convert_to_v0()
-        return _with_signatures(psbt, signatures).serialize()
+        return str(_with_signatures(psbt, signatures).serialize())
 
-    def sign_message(self, args: Args) -> Any:
+    def sign_message(self, asked: operations.SignMessage) -> str:
         client = self._steady()
-        with self._asking(client, "confirm-message", "Confirm the message on the device"):
-            return client.sign_message(args["text"], apostrophes(args["path"]))
+        with self._asking(client, *operations.CONFIRM_MESSAGE):
+            return str(client.sign_message(asked.text, apostrophes(asked.path)))
 
-    def enrol(self, args: Args) -> Any:
-        policy: Policy = args["policy"]
+    def enrol(self, asked: operations.Enrol) -> str:
+        policy = asked.policy
         wallet = wallet_of(policy)
         client = self._steady()
         if is_legacy(client):
             _require_no_vault(policy)
-        if policy["hmac"] is not None and not args["again"] and _knows(client, policy):
-            return {"hmac": policy["hmac"]}
-        with self._asking(
-            client, "confirm-enrolment", "Compare the vault's details on the device and confirm"
-        ):
+        if policy.hmac is not None and not asked.again and _knows(client, policy):
+            return policy.hmac
+        with self._asking(client, *operations.CONFIRM_ENROLMENT):
             registered, proof = client.register_wallet(wallet)
         if registered != wallet.id:
             raise DeviceFailure(DeviceFault.code, "it registered another vault")
-        return {"hmac": proof.hex()}
+        return str(proof.hex())
 
-    def show_address(self, args: Args) -> Any:
-        policy: Policy = args["policy"]
-        chain, index = args["chain"], args["index"]
+    def show_address(self, asked: operations.ShowAddress) -> str:
+        policy, chain, index = asked.policy, asked.chain, asked.index
         proof, wallet = proof_of(policy), wallet_of(policy)
         client = self._steady()
         if is_legacy(client):
             _require_no_vault(policy)
             wallet = legacy_address_wallet(policy, chain, index)
-        with self._asking(client, "confirm-address", "Compare the address on the device"):
-            return {"address": client.get_wallet_address(wallet, proof, chain, index, display=True)}
+        with self._asking(client, *operations.CONFIRM_ADDRESS):
+            return str(client.get_wallet_address(wallet, proof, chain, index, display=True))
 
-    def identify(self, _args: Args) -> Any:
+    def identify(self) -> None:
         """Show a key on the screen; the person presses either button."""
         client = self._steady()
         try:
@@ -189,16 +184,15 @@ class LedgerDevice(OpenDevice):
 
     def _asking_to_sign(self, client: Any, inputs: int) -> AbstractContextManager[None]:
         """The person is asked when the transaction is loaded. In the old protocol that moment is unknown."""
-        question = "confirm-transaction", "Confirm the transaction on the device"
         if is_legacy(client) or self._app is None:
-            return self._asking(client, *question)
+            return self._asking(client, *operations.CONFIRM_TRANSACTION)
         loading = Loading(self._caller, inputs, self._app.version)
         watch = Watch(
             _REFUSALS,
             loading.started,
             loading.requested,
             loading.may_ask,
-            lambda: self._caller.tell(*question),
+            lambda: self._caller.tell(*operations.CONFIRM_TRANSACTION),
         )
         return self._watched(watch)
 
@@ -218,7 +212,12 @@ class LedgerDevice(OpenDevice):
                 raise
 
 
-def open_ledger(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> LedgerDevice:  # noqa: ARG001 - every operation starts with a command that clears a cut-off one
+def open_device(
+    endpoint: Endpoint,
+    network: Network,
+    caller: DriverHost,
+    request: WorkerCall,  # noqa: ARG001 - every operation starts with a command that clears a cut-off one
+) -> LedgerDevice:
     """Connect without sending a command: the device may be locked, or its app closed."""
     return LedgerDevice(open_link(endpoint), network, caller, emulated=endpoint.kind == "tcp")
 
@@ -233,7 +232,7 @@ def _read_xpub(client: Any, path: str) -> str:
         raise DeviceFailure(Unsupported.code, f"the Bitcoin app does not give the key at {path}") from error
 
 
-def _knows(client: Any, policy: Policy) -> bool:
+def _knows(client: Any, policy: operations.PolicyText) -> bool:
     """Whether the device accepts the proof, checked with an address that it does not show."""
     try:
         client.get_wallet_address(wallet_of(policy), proof_of(policy), 0, 0, display=False)
@@ -255,9 +254,9 @@ def _with_signatures(psbt: PSBT, signatures: Iterable[tuple[Any, ...]]) -> PSBT:
     return psbt
 
 
-def _require_no_vault(policy: Policy) -> None:
+def _require_no_vault(policy: operations.PolicyText) -> None:
     """:raises DeviceFailure: the app's old protocol has single keys only."""
-    if is_vault(policy):
+    if policy.is_vault:
         raise DeviceFailure(
             Unsupported.code, "this version of the Bitcoin app knows no vaults: update it to 2.1 or later"
         )

@@ -29,7 +29,7 @@ from hwilib.devices.ledger_bitcoin.ledgercomm.interfaces.hid_device import HID
 from hwilib.devices.ledger_bitcoin.ledgercomm.transport import Transport
 
 from firmware_bridge.errors import Busy, Cancelled, TimedOut, WrongApp
-from firmware_bridge.families import outcome
+from firmware_bridge.faults import outcome
 from firmware_bridge.hwi_client.base import describe
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.presence.endpoints import host_and_port
@@ -189,7 +189,7 @@ class Watch:
     on_asking: Callable[[], None] = lambda: None
 
 
-class Link(TransportClient):  # type: ignore[misc]  # HWI is untyped
+class LedgerLink(TransportClient):  # type: ignore[misc]  # HWI is untyped
     """The transport of HWI's client."""
 
     def __init__(self, comm: Tcp | Usb) -> None:
@@ -319,11 +319,11 @@ class Link(TransportClient):  # type: ignore[misc]  # HWI is untyped
             self._broken = True
 
 
-def open_link(endpoint: Endpoint) -> Link:
+def open_link(endpoint: Endpoint) -> LedgerLink:
     tcp = endpoint.kind == "tcp"
     comm = Tcp(*host_and_port(endpoint.place)) if tcp else Usb(hid_path=endpoint.place.encode())
     comm.open()
-    return Link(comm)
+    return LedgerLink(comm)
 
 
 def _command(cla: int, ins: int, data: bytes = b"", p1: int = 0, p2: int = 0) -> bytes:

@@ -4,7 +4,7 @@ is known to refuse are refused before anything is sent; so are transactions, by 
 
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from hwilib.devices.trezor import TrezorClient
 from hwilib.devices.trezorlib import btc, messages
@@ -12,14 +12,13 @@ from hwilib.devices.trezorlib.transport import TransportException
 from hwilib.hwwclient import HardwareWalletClient
 from hwilib.key import ExtendedKey, parse_path
 
+from firmware_bridge import operations
 from firmware_bridge.errors import Locked, NeedsPassphrase
 from firmware_bridge.hwi_client.base import (
-    Args,
     NotAvailable,
     OpenDevice,
     chain_of,
     parse_psbt,
-    probed,
 )
 from firmware_bridge.hwi_client.trezor.messages import address_request
 from firmware_bridge.hwi_client.trezor.screen import (
@@ -27,14 +26,14 @@ from firmware_bridge.hwi_client.trezor.screen import (
     Announced,
     PassphraseNeeded,
     PinNeeded,
-    Screen,
     SigningProgress,
+    TrezorUi,
     message_elsewhere,
     message_on_one,
 )
-from firmware_bridge.hwi_client.trezor.wire import Connection, transport_at
+from firmware_bridge.hwi_client.trezor.wire import TrezorConnection, transport_at
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import Caller, DeviceFailure, Request
+from firmware_bridge.protocol import DeviceFailure, DriverHost, WorkerCall
 from multisig import Network
 
 _ONE: Final = "1"
@@ -49,7 +48,7 @@ _MAX_MESSAGE: Final = 1024
 class _Hwi(TrezorClient):  # type: ignore[misc]  # HWI is untyped
     """HWI's client on our connection. HWI's constructor scans for devices, and presses YES on emulators."""
 
-    def __init__(self, connection: Connection, network: Network) -> None:
+    def __init__(self, connection: TrezorConnection, network: Network) -> None:
         HardwareWalletClient.__init__(self, "", "", expert=False, chain=chain_of(network))
         self.client = connection
         self.simulator = False
@@ -66,7 +65,7 @@ class _Hwi(TrezorClient):  # type: ignore[misc]  # HWI is untyped
 class TrezorDevice(OpenDevice):
     family = Family.TREZOR
 
-    def __init__(self, connection: Connection, network: Network) -> None:
+    def __init__(self, connection: TrezorConnection, network: Network) -> None:
         self._connection = connection
         self._network = network
         self._hwi = _Hwi(connection, network)
@@ -81,9 +80,9 @@ class TrezorDevice(OpenDevice):
         while self._connection.session_counter:
             self._connection.close()
 
-    def probe(self, args: Args) -> Any:
+    def probe(self) -> operations.Probed:
         try:
-            master = self.fingerprint(args)
+            master = self.fingerprint()
         except DeviceFailure as reason:
             if self._connection.features is None:
                 raise
@@ -96,9 +95,9 @@ class TrezorDevice(OpenDevice):
 
     def _obstructed(
         self, obstacle: str | None, detail: str | None = None, fingerprint: str | None = None
-    ) -> Any:
+    ) -> operations.Probed:
         features = self._connection.features
-        return probed(
+        return operations.Probed(
             self._model(),
             label=features.label,
             fingerprint=fingerprint,
@@ -111,27 +110,27 @@ class TrezorDevice(OpenDevice):
         name = self._connection.features.model or _ONE
         return _MODELS.get(name, f"Trezor {name}")
 
-    def fingerprint(self, _args: Args) -> Any:
+    def fingerprint(self) -> str:
         self._connection.wake()
         return self._read_fingerprint()
 
-    def xpubs(self, args: Args) -> Any:
-        fingerprint = self.fingerprint(args)
-        return {"fingerprint": fingerprint, "xpubs": [self._read_xpub(path) for path in args["paths"]]}
+    def xpubs(self, asked: operations.Xpubs) -> operations.Keys:
+        fingerprint = self.fingerprint()
+        return operations.Keys(fingerprint, tuple(self._read_xpub(path) for path in asked.paths))
 
-    def sign(self, args: Args) -> Any:
+    def sign(self, asked: operations.Sign) -> str:
         self._connection.wake()
-        tx = parse_psbt(args["psbt"])
+        tx = parse_psbt(asked.psbt)
         self._connection.ui.progress = SigningProgress(
             len(tx.inputs),
-            args.get("payments"),
+            asked.payments,
             once_each=self._is_one(),
         )
-        return self._hwi.sign_tx(tx).serialize()
+        return str(self._hwi.sign_tx(tx).serialize())
 
-    def sign_message(self, args: Args) -> Any:
+    def sign_message(self, asked: operations.SignMessage) -> str:
         """Signs the text's bytes as they are: HWI normalises the text first (NFC), which may change it."""
-        message = args["text"].encode()
+        message = asked.text.encode()
         self._connection.wake()
         one = self._is_one()
         if one and len(message) > _MAX_MESSAGE:
@@ -139,7 +138,7 @@ class TrezorDevice(OpenDevice):
                 f"this model signs messages of up to {_MAX_MESSAGE:,} bytes, "
                 f"and this one has {len(message):,}"
             )
-        path = parse_path(args["path"])
+        path = parse_path(asked.path)
         self._connection.ui.progress = message_on_one(message, path) if one else message_elsewhere()
         answer = self._connection.call(
             messages.SignMessage(
@@ -153,14 +152,12 @@ class TrezorDevice(OpenDevice):
             raise TransportException("it did not answer with a signature")
         return b64encode(answer.signature).decode()
 
-    def show_address(self, args: Args) -> Any:
+    def show_address(self, asked: operations.ShowAddress) -> str:
         """Asks once, at the device's own path: HWI tries every cosigner's, and takes a refusal for a wrong
         path.
         """
-        fingerprint = self.fingerprint(args)
-        path, multisig = address_request(
-            args["policy"], args["chain"], args["index"], fingerprint, self._network
-        )
+        fingerprint = self.fingerprint()
+        path, multisig = address_request(asked, fingerprint, self._network)
         self._connection.ui.progress = AddressProgress()
         address = btc.get_address(
             self._connection,
@@ -170,9 +167,9 @@ class TrezorDevice(OpenDevice):
             multisig=multisig,
             script_type=messages.InputScriptType.SPENDWITNESS,
         )
-        return {"address": address}
+        return str(address)
 
-    def identify(self, _args: Args) -> Any:
+    def identify(self) -> None:
         """A harmless question; a Trezor One shows it without our text."""
         self._connection.look()
         self._connection.ui.progress = Announced(
@@ -180,11 +177,11 @@ class TrezorDevice(OpenDevice):
         )
         self._connection.ping(_GREETING, button_protection=True)
 
-    def unlock(self, _args: Args) -> Any:
+    def unlock(self) -> operations.Unlocked:
         self._connection.begin_unlocking()
         with self._connection.ui.person():
             fingerprint = self._read_fingerprint()
-        return {"fingerprint": fingerprint, "session": self._connection.keep_session()}
+        return operations.Unlocked(fingerprint, self._connection.keep_session())
 
     def _is_one(self) -> bool:
         return (self._connection.features.model or _ONE) == _ONE
@@ -198,9 +195,11 @@ class TrezorDevice(OpenDevice):
         return str(node.xpub)
 
 
-def open_trezor(endpoint: Endpoint, network: Network, caller: Caller, request: Request) -> TrezorDevice:
+def open_device(
+    endpoint: Endpoint, network: Network, caller: DriverHost, request: WorkerCall
+) -> TrezorDevice:
     session = None if request.session is None else bytes.fromhex(request.session)
-    connection = Connection(transport_at(endpoint), Screen(caller), session)
+    connection = TrezorConnection(transport_at(endpoint), TrezorUi(caller), session)
     if request.recover:
         connection.clear()
     # Open until the device is closed: one claim of the interface, one socket.

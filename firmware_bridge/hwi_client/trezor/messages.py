@@ -1,14 +1,13 @@
 """Trezor's messages: three corrections of HWI's messages, and the request for an address."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from hwilib.devices.trezorlib import messages, protobuf
 
-from firmware_bridge.errors import WrongDevice
-from firmware_bridge.hwi_client.base import is_vault
-from firmware_bridge.protocol import DeviceFailure
+from firmware_bridge.hwi_client.base import cosigner_keys
+from firmware_bridge.operations import ShowAddress
 from multisig import ExtendedPublicKey, Network, OriginKey
 
 # MultisigPubkeysOrder.LEXICOGRAPHIC of messages-bitcoin.proto, which HWI's older copy lacks. Without it,
@@ -65,22 +64,18 @@ def mend_op_return(output: Any) -> Any:
     return mended
 
 
-def address_request(
-    policy: Mapping[str, Any], chain: int, index: int, fingerprint: str, network: Network
-) -> tuple[list[int], Any]:
+def address_request(asked: ShowAddress, fingerprint: str, network: Network) -> tuple[list[int], Any]:
     """Path and quorum.
 
     :raises DeviceFailure: the device with this fingerprint has no key in the policy.
     """
-    keys = [OriginKey.parse(text, network) for text in policy["keys"]]
-    own = next((key for key in keys if key.fingerprint.hex == fingerprint), None)
-    if own is None:
-        raise DeviceFailure(WrongDevice.code, f"the device ({fingerprint}) is not a signer here")
-    multisig = _multisig(policy["threshold"], keys, chain, index) if is_vault(policy) else None
+    policy, chain, index = asked.policy, asked.chain, asked.index
+    keys, own = cosigner_keys(policy, fingerprint, network)
+    multisig = _multisig(policy.threshold, keys, chain, index) if policy.is_vault else None
     return [*own.origin.path, chain, index], multisig
 
 
-def _multisig(threshold: int, keys: list[OriginKey], chain: int, index: int) -> Any:
+def _multisig(threshold: int, keys: Sequence[OriginKey], chain: int, index: int) -> Any:
     # Sorted as in the script too: older firmware does not know the field.
     ordered = sorted((key.xpub for key in keys), key=lambda xpub: xpub.derive_public_key(chain, index))
     cosigners = [messages.HDNodePathType(node=_node(xpub), address_n=[chain, index]) for xpub in ordered]

@@ -9,7 +9,8 @@ from hwilib.devices.trezorlib import messages
 from hwilib.devices.trezorlib.client import PASSPHRASE_ON_DEVICE
 from hwilib.devices.trezorlib.exceptions import Cancelled
 
-from firmware_bridge.protocol import Caller, Question
+from firmware_bridge.operations import CONFIRM_ADDRESS
+from firmware_bridge.protocol import DriverHost, Question
 
 # The firmware's limits: MAX_PIN_LEN, and MAX_PASSPHRASE_LEN in bytes of UTF-8 (HWI counts characters).
 _MAX_PIN: Final = 50
@@ -27,7 +28,7 @@ _BUTTONS: Final[Mapping[int, tuple[str, str]]] = {
     2: ("confirm-fee", "The fee is high: confirm it on the device"),
     3: ("confirm-output", "Confirm an output on the device"),
     8: ("confirm-transaction", "Confirm the total and the fee on the device"),
-    10: ("confirm-address", "Compare the address on the device"),
+    10: CONFIRM_ADDRESS,
     19: ("enter-passphrase", "Enter the passphrase on the device"),
     20: ("enter-pin", "Enter the PIN on the device"),
 }
@@ -169,10 +170,10 @@ class AddressProgress:
 Progress = SigningProgress | Announced | AddressProgress
 
 
-class Screen:
+class TrezorUi:
     """trezorlib's user interface: reports to the caller, and asks for secrets only within `person`."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: DriverHost) -> None:
         self._caller = caller
         self.asking = False
         """Whether the person may be asked for a PIN or a passphrase. If not, the need is an outcome."""

@@ -19,7 +19,7 @@ from hwilib.devices.trezorlib.transport.webusb import WebUsbTransport
 
 from firmware_bridge.errors import Busy, Disconnected, Locked, Uninitialised, Unsupported
 from firmware_bridge.hwi_client.trezor.messages import mend
-from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded, Screen, hidden_wallet
+from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded, TrezorUi, hidden_wallet
 from firmware_bridge.model import Endpoint
 from firmware_bridge.protocol import DeviceFailure
 
@@ -105,10 +105,10 @@ class _Pinger:
                 return
 
 
-class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
+class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
     """`session`: the one in which the passphrase was given, or None."""
 
-    def __init__(self, transport: Any, screen: Screen, session: bytes | None = None) -> None:
+    def __init__(self, transport: Any, screen: TrezorUi, session: bytes | None = None) -> None:
         super().__init__(transport, ui=screen, session_id=session, _init_device=False)
         self.features: Any = None
         self.wallet = session

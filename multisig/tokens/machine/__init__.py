@@ -5,20 +5,20 @@
 from multisig.tokens.machine.blocks import (
     BlockOutcome,
     BytecodeOf,
-    Outcome,
     TokenBlock,
+    TokenOutcome,
     TokenTransaction,
     judge,
     judge_block,
     simulate,
 )
-from multisig.tokens.machine.rules import Failure
+from multisig.tokens.machine.rules import TokenFailure
 from multisig.tokens.machine.state import (
     GENESIS_STATE,
     Cell,
     Effect,
     StateView,
-    TokenState,
+    TokenCells,
     Value,
     state_hash,
 )
@@ -29,11 +29,11 @@ __all__ = [
     "BytecodeOf",
     "Cell",
     "Effect",
-    "Failure",
-    "Outcome",
     "StateView",
     "TokenBlock",
-    "TokenState",
+    "TokenCells",
+    "TokenFailure",
+    "TokenOutcome",
     "TokenTransaction",
     "Value",
     "judge",

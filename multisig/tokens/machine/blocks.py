@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from multisig.errors import InvalidToken
 from multisig.tokens.bytecode import Bytecode, check_deployment
-from multisig.tokens.machine.rules import CallContext, Failure, NoEffect, run
+from multisig.tokens.machine.rules import CallContext, NoEffect, TokenFailure, run
 from multisig.tokens.machine.state import Cell, Effect, Overlay, StateView, Writer, state_hash
-from multisig.tokens.payload import Call, Deploy, Payload, decode_payload
+from multisig.tokens.payload import Deploy, Payload, TokenCall, decode_payload
 
 # The bytecode with this hash, where it is known.
 BytecodeOf = Callable[[bytes], Bytecode | None]
@@ -38,7 +38,7 @@ class TokenBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TokenOutcome:
     """What one transaction did.
 
     `failure`: why it had no effect. `known` false: the effect is not known because the token's bytecode is
@@ -48,12 +48,12 @@ class Outcome:
     txid: str
     payload: Payload | None
     effects: tuple[Effect, ...] = ()
-    failure: Failure | None = None
+    failure: TokenFailure | None = None
     known: bool = True
 
     @property
     def contract_id(self) -> str | None:
-        if isinstance(self.payload, Call):
+        if isinstance(self.payload, TokenCall):
             return self.payload.contract_id
         return None if self.payload is None else self.txid
 
@@ -64,7 +64,7 @@ class BlockOutcome:
 
     height: int
     block_hash: bytes
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[TokenOutcome, ...]
     effects: tuple[Effect, ...]
     state: bytes
 
@@ -82,21 +82,23 @@ def judge_block(block: TokenBlock, view: StateView, bytecode_of: BytecodeOf, pre
     return BlockOutcome(block.height, block.block_hash, tuple(outcomes), effects, state)
 
 
-def judge(transaction: TokenTransaction, height: int, view: StateView, bytecode_of: BytecodeOf) -> Outcome:
+def judge(
+    transaction: TokenTransaction, height: int, view: StateView, bytecode_of: BytecodeOf
+) -> TokenOutcome:
     """What one transaction does to the state before it. Never raises for what it says. Changes nothing."""
     payload = _payload(transaction.data)
     if payload is None:
-        return Outcome(transaction.txid, None, failure=Failure.MALFORMED)
+        return TokenOutcome(transaction.txid, None, failure=TokenFailure.MALFORMED)
     case = _Case(transaction, height, view, bytecode_of)
     try:
         return case.deployed(payload) if isinstance(payload, Deploy) else case.called(payload)
     except NoEffect as none:
-        return Outcome(transaction.txid, payload, failure=none.failure)
+        return TokenOutcome(transaction.txid, payload, failure=none.failure)
 
 
 def simulate(
     calls: Sequence[TokenTransaction], height: int, view: StateView, bytecode_of: BytecodeOf
-) -> tuple[Outcome, ...]:
+) -> tuple[TokenOutcome, ...]:
     """What these would do one after another in a block of their own at `height`: before they are built, or
     while they wait.
     """
@@ -120,38 +122,38 @@ class _Case:
     view: StateView
     bytecode_of: BytecodeOf
 
-    def called(self, call: Call) -> Outcome:
+    def called(self, call: TokenCall) -> TokenOutcome:
         token = Writer(self.view, call.contract_id)
         committed = token.get(Cell.BYTECODE)
         if committed is None:
-            raise NoEffect(Failure.UNKNOWN_CONTRACT)
+            raise NoEffect(TokenFailure.UNKNOWN_CONTRACT)
         assert isinstance(committed, bytes)
         bytecode = self.bytecode_of(committed)
         if bytecode is None or token.get(Cell.OWNER) is None:
-            return Outcome(self.transaction.txid, call, known=False)
+            return TokenOutcome(self.transaction.txid, call, known=False)
         run(CallContext(call, self.transaction.caller, self.height, token, bytecode))
-        return Outcome(self.transaction.txid, call, tuple(token.effects()))
+        return TokenOutcome(self.transaction.txid, call, tuple(token.effects()))
 
-    def deployed(self, deploy: Deploy) -> Outcome:
+    def deployed(self, deploy: Deploy) -> TokenOutcome:
         token = Writer(self.view, self.transaction.txid)
         if token.get(Cell.DEPLOYED) is not None:
-            raise NoEffect(Failure.ALREADY_DEPLOYED)
+            raise NoEffect(TokenFailure.ALREADY_DEPLOYED)
         bytecode = self.bytecode_of(deploy.bytecode_hash)
         token.set(Cell.DEPLOYED, self.height)
         token.set(Cell.BYTECODE, deploy.bytecode_hash)
         if bytecode is not None:
             self._require_own_bytecode(deploy, bytecode)
             _set_initial_cells(token, bytecode)
-        return Outcome(self.transaction.txid, deploy, tuple(token.effects()), known=bytecode is not None)
+        return TokenOutcome(self.transaction.txid, deploy, tuple(token.effects()), known=bytecode is not None)
 
     def _require_own_bytecode(self, deploy: Deploy, bytecode: Bytecode) -> None:
         try:
             check_deployment(deploy, bytecode)
         except InvalidToken:
-            raise NoEffect(Failure.NOT_ITS_BYTECODE) from None
+            raise NoEffect(TokenFailure.NOT_ITS_BYTECODE) from None
         if self.transaction.caller != bytecode.owner_script:
             # Otherwise anyone could publish a token in the name of a vault.
-            raise NoEffect(Failure.NOT_THE_FIRST_OWNER)
+            raise NoEffect(TokenFailure.NOT_THE_FIRST_OWNER)
 
 
 def _set_initial_cells(token: Writer, bytecode: Bytecode) -> None:

@@ -10,11 +10,11 @@ from enum import StrEnum, unique
 
 from multisig.tokens.bytecode import Bytecode
 from multisig.tokens.machine.state import Cell, Writer
-from multisig.tokens.payload import Call, Function
+from multisig.tokens.payload import Function, TokenCall
 
 
 @unique
-class Failure(StrEnum):
+class TokenFailure(StrEnum):
     """Why a transaction had no effect."""
 
     MALFORMED = "malformed"
@@ -42,7 +42,7 @@ class Failure(StrEnum):
 class NoEffect(Exception):
     """A call that has no effect. Not an error: anyone may put such calls on a chain."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: TokenFailure) -> None:
         super().__init__(failure.value)
         self.failure = failure
 
@@ -53,7 +53,7 @@ class CallContext:
     block.
     """
 
-    call: Call
+    call: TokenCall
     caller: bytes
     height: int
     token: Writer
@@ -75,7 +75,7 @@ class CallContext:
         assert self.call.address is not None
         return self.call.address
 
-    def require(self, holds: bool, failure: Failure) -> None:
+    def require(self, holds: bool, failure: TokenFailure) -> None:
         if not holds:
             raise NoEffect(failure)
 
@@ -89,83 +89,83 @@ class CallContext:
 
     def take(self, holder: bytes, amount: int) -> None:
         balance = self.token.number(Cell.BALANCE, holder)
-        self.require(balance >= amount, Failure.INSUFFICIENT_BALANCE)
+        self.require(balance >= amount, TokenFailure.INSUFFICIENT_BALANCE)
         self.token.set(Cell.BALANCE, balance - amount, holder)
 
 
 def run(context: CallContext) -> None:
     """Raises NoEffect."""
     function, token = context.call.function, context.token
-    context.require(function not in OWNERS or context.caller == context.owner, Failure.NOT_THE_OWNER)
+    context.require(function not in OWNERS or context.caller == context.owner, TokenFailure.NOT_THE_OWNER)
     started = bool(token.number(Cell.STARTED))
-    context.require(started or function is Function.INIT, Failure.NOT_STARTED)
+    context.require(started or function is Function.INIT, TokenFailure.NOT_STARTED)
     RULES[function](context)
 
 
 def _init(context: CallContext) -> None:
-    context.require(not context.token.number(Cell.STARTED), Failure.ALREADY_STARTED)
+    context.require(not context.token.number(Cell.STARTED), TokenFailure.ALREADY_STARTED)
     # A deployment in the same block has no confirmation yet when this call enters it.
-    context.require(context.token.number(Cell.DEPLOYED) < context.height, Failure.TOO_EARLY)
+    context.require(context.token.number(Cell.DEPLOYED) < context.height, TokenFailure.TOO_EARLY)
     context.token.set(Cell.STARTED, 1)
     context.token.set(Cell.SUPPLY, context.bytecode.total_supply)
     context.add(context.owner, context.bytecode.total_supply)
 
 
 def _transfer(context: CallContext) -> None:
-    context.require(not context.token.number(Cell.PAUSED), Failure.PAUSED)
-    context.require(context.may_receive(context.address), Failure.NOT_LISTED)
+    context.require(not context.token.number(Cell.PAUSED), TokenFailure.PAUSED)
+    context.require(context.may_receive(context.address), TokenFailure.NOT_LISTED)
     context.take(context.caller, context.amount)
     context.add(context.address, context.amount)
 
 
 def _mint(context: CallContext) -> None:
     supply = context.token.number(Cell.SUPPLY) + context.amount
-    context.require(supply <= context.bytecode.max_supply, Failure.ABOVE_MAXIMUM)
-    context.require(context.may_receive(context.address), Failure.NOT_LISTED)
+    context.require(supply <= context.bytecode.max_supply, TokenFailure.ABOVE_MAXIMUM)
+    context.require(context.may_receive(context.address), TokenFailure.NOT_LISTED)
     context.token.set(Cell.SUPPLY, supply)
     context.add(context.address, context.amount)
 
 
 def _burn(context: CallContext) -> None:
-    context.require(context.address == context.owner, Failure.NOT_THE_OWNERS_ADDRESS)
+    context.require(context.address == context.owner, TokenFailure.NOT_THE_OWNERS_ADDRESS)
     context.take(context.owner, context.amount)
     context.token.set(Cell.SUPPLY, context.token.number(Cell.SUPPLY) - context.amount)
 
 
 def _pause(context: CallContext) -> None:
-    context.require(not context.token.number(Cell.PAUSED), Failure.PAUSED)
+    context.require(not context.token.number(Cell.PAUSED), TokenFailure.PAUSED)
     context.token.set(Cell.PAUSED, 1)
 
 
 def _unpause(context: CallContext) -> None:
-    context.require(bool(context.token.number(Cell.PAUSED)), Failure.NOT_PAUSED)
+    context.require(bool(context.token.number(Cell.PAUSED)), TokenFailure.NOT_PAUSED)
     context.token.set(Cell.PAUSED, 0)
 
 
 def _transfer_ownership(context: CallContext) -> None:
-    context.require(context.address != context.owner, Failure.ALREADY_THE_OWNER)
+    context.require(context.address != context.owner, TokenFailure.ALREADY_THE_OWNER)
     context.token.set(Cell.OWNER, context.address)
 
 
 def _enable_whitelist(context: CallContext) -> None:
-    context.require(not context.token.number(Cell.WHITELIST), Failure.WHITELIST_ALREADY_ON)
+    context.require(not context.token.number(Cell.WHITELIST), TokenFailure.WHITELIST_ALREADY_ON)
     context.token.set(Cell.WHITELIST, 1)
 
 
 def _disable_whitelist(context: CallContext) -> None:
-    context.require(bool(context.token.number(Cell.WHITELIST)), Failure.WHITELIST_ALREADY_OFF)
+    context.require(bool(context.token.number(Cell.WHITELIST)), TokenFailure.WHITELIST_ALREADY_OFF)
     context.token.set(Cell.WHITELIST, 0)
 
 
 def _add_to_whitelist(context: CallContext) -> None:
-    context.require(context.address != context.owner, Failure.OWNER_IS_LISTED)
-    context.require(not context.token.number(Cell.LISTED, context.address), Failure.ALREADY_LISTED)
+    context.require(context.address != context.owner, TokenFailure.OWNER_IS_LISTED)
+    context.require(not context.token.number(Cell.LISTED, context.address), TokenFailure.ALREADY_LISTED)
     context.token.set(Cell.LISTED, 1, context.address)
 
 
 def _remove_from_whitelist(context: CallContext) -> None:
-    context.require(context.address != context.owner, Failure.OWNER_IS_LISTED)
-    context.require(bool(context.token.number(Cell.LISTED, context.address)), Failure.NOT_LISTED)
+    context.require(context.address != context.owner, TokenFailure.OWNER_IS_LISTED)
+    context.require(bool(context.token.number(Cell.LISTED, context.address)), TokenFailure.NOT_LISTED)
     context.token.set(Cell.LISTED, 0, context.address)
 
 

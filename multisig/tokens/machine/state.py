@@ -87,7 +87,7 @@ class StateView(Protocol):
 
 
 @dataclass(slots=True)
-class TokenState:
+class TokenCells:
     """Every cell in memory."""
 
     cells: dict[Key, int | bytes] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from custody.schemas.proposals import TxType
 from multisig import MultisigError, Psbt, Vault
 from multisig.bip322 import is_proof
-from multisig.tokens import Call, Deploy
+from multisig.tokens import Deploy, TokenCall
 from signerd.core.checks.case import Case, InspectedCase, Verdict, allow, refuse, warn
 from signerd.core.claims import former_key_of, own_key_of, same_quorum
 from signerd.core.families import read_figures
@@ -29,7 +29,7 @@ CHECKED_KINDS = {
     TxType.PROOF: "It is a message for the vault to sign, and no payment.",
 }
 # What the transaction of such a proposal carries; a plain payment that carries any is refused by ``data``.
-_CARRIES = {TxType.DEPLOY: Deploy, TxType.CALL: Call}
+_CARRIES = {TxType.DEPLOY: Deploy, TxType.CALL: TokenCall}
 
 
 def kind_known(case: Case) -> Verdict:

@@ -7,8 +7,8 @@ from functools import cached_property
 
 from custody.schemas.proposals import TxType
 from multisig import Inspection, Payment, Policy, Psbt, Sats
-from signerd.core.families import Figures, figures_of, read_figures
-from signerd.core.signing import Signing
+from signerd.core.families import FamilyFigures, figures_of, read_figures
+from signerd.core.signing import SigningPolicy
 from signerd.core.values import Neighbour, Pin, ReviewContext, Snapshot, Unfollowed
 
 Figure = str | int
@@ -80,7 +80,7 @@ class InspectedCase(Case):
 
     pin: Pin | None
     inspection: Inspection
-    signing: Signing | None = field(default=None)
+    signing: SigningPolicy | None = field(default=None)
 
     @property
     def is_forward(self) -> bool:
@@ -130,7 +130,7 @@ class InspectedCase(Case):
         return frozenset((p.script_pubkey, int(p.amount)) for p in self.inspection.payments)
 
     @cached_property
-    def figures(self) -> Figures | None:
+    def figures(self) -> FamilyFigures | None:
         """The figures that are compared where it replaces another proposal; None where the fee is not
         known.
         """
@@ -141,7 +141,7 @@ class InspectedCase(Case):
         """A cancel: every output is proven ours."""
         return not self.inspection.payments and not self.inspection.op_returns
 
-    def figures_of(self, other: Neighbour) -> Figures | None:
+    def figures_of(self, other: Neighbour) -> FamilyFigures | None:
         """The figures of another proposal of the same policy; None where they cannot be read."""
         return read_figures(other.psbt, self.policy)
 

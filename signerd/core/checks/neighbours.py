@@ -8,9 +8,9 @@ a bump of a bump shares a coin only with the bump, the first transaction and the
 from collections.abc import Iterable, Sequence
 
 from multisig import Network
-from multisig.tokens import Call
+from multisig.tokens import TokenCall
 from signerd.core.checks.case import NO_FEE, Figure, InspectedCase, Verdict, allow, hold, refuse, warn
-from signerd.core.families import Figures, differences, outbids, payee, pays_less, rate_text
+from signerd.core.families import FamilyFigures, differences, outbids, payee, pays_less, rate_text
 from signerd.core.states import AT_THE_DEVICE
 from signerd.core.text import amount, count, foreign
 from signerd.core.values import Neighbour, Unfollowed
@@ -129,7 +129,7 @@ def _counted(case: InspectedCase) -> frozenset[tuple[bytes, int]]:
     if output is None:
         return case.outgoing
     payload = output.token
-    if isinstance(payload, Call) and payload.amount is None:
+    if isinstance(payload, TokenCall) and payload.amount is None:
         return frozenset()
     data = case.psbt.outputs[output.output_index]
     return frozenset({(data.script_pubkey, int(data.amount))})
@@ -206,7 +206,7 @@ def replacement(case: InspectedCase) -> Verdict:
     )
 
 
-def _bump(said: str, first: Figures, this: Figures, network: Network) -> Verdict:
+def _bump(said: str, first: FamilyFigures, this: FamilyFigures, network: Network) -> Verdict:
     found = differences(first, this, network)
     if found:
         return refuse(
@@ -229,7 +229,7 @@ def _bump(said: str, first: Figures, this: Figures, network: Network) -> Verdict
     return allow(sentence, **figures)
 
 
-def _cancel(said: str, first: Figures, this: Figures) -> Verdict:
+def _cancel(said: str, first: FamilyFigures, this: FamilyFigures) -> Verdict:
     figures: dict[str, Figure] = {"replaces": said, "fee_sats": this.fee, "replaced_fee_sats": first.fee}
     if this.outpoints.isdisjoint(first.outpoints):
         return refuse(

@@ -5,7 +5,7 @@ change (S29).
 from collections import Counter
 from collections.abc import Sequence
 
-from multisig import RECEIVE, Change, MultisigError, Sats, Vault, decode_address
+from multisig import RECEIVE, MultisigError, ProvenChange, Sats, Vault, decode_address
 from signerd.core.addresses import receive_scripts
 from signerd.core.checks.case import NO_FEE, InspectedCase, Verdict, allow, hold, refuse, warn
 from signerd.core.places import GAP, NEW_POLICY, is_near, last_below, policy_code, with_coins
@@ -202,7 +202,7 @@ def change_index(case: InspectedCase) -> Verdict:
     )
 
 
-def _listed(far: Sequence[Change]) -> str:
+def _listed(far: Sequence[ProvenChange]) -> str:
     told = [f"{amount(back.amount)} to {place_words(back.chain, back.index)}" for back in far[:SHOWN]]
     more = f", and {len(far) - SHOWN} more" if len(far) > SHOWN else ""
     return f"{', '.join(told)}{more}"

@@ -37,7 +37,7 @@ class Stage(StrEnum):
     SETTINGS = "settings"
 
 
-class Kind(Enum):
+class JudgedKind(Enum):
     """What is judged: a proposal's payment, forward, token transaction or message (BIP-322), or an imported
     PSBT of a vault or a profile.
     """
@@ -51,19 +51,19 @@ class Kind(Enum):
     IMPORTED_PROOF = auto()
 
 
-ANY = frozenset(Kind)
+ANY = frozenset(JudgedKind)
 # A message moves nothing: checks of payments do not apply.
-PROOFS = frozenset({Kind.PROOF, Kind.IMPORTED_PROOF})
+PROOFS = frozenset({JudgedKind.PROOF, JudgedKind.IMPORTED_PROOF})
 MOVES = ANY - PROOFS
-IMPORTS = frozenset({Kind.IMPORTED, Kind.IMPORTED_OF_PROFILE, Kind.IMPORTED_PROOF})
+IMPORTS = frozenset({JudgedKind.IMPORTED, JudgedKind.IMPORTED_OF_PROFILE, JudgedKind.IMPORTED_PROOF})
 PROPOSALS = ANY - IMPORTS
-OF_VAULT = ANY - {Kind.IMPORTED_OF_PROFILE}
+OF_VAULT = ANY - {JudgedKind.IMPORTED_OF_PROFILE}
 # A token's transaction makes no payment: its data is compared instead of recipients.
-COINS = MOVES - {Kind.TOKEN}
-RECORDED = PROPOSALS - {Kind.TOKEN, Kind.PROOF}
-TOKENS = frozenset({Kind.TOKEN})
-FORWARDS = frozenset({Kind.FORWARD})
-OF_PROFILE = frozenset({Kind.IMPORTED_OF_PROFILE})
+COINS = MOVES - {JudgedKind.TOKEN}
+RECORDED = PROPOSALS - {JudgedKind.TOKEN, JudgedKind.PROOF}
+TOKENS = frozenset({JudgedKind.TOKEN})
+FORWARDS = frozenset({JudgedKind.FORWARD})
+OF_PROFILE = frozenset({JudgedKind.IMPORTED_OF_PROFILE})
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Check:
     stage: Stage
     sentence: str
     lowered: str | None = None
-    of: frozenset[Kind] = ANY
+    of: frozenset[JudgedKind] = ANY
     run: Callable[[Any], Verdict] | None = None
     private: bool = False
 
@@ -240,16 +240,16 @@ READABLE, LOWERED = "psbt-readable", "lowered"
 KIND = "kind-known"
 
 
-def kind_of(snapshot: Snapshot, psbt: Psbt) -> Kind:
+def kind_of(snapshot: Snapshot, psbt: Psbt) -> JudgedKind:
     # By the bytes, not by the platform's kind.
     if is_proof(psbt):
-        return Kind.PROOF if snapshot.imported is None else Kind.IMPORTED_PROOF
+        return JudgedKind.PROOF if snapshot.imported is None else JudgedKind.IMPORTED_PROOF
     if snapshot.imported is not None:
-        return Kind.IMPORTED_OF_PROFILE if snapshot.is_of_profile else Kind.IMPORTED
+        return JudgedKind.IMPORTED_OF_PROFILE if snapshot.is_of_profile else JudgedKind.IMPORTED
     if snapshot.kind is TxType.FORWARD:
-        return Kind.FORWARD
+        return JudgedKind.FORWARD
     # The cancel of a token's transaction carries no data: it pays everything back to the vault.
-    return Kind.TOKEN if snapshot.is_of_token and not takes_back(psbt) else Kind.PAYMENT
+    return JudgedKind.TOKEN if snapshot.is_of_token and not takes_back(psbt) else JudgedKind.PAYMENT
 
 
 def case_of(snapshot: Snapshot, psbt: Psbt, context: ReviewContext) -> Case:
@@ -257,14 +257,14 @@ def case_of(snapshot: Snapshot, psbt: Psbt, context: ReviewContext) -> Case:
     return Case(snapshot, psbt, context, not_compared=not_compared(kind_of(snapshot, psbt)))
 
 
-def not_compared(kind: Kind) -> tuple[str, ...]:
+def not_compared(kind: JudgedKind) -> tuple[str, ...]:
     """The names of the checks that need a record, for an imported PSBT, which has none."""
     if kind not in IMPORTS:
         return ()
     return tuple(
         check.name
         for check in CHECKS.values()
-        if check.stage is Stage.AFTER and Kind.PAYMENT in check.of and kind not in check.of
+        if check.stage is Stage.AFTER and JudgedKind.PAYMENT in check.of and kind not in check.of
     )
 
 

@@ -14,10 +14,10 @@ from itertools import islice
 from multisig import RECEIVE, MultisigError, Sats
 from multisig.tokens import (
     Bytecode,
-    Call,
     Deploy,
     Function,
     Payload,
+    TokenCall,
     check_deployment,
     listed_addresses,
     token_words,
@@ -52,7 +52,7 @@ def token_of_case(case: InspectedCase) -> Payload:
 
 def token_of_payload(payload: Payload, known: Bytecode | None) -> Bytecode | None:
     """The token in whose decimals a payload may be shown; None where it is not proven to be this one."""
-    if known is None or isinstance(payload, Call):
+    if known is None or isinstance(payload, TokenCall):
         return known
     try:
         check_deployment(payload, known)
@@ -64,7 +64,7 @@ def token_of_payload(payload: Payload, known: Bytecode | None) -> Bytecode | Non
 def gaining(case: InspectedCase) -> bytes | None:
     """The output script of another party that receives tokens or ownership by this call."""
     payload = payload_of(case.psbt)
-    if not isinstance(payload, Call) or payload.function not in GIVING:
+    if not isinstance(payload, TokenCall) or payload.function not in GIVING:
         return None
     return None if payload.address == case.policy.script_pubkey(RECEIVE, 0) else payload.address
 
@@ -186,7 +186,7 @@ def token_twice(case: InspectedCase) -> Verdict:
         and not scripts.isdisjoint(script for script, _sats in other.payments)
     ]
     listed, more = ", ".join(sorted(other.psbt_id for other in same)), case.context.uncompared.payments
-    counts = isinstance(payload, Deploy) or (isinstance(payload, Call) and payload.amount is not None)
+    counts = isinstance(payload, Deploy) or (isinstance(payload, TokenCall) and payload.amount is not None)
     if more and counts and not same:
         return hold(
             f"{count(more, 'more proposal', 'more proposals')} may be paid and have an output of this one: "
@@ -195,7 +195,7 @@ def token_twice(case: InspectedCase) -> Verdict:
     if same and isinstance(payload, Deploy):
         who = "You signed a deployment" if all(other.signed for other in same) else "There is a deployment"
         return hold(f"{who} of the very same token already ({listed}): both would exist.", proposals=listed)
-    if same and isinstance(payload, Call) and payload.amount is not None:
+    if same and isinstance(payload, TokenCall) and payload.amount is not None:
         return hold(
             f"The very same call is signed already, from other coins ({listed}): both would count. "
             "Sign it only if that is to happen once more.",
@@ -265,7 +265,7 @@ def token_listed(case: InspectedCase) -> Verdict:
 
 
 @dataclass(frozen=True)
-class ListedAddress:
+class KnownAddress:
     """``name``: what this machine knows it as; empty if unknown."""
 
     address: str
@@ -278,12 +278,12 @@ class ListedAddress:
 
 def listed_at_first(
     token: Bytecode, context: ReviewContext, most: int | None = None
-) -> tuple[ListedAddress, ...]:
+) -> tuple[KnownAddress, ...]:
     """In the order of the bytecode; ``most``: only the first ones."""
     names = _names(context)
     addresses = listed_addresses(token, context.network)
     pairs = zip(token.whitelist, addresses, strict=True)
-    return tuple(ListedAddress(address, names.get(script, "")) for script, address in islice(pairs, most))
+    return tuple(KnownAddress(address, names.get(script, "")) for script, address in islice(pairs, most))
 
 
 def _names(context: ReviewContext) -> dict[bytes, str]:

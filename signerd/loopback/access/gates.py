@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from custody.pace import Bucket
+from custody.common.pace import Bucket
 from signerd.apps import PairedApps
-from signerd.callers import PAGE, STRANGER, TERMINAL, Caller
+from signerd.callers import PAGE, STRANGER, TERMINAL, LoopbackCaller
 from signerd.endpoint import EVENTS, HOST
 from signerd.errors import (
     HostRefused,
@@ -22,7 +22,7 @@ from signerd.errors import (
     TooManyRequests,
 )
 from signerd.loopback.access.headers import RequestHead, always
-from signerd.loopback.access.sessions import Sessions
+from signerd.loopback.access.sessions import PageSessions
 
 # A program that displays events sends a few requests per event; at twenty a second no delay is noticed.
 PER_SECOND = 20.0
@@ -41,7 +41,7 @@ class _App:
 
 
 @dataclass
-class Rates:
+class AppRates:
     """A token bucket per paired app, by its id."""
 
     clock: Callable[[], float]
@@ -150,7 +150,7 @@ class Admitted:
     TooManyRequests.
     """
 
-    caller: Caller
+    caller: LoopbackCaller
     session: object | None = None
     stands: Callable[[], bool] = field(default=always, repr=False)
     in_turn: Callable[[Request], Awaitable[None]] = field(default=_at_once, repr=False)
@@ -175,7 +175,7 @@ class SocketGate:
     """
 
     tokens: PairedApps
-    rates: Rates
+    rates: AppRates
 
     def reader(self, asked: RequestHead) -> str | None:
         if asked.all("host") != (HOST,):
@@ -198,7 +198,7 @@ class PortGate:
     """
 
     def __init__(
-        self, port: int, page_name: str, tokens: PairedApps, sessions: Sessions, rates: Rates
+        self, port: int, page_name: str, tokens: PairedApps, sessions: PageSessions, rates: AppRates
     ) -> None:
         self._page_hosts = hosts_at(port, page_name)
         self._hosts = self._page_hosts | hosts_at(port, *LASTING_NAMES)
@@ -243,7 +243,7 @@ class PortGate:
         return Admitted(PAGE, session, lambda: self._sessions.stands(secret))
 
 
-def _app(tokens: PairedApps, rates: Rates, asked: RequestHead, token: str) -> Admitted:
+def _app(tokens: PairedApps, rates: AppRates, asked: RequestHead, token: str) -> Admitted:
     """Raises NotPaired, TooManyRequests."""
     origin = asked.sole("origin")
     caller = tokens.caller(token, origin)

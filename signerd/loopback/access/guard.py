@@ -11,8 +11,8 @@ from http import HTTPStatus
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from custody.pages.serving import HTML
-from signerd.callers import Caller, Kind
+from custody.common.pages.serving import HTML
+from signerd.callers import CallerKind, LoopbackCaller
 from signerd.endpoint import is_of_api
 from signerd.errors import NotPaired, RequestTooLarge, RequestTooSlow, SignerdError
 from signerd.loopback.access.gates import Admitted, Gate
@@ -94,9 +94,9 @@ class Guard:
             raise RequestTooSlow(f"the request was not whole after {self.body_seconds:.0f} seconds") from None
         return bytes(body)
 
-    def _most(self, scope: Scope, caller: Caller) -> int:
+    def _most(self, scope: Scope, caller: LoopbackCaller) -> int:
         """A stranger gets the common limit on every route (L11)."""
-        if caller.kind is Kind.STRANGER:
+        if caller.kind is CallerKind.STRANGER:
             return self.max_body
         return self.larger.get((scope["method"], scope["path"]), self.max_body)
 

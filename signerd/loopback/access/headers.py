@@ -10,7 +10,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import Message, Scope, Send
 
-from custody.pages.serving import NO_PERMISSIONS, POLICY
+from custody.common.pages.serving import NO_PERMISSIONS, POLICY
 from signerd.endpoint import ENTER, EVENTS
 from signerd.errors import InvalidRequest, NotPaired
 

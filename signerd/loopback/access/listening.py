@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from custody.private_files import PRIVATE_FILE
+from custody.common.private_files import PRIVATE_FILE
 from signerd.endpoint import IPV4, require_own_socket, socket_path, taken_by
 from signerd.errors import SocketUnusable, UnsafeFolder
 from signerd.journal.storage import make_private

@@ -81,20 +81,20 @@ _OWN_CONNECTION_SECONDS = 1.0
 Whose = Callable[[Any], int | None]
 
 
-class Connection(Protocol):
+class UnixSocket(Protocol):
     """The part of a Unix socket needed to ask for its peer."""
 
     def getsockopt(self, level: int, optname: int, buflen: int, /) -> bytes: ...
 
 
-class Accepted(Protocol):
+class TcpSocket(Protocol):
     """The part of an accepted TCP connection needed to ask for its peer."""
 
     def getsockname(self) -> Any: ...
     def getpeername(self) -> Any: ...
 
 
-def peer_uid(connection: Connection, platform: str = sys.platform) -> int:
+def peer_uid(connection: UnixSocket, platform: str = sys.platform) -> int:
     """The user of the process at the other end of a Unix socket. Raises SocketUnusable."""
     if platform == "darwin":
         return _by_xucred(connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED.size))
@@ -115,7 +115,7 @@ def _by_xucred(packed: bytes) -> int:
     return int(uid)
 
 
-def far_ends(accepted: Accepted) -> Ends:
+def far_ends(accepted: TcpSocket) -> Ends:
     """The connection as seen from its other end. Raises OSError where it is closed already."""
     (far, far_port), (near, near_port) = _name(accepted.getsockname()), _name(accepted.getpeername())
     return Ends(near, near_port, far, far_port)
@@ -126,7 +126,7 @@ def _name(name: Any) -> tuple[Address, int]:
 
 
 def whose_by(owner: Callable[[Ends], int | None]) -> Whose:
-    def whose(accepted: Accepted) -> int | None:
+    def whose(accepted: TcpSocket) -> int | None:
         try:
             return owner(far_ends(accepted))
         except OSError:

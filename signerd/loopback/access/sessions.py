@@ -31,7 +31,7 @@ _READ_AS: Final = str.maketrans("OIL", "011", "- ")
 
 
 @dataclass
-class Session:
+class PageSession:
     """``token_hash``: SHA-256 of the secret in the session header."""
 
     token_hash: bytes = field(repr=False)
@@ -47,16 +47,16 @@ class Entered:
     """``token``: the secret for the page's script; the daemon keeps only its hash."""
 
     token: str = field(repr=False)
-    session: Session
+    session: PageSession
 
 
 @dataclass(repr=False)
-class Sessions:
+class PageSessions:
     """``clock``: monotonic seconds. ``random``: that many cryptographically random bytes."""
 
     clock: Callable[[], float]
     random: Callable[[int], bytes] = secrets.token_bytes
-    _sessions: dict[bytes, Session] = field(default_factory=dict)
+    _sessions: dict[bytes, PageSession] = field(default_factory=dict)
     # The expiry by the code's hash.
     _entries: dict[bytes, float] = field(default_factory=dict)
 
@@ -89,13 +89,13 @@ class Sessions:
             oldest = min(self._sessions.values(), key=lambda one: one.seen)
             del self._sessions[oldest.token_hash]
         now, token = self.clock(), self.random(TOKEN_BYTES).hex()
-        session = Session(_hash(token), now, now)
+        session = PageSession(_hash(token), now, now)
         self._sessions[session.token_hash] = session
         return Entered(token, session)
 
     # --- for the gate ---------------------------------------------------------------------------------------
 
-    def find(self, token: str, *, by_itself: bool = False) -> Session | None:
+    def find(self, token: str, *, by_itself: bool = False) -> PageSession | None:
         """Restarts the idle time, unless ``by_itself``: the page's script polls without a person."""
         session = self._standing(token)
         if session is not None and not by_itself:
@@ -106,10 +106,10 @@ class Sessions:
         """For an open event stream: asking does not restart the idle time."""
         return self._standing(token) is not None
 
-    def leave(self, session: Session) -> None:
+    def leave(self, session: PageSession) -> None:
         self._sessions.pop(session.token_hash, None)
 
-    def _standing(self, token: str) -> Session | None:
+    def _standing(self, token: str) -> PageSession | None:
         session = self._sessions.get(_hash(token))
         return None if session is None or session.over(self.clock()) else session
 

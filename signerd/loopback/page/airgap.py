@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import JSONResponse, Response
 
-from custody.pages.rendering import Fields
-from custody.pages.serving import HEADERS
+from custody.common.pages.rendering import Fields
+from custody.common.pages.serving import HEADERS
 from signerd import shapes
 from signerd.api.devices import DevicesApi
 from signerd.daemon.airgap import carried_psbt
 from signerd.endpoint import ANSWERS
 from signerd.errors import AnswerRefused, InvalidRequest
 from signerd.loopback.binding import body_of
-from signerd.loopback.page.rendering import PageRequest, Row, answer, render, shaped
+from signerd.loopback.page.rendering import PageRequest, PageRoute, answer, render, shaped
 from signerd.loopback.page.rendering import answer as html
 from signerd.shapes.limits import MAX_PSBT_TEXT
 
@@ -65,11 +65,11 @@ async def export(asked: PageRequest) -> Response:
 
 def pictures(data: bytes, series: str, *, psbt: bool = False) -> tuple[str, ...]:
     """A series of QR codes as data URLs; none where they would be too many."""
-    from firmware_bridge.airgap import Content, Series, TooMuchForCodes, draw, series_of, version_of
+    from firmware_bridge.airgap import CodeSeries, Content, TooMuchForCodes, draw, series_of, version_of
 
     try:
         content = Content.PSBT if psbt else Content.TEXT
-        texts = series_of(data, content, Series(series), CHARACTERS)
+        texts = series_of(data, content, CodeSeries(series), CHARACTERS)
     except TooMuchForCodes:
         return ()
     if len(texts) > MOST_FRAMES:
@@ -94,9 +94,9 @@ async def bring(asked: PageRequest) -> Response:
 
 
 ROWS = (
-    Row("GET", "/proposals/{psbt_id}/airgap", without_cable, camera=True),
-    Row("POST", "/proposals/{psbt_id}/airgap", export),
-    Row("POST", ANSWERS, bring),
+    PageRoute("GET", "/proposals/{psbt_id}/airgap", without_cable, camera=True),
+    PageRoute("POST", "/proposals/{psbt_id}/airgap", export),
+    PageRoute("POST", ANSWERS, bring),
 )
 
 
@@ -179,10 +179,10 @@ async def confirm(asked: PageRequest) -> Response:
 
 
 KEY_ROWS = (
-    Row("GET", REGISTER, register, camera=True),
-    Row("POST", f"{REGISTER}/keys", preview),
-    Row("POST", f"{REGISTER}/challenge", challenge),
-    Row("POST", REGISTER, confirm),
+    PageRoute("GET", REGISTER, register, camera=True),
+    PageRoute("POST", f"{REGISTER}/keys", preview),
+    PageRoute("POST", f"{REGISTER}/challenge", challenge),
+    PageRoute("POST", REGISTER, confirm),
 )
 
 
@@ -254,7 +254,7 @@ async def scan(asked: PageRequest) -> Response:
 
 def _text_of(found: "Transfer", kind: str) -> str:
     """As the form takes it. Raises BridgeError."""
-    from firmware_bridge.airgap import Unreadable
+    from firmware_bridge.airgap import BadTransfer
     from firmware_bridge.airgap.handoff import decode_psbt
 
     if kind == "psbt":
@@ -262,7 +262,7 @@ def _text_of(found: "Transfer", kind: str) -> str:
     try:
         return found.data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise Unreadable("This is not text, and so neither keys nor a signature.") from None
+        raise BadTransfer("This is not text, and so neither keys nor a signature.") from None
 
 
-SCAN_ROWS = (Row("POST", SCANS, scan),)
+SCAN_ROWS = (PageRoute("POST", SCANS, scan),)

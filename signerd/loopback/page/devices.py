@@ -7,13 +7,13 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.pages.rendering import Fields, Live
+from custody.common.pages.rendering import Fields, Live
 from signerd.api.devices import DevicesApi
 from signerd.callers import PAGE
 from signerd.errors import DeviceFailed, InvalidRequest, NoSuchDevice
 from signerd.loopback.binding import body_of
 from signerd.loopback.page.home import saying
-from signerd.loopback.page.rendering import PageRequest, Row, render, shaped
+from signerd.loopback.page.rendering import PageRequest, PageRoute, render, shaped
 from signerd.loopback.page.rendering import answer as html
 from signerd.shapes import DeviceView, UnlockStep
 
@@ -237,16 +237,16 @@ async def confirm(asked: PageRequest) -> Response:
 
 
 ROWS = (
-    Row("GET", "/devices", devices),
-    Row("GET", "/parts/devices", refreshed),
-    Row("POST", "/devices/{device_id}/identify", identify),
-    Row("POST", "/devices/{device_id}/cancel", cancel),
-    Row("POST", "/another-address", another_address),
-    Row("GET", "/devices/{device_id}/unlock", unlock),
-    Row("GET", "/devices/{device_id}/unlocking", unlocking_refreshed),
-    Row("POST", "/devices/{device_id}/unlock", start),
-    Row("POST", "/devices/{device_id}/questions/{question_id}", answer),
-    Row("GET", "/devices/{device_id}/register", register),
-    Row("POST", "/devices/{device_id}/register/keys", preview),
-    Row("POST", "/devices/{device_id}/register", confirm),
+    PageRoute("GET", "/devices", devices),
+    PageRoute("GET", "/parts/devices", refreshed),
+    PageRoute("POST", "/devices/{device_id}/identify", identify),
+    PageRoute("POST", "/devices/{device_id}/cancel", cancel),
+    PageRoute("POST", "/another-address", another_address),
+    PageRoute("GET", "/devices/{device_id}/unlock", unlock),
+    PageRoute("GET", "/devices/{device_id}/unlocking", unlocking_refreshed),
+    PageRoute("POST", "/devices/{device_id}/unlock", start),
+    PageRoute("POST", "/devices/{device_id}/questions/{question_id}", answer),
+    PageRoute("GET", "/devices/{device_id}/register", register),
+    PageRoute("POST", "/devices/{device_id}/register/keys", preview),
+    PageRoute("POST", "/devices/{device_id}/register", confirm),
 )

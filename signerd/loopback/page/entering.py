@@ -7,11 +7,11 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Match, Mount, Route
 from starlette.types import Scope
 
-from signerd.callers import STRANGER, Caller, Kind
+from signerd.callers import STRANGER, CallerKind, LoopbackCaller
 from signerd.endpoint import ENTER, LEAVE, is_of_api
 from signerd.errors import EntryRefused, InvalidRequest, NoSuchRoute, NotPaired, RequestTooLarge
 from signerd.loopback.access.headers import SCOPE_KEY, SESSION_KEY
-from signerd.loopback.access.sessions import Sessions
+from signerd.loopback.access.sessions import PageSessions
 from signerd.loopback.page import rendering
 from signerd.problems import problem
 
@@ -37,7 +37,7 @@ async def enter(request: Request) -> Response:
     """For a stranger on the port; the private socket has no browsers. Raises NoSuchRoute, RequestTooLarge,
     InvalidRequest.
     """
-    if request.app.state.service.page_address.port is None or _kind(request) is not Kind.STRANGER:
+    if request.app.state.service.page_address.port is None or _kind(request) is not CallerKind.STRANGER:
         raise NoSuchRoute("the page is entered in a browser")
     try:
         entered = _sessions(request).enter(await _code(request))
@@ -50,20 +50,20 @@ async def enter(request: Request) -> Response:
 async def leave(request: Request) -> Response:
     """Raises NotPaired for a browser without a session."""
     session = request.scope.get(SESSION_KEY)
-    if _kind(request) is not Kind.PAGE or session is None:
+    if _kind(request) is not CallerKind.PAGE or session is None:
         raise NotPaired("there is no session of the page to leave")
     _sessions(request).leave(session)
     # htmx loads "/", whose script forgets the secret once it is refused.
     return Response(headers={"HX-Redirect": "/"})
 
 
-def _kind(request: Request) -> Kind:
-    caller: Caller = request.scope.get(SCOPE_KEY, STRANGER)
+def _kind(request: Request) -> CallerKind:
+    caller: LoopbackCaller = request.scope.get(SCOPE_KEY, STRANGER)
     return caller.kind
 
 
-def _sessions(request: Request) -> Sessions:
-    found: Sessions = request.app.state.sessions
+def _sessions(request: Request) -> PageSessions:
+    found: PageSessions = request.app.state.sessions
     return found
 
 
@@ -90,14 +90,14 @@ def _refused(error: EntryRefused) -> Response:
 ROUTES = (Route(ENTER, enter, methods=["POST"]), Route(LEAVE, leave, methods=["POST"]))
 
 
-_PROGRAMS = frozenset({Kind.TERMINAL, Kind.APP})
+_PROGRAMS = frozenset({CallerKind.TERMINAL, CallerKind.APP})
 
 
 class PageMount(Mount):
     """The last route of the table. Programs never match it, nor does any path of the API under ``/v1``."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        caller: Caller = scope.get(SCOPE_KEY, STRANGER)
+        caller: LoopbackCaller = scope.get(SCOPE_KEY, STRANGER)
         if caller.kind in _PROGRAMS or is_of_api(scope["path"]):
             return Match.NONE, {}
         return super().matches(scope)

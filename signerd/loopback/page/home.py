@@ -5,12 +5,12 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.pages.rendering import Live
+from custody.common.pages.rendering import Live
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
 from signerd.core.text import plain
 from signerd.errors import InvalidRequest
 from signerd.feed import FeedLine
-from signerd.loopback.page.rendering import NOTES, PageRequest, Row
+from signerd.loopback.page.rendering import NOTES, PageRequest, PageRoute
 from signerd.shapes import ProposalLine
 
 # Only the newest ended proposals are listed; History has all of them.
@@ -71,9 +71,9 @@ async def notes(asked: PageRequest) -> Response:
 
 
 ROWS = (
-    Row("GET", "/", home),
-    Row("GET", "/parts/proposals", refreshed),
-    Row("GET", "/parts/notes", notes),
+    PageRoute("GET", "/", home),
+    PageRoute("GET", "/parts/proposals", refreshed),
+    PageRoute("GET", "/parts/notes", notes),
 )
 
 
@@ -111,4 +111,4 @@ async def said(asked: PageRequest) -> Response:
     return asked.part(said_part(subject, int(after)), said=said_words(asked, subject, int(after)))
 
 
-TELLING_ROWS = (Row("GET", "/said/{subject}", said),)
+TELLING_ROWS = (PageRoute("GET", "/said/{subject}", said),)

@@ -9,8 +9,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.pages.flow import Flow, Picture, address_lines, draw
-from custody.pages.rendering import Live
+from custody.common.pages.flow import Flow, Picture, address_lines, draw
+from custody.common.pages.rendering import Live
 from signerd.api.proposals import ProposalsApi
 from signerd.core.states import ASKED, DECLINABLE, DELIVERED, ON_THE_WAY, is_proof
 from signerd.core.text import count, place_words, plain
@@ -18,7 +18,7 @@ from signerd.errors import IllegalEvent, StaleApproval
 from signerd.feed import FeedLine
 from signerd.loopback.binding import body_of
 from signerd.loopback.page import rendering
-from signerd.loopback.page.rendering import PageRequest, Row, shaped
+from signerd.loopback.page.rendering import PageRequest, PageRoute, shaped
 from signerd.shapes import ChangeView, CheckView, MoneyView, PaymentView, ProposalLine, ProposalView
 
 AT_THE_DEVICE = frozenset({"waiting-for-device", "exported", "signing", "verifying"})
@@ -46,7 +46,7 @@ IMPORTED_STEPS = (
 
 
 @dataclass(frozen=True)
-class Stage:
+class ProgressStage:
     """``place``: "done", "now" or "later"."""
 
     words: str
@@ -121,7 +121,7 @@ def shares(money: MoneyView, whose: str) -> tuple[DiagramRow, ...]:
     return (*rows, DiagramRow("fee", "Network fee", money.fee_sats, part(fee), note=rate))
 
 
-def stages(state: str, *, imported: bool = False, proof: bool = False) -> tuple[Stage, ...]:
+def stages(state: str, *, imported: bool = False, proof: bool = False) -> tuple[ProgressStage, ...]:
     """Empty for a state outside these steps."""
     steps = IMPORTED_STEPS if imported else PROOF_STEPS if proof else STEPS
     at = next((n for n, (_words, states) in enumerate(steps) if state in states), None)
@@ -129,7 +129,7 @@ def stages(state: str, *, imported: bool = False, proof: bool = False) -> tuple[
         return ()
     over = at == len(steps) - 1 and state in {"confirmed", "handed-over"}
     return tuple(
-        Stage(words, "done" if n < at or over else "now" if n == at else "later")
+        ProgressStage(words, "done" if n < at or over else "now" if n == at else "later")
         for n, (words, _states) in enumerate(steps)
     )
 
@@ -229,11 +229,11 @@ def _changed(asked: PageRequest, view: ProposalView) -> Response:
 
 
 ROWS = (
-    Row("GET", "/proposals/{psbt_id}", proposal),
-    Row("GET", "/proposals/{psbt_id}/standing", standing),
-    Row("GET", "/proposals/{psbt_id}/review", review),
-    Row("POST", "/proposals/{psbt_id}/approve", approve),
-    Row("POST", "/proposals/{psbt_id}/reject", reject),
+    PageRoute("GET", "/proposals/{psbt_id}", proposal),
+    PageRoute("GET", "/proposals/{psbt_id}/standing", standing),
+    PageRoute("GET", "/proposals/{psbt_id}/review", review),
+    PageRoute("POST", "/proposals/{psbt_id}/approve", approve),
+    PageRoute("POST", "/proposals/{psbt_id}/reject", reject),
 )
 
 

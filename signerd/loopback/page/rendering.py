@@ -16,11 +16,11 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from custody.pages.rendering import FORM, Fields, Live, Templates
-from custody.pages.serving import HEADERS, HTML, Assets
+from custody.common.pages.rendering import FORM, Fields, Live, Templates
+from custody.common.pages.serving import HEADERS, HTML, Assets
 from custody.schemas.faults import fault_place, fault_words
 from signerd import shapes
-from signerd.callers import STRANGER, Caller, Kind, Right
+from signerd.callers import STRANGER, CallerKind, LoopbackCaller, Right
 from signerd.core.states import is_proof, movement_words, network_words, state_words
 from signerd.daemon.service import Daemon
 from signerd.errors import InvalidRequest, NoSuchRoute, NotAllowed, NotPaired, SignerdError
@@ -51,7 +51,7 @@ NOTES = Live("notes", "parts/notes.html", "/parts/notes")
 # The longest form names fewer than twenty checks.
 MAX_FIELDS = 100
 
-_Shape = TypeVar("_Shape", bound=shapes.Request)
+_Shape = TypeVar("_Shape", bound=shapes.LoopbackRequest)
 _ID: TypeAdapter[str] = TypeAdapter(shapes.Id)
 
 
@@ -65,8 +65,8 @@ class PageRequest:
     # --- what was asked -------------------------------------------------------------------------------------
 
     @property
-    def caller(self) -> Caller:
-        found: Caller = self.request.scope.get(SCOPE_KEY, STRANGER)
+    def caller(self) -> LoopbackCaller:
+        found: LoopbackCaller = self.request.scope.get(SCOPE_KEY, STRANGER)
         return found
 
     def query(self, name: str) -> str:
@@ -122,7 +122,7 @@ Endpoint = Callable[[PageRequest], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
-class Row:
+class PageRoute:
     """A route of the page. ``needs`` PERSON: a page session. ``camera``: its document may use the camera."""
 
     method: str
@@ -150,7 +150,7 @@ async def problem_answer(asked: PageRequest, error: SignerdError) -> Response:
         return answer(render("problem.html", problem=told), error.http_status, headers)
     missing = error.http_status == HTTPStatus.NOT_FOUND
     context = {"problem": told, "title": "Not found" if missing else "This cannot be shown now", "here": ""}
-    if asked.caller.kind is Kind.PAGE:
+    if asked.caller.kind is CallerKind.PAGE:
         # The frame needs the daemon's status; where that fails too, the problem is shown without it.
         with contextlib.suppress(SignerdError):
             return await asked.page("problem_page.html", status=error.http_status, **context)
@@ -178,4 +178,4 @@ async def asset(asked: PageRequest) -> Response:
     return found
 
 
-ASSET_ROWS = (Row("GET", "/static/{name:path}", asset, Right.ANYONE),)
+ASSET_ROWS = (PageRoute("GET", "/static/{name:path}", asset, Right.ANYONE),)

@@ -9,14 +9,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from custody.pages.serving import CAMERA_PERMISSION
-from signerd.callers import Caller, Kind, Right
+from custody.common.pages.serving import CAMERA_PERMISSION
+from signerd.callers import CallerKind, LoopbackCaller, Right
 from signerd.daemon.service import Daemon
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, NotPaired, SignerdError
 from signerd.loopback.page import airgap, devices, home, proposals, rendering, settings, setup, vaults
-from signerd.loopback.page.rendering import PageRequest, Row, problem_answer
+from signerd.loopback.page.rendering import PageRequest, PageRoute, problem_answer
 
-ROWS: tuple[Row, ...] = (
+ROWS: tuple[PageRoute, ...] = (
     *home.ROWS,
     *setup.ROWS,
     *proposals.ROWS,
@@ -49,7 +49,7 @@ def make_page(service: Daemon) -> Starlette:
     return page
 
 
-def _route(row: Row, service: Daemon) -> Route:
+def _route(row: PageRoute, service: Daemon) -> Route:
     async def call(request: Request) -> Response:
         asked = PageRequest(request, service)
         try:
@@ -69,9 +69,9 @@ def _route(row: Row, service: Daemon) -> Route:
     return made
 
 
-def _let_in(caller: Caller, needs: Right) -> None:
+def _let_in(caller: LoopbackCaller, needs: Right) -> None:
     """Raises NotPaired for every caller but a page session, NotAllowed. The terminal has its own commands."""
-    if needs is not Right.ANYONE and caller.kind is not Kind.PAGE:
+    if needs is not Right.ANYONE and caller.kind is not CallerKind.PAGE:
         raise NotPaired("only the person at this machine may open this page")
     caller.require(needs)
 
@@ -80,7 +80,7 @@ def _not_served(service: Daemon) -> _Handler:
     async def handle(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         asked = PageRequest(request, service)
-        if asked.caller.kind is not Kind.PAGE:
+        if asked.caller.kind is not CallerKind.PAGE:
             # A navigation carries no session; the script repeats the request with it, and gets the 404 then.
             told: SignerdError = NotPaired("only the person at this machine may open this page")
         elif error.status_code in _NOT_IN_THE_TABLE:

@@ -8,14 +8,14 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.pages.rendering import Fields, Live
+from custody.common.pages.rendering import Fields, Live
 from signerd.api.account import AccountApi
 from signerd.api.apps import AppsApi
 from signerd.callers import RIGHT_WORDS, granted
 from signerd.errors import ConfigInvalid, InvalidRequest, RulesInvalid
 from signerd.loopback.binding import body_of
 from signerd.loopback.page import rendering
-from signerd.loopback.page.rendering import PageRequest, Row, shaped
+from signerd.loopback.page.rendering import PageRequest, PageRoute, shaped
 from signerd.shapes.limits import DAYS, MAX_DAYS
 
 ACCOUNT = Live("account", "settings/account.html", "/settings/account")
@@ -24,7 +24,7 @@ CODE = Live("account", "settings/account.html", "/settings/account?code=1")
 
 
 async def settings(asked: PageRequest) -> Response:
-    shown = await asked.service.settings.shown()
+    shown = await asked.service.settings()
     return await asked.page(
         "settings/settings.html",
         title="Settings",
@@ -82,7 +82,7 @@ async def save_edit(asked: PageRequest) -> Response:
     name, text, digest = _edited(fields)
     with _mistakes_of_the_form():
         asked.service.editing.change(name, text, digest, looser=fields.ticked("looser"))
-    shown = await asked.service.settings.shown()
+    shown = await asked.service.settings()
     return rendering.answer(rendering.render("settings/changed.html", name=name, settings=shown))
 
 
@@ -203,17 +203,17 @@ async def verdict(asked: PageRequest) -> Response:
 
 
 ROWS = (
-    Row("GET", "/settings", settings),
-    Row("GET", "/settings/edit", edit),
-    Row("POST", "/settings/edit/preview", preview_edit),
-    Row("POST", "/settings/edit", save_edit),
-    Row("GET", "/settings/account", account),
-    Row("POST", "/settings/sign-in", sign_in),
-    Row("POST", "/settings/code", confirm),
-    Row("POST", "/settings/sign-out", sign_out),
-    Row("GET", "/help", help_page),
-    Row("GET", "/history", history),
-    Row("GET", "/history/verdict", verdict),
+    PageRoute("GET", "/settings", settings),
+    PageRoute("GET", "/settings/edit", edit),
+    PageRoute("POST", "/settings/edit/preview", preview_edit),
+    PageRoute("POST", "/settings/edit", save_edit),
+    PageRoute("GET", "/settings/account", account),
+    PageRoute("POST", "/settings/sign-in", sign_in),
+    PageRoute("POST", "/settings/code", confirm),
+    PageRoute("POST", "/settings/sign-out", sign_out),
+    PageRoute("GET", "/help", help_page),
+    PageRoute("GET", "/history", history),
+    PageRoute("GET", "/history/verdict", verdict),
 )
 
 
@@ -242,11 +242,11 @@ async def apps(asked: PageRequest) -> Response:
     return await asked.page("apps/apps.html", title="Apps", here="/apps", **await _known(asked))
 
 
-def _part(live: Live) -> Row:
+def _part(live: Live) -> PageRoute:
     async def refreshed(asked: PageRequest) -> Response:
         return asked.part(live, **await _known(asked))
 
-    return Row("GET", live.path, refreshed)
+    return PageRoute("GET", live.path, refreshed)
 
 
 async def accept(asked: PageRequest) -> Response:
@@ -287,11 +287,11 @@ async def shut_out(asked: PageRequest) -> Response:
 
 
 APP_ROWS = (
-    Row("GET", "/apps", apps),
+    PageRoute("GET", "/apps", apps),
     *map(_part, (REQUESTS, PAIRED, ORIGINS)),
-    Row("POST", "/apps/requests/{pairing_id}/accept", accept),
-    Row("POST", "/apps/requests/{pairing_id}/refuse", refuse),
-    Row("POST", "/apps/{app_id}/revoke", revoke),
-    Row("POST", "/apps/origins/let-in", let_in),
-    Row("POST", "/apps/origins/shut-out", shut_out),
+    PageRoute("POST", "/apps/requests/{pairing_id}/accept", accept),
+    PageRoute("POST", "/apps/requests/{pairing_id}/refuse", refuse),
+    PageRoute("POST", "/apps/{app_id}/revoke", revoke),
+    PageRoute("POST", "/apps/origins/let-in", let_in),
+    PageRoute("POST", "/apps/origins/shut-out", shut_out),
 )

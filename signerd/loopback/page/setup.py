@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from custody.pages.rendering import Live
+from custody.common.pages.rendering import Live
 from signerd.loopback.page.devices import Card, cards
-from signerd.loopback.page.rendering import PageRequest, Row
+from signerd.loopback.page.rendering import PageRequest, PageRoute
 from signerd.loopback.page.settings import ACCOUNT
 from signerd.loopback.page.vaults import VaultStatus, vault_status
 from signerd.shapes import Status
@@ -15,7 +15,7 @@ STEPS = Live("steps", "setup/steps.html", "/setup/steps")
 
 
 @dataclass(frozen=True)
-class Progress:
+class SetupProgress:
     """``done``: whether each step is done, in order. ``now``: the first that is not; None once all are."""
 
     done: dict[str, bool]
@@ -36,9 +36,9 @@ def steps_done(status: Status) -> dict[str, bool]:
     }
 
 
-async def _progress(asked: PageRequest, status: Status) -> Progress:
+async def _progress(asked: PageRequest, status: Status) -> SetupProgress:
     found = tuple(vault_status(view) for view in await asked.service.vaults())
-    return Progress(steps_done(status), await cards(asked), found)
+    return SetupProgress(steps_done(status), await cards(asked), found)
 
 
 async def setup(asked: PageRequest) -> Response:
@@ -59,4 +59,4 @@ async def steps(asked: PageRequest) -> Response:
     return asked.part(STEPS, status=status, progress=await _progress(asked, status))
 
 
-ROWS = (Row("GET", "/setup", setup), Row("GET", "/setup/steps", steps))
+ROWS = (PageRoute("GET", "/setup", setup), PageRoute("GET", "/setup/steps", steps))

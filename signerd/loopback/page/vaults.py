@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from pydantic import StringConstraints
 from starlette.responses import Response
 
-from custody.pages.rendering import Fields, Live
-from custody.pages.serving import HTML, attachment
+from custody.common.pages.rendering import Fields, Live
+from custody.common.pages.serving import HTML, attachment
 from custody.schemas.history import CursorText
 from multisig import MultisigError, Network, ReceivedPsbt, vault_of_file, vault_of_psbt
 from signerd import shapes
@@ -20,9 +20,9 @@ from signerd.errors import InvalidRequest, NotPinned, UnknownVault
 from signerd.loopback.binding import body_of
 from signerd.loopback.page.airgap import as_address, pictures
 from signerd.loopback.page.home import saying
-from signerd.loopback.page.rendering import PageRequest, Row, render, shaped
+from signerd.loopback.page.rendering import PageRequest, PageRoute, render, shaped
 from signerd.loopback.page.rendering import answer as html
-from signerd.shapes import AddressPage, ImportedQuorum, Request, VaultView
+from signerd.shapes import AddressPage, ImportedQuorum, LoopbackRequest, VaultView
 from signerd.shapes.vaults import Chain, Index
 
 VAULTS = Live("vaults", "vaults/list.html", "/parts/vaults")
@@ -115,7 +115,7 @@ async def payments(asked: PageRequest) -> Response:
 
 async def balance(asked: PageRequest) -> Response:
     """A request of its own, because the platform may take a while to answer."""
-    funds = await asked.service.funds.of_vault(asked.path_id("vault_id"))
+    funds = await asked.service.vault_reports.funds(asked.path_id("vault_id"))
     return html(render("vaults/balance.html", funds=funds))
 
 
@@ -123,7 +123,7 @@ async def balance(asked: PageRequest) -> Response:
 NEWEST_MOVEMENTS = 5
 
 
-class _MovementsQuery(Request):
+class _MovementsQuery(LoopbackRequest):
     """The query of the movements page."""
 
     cursor: CursorText | None = None
@@ -134,7 +134,7 @@ class _MovementsQuery(Request):
 
 async def newest_movements(asked: PageRequest) -> Response:
     """As the balance."""
-    found = await asked.service.movements.of_vault(asked.path_id("vault_id"), limit=NEWEST_MOVEMENTS)
+    found = await asked.service.vault_reports.movements(asked.path_id("vault_id"), limit=NEWEST_MOVEMENTS)
     return html(render("vaults/newest_movements.html", found=found))
 
 
@@ -148,13 +148,13 @@ async def movements(asked: PageRequest) -> Response:
         here="/vaults",
         vault=view,
         sought=sought,
-        found=await asked.service.movements.of_vault(view.vault_id, **dict(sought)),
+        found=await asked.service.vault_reports.movements(view.vault_id, **dict(sought)),
     )
 
 
 async def receive(asked: PageRequest) -> Response:
     view = await vault_of(asked)
-    funds = await asked.service.funds.of_vault(view.vault_id)
+    funds = await asked.service.vault_reports.funds(view.vault_id)
     return await asked.page(
         "vaults/receive.html",
         title=f"Receive to {view.name}",
@@ -188,7 +188,7 @@ async def unpin(asked: PageRequest) -> Response:
 
 async def tokens(asked: PageRequest) -> Response:
     view = await vault_of(asked)
-    found = await asked.service.tokens.of_vault(view.vault_id)
+    found = await asked.service.vault_reports.tokens(view.vault_id)
     return await asked.page(
         "vaults/tokens.html", title=f"Tokens of {view.name}", here="/vaults", vault=view, found=found
     )
@@ -308,29 +308,29 @@ async def enrolment(asked: PageRequest) -> Response:
 
 
 ROWS = (
-    Row("GET", "/vaults", vaults),
-    Row("GET", "/parts/vaults", refreshed),
-    Row("GET", "/vaults/{vault_id}", vault),
-    Row("GET", "/vaults/{vault_id}/standing", vault_standing),
-    Row("POST", "/vaults/{vault_id}/unpin", unpin),
-    Row("GET", "/vaults/{vault_id}/payments", payments),
-    Row("GET", "/vaults/{vault_id}/balance", balance),
-    Row("GET", "/vaults/{vault_id}/movements", movements),
-    Row("GET", "/vaults/{vault_id}/movements/newest", newest_movements),
-    Row("GET", "/vaults/{vault_id}/receive", receive),
-    Row("GET", "/vaults/{vault_id}/tokens", tokens),
-    Row("GET", "/vaults/{vault_id}/kit", kit),
-    Row("GET", "/vaults/{vault_id}/pin", wizard),
-    Row("GET", "/vaults/{vault_id}/enrolment", enrolment),
-    Row("POST", "/vaults/{vault_id}/pin/preview", preview),
-    Row("POST", "/vaults/{vault_id}/pin", pin),
+    PageRoute("GET", "/vaults", vaults),
+    PageRoute("GET", "/parts/vaults", refreshed),
+    PageRoute("GET", "/vaults/{vault_id}", vault),
+    PageRoute("GET", "/vaults/{vault_id}/standing", vault_standing),
+    PageRoute("POST", "/vaults/{vault_id}/unpin", unpin),
+    PageRoute("GET", "/vaults/{vault_id}/payments", payments),
+    PageRoute("GET", "/vaults/{vault_id}/balance", balance),
+    PageRoute("GET", "/vaults/{vault_id}/movements", movements),
+    PageRoute("GET", "/vaults/{vault_id}/movements/newest", newest_movements),
+    PageRoute("GET", "/vaults/{vault_id}/receive", receive),
+    PageRoute("GET", "/vaults/{vault_id}/tokens", tokens),
+    PageRoute("GET", "/vaults/{vault_id}/kit", kit),
+    PageRoute("GET", "/vaults/{vault_id}/pin", wizard),
+    PageRoute("GET", "/vaults/{vault_id}/enrolment", enrolment),
+    PageRoute("POST", "/vaults/{vault_id}/pin/preview", preview),
+    PageRoute("POST", "/vaults/{vault_id}/pin", pin),
 )
 
 
 COUNT = 10
 
 
-class _Place(Request):
+class _Place(LoopbackRequest):
     """The query of the addresses page."""
 
     chain: Chain = 0
@@ -346,7 +346,7 @@ def _place(asked: PageRequest) -> _Place:
 async def of_vault(asked: PageRequest) -> Response:
     vault_id, place = asked.path_id("vault_id"), _place(asked)
     page = await asked.service.addresses.of_vault(vault_id, place.chain, place.start, COUNT)
-    fresh = (await asked.service.funds.of_vault(vault_id)).fresh.index
+    fresh = (await asked.service.vault_reports.funds(vault_id)).fresh.index
     return await _shown(asked, page, place, f"/vaults/{vault_id}", vault_id, fresh)
 
 
@@ -398,8 +398,8 @@ async def show_of_profile(asked: PageRequest) -> Response:
 
 
 ADDRESS_ROWS = (
-    Row("GET", "/vaults/{vault_id}/addresses", of_vault),
-    Row("POST", "/vaults/{vault_id}/addresses/show", show_of_vault),
-    Row("GET", "/profile/addresses", of_profile),
-    Row("POST", "/profile/addresses/show", show_of_profile),
+    PageRoute("GET", "/vaults/{vault_id}/addresses", of_vault),
+    PageRoute("POST", "/vaults/{vault_id}/addresses/show", show_of_vault),
+    PageRoute("GET", "/profile/addresses", of_profile),
+    PageRoute("POST", "/profile/addresses/show", show_of_profile),
 )

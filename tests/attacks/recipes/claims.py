@@ -1,7 +1,7 @@
 """S6, S11 to S14, S24, S25: what is said beside the bytes, and what else is on its way."""
 
 from multisig import ChangeTo, Policy, Psbt, PsbtOutput, TxOut, build_psbt, op_return_script, sats
-from multisig.tokens import Call, Deploy, Function, token_amount, token_script
+from multisig.tokens import Deploy, Function, TokenCall, token_amount, token_script
 from tests.attacks.people import ALICE, BOB, MAINNET, MALLORYS, OTHER_ACCOUNT, VAULT
 from tests.attacks.recipes.coins import UNCOUNTED
 from tests.attacks.recipes.scene import PAID, Neighbour, Recipe, Scene
@@ -127,7 +127,9 @@ def token(function: Function = Function.TRANSFER) -> bytes:
     """
     everything = token_amount(10**12) if function.takes_amount else None
     mallory = MALLORYS.script_pubkey(0, 0) if function.takes_address else None
-    return token_script(Call(contract_id="ab" * 32, function=function, amount=everything, address=mallory))
+    return token_script(
+        TokenCall(contract_id="ab" * 32, function=function, amount=everything, address=mallory)
+    )
 
 
 DEPLOYMENT = token_script(

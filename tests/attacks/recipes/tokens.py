@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from multisig import CHANGE, RECEIVE, ChangeTo, Psbt, PsbtOutput, TxOut, build_psbt, op_return_script, sats
-from multisig.tokens import Bytecode, Call, Function, Payload, token_amount, token_script
+from multisig.tokens import Bytecode, Function, Payload, TokenCall, token_amount, token_script
 from signerd.core.tokens import Facts, facts_of
 from tests.attacks.people import MALLORYS, OTHER_ACCOUNT, VAULT
 from tests.attacks.recipes.scene import COIN, FEE, Neighbour, Recipe, Scene
@@ -40,9 +40,9 @@ def deployment(scene: Scene, **changes: Any) -> Psbt:
     return carrying(scene, token_of(scene, **changes).deployment, index=0)
 
 
-def call(scene: Scene, function: Function = Function.TRANSFER, raw: int = RAW) -> Call:
+def call(scene: Scene, function: Function = Function.TRANSFER, raw: int = RAW) -> TokenCall:
     to = VAULT.script_pubkey(RECEIVE, 0) if function is Function.BURN else pay(1, scene.name).script_pubkey
-    return Call(
+    return TokenCall(
         contract_id=deployment(scene).tx.txid,
         function=function,
         amount=token_amount(raw) if function.takes_amount else None,
@@ -63,7 +63,7 @@ def told(scene: Scene, payload: Payload, **lies: str) -> dict[str, Any]:
         **lies,
     }
     return {
-        "kind": "call" if isinstance(payload, Call) else "deploy",
+        "kind": "call" if isinstance(payload, TokenCall) else "deploy",
         "call": facts,
         "published": published(scene),
     }
@@ -141,7 +141,7 @@ def with_second_data(scene: Scene) -> Psbt:
 def of_another_token(scene: Scene) -> Psbt:
     """A token of the vault's that is worth more, which this machine has never been shown."""
     other = Scene(f"{scene.name}, the other token")
-    return carrying(scene, Call(contract_id=deployment(other).tx.txid, function=Function.TRANSFER, amount=token_amount(RAW), address=call(scene).address))  # fmt: skip
+    return carrying(scene, TokenCall(contract_id=deployment(other).tx.txid, function=Function.TRANSFER, amount=token_amount(RAW), address=call(scene).address))  # fmt: skip
 
 
 def taken_away(scene: Scene) -> Psbt:

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from structlog.testing import capture_logs
 
-from custody.cli.desk import Outside
+from custody.cli.desk import CommandDependencies
 from custody.cli.program import app
 from tests.support.custody import Desk, open_desk
 from tests.support.platform import PASSWORD
@@ -41,15 +41,15 @@ def desk(state: Path) -> Iterator[Desk]:
 
 
 @pytest.fixture
-def outside(desk: Desk) -> Outside:
+def outside(desk: Desk) -> CommandDependencies:
     def now() -> float:
         return desk.world.clock().timestamp()
 
-    return Outside(through(desk.world.http._transport), now, lambda _seconds: None)
+    return CommandDependencies(through(desk.world.http._transport), now, lambda _seconds: None)
 
 
 @pytest.fixture
-def custody(outside: Outside, tmp_path: Path) -> Custody:
+def custody(outside: CommandDependencies, tmp_path: Path) -> Custody:
     """``custody`` as a person runs it, with a session folder."""
 
     def run(*arguments: str, answers: str = "", env: dict[str, str] | None = None, **changes: Any) -> Result:

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from custody.cli.program import app
-from custody.terminal import Exit
+from custody.common.terminal import Exit
 
 # Commands that run until they are stopped, or print lines, a document or a secret.
 WITHOUT_JSON = {"serve", "worker", "openapi", "audit export", "proof download", "admin webhook-secret"}

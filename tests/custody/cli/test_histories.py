@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from custody.cli import histories
 from custody.cli.histories import KINDS, STATES
-from custody.schemas.asset_tokens import TokenMovement
-from custody.schemas.history import CoinState, MovementKind, MovementOutput, VaultMovement
-from custody.spreadsheets import (
+from custody.common.spreadsheets import (
     COIN_COLUMNS,
     MOVEMENT_COLUMNS,
     NEUTRALISED,
@@ -23,7 +21,9 @@ from custody.spreadsheets import (
     movement_cells,
     token_cells,
 )
-from custody.terminal import Exit
+from custody.common.terminal import Exit
+from custody.schemas.asset_tokens import TokenMovement
+from custody.schemas.history import CoinState, MovementKind, MovementOutput, VaultMovement
 from tests.support.custody import SHOP, ok
 from tests.support.token_desk import BOB, TokenDesk
 

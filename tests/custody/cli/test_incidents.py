@@ -5,7 +5,7 @@ operator beside the database. They freeze the vault and revoke a key, so the pla
 import re
 import shlex
 
-from custody.terminal import Exit
+from custody.common.terminal import Exit
 from tests.support.custody import ok
 from tests.support.pages import DOCS, command_lines
 from tests.support.platform import PASSWORD

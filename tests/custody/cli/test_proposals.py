@@ -2,7 +2,7 @@
 
 import json
 
-from custody.terminal import Exit
+from custody.common.terminal import Exit
 from tests.support.custody import SHOP
 from tests.support.replacing import finished, made, status
 from tests.support.sdk import sdk

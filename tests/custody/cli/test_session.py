@@ -12,11 +12,11 @@ from sqlalchemy import delete
 
 from custody.cli import kept
 from custody.cli.common import Stop
-from custody.cli.desk import Desk
+from custody.cli.desk import ClientDesk
+from custody.common.session_store import stores
+from custody.common.terminal import Exit, Script
 from custody.server.domain.credentials import LOGIN_FAILURES_ANYWHERE
-from custody.server.store.models import Attempt
-from custody.session_store import stores
-from custody.terminal import Exit, Script
+from custody.server.store.models import AttemptRow
 from tests.custody.cli.conftest import PLATFORM
 from tests.support.accounts import enrol, register
 from tests.support.accounts import sign_in as enter
@@ -74,7 +74,7 @@ def test_a_session_is_kept_encrypted_and_ended(custody, folder):
 def test_a_command_that_runs_for_long_takes_over_what_another_one_renewed(desk, custody, outside, folder):
     """A refresh token whose successor was used looks stolen: the platform would end the session."""
     sign_in(custody)
-    long_one = Desk(folder, Script(AssertionError), outside, PASSPHRASE)
+    long_one = ClientDesk(folder, Script(AssertionError), outside, PASSPHRASE)
     with long_one.client() as client:
         for _ in range(2):
             desk.world.clock.advance(hours=1)
@@ -204,7 +204,7 @@ def test_p69_a_program_has_its_secret_and_needs_no_session(desk, custody, tmp_pa
     with desk.world.platform.services.store.write() as db:
         tries = {"kind": "sign-in-anywhere", "subject_hash": sha256(ADMIN.encode()).digest()}
         now = desk.world.clock()
-        db.add_all(Attempt(**tries, tried_at=now) for _ in range(LOGIN_FAILURES_ANYWHERE))
+        db.add_all(AttemptRow(**tries, tried_at=now) for _ in range(LOGIN_FAILURES_ANYWHERE))
     told = custody("whoami", env=env)
     assert told.stdout.startswith(f"Service account {account_id} (Payroll) of {ADMIN} at {PLATFORM}"), told
     assert "Treasury" in custody("vault", "list", env=env).stdout
@@ -216,7 +216,7 @@ def test_p69_a_program_has_its_secret_and_needs_no_session(desk, custody, tmp_pa
     ended = custody("vault", "list", env=env)
     assert (ended.exit_code, "refuses this secret" in ended.stderr) == (Exit.SIGNED_OUT, True)
     with desk.world.platform.services.store.write() as db:
-        db.execute(delete(Attempt))
+        db.execute(delete(AttemptRow))
 
 
 def test_the_everyday_commands_start_without_the_platforms_server(tmp_path):

@@ -10,9 +10,9 @@ import pytest
 
 from custody.cli import kept, proposals
 from custody.client import Client
+from custody.common.terminal import Exit
 from custody.schemas.address_book import AddWhitelistAddressRequest
 from custody.schemas.proposals import Advice, ProposalStatus
-from custody.terminal import Exit
 from multisig import Network, encode_address
 from tests.support.custody import CAFE, SHOP, Desk, ok
 from tests.support.platform import PASSWORD
@@ -213,4 +213,4 @@ def test_a_fee_bump_and_a_cancel_are_asked_for_and_answered_as_the_page_on_repla
 def test_the_statuses_are_those_of_the_platform():
     assert {*proposals.OPEN, *proposals.ENDED} == {status.lower() for status in ProposalStatus}
     assert set(proposals._ADVICE) == set(get_args(Advice))
-    assert kept.Settings("https://custody.example", "a@b.example").store == "keyring"
+    assert kept.ClientSettings("https://custody.example", "a@b.example").store == "keyring"

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from custody.common.terminal import Exit
 from custody.schemas.address_book import ADD_WHITELIST_ADDRESS, AddWhitelistAddressRequest
 from custody.schemas.changes import ChangeRequest, RequestChangeRequest, SecondPersonRuleRequest
-from custody.server.store.models import Proposal
-from custody.terminal import Exit
+from custody.server.store.models import ProposalRow
 from tests.support.custody import Desk
 from tests.support.platform import PASSWORD
 from tests.support.sdk import sdk
@@ -125,7 +125,7 @@ def test_two_people_replace_a_vault_and_its_coins_are_swept(ruled, run):
     assert (again.exit_code, "Any 2 of" in again.stderr) == (Exit.NOT_DECIDED, False)
     assert f"replaced already, by {new.id}" in again.stderr
     swept = run(ADMIN, "vault", "sweep", "Treasury", "--fee-rate", "2")
-    (proposal,) = ruled.rows(Proposal)
+    (proposal,) = ruled.rows(ProposalRow)
     assert swept.stdout == f"Proposed: {proposal.id}\n", swept.output
     assert proposal.recipients == [new.address]
     assert "deposit" not in run(ADMIN, "vault", "history", "Treasury 2").stdout

@@ -2,8 +2,8 @@
 
 from sqlalchemy import update
 
-from custody.server.store.models import Key, Vault
-from custody.terminal import Exit
+from custody.common.terminal import Exit
+from custody.server.store.models import KeyRow, VaultRow
 from tests.support.custody import ok
 
 
@@ -14,9 +14,9 @@ def change(desk, what):
 
 def test_what_stops_a_vault_is_in_the_list_and_on_its_page(desk, service):
     assert "STOPPED" in service("vault", "list").stdout
-    of_alice = update(Key).where(Key.user_id.in_([desk.user_ids[name] for name in ("alice", "bob")]))
+    of_alice = update(KeyRow).where(KeyRow.user_id.in_([desk.user_ids[name] for name in ("alice", "bob")]))
     change(desk, of_alice.values(status="revoked", revoked_reason="lost"))
-    change(desk, update(Vault).values(frozen_at=desk.world.clock(), frozen_by=1))
+    change(desk, update(VaultRow).values(frozen_at=desk.world.clock(), frozen_by=1))
     (line,) = [each for each in service("vault", "list").stdout.splitlines() if "Treasury" in each]
     assert line.endswith("frozen, too few signers")
     shown = service("vault", "show", "Treasury").stdout
@@ -27,13 +27,13 @@ def test_what_stops_a_vault_is_in_the_list_and_on_its_page(desk, service):
     assert "Stopped:    fewer than 2 of its signers can sign a payment" in shown
     assert shown.count("(key lost)") == 2
     assert "frozen, too few signers" in service("limit", "list").stdout
-    change(desk, update(Vault).values(frozen_at=None, frozen_by=None))
+    change(desk, update(VaultRow).values(frozen_at=None, frozen_by=None))
     change(desk, of_alice.values(status="active", revoked_reason=None))
 
 
 def test_p102_an_altered_vault_is_named_and_the_others_are_listed(desk, service):
     made = ok(desk.create_vault("Other"))
-    change(desk, update(Vault).where(Vault.id == made["id"]).values(cycle_day=99))
+    change(desk, update(VaultRow).where(VaultRow.id == made["id"]).values(cycle_day=99))
     done = service("vault", "list")
     assert done.exit_code == Exit.OK
     assert "Treasury" in done.stdout

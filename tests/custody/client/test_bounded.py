@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from custody.client import BadAnswer, history, records
-from custody.exchange import MAX_ANSWER_VALUES, Body, Unfit
+from custody.common.exchange import MAX_ANSWER_VALUES, Body, Unfit
 from custody.schemas.auth import LoginRequest
 from custody.schemas.logs import ExportedLogs
 from tests.custody.client.test_clients import client

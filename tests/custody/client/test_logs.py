@@ -43,7 +43,7 @@ def rows(world: World) -> int:
         place = place_of(db, 1)
         for number in range(520):
             who = Caller(1, 1, "alice@example.org", "t")
-            services.audit.record(db, who, Category.KEYS, "TRIED", f"row {number}", access=place)
+            services.tools.audit.record(db, who, Category.KEYS, "TRIED", f"row {number}", access=place)
     return 520
 
 

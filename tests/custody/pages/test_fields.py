@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.pages.rendering import FORM, FORM_WITH_FILE, Fields
+from custody.common.pages.rendering import FORM, FORM_WITH_FILE, Fields
 
 WITH_FILE = f"{FORM_WITH_FILE}; boundary=edge"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.pages import figures
+from custody.common.pages import figures
 
 SATS = st.integers(min_value=-(10**18), max_value=10**18)
 

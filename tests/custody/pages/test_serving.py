@@ -7,7 +7,7 @@ from pathlib import Path
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from custody.pages import serving
+from custody.common.pages import serving
 from custody.server import console
 from signerd.loopback import page
 from tests.support.asgi import asgi_client

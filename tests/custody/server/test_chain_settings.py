@@ -3,11 +3,11 @@
 import pytest
 from click.testing import CliRunner
 
+from custody.common.terminal import Exit
 from custody.server.app import open_platform
 from custody.server.cli import app
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.settings import Settings
-from custody.terminal import Exit
 from tests.support.fake_bitcoind import PASSWORD, USER, FakeNodeRig
 
 REGTEST = "CUSTODY_CHAIN_REGTEST"

@@ -17,10 +17,10 @@ from click.testing import CliRunner, Result
 from sqlalchemy import select
 
 from custody.cli.program import app
+from custody.common.terminal import Exit
 from custody.server.listen import only_server
 from custody.server.store import Store, sqlite_url
-from custody.server.store.models import AuditEvent
-from custody.terminal import Exit
+from custody.server.store.models import AuditEventRow
 from tests.support.platform import plain_vault
 
 PASSWORD = "correct horse battery"
@@ -179,7 +179,9 @@ def test_says_what_a_vaults_limit_bounds(tmp_path: Path) -> None:
     assert answer.stdout == f"The vault pays at most 0.00000000 BTC {words}.\n"
     assert json.loads(custody(*switch, "v1", "--per-movement", "--json").stdout)["PerCycle"] is False
     with store.read() as db:
-        events = list(db.scalars(select(AuditEvent).where(AuditEvent.action == "VAULT_POLICY_REPLACED")))
+        events = list(
+            db.scalars(select(AuditEventRow).where(AuditEventRow.action == "VAULT_POLICY_REPLACED"))
+        )
     store.close()
     assert [(event.chain_id, event.user_name) for event in events] == [("workspace:1", "operator")] * 2
     assert events[0].description == (

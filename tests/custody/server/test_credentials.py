@@ -6,10 +6,10 @@ import pytest
 from click.testing import CliRunner
 from pydantic import SecretStr
 
+from custody.common.terminal import Exit
 from custody.server.chain.core import Password
 from custody.server.cli import app
 from custody.server.settings import CREDENTIALS_DIR, Settings
-from custody.terminal import Exit
 
 URL = "postgresql://custody:hunter2@127.0.0.1/custody"
 

@@ -6,10 +6,10 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import func, select
 
+from custody.common.terminal import Exit
 from custody.server.cli import app
 from custody.server.store import Store
-from custody.server.store.models import User
-from custody.terminal import Exit
+from custody.server.store.models import UserRow
 from tests.support.platform import PASSWORD
 
 BOOTSTRAP = ("admin", "bootstrap", "--organisation", "Acme", "--workspace", "Main", "--chain", "regtest",
@@ -24,7 +24,7 @@ def custody(*arguments: str | Path, url: str, answer: str = "") -> Result:
 def people(url: str) -> int:
     store = Store.open(url)
     with store.read() as db:
-        count = db.scalar(select(func.count()).select_from(User))
+        count = db.scalar(select(func.count()).select_from(UserRow))
     store.close()
     return count
 

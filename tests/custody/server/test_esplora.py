@@ -10,7 +10,7 @@ from custody.server.chain.backend import Accepted
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.esplora import EsploraBackend
 from custody.server.domain.errors import ChainUnavailable
-from custody.server.store.models import Proposal
+from custody.server.store.models import ProposalRow
 from multisig.network import Network
 from multisig.script import p2wsh
 from multisig.transaction import Transaction
@@ -126,7 +126,7 @@ def test_p36_a_liar_cannot_free_the_coins_of_a_signed_payment(tmp_path):
 def forged_spend(desk, psbt_id):
     """The final transaction with another output: its signatures do not fit."""
     with desk.world.platform.services.store.read() as db:
-        final = Transaction.parse(db.get_one(Proposal, psbt_id).final_tx)
+        final = Transaction.parse(db.get_one(ProposalRow, psbt_id).final_tx)
     return replace(final, outputs=final.outputs[:1])
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from custody.server.listen import Address, CannotListen, bind, only_server, write_port_file
+from custody.server.listen import CannotListen, ListenAddress, bind, only_server, write_port_file
 from tests.support.patience import PATIENCE
 
 
@@ -19,7 +19,7 @@ from tests.support.patience import PATIENCE
     ],
 )
 def test_addresses(text: str, host: str, port: int, url: str) -> None:
-    address = Address.parse(text)
+    address = ListenAddress.parse(text)
     assert (address.host, address.port, address.url) == (host, port, url)
 
 
@@ -28,18 +28,18 @@ def test_addresses(text: str, host: str, port: int, url: str) -> None:
 )
 def test_what_is_no_address_is_explained(text: str) -> None:
     with pytest.raises(CannotListen) as refused:
-        Address.parse(text)
+        ListenAddress.parse(text)
     assert refused.value.hint
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::"])
 def test_plain_http_stays_on_this_machine(host: str) -> None:
     with pytest.raises(CannotListen, match="other machines"):
-        bind(Address(host, 0), behind_proxy=False)
+        bind(ListenAddress(host, 0), behind_proxy=False)
 
 
 def test_a_proxy_may_stand_in_front() -> None:
-    with bind(Address("0.0.0.0", 0), behind_proxy=True) as listener:
+    with bind(ListenAddress("0.0.0.0", 0), behind_proxy=True) as listener:
         assert listener.getsockname()[1] > 0
 
 
@@ -56,7 +56,9 @@ async def test_an_answer_is_sent_at_once(host: str) -> None:
         await found.put(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
         writer.close()
 
-    async with await asyncio.start_server(answer, sock=bind(Address(host, 0), behind_proxy=False)) as server:
+    async with await asyncio.start_server(
+        answer, sock=bind(ListenAddress(host, 0), behind_proxy=False)
+    ) as server:
         _reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
         assert await asyncio.wait_for(found.get(), PATIENCE) == 1
         writer.close()
@@ -68,7 +70,7 @@ def test_a_port_in_use_is_explained() -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         with pytest.raises(CannotListen, match="cannot be used"):
-            bind(Address("127.0.0.1", other.getsockname()[1]), behind_proxy=False)
+            bind(ListenAddress("127.0.0.1", other.getsockname()[1]), behind_proxy=False)
 
 
 def test_one_server_for_each_state_folder(tmp_path: Path) -> None:
@@ -82,6 +84,6 @@ def test_one_server_for_each_state_folder(tmp_path: Path) -> None:
 
 
 def test_the_port_file_is_whole(tmp_path: Path) -> None:
-    write_port_file(tmp_path / "port", Address("127.0.0.1", 12345))
+    write_port_file(tmp_path / "port", ListenAddress("127.0.0.1", 12345))
     assert (tmp_path / "port").read_text() == "12345\n"
     assert [path.name for path in tmp_path.iterdir()] == ["port"]

@@ -15,14 +15,14 @@ from custody.schemas.calls import CALLS
 from custody.server.app import Platform
 from custody.server.cli.serving import _metrics
 from custody.server.domain.errors import DatabaseUnavailable
-from custody.server.listen import Address, CannotListen, serving_metrics
+from custody.server.listen import CannotListen, ListenAddress, serving_metrics
 from custody.server.meters import Meters
 from custody.server.metrics import StoredFigures
 from custody.server.store import Store
 from tests.support.custody import SHOP, Desk, ok, open_desk
 from tests.support.platform import Clock
 
-LOOPBACK = Address("127.0.0.1", 0)
+LOOPBACK = ListenAddress("127.0.0.1", 0)
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ class TestTheListener:
     def test_is_loopbacks_alone(self) -> None:
         with (
             pytest.raises(CannotListen, match="metrics tell"),
-            serving_metrics(Address("0.0.0.0", 0), CollectorRegistry()),
+            serving_metrics(ListenAddress("0.0.0.0", 0), CollectorRegistry()),
         ):
             pytest.fail("it listens")
 

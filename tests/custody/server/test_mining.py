@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from custody.cli.program import app
+from custody.common.terminal import Exit
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.mining import mining_served
 from custody.server.settings import Settings
-from custody.terminal import Exit
 from multisig import Network, Sats, decode_address
 from tests.support.regtest import FakeClock, open_address
 

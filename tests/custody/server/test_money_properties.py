@@ -23,7 +23,7 @@ from sqlalchemy import select
 
 from custody.server.limits import bound_cycle
 from custody.server.service.audit.log import verify
-from custody.server.store.models import ChainCoin, CoinLock
+from custody.server.store.models import ChainCoinRow, CoinLockRow
 from multisig import (
     CHANGE,
     RECEIVE,
@@ -220,7 +220,7 @@ class Money(RuleBasedStateMachine):
         held = self._held()
         coins = [
             f"{coin.txid}:{coin.vout}"
-            for coin in self.desk.rows(ChainCoin, ChainCoin.spent_by.is_(None))
+            for coin in self.desk.rows(ChainCoinRow, ChainCoinRow.spent_by.is_(None))
             if coin.height is not None and OutPoint(coin.txid, coin.vout) not in held
         ][:2]
         answer = self.desk.propose(1_000, recipients=[SHOP], fee_rate="2", coins=coins or ["00" * 32 + ":0"])
@@ -417,7 +417,7 @@ class Money(RuleBasedStateMachine):
 
     def _check_coins(self) -> None:
         with self.desk.world.platform.services.store.read() as db:
-            locked = {OutPoint(lock.txid, lock.vout) for lock in db.scalars(select(CoinLock))}
+            locked = {OutPoint(lock.txid, lock.vout) for lock in db.scalars(select(CoinLockRow))}
         assert locked == self._held()
         unspent = [found for found in self._outputs() if found.spent is None]
         (vault,) = self.desk.wallets()

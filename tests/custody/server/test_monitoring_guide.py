@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from custody.server.metrics import StoredFigures
-from custody.server.service.operations.status import ChainFigures, Figures, JobFigures, ProposalFigures
+from custody.server.service.operations.status import ChainFigures, JobFigures, ProposalFigures, StatusFigures
 from custody.server.store import Store, sqlite_url
 from tests.support.platform import START, Clock
 
 GUIDE = Path(__file__).parents[3] / "docs" / "operate" / "monitoring.md"
 METRIC = re.compile(r"\b(?:custody|process)_[a-z_]+\b")
 OURS = re.compile(r"\bcustody_[a-z_]+\b")
-FIGURES = Figures(
+FIGURES = StatusFigures(
     (JobFigures("mail", 1, 0, 0, 0, START, START),),
     (ProposalFigures("PENDING", 1, START),),
     (ChainFigures("regtest", 1, "00", START),),

@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.store import Store
-from custody.server.store.models import AuditEvent, Job, Lease
+from custody.server.store.models import AuditEventRow, JobRow, LeaseRow
 from multisig import Network, Sats, encode_address
 from tests.support.cluster import PATIENCE, Cluster, open_cluster, until
 from tests.support.custody import SHOP, Desk, ok
@@ -57,7 +57,9 @@ def paid_to_the_shop(chain: EmbeddedChain) -> int:
 
 def actions(store: Store) -> list[str]:
     with store.read() as db:
-        return list(db.scalars(select(AuditEvent.action).order_by(AuditEvent.chain_id, AuditEvent.position)))
+        return list(
+            db.scalars(select(AuditEventRow.action).order_by(AuditEventRow.chain_id, AuditEventRow.position))
+        )
 
 
 def test_the_main_job_where_one_is_killed_and_one_is_told_to_stop(either: Cluster) -> None:
@@ -100,8 +102,8 @@ def test_the_main_job_where_one_is_killed_and_one_is_told_to_stop(either: Cluste
         process.program.send_signal(signal.SIGTERM)
     assert [process.await_end() for process in others] == [0, 0, 0]
     with store.read() as db:
-        assert db.scalars(select(Lease)).all() == [], "what was led is given back at once"
-        assert db.scalars(select(Job).where(Job.lease_owner.is_not(None))).all() == []
+        assert db.scalars(select(LeaseRow)).all() == [], "what was led is given back at once"
+        assert db.scalars(select(JobRow).where(JobRow.lease_owner.is_not(None))).all() == []
 
 
 def stop_under_load(cluster: Cluster, desk: Desk) -> None:

@@ -18,13 +18,21 @@ import pytest
 from sqlalchemy import func, select
 
 from custody.schemas.auth import REFRESH_COOKIE
-from custody.server.app import Outside, Platform, open_platform
+from custody.server.app import Platform, PlatformDependencies, open_platform
 from custody.server.domain.roles import EVERY_PERMISSION, KEPT
 from custody.server.service.audit.log import verify
 from custody.server.service.people.staff import staff_of
 from custody.server.settings import Settings
 from custody.server.store import Store
-from custody.server.store.models import ChainCoin, CoinLock, Job, Membership, Proposal, User, Vault
+from custody.server.store.models import (
+    ChainCoinRow,
+    CoinLockRow,
+    JobRow,
+    MembershipRow,
+    ProposalRow,
+    UserRow,
+    VaultRow,
+)
 from tests.support.asgi import asgi_client
 from tests.support.backends import Unreliable
 from tests.support.custody import SHOP, Desk, ok, refused
@@ -111,7 +119,7 @@ def pair(tmp_path, desk: Desk, database: str) -> Iterator[Pair]:
 def _second(tmp_path, desk: Desk, database: str) -> Iterator[Pair]:
     """The embedded chain has one owner; the second platform reaches it as it would a node."""
     world = desk.world
-    outside = Outside(clock=world.clock, hasher=CHEAP, mailer=world.mail)
+    outside = PlatformDependencies(clock=world.clock, hasher=CHEAP, mailer=world.mail)
     settings = Settings(state=tmp_path / "state", database_url=database, broadcast_wait_seconds=0)
     second = open_platform(settings, outside)
     node = Unreliable(desk.chain)
@@ -149,13 +157,13 @@ def test_p26_p41_one_idempotency_key_has_one_effect(pair: Pair) -> None:
     admin = pair.desk.admin
     answers = pair.each_at_once(create(pair, 100_000, "k" * 20), admin)
     assert ok(answers[0]) == ok(answers[1])
-    assert pair.count(Proposal) == pair.count(CoinLock) == 1
+    assert pair.count(ProposalRow) == pair.count(CoinLockRow) == 1
     answers = pair.at_once(
         lambda: create(pair, 100_000, "o" * 20)(admin),
         lambda: create(pair, 100_001, "o" * 20)(pair.elsewhere(admin)),
     )
     assert codes(answers) == ["IDEMPOTENCY_KEY_REUSED", "ok"]
-    assert pair.count(Proposal) == 2
+    assert pair.count(ProposalRow) == 2
 
 
 def test_p56_a_change_is_confirmed_once_or_declined(pair: Pair) -> None:
@@ -260,18 +268,18 @@ def test_p16_p65_a_coin_is_in_one_of_two_proposals(pair: Pair) -> None:
     desk = pair.desk
     desk.deposit(500_000)
     assert codes(pair.each_at_once(create(pair, 100_000), desk.admin)) == ["LOCKED_FUNDS", "ok"]
-    assert pair.count(Proposal) == pair.count(CoinLock) == 1
-    (proposal,) = desk.rows(Proposal)
+    assert pair.count(ProposalRow) == pair.count(CoinLockRow) == 1
+    (proposal,) = desk.rows(ProposalRow)
     desk.reject(proposal.id)
     desk.deposit(400_000)
-    coins = [f"{coin.txid}:{coin.vout}" for coin in desk.rows(ChainCoin)]
+    coins = [f"{coin.txid}:{coin.vout}" for coin in desk.rows(ChainCoinRow)]
     bodies = iter([{"coins": coins}, {"coins": coins[::-1]}])
 
     def propose(person: As) -> httpx.Response:
         return person.post("/api/v1/create-psbt", a_send(pair, 100_000) | next(bodies))
 
     assert codes(pair.each_at_once(propose, desk.admin)) == ["LOCKED_FUNDS", "ok"]
-    assert (pair.count(Proposal), pair.count(CoinLock)) == (2, 2)
+    assert (pair.count(ProposalRow), pair.count(CoinLockRow)) == (2, 2)
 
 
 def test_p11_the_two_last_signers_and_both_workers_make_one_broadcast(pair: Pair) -> None:
@@ -294,7 +302,7 @@ def test_p11_the_two_last_signers_and_both_workers_make_one_broadcast(pair: Pair
     )
     assert [ok(answer)["status"] for answer in answers] == ["SIGNED", "SIGNED"]
     assert [ok(answer)["collected_signatures"] for answer in answers] == [2, 2]
-    assert pair.count(Job, Job.kind == "broadcast") == 1
+    assert pair.count(JobRow, JobRow.kind == "broadcast") == 1
     workers = [platform.background.outbox() for platform in pair.platforms]
     assert sum(pair.at_once(workers[0].run_due, workers[1].run_due)) == 1
     assert pair.node.broadcasts == [desk.proposal(psbt_id)["txid"]]
@@ -320,11 +328,11 @@ def test_an_approval_and_the_end_of_its_proposal_do_not_both_count(pair: Pair) -
     status = desk.proposal(psbt_id)["status"]
     if status == "SIGNED":
         assert "cannot revoke a signature" in ok(declined)["detail"]
-        assert pair.count(Job, Job.kind == "broadcast") == 1
+        assert pair.count(JobRow, JobRow.kind == "broadcast") == 1
     else:
         assert status == "REJECTED"
         refused(approved, 409, "STATE_CONFLICT")
-        assert pair.count(Job, Job.kind == "broadcast") == pair.count(CoinLock) == 0
+        assert pair.count(JobRow, JobRow.kind == "broadcast") == pair.count(CoinLockRow) == 0
 
 
 def test_p40_one_refresh_token_used_twice_at_once_leaves_one_line_of_successors(pair: Pair) -> None:
@@ -374,7 +382,7 @@ def test_p39_one_address_registered_twice_is_one_account(pair: Pair) -> None:
     body = {"email": DORA, "password": PASSWORD}
     answers = pair.at_once(*(partial(http.post, "/auth/register", json=body) for http in pair.https))
     assert ok(answers[0]) == ok(answers[1])
-    assert pair.count(User, User.email == DORA) == 1
+    assert pair.count(UserRow, UserRow.email == DORA) == 1
     deliver(pair)
     assert len({mail.subject for mail in pair.desk.world.mail.sent[-2:]}) == 2
 
@@ -433,7 +441,7 @@ def test_p26_one_invitation_makes_one_member(pair: Pair) -> None:
     )
     accepted, declined = (answer.status_code == 200 for answer in answers)
     assert accepted != declined
-    assert pair.count(Membership, Membership.workspace_id == desk.workspace_id) == 5 + accepted
+    assert pair.count(MembershipRow, MembershipRow.workspace_id == desk.workspace_id) == 5 + accepted
 
 
 # For proposals of 60,000 sat and a small fee.
@@ -477,13 +485,13 @@ def test_p17_of_proposals_that_breach_the_role_limit_together_one_passes(rich: P
 def test_p17_p20_of_members_who_breach_a_vaults_cycle_together_one_passes(rich: Pair) -> None:
     desk = rich.desk
     with desk.world.platform.services.store.write() as db:
-        vault = db.get_one(Vault, desk.vault["id"])
+        vault = db.get_one(VaultRow, desk.vault["id"])
         vault.limit_sats, vault.is_per_cycle = 100_000, True
     desk.world.member(desk.workspace_id, "deputy@example.org", "Administrator")
     deputy = proposing(rich, desk.world.as_user("deputy@example.org"))
     answers = by_turns(rich, *[proposing(rich, desk.admin), deputy] * 2, deputy)
     assert answers == ["VAULT_LIMIT_EXCEEDED"] * 4 + ["ok"]
-    assert rich.count(Proposal) == 1
+    assert rich.count(ProposalRow) == 1
 
 
 def test_p22_a_limit_lowered_meanwhile_counts_for_whatever_comes_after_it(rich: Pair) -> None:

@@ -14,7 +14,7 @@ from custody.schemas.permissions import PermissionName
 from custody.server.domain.credentials import NEVER_GIVEN
 from custody.server.domain.roles import EVERY_PERMISSION, RoleTemplate
 from custody.server.service.people.workspaces import add_first_role, found_workspace
-from custody.server.store.models import Membership, Organisation, RolePermission, Workspace
+from custody.server.store.models import MembershipRow, OrganisationRow, RolePermissionRow, WorkspaceRow
 from multisig import Network, Sats
 from tests.custody.spec.samples import sample
 from tests.support.custody import SHOP, Desk, open_desk
@@ -43,17 +43,17 @@ class Stage:
     def gives(self, permissions: frozenset[PermissionName]) -> None:
         """The tester is a member with these, whatever happened before."""
         with self.desk.world.platform.services.store.write() as db:
-            db.execute(delete(Membership).where(Membership.user_id == self.tester_id))
+            db.execute(delete(MembershipRow).where(MembershipRow.user_id == self.tester_id))
             db.add(
-                Membership(
+                MembershipRow(
                     user_id=self.tester_id,
                     workspace_id=1,
                     role_id=self.role_id,
                     created_at=self.desk.world.clock(),
                 )
             )
-            db.execute(delete(RolePermission).where(RolePermission.role_id == self.role_id))
-            db.add_all(RolePermission(role_id=self.role_id, permission=name.value) for name in permissions)
+            db.execute(delete(RolePermissionRow).where(RolePermissionRow.role_id == self.role_id))
+            db.add_all(RolePermissionRow(role_id=self.role_id, permission=name.value) for name in permissions)
 
     def asks(
         self,
@@ -109,7 +109,7 @@ class Stage:
         number = next(self._numbers)
         with self.desk.world.platform.services.store.write() as db:
             nothing = RoleTemplate(f"Nothing {number}", "", frozenset(), Sats(0))
-            role_id = add_first_role(db, self.desk.world.clock, db.get_one(Workspace, 1), nothing).id
+            role_id = add_first_role(db, self.desk.world.clock, db.get_one(WorkspaceRow, 1), nothing).id
         member = self.desk.world.member(1, f"nobody{number}@example.org", f"Nothing {number}")
         return role_id, member.user_id
 
@@ -123,9 +123,14 @@ def open_stage(folder: Path) -> Iterator[Stage]:
         world = desk.world
         tested = RoleTemplate("Tested", "", EVERY_PERMISSION, Sats(10**8))
         with world.platform.services.store.write() as db:
-            role_id = add_first_role(db, world.clock, db.get_one(Workspace, 1), tested).id
+            role_id = add_first_role(db, world.clock, db.get_one(WorkspaceRow, 1), tested).id
             second = found_workspace(
-                db, world.clock, db.get_one(Organisation, 1), name="2", description="", chain=Network.REGTEST
+                db,
+                world.clock,
+                db.get_one(OrganisationRow, 1),
+                name="2",
+                description="",
+                chain=Network.REGTEST,
             ).workspace.id
         tester_id = world.member(1, TESTER, "Tested").user_id
         colleague_id = world.member(second, COLLEAGUE, "Administrator").user_id

@@ -10,7 +10,7 @@ from custody.schemas.call import Call
 from custody.schemas.calls import CALLS
 from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.requests.idempotency import Scope
-from custody.server.store.models import Contract, User
+from custody.server.store.models import ContractRow, UserRow
 from multisig import Network, encode_address
 from tests.custody.spec.samples import sample
 from tests.custody.spec.staging import TESTER, Stage
@@ -38,7 +38,7 @@ def stage(stage: Stage) -> Iterator[Stage]:
     stage.gives(EVERY_PERMISSION)
     stage.desk.deposit(1_000_000, 1_000_000, to=stage.desk.vault["receive_address"])
     with stage.desk.world.platform.services.store.write() as db:
-        db.execute(update(User).where(User.email == TESTER).values(is_operator=True))
+        db.execute(update(UserRow).where(UserRow.email == TESTER).values(is_operator=True))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("custody.server.keys._check_possession", lambda *_proof: None)
         yield stage
@@ -84,7 +84,7 @@ class Repeated:
     def _call(self, number: int) -> dict[str, Any]:
         """Of a token that is there and started, with another address in the list for each number."""
         with self.stage.desk.world.platform.services.store.read() as db:
-            known = db.scalars(select(Contract.uid).where(Contract.name == "Gold of the House")).first()
+            known = db.scalars(select(ContractRow.uid).where(ContractRow.name == "Gold of the House")).first()
         uid = known or self.tokens.started()
         address = encode_address(foreign_script(f"{self.row.path} {number}"), Network.REGTEST)
         if self.row.path.endswith("remove-from-contract-whitelist"):

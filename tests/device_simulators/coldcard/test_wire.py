@@ -10,9 +10,9 @@ from device_simulators.coldcard.replies import BadFraming, CommandRefused
 from device_simulators.coldcard.wire import (
     MAX_MESSAGE,
     PACKET_SIZE,
-    Assembler,
-    Message,
-    Session,
+    ColdcardMessage,
+    LinkSession,
+    PacketAssembler,
     raw_public_key,
     shared_key,
     to_packets,
@@ -20,7 +20,7 @@ from device_simulators.coldcard.wire import (
 
 RESYNC = b"\x80" + b"\xff" * 63
 
-messages = st.builds(Message, st.binary(min_size=4, max_size=MAX_MESSAGE), st.booleans())
+messages = st.builds(ColdcardMessage, st.binary(min_size=4, max_size=MAX_MESSAGE), st.booleans())
 
 
 def assemble(assembler, packets):
@@ -29,7 +29,7 @@ def assemble(assembler, packets):
 
 @given(st.lists(messages, max_size=5))
 def test_messages_survive_packets(sent):
-    assembler = Assembler()
+    assembler = PacketAssembler()
     assert [m for message in sent for m in assemble(assembler, to_packets(message))] == sent
 
 
@@ -42,7 +42,7 @@ def test_every_packet_is_64_bytes_and_only_the_last_ends_the_message(message):
 
 @given(messages, st.integers(min_value=0, max_value=40))
 def test_resync_forgets_what_was_half_sent(message, count):
-    assembler = Assembler()
+    assembler = PacketAssembler()
     assemble(assembler, to_packets(message)[:-1][:count])
     assert assembler.feed(RESYNC) is None
     assert assemble(assembler, to_packets(message)) == [message]
@@ -58,17 +58,17 @@ def test_resync_forgets_what_was_half_sent(message, count):
     ],
 )
 def test_s23_broken_framing_is_named_and_forgotten(packets, reason):
-    assembler = Assembler()
+    assembler = PacketAssembler()
     with pytest.raises(BadFraming, match=f"^{reason}$"):
         assemble(assembler, packets)
-    assert assemble(assembler, to_packets(Message(b"vers", encrypted=False))) == [
-        Message(b"vers", encrypted=False)
+    assert assemble(assembler, to_packets(ColdcardMessage(b"vers", encrypted=False))) == [
+        ColdcardMessage(b"vers", encrypted=False)
     ]
 
 
 @given(st.lists(st.binary(max_size=70), max_size=60))
 def test_s23_no_packet_makes_the_receiver_grow_or_fail(packets):
-    assembler = Assembler()
+    assembler = PacketAssembler()
     for packet in packets:
         try:
             message = assembler.feed(packet)
@@ -94,7 +94,7 @@ def test_a_point_off_the_curve_is_refused():
 
 @given(st.binary(min_size=32, max_size=32), st.lists(st.binary(min_size=1, max_size=200), max_size=8))
 def test_streams_run_on_across_messages_of_any_length(key, messages):
-    host, device = Session(key), Session(key)
+    host, device = LinkSession(key), LinkSession(key)
     for message in messages:
         # Both ends start at counter 0 in each direction, so the first bytes mirror each other.
         assert device.decrypt(host.encrypt(message)) == message
@@ -104,16 +104,16 @@ def test_streams_run_on_across_messages_of_any_length(key, messages):
 def test_the_stream_is_the_one_of_the_vendors_client():
     key = bytes(range(32))
     theirs = pyaes.AESModeOfOperationCTR(key, pyaes.Counter(0))
-    ours = Session(key)
+    ours = LinkSession(key)
     for message in (b"xpubm/0'", bytes(75), b"\xff" * 2060):
         assert ours.decrypt(theirs.encrypt(message)) == message
 
 
 def test_a_lost_message_makes_the_rest_unreadable():
-    host, device = Session(bytes(32)), Session(bytes(32))
+    host, device = LinkSession(bytes(32)), LinkSession(bytes(32))
     host.encrypt(b"lost")
     assert device.decrypt(host.encrypt(b"stok")) != b"stok"
 
 
 def test_the_key_does_not_show_itself():
-    assert repr(Session(b"k" * 32)) == "Session(key=<redacted>)"
+    assert repr(LinkSession(b"k" * 32)) == "Session(key=<redacted>)"

@@ -4,11 +4,11 @@ import pytest
 
 from device_simulators.ledger.apdu import (
     Apdu,
-    Assembler,
+    ApduReply,
+    CommandAssembler,
     MalformedApdu,
     MalformedStream,
-    Reply,
-    Status,
+    StatusWord,
     to_bytes,
 )
 from multisig import Network
@@ -23,19 +23,19 @@ FINGERPRINT = (0xE1, 0x05)
 
 def test_commands_are_cut_out_of_the_stream_however_it_arrives():
     stream = b"\x00\x00\x00\x02ab" + b"\x00\x00\x00\x01c"
-    assert Assembler().feed(stream) == [b"ab", b"c"]
-    one_by_one = Assembler()
+    assert CommandAssembler().feed(stream) == [b"ab", b"c"]
+    one_by_one = CommandAssembler()
     assert [command for byte in stream for command in one_by_one.feed(bytes((byte,)))] == [b"ab", b"c"]
 
 
 @pytest.mark.parametrize("length", [0, 261, 0xFFFFFFFF])
 def test_a_length_that_no_command_has(length):
     with pytest.raises(MalformedStream):
-        Assembler().feed(length.to_bytes(4))
+        CommandAssembler().feed(length.to_bytes(4))
 
 
 def test_an_answer_s_length_leaves_out_the_status_word():
-    assert to_bytes(Reply(Status.OK, b"abc")) == bytes.fromhex("00000003 616263 9000")
+    assert to_bytes(ApduReply(StatusWord.OK, b"abc")) == bytes.fromhex("00000003 616263 9000")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hwilib.common import AddressType
 from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy
 
 from device_simulators.ledger.policy import parse_template
-from device_simulators.ledger.work import Refused
+from device_simulators.ledger.work import LedgerRefused
 from device_simulators.seed import Seed
 from tests.support.ledger_host import (
     OK,
@@ -41,7 +41,7 @@ def test_the_official_templates(vector):
     if vector["valid"] and text in KNOWN:
         assert parse_template(text)[1] == len(vector["keys_info"])
     else:
-        with pytest.raises(Refused):
+        with pytest.raises(LedgerRefused):
             parse_template(text)
 
 
@@ -54,7 +54,7 @@ def test_the_official_templates(vector):
      "wsh(sortedmulti(1))", "sh(wsh(sortedmulti(1,@0/**)))", "wsh(sortedmulti_a(1,@0/**))"],
 )  # fmt: skip
 def test_templates_that_are_refused(text):
-    with pytest.raises(Refused):
+    with pytest.raises(LedgerRefused):
         parse_template(text)
 
 

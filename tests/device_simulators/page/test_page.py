@@ -14,21 +14,21 @@ from playwright.sync_api import expect
 
 from device_simulators.cli import _screen
 from device_simulators.errors import NoSuchPrompt
-from device_simulators.page import Desk, Screen, Stand
+from device_simulators.page import DeviceScreen, SimulatorDesk, Stand
 from device_simulators.page.serve import MAX_BODY_BYTES, MAX_STREAMS, serving
 from device_simulators.panel import Happening, PanelEvent, Prompt
 from tests.support.browser import WIDE, Complaints, judge, launched, require_browser
 from tests.support.patience import PATIENCE
 
-PAYMENT = Screen(("Send 0.5 BTC", "to tb1q<b>payee</b>"), 7, no="Reject", yes="Sign")
-NEXT = Screen(("Fee 378 sat",), 8, turn="Back", yes="Sign")
+PAYMENT = DeviceScreen(("Send 0.5 BTC", "to tb1q<b>payee</b>"), 7, no="Reject", yes="Sign")
+NEXT = DeviceScreen(("Fee 378 sat",), 8, turn="Back", yes="Sign")
 
 
 @dataclass
 class Served:
     """A desk with two devices; ``pressed``: device, prompt, and whether it was yes."""
 
-    desk: Desk = field(default_factory=lambda: Desk("Two devices"))
+    desk: SimulatorDesk = field(default_factory=lambda: SimulatorDesk("Two devices"))
     pressed: list[tuple[str, int, bool]] = field(default_factory=list)
     url: str = ""
     _loop: asyncio.AbstractEventLoop = field(init=False)
@@ -42,11 +42,11 @@ class Served:
             self.pressed.append((title, number, yes))
             # As a device does: what it asked is gone.
             place = next(stand for stand in self.desk.stands if stand.title == title)
-            self.desk.show(place, Screen(ended="approved" if yes else "refused"))
+            self.desk.show(place, DeviceScreen(ended="approved" if yes else "refused"))
 
         return press
 
-    def show(self, place: int, screen: Screen) -> None:
+    def show(self, place: int, screen: DeviceScreen) -> None:
         self._loop.call_soon_threadsafe(self.desk.show, self.desk.stands[place], screen)
 
     @contextmanager
@@ -162,7 +162,7 @@ async def test_a_button_answers_the_screen_that_was_seen_and_no_other():
     for place, number, yes in ((0, 7, True), (0, 0, True), (1, 0, True), (1, 8, True)):
         with pytest.raises(NoSuchPrompt):
             await desk.press(place, number, yes=yes)
-    desk.show(stand, Screen(("Press to go on",), 9, yes="Continue"))
+    desk.show(stand, DeviceScreen(("Press to go on",), 9, yes="Continue"))
     with pytest.raises(NoSuchPrompt, match="no button of this screen says no"):
         await desk.press(0, 9, yes=False)
     assert one.pressed == []
@@ -175,15 +175,17 @@ async def test_a_button_answers_the_screen_that_was_seen_and_no_other():
 
 def test_what_a_device_tells_as_json_is_what_stands_on_its_screen():
     prompt = Prompt("sign", ("Send?", "0.5 BTC"), no="", yes="Sign", turn="Next")
-    told = [Screen.after(_screen(PanelEvent(3, happening, prompt))) for happening in Happening]
+    told = [DeviceScreen.after(_screen(PanelEvent(3, happening, prompt))) for happening in Happening]
     assert told == [
-        Screen(("Send?", "0.5 BTC"), 3, no="", turn="Next", yes="Sign"),
-        Screen(("Send?", "0.5 BTC")),
-        Screen(ended="approved"),
-        Screen(ended="refused"),
-        Screen(ended="withdrawn"),
+        DeviceScreen(("Send?", "0.5 BTC"), 3, no="", turn="Next", yes="Sign"),
+        DeviceScreen(("Send?", "0.5 BTC")),
+        DeviceScreen(ended="approved"),
+        DeviceScreen(ended="refused"),
+        DeviceScreen(ended="withdrawn"),
     ]
-    assert Screen.after({"event": "error", "code": "no-such-prompt", "message": "m", "hint": "h"}) is None
+    assert (
+        DeviceScreen.after({"event": "error", "code": "no-such-prompt", "message": "m", "hint": "h"}) is None
+    )
 
 
 def test_a_person_reads_the_screens_and_presses_the_buttons_by_the_keyboard(served):

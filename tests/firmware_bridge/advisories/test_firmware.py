@@ -3,8 +3,8 @@
 import pytest
 
 from firmware_bridge import Family, data_screen
-from firmware_bridge.advisories.firmware import DATA_SCREENS
-from multisig.bip322 import PROOF_SIGNING, may_sign_proof, why_no_proof
+from firmware_bridge.makers import MAKERS, may_sign_proof, why_no_proof
+from firmware_bridge.makers.versions import FirmwareVersion
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,6 @@ def test_s28_what_is_known_of_a_model_and_version(family, model, firmware, whole
     [
         (Family.TREZOR, "Trezor One", None),
         (Family.TREZOR, "Trezor One", "1.15.0"),
-        (Family.TREZOR, "Trezor One", "1.14"),
         (Family.TREZOR, "Trezor One", "1.14.1-dirty"),
         (Family.TREZOR, "Trezor Model T", "2.4.0"),
         (Family.TREZOR, "Trezor Safe 3", "2.8.9"),
@@ -43,13 +42,15 @@ def test_s28_what_was_neither_read_nor_seen_is_not_known(family, model, firmware
     assert data_screen(family, model, firmware) is None
 
 
-def test_each_device_has_one_row_with_its_source():
-    for row in DATA_SCREENS:
-        assert row.since <= row.until
-        assert row.first <= row.whole
-        assert ("read: " in row.source) or ("seen on" in row.source)
-        others = [o for o in DATA_SCREENS if o is not row and (o.family, o.model) == (row.family, row.model)]
-        assert all(o.until < row.since or row.until < o.since for o in others)
+@pytest.mark.parametrize("maker", MAKERS.values(), ids=lambda maker: maker.name)
+def test_each_version_of_a_model_has_one_row(maker):
+    for rows in (maker.data_screens, maker.proofs):
+        for row in rows:
+            assert FirmwareVersion.of(row.since) <= FirmwareVersion.of(row.until)
+            others = (other for other in rows if other.model == row.model and other is not row)
+            assert not any(row.covers(FirmwareVersion.of(other.since)) for other in others)
+    assert all(row.first <= row.whole for row in maker.data_screens)
+    assert not any(row.why_not and row.funds for row in maker.proofs)
 
 
 @pytest.mark.parametrize(
@@ -79,10 +80,3 @@ def test_p95_a_device_may_have_newer_firmware_than_when_it_was_registered():
     assert not may_sign_proof(Family.COLDCARD, "Coldcard Mk4", "5.6.2", coins=0)
     assert not may_sign_proof(Family.LEDGER, "Ledger Nano S", "2.1.2", coins=1)
     assert not may_sign_proof(Family.TREZOR, "Trezor One", "1.14.1", coins=0)
-
-
-def test_each_row_about_messages_has_its_source():
-    for row in PROOF_SIGNING:
-        assert row.since <= row.until
-        assert row.source.startswith("read: ")
-        assert row.control or not row.funds

@@ -10,20 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_simulators.coldcard import firmware as coldcard
-from firmware_bridge import Device, Endpoint, Family
+from firmware_bridge import Device, Endpoint, Family, advisories
 from firmware_bridge.advisories import (
     Advisory,
-    Severity,
+    FlawSeverity,
     firmware_known,
     has_anti_exfil,
     known_flaws,
-    lists,
+    packaged,
 )
-from firmware_bridge.advisories.lists import Version, packaged
+from firmware_bridge.makers import maker_of
+from firmware_bridge.makers.versions import FirmwareVersion
 from tests.conformance import makes
 from tests.conformance.rigs import bridged, short_folder
 
-PACKAGED = tomllib.loads(Path(lists.__file__).with_name("known_flaws.toml").read_text())["advisory"]
+PACKAGED = tomllib.loads(Path(advisories.__file__).with_name("known_flaws.toml").read_text())["advisory"]
 
 
 def device(family: str, firmware: str | None, model: str = "Any model") -> Device:
@@ -95,7 +96,11 @@ def test_s22_a_mended_coldcard_may_still_hold_a_seed_that_can_be_guessed():
 
 def test_the_worst_comes_first():
     flaws = known_flaws(device("coldcard", "5.0.5"))
-    assert [flaw.severity for flaw in flaws] == [Severity.STOP_USING, Severity.STOP_USING, Severity.WARN]
+    assert [flaw.severity for flaw in flaws] == [
+        FlawSeverity.STOP_USING,
+        FlawSeverity.STOP_USING,
+        FlawSeverity.WARN,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -133,20 +138,21 @@ async def test_s22_what_a_device_tells_over_its_wire_is_looked_up(make, firmware
 
 @given(*[st.tuples(*[st.integers(0, 99)] * 3)] * 2)
 def test_versions_are_compared_as_numbers(one, other):
-    first, second = (Version.parse(Family.TREZOR, ".".join(map(str, each))) for each in (one, other))
+    first, second = (FirmwareVersion.parse(".".join(map(str, each))) for each in (one, other))
     assert first is not None
     assert second is not None
     assert (first.numbers < second.numbers) == (one < other)
 
 
 def test_a_missing_part_is_zero_and_lines_are_kept_apart():
-    assert Version.parse(Family.TREZOR, "2.5") == Version.parse(Family.TREZOR, "2.5.0.0")
-    assert Version.parse(Family.COLDCARD, "1.5.0Q") != Version.parse(Family.COLDCARD, "1.5.0")
-    assert Version.parse(Family.TREZOR, "1.5.0Q") is None
+    assert FirmwareVersion.parse("2.5") == FirmwareVersion.parse("2.5.0.0")
+    assert FirmwareVersion.parse("1.5.0Q") != FirmwareVersion.parse("1.5.0")
+    assert maker_of(Family.COLDCARD).version("1.5.0Q") is not None
+    assert maker_of(Family.TREZOR).version("1.5.0Q") is None
 
 
 def test_an_entry_may_name_models_by_the_beginning_of_their_names():
-    flaw = Advisory("TEST-1", Family.TREZOR, Severity.WARN, "", "", (), models=("Trezor Safe",))
+    flaw = Advisory("TEST-1", Family.TREZOR, FlawSeverity.WARN, "", "", (), models=("Trezor Safe",))
     assert flaw.concerns(device("trezor", "1.0.0", "Trezor Safe 3"))
     assert not flaw.concerns(device("trezor", "1.0.0", "Trezor One"))
     assert not flaw.concerns(device("ledger", "1.0.0", "Trezor Safe 3"))
@@ -173,7 +179,7 @@ def test_s22_every_range_is_of_versions_that_there_can_be():
     for entry in PACKAGED:
         for span in entry["affected"]:
             bounds = [span.get("from", "0.0"), span.get("below", "999999.0")]
-            first, last = (Version.parse(entry["family"], bound + span["line"]) for bound in bounds)
+            first, last = (maker_of(entry["family"]).version(bound + span["line"]) for bound in bounds)
             assert span.keys() <= {"line", "from", "below"}
             assert first is not None
             assert last is not None

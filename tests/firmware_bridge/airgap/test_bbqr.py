@@ -12,25 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_bridge.airgap import bbqr
-from firmware_bridge.airgap.bbqr import Assembler, Encoding, split
+from firmware_bridge.airgap.bbqr import BbqrAssembler, BbqrEncoding, split
 from firmware_bridge.airgap.transfer import (
     MAX_BYTES,
     MAX_PARTS,
     MAX_TEXT,
+    BadTransfer,
     Content,
     OtherTransfer,
     Transfer,
-    Unreadable,
 )
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "bbqr.json").read_text())
 ALPHANUMERIC = set("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ $%*+-./:")
 DATA = random.Random(7).randbytes(400)
-SERIES = split(DATA, Content.PSBT, encoding=Encoding.HEX, max_characters=208)
+SERIES = split(DATA, Content.PSBT, encoding=BbqrEncoding.HEX, max_characters=208)
 
 
 def assemble(texts):
-    assembler = Assembler()
+    assembler = BbqrAssembler()
     for text in texts:
         assembler.add(text)
     return assembler.result
@@ -44,7 +44,8 @@ def deflated(data):
 def zlib_texts(compressed):
     """A series from a sender with its own compression settings."""
     return [
-        text.replace("B$2", "B$Z", 1) for text in split(compressed, Content.PSBT, encoding=Encoding.BASE32)
+        text.replace("B$2", "B$Z", 1)
+        for text in split(compressed, Content.PSBT, encoding=BbqrEncoding.BASE32)
     ]
 
 
@@ -66,14 +67,14 @@ def test_files_of_coinkite(file):
 
 def test_the_headers_of_the_document():
     # BBQr.md, "Example Headers": 2,150 bytes of PSBT in blocks of up to 1,000.
-    texts = split(bytes(2_150), Content.PSBT, encoding=Encoding.HEX, max_characters=2_008)
+    texts = split(bytes(2_150), Content.PSBT, encoding=BbqrEncoding.HEX, max_characters=2_008)
     assert [text[:8] for text in texts] == ["B$HP0300", "B$HP0301", "B$HP0302"]
 
 
 @given(
     st.binary(min_size=1, max_size=3_000),
     st.sampled_from(Content),
-    st.sampled_from(Encoding),
+    st.sampled_from(BbqrEncoding),
     st.integers(60, 600),
     st.randoms(use_true_random=False),
 )
@@ -92,20 +93,20 @@ def test_what_does_not_compress_is_not_compressed():
 
 
 def test_parts_are_as_even_as_can_be():
-    sizes = [len(text) for text in split(DATA, Content.PSBT, encoding=Encoding.HEX, max_characters=608)]
+    sizes = [len(text) for text in split(DATA, Content.PSBT, encoding=BbqrEncoding.HEX, max_characters=608)]
     assert max(sizes) - min(sizes) <= 2
 
 
 def test_progress():
-    assembler = Assembler()
+    assembler = BbqrAssembler()
     seen = [(received.seen, received.complete) for received in map(assembler.add, SERIES[::-1])]
     assert seen == [(1, False), (2, False), (3, False), (4, True)]
     assert assembler.add(SERIES[0]).complete
 
 
 def test_another_series_is_refused_and_nothing_is_lost():
-    other = split(DATA[::-1], Content.PSBT, encoding=Encoding.HEX, max_characters=208)
-    assembler = Assembler()
+    other = split(DATA[::-1], Content.PSBT, encoding=BbqrEncoding.HEX, max_characters=208)
+    assembler = BbqrAssembler()
     assembler.add(SERIES[0])
     wrong = [other[0], SERIES[1].replace("P04", "P05"), "B$2P0400AA", SERIES[1][:-2]]
     wrong += [SERIES[1].replace("P04", "T04"), SERIES[3] + SERIES[1][8:]]
@@ -118,7 +119,7 @@ def test_another_series_is_refused_and_nothing_is_lost():
 
 
 def test_a_last_part_that_comes_first_is_checked_later():
-    assembler = Assembler()
+    assembler = BbqrAssembler()
     assembler.add(SERIES[3] + SERIES[1][8:])
     with pytest.raises(OtherTransfer):
         assembler.add(SERIES[0])
@@ -150,8 +151,8 @@ def test_a_last_part_that_comes_first_is_checked_later():
     ],
 )
 def test_s23_texts_that_are_refused(text, words):
-    assembler = Assembler()
-    with pytest.raises(Unreadable, match=words) as caught:
+    assembler = BbqrAssembler()
+    with pytest.raises(BadTransfer, match=words) as caught:
         assembler.add(text)
     assert str(caught.value).isprintable()
     assert (caught.value.detail or "").isprintable()
@@ -162,7 +163,7 @@ def test_s23_a_bomb_is_not_blown_up():
     texts = zlib_texts(deflated(bytes(32 * MAX_BYTES)))
     tracemalloc.start()
     try:
-        with pytest.raises(Unreadable, match="more than"):
+        with pytest.raises(BadTransfer, match="more than"):
             assemble(texts)
         assert tracemalloc.get_traced_memory()[1] < 8 * MAX_BYTES
     finally:
@@ -179,26 +180,26 @@ def test_the_largest_that_opens():
     ids=["cut", "trailing", "zeros", "noise"],
 )
 def test_s23_what_cannot_be_decompressed(compressed):
-    with pytest.raises(Unreadable, match=r"decompressed|cut off"):
+    with pytest.raises(BadTransfer, match=r"decompressed|cut off"):
         assemble(zlib_texts(compressed))
 
 
 def test_a_part_that_spoilt_the_end_may_come_again():
     texts = split(bytes(range(256)) * 40, Content.PSBT, max_characters=104)
-    assembler = Assembler()
+    assembler = BbqrAssembler()
     for text in texts[:-1]:
         assembler.add(text)
-    with pytest.raises(Unreadable):
+    with pytest.raises(BadTransfer):
         assembler.add(texts[-1][:8] + "A" * len(texts[-1][8:]))
     assembler.add(texts[-1])
     assert assembler.result.data == bytes(range(256)) * 40
 
 
 def test_limits_of_the_format():
-    texts = split(bytes(MAX_PARTS * 4), Content.BINARY, encoding=Encoding.HEX, max_characters=16)
+    texts = split(bytes(MAX_PARTS * 4), Content.BINARY, encoding=BbqrEncoding.HEX, max_characters=16)
     assert texts[-1][:8] == "B$HBZZZY"
     with pytest.raises(ValueError, match="too many"):
-        split(bytes(MAX_PARTS * 4 + 1), Content.BINARY, encoding=Encoding.HEX, max_characters=16)
+        split(bytes(MAX_PARTS * 4 + 1), Content.BINARY, encoding=BbqrEncoding.HEX, max_characters=16)
     for data, length in ((b"", 100), (b"x", 15), (b"x", MAX_TEXT + 1)):
         with pytest.raises(ValueError):
             split(data, Content.PSBT, max_characters=length)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_bridge.airgap import CardFault, CardProtected, NameTaken, NoCard, Unreadable, card
+from firmware_bridge.airgap import BadTransfer, CardFault, CardProtected, FileNameTaken, NoCard, card
 from firmware_bridge.airgap.card import MAX_LABEL, request_name, safe_label
 from firmware_bridge.errors import BridgeError, DeviceFault, Disconnected, NoPermission
 from tests.support.wallets import make_spend, make_vault
@@ -45,7 +45,7 @@ def test_the_same_file_is_not_written_twice(tmp_path):
 def test_another_file_is_never_overwritten(tmp_path, old):
     path = tmp_path / "rent.psbt"
     path.write_bytes(old)
-    with pytest.raises(NameTaken, match=r"rent\.psbt"):
+    with pytest.raises(FileNameTaken, match=r"rent\.psbt"):
         card.write(tmp_path, "rent.psbt", b"whole")
     assert path.read_bytes() == old
     assert names_in(tmp_path) == ["rent.psbt"]
@@ -60,7 +60,7 @@ def test_any_existing_entry_keeps_its_name(tmp_path, kind):
         "pipe": lambda: os.mkfifo(path),
     }
     make[kind]()
-    with pytest.raises(NameTaken):
+    with pytest.raises(FileNameTaken):
         card.write(tmp_path, "rent.psbt", b"whole")
     assert names_in(tmp_path) == ["rent.psbt"]
 
@@ -87,7 +87,7 @@ def test_a_name_that_is_taken_meanwhile(tmp_path, monkeypatch, links):
         target.write_bytes(b"theirs")
 
     monkeypatch.setattr(os, "fsync", intrude)
-    with pytest.raises(NameTaken):
+    with pytest.raises(FileNameTaken):
         card.write(tmp_path, "rent.psbt", b"ours")
     assert target.read_bytes() == b"theirs"
     assert names_in(tmp_path) == ["rent.psbt"]
@@ -143,7 +143,7 @@ def test_read_back(tmp_path):
     path = tmp_path / "answer.psbt"
     path.write_bytes(b"1234567890")
     assert card.read(path, 10) == b"1234567890"
-    with pytest.raises(Unreadable, match="more than 9 bytes"):
+    with pytest.raises(BadTransfer, match="more than 9 bytes"):
         card.read(path, 9)
     with pytest.raises(NoCard):
         card.read(tmp_path / "other.psbt", 10)
@@ -153,20 +153,20 @@ def test_s23_a_huge_file_is_not_read(tmp_path):
     path = tmp_path / "huge.psbt"
     with path.open("wb") as file:
         file.truncate(1 << 40)
-    with pytest.raises(Unreadable, match="more than"):
+    with pytest.raises(BadTransfer, match="more than"):
         card.read(path, 1_000)
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/proc/self/maps"])
 def test_s23_files_that_lie_of_their_size(path):
-    with pytest.raises(Unreadable):
+    with pytest.raises(BadTransfer):
         card.read(Path(path), 100)
 
 
 def test_s23_a_pipe_or_folder_is_refused_without_waiting(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path):
-        with pytest.raises(Unreadable, match="not a file"):
+        with pytest.raises(BadTransfer, match="not a file"):
             card.read(path, 10)
 
 

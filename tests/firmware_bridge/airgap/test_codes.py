@@ -9,15 +9,15 @@ import pytest
 import segno
 
 from firmware_bridge.airgap import (
+    BadTransfer,
+    CodeSeries,
     Content,
     FinalTransaction,
     OtherTransfer,
-    Picture,
+    PictureFormat,
     Scanner,
-    Series,
     TooMuchForCodes,
     Transfer,
-    Unreadable,
     bbqr,
     draw,
     file_of,
@@ -30,7 +30,7 @@ from firmware_bridge.airgap.transfer import MAX_TEXT
 from multisig import finalise
 from tests.support.wallets import ALICE, BOB, make_spend, make_vault
 
-SERIES = bbqr.split(bytes(range(256)) * 5, Content.PSBT, encoding=bbqr.Encoding.HEX, max_characters=900)
+SERIES = bbqr.split(bytes(range(256)) * 5, Content.PSBT, encoding=bbqr.BbqrEncoding.HEX, max_characters=900)
 
 
 def png_width(content):
@@ -46,23 +46,23 @@ def test_svg():
 
 def test_png_has_the_size_of_its_version():
     # 21 squares in version 1, 29 in 3, and four of margin on each side.
-    assert png_width(draw("B$HP0100AB", Picture.PNG, scale=3)) == (21 + 8) * 3
-    assert png_width(draw("B$HP0100AB", Picture.PNG, scale=1, version=3)) == 29 + 8
+    assert png_width(draw("B$HP0100AB", PictureFormat.PNG, scale=3)) == (21 + 8) * 3
+    assert png_width(draw("B$HP0100AB", PictureFormat.PNG, scale=1, version=3)) == 29 + 8
 
 
 def test_a_terminal():
-    lines = draw("B$HP0100AB", Picture.TERMINAL).decode().splitlines()
+    lines = draw("B$HP0100AB", PictureFormat.TERMINAL).decode().splitlines()
     assert {len(line) for line in lines} == {21 + 8}
     assert set("".join(lines)) <= set("█▀▄ ")
 
 
 def test_a_series_keeps_its_size():
     version = version_of(SERIES)
-    assert len({png_width(draw(text, Picture.PNG, version=version)) for text in SERIES}) == 1
+    assert len({png_width(draw(text, PictureFormat.PNG, version=version)) for text in SERIES}) == 1
     assert version_of([SERIES[0]]) == version
 
 
-@pytest.mark.parametrize("series", list(Series))
+@pytest.mark.parametrize("series", list(CodeSeries))
 def test_one_code_tells_the_size_of_a_series(series, monkeypatch):
     """Finding a version takes as long as drawing a code: a long series would take seconds."""
     texts = series_of(DATA, Content.PSBT, series, 90)
@@ -134,7 +134,7 @@ def test_a_text_that_is_refused_settles_no_format():
         "é",
         "A" * (MAX_TEXT + 1),
     ):
-        with pytest.raises(Unreadable):
+        with pytest.raises(BadTransfer):
             scanner.add(text)
     assert scanner.result is None
     assert scanner.add(BBQR[0]).seen == 1
@@ -156,7 +156,7 @@ def test_a_bare_transaction_is_not_needed():
 FILE = make_spend(make_vault(), n_inputs=5).to_bytes()
 
 
-@pytest.mark.parametrize("series", Series)
+@pytest.mark.parametrize("series", CodeSeries)
 @pytest.mark.parametrize("room", [154, 758, 2_132])
 def test_one_round_of_a_series_is_the_file_again(series, room):
     texts = series_of(FILE, Content.PSBT, series, room)
@@ -166,18 +166,18 @@ def test_one_round_of_a_series_is_the_file_again(series, room):
 
 
 def test_of_a_round_of_ur_a_camera_may_miss_some():
-    texts = series_of(FILE, Content.PSBT, Series.UR, 395)
+    texts = series_of(FILE, Content.PSBT, CodeSeries.UR, 395)
     assert file_of("\n".join(texts[len(texts) // 4 :]).encode()) == FILE
 
 
-@pytest.mark.parametrize("series", Series)
+@pytest.mark.parametrize("series", CodeSeries)
 def test_what_fits_into_one_code_is_one(series):
     assert len(series_of(b"psbt\xff1", Content.PSBT, series, 395)) == 1
 
 
 def test_too_much_for_a_series():
     with pytest.raises(TooMuchForCodes):
-        series_of(bytes(range(256)) * 2_000, Content.PSBT, Series.UR, 154)
+        series_of(bytes(range(256)) * 2_000, Content.PSBT, CodeSeries.UR, 154)
 
 
 def test_a_file_that_is_no_series_is_itself():
@@ -197,19 +197,21 @@ def test_a_file_that_is_no_series_is_itself():
     ids=["one missing", "cut off", "two series", "no bytewords", "not ascii"],
 )
 def test_a_series_that_is_not_whole_is_refused(lines):
-    with pytest.raises(Unreadable):
+    with pytest.raises(BadTransfer):
         file_of("\n".join(lines).encode())
 
 
 def _seconds(lines) -> float:
     """Of the processor, for a series that is whole or not."""
     began = time.thread_time()
-    with contextlib.suppress(Unreadable):
+    with contextlib.suppress(BadTransfer):
         file_of("\n".join(lines).encode())
     return time.thread_time() - began
 
 
-LONGEST = bbqr.split(bytes(1_295 * 1_000), Content.PSBT, encoding=bbqr.Encoding.BASE32, max_characters=1_608)
+LONGEST = bbqr.split(
+    bytes(1_295 * 1_000), Content.PSBT, encoding=bbqr.BbqrEncoding.BASE32, max_characters=1_608
+)
 
 
 @pytest.mark.parametrize(
@@ -227,5 +229,5 @@ def test_s34_a_series_costs_no_more_than_its_longest_form(lines):
 
 
 def test_s23_a_series_has_a_limit():
-    with pytest.raises(Unreadable, match="too large"):
+    with pytest.raises(BadTransfer, match="too large"):
         file_of(b"B$HP0100" + b"A" * MAX_SCANNED)

@@ -5,12 +5,12 @@ import tracemalloc
 import pytest
 
 from firmware_bridge.airgap import (
+    BadTransfer,
     Content,
     FinalTransaction,
     NothingSigned,
     OtherTransaction,
     Transfer,
-    Unreadable,
     handoff,
     take_signed,
 )
@@ -148,13 +148,13 @@ def test_a_finalised_transaction_is_not_needed(form):
     ],
 )
 def test_s23_what_is_no_answer(answer, words):
-    with pytest.raises(Unreadable, match=words) as caught:
+    with pytest.raises(BadTransfer, match=words) as caught:
         take(answer)
     assert str(caught.value).isprintable()
 
 
 def test_s23_a_psbt_that_is_too_large_is_refused_before_it_is_parsed():
-    with pytest.raises(Unreadable, match="This PSBT has 2097153 bytes"):
+    with pytest.raises(BadTransfer, match="This PSBT has 2097153 bytes"):
         handoff.decode_psbt((b"psbt\xff" + bytes(MAX_BYTES - 4)).hex().encode())
     assert handoff.decode_psbt(b"psbt\xff" + bytes(MAX_BYTES - 5))
 
@@ -163,7 +163,7 @@ def test_s23_a_psbt_that_is_too_large_is_refused_before_it_is_parsed():
 def test_s23_a_file_of_nothing_takes_little_more_memory_than_it_is_long(content):
     tracemalloc.start()
     try:
-        with pytest.raises((Unreadable, FinalTransaction)):
+        with pytest.raises((BadTransfer, FinalTransaction)):
             handoff.decode_psbt(content * MAX_CARRIED)
         _now, most = tracemalloc.get_traced_memory()
     finally:

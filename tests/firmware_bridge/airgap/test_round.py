@@ -9,7 +9,7 @@ import pytest
 from device_simulators.coldcard.replies import CommandRefused, TransactionRefused
 from device_simulators.faults import Faults
 from firmware_bridge import airgap
-from firmware_bridge.airgap import Content, Scanner, Series, card, handoff, series_of, ur
+from firmware_bridge.airgap import CodeSeries, Content, Scanner, card, handoff, series_of, ur
 from firmware_bridge.airgap.vault_files import keys_in
 from firmware_bridge.errors import BadDeviceSignature, WrongDevice
 from multisig import Psbt, PsbtMismatch, PsbtTooLarge, Vault, finalise, signer_progress
@@ -76,7 +76,7 @@ def test_one_card_for_all_signers(tmp_path):
 
 def test_a_round_of_bbqr():
     device = enrolled()
-    shown = device.sign_codes(in_codes(Series.BBQR))
+    shown = device.sign_codes(in_codes(CodeSeries.BBQR))
     scanner = Scanner()
     assert [scanner.add(text).complete for text in shown][-1]
     signed = airgap.take_signed(scanner.result, PSBT, VAULT, SEED.fingerprint)
@@ -85,9 +85,9 @@ def test_a_round_of_bbqr():
 
 def test_a_round_of_ur():
     device = enrolled()
-    assembler = ur.Assembler()
+    assembler = ur.UrAssembler()
     # Every third picture is missed.
-    seen = (text for number, text in enumerate(in_codes(Series.UR)) if number % 3)
+    seen = (text for number, text in enumerate(in_codes(CodeSeries.UR)) if number % 3)
     assert any(assembler.add(text).complete for text in seen)
     scanner = Scanner()
     for text in ur.split(device.sign_bytes(assembler.result.data), max_fragment=100):
@@ -134,7 +134,7 @@ def test_p10_a_transaction_that_no_device_takes_is_not_written(monkeypatch):
         handoff.request_bytes(PSBT, VAULT)
 
 
-@pytest.mark.parametrize(("series", "most"), [(Series.BBQR, 16), (Series.UR, 1)])
+@pytest.mark.parametrize(("series", "most"), [(CodeSeries.BBQR, 16), (CodeSeries.UR, 1)])
 def test_a_transaction_that_is_too_large_for_codes(series, most):
     with pytest.raises(airgap.TooMuchForCodes, match="too large"):
         in_codes(series, make_spend(VAULT, n_inputs=40), most)

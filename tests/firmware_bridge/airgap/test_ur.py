@@ -16,10 +16,10 @@ from firmware_bridge.airgap.transfer import (
     MAX_BYTES,
     MAX_PARTS,
     MAX_TEXT,
+    BadTransfer,
     Content,
     OtherTransfer,
     Transfer,
-    Unreadable,
 )
 from tests.support.examples import examples
 
@@ -38,7 +38,7 @@ def test_round_trip_with_losses_and_repetitions_in_any_order(data, max_fragment,
     shown = list(islice(ur.split(data, max_fragment=max_fragment), 8 * wanted + 40))
     kept = [text for text in shown if chance.random() < 0.7] * 2
     chance.shuffle(kept)
-    assembler = ur.Assembler()
+    assembler = ur.UrAssembler()
     for text in kept:
         received = assembler.add(text)
         assert received.seen <= received.wanted
@@ -49,21 +49,21 @@ def test_round_trip_with_losses_and_repetitions_in_any_order(data, max_fragment,
 @given(st.integers(2, 60), st.integers(0, 2**32))
 def test_mixtures_alone_are_enough(fragments, seed):
     data = random.Random(seed).randbytes(fragments * 20)
-    assembler = ur.Assembler()
+    assembler = ur.UrAssembler()
     texts = islice(ur.split(data, max_fragment=20, first=fragments + 10), 20 * fragments + 50)
     assert any(assembler.add(text).complete for text in texts)
     assert assembler.result.data == data
 
 
 def test_progress_counts_what_is_new():
-    assembler = ur.Assembler()
+    assembler = ur.UrAssembler()
     assert assembler.add(SERIES[0]) == assembler.add(SERIES[0]) == assembler.add(SERIES[0].lower())
     assert assembler.add(SERIES[1]).seen == 2
     assert assembler.result is None
 
 
 def test_more_parts_after_the_end_are_harmless():
-    assembler = ur.Assembler()
+    assembler = ur.UrAssembler()
     assert [assembler.add(text).complete for text in SERIES[:7]] == [False] * 6 + [True]
     result = assembler.result
     assert all(assembler.add(text).complete for text in SERIES)
@@ -72,7 +72,7 @@ def test_more_parts_after_the_end_are_harmless():
 
 @pytest.mark.parametrize("text", [OTHER[2], part_text(1, 1, 4, 5, data=b"abcd"), next(ur.split(b"x"))])
 def test_another_series_is_refused_and_nothing_is_lost(text):
-    assembler = ur.Assembler()
+    assembler = ur.UrAssembler()
     assembler.add(SERIES[0])
     with pytest.raises(OtherTransfer):
         assembler.add(text)
@@ -82,14 +82,14 @@ def test_another_series_is_refused_and_nothing_is_lost(text):
 
 
 def test_another_type_is_another_series():
-    assembler = ur.Assembler()
+    assembler = ur.UrAssembler()
     assembler.add(SERIES[0])
     with pytest.raises(OtherTransfer):
         assembler.add(SERIES[1].replace("CRYPTO-PSBT", "BYTES"))
 
 
 def test_a_part_of_a_series_after_a_whole_text():
-    assembler = ur.Assembler()
+    assembler = ur.UrAssembler()
     whole = next(ur.split(b"small"))
     assembler.add(whole)
     with pytest.raises(OtherTransfer):
@@ -135,17 +135,17 @@ def test_a_part_of_a_series_after_a_whole_text():
     ],
 )
 def test_s23_texts_that_are_refused(text, words):
-    assembler = ur.Assembler()
-    with pytest.raises(Unreadable, match=words) as caught:
+    assembler = ur.UrAssembler()
+    with pytest.raises(BadTransfer, match=words) as caught:
         assembler.add(text)
     assert str(caught.value).isprintable()
     assert assembler.result is None
 
 
 def test_s23_a_wrong_checksum_of_the_whole_starts_over():
-    assembler = ur.Assembler()
+    assembler = ur.UrAssembler()
     assembler.add(part_text(1, 2, 5, 77, data=b"Dab"))
-    with pytest.raises(Unreadable, match="start over"):
+    with pytest.raises(BadTransfer, match="start over"):
         assembler.add(part_text(2, 2, 5, 77, data=b"cd\0"))
     assert assembler.result is None
     for text in SERIES[:7]:
@@ -154,7 +154,7 @@ def test_s23_a_wrong_checksum_of_the_whole_starts_over():
 
 
 def in_two_parts(message):
-    shape = fountain.Shape(2, len(message), zlib.crc32(message))
+    shape = fountain.FountainShape(2, len(message), zlib.crc32(message))
     size = shape.fragment_length
     pieces = (message[:size], message[size:].ljust(size, b"\0"))
     for number, piece in enumerate(pieces, start=1):
@@ -165,11 +165,11 @@ def in_two_parts(message):
 @pytest.mark.parametrize("message", [b"\x43ab", b"\x81\x41a", b"\x41ab"])
 def test_s23_a_message_that_is_no_byte_string_does_not_spoil_the_next_one(message):
     for texts in ([f"ur:crypto-psbt/{ur.encode(message)}"], list(in_two_parts(message))):
-        assembler = ur.Assembler()
+        assembler = ur.UrAssembler()
         *first, last = texts
         for text in first:
             assembler.add(text)
-        with pytest.raises(Unreadable, match=r"CBOR|holds no file"):
+        with pytest.raises(BadTransfer, match=r"CBOR|holds no file"):
             assembler.add(last)
         assert assembler.result is None
         for text in SERIES[:7]:
@@ -179,7 +179,7 @@ def test_s23_a_message_that_is_no_byte_string_does_not_spoil_the_next_one(messag
 
 def test_s23_memory_stays_with_the_message_whatever_is_shown():
     collector = fountain.Collector()
-    shape = fountain.Shape(MAX_PARTS, 10 * MAX_PARTS, 1)
+    shape = fountain.FountainShape(MAX_PARTS, 10 * MAX_PARTS, 1)
     # Never part 1, so that the message is never complete if mixtures of it are left out.
     shown = 0
     for number in range(2, 4 * MAX_PARTS):
@@ -194,7 +194,7 @@ def test_s23_memory_stays_with_the_message_whatever_is_shown():
 @pytest.mark.parametrize("numbers", [(0, 1, 4, 5), (1, 0, 4, 5), (1, 0, 0, 0), (1, 2, 4, 5), (1, 1, 5, 5)])
 def test_s23_parts_that_contradict_themselves(numbers):
     body = cbor.array(*(cbor.unsigned(number) for number in numbers), cbor.byte_string(b"abcd"))
-    with pytest.raises(Unreadable, match="contradicts"):
+    with pytest.raises(BadTransfer, match="contradicts"):
         fountain.Part.from_cbor(body)
 
 
@@ -212,7 +212,7 @@ def test_the_last_number_of_a_part():
 def test_the_largest_message_and_beyond():
     texts = list(islice(ur.split(bytes(MAX_BYTES), max_fragment=1_700), 3))
     assert all(len(text) <= MAX_TEXT for text in texts)
-    ur.Assembler().add(texts[0])
+    ur.UrAssembler().add(texts[0])
     with pytest.raises(ValueError, match="parts"):
         ur.split(bytes(MAX_BYTES), max_fragment=1_000)
 
@@ -307,7 +307,7 @@ def test_bytewords():
 
 @pytest.mark.parametrize("text", ["", "a", "tant", "tantjzoeadgdstas", "xxtantjz"])
 def test_s23_no_bytewords(text):
-    with pytest.raises(Unreadable):
+    with pytest.raises(BadTransfer):
         ur.decode(text)
 
 
@@ -315,7 +315,7 @@ def test_a_text_of_one_part():
     # The vectors draw the message's bytes after its length, so this is the same message.
     (text,) = set(islice(ur.split(make_message(50), Content.BINARY), 3))
     assert text == VECTORS["single"].upper()
-    assembler = ur.Assembler()
+    assembler = ur.UrAssembler()
     assert assembler.add(VECTORS["single"]).complete
     assert assembler.result == Transfer(Content.BINARY, make_message(50))
 
@@ -327,7 +327,7 @@ def test_the_texts_of_a_series():
 
 def test_a_series_that_starts_late():
     message = make_message(32_767)
-    assembler = ur.Assembler()
+    assembler = ur.UrAssembler()
     for shown, text in enumerate(ur.split(message, Content.BINARY, max_fragment=1000, first=100)):
         if assembler.add(text).complete:
             break
@@ -336,7 +336,7 @@ def test_a_series_that_starts_late():
 
 
 def test_a_psbt():
-    assembler = ur.Assembler()
+    assembler = ur.UrAssembler()
     assembler.add(VECTORS["psbt_ur"])
     assert assembler.result == Transfer(Content.PSBT, bytes.fromhex(VECTORS["psbt_hex"]))
     (again,) = set(islice(ur.split(bytes.fromhex(VECTORS["psbt_hex"])), 2))
@@ -344,5 +344,5 @@ def test_a_psbt():
 
 
 def test_a_part_whose_checksum_begins_with_zeros():
-    received = ur.Assembler().add(VECTORS["short_checksum"])
+    received = ur.UrAssembler().add(VECTORS["short_checksum"])
     assert (received.seen, received.wanted) == (1, 29)

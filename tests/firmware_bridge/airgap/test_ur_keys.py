@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_bridge.airgap import (
+    BadTransfer,
     Content,
     OtherTransfer,
     Scanner,
-    Unreadable,
     cbor,
     parse_signer_keys,
 )
@@ -107,7 +107,7 @@ def test_what_a_key_says_of_its_use_is_held_against_its_path():
         if taken:
             assert keys_in(text, Network.REGTEST)[0] == KEY
             continue
-        with pytest.raises(Unreadable, match="another coin or network"):
+        with pytest.raises(BadTransfer, match="another coin or network"):
             keys_in(text, Network.REGTEST)
 
 
@@ -142,14 +142,14 @@ def _origin(path, depth=None):
     ],
 )
 def test_s15_a_key_that_is_altered_or_of_something_else_is_refused(changes, said):
-    with pytest.raises(Unreadable, match=said):
+    with pytest.raises(BadTransfer, match=said):
         keys_in(whole("crypto-hdkey", hdkey(KEY) | changes), Network.REGTEST)
 
 
 @pytest.mark.parametrize("left_out", [4, 6, 8])
 def test_a_key_from_which_no_xpub_can_be_written_is_refused(left_out):
     found = {field: item for field, item in hdkey(KEY).items() if field != left_out}
-    with pytest.raises(Unreadable, match="without its path, its chain code or its parent"):
+    with pytest.raises(BadTransfer, match="without its path, its chain code or its parent"):
         keys_in(whole("crypto-hdkey", found), Network.REGTEST)
 
 
@@ -169,12 +169,12 @@ def test_a_key_from_which_no_xpub_can_be_written_is_refused(left_out):
     ],
 )
 def test_what_is_no_account_for_vaults_says_so(text, said):
-    with pytest.raises(Unreadable, match=said):
+    with pytest.raises(BadTransfer, match=said):
         Scanner().add(text)
 
 
 def test_a_message_that_is_too_long_for_keys_is_not_read():
-    with pytest.raises(Unreadable, match="too large for keys: 16384 bytes"):
+    with pytest.raises(BadTransfer, match="too large for keys: 16384 bytes"):
         key_lines("crypto-account", cbor_of({1: MASTER, 9: "x" * 20_000}))
 
 
@@ -191,7 +191,7 @@ def test_parts_of_two_accounts_are_told_apart_and_a_bad_message_leaves_room_for_
         scanner.add(second[0])
     fresh = Scanner()
     bad = whole("crypto-hdkey", {3: b""})
-    with pytest.raises(Unreadable):
+    with pytest.raises(BadTransfer):
         fresh.add(bad)
     assert fresh.add(whole("crypto-hdkey", hdkey(KEY))).complete
 
@@ -212,7 +212,7 @@ def test_cbor_reads_what_was_written_and_nothing_shorter_or_longer(item):
     written = cbor_of(item)
     assert cbor.item_of(written) == item
     for wrong in (written[:-1], written + b"\0"):
-        with pytest.raises(Unreadable):
+        with pytest.raises(BadTransfer):
             cbor.item_of(wrong)
 
 
@@ -234,11 +234,11 @@ def test_cbor_reads_what_was_written_and_nothing_shorter_or_longer(item):
     ],
 )
 def test_s23_cbor_in_no_shortest_form_is_refused(hexadecimal):
-    with pytest.raises(Unreadable):
+    with pytest.raises(BadTransfer):
         cbor.item_of(bytes.fromhex(hexadecimal))
 
 
 @given(item=items, name=st.sampled_from(["crypto-account", "account-descriptor", "crypto-hdkey", "hdkey"]))
 def test_s23_nothing_but_an_outcome_leaves(item, name):
-    with contextlib.suppress(Unreadable):
+    with contextlib.suppress(BadTransfer):
         key_lines(name, cbor_of(item))

@@ -8,12 +8,12 @@ from coincurve import PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_simulators.coldcard.wallet import Wallet
+from device_simulators.coldcard.wallet import ColdcardWallet
 from device_simulators.coldcard.wallet_file import parse_wallet_file
 from firmware_bridge.airgap import (
+    BadTransfer,
     Content,
     EnrolmentForm,
-    Unreadable,
     bbqr,
     enrolment_file,
     enrolment_text,
@@ -23,8 +23,8 @@ from firmware_bridge.airgap import (
 )
 from firmware_bridge.airgap.card import safe_label
 from firmware_bridge.airgap.vault_files import MAX_EXPORTS, MAX_FILE, keys_in
-from firmware_bridge.enrolment import coldcard_file
 from firmware_bridge.errors import WrongDevice
+from firmware_bridge.makers.coldcard import vault_file
 from multisig import (
     DerivationPath,
     InvalidKey,
@@ -173,13 +173,13 @@ def test_s15_s17_keys_that_are_not_taken(text, error, words):
     ],
 )
 def test_s23_texts_that_are_no_key(text):
-    with pytest.raises((Unreadable, MultisigError)) as caught:
+    with pytest.raises((BadTransfer, MultisigError)) as caught:
         keys_in(text, NETWORK)
     assert str(caught.value).isprintable()
 
 
 def test_s23_a_text_that_is_too_large():
-    with pytest.raises(Unreadable):
+    with pytest.raises(BadTransfer):
         keys_in(" " * (MAX_FILE + 1), NETWORK)
 
 
@@ -241,7 +241,7 @@ CODE = COLDCARD_S.verification_code.partition("-")[0]
 
 def test_coldcard_s_own_text():
     name, text = enrolment_file(VAULT, "Our savings", EnrolmentForm.COLDCARD)
-    assert (name, text) == ("Our-savings.txt", coldcard_file(VAULT, "Our savings"))
+    assert (name, text) == ("Our-savings.txt", vault_file(VAULT, "Our savings"))
 
 
 def test_a_descriptor():
@@ -298,7 +298,7 @@ def test_the_vault_s_name_is_the_wallet_s_name_on_a_coldcard(name, known_as, for
     wallet = enrolled_from(*enrolment_file(COLDCARD_S, name, form))
     written = form is EnrolmentForm.COLDCARD
     assert wallet.name == (known_as if written else safe_label(known_as))
-    assert wallet.same_keys(Wallet("x", COLDCARD_S.threshold, COLDCARD_S.cosigners))
+    assert wallet.same_keys(ColdcardWallet("x", COLDCARD_S.threshold, COLDCARD_S.cosigners))
 
 
 @given(st.text(max_size=80))
@@ -315,7 +315,7 @@ def enrolled_from(file_name, text):
 
 def test_as_a_qr_code():
     text = enrolment_text(VAULT, "Savings")
-    assembler = bbqr.Assembler()
+    assembler = bbqr.BbqrAssembler()
     for part in bbqr.split(text.encode(), Content.TEXT, max_characters=400):
         assembler.add(part)
     assert assembler.result.data.decode() == text
@@ -368,10 +368,10 @@ def test_several_accounts_come_in_any_order():
 @pytest.mark.parametrize(
     ("texts", "error"),
     [
-        ((), Unreadable),
-        (("",), Unreadable),
-        ((lines(KEY),) * (MAX_EXPORTS + 1), Unreadable),
-        (("[" + "0" * MAX_FILE,), Unreadable),
+        ((), BadTransfer),
+        (("",), BadTransfer),
+        ((lines(KEY),) * (MAX_EXPORTS + 1), BadTransfer),
+        (("[" + "0" * MAX_FILE,), BadTransfer),
         ((lines(KEY),), InvalidKey),
         ((lines(PROFILE_KEY),), InvalidKey),
         ((lines(ACCOUNTS[1], PROFILE_KEY),), InvalidKey),
@@ -411,7 +411,7 @@ def test_a_messages_signature_is_found_in_what_a_device_writes(answer):
 
 @pytest.mark.parametrize("answer", ["", "signed", base64.b64encode(bytes(64)).decode(), "A" * (MAX_FILE + 1)])
 def test_no_signature(answer):
-    with pytest.raises(Unreadable):
+    with pytest.raises(BadTransfer):
         signature_of(answer)
 
 

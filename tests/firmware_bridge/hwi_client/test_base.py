@@ -68,10 +68,10 @@ def test_the_devices_own_words_are_kept():
 class Broken(OpenDevice):
     family = Family.TREZOR
 
-    def probe(self, _args):
+    def fingerprint(self):
         raise DeviceFailure("locked", None)
 
-    def sign(self, _args):
+    def xpubs(self, _asked):
         raise struct_error()
 
 
@@ -83,9 +83,14 @@ def struct_error():
 
 @pytest.mark.parametrize(
     ("op", "code"),
-    [("probe", "locked"), ("sign", "device-fault"), ("enrol", "unsupported"), ("close", "unsupported")],
+    [
+        ("fingerprint", "locked"),
+        ("xpubs", "device-fault"),
+        ("enrol", "unsupported"),
+        ("close", "unsupported"),
+    ],
 )
 def test_an_open_device_raises_outcomes_only(op, code):
     with pytest.raises(DeviceFailure) as caught:
-        Broken().call(op, {})
+        Broken().call(op, {"paths": []})
     assert caught.value.code == code

@@ -13,7 +13,8 @@ from firmware_bridge import Bridge, DeviceState, Question, errors
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.model import Family
-from firmware_bridge.protocol import Request
+from firmware_bridge.operations import Keys
+from firmware_bridge.protocol import WorkerCall
 from multisig import CHANGE, DerivationPath, Psbt, op_return_script, recover_message_key, signer_progress
 from tests.conformance.rigs import ACCOUNT, NETWORK, QUICK, SEEDS, make_vault
 from tests.support.bitbox02_peer import BitBox02Peer, plugged_in
@@ -37,7 +38,7 @@ def peer_of(**options):
 def opened(peer, *, session=None, answers=YES):
     person = Person(on_ask=answers.get)
     with plugged_in(peer) as endpoint:
-        device = open_device(endpoint, NETWORK, person, Request(0, "probe", session=session))
+        device = open_device(endpoint, NETWORK, person, WorkerCall(0, "probe", session=session))
         try:
             yield device, person
         finally:
@@ -68,18 +69,26 @@ def test_a_probe_makes_the_device_show_nothing(told, model, code, words):
     peer = peer_of(**told)
     with opened(peer) as (device, person):
         answer = device.call("probe", {})
-    assert (answer["model"], answer["obstacle"]) == (model, code)
-    assert words in (answer["detail"] or "")
+    assert (answer.model, answer.obstacle) == (model, code)
+    assert words in (answer.detail or "")
     assert peer.operations == []
     assert person.steps == []
 
 
-@pytest.mark.parametrize("op", ["fingerprint", "sign", "enrol", "show_address"])
+WORK = [
+    ("fingerprint", {}),
+    ("sign", sign_args(make_spend(VAULT))),
+    ("enrol", enrol_args()),
+    ("show_address", address_args(VAULT)),
+]
+
+
+@pytest.mark.parametrize(("op", "args"), WORK)
 @pytest.mark.parametrize("told", [{"unlocked": False}, {}])
-def test_work_does_not_unlock_or_pair_by_the_way(op, told):
+def test_work_does_not_unlock_or_pair_by_the_way(op, args, told):
     peer = peer_of(**told)
     with opened(peer) as (device, _person):
-        assert outcome_of(device, op)[0] == errors.Locked.code
+        assert outcome_of(device, op, args)[0] == errors.Locked.code
     assert peer.operations == []
 
 
@@ -87,21 +96,21 @@ def test_a_person_unlocks_and_pairs_once_and_the_next_worker_brings_the_keys():
     peer = peer_of(unlocked=False)
     with opened(peer) as (device, person):
         answer = device.call("unlock", {})
-        assert answer["fingerprint"] == str(SEED.fingerprint)
+        assert answer.fingerprint == str(SEED.fingerprint)
     assert person.steps == ["enter-password", "not-attested", "compare-pairing"]
     assert person.asked == [Question.PAIRING]
     peer.operations.clear()
-    with opened(peer, session=answer["session"], answers={}) as (device, person):
+    with opened(peer, session=answer.session, answers={}) as (device, person):
         told = device.call("probe", {})
-        assert (told["obstacle"], told["label"], told["firmware"]) == (None, "My BitBox", "9.23.0")
-        assert told["fingerprint"] == str(SEED.fingerprint)
+        assert (told.obstacle, told.label, told.firmware) == (None, "My BitBox", "9.23.0")
+        assert told.fingerprint == str(SEED.fingerprint)
     assert b"v" not in peer.operations
     assert person.steps == []
 
 
 def test_another_device_at_the_same_place_is_not_taken_for_the_paired_one():
     with opened(peer_of()) as (device, _person):
-        session = device.call("unlock", {})["session"]
+        session = device.call("unlock", {}).session
     other = peer_of(static=b"\x22" * 32, seed=SEEDS[1])
     with opened(other, session=session) as (device, person):
         assert outcome_of(device, "fingerprint")[0] == errors.Locked.code
@@ -124,7 +133,7 @@ def test_a_person_may_not_enter_the_password():
 def test_keys_are_of_our_network():
     with paired(peer_of()) as (device, _person):
         answer = device.call("xpubs", {"paths": [str(ACCOUNT)]})
-    assert answer == {"fingerprint": str(SEED.fingerprint), "xpubs": [str(SEED.xpub(ACCOUNT, NETWORK))]}
+    assert answer == Keys(str(SEED.fingerprint), (str(SEED.xpub(ACCOUNT, NETWORK)),))
 
 
 def test_a_vault_is_enrolled_once_under_its_own_name():
@@ -159,8 +168,8 @@ def test_addresses_are_shown():
     own = own_profile()
     with paired(peer_of()) as (device, _person):
         device.call("enrol", enrol_args())
-        assert device.call("show_address", address_args(VAULT)) == {"address": VAULT.address(CHANGE, 3)}
-        assert device.call("show_address", address_args(own)) == {"address": own.address(CHANGE, 3)}
+        assert device.call("show_address", address_args(VAULT)) == VAULT.address(CHANGE, 3)
+        assert device.call("show_address", address_args(own)) == own.address(CHANGE, 3)
 
 
 def test_a_vaults_transaction_is_signed_with_both_sides_nonce():

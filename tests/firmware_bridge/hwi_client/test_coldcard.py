@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from device_simulators.coldcard import VirtualColdcard
-from device_simulators.coldcard.approvals import SAVED, Kind, State
+from device_simulators.coldcard.approvals import SAVED, ApprovalKind, ApprovalState
 from device_simulators.coldcard.wallet import WalletStore
 from device_simulators.panel import Decision, Happening, Panel, approve_all, ask_person, refuse_all
-from firmware_bridge import enrolment, sanitised_psbt
+from firmware_bridge import sanitised_psbt
 from firmware_bridge.hwi_client.coldcard import device as driver
+from firmware_bridge.makers.coldcard import vault_file
 from firmware_bridge.protocol import DeviceFailure
 from multisig import ChangeTo, Psbt, Vault, build_psbt, multisig_account_path, sats, signer_progress
 from tests.conformance import rigs
@@ -49,8 +50,7 @@ def enrol_args(vault=VAULT, name="Savings", *, again=False):
     return {
         "policy": policy_args(vault),
         "again": again,
-        "file": enrolment.coldcard_file(vault, name),
-        "xor": enrolment.fingerprints_xor(vault),
+        "file": vault_file(vault, name),
     }
 
 
@@ -246,7 +246,7 @@ async def test_a_rejection_of_the_earlier_attempt_is_no_answer_to_this_one():
 async def test_a_transaction_that_is_too_large_is_not_sent(hardware, most):
     async with coldcard(hardware=hardware) as (device, endpoint):
         record = Record(device.panel)
-        args = {"psbt": base64.b64encode(bytes(most + 1)).decode(), "resume": False}
+        args = {"psbt": base64.b64encode(bytes(most + 1)).decode(), "policy": policy_args(VAULT)}
         person = Person()
         assert await fails(endpoint, "sign", args, person=person) == (
             "unsupported",
@@ -315,7 +315,7 @@ async def test_s18_a_passphrase_entered_on_the_device_is_seen_no_longer_than_nee
         assert await drive(endpoint, "fingerprint") == hidden
         assert (await fails(endpoint, "show_address", FIRST))[0] == "wrong-device"
         await device.enter_passphrase("")
-        assert await drive(endpoint, "show_address", FIRST) == {"address": VAULT.address(0, 0)}
+        assert await drive(endpoint, "show_address", FIRST) == VAULT.address(0, 0)
 
 
 def vault_of_account(number: int, threshold: int = 2) -> Vault:
@@ -338,7 +338,7 @@ async def test_s16_another_vault_of_the_same_devices_is_not_taken_for_one_that_i
         await drive(endpoint, "enrol", enrol_args())
         assert record.kinds == ["enrol-wallet", "enrol-wallet"]
         args = {"policy": policy_args(vault_of_account(1)), "chain": 0, "index": 0}
-        assert (await drive(endpoint, "show_address", args))["address"]
+        assert await drive(endpoint, "show_address", args)
 
 
 def _profiles_payment():
@@ -402,7 +402,7 @@ async def taken(device, kind):
 
     def is_taken():
         pending = device._firmware.approvals.pending
-        return (pending.kind, pending.state) == (kind, State.ASKING)
+        return (pending.kind, pending.state) == (kind, ApprovalState.ASKING)
 
     async with asyncio.timeout(PATIENCE):
         while not is_taken():  # noqa: ASYNC110 - the screen does not change: nothing tells of it
@@ -421,7 +421,7 @@ async def test_an_enrolment_tried_again_right_after_a_refusal_ends_as_the_person
         decisions = iter([*answers, Decision.YES])
         device.panel.script = lambda _prompt: next(decisions)
         again = asyncio.create_task(drive(endpoint, "enrol", enrol_args()))
-        await taken(device, Kind.ENROLMENT)
+        await taken(device, ApprovalKind.ENROLMENT)
         # The device is still busy with saying "Refused.": the new question is not there yet.
         assert device.panel.pending is None
         held.over.set()
@@ -436,7 +436,7 @@ async def test_a_rejected_enrolment_that_replaced_itself_is_rejected():
         decisions = iter([Decision.WAIT, Decision.NO])
         device.panel.script = lambda _prompt: next(decisions)
         again = asyncio.create_task(fails(endpoint, "enrol", enrol_args()))
-        await taken(device, Kind.ENROLMENT)
+        await taken(device, ApprovalKind.ENROLMENT)
         held.over.set()
         assert (await again)[0] == "refused-by-person"
         assert list(device.wallets) == []
@@ -446,7 +446,7 @@ async def test_a_rejected_enrolment_that_replaced_itself_is_rejected():
 async def test_a_request_that_was_forgotten_in_the_pause_of_a_refusal_is_made_once_more(op):
     psbt = wallets.make_spend(VAULT)
     args = {"sign": sign_args(psbt), "sign_message": {"text": "I am here", "path": f"{ACCOUNT}/0/0"}}[op]
-    kind = {"sign": Kind.TRANSACTION, "sign_message": Kind.TEXT}[op]
+    kind = {"sign": ApprovalKind.TRANSACTION, "sign_message": ApprovalKind.TEXT}[op]
     held = Held()
     async with coldcard(pause=held) as (device, endpoint):
         await drive(endpoint, "enrol", enrol_args())

@@ -14,7 +14,8 @@ from firmware_bridge import Bridge, DeviceState, errors
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.model import Family
-from firmware_bridge.protocol import Request
+from firmware_bridge.operations import Probed, Unlocked
+from firmware_bridge.protocol import WorkerCall
 from multisig import CHANGE, DerivationPath, Network, Psbt, recover_message_key, signer_progress
 from tests.conformance.rigs import ACCOUNT, NETWORK, QUICK, make_vault
 from tests.support.driver import Person
@@ -27,7 +28,7 @@ from tests.support.wallets import make_spend
 def opened(peer, network=NETWORK):
     person = Person()
     with plugged_in(peer) as endpoint:
-        device = open_device(endpoint, network, person, Request(0, "probe"))
+        device = open_device(endpoint, network, person, WorkerCall(0, "probe"))
         try:
             yield device, person
         finally:
@@ -36,17 +37,12 @@ def opened(peer, network=NETWORK):
 
 def test_a_ready_device_tells_who_it_is():
     with opened(JadePeer(SEED)) as (device, _person):
-        assert device.call("probe", {}) == {
-            "model": "Jade Plus",
-            "label": None,
-            "fingerprint": str(SEED.fingerprint),
-            "obstacle": None,
-            "detail": None,
-            "firmware": "1.0.33",
-        }
+        assert device.call("probe", {}) == Probed(
+            "Jade Plus", fingerprint=str(SEED.fingerprint), firmware="1.0.33"
+        )
         assert device.call("fingerprint", {}) == str(SEED.fingerprint)
         xpub = str(SEED.xpub(ACCOUNT, NETWORK))
-        assert device.call("xpubs", {"paths": [str(ACCOUNT)]})["xpubs"] == [xpub]
+        assert device.call("xpubs", {"paths": [str(ACCOUNT)]}).xpubs == (xpub,)
 
 
 @pytest.mark.parametrize(
@@ -66,9 +62,9 @@ def test_an_obstacle_is_reported_without_a_request(told, code, words):
     peer = JadePeer(SEED, **told)
     with opened(peer) as (device, _person):
         answer = device.call("probe", {})
-    assert answer["obstacle"] == code
-    assert words in (answer["detail"] or "")
-    assert answer["fingerprint"] is None
+    assert answer.obstacle == code
+    assert words in (answer.detail or "")
+    assert answer.fingerprint is None
     assert set(peer.methods) <= {"ping", "get_version_info"}
 
 
@@ -102,13 +98,13 @@ def test_a_probe_does_not_bind_a_wallet_to_our_network():
     peer = JadePeer(SEED, networks="ALL")
     with opened(peer) as (device, _person):
         answer = device.call("probe", {})
-    assert (answer["obstacle"], answer["fingerprint"]) == (None, None)
+    assert (answer.obstacle, answer.fingerprint) == (None, None)
     assert "auth_user" not in peer.methods
 
 
 def test_a_temporary_wallet_is_claimed():
     with opened(JadePeer(SEED, state="TEMP")) as (device, _person):
-        assert device.call("unlock", {}) == {"fingerprint": str(SEED.fingerprint), "session": None}
+        assert device.call("unlock", {}) == Unlocked(str(SEED.fingerprint), None)
 
 
 def test_a_vault_is_enrolled_once_and_shown_by_its_keys():
@@ -118,7 +114,7 @@ def test_a_vault_is_enrolled_once_and_shown_by_its_keys():
         device.call("enrol", enrol_args())
         device.call("enrol", enrol_args(name="other"))
         assert list(peer.registered) == ["treasury"]
-        assert device.call("show_address", address_args(VAULT)) == {"address": VAULT.address(CHANGE, 3)}
+        assert device.call("show_address", address_args(VAULT)) == VAULT.address(CHANGE, 3)
         device.call("enrol", enrol_args(again=True))
     assert peer.methods.count("register_multisig") == 2
     assert person.steps == ["confirm-enrolment", "confirm-address", "confirm-enrolment"]
@@ -166,7 +162,7 @@ def test_a_profile_needs_no_enrolment():
     psbt = make_spend(own)
     with opened(JadePeer(SEED)) as (device, _person):
         signed = Psbt.parse(device.call("sign", sign_args(psbt, own)))
-        assert device.call("show_address", address_args(own)) == {"address": own.address(CHANGE, 3)}
+        assert device.call("show_address", address_args(own)) == own.address(CHANGE, 3)
     assert signer_progress(signed, own, SEED.fingerprint).is_complete
 
 
@@ -211,7 +207,7 @@ def test_a_device_that_shows_a_question_is_busy_and_not_waited_for():
 def test_firmware_without_a_ping_is_asked_without_it():
     peer = JadePeer(SEED, silent="ping")
     with opened(peer) as (device, _person):
-        assert device.call("probe", {})["fingerprint"] == str(SEED.fingerprint)
+        assert device.call("probe", {}).fingerprint == str(SEED.fingerprint)
 
 
 def test_late_answers_to_another_host_are_dropped():
@@ -228,7 +224,7 @@ def test_regtest_has_its_own_name_on_a_jade():
     regtest = type(vault)(Network.REGTEST, vault.threshold, vault.cosigners)
     with opened(JadePeer(SEED), Network.REGTEST) as (device, _person):
         device.call("enrol", enrol_args(regtest))
-        assert device.call("show_address", address_args(regtest))["address"].startswith("bcrt1")
+        assert device.call("show_address", address_args(regtest)).startswith("bcrt1")
 
 
 RAISED = [

@@ -1,6 +1,7 @@
 """The Ledger driver: HWI's unmodified client against a virtual device on Ledger's own protocol."""
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from device_simulators.panel import ask_person, refuse_all
 from firmware_bridge.hwi_client.ledger import link
 from firmware_bridge.hwi_client.ledger.app import Loading
+from firmware_bridge.operations import Probed
 from multisig import Psbt, multisig_account_path, profile_account_path
 from tests.conformance import rigs
 from tests.support import wallets
@@ -30,14 +32,7 @@ async def sign(driver, psbt, policy) -> Psbt:
 async def test_a_probe_says_who_it_is():
     async with bench() as b:
         answer = await b.driver.call("probe")
-    assert answer == {
-        "model": "Ledger",
-        "label": None,
-        "fingerprint": str(SEED.fingerprint),
-        "obstacle": None,
-        "detail": None,
-        "firmware": "2.4.6",
-    }
+    assert answer == Probed("Ledger", fingerprint=str(SEED.fingerprint), firmware="2.4.6")
     assert b.shown == []
 
 
@@ -45,8 +40,8 @@ async def test_a_probe_says_who_it_is():
 async def test_a_probe_names_the_wrong_app(app):
     async with bench(app_name=app) as b:
         answer = await b.driver.call("probe")
-    assert (answer["obstacle"], answer["detail"]) == ("wrong-app", app)
-    assert (answer["model"], answer["fingerprint"]) == ("Ledger", None)
+    assert (answer.obstacle, answer.detail) == ("wrong-app", app)
+    assert (answer.model, answer.fingerprint) == ("Ledger", None)
 
 
 async def test_an_unusual_path_is_not_shown_to_a_person():
@@ -64,7 +59,7 @@ async def test_a_proof_that_does_not_hold_or_is_not_wanted_is_replaced(again):
         b.shown.clear()
         stale = hmac if again else ANOTHER
         answer = await b.driver.call("enrol", policy=policy_of(VAULT, hmac=stale), again=again)
-        assert answer == {"hmac": hmac}
+        assert answer == hmac
         assert b.kinds == ["enrol"]
         assert b.driver.caller.steps == ["confirm-enrolment"] * 2
 
@@ -157,10 +152,10 @@ async def test_a_proof_of_another_policy_is_not_enrolled(change):
         other = {
             "proof": {"hmac": ANOTHER},
             "name": {"name": "Another name"},
-            "order": {"keys": list(reversed(policy["keys"]))},
+            "order": {"keys": policy.keys[::-1]},
         }[change]
         with fails_with("not-enrolled", "0xB008"):
-            await sign(b.driver, wallets.make_spend(VAULT), policy | other)
+            await sign(b.driver, wallets.make_spend(VAULT), replace(policy, **other))
         assert b.shown == []
 
 

@@ -1,5 +1,7 @@
 """A vault as a Ledger's wallet policy, and the PSBT version that the app reads."""
 
+from dataclasses import replace
+
 import pytest
 
 from firmware_bridge.hwi_client.base import parse_psbt
@@ -26,7 +28,7 @@ def test_a_vault_is_a_policy_with_the_keys_in_their_own_order():
 
 def test_another_order_is_another_wallet():
     policy = policy_of(VAULT)
-    turned = policy | {"keys": list(reversed(policy["keys"]))}
+    turned = replace(policy, keys=policy.keys[::-1])
     assert wallet_of(policy).id != wallet_of(turned).id
 
 

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 from coincurve import PublicKey
 
+from firmware_bridge.operations import Keys
 from multisig import (
     DerivationPath,
     Psbt,
@@ -113,7 +114,7 @@ async def legacy(psbt: Psbt | None = None, app=OLD[0], **others):
 async def test_keys_and_the_fingerprint(app):
     async with legacy(app=app) as (_script, driver):
         answer = await driver.call("xpubs", paths=[str(PATH)])
-    assert answer == {"fingerprint": str(SEED.fingerprint), "xpubs": [str(SEED.xpub(PATH, rigs.NETWORK))]}
+    assert answer == Keys(str(SEED.fingerprint), (str(SEED.xpub(PATH, rigs.NETWORK)),))
 
 
 @pytest.mark.parametrize("app", OLD, ids=str)
@@ -180,7 +181,7 @@ async def test_an_old_app_that_is_locked_before_any_prompt():
 async def test_an_address_of_a_profile_is_shown():
     async with legacy() as (script, driver):
         answer = await driver.call("show_address", policy=policy_of(PROFILE), chain=0, index=3)
-    assert answer == {"address": PROFILE.address(0, 3)}
+    assert answer == PROFILE.address(0, 3)
     # Shown, in the native segwit form.
     assert script.commands[-1][:4] == PUBLIC_KEY + b"\x01\x02"
 

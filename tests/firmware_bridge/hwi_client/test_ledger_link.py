@@ -122,7 +122,7 @@ async def test_a_question_of_an_earlier_host_keeps_the_device_busy(status):
 @pytest.mark.parametrize("status", [0x5515, 0x6511, 0x6804, 0x6982, 0x6A82, 0x6FAA])
 async def test_a_device_that_is_locked_or_asleep(status):
     async with scripted({VERSION: [reply(status)]}) as (_script, endpoint), driven(endpoint) as driver:
-        assert (await driver.call("probe"))["obstacle"] == "locked"
+        assert (await driver.call("probe")).obstacle == "locked"
         with fails_with("locked"):
             await driver.call("fingerprint")
 
@@ -131,7 +131,7 @@ async def test_a_device_that_is_locked_or_asleep(status):
 async def test_an_app_that_does_not_tell_its_name(status):
     async with scripted({VERSION: [reply(status)]}) as (_script, endpoint), driven(endpoint) as driver:
         answer = await driver.call("probe")
-    assert (answer["obstacle"], answer["detail"]) == ("wrong-app", None)
+    assert (answer.obstacle, answer.detail) == ("wrong-app", None)
 
 
 async def test_an_answer_without_a_name():
@@ -154,7 +154,7 @@ async def test_an_answer_without_a_name():
 async def test_s14_an_app_without_a_name_is_known_by_its_keys(network, answer, expected):
     answers = {VERSION: [version("app")], FINGERPRINT: [MASTER], XPUB: [answer]}
     async with scripted(answers) as (_script, endpoint), driven(endpoint, network) as driver:
-        assert (await driver.call("probe"))["obstacle"] == expected
+        assert (await driver.call("probe")).obstacle == expected
 
 
 @pytest.mark.parametrize(
@@ -242,4 +242,4 @@ async def test_on_the_bus_the_usb_numbers_tell_the_model(monkeypatch):
     monkeypatch.setattr(hid_device, "hid", SimpleNamespace(device=OnTheBus))
     async with driven(Endpoint(Family.LEDGER, "hid:1-2:1.0"), NETWORK) as driver:
         answer = await driver.call("probe")
-    assert (answer["model"], answer["fingerprint"]) == ("", "d34db33f")
+    assert (answer.model, answer.fingerprint) == ("", "d34db33f")

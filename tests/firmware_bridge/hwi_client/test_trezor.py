@@ -12,6 +12,7 @@ from device_simulators.trezor import messages as m
 from device_simulators.trezor.wire import PING, PONG
 from firmware_bridge import sanitised_psbt
 from firmware_bridge.hwi_client.trezor.screen import SigningProgress
+from firmware_bridge.operations import Unlocked
 from firmware_bridge.protocol import DeviceFailure, Question
 from multisig import Psbt, multisig_account_path, signer_progress
 from tests.conformance import rigs
@@ -90,7 +91,7 @@ async def test_a_locked_device_asks_for_nothing_by_itself():
             ("show_address", {"policy": policy_args(VAULT), "chain": 0, "index": 0}),
         ):
             assert await fails(endpoint, op, args, person=person) == ("locked", "the device asks for its PIN")
-        assert (await drive(endpoint, "probe", person=person))["obstacle"] == "locked"
+        assert (await drive(endpoint, "probe", person=person)).obstacle == "locked"
         assert person.asked == []
 
 
@@ -115,7 +116,7 @@ async def test_unlocking_what_is_not_locked_asks_nothing():
     async with trezor() as (_device, endpoint):
         person = Person()
         answer = await drive(endpoint, "unlock", person=person)
-        assert answer == {"fingerprint": SEEDS[0].fingerprint.hex, "session": None}
+        assert answer == Unlocked(SEEDS[0].fingerprint.hex, None)
         assert person.asked == []
 
 
@@ -152,8 +153,8 @@ async def test_a_passphrase_that_is_dismissed_on_the_device(kind):
 async def test_a_passphrase_from_the_host_opens_its_wallet(model, typed, wallet):
     async with trezor(model=model, passphrase_protection=True) as (_device, endpoint):
         unlocked = await drive(endpoint, "unlock", person=Person({Question.PASSPHRASE: [typed]}))
-        assert unlocked["fingerprint"] == hidden(wallet)
-        assert unlocked["session"] is not None
+        assert unlocked.fingerprint == hidden(wallet)
+        assert unlocked.session is not None
 
 
 async def test_a_forgotten_session_is_never_silently_another_wallet():
@@ -163,11 +164,11 @@ async def test_a_forgotten_session_is_never_silently_another_wallet():
         await device.start(port=int(endpoint.place.rpartition(":")[2]))
         for op in ("fingerprint", "probe"):
             if op == "probe":
-                answer = await drive(endpoint, op, session=unlocked["session"])
-                code, detail = answer["obstacle"], answer["detail"]
-                assert answer["fingerprint"] is None
+                answer = await drive(endpoint, op, session=unlocked.session)
+                code, detail = answer.obstacle, answer.detail
+                assert answer.fingerprint is None
             else:
-                code, detail = await fails(endpoint, op, session=unlocked["session"])
+                code, detail = await fails(endpoint, op, session=unlocked.session)
             assert (code, detail) == ("needs-passphrase", "the device has forgotten the passphrase")
 
 
@@ -184,9 +185,9 @@ async def test_after_the_lock_only_the_pin_is_asked_again():
         first = await drive(endpoint, "unlock", person=person)
         assert person.asked == [Question.PIN, Question.PASSPHRASE]
         device.lock()
-        assert (await fails(endpoint, "fingerprint", session=first["session"]))[0] == "locked"
+        assert (await fails(endpoint, "fingerprint", session=first.session))[0] == "locked"
         again = knows_pin(device, passphrase="never asked")
-        assert await drive(endpoint, "unlock", person=again, session=first["session"]) == first
+        assert await drive(endpoint, "unlock", person=again, session=first.session) == first
         assert again.asked == [Question.PIN]
 
 
@@ -195,7 +196,7 @@ async def test_a_passphrase_is_measured_in_bytes(typed, fits):
     async with trezor(passphrase_protection=True) as (_device, endpoint):
         person = Person({Question.PASSPHRASE: [typed]})
         if fits:
-            assert (await drive(endpoint, "unlock", person=person))["session"]
+            assert (await drive(endpoint, "unlock", person=person)).session
         else:
             assert await fails(endpoint, "unlock", person=person) == (
                 "needs-passphrase",
@@ -215,7 +216,7 @@ async def test_a_locked_newer_model_is_probed_without_a_prompt():
     async with trezor(ask_person, model="T", pin=PIN) as (device, endpoint):
         record = Record(device.panel)
         answer = await drive(endpoint, "probe")
-        assert (answer["model"], answer["obstacle"]) == ("Trezor Model T", "locked")
+        assert (answer.model, answer.obstacle) == ("Trezor Model T", "locked")
         assert (await fails(endpoint, "fingerprint"))[0] == "locked"
         assert (await fails(endpoint, "identify"))[0] == "locked"
         assert device.panel.pending is None
@@ -225,7 +226,7 @@ async def test_a_locked_newer_model_is_probed_without_a_prompt():
 async def test_a_newer_model_is_unlocked_on_its_own_screen():
     async with trezor(model="Safe 3", pin=PIN) as (_device, endpoint):
         person = Person()
-        assert (await drive(endpoint, "unlock", person=person))["session"] is None
+        assert (await drive(endpoint, "unlock", person=person)).session is None
         assert person.asked == []
         assert person.steps == ["enter-pin"]
 
@@ -240,7 +241,7 @@ async def test_without_an_answer_the_passphrase_is_entered_on_the_device():
         device.enter_passphrase("on the device")
         person = Person()
         unlocked = await drive(endpoint, "unlock", person=person)
-        assert unlocked["fingerprint"] == hidden("on the device")
+        assert unlocked.fingerprint == hidden("on the device")
         assert (person.asked, person.steps) == ([Question.PASSPHRASE], ["enter-passphrase"])
 
 
@@ -250,7 +251,7 @@ async def test_always_on_device_is_respected():
         device.enter_passphrase("y")
         person = Person({Question.PASSPHRASE: ["never asked"]})
         unlocked = await drive(endpoint, "unlock", person=person)
-        assert (unlocked["fingerprint"], person.asked) == (hidden("y"), [])
+        assert (unlocked.fingerprint, person.asked) == (hidden("y"), [])
         async with host_of(endpoint) as host:
             fresh = (await host.initialize()).session_id.hex()
         # Another operation does not let the device ask, either.
@@ -284,7 +285,7 @@ async def test_a_newer_model_signs_and_counts_its_outputs():
 async def test_what_cannot_be_worked_with_says_why(options, model, code, detail):
     async with trezor(**options) as (_device, endpoint):
         answer = await drive(endpoint, "probe")
-        assert (answer["model"], answer["obstacle"], answer["detail"]) == (model, code, detail)
+        assert (answer.model, answer.obstacle, answer.detail) == (model, code, detail)
         for op in ("fingerprint", "unlock", "identify"):
             assert await fails(endpoint, op) == (code, detail)
 
@@ -296,7 +297,7 @@ async def test_every_cosigner_is_asked_by_its_own_path():
     for seed in SEEDS:
         async with trezor(seed=seed) as (_device, endpoint):
             args = {"policy": policy_args(VAULT), "chain": 0, "index": 3}
-            assert (await drive(endpoint, "show_address", args))["address"] == VAULT.address(0, 3)
+            assert (await drive(endpoint, "show_address", args)) == VAULT.address(0, 3)
 
 
 # Identify

@@ -9,11 +9,11 @@ from hwilib.devices.trezorlib.exceptions import TrezorFailure
 from hwilib.devices.trezorlib.transport import TransportException
 
 from firmware_bridge.errors import Busy, Unsupported
-from firmware_bridge.families import outcome
+from firmware_bridge.faults import outcome
 from firmware_bridge.hwi_client.base import describe
 from firmware_bridge.hwi_client.trezor.device import TrezorDevice
-from firmware_bridge.hwi_client.trezor.screen import Screen
-from firmware_bridge.hwi_client.trezor.wire import Connection
+from firmware_bridge.hwi_client.trezor.screen import TrezorUi
+from firmware_bridge.hwi_client.trezor.wire import TrezorConnection
 from firmware_bridge.model import Family
 from firmware_bridge.protocol import DeviceFailure, Question
 from tests.conformance.rigs import NETWORK
@@ -52,7 +52,7 @@ class Transport:
 
 def connection(*answers):
     transport = Transport(*answers)
-    return transport, Connection(transport, Screen(Person()))
+    return transport, TrezorConnection(transport, TrezorUi(Person()))
 
 
 BUTTON = messages.ButtonRequest(code=messages.ButtonRequestType.SignTx)
@@ -167,7 +167,7 @@ def test_no_secret_is_logged(caplog):
     pin = messages.PinMatrixRequest()
     transport = Transport(pin, messages.PassphraseRequest(), messages.Success())
     person = Person({Question.PIN: ["1379"], Question.PASSPHRASE: ["correct horse"]})
-    wire = Connection(transport, Screen(person))
+    wire = TrezorConnection(transport, TrezorUi(person))
     wire.features = messages.Features(major_version=1, minor_version=14, patch_version=1)
     with wire.ui.person():
         wire.call(messages.GetFeatures(), check_fw=False)

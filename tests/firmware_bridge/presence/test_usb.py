@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge import presence
-from firmware_bridge.families import maker_of
+from firmware_bridge.makers import maker_of
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.presence.usb import USB_MODELS, device_nodes
 

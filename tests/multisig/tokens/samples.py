@@ -4,7 +4,7 @@ and a payload in the form of the vectors.
 
 from hypothesis import strategies as st
 
-from multisig.tokens import MAX_TOKEN_AMOUNT, Bytecode, Call, Deploy, Function
+from multisig.tokens import MAX_TOKEN_AMOUNT, Bytecode, Deploy, Function, TokenCall
 
 OWNER = bytes.fromhex("0020") + bytes(range(32))
 CONTRACT = "5f0c1a9b7d3e2846b1c4d5e6f70812233445566778899aabbccddeeff0011223"
@@ -30,7 +30,7 @@ def bytecode(**changes):
 
 
 def call(function, **arguments):
-    return Call(contract_id=CONTRACT, function=function, **arguments)
+    return TokenCall(contract_id=CONTRACT, function=function, **arguments)
 
 
 def _holder(before, length, after):
@@ -60,7 +60,7 @@ DEPLOYS = st.builds(
     whitelist_enabled=st.booleans(),
 )
 CALLS = st.builds(
-    lambda function, contract, amount, holder: Call(
+    lambda function, contract, amount, holder: TokenCall(
         contract_id=contract.hex(),
         function=function,
         amount=amount if function.takes_amount else None,

@@ -12,8 +12,8 @@ from multisig.script import parse_op_return
 from multisig.tokens import (
     MAX_PAYLOAD_BYTES,
     MAX_TOKEN_AMOUNT,
-    Call,
     Function,
+    TokenCall,
     decode_payload,
     encode_payload,
     is_token_payload,
@@ -168,9 +168,9 @@ def test_the_contract_stands_in_the_hex_as_it_is_written():
 )
 def test_a_call_that_is_wrong_cannot_be_built(fields, says):
     right = {"contract_id": CONTRACT, "function": Function.TRANSFER, "amount": 1, "address": OWNER}
-    Call(**right)
+    TokenCall(**right)
     with pytest.raises(InvalidToken, match=says):
-        Call(**(right | fields))
+        TokenCall(**(right | fields))
 
 
 @pytest.mark.parametrize(

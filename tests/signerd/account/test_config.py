@@ -16,7 +16,7 @@ from signerd.account.config import (
     load_rules,
     rules_of,
 )
-from signerd.app import Outside, open_daemon
+from signerd.app import DaemonDependencies, open_daemon
 from signerd.core.rules.values import NO_RULES
 from signerd.errors import ConfigInvalid, ConfigMissing, RulesInvalid
 from tests.support.daemons import MemoryStore, make_config
@@ -239,6 +239,6 @@ async def test_a_daemon_with_a_wrong_rules_file_does_not_start(tmp_path: Path) -
     state.mkdir(mode=0o700)
     write_rules(state / "rules.toml", '[refuse]\nabove_per_day = "lots"\n')
     with pytest.raises(RulesInvalid, match="line 2"):
-        async with open_daemon(make_config(), state, MemoryStore(), Outside()):
+        async with open_daemon(make_config(), state, MemoryStore(), DaemonDependencies()):
             pass
     assert not (state / "journal.sqlite3").exists()

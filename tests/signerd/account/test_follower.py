@@ -17,7 +17,7 @@ from signerd.account.follower import FOLLOWED_A_ROUND
 from signerd.core.events import Effect, JudgeAgain
 from signerd.core.rules.reading import written_rules
 from signerd.core.states import State
-from signerd.core.values import Limits
+from signerd.core.values import SigningLimits
 from signerd.journal import Journal, quota
 from signerd.journal.journal import RECONSIDERED
 from tests.support.daemons import daemon_at, make_config, until, until_state
@@ -194,7 +194,7 @@ async def test_a_workspace_that_comes_or_goes_is_noticed(prepared, watched):
 async def test_each_workspace_takes_its_own_turns_in_what_is_asked_for_one_by_one(prepared, watched):
     """Else the one with few begins the other anew each time, and what became of its last is never heard."""
     few, many = ["z"], [f"a-{number:02}" for number in range(FOLLOWED_A_ROUND + 2)]
-    with Journal(prepared, network=NETWORK, limits=Limits()) as journal:
+    with Journal(prepared, network=NETWORK, limits=SigningLimits()) as journal:
         for workspace_id, ids in ((1, few), (2, many)):
             for psbt_id in ids:
                 snapshot = replace(snapshot_of(b"garbage!", psbt_id), workspace_id=workspace_id)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from signerd.account.others import CAUGHT_UP, OthersProposals
-from signerd.account.platform import Page
-from signerd.account.wire import Listed, Unreadable, Workspace
+from signerd.account.platform import PlatformPage
+from signerd.account.wire import Listed, PlatformWorkspace, UnreadableEntry
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
 from signerd.core.events import Notify
@@ -19,8 +19,8 @@ from tests.support.wallets import ALICE, make_vault
 
 pytestmark = pytest.mark.anyio
 SECOND = make_vault(threshold=1)
-BAD = Unreadable("p-2", "field 'fee' must be a whole number")
-WORKSPACE = Workspace(1, "Desk", "testnet")
+BAD = UnreadableEntry("p-2", "field 'fee' must be a whole number")
+WORKSPACE = PlatformWorkspace(1, "Desk", "testnet")
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ class Pages:
         if self.between is not None:
             self.between(place)
         more = place + 1 < len(self.pages)
-        return Page(self.pages[place], str(place + 1) if more else None, 1, 1)
+        return PlatformPage(self.pages[place], str(place + 1) if more else None, 1, 1)
 
 
 @dataclass
@@ -63,7 +63,7 @@ def others(journal, *pages, between=None, told=None):
     )
 
 
-def listed(*items: Snapshot, unreadable: tuple[Unreadable, ...] = ()) -> Listed:
+def listed(*items: Snapshot, unreadable: tuple[UnreadableEntry, ...] = ()) -> Listed:
     return Listed(items, unreadable)
 
 

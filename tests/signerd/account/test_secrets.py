@@ -13,10 +13,10 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.backends import fail, null
 
-from custody import children
-from custody.session_store import keyring_child
-from custody.session_store import stores as secrets
-from signerd.account.secrets import FileStore, KeyringStore, credential_passphrase
+from custody.common import children
+from custody.common.session_store import keyring_child
+from custody.common.session_store import stores as secrets
+from signerd.account.secrets import SignerdFileStore, SignerdKeyringStore, credential_passphrase
 from signerd.errors import KeyringTimedOut, NoSecretStore, SecretsLocked
 
 
@@ -27,8 +27,8 @@ def cheap_kdf(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "ARGON2_PASSES", 1)
 
 
-def store(tmp_path: Path, passphrase: str | None = "open sesame") -> FileStore:
-    return FileStore(tmp_path / "secrets.json", lambda: passphrase)
+def store(tmp_path: Path, passphrase: str | None = "open sesame") -> SignerdFileStore:
+    return SignerdFileStore(tmp_path / "secrets.json", lambda: passphrase)
 
 
 def test_what_is_saved_is_private_says_nothing_and_is_read_again_by_the_same_passphrase(tmp_path):
@@ -59,7 +59,7 @@ def test_the_passphrase_is_asked_for_once(tmp_path: Path) -> None:
         asked.append(1)
         return "open sesame"
 
-    one = FileStore(tmp_path / "secrets.json", ask)
+    one = SignerdFileStore(tmp_path / "secrets.json", ask)
     for secret in ("a", "b", "c"):
         one.save(secret)
     assert one.load() == "c"
@@ -111,7 +111,7 @@ def test_a_file_that_cannot_be_removed_is_said(tmp_path):
 def test_a_program_that_does_not_start_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(children.sys, "executable", str(tmp_path / "none"))
     with pytest.raises(NoSecretStore, match="no program can be started"):
-        KeyringStore("state", 1.0).save("x")
+        SignerdKeyringStore("state", 1.0).save("x")
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", "not json"])
@@ -186,7 +186,7 @@ def test_the_child_sets_gets_and_deletes(
 def test_a_machine_without_a_keyring_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
     with pytest.raises(NoSecretStore, match="no keyring"):
-        KeyringStore("state", 20.0).load()
+        SignerdKeyringStore("state", 20.0).load()
 
 
 def test_a_keyring_that_waits_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_a_keyring_that_waits_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_p
     waiting.chmod(0o700)
     monkeypatch.setattr(children.sys, "executable", str(waiting))
     with pytest.raises(KeyringTimedOut):
-        KeyringStore("state", 0.2).save("x")
+        SignerdKeyringStore("state", 0.2).save("x")
 
 
 def test_l10_no_secret_is_in_the_childs_command_line(monkeypatch):
@@ -206,7 +206,7 @@ def test_l10_no_secret_is_in_the_childs_command_line(monkeypatch):
         return subprocess.CompletedProcess(command, 0, "", "")
 
     monkeypatch.setattr(secrets.subprocess, "run", spied)
-    KeyringStore("state", 20.0).save("hunter2")
+    SignerdKeyringStore("state", 20.0).save("hunter2")
     assert commands
     assert "hunter2" not in str(commands)
 
@@ -217,5 +217,5 @@ def test_nothing_is_imported_from_the_folder_that_the_person_is_in(
     (tmp_path / "json.py").write_text("raise SystemExit('somebody else was here')")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(NoSecretStore) as refused:
-        KeyringStore("nobody", 10, "keyring").load()
+        SignerdKeyringStore("nobody", 10, "keyring").load()
     assert "somebody else" not in str(refused.value)

@@ -8,8 +8,8 @@ import os
 import pytest
 
 from custody.client import Session
-from custody.session_store import stores
-from signerd.account.secrets import FileStore
+from custody.common.session_store import stores
+from signerd.account.secrets import SignerdFileStore
 from signerd.account.session import Account
 from tests.support.daemons import MemoryStore, make_config
 
@@ -27,7 +27,11 @@ def renewed(account: Account) -> Account:
 async def test_on_a_full_disk_the_daemon_goes_on_and_stores_the_session_later(tmp_path, monkeypatch):
     monkeypatch.setattr(stores, "ARGON2_MEMORY_KIB", 64)
     monkeypatch.setattr(stores, "ARGON2_PASSES", 1)
-    store, told, fsync = FileStore(tmp_path / "secrets.json", lambda: "phrase"), asyncio.Event(), os.fsync
+    store, told, fsync = (
+        SignerdFileStore(tmp_path / "secrets.json", lambda: "phrase"),
+        asyncio.Event(),
+        os.fsync,
+    )
 
     def full(_handle: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

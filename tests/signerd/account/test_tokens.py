@@ -7,7 +7,7 @@ import pytest
 
 from firmware_bridge import DeviceState
 from signerd.core.states import State
-from signerd.core.tokens import Published
+from signerd.core.tokens import PublishedToken
 from signerd.errors import NeedsAcknowledgement, StaleApproval
 from signerd.journal import quota
 from tests.support.daemons import approve, daemon_at, until, until_state
@@ -41,7 +41,7 @@ async def test_a_call_is_first_shown_in_the_decimals_of_its_token(prepared, tmp_
 
 async def test_a_deployment_is_compared_with_the_bytecode_before_it_is_shown(prepared, tmp_path):
     proposals = {"t-1": token_snapshot(GOLD.deployment)}
-    platform = FakePlatform(tmp_path, proposals, published={1: Published(GOLD.blob)})
+    platform = FakePlatform(tmp_path, proposals, published={1: PublishedToken(GOLD.blob)})
     async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         await until_state(daemon, "t-1", State.WAITING_PERSON)
         view = await daemon.proposal("t-1")
@@ -52,9 +52,9 @@ async def test_a_deployment_is_compared_with_the_bytecode_before_it_is_shown(pre
 
 FORGED = {
     "nothing": {},
-    "the blob of another token": {1: Published(gold(name="Sand").blob, published(GOLD).deployment)},
+    "the blob of another token": {1: PublishedToken(gold(name="Sand").blob, published(GOLD).deployment)},
     "another token": {1: published(gold(decimals=8))},
-    "no deployment": {1: Published(GOLD.blob)},
+    "no deployment": {1: PublishedToken(GOLD.blob)},
 }
 
 
@@ -130,7 +130,7 @@ async def test_f_tokens_have_an_end_and_that_is_an_alarm(prepared, tmp_path, mon
         f"t-{n}": token_snapshot(token.deployment, psbt_id=f"t-{n}", contract_uid=n)
         for n, token in tokens.items()
     }
-    shown = {n: Published(token.blob) for n, token in tokens.items()}
+    shown = {n: PublishedToken(token.blob) for n, token in tokens.items()}
     async with daemon_at(
         prepared, FakePlatform(tmp_path, proposals, published=shown), FakeBridge()
     ) as daemon:

@@ -7,10 +7,10 @@ import pytest
 
 from multisig import Vault
 from multisig.descriptor import with_checksum
-from signerd.account.vaults import Quorum, Source, pin, pinnable, require_code, seen_vaults, unpin
+from signerd.account.vaults import GivenVault, Source, pin, pinnable, require_code, seen_vaults, unpin
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
-from signerd.core.values import Limits, Pin
+from signerd.core.values import Pin, SigningLimits
 from signerd.errors import (
     AccountReused,
     NoRegisteredKey,
@@ -31,7 +31,7 @@ CODE = VAULT.verification_code
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Journal:
-    with Journal(tmp_path, network=NETWORK, limits=Limits()) as journal:
+    with Journal(tmp_path, network=NETWORK, limits=SigningLimits()) as journal:
         journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
         journal.learn(CLAIM)
         yield journal
@@ -116,7 +116,7 @@ def test_s15_an_account_that_was_never_registered_is_not_ours(journal: Journal) 
 
 
 def test_pinning_needs_a_registered_key(tmp_path: Path) -> None:
-    with Journal(tmp_path, network=NETWORK, limits=Limits()) as journal:
+    with Journal(tmp_path, network=NETWORK, limits=SigningLimits()) as journal:
         journal.learn(CLAIM)
         with pytest.raises(NoRegisteredKey):
             pinnable(journal, VAULT_ID)
@@ -142,7 +142,7 @@ def test_s16_a_record_that_contradicts_its_descriptor_is_not_pinned(journal: Jou
 
 @pytest.mark.parametrize("source", [Source.FILE, Source.PSBT])
 def test_what_the_person_brings_must_be_the_records_quorum(journal: Journal, source: Source) -> None:
-    same = Quorum(make_vault((CAROL, ALICE, BOB)), source)
+    same = GivenVault(make_vault((CAROL, ALICE, BOB)), source)
     pinned = pin(journal, pinnable(journal, VAULT_ID, same), source, SHOWN)
     assert last(journal).facts["source"] == source.value
     assert pinnable(journal, VAULT_ID, same) == pinned
@@ -157,7 +157,7 @@ def test_s16_another_quorum_is_refused_with_both_shown(
 ) -> None:
     for _ in range(2):
         with pytest.raises(VaultDiffers) as told:
-            pinnable(journal, VAULT_ID, Quorum(other, source))
+            pinnable(journal, VAULT_ID, GivenVault(other, source))
         for vault in (VAULT, other):
             assert vault.verification_code in str(told.value)
             assert vault.address(0, 0) in str(told.value)

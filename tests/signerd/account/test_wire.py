@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from custody.schemas.vaults import Vault
-from signerd.account.wire import Workspace, claim_of
+from signerd.account.wire import PlatformWorkspace, claim_of
 from tests.support.desk import CLAIM
 from tests.support.fake_platform import STAMP, FakePlatform
 
-HERE = Workspace(1, "Main", "testnet")
+HERE = PlatformWorkspace(1, "Main", "testnet")
 FIGURES = {"Limit": "1.00", "Used": "0.40", "Unused": "0.60", "NextReset": STAMP}
 LIMITS = {"detailed_vault_limits": FIGURES | {"CyclePeriod": "W", "CycleDay": 1}}
 ASSET = {"contract_uid": 1, "contract_id": None, "ticker": "GOLD", "decimals": 2, **FIGURES}

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from signerd.core.states import State
-from signerd.loopback.access.sessions import Sessions
+from signerd.loopback.access.sessions import PageSessions
 from tests.support.browser import (
     PATIENCE_MS,
     WIDE,
@@ -76,7 +76,7 @@ class Desk:
             sign_in=self.sign_in,
             sleep=unhurried_sleep,
         )
-        context = served(daemon, state, port=port, clock=self.clock, sessions=Sessions(self.clock))
+        context = served(daemon, state, port=port, clock=self.clock, sessions=PageSessions(self.clock))
         self.daemon = self._running.enter_context(context)
         return self.daemon
 

@@ -15,7 +15,7 @@ from custody.schemas.proposals import TroubleKind
 from firmware_bridge import DeviceState, Question
 from multisig import RECEIVE, ChangeTo, Sats, TxOut, build_psbt
 from signerd.core.states import State
-from signerd.core.tokens import Published
+from signerd.core.tokens import PublishedToken
 from signerd.core.values import Trouble
 from signerd.loopback.page.routes import ROWS
 from tests.support.browser import WIDE, judge, show
@@ -179,7 +179,7 @@ def show_tokens(platform: FakePlatform) -> None:
     shares = gold(
         name="Shares of the House", ticker="SHARE", whitelist_enabled=True, whitelist=tuple(sorted(listed))
     )
-    platform.published |= {1: published(GOLD), 2: Published(shares.blob)}
+    platform.published |= {1: published(GOLD), 2: PublishedToken(shares.blob)}
     platform.proposals["t-1"] = token_snapshot(shares.deployment, contract_uid=2)
     transfer = call()
     platform.proposals["t-2"] = token_snapshot(transfer, token_psbt(transfer, salt=1), "t-2")

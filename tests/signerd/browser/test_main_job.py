@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from firmware_bridge import Bridge, Family
 from multisig import Network
-from signerd.app import Outside, open_daemon
+from signerd.app import DaemonDependencies, open_daemon
 from signerd.journal import StateFolder
 from tests.conformance.rigs import Rig, make_rig, short_folder
 from tests.support.browser import PATIENCE_MS, WIDE, Complaints, origin_of, seat
@@ -65,7 +65,7 @@ async def daemon_beside(desk: Desk, rig: Rig, state: Path) -> AsyncIterator[obje
     with ExitStack() as stack:
         stack.enter_context(StateFolder.hold(state))
         async with Bridge(network=Network.REGTEST, endpoints=[endpoint], usb=False) as bridge:
-            outside = Outside(transport=transport, bridge=bridge)
+            outside = DaemonDependencies(transport=transport, bridge=bridge)
             async with open_daemon(make_config(), state, MemoryStore(), outside) as daemon:
                 try:
                     yield daemon

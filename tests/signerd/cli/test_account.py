@@ -10,7 +10,7 @@ import pytest
 from signerd import app
 from signerd.account.config import load_config
 from signerd.cli import account
-from signerd.cli.foreground import Setup, config_for
+from signerd.cli.foreground import SetupOptions, config_for
 from signerd.cli.terminal import Exit
 from signerd.errors import AlreadyConfigured
 from signerd.shapes import Status
@@ -44,18 +44,18 @@ def alone(state, outer, store, monkeypatch):
     """No daemon, a configuration, the scripted platform behind the real client, and a store in memory."""
     (state / "config.toml").write_text(f'network = "regtest"\n[platform]\nurl = "{URL}"\n')
     monkeypatch.setattr("signerd.cli.foreground.secret_store", lambda *_args: store)
-    outside = partial(app.Outside, transport=outer.platform.transport, sleep=hurried_sleep)
+    outside = partial(app.DaemonDependencies, transport=outer.platform.transport, sleep=hurried_sleep)
     monkeypatch.setattr(app, "Outside", outside)
     return state
 
 
 def notes(state) -> list[str]:
     """What the journal's chain says."""
-    from signerd.core.values import Limits
+    from signerd.core.values import SigningLimits
     from signerd.journal import Journal
     from tests.support.desk import NETWORK
 
-    with Journal(state, network=NETWORK, limits=Limits()) as journal:
+    with Journal(state, network=NETWORK, limits=SigningLimits()) as journal:
         return [entry.note.kind for entry in journal.audit()]
 
 
@@ -213,7 +213,7 @@ def test_a_running_daemon_with_the_users_configuration_is_given_no_password_for_
 
 
 def test_a_configuration_that_was_made_meanwhile_is_not_written_over(state):
-    _config, write = config_for(state, Setup(URL, "regtest"))
+    _config, write = config_for(state, SetupOptions(URL, "regtest"))
     (state / "config.toml").write_text('network = "signet"\n[platform]\nurl = "https://other.example"\n')
     before = (state / "config.toml").read_bytes()
     with pytest.raises(AlreadyConfigured, match=r"other\.example"):

@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from firmware_bridge import DeviceState
-from firmware_bridge.airgap import Content, Series, series_of
+from firmware_bridge.airgap import CodeSeries, Content, series_of
 from multisig import Psbt, ReceivedPsbt, profile_account_path, to_version_2
 from signerd.cli.terminal import Exit
 from tests.support.bills import bill
@@ -97,14 +97,14 @@ def test_it_is_shown_as_codes_and_the_answers_texts_are_read(desk, tmp_path, ser
     given = base64.b64decode(signerd("export", "p-1", "--json", state=desk.state).json["psbt"])
     signed = ALICE.sign(Psbt.parse(given)).to_bytes()
     texts = tmp_path / "texts"
-    texts.write_text("\n".join(series_of(signed, Content.PSBT, Series(series), 400)))
+    texts.write_text("\n".join(series_of(signed, Content.PSBT, CodeSeries(series), 400)))
     assert signerd("import", str(texts), state=desk.state).status == Exit.OK
 
 
 def test_codes_of_which_some_are_missing_say_how_many(desk, tmp_path):
     given = base64.b64decode(signerd("export", "p-1", "--yes", "--json", state=desk.state).json["psbt"])
     texts = tmp_path / "texts"
-    texts.write_text("\n".join(series_of(given, Content.PSBT, Series.BBQR, 200)[1:]))
+    texts.write_text("\n".join(series_of(given, Content.PSBT, CodeSeries.BBQR, 200)[1:]))
     ended = signerd("import", str(texts), state=desk.state)
     assert ended.status == Exit.USAGE
     assert "missing" in ended.err

@@ -18,7 +18,7 @@ from signerd import app
 from signerd.cli import foreground
 from signerd.cli.terminal import Exit
 from signerd.core.audit import Note
-from signerd.core.values import Limits
+from signerd.core.values import SigningLimits
 from signerd.endpoint import socket_path
 from signerd.errors import JournalUnwritable
 from signerd.journal import Journal, StateFolder
@@ -154,9 +154,9 @@ def test_l12_run_refuses_a_folder_that_is_not_ours_alone(state, tmp_path):
 
 
 def test_a_wrong_passphrase_stops_before_anything_is_served(state):
-    from signerd.account.secrets import SECRETS_FILE, FileStore
+    from signerd.account.secrets import SECRETS_FILE, SignerdFileStore
 
-    FileStore(state / SECRETS_FILE, lambda: "right").save("{}")
+    SignerdFileStore(state / SECRETS_FILE, lambda: "right").save("{}")
     ended = signerd("run", "--json", state=state, typed="wrong\n")
     assert (ended.status, ended.error["code"]) == (Exit.SIGNED_OUT, "secrets-locked")
     assert not socket_path(state).exists()
@@ -206,7 +206,7 @@ async def test_f_a_daemon_that_can_no_longer_write_stops_with_the_reason(state, 
 
     outer.platform.before = full
     outside = partial(
-        app.Outside, transport=outer.platform.transport, bridge=outer.bridge, sleep=hurried_sleep
+        app.DaemonDependencies, transport=outer.platform.transport, bridge=outer.bridge, sleep=hurried_sleep
     )
     monkeypatch.setattr(app, "Outside", outside)
     session = {"email": EMAIL, "refresh_token": "refresh-0", "sid": "sid-0123456789abcdef", "url": URL}
@@ -243,7 +243,7 @@ def test_without_a_daemon_the_journal_is_read(prepared):
     assert ended.status == Exit.OK
     assert "Whole: 3 entries" in ended.out
     report = AuditReport.model_validate(signerd("audit", "verify", "--json", state=prepared).json)
-    with Journal(prepared, network=NETWORK, limits=Limits()) as journal:
+    with Journal(prepared, network=NETWORK, limits=SigningLimits()) as journal:
         assert (report.entries, report.head) == (journal.head()[0], journal.head()[1].hex())
 
 
@@ -302,6 +302,6 @@ def test_a_lost_journal_is_begun_anew_on_the_persons_word_only(prepared):
     assert (prepared / "journal.born").exists()
     assert "unknown here" in declined.out
     assert signerd("audit", "start-over", state=prepared, typed="y\n").status == Exit.OK
-    with Journal(prepared, network=NETWORK, limits=Limits()) as journal:
+    with Journal(prepared, network=NETWORK, limits=SigningLimits()) as journal:
         journal.note(Note("anew", "x"))
         assert journal.head()[0] == 1

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.naming import LEAST, LONGEST, MOST_LISTED, Candidate, next_name
+from custody.common.naming import LEAST, LONGEST, MOST_LISTED, NamedRecord, next_name
 from multisig import encode_address
 from signerd.cli.naming import named, pin_named
 from signerd.cli.terminal import Exit
@@ -22,10 +22,10 @@ from tests.support.served import make_outer, served_daemon
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault, pay
 
 CODE = VAULT.verification_code
-FIRST = Candidate("8bdd1234", ("Cold reserve", "AAAA-BBBB"), "first")
-SECOND = Candidate("8bdd9999", ("Hot", "cold reserve", "AAAA-CCCC"), "second")
+FIRST = NamedRecord("8bdd1234", ("Cold reserve", "AAAA-BBBB"), "first")
+SECOND = NamedRecord("8bdd9999", ("Hot", "cold reserve", "AAAA-CCCC"), "second")
 # It bears the id and the code of the first as its names.
-MIMIC = Candidate("ffff0000", ("8bdd1234", "AAAA-BBBB"), "mimic")
+MIMIC = NamedRecord("ffff0000", ("8bdd1234", "AAAA-BBBB"), "mimic")
 ALL = (FIRST, SECOND, MIMIC)
 
 
@@ -77,7 +77,7 @@ def test_what_could_be_several_is_refused_with_all_of_them(given, could_be):
 
 
 def test_a_long_list_of_candidates_ends():
-    many = [Candidate(f"8bdd{number:04}", ("Acme",), "") for number in range(MOST_LISTED + 3)]
+    many = [NamedRecord(f"8bdd{number:04}", ("Acme",), "") for number in range(MOST_LISTED + 3)]
     with pytest.raises(InvalidRequest) as refused:
         named("acme", many, "proposal")
     assert refused.value.hint.endswith("and 3 more")
@@ -88,7 +88,7 @@ def test_a_long_list_of_candidates_ends():
     st.lists(st.text("0123456789abcdef", min_size=4, max_size=8), min_size=6, max_size=6),
 )
 def test_a_whole_id_means_itself_whatever_others_are_called(ids, names):
-    candidates = [Candidate(one, (name, ids[0]), "") for one, name in zip(ids, names, strict=False)]
+    candidates = [NamedRecord(one, (name, ids[0]), "") for one, name in zip(ids, names, strict=False)]
     for one in candidates:
         assert named(one.id, candidates, "vault") is one
         assert named(one.id[: LEAST - 1], candidates, "vault") is None

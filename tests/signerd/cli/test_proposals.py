@@ -8,11 +8,11 @@ import threading
 import pytest
 
 from firmware_bridge import DeviceState, RefusedByPerson
-from signerd.callers import Caller
+from signerd.callers import LoopbackCaller
 from signerd.cli import progress
 from signerd.cli.terminal import Exit
 from signerd.core.text import amount
-from signerd.core.tokens import Published
+from signerd.core.tokens import PublishedToken
 from signerd.shapes import ProposalView
 from tests.support.bills import bill
 from tests.support.command import is_tame, signerd
@@ -210,7 +210,7 @@ def test_s24_the_yes_is_to_what_was_shown_and_to_nothing_else(desk, outer):
     """The proposal changes while the person reads."""
     real = desk.service.proposal
 
-    async def as_it_was(psbt_id: str, by: Caller) -> ProposalView:
+    async def as_it_was(psbt_id: str, by: LoopbackCaller) -> ProposalView:
         return (await real(psbt_id, by)).model_copy(update={"digest": "00" * 32})
 
     desk.service.proposal = as_it_was
@@ -260,7 +260,7 @@ def test_a_new_token_is_approved_as_the_guide_types_it(state, outer):
     with served_daemon(state, outer) as daemon:
         for number, (line, holders) in enumerate(zip(lines, ((), (HOLDER,)), strict=True), start=1):
             token = gold(whitelist_enabled=bool(holders), whitelist=holders)
-            outer.platform.published[number] = Published(token.blob)
+            outer.platform.published[number] = PublishedToken(token.blob)
             psbt, psbt_id = token_psbt(token.deployment, salt=number), f"t-{number}"
             asked = token_snapshot(token.deployment, psbt, psbt_id, contract_uid=number)
             outer.platform.proposals[psbt_id] = asked
@@ -335,7 +335,7 @@ def test_a_daemon_that_goes_while_the_device_waits_is_told(state, outer):
     waiting = view.model_copy(update={"state": "waiting-for-device"})
     looks = threading.Semaphore(0)
 
-    def proposal(_psbt_id: str, _by: Caller) -> ProposalView:
+    def proposal(_psbt_id: str, _by: LoopbackCaller) -> ProposalView:
         looks.release()
         return waiting
 

@@ -8,7 +8,7 @@ import pytest
 from multisig import ChangeTo, build_psbt, sats
 from signerd.cli.terminal import Exit
 from signerd.core import events
-from signerd.core.values import Limits
+from signerd.core.values import SigningLimits
 from signerd.journal import Journal
 from tests.support.command import signerd
 from tests.support.daemons import prepare
@@ -27,7 +27,7 @@ def state(tmp_path: Path) -> Path:
     prepare(folder)
     (folder / "config.toml").write_text(CONFIG)
     clock = [NOON]
-    with Journal(folder, network=NETWORK, limits=Limits(), now=lambda: clock[0]) as journal:
+    with Journal(folder, network=NETWORK, limits=SigningLimits(), now=lambda: clock[0]) as journal:
         first = snapshot_of(spend())
         journal.poll(first)
         journal.decide("p-1", events.Approved(journal.review("p-1").digest))
@@ -38,7 +38,7 @@ def state(tmp_path: Path) -> Path:
         journal.poll(
             snapshot_of(build_psbt(VAULT, coins, [pay(50_000), ChangeTo(sats(49_000), 1, 8)], 0), "p-2")
         )
-        journal.decide("p-2", events.Refused("no"))
+        journal.decide("p-2", events.PersonDeclined("no"))
         journal.poll(snapshot_of(spend(), "p-3", vault_id="elsewhere"))
     return folder
 

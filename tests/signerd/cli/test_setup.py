@@ -51,7 +51,7 @@ def outer(tmp_path, monkeypatch):
     """The scripted platform behind the real client; what signs in without a daemon reaches it."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     found = make_outer(tmp_path)
-    outside = partial(app.Outside, transport=found.platform.transport, sleep=hurried_sleep)
+    outside = partial(app.DaemonDependencies, transport=found.platform.transport, sleep=hurried_sleep)
     monkeypatch.setattr(app, "Outside", outside)
     return found
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from firmware_bridge.sanitised_psbt import for_device, require_sound
 from multisig import Fingerprint, KeyOrigin, Policy, Psbt, PsbtInput, inspect, sats
 from signerd.core.checks.case import Outcome
-from signerd.core.review import Review, review
+from signerd.core.review import ProposalReview, review
 from signerd.core.signing import imported_snapshot
 from signerd.core.values import Imported
 from tests.support.bills import PROFILE, PROFILE_KEY
@@ -65,7 +65,7 @@ def _some_of(draw, item):
     )
 
 
-def judged(psbt: Psbt) -> Review:
+def judged(psbt: Psbt) -> ProposalReview:
     """As one that a program imports: which of our policies it is of, its claims alone say."""
     imported = Imported("Wallet", None, 0)
     snapshot = imported_snapshot("i-1", psbt.to_bytes(), imported, [make_pin()], OWN_KEYS, NETWORK)
@@ -73,7 +73,7 @@ def judged(psbt: Psbt) -> Review:
     return review(snapshot, review_context(pin=pin, own_keys=OWN_KEYS))
 
 
-def outcomes(found: Review) -> Mapping[str, Outcome]:
+def outcomes(found: ProposalReview) -> Mapping[str, Outcome]:
     return {verdict.name: verdict.outcome for verdict in found.verdicts}
 
 

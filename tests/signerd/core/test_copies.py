@@ -62,7 +62,7 @@ def asked(record: Record, *, by_file: bool) -> Record:
 
 
 def answered(record: Record, answer: Psbt, *, by_file: bool) -> Record:
-    kind = events.Answered if by_file else events.DeviceReturned
+    kind = events.AnswerImported if by_file else events.DeviceReturned
     return decide(record, kind(answer.to_bytes()), AROUND).record
 
 

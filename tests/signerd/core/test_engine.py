@@ -26,7 +26,7 @@ from signerd.core.events import (
 from signerd.core.following import is_settled, receive
 from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.values import Imported, Limits, Record, ReviewContext, Snapshot
+from signerd.core.values import Imported, Record, ReviewContext, SigningLimits, Snapshot
 from signerd.errors import AnswerRefused, IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
 from tests.support.desk import review_context, signed_by, snapshot_of, spend
 from tests.support.payments import neighbour_of
@@ -48,7 +48,7 @@ def approval(snapshot: Snapshot = HONEST, context: ReviewContext = AROUND) -> ev
     return events.Approved(review(snapshot, context).digest)
 
 
-def run(*steps: events.Event, start: Record | None = None, context: ReviewContext = AROUND) -> Record:
+def run(*steps: events.ProposalEvent, start: Record | None = None, context: ReviewContext = AROUND) -> Record:
     record = start or receive(HONEST, context).record
     for event in steps:
         record = decide(record, event, context).record
@@ -62,7 +62,7 @@ SIGNED = run(RETURNED, start=SIGNING)
 SUBMITTING = run(events.SubmitStarted(), start=SIGNED)
 SUBMITTED = run(events.SubmitAccepted(1, 2), start=SUBMITTING)
 EXPORTED = run(events.Exported("terminal"), start=APPROVED)
-ANSWERED = events.Answered(RETURNED.psbt, "terminal")
+ANSWERED = events.AnswerImported(RETURNED.psbt, "terminal")
 
 
 def test_received_is_judged_and_asks_the_person() -> None:
@@ -93,7 +93,7 @@ def test_judged_anew_as_before_asks_and_notes_nothing() -> None:
 
 def test_tighter_limits_refuse_what_waited() -> None:
     waiting = receive(HONEST, AROUND).record
-    tighter = review_context(limits=replace(Limits(), max_fee=sats(999)))
+    tighter = review_context(limits=replace(SigningLimits(), max_fee=sats(999)))
     assert decide(waiting, events.Reconsidered(), tighter).record.state is State.REFUSED
 
 
@@ -196,7 +196,7 @@ def test_s6_a_held_proposal_needs_the_warnings_name() -> None:
 
 
 def test_declining_tells_the_platform_once() -> None:
-    step = decide(receive(HONEST, AROUND).record, events.Refused("wrong invoice"), AROUND)
+    step = decide(receive(HONEST, AROUND).record, events.PersonDeclined("wrong invoice"), AROUND)
     assert step.record.state is State.DECLINED
     (effect,) = step.effects
     assert isinstance(effect, SubmitDecline)
@@ -208,7 +208,7 @@ def test_declining_tells_the_platform_once() -> None:
 @pytest.mark.parametrize("record", [SIGNED, SUBMITTING], ids=lambda r: r.state)
 def test_what_is_signed_can_be_declined_until_the_platform_has_it(record: Record) -> None:
     """In an outage nothing else stops it. It counts as signed, and an answer that was on its way is told."""
-    step = decide(record, events.Refused("changed my mind"), AROUND)
+    step = decide(record, events.PersonDeclined("changed my mind"), AROUND)
     assert (step.record.state, step.record.signature) == (State.DECLINED, record.signature)
     assert kinds(step.effects) == [SubmitDecline]
     assert "counts as signed" in step.record.reason
@@ -218,20 +218,20 @@ def test_what_is_signed_can_be_declined_until_the_platform_has_it(record: Record
 
 def test_what_the_platform_has_cannot_be_declined() -> None:
     with pytest.raises(IllegalEvent, match="already signed"):
-        decide(SUBMITTED, events.Refused("changed my mind"), AROUND)
+        decide(SUBMITTED, events.PersonDeclined("changed my mind"), AROUND)
 
 
 # --- the device ---------------------------------------------------------------------------------------------
 
 
 def test_a_device_that_was_not_ready_keeps_the_approval() -> None:
-    step = decide(SIGNING, events.DeviceFailed("locked", "The device is locked.", asked=False), AROUND)
+    step = decide(SIGNING, events.NoSignature("locked", "The device is locked.", asked=False), AROUND)
     assert step.record.state is State.WAITING_DEVICE
     assert step.record.approval == APPROVED.approval
 
 
 def test_a_refusal_at_the_device_asks_the_person_again() -> None:
-    step = decide(SIGNING, events.DeviceFailed("refused-by-person", "Refused.", asked=True), AROUND)
+    step = decide(SIGNING, events.NoSignature("refused-by-person", "Refused.", asked=True), AROUND)
     assert step.record.state is State.INTERRUPTED
     assert step.record.approval is None
     assert due_effects(step.record, AROUND) == (AskPerson("p-1"),)
@@ -353,7 +353,7 @@ def test_s19_the_answer_is_compared_with_what_was_exported_and_not_with_what_the
 @BAD_ANSWERS
 def test_s19_a_bad_answer_that_is_brought_changes_nothing(returned: bytes) -> None:
     with pytest.raises(AnswerRefused):
-        decide(EXPORTED, events.Answered(returned), AROUND)
+        decide(EXPORTED, events.AnswerImported(returned), AROUND)
 
 
 @pytest.mark.parametrize("record", [APPROVED, SIGNING, SIGNED], ids=lambda r: r.state)
@@ -379,7 +379,7 @@ def test_an_answer_for_a_vault_that_is_not_pinned_any_more_is_not_taken() -> Non
 
 
 def test_s6_declining_it_says_that_it_may_be_signed_and_forgets_nothing() -> None:
-    step = decide(EXPORTED, events.Refused("no"), AROUND)
+    step = decide(EXPORTED, events.PersonDeclined("no"), AROUND)
     assert (step.record.state, step.record.exported) == (State.DECLINED, HONEST.psbt)
     assert "may be signed" in step.record.reason
     assert kinds(step.effects) == [SubmitDecline]
@@ -422,7 +422,7 @@ def test_what_an_app_imported_lapses_after_its_day_though_it_was_exported() -> N
 def test_a_proposal_that_ended_while_the_device_was_locked_is_not_asked_about_again() -> None:
     cancelled = run(events.Polled(replace(HONEST, status=ProposalStatus.CANCELLED)), start=SIGNING)
     assert cancelled.state is State.SIGNING
-    locked = decide(cancelled, events.DeviceFailed("locked", "It is locked.", asked=False), AROUND)
+    locked = decide(cancelled, events.NoSignature("locked", "It is locked.", asked=False), AROUND)
     assert locked.record.state is State.WITHDRAWN
     assert locked.effects == ()
 
@@ -463,7 +463,7 @@ def test_a_signature_that_is_refused_for_now_is_kept_and_only_another_sentence_i
 
 
 def test_a_no_to_what_is_kept_stops_it_and_what_was_on_its_way_is_told() -> None:
-    step = decide(KEPT, events.Refused("too dear"), AROUND)
+    step = decide(KEPT, events.PersonDeclined("too dear"), AROUND)
     assert (step.record.state, kinds(step.effects)) == (State.DECLINED, [SubmitDecline])
     assert (step.record.signature, "counts as signed" in step.record.reason) == (SIGNED.signature, True)
     for late in (REFUSED_NOW, events.SubmitUndelivered("no"), events.SubmitTurnedDown("KEY_REVOKED", "no")):
@@ -477,9 +477,11 @@ def test_a_no_to_what_is_kept_stops_it_and_what_was_on_its_way_is_told() -> None
 
 @pytest.mark.parametrize("status", ["PENDING", "CANCELLED"])
 @pytest.mark.parametrize(
-    "said_no", [events.Refused("no"), events.Replaced("p-2")], ids=["declined", "replaced"]
+    "said_no", [events.PersonDeclined("no"), events.Replaced("p-2")], ids=["declined", "replaced"]
 )
-def test_an_acceptance_after_a_no_is_told_where_the_person_looks(said_no: events.Event, status: str) -> None:
+def test_an_acceptance_after_a_no_is_told_where_the_person_looks(
+    said_no: events.ProposalEvent, status: str
+) -> None:
     """Its answer was on its way, or lost: then what the platform shows carries the signature."""
     over = replace(HONEST, status=ProposalStatus(status))
     gone = run(said_no, *([events.Polled(over)] if status != "PENDING" else []), start=KEPT)
@@ -559,7 +561,7 @@ def test_a_proposal_that_was_replaced_or_ended_is_withdrawn_for_good_then_follow
         events.SubmitTurnedDown("STATE_CONFLICT", "gone"),
     ],
 )
-def test_a_late_answer_does_not_undo_the_platforms_later_word(late: events.Event) -> None:
+def test_a_late_answer_does_not_undo_the_platforms_later_word(late: events.ProposalEvent) -> None:
     out = run(events.Polled(replace(HONEST, status=ProposalStatus.BROADCASTING)), start=SUBMITTING)
     step = decide(out, late, AROUND)
     assert step.record == out

@@ -50,11 +50,11 @@ DIGESTS = tuple(review(s, a).digest for s in (*SNAPSHOTS, IMPORTED) for a in ARO
 
 SIMPLE = (
     events.Reconsidered(),
-    events.Refused("no"),
+    events.PersonDeclined("no"),
     events.DeviceFound("d"),
     events.Exported(),
-    events.DeviceFailed("locked", "Locked.", asked=False),
-    events.DeviceFailed("disconnected", "Gone.", asked=True),
+    events.NoSignature("locked", "Locked.", asked=False),
+    events.NoSignature("disconnected", "Gone.", asked=True),
     events.SubmitStarted(),
     events.SubmitAccepted(1, 2),
     events.SubmitUndelivered("no answer"),
@@ -93,7 +93,7 @@ class Life(RuleBasedStateMachine):
     def arrive(self, snapshot: object) -> None:
         self.record: Record = receive(snapshot, self.context).record
 
-    def apply(self, event: events.Event) -> None:
+    def apply(self, event: events.ProposalEvent) -> None:
         before = self.record
         try:
             step = decide(before, event, self.context)
@@ -171,10 +171,10 @@ class Life(RuleBasedStateMachine):
 
     @rule(answer=st.sampled_from(ANSWERS))
     def an_answer_is_brought(self, answer: bytes) -> None:
-        self.apply(events.Answered(answer))
+        self.apply(events.AnswerImported(answer))
 
     @rule(event=st.sampled_from(SIMPLE))
-    def something_happens(self, event: events.Event) -> None:
+    def something_happens(self, event: events.ProposalEvent) -> None:
         self.apply(event)
 
     @rule()

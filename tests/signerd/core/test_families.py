@@ -7,7 +7,7 @@ from itertools import combinations, product
 import pytest
 
 from multisig import Psbt, estimate_vsize
-from signerd.core.families import Figures, differences, outbids, read_figures
+from signerd.core.families import FamilyFigures, differences, outbids, read_figures
 from tests.support.desk import NETWORK, VAULT
 from tests.support.payments import COIN, spend_of
 from tests.support.wallets import make_vault
@@ -34,7 +34,7 @@ def spend(plan: Plan) -> Psbt:
     return spend_of(sorted(coins), [(to, whole if sats is None else sats) for to, sats in paid], fee)
 
 
-def figures(plan: Plan) -> Figures:
+def figures(plan: Plan) -> FamilyFigures:
     found = read_figures(spend(plan).to_bytes(), VAULT)
     assert found is not None
     return found

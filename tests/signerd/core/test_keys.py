@@ -11,10 +11,10 @@ from signerd.core.keys import (
     FEW_ACCOUNTS,
     FIRST_ACCOUNTS,
     MORE_ACCOUNTS,
-    Accounts,
     ListedKey,
     Revocation,
     RevocationReason,
+    VaultAccounts,
     made_with_former,
     revocation_of,
 )
@@ -22,17 +22,17 @@ from signerd.core.values import FormerKey
 from tests.support.desk import own_keys
 
 counts = st.integers(0, ALL_ACCOUNTS)
-any_accounts = st.builds(Accounts, counts, counts, st.none() | counts)
+any_accounts = st.builds(VaultAccounts, counts, counts, st.none() | counts)
 
 
 # BIP-48 accounts 0 to 100 are the paths that every make takes without a warning.
 OFFERS = {
-    "the first registration": (Accounts(), FIRST_ACCOUNTS, None),
-    "enough free ones": (Accounts(known=8, following=8, free=FEW_ACCOUNTS + 1), 8, None),
-    "few free ones": (Accounts(8, 8, FEW_ACCOUNTS), 8 + MORE_ACCOUNTS, "signerd register"),
-    "every path in use": (Accounts(ALL_ACCOUNTS, ALL_ACCOUNTS, free=0), ALL_ACCOUNTS, None),
-    "a machine that knows fewer": (Accounts(known=8, following=40, free=20), 40, "Another desktop"),
-    "a platform that tells no figures": (Accounts(known=8), 8, None),
+    "the first registration": (VaultAccounts(), FIRST_ACCOUNTS, None),
+    "enough free ones": (VaultAccounts(known=8, following=8, free=FEW_ACCOUNTS + 1), 8, None),
+    "few free ones": (VaultAccounts(8, 8, FEW_ACCOUNTS), 8 + MORE_ACCOUNTS, "signerd register"),
+    "every path in use": (VaultAccounts(ALL_ACCOUNTS, ALL_ACCOUNTS, free=0), ALL_ACCOUNTS, None),
+    "a machine that knows fewer": (VaultAccounts(known=8, following=40, free=20), 40, "Another desktop"),
+    "a platform that tells no figures": (VaultAccounts(known=8), 8, None),
 }
 
 
@@ -53,7 +53,7 @@ def test_advice_ends_with_the_registration_that_it_asks_for(accounts):
     """The platform then has what was offered, and what is new is free."""
     fresh = accounts.wanted - accounts.registered
     free = None if accounts.free is None else accounts.free + fresh
-    assert accounts.advice is None or Accounts(accounts.wanted, accounts.wanted, free).advice is None
+    assert accounts.advice is None or VaultAccounts(accounts.wanted, accounts.wanted, free).advice is None
 
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -17,15 +17,15 @@ from multisig import (
     sats,
 )
 from signerd.core.checks.case import Outcome
-from signerd.core.review import Review, review
+from signerd.core.review import ProposalReview, review
 from signerd.core.states import State
-from signerd.core.values import Limits, Neighbour, ReviewContext, Snapshot
+from signerd.core.values import Neighbour, ReviewContext, SigningLimits, Snapshot
 from tests.support.desk import NETWORK, VAULT, make_pin, own_keys, review_context, snapshot_of, spend
 from tests.support.payments import neighbour_of
 from tests.support.wallets import ALICE, BOB, MALLORY, fund, pay
 
 
-def outcome(found: Review, name: str) -> Outcome | None:
+def outcome(found: ProposalReview, name: str) -> Outcome | None:
     return next((verdict.outcome for verdict in found.verdicts if verdict.name == name), None)
 
 
@@ -75,7 +75,7 @@ def test_s10_recorded_data_passes_and_other_data_does_not(recorded: str) -> None
 
 
 def limits(**changes: object) -> ReviewContext:
-    return review_context(limits=replace(Limits(), **changes))
+    return review_context(limits=replace(SigningLimits(), **changes))
 
 
 def test_s7_fee_limits_refuse_at_the_configured_figures() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from multisig import Sats
 from signerd.core.rule_changes import looser_limits, looser_rules
 from signerd.core.rules.values import AbovePerDay, AbovePerTransaction, Action, Always, Rule, Rules
-from signerd.core.values import Limits
+from signerd.core.values import SigningLimits
 from tests.support.desk import NETWORK, read_rules
 
 REFUSE = "[refuse]\n"
@@ -62,7 +62,7 @@ def test_where_nothing_is_told_no_amount_passes_that_was_stopped(old, new, paid)
 
 
 def test_each_limit_that_goes_up_is_told():
-    low = Limits(max_fee=Sats(1_000), max_fee_percent=1, warn_fee_percent=1)
-    high = Limits(max_fee=Sats(2_000), max_fee_percent=2, warn_fee_percent=2)
+    low = SigningLimits(max_fee=Sats(1_000), max_fee_percent=1, warn_fee_percent=1)
+    high = SigningLimits(max_fee=Sats(2_000), max_fee_percent=2, warn_fee_percent=2)
     assert len(list(looser_limits(low, high))) == 3
     assert list(looser_limits(high, low)) == []

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from signerd.core.states import AT_THE_DEVICE, TABLE, Move, State, advance
+from signerd.core.states import AT_THE_DEVICE, TABLE, ProposalMove, State, advance
 from signerd.errors import IllegalEvent
 
 
@@ -16,7 +16,7 @@ def reachable(start: State) -> set[State]:
     return found
 
 
-def moves_into(target: State) -> set[tuple[State, Move]]:
+def moves_into(target: State) -> set[tuple[State, ProposalMove]]:
     return {key for key, after in TABLE.items() if after is target}
 
 
@@ -25,20 +25,20 @@ def test_every_state_is_reached_from_the_first() -> None:
 
 
 def test_every_move_is_used() -> None:
-    assert {move for _, move in TABLE} == set(Move)
+    assert {move for _, move in TABLE} == set(ProposalMove)
 
 
 def test_only_an_approval_leads_to_the_device_and_only_from_there_is_it_asked() -> None:
-    assert moves_into(State.SIGNING) == {(State.WAITING_DEVICE, Move.ASK_DEVICE)}
+    assert moves_into(State.SIGNING) == {(State.WAITING_DEVICE, ProposalMove.ASK_DEVICE)}
     assert moves_into(State.WAITING_DEVICE) == {
-        (State.WAITING_PERSON, Move.APPROVE),
-        (State.INTERRUPTED, Move.APPROVE),
-        (State.SIGNING, Move.DEVICE_NOT_READY),
+        (State.WAITING_PERSON, ProposalMove.APPROVE),
+        (State.INTERRUPTED, ProposalMove.APPROVE),
+        (State.SIGNING, ProposalMove.DEVICE_NOT_READY),
     }
 
 
 def test_an_approval_is_only_taken_after_an_allow_or_an_interruption() -> None:
-    assert moves_into(State.WAITING_PERSON) == {(State.INSPECTED, Move.ALLOW)}
+    assert moves_into(State.WAITING_PERSON) == {(State.INSPECTED, ProposalMove.ALLOW)}
     assert {before for before, _ in moves_into(State.INTERRUPTED)} <= set(AT_THE_DEVICE)
 
 
@@ -53,9 +53,9 @@ def test_nothing_quarantined_is_ever_signed() -> None:
 
 def test_what_was_exported_is_never_asked_about_again_and_goes_to_no_device() -> None:
     assert moves_into(State.EXPORTED) == {
-        (State.WAITING_DEVICE, Move.EXPORT),
-        (State.EXPORTED, Move.EXPORT),
-        (State.EXPORTED, Move.APPROVE),
+        (State.WAITING_DEVICE, ProposalMove.EXPORT),
+        (State.EXPORTED, ProposalMove.EXPORT),
+        (State.EXPORTED, ProposalMove.APPROVE),
     }
     left = reachable(State.EXPORTED) - {State.EXPORTED}
     assert left.isdisjoint({State.RECEIVED, State.WAITING_PERSON, State.WAITING_DEVICE, State.SIGNING})
@@ -63,25 +63,32 @@ def test_what_was_exported_is_never_asked_about_again_and_goes_to_no_device() ->
 
 def test_only_verified_signatures_are_stored() -> None:
     assert moves_into(State.SIGNED) == {
-        (State.EXPORTED, Move.ANSWERED),
-        (State.VERIFYING, Move.VERIFIED),
-        (State.SUBMITTING, Move.UNDELIVERED),
-        (State.SUBMITTING, Move.RESTARTED),
+        (State.EXPORTED, ProposalMove.ANSWERED),
+        (State.VERIFYING, ProposalMove.VERIFIED),
+        (State.SUBMITTING, ProposalMove.UNDELIVERED),
+        (State.SUBMITTING, ProposalMove.RESTARTED),
     }
 
 
 def test_the_platforms_word_does_not_pull_a_proposal_from_under_the_device() -> None:
-    word = {Move.WENT_OUT, Move.CONFIRM, Move.EXPIRE, Move.SUPERSEDE, Move.WITHDRAW, Move.ALTERED}
+    word = {
+        ProposalMove.WENT_OUT,
+        ProposalMove.CONFIRM,
+        ProposalMove.EXPIRE,
+        ProposalMove.SUPERSEDE,
+        ProposalMove.WITHDRAW,
+        ProposalMove.ALTERED,
+    }
     assert not {(state, move) for state in AT_THE_DEVICE for move in word} & set(TABLE)
 
 
 def test_a_reorganisation_takes_a_confirmation_back() -> None:
-    assert advance(State.CONFIRMED, Move.WENT_OUT) is State.BROADCAST
-    assert advance(State.BROADCAST, Move.CONFIRM) is State.CONFIRMED
+    assert advance(State.CONFIRMED, ProposalMove.WENT_OUT) is State.BROADCAST
+    assert advance(State.BROADCAST, ProposalMove.CONFIRM) is State.CONFIRMED
 
 
 def test_a_missing_row_raises() -> None:
-    for state, move in product(State, Move):
+    for state, move in product(State, ProposalMove):
         if (state, move) in TABLE:
             assert advance(state, move) is TABLE[state, move]
         else:

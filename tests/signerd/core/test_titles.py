@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from multisig.tokens import Function
 from signerd.core.addresses import on_screen
-from signerd.core.review import Review, review
+from signerd.core.review import ProposalReview, review
 from signerd.core.text import plain, short_ids
 from signerd.core.titles import (
     LONGEST_MEMO,
@@ -35,11 +35,11 @@ FIRST = neighbour_of(shop((1,), psbt_id="8bdd12345678"))
 UNKNOWN = "tokens that this machine does not know"
 
 
-def found(snapshot, **context) -> Review:
+def found(snapshot, **context) -> ProposalReview:
     return review(snapshot, review_context(**context))
 
 
-def bumped(psbt, **says) -> Review:
+def bumped(psbt, **says) -> ProposalReview:
     return found(snapshot_of(psbt, "p-2", replaces="8bdd12345678", **says), neighbours=(FIRST,))
 
 

@@ -14,8 +14,8 @@ from signerd.core.checks.case import Outcome
 from signerd.core.events import AskPerson
 from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.tokens import Screen, hidden_parts, screen_words
-from signerd.core.values import Limits
+from signerd.core.tokens import ModelScreen, hidden_parts, screen_words
+from signerd.core.values import SigningLimits
 from signerd.journal import Journal
 from tests.support.desk import (
     CLAIM,
@@ -31,14 +31,14 @@ from tests.support.desk import (
 from tests.support.tokens import GOLD, call, published, token_snapshot
 from tests.support.wallets import ALICE, foreign_script
 
-ONE = Screen("Trezor One 1.14.1", 32, 31)
-MODEL_T = Screen("Trezor Model T 2.3.6", 44, 43)
-UNKNOWN = Screen("Jade 1.0.31", None)
+ONE = ModelScreen("Trezor One 1.14.1", 32, 31)
+MODEL_T = ModelScreen("Trezor Model T 2.3.6", 44, 43)
+UNKNOWN = ModelScreen("Jade 1.0.31", None)
 NAME = "token-not-on-screen"
 TRANSFER, PAUSE, DEPLOYMENT = call(), call(Function.PAUSE), GOLD.deployment
 
 
-def verdict(payload: Payload, screen: Screen | None):
+def verdict(payload: Payload, screen: ModelScreen | None):
     found = review(token_snapshot(payload), review_context(token=GOLD, screen=screen))
     return next(v for v in found.verdicts if v.name == NAME)
 
@@ -61,7 +61,7 @@ def test_the_parts_of_a_payload_are_all_of_it(payload: Payload) -> None:
         (DEPLOYMENT, MODEL_T, ("ticker",)),
     ],
 )
-def test_what_a_screen_hides(payload: Payload, screen: Screen | None, hidden: tuple[str, ...]) -> None:
+def test_what_a_screen_hides(payload: Payload, screen: ModelScreen | None, hidden: tuple[str, ...]) -> None:
     assert hidden_parts(payload, screen) == hidden
 
 
@@ -85,7 +85,9 @@ def test_a_device_that_shows_all_is_said_to() -> None:
 # --- the rule -----------------------------------------------------------------------------------------------
 
 
-def judged(text: str, screen: Screen | None, signers=(), payload: Payload = TRANSFER) -> dict[str, Outcome]:
+def judged(
+    text: str, screen: ModelScreen | None, signers=(), payload: Payload = TRANSFER
+) -> dict[str, Outcome]:
     snapshot = token_snapshot(payload)
     for signer in signers:
         snapshot = replace(snapshot, psbt=signed_by(signer, snapshot))
@@ -97,7 +99,7 @@ def judged(text: str, screen: Screen | None, signers=(), payload: Payload = TRAN
 
 
 def open_desk(folder: Path) -> Journal:
-    journal = Journal(folder, network=NETWORK, limits=Limits())
+    journal = Journal(folder, network=NETWORK, limits=SigningLimits())
     journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
     journal.learn(CLAIM)
     journal.add_pin(make_pin(), Note("pinned", VAULT_ID))

@@ -10,7 +10,7 @@ import pytest
 
 from firmware_bridge import AddressMismatch, DeviceState, NotEnrolled, RefusedByPerson, Unsupported
 from multisig import MAX_INDEX, Network, OriginKey, Profile, encode_address, profile_account_path
-from signerd.callers import PAGE, TERMINAL, Caller, Kind, Right
+from signerd.callers import PAGE, TERMINAL, CallerKind, LoopbackCaller, Right
 from signerd.core.audit import Note
 from signerd.core.values import OwnKey
 from signerd.daemon.device_actions import MOST_A_MINUTE, Prompts
@@ -34,8 +34,8 @@ from tests.support.fake_platform import FakePlatform
 from tests.support.wallets import ALICE
 
 pytestmark = pytest.mark.anyio
-APP = Caller(Kind.APP, "Till", frozenset({Right.DISPLAY, Right.XPUB}), "app-1")
-OTHER = Caller(Kind.APP, "Shop", frozenset({Right.DISPLAY}), "app-2")
+APP = LoopbackCaller(CallerKind.APP, "Till", frozenset({Right.DISPLAY, Right.XPUB}), "app-1")
+OTHER = LoopbackCaller(CallerKind.APP, "Shop", frozenset({Right.DISPLAY}), "app-2")
 PROFILE_KEY: OriginKey = ALICE.origin_key(profile_account_path(NETWORK))
 PROFILE = Profile(NETWORK, PROFILE_KEY)
 

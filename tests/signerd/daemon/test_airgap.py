@@ -14,7 +14,7 @@ from multisig import Psbt, signer_progress
 from multisig.bip322 import build_proof
 from signerd.callers import TERMINAL
 from signerd.core.states import State
-from signerd.core.tokens import Screen
+from signerd.core.tokens import ModelScreen
 from signerd.errors import (
     AnswerRefused,
     DecisionError,
@@ -84,10 +84,10 @@ async def test_p95_a_message_is_given_out_only_for_a_device_that_is_known_to_sig
             await exported(daemon)
         assert daemon.journal.record("p-1").exported is None
         # As where the device was seen after the person approved.
-        daemon.journal.see_screen(ALICE.fingerprint, Screen("Ledger 2.4.6", 80, no_funds="a fee"))
+        daemon.journal.see_screen(ALICE.fingerprint, ModelScreen("Ledger 2.4.6", 80, no_funds="a fee"))
         with pytest.raises(RefusedByChecks, match="a fee"):
             await daemon.airgap.export("p-1", TERMINAL)
-        daemon.journal.see_screen(ALICE.fingerprint, Screen("Coldcard 5.6.1", None))
+        daemon.journal.see_screen(ALICE.fingerprint, ModelScreen("Coldcard 5.6.1", None))
         with pytest.raises(StaleApproval):
             await daemon.airgap.export("p-1", TERMINAL)
         await approve(daemon, "p-1")

@@ -136,7 +136,7 @@ def asking() -> SignOnDevice:
 @pytest.mark.parametrize("mistake", [RuntimeError("a mistake"), KeyError("x"), TimeoutError()])
 async def test_f_a_mistake_in_the_library_is_this_devices_failure_and_is_logged(mistake, caplog):
     outcome = await Devices(FakeBridge(failures=[mistake])).sign(asking(), lambda _step: None)
-    assert outcome == events.DeviceFailed("device-fault", UNFORESEEN, asked=True)
+    assert outcome == events.NoSignature("device-fault", UNFORESEEN, asked=True)
     (record,) = caplog.records
     assert (record.levelname, record.exc_info[1]) == ("ERROR", mistake)
 
@@ -153,7 +153,7 @@ async def test_f_a_mistake_in_the_library_is_this_devices_failure_and_is_logged(
 )
 async def test_an_approval_stands_only_where_the_devices_own_state_says_when_to_ask_again(failure, asked):
     outcome = await Devices(FakeBridge(failures=[failure])).sign(asking(), lambda _step: None)
-    assert isinstance(outcome, events.DeviceFailed)
+    assert isinstance(outcome, events.NoSignature)
     assert (outcome.code, outcome.asked) == (failure.code, asked)
 
 

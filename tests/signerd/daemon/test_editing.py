@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from signerd.callers import Caller, Kind, Right
+from signerd.callers import CallerKind, LoopbackCaller, Right
 from signerd.core.states import State
 from signerd.errors import ConfigInvalid, LooserSettings, RulesInvalid, SettingsChanged
 from tests.support.daemons import daemon_at, until_state
@@ -15,7 +15,7 @@ from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import URL, FakePlatform
 from tests.support.patience import PATIENCE
 
-APP = Caller(Kind.APP, "An app", frozenset({Right.READ, Right.APPROVE}), "a-1")
+APP = LoopbackCaller(CallerKind.APP, "An app", frozenset({Right.READ, Right.APPROVE}), "a-1")
 pytestmark = pytest.mark.anyio
 
 CONFIG = f"""network = "{NETWORK}"

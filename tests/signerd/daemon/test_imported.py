@@ -19,10 +19,10 @@ from multisig import (
     signer_progress,
     verify_signatures,
 )
-from signerd.callers import GRANTABLE, TERMINAL, Caller, Kind
+from signerd.callers import GRANTABLE, TERMINAL, CallerKind, LoopbackCaller
 from signerd.core.audit import Note
 from signerd.core.states import State
-from signerd.core.values import Limits
+from signerd.core.values import SigningLimits
 from signerd.daemon import imported
 from signerd.errors import (
     AlreadyProposed,
@@ -42,8 +42,8 @@ from tests.support.wallets import ALICE, BOB, CAROL, fund, make_spend, make_vaul
 
 pytestmark = pytest.mark.anyio
 
-WALLET = Caller(Kind.APP, "Wallet", frozenset(GRANTABLE), "app-1")
-OTHER = Caller(Kind.APP, "Other", frozenset(GRANTABLE), "app-2")
+WALLET = LoopbackCaller(CallerKind.APP, "Wallet", frozenset(GRANTABLE), "app-1")
+OTHER = LoopbackCaller(CallerKind.APP, "Other", frozenset(GRANTABLE), "app-2")
 
 
 @pytest.fixture
@@ -54,13 +54,13 @@ def platform(tmp_path: Path) -> FakePlatform:
 @pytest.fixture
 def prepared(prepared: Path) -> Path:
     """The profile is registered as well."""
-    with Journal(prepared, network=NETWORK, limits=Limits()) as journal:
+    with Journal(prepared, network=NETWORK, limits=SigningLimits()) as journal:
         keys = (*own_keys(), PROFILE_KEY)
         journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
     return prepared
 
 
-async def signed(daemon, psbt: Psbt, caller: Caller = WALLET):
+async def signed(daemon, psbt: Psbt, caller: LoopbackCaller = WALLET):
     """Imported, approved by the person, and signed: what the one who imported it is given then."""
     view = await daemon.imported.import_psbt(psbt.to_base64(), caller)
     await approve(daemon, view.psbt_id)
@@ -239,7 +239,7 @@ async def test_s3_coins_of_no_policy_and_of_several_are_refused(prepared, platfo
 async def test_of_two_vaults_with_one_key_each_has_its_own(prepared, platform, bridge, vault_id):
     """What a PSBT says of a coin fits both: our key, and everybody's, is the same in them."""
     all_of_them = make_vault(threshold=3)
-    with Journal(prepared, network=NETWORK, limits=Limits()) as journal:
+    with Journal(prepared, network=NETWORK, limits=SigningLimits()) as journal:
         journal.learn(replace(CLAIM, vault_id=vault_id, descriptor=all_of_them.descriptor))
         journal.add_pin(replace(make_pin(all_of_them), vault_id=vault_id), Note("pinned", vault_id))
     async with daemon_at(prepared, platform, bridge) as daemon:

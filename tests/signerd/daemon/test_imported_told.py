@@ -11,7 +11,7 @@ from signerd.callers import TERMINAL
 from signerd.core import events
 from signerd.core.states import State
 from signerd.daemon.proposal_views import NOT_TOLD
-from signerd.loopback.access.sessions import Sessions
+from signerd.loopback.access.sessions import PageSessions
 from signerd.loopback.answers import Context
 from signerd.loopback.events import Streams
 from tests.signerd.daemon.test_imported import OTHER, WALLET, platform, prepared, pytestmark, signed
@@ -69,7 +69,7 @@ async def test_l13_a_proposals_checks_tell_an_app_nothing_of_what_another_one_im
         platform.proposals["p-9"] = snapshot_of(same, "p-9")
         await until_state(daemon, "p-9", State.WAITING_PERSON)
         for caller, told in ((TERMINAL, True), (WALLET, True), (OTHER, False)):
-            view = await Context(daemon, Streams(), Sessions(time.monotonic), caller).proposal("p-9")
+            view = await Context(daemon, Streams(), PageSessions(time.monotonic), caller).proposal("p-9")
             (check,) = (check for check in view.checks if check.name == "paid-twice")
             assert (theirs.psbt_id in check.sentence, theirs.psbt_id in str(check.figures)) == (told, told)
             assert check.acknowledge
@@ -93,7 +93,7 @@ async def test_l13_nor_does_a_list_that_is_too_long_to_be_shown_whole(prepared, 
         await until_state(daemon, "p-9", State.WAITING_PERSON)
         found = {}
         for caller in (TERMINAL, WALLET, OTHER):
-            view = await Context(daemon, Streams(), Sessions(time.monotonic), caller).proposal("p-9")
+            view = await Context(daemon, Streams(), PageSessions(time.monotonic), caller).proposal("p-9")
             (found[caller],) = (check for check in view.checks if check.name == "paid-twice")
         assert theirs.psbt_id not in str(found[TERMINAL].figures)
         assert "0.00050000 BTC" in found[WALLET].sentence

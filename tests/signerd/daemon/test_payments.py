@@ -10,7 +10,7 @@ from multisig import RECEIVE, Psbt, TxOut, build_psbt, sats, signer_progress
 from signerd.cli.words import proposal_text
 from signerd.core.audit import Note
 from signerd.core.states import State
-from signerd.core.values import Limits, Snapshot
+from signerd.core.values import SigningLimits, Snapshot
 from signerd.errors import NeedsAcknowledgement
 from signerd.journal import Journal
 from tests.support.daemons import approve, daemon_at, until_state
@@ -78,7 +78,7 @@ async def test_s16_a_sweep_into_a_vault_that_the_platform_names_is_held_until_th
 @pytest.fixture
 def registered(prepared: Path) -> Path:
     """The profile was registered with the key, as a whole registration does."""
-    with Journal(prepared, network=NETWORK, limits=Limits()) as journal:
+    with Journal(prepared, network=NETWORK, limits=SigningLimits()) as journal:
         journal.add_own_keys((profile_key(),), "key-1", Note("registered", "key-1"))
     return prepared
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from custody.schemas.keys import ChallengeLine, signed_host
-from signerd.account.platform import Platform
+from signerd.account.platform import PlatformClient
 from signerd.account.registration import AGAIN_HINT
 from signerd.core.states import State
 from signerd.errors import PlatformAnswersWrongly, PlatformRefused, RegistrationStale
@@ -87,7 +87,7 @@ async def test_s36_a_challenge_that_is_passed_on_from_another_platform_is_not_si
 ):
     """Unguarded, Mallory holds Alice's key at the honest platform, under her own account."""
     if not is_guarded:
-        monkeypatch.setattr(Platform, "host", "custody.honest.example")
+        monkeypatch.setattr(PlatformClient, "host", "custody.honest.example")
     with open_world(tmp_path / "honest", public_url="https://Custody.Honest.Example") as honest:
         place = honest.organisation("Honest", "admin@example.org")
         # Mallory gives Alice the number that she has there herself.

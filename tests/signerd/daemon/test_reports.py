@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from signerd.core.audit import Note
-from signerd.core.values import Limits
+from signerd.core.values import SigningLimits
 from signerd.daemon import reports as history
 from signerd.daemon.reports import ChainReader
 from signerd.daemon.views import audit_report
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 def journal(tmp_path_factory):
     folder = tmp_path_factory.mktemp("chain") / "s"
     folder.mkdir(mode=0o700)
-    with StateFolder.hold(folder), Journal(folder, network=NETWORK, limits=Limits()) as open_journal:
+    with StateFolder.hold(folder), Journal(folder, network=NETWORK, limits=SigningLimits()) as open_journal:
         for n in range(40):
             open_journal.note(
                 Note("pinned" if n % 2 else "signed-in", f"subject-{n}", {"place": n, "Who": "Álice%_"})

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from signerd.core.tokens import Published
+from signerd.core.tokens import PublishedToken
 from signerd.core.values import Record
 from signerd.daemon import imported
 from signerd.daemon.imported import Reviews
@@ -71,7 +71,7 @@ def test_what_a_token_lists_counts_though_its_psbt_is_small(tmp_path: Path, judg
     with prepared(tmp_path) as journal:
         for number, token in enumerate(tokens, 1):
             journal.poll(token_snapshot(token.deployment, psbt_id=f"t-{number}"))
-            journal.learn_token(token.deployment, Published(token.blob))
+            journal.learn_token(token.deployment, PublishedToken(token.blob))
         records = journal.records()
         kept = Reviews(journal, most=3 * len(records[0].snapshot.psbt))
         for record in (*records, records[0]):

@@ -15,7 +15,7 @@ from signerd.account.vaults import SeenVault, Source
 from signerd.core.audit import GENESIS, Note, link
 from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.values import Decline, Record, Signature
+from signerd.core.values import Decline, Record, SignedPsbt
 from signerd.daemon import views
 from signerd.daemon.proposal_views import ENDED, proposal_line, proposal_view
 from signerd.daemon.views import (
@@ -163,7 +163,7 @@ def test_s13_a_line_says_what_a_proven_token_does_and_nothing_of_another(payload
 
 def test_a_signature_of_ours_is_told():
     assert not shown(snapshot_of(spend())).signed_here
-    assert shown(snapshot_of(spend()), signature=Signature(b"x", "key")).signed_here
+    assert shown(snapshot_of(spend()), signature=SignedPsbt(b"x", "key")).signed_here
 
 
 def test_the_ended_states_are_those_that_nothing_is_expected_of():

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from device_simulators.page import Desk, Screen
+from device_simulators.page import DeviceScreen, SimulatorDesk
 from signerd.demo.devices import OF_EVERY_VAULT, DemoDevice
 from signerd.demo.programs import Program
 from signerd.demo.terminal import InputEnded
@@ -50,7 +50,7 @@ class Terminal:
         self.ended: list[tuple[int, str]] = []
         self.answer: asyncio.Queue[str | Exception] = asyncio.Queue()
 
-    async def __call__(self, _title: str, screen: Screen) -> bool:
+    async def __call__(self, _title: str, screen: DeviceScreen) -> bool:
         self.asked.put_nowait(screen.number)
         try:
             answer = await self.answer.get()
@@ -63,7 +63,7 @@ class Terminal:
 
 
 async def test_a_question_is_answered_in_either_place_and_is_open_in_neither_then():
-    program, terminal, desk = Device(), Terminal(), Desk("Devices")
+    program, terminal, desk = Device(), Terminal(), SimulatorDesk("Devices")
     device = DemoDevice("Ledger", "tcp:x", "9f441a36", cast("Program", program), desk, terminal)
     desk.add(device.stand)
     views: AsyncIterator[list[dict[str, Any]]] = desk.views()
@@ -103,7 +103,7 @@ async def test_a_question_is_answered_in_either_place_and_is_open_in_neither_the
 
 async def test_where_a_trezor_warns_of_every_vaults_path_the_page_says_that_it_is_right():
     """Beside the screen, as the terminal says it: else the warning stands there alone."""
-    desk, program, terminal = Desk("Devices"), Device(), Terminal()
+    desk, program, terminal = SimulatorDesk("Devices"), Device(), Terminal()
     device = DemoDevice("Trezor", "udp:1", "b914ae69", cast("Program", program), desk, terminal)
     desk.add(device.stand)
     device._heard({"event": "prompt", "id": 1, "lines": ["Wrong address path", "x"], "no": "n", "yes": "y"})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from signerd.cli.terminal import Exit
 from signerd.doctor.bundle import bundle
 from signerd.doctor.examining import examine
-from signerd.doctor.finding import Finding, Installation, Outcome
+from signerd.doctor.finding import DoctorFinding, DoctorOutcome, Installation
 from tests.signerd.loopback.test_routes import DEVICE, STATUS
 from tests.support.backups import remembering
 from tests.support.command import signerd
@@ -39,7 +39,7 @@ PLANTED = {
 SECRETS = st.text("abcdefghijklmnopqrstuvwxyz0123456789/:.@_-", min_size=6, max_size=60)
 
 
-def planted(folder: Path, texts: list[str]) -> tuple[Installation, dict[str, Finding], tuple]:
+def planted(folder: Path, texts: list[str]) -> tuple[Installation, dict[str, DoctorFinding], tuple]:
     """A machine with these texts wherever a text can stand."""
     said = " ".join(texts)
     status = STATUS.model_copy(
@@ -68,8 +68,8 @@ def planted(folder: Path, texts: list[str]) -> tuple[Installation, dict[str, Fin
         }
     )
     findings = {
-        name: Finding(outcome, f"The vault {said} is locked: {text}.", said, f"Look at {said}")
-        for name, outcome in (("notes", Outcome.NOTE), ("journal", Outcome.TROUBLE))
+        name: DoctorFinding(outcome, f"The vault {said} is locked: {text}.", said, f"Look at {said}")
+        for name, outcome in (("notes", DoctorOutcome.NOTE), ("journal", DoctorOutcome.TROUBLE))
         for text in texts
     }
     return Installation(folder, folder, {"HOME": said}, lambda: 0.0, status), findings, (device,)

@@ -7,11 +7,11 @@ import threading
 import httpx
 import pytest
 
-from custody.exchange import NoAnswer, Reply, Why
+from custody.common.exchange import HttpReply, NoAnswer, Why
 from signerd.client import DaemonClient
 from signerd.doctor import machine, platform
 from signerd.doctor.examining import examine
-from signerd.doctor.finding import Finding, Installation, Outcome, well
+from signerd.doctor.finding import DoctorFinding, DoctorOutcome, Installation, well
 from signerd.errors import SecretsLocked
 from signerd.journal.storage import StateFolder
 from signerd.udev import rules
@@ -57,7 +57,7 @@ def test_a_check_that_hangs_keeps_no_other_waiting_and_is_told_of(installation):
     found = examine(installation, checks, seconds=1.2, waiting=told.append)
     never.set()
     assert list(found) == ["slow", "quick"]
-    assert (found["slow"].outcome, found["quick"].outcome) == (Outcome.UNKNOWN, Outcome.WELL)
+    assert (found["slow"].outcome, found["quick"].outcome) == (DoctorOutcome.UNKNOWN, DoctorOutcome.WELL)
     assert told[0] == ["slow"]
 
 
@@ -69,8 +69,8 @@ def test_a_check_that_fails_is_unknown_and_an_error_of_ours_is_its_finding(insta
         raise SecretsLocked("shut")
 
     found = examine(installation, {"fails": fails, "locked": locked})
-    assert found["fails"].outcome is Outcome.UNKNOWN
-    assert (found["locked"].outcome, found["locked"].found) == (Outcome.TROUBLE, "shut")
+    assert found["fails"].outcome is DoctorOutcome.UNKNOWN
+    assert (found["locked"].outcome, found["locked"].found) == (DoctorOutcome.TROUBLE, "shut")
     assert found["locked"].do
 
 
@@ -83,36 +83,36 @@ def test_nothing_is_changed(installation):
 def test_a_broken_configuration_is_told_once(installation):
     (installation.state / "config.toml").write_text("network = 1")
     found = examine(installation)
-    assert [name for name, one in found.items() if one.outcome is Outcome.TROUBLE] == ["configuration"]
+    assert [name for name, one in found.items() if one.outcome is DoctorOutcome.TROUBLE] == ["configuration"]
 
 
 def test_l12_a_folder_that_others_can_enter(installation):
-    assert platform.folder(installation).outcome is Outcome.WELL
+    assert platform.folder(installation).outcome is DoctorOutcome.WELL
     installation.state.chmod(0o755)
     found = platform.folder(installation)
-    assert found.outcome is Outcome.TROUBLE
+    assert found.outcome is DoctorOutcome.TROUBLE
     assert "0755" in found.found
     assert "chmod 700" in found.do
 
 
 def test_a_full_disk(installation, monkeypatch):
-    assert platform.disk(installation).outcome is Outcome.WELL
+    assert platform.disk(installation).outcome is DoctorOutcome.WELL
     monkeypatch.setattr(platform, "LEAST_FREE_BYTES", 2**62)
-    assert platform.disk(installation).outcome is Outcome.TROUBLE
+    assert platform.disk(installation).outcome is DoctorOutcome.TROUBLE
 
 
 def test_two_daemons(installation):
-    assert platform.daemon(installation).outcome is Outcome.NOTE
+    assert platform.daemon(installation).outcome is DoctorOutcome.NOTE
     with StateFolder.hold(installation.state):
-        assert platform.daemon(installation).outcome is Outcome.TROUBLE
-    assert platform.daemon(installation).outcome is Outcome.NOTE
+        assert platform.daemon(installation).outcome is DoctorOutcome.TROUBLE
+    assert platform.daemon(installation).outcome is DoctorOutcome.NOTE
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may open every device")
 def test_a_device_that_this_user_may_not_open(installation):
     usb(installation, "2c97", "1011", mode=0o000)
     found = machine.permissions(installation)
-    assert found.outcome is Outcome.TROUBLE
+    assert found.outcome is DoctorOutcome.TROUBLE
     assert "20-ledger.rules" in found.do
 
 
@@ -120,7 +120,7 @@ def test_a_device_that_is_not_openable_is_named_with_its_rule(installation, monk
     usb(installation, "1209", "53c1", mode=0o600)
     monkeypatch.setattr(rules.os, "access", lambda *_: False)
     found = machine.permissions(installation)
-    assert found.outcome is Outcome.TROUBLE
+    assert found.outcome is DoctorOutcome.TROUBLE
     assert "20-trezor.rules" in found.do
 
 
@@ -129,11 +129,11 @@ def test_something_else_on_usb_is_no_device(installation, monkeypatch, numbers):
     usb(installation, *numbers, mode=0o600)
     rule(installation, 'ATTR{idVendor}=="2c97"')
     monkeypatch.setattr(rules.os, "access", lambda *_: False)
-    assert machine.permissions(installation).outcome is Outcome.WELL
+    assert machine.permissions(installation).outcome is DoctorOutcome.WELL
 
 
 def test_rules_are_missed_before_a_device_is_connected(installation):
-    assert machine.permissions(installation).outcome is Outcome.NOTE
+    assert machine.permissions(installation).outcome is DoctorOutcome.NOTE
 
 
 @pytest.mark.parametrize(("family", "host"), machine.ADDRESSES)
@@ -144,7 +144,7 @@ def test_a_port_that_is_taken_at_either_address(installation, family, host):
         taken = other.getsockname()[1]
         (installation.state / "config.toml").write_text(f"{CONFIG}[loopback]\nport = {taken}\n")
         found = machine.port(installation)
-    assert found.outcome is Outcome.TROUBLE
+    assert found.outcome is DoctorOutcome.TROUBLE
     assert str(taken) in found.found
 
 
@@ -159,15 +159,15 @@ def failing(words):
 @pytest.mark.parametrize(
     ("date", "outcome"),
     [
-        ("Fri, 15 Jan 2027 08:00:00 GMT", Outcome.WELL),
-        ("Fri, 15 Jan 2027 08:00:30 GMT", Outcome.WELL),
-        ("Fri, 15 Jan 2027 08:00:31 GMT", Outcome.TROUBLE),
-        ("Fri, 15 Jan 2027 07:59:29 GMT", Outcome.TROUBLE),
-        ("yesterday", Outcome.UNKNOWN),
+        ("Fri, 15 Jan 2027 08:00:00 GMT", DoctorOutcome.WELL),
+        ("Fri, 15 Jan 2027 08:00:30 GMT", DoctorOutcome.WELL),
+        ("Fri, 15 Jan 2027 08:00:31 GMT", DoctorOutcome.TROUBLE),
+        ("Fri, 15 Jan 2027 07:59:29 GMT", DoctorOutcome.TROUBLE),
+        ("yesterday", DoctorOutcome.UNKNOWN),
     ],
 )
 def test_the_clock(installation, monkeypatch, date, outcome):
-    answering(monkeypatch, Reply(404, {"date": date}, b""))
+    answering(monkeypatch, HttpReply(404, {"date": date}, b""))
     assert platform.clock(installation).outcome is outcome
 
 
@@ -179,8 +179,8 @@ def test_a_platform_that_is_not_reached_or_not_itself(installation, monkeypatch)
     assert "proxy" in platform.reach(installation).do
     answering(monkeypatch, failing("[SSL: CERTIFICATE_VERIFY_FAILED] certificate has expired"))
     assert "ca_file" in platform.reach(installation).do
-    answering(monkeypatch, Reply(404, {}, b""))
-    assert platform.reach(installation) == Finding(Outcome.WELL, "http://127.0.0.1:9 answers.")
+    answering(monkeypatch, HttpReply(404, {}, b""))
+    assert platform.reach(installation) == DoctorFinding(DoctorOutcome.WELL, "http://127.0.0.1:9 answers.")
 
 
 def test_beside_a_running_daemon(tmp_path):
@@ -191,8 +191,8 @@ def test_beside_a_running_daemon(tmp_path):
         (desk.state / "config.toml").write_text(CONFIG)
         found = examine(Installation(desk.state, tmp_path, {}, lambda: NOW, status))
     assert {name: one.outcome for name, one in found.items() if name in {"daemon", "journal", "session"}} == {
-        "daemon": Outcome.WELL,
-        "journal": Outcome.WELL,
-        "session": Outcome.WELL,
+        "daemon": DoctorOutcome.WELL,
+        "journal": DoctorOutcome.WELL,
+        "session": DoctorOutcome.WELL,
     }
-    assert found["devices"].outcome in {Outcome.WELL, Outcome.NOTE}
+    assert found["devices"].outcome in {DoctorOutcome.WELL, DoctorOutcome.NOTE}

@@ -7,7 +7,7 @@ import pytest
 from firmware_bridge import confinement
 from firmware_bridge.confinement import Confinement
 from signerd.doctor.examining import CHECKS
-from signerd.doctor.finding import Installation, Outcome
+from signerd.doctor.finding import DoctorOutcome, Installation
 from signerd.doctor.machine import sandbox
 
 CONFIG = 'network = "regtest"\n[platform]\nurl = "http://127.0.0.1:9"\n'
@@ -22,10 +22,10 @@ def installation(tmp_path):
 @pytest.mark.parametrize(
     ("available", "outcome", "words"),
     [
-        (Confinement(7, seccomp=True), Outcome.WELL, "Landlock 7, seccomp"),
-        (Confinement(0, seccomp=True), Outcome.NOTE, "no Landlock."),
-        (Confinement(7, seccomp=False), Outcome.NOTE, "no seccomp."),
-        (Confinement(), Outcome.NOTE, "no Landlock and no seccomp."),
+        (Confinement(7, seccomp=True), DoctorOutcome.WELL, "Landlock 7, seccomp"),
+        (Confinement(0, seccomp=True), DoctorOutcome.NOTE, "no Landlock."),
+        (Confinement(7, seccomp=False), DoctorOutcome.NOTE, "no seccomp."),
+        (Confinement(), DoctorOutcome.NOTE, "no Landlock and no seccomp."),
     ],
 )
 def test_what_the_kernel_lacks_is_named(installation, monkeypatch, available, outcome, words):
@@ -33,13 +33,13 @@ def test_what_the_kernel_lacks_is_named(installation, monkeypatch, available, ou
     found = sandbox(installation)
     assert found.outcome is outcome
     assert words in found.found
-    assert bool(found.why and found.do) == (outcome is Outcome.NOTE)
+    assert bool(found.why and found.do) == (outcome is DoctorOutcome.NOTE)
 
 
 def test_a_sandbox_that_is_off_is_told_whatever_the_kernel_has(installation):
     with (installation.state / "config.toml").open("a") as file:
         file.write("[devices]\nsandbox = false\n")
-    assert sandbox(installation).outcome is Outcome.NOTE
+    assert sandbox(installation).outcome is DoctorOutcome.NOTE
     assert "[devices] sandbox is off" in sandbox(installation).found
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from signerd.core.audit import Note
-from signerd.core.values import Limits
+from signerd.core.values import SigningLimits
 from signerd.journal import Journal
 from tests.support.bills import PROFILE_KEY
 from tests.support.daemons import prepare
@@ -23,7 +23,7 @@ def desk(tmp_path, outer):
     state = tmp_path / "s"
     state.mkdir(mode=0o700)
     prepare(state)
-    with Journal(state, network=NETWORK, limits=Limits()) as journal:
+    with Journal(state, network=NETWORK, limits=SigningLimits()) as journal:
         journal.add_own_keys((*own_keys(), PROFILE_KEY), "key-1", Note("registered", "key-1"))
     with served_daemon(state, outer, prepared=False) as daemon:
         yield daemon

@@ -5,13 +5,14 @@ import pytest
 
 from firmware_bridge import BridgeError, DeviceState, Family
 from firmware_bridge.errors import RefusedByPerson, WrongApp
+from firmware_bridge.makers import MAKERS
 from firmware_bridge.presence.usb import USB_MODELS
 from signerd import errors as e
 from signerd import shapes
 from signerd.asking import Values
 from signerd.core.states import State
 from signerd.errors import HwiCode
-from signerd.hwi import listing, signing
+from signerd.hwi import listing, registrations, signing
 from signerd.hwi.codes import code_of
 from signerd.hwi.signing import ENDS
 
@@ -47,7 +48,8 @@ def test_words_of_a_device_cannot_pass_for_the_person_s_no():
 
 def test_every_state_of_a_device_has_its_row_or_is_passed_over():
     assert set(listing._STATES) | listing._PASSED_OVER == {state.value for state in DeviceState}
-    assert {family.value for family in Family} == listing.FAMILIES
+    assert set(MAKERS) == listing.FAMILIES
+    assert {family for family, maker in MAKERS.items() if not maker.enrols} == registrations._KEEP_NONE
 
 
 def test_every_end_without_a_signature_is_known():

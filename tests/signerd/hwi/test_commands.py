@@ -25,7 +25,7 @@ from signerd.daemon import imported
 from signerd.errors import HwiCode
 from signerd.hwi import signing
 from signerd.hwi.program import REFUSED
-from signerd.hwi.registrations import Registration
+from signerd.hwi.registrations import HwiRegistration
 from tests.support.bills import PROFILE, bill
 from tests.support.desk import NETWORK, VAULT
 from tests.support.hwi_answers import no, signerd_hwi
@@ -243,7 +243,7 @@ def test_signtx_says_what_is_no_psbt(hwi, given):
 
 
 def test_signtx_of_a_pinned_vault_with_what_registered_it(desk, hwi):
-    kept = str(Registration("Treasury", VAULT.descriptor, "trezor"))
+    kept = str(HwiRegistration("Treasury", VAULT.descriptor, "trezor"))
     with person(desk, approves):
         answered = hwi(*NAMED, "signtx", "--registration", kept, "--registration", kept, bill().to_base64())
     signed = Psbt.parse(answered.value["psbt"])

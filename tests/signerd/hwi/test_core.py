@@ -24,7 +24,7 @@ from firmware_bridge import Bridge, Family
 from multisig import Network, Transaction, encode_address, p2wsh
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
-from signerd.core.values import Limits, OwnKey, Pin
+from signerd.core.values import OwnKey, Pin, SigningLimits
 from signerd.journal import Journal
 from signerd.loopback.serve import serving
 from tests.conformance.rigs import Rig, make_rig, plugged_in, short_folder
@@ -68,7 +68,7 @@ async def desk_of(number: int, folder: Path) -> AsyncIterator[Desk]:
     state.mkdir(mode=0o700)
     platform.mkdir()
     own = vault_key(number)
-    with Journal(state, network=NETWORK, limits=Limits()) as journal:
+    with Journal(state, network=NETWORK, limits=SigningLimits()) as journal:
         keys = (OwnKey(profile(number).key, "profile", 0), OwnKey(own, "vault", 0))
         journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
         journal.learn(VaultClaim("vault-1", 1, "Treasury", VAULT.descriptor, 2, 3, VAULT.address(0, 0)))

@@ -8,7 +8,7 @@ import pytest
 from firmware_bridge.errors import RefusedByPerson
 from multisig import Vault
 from signerd.errors import HwiCode
-from signerd.hwi.registrations import Registration
+from signerd.hwi.registrations import HwiRegistration
 from tests.support.bills import PROFILE, bill
 from tests.support.desk import NETWORK, VAULT
 from tests.support.hwi_answers import no
@@ -18,7 +18,7 @@ NAMED = ("--fingerprint", str(ALICE.fingerprint), "--chain", "regtest")
 LEDGER, COLDCARD = "ledger:tcp:127.0.0.1:1", "coldcard:unix:/nowhere"
 # What HWI itself wrote (4ae6006, pull request 842) of the vault, the name Treasury and a proof of 32 fives.
 OF_HWI = "5563cce8b5918c30325dd1560702df5b815aaabfc87a5ffd7ab51dac8729a2ea"
-KEPT = str(Registration("Treasury", VAULT.descriptor, "ledger"))
+KEPT = str(HwiRegistration("Treasury", VAULT.descriptor, "ledger"))
 OTHER = Vault(NETWORK, 1, VAULT.cosigners)
 
 
@@ -29,9 +29,9 @@ def outer(outer):
 
 
 def test_the_text_is_hwi_s_own():
-    written = str(Registration("Treasury", VAULT.descriptor, "ledger", b"\x05" * 32))
+    written = str(HwiRegistration("Treasury", VAULT.descriptor, "ledger", b"\x05" * 32))
     assert hashlib.sha256(written.encode()).hexdigest() == OF_HWI
-    assert Registration.parse(written).proof == b"\x05" * 32
+    assert HwiRegistration.parse(written).proof == b"\x05" * 32
 
 
 @pytest.mark.parametrize("endpoint", [LEDGER, COLDCARD])
@@ -44,7 +44,7 @@ def test_a_pinned_vault_is_registered_under_its_own_name_whatever_the_order_of_i
         turned.partition("#")[0].replace("h/", "'/").replace("h]", "']"),
     ):
         answered = hwi(*NAMED, "registerdescriptor", "Core's own name", descriptor).value
-        told = Registration.parse(answered["registration"])
+        told = HwiRegistration.parse(answered["registration"])
         assert (told.name, told.device_type) == ("Core's own name", endpoint.partition(":")[0])
         assert Vault.from_descriptor(told.descriptor, NETWORK).verification_code == VAULT.verification_code
         assert told.proof == b"", "signerd keeps it"
@@ -77,7 +77,7 @@ NO_VAULT_OF_OURS = [
 def test_l5_a_vault_that_is_not_pinned_reaches_no_device(hwi, outer):
     for descriptor, code in NO_VAULT_OF_OURS:
         no(hwi(*NAMED, "registerdescriptor", "x", descriptor), code)
-        kept = str(Registration("x", descriptor, "ledger"))
+        kept = str(HwiRegistration("x", descriptor, "ledger"))
         no(hwi(*NAMED, "displayaddress", "--registration", kept, "--index", "0"), code)
         no(hwi(*NAMED, "signtx", bill().to_base64(), "--registration", kept), code)
     assert (outer.bridge.enrolled, outer.bridge.shown, outer.bridge.asked) == ([], [], 0)

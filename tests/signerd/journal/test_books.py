@@ -12,10 +12,10 @@ import pytest
 from multisig import CHANGE, ChangeTo, Psbt, TxOut, build_psbt, sats
 from multisig.tokens import token_script
 from signerd.core.audit import first_fault
-from signerd.core.events import Answered, Approved, Exported, JudgeAgain, Refused
+from signerd.core.events import AnswerImported, Approved, Exported, JudgeAgain, PersonDeclined
 from signerd.core.places import policy_code
 from signerd.core.states import State
-from signerd.core.tokens import NotProven, Published
+from signerd.core.tokens import NotProven, PublishedToken
 from signerd.core.values import Snapshot
 from signerd.errors import IllegalEvent, JournalUnwritable, NotCaughtUp
 from signerd.journal import Journal
@@ -50,7 +50,7 @@ def test_a_call_is_refused_until_its_token_is_proven_and_asked_about_then(journa
 
 def test_a_deployment_s_bytecode_is_kept_by_its_hash(journal: Journal) -> None:
     journal.poll(token_snapshot(GOLD.deployment))
-    journal.learn_token(GOLD.deployment, Published(GOLD.blob))
+    journal.learn_token(GOLD.deployment, PublishedToken(GOLD.blob))
     judge_again(journal)
     assert journal.record("t-1").state is State.WAITING_PERSON
     # That it was deployed, and under which id, nothing has shown yet.
@@ -62,7 +62,7 @@ def test_listed_addresses_of_a_deployment_are_looked_up_among_all_pins(journal: 
     journal.poll(token_snapshot(listing.deployment))
     journal.poll(plain)
     for token in (listing, GOLD):
-        journal.learn_token(token.deployment, Published(token.blob))
+        journal.learn_token(token.deployment, PublishedToken(token.blob))
     assert journal.review_context(journal.record("t-1").snapshot).pins == journal.pins()
     assert journal.pins()
     # A deployment that lists no addresses is judged without pins.
@@ -80,16 +80,16 @@ def beside_another_output() -> bytes:
 
 
 FORGED = {
-    "no deployment": Published(GOLD.blob),
-    "the blob of another deployment": Published(OTHER.blob, DEPLOYMENT),
+    "no deployment": PublishedToken(GOLD.blob),
+    "the blob of another deployment": PublishedToken(OTHER.blob, DEPLOYMENT),
     "another deployment and its blob": published(OTHER),
-    "a forged blob": Published(GOLD.blob.replace(b'"decimals":2', b'"decimals":8'), DEPLOYMENT),
-    "no bytecode": Published(b"", DEPLOYMENT),
-    "a forged deployment": Published(GOLD.blob, changed_by_one_bit(DEPLOYMENT)),
-    "a deployment cut short": Published(GOLD.blob, DEPLOYMENT[:-1]),
-    "a transaction that deploys nothing": Published(GOLD.blob, spend().tx.serialize()),
-    "two payloads": Published(GOLD.blob, beside_another_output()),
-    "no transaction": Published(GOLD.blob, b"\x00"),
+    "a forged blob": PublishedToken(GOLD.blob.replace(b'"decimals":2', b'"decimals":8'), DEPLOYMENT),
+    "no bytecode": PublishedToken(b"", DEPLOYMENT),
+    "a forged deployment": PublishedToken(GOLD.blob, changed_by_one_bit(DEPLOYMENT)),
+    "a deployment cut short": PublishedToken(GOLD.blob, DEPLOYMENT[:-1]),
+    "a transaction that deploys nothing": PublishedToken(GOLD.blob, spend().tx.serialize()),
+    "two payloads": PublishedToken(GOLD.blob, beside_another_output()),
+    "no transaction": PublishedToken(GOLD.blob, b"\x00"),
 }
 
 
@@ -248,7 +248,7 @@ def test_one_with_a_part_of_our_signatures_is_set_aside_and_counts_as_signed(fol
         assert "paid-twice" in journal.review("p-3").to_acknowledge
         assert [spent.psbt_id for spent in journal._spent()] == ["p-2"]
         with pytest.raises(IllegalEvent):
-            journal.decide("p-2", Refused("no"))
+            journal.decide("p-2", PersonDeclined("no"))
 
 
 def test_one_that_is_known_as_waiting_is_signed_then(folder):
@@ -267,7 +267,7 @@ def exported(tmp_path):
 
 
 def test_what_was_exported_still_is_and_its_answer_waits_for_the_list(exported):
-    answer = Answered(with_our_signature((1,), "p-1").psbt)
+    answer = AnswerImported(with_our_signature((1,), "p-1").psbt)
     with open_one(exported) as journal:
         assert journal.record("p-1").state is State.EXPORTED
         with pytest.raises(NotCaughtUp):

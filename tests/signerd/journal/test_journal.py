@@ -14,7 +14,7 @@ from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.events import AskPerson, FindDevice, SignOnDevice, Submit
 from signerd.core.states import State
-from signerd.core.values import Limits, Snapshot
+from signerd.core.values import SigningLimits, Snapshot
 from signerd.errors import IllegalEvent, JournalCorrupted, JournalUnwritable, UnknownProposal
 from signerd.journal import Journal
 from signerd.journal.keys import AtDevice
@@ -38,7 +38,7 @@ HONEST = snapshot_of(spend())
 
 
 def open_one(folder: Path, **options: object) -> Journal:
-    return Journal(folder, **{"network": NETWORK, "limits": Limits(), "now": lambda: NOW, **options})
+    return Journal(folder, **{"network": NETWORK, "limits": SigningLimits(), "now": lambda: NOW, **options})
 
 
 def prepared(folder: Path, **options: object) -> Journal:
@@ -69,7 +69,7 @@ def test_everything_about_a_proposal_survives_a_restart(tmp_path):
     with prepared(tmp_path) as journal:
         to_signed(journal)
         journal.poll(snapshot_of(spend(n_inputs=3), "p-2"))
-        journal.decide("p-2", events.Refused("no"))
+        journal.decide("p-2", events.PersonDeclined("no"))
         before = journal.records()
     with open_one(tmp_path) as journal:
         assert journal.records() == before
@@ -177,7 +177,7 @@ def test_f_a_full_disk_stops_the_decision(tmp_path):
 def test_f_the_clock_set_back_does_not_break_the_chain(tmp_path):
     with prepared(tmp_path):
         pass
-    earlier = Journal(tmp_path, network=NETWORK, limits=Limits(), now=lambda: NOW.replace(year=2025))
+    earlier = Journal(tmp_path, network=NETWORK, limits=SigningLimits(), now=lambda: NOW.replace(year=2025))
     with earlier:
         earlier.note(Note("test", "earlier"))
     with open_one(tmp_path) as journal:
@@ -259,7 +259,7 @@ def test_the_chain_tells_by_whom_it_was_decided_and_the_digest_covers_it_not(jou
     journal.poll(snapshot_of(spend(n_inputs=3), "p-2"))
     found = journal.review("p-1")
     journal.decide("p-1", events.Approved(found.digest, found.to_acknowledge, "app a1 'Ledger of Ours'"))
-    journal.decide("p-2", events.Refused("no", "page"))
+    journal.decide("p-2", events.PersonDeclined("no", "page"))
     told = {entry.note.kind: entry.note.facts for entry in journal.audit()}
     assert told["approved"]["by"] == "app a1 'Ledger of Ours'"
     assert told["declined"] == {"reason": "no", "by": "page"}

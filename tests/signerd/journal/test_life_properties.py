@@ -24,7 +24,7 @@ from signerd.core.audit import Entry, Note, first_fault
 from signerd.core.events import Effect, SignOnDevice, Submit
 from signerd.core.keys import Revocation, RevocationReason
 from signerd.core.states import State
-from signerd.core.values import Limits, Record, Snapshot
+from signerd.core.values import Record, SigningLimits, Snapshot
 from signerd.errors import DecisionError
 from signerd.journal import Journal
 from tests.support.desk import (
@@ -69,9 +69,9 @@ ALTERED: tuple[Callable[[Snapshot], Snapshot], ...] = (
 CLAIMS = (CLAIM, CLAIM, CLAIM, replace(CLAIM, descriptor=make_vault((ALICE, BOB, MALLORY)).descriptor))
 SIMPLE = (
     events.Reconsidered(),
-    events.Refused("no"),
-    events.DeviceFailed("locked", "Locked.", asked=False),
-    events.DeviceFailed("disconnected", "Gone.", asked=True),
+    events.PersonDeclined("no"),
+    events.NoSignature("locked", "Locked.", asked=False),
+    events.NoSignature("disconnected", "Gone.", asked=True),
     events.SubmitStarted(),
     events.SubmitAccepted(1, 2),
     events.SubmitUndelivered("no answer"),
@@ -108,7 +108,7 @@ class Life(RuleBasedStateMachine):
 
     def _open(self) -> Journal:
         journal = Journal(
-            Path(self.place.name), network=NETWORK, limits=Limits(), now=lambda: NOW, fault=self._fault
+            Path(self.place.name), network=NETWORK, limits=SigningLimits(), now=lambda: NOW, fault=self._fault
         )
         # Whether a commit outlives the power is another test's: here a process dies, and the system's memory
         # stays.
@@ -254,7 +254,7 @@ class Life(RuleBasedStateMachine):
             lambda: self.registers((MALLORY, "key-2")),
             self.unpins,
             self.start_again,
-            lambda: self.something_happens(psbt_id, events.Refused("no")),
+            lambda: self.something_happens(psbt_id, events.PersonDeclined("no")),
         )
         data.draw(st.sampled_from(between))()
         self.finds_the_device(psbt_id)
@@ -266,7 +266,7 @@ class Life(RuleBasedStateMachine):
             self.attempt(lambda: self.journal.decide(psbt_id, returned))
 
     @rule(psbt_id=st.sampled_from(IDS), event=st.sampled_from(SIMPLE))
-    def something_happens(self, psbt_id: str, event: events.Event) -> None:
+    def something_happens(self, psbt_id: str, event: events.ProposalEvent) -> None:
         if self.known(psbt_id) is not None:
             self.attempt(lambda: self.journal.decide(psbt_id, event))
 

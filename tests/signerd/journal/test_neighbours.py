@@ -81,7 +81,7 @@ def test_s6_what_a_device_works_on_is_a_neighbour_and_what_is_only_asked_about_i
     assert held(journal, "p-2") == {"paid-twice"}
     # Both were approved before either was signed: the second is asked about again.
     assert journal.decide("p-2", events.DeviceFound("other")).record.state is State.WAITING_PERSON
-    journal.decide("p-1", events.DeviceFailed("refused", "No.", asked=True))
+    journal.decide("p-1", events.NoSignature("refused", "No.", asked=True))
     assert not held(journal, "p-2")
 
 

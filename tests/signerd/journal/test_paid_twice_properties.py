@@ -92,15 +92,17 @@ class World:
             self.asked.append(psbt_id)
 
     def decline(self, psbt_id: str) -> None:
-        self.journal.decide(psbt_id, events.Refused("no"))
+        self.journal.decide(psbt_id, events.PersonDeclined("no"))
 
     def return_signatures(self, psbt_id: str) -> None:
         self.take_signatures(psbt_id, events.DeviceReturned)
 
     def bring_answer(self, psbt_id: str) -> None:
-        self.take_signatures(psbt_id, events.Answered)
+        self.take_signatures(psbt_id, events.AnswerImported)
 
-    def take_signatures(self, psbt_id: str, kind: type[events.DeviceReturned | events.Answered]) -> None:
+    def take_signatures(
+        self, psbt_id: str, kind: type[events.DeviceReturned | events.AnswerImported]
+    ) -> None:
         record = self.journal.record(psbt_id)
         step = self.journal.decide(psbt_id, kind(signed_by(ALICE, record.snapshot)))
         if step.record.signature is not None:

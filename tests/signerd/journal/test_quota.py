@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
-from signerd.core.events import Approved, Exported, Refused
+from signerd.core.events import Approved, Exported, PersonDeclined
 from signerd.core.states import State
 from signerd.core.values import Snapshot, identity_of
 from signerd.errors import PlatformFloods, UnknownProposal
@@ -89,7 +89,7 @@ def test_f_kept_proposals_have_an_end_and_those_that_are_over_make_room(journal,
 def test_f_what_was_decided_or_may_have_been_paid_is_never_forgotten(journal, monkeypatch, ends):
     journal.poll(proposal(1))
     if ends is ProposalStatus.EXPIRED:
-        journal.decide("p-1", Refused("no"))
+        journal.decide("p-1", PersonDeclined("no"))
     journal.poll(proposal(1, status=ends, confirmations=6))
     # Room for it alone: it would make room for another.
     monkeypatch.setattr(quota, "MOST_WORK", work_of(HONEST))
@@ -117,7 +117,7 @@ def test_f_a_platform_that_says_something_new_for_ever_is_heard_so_often_a_day(j
 
 def test_f_the_end_of_what_was_decided_is_heard_through_a_flood(journal):
     journal.poll(proposal(1))
-    journal.decide("p-1", Refused("no"))
+    journal.decide("p-1", PersonDeclined("no"))
     journal._quota.undecided.size = 0
     with pytest.raises(PlatformFloods):
         journal.poll(proposal(2))

@@ -21,7 +21,7 @@ from signerd.core.audit import Note, first_fault
 from signerd.core.claims import VaultClaim
 from signerd.core.rules.reading import written_rules
 from signerd.core.states import State
-from signerd.core.values import Limits, OwnKey, Pin
+from signerd.core.values import OwnKey, Pin, SigningLimits
 from signerd.journal import Journal
 from tests.support.desk import NETWORK, judge_again, own_keys, signed_by, snapshot_of
 from tests.support.examples import examples
@@ -71,7 +71,9 @@ class Relisting(RuleBasedStateMachine):
 
     @initialize()
     def prepare(self) -> None:
-        self.journal = Journal(Path(self.place.name), network=NETWORK, limits=Limits(), now=lambda: NOW)
+        self.journal = Journal(
+            Path(self.place.name), network=NETWORK, limits=SigningLimits(), now=lambda: NOW
+        )
         self.journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
         self.lists("v-a", QUORUMS[0])
         self.pins("v-a")
@@ -196,7 +198,9 @@ class Relisting(RuleBasedStateMachine):
     def starts_again(self) -> None:
         """The rules are read anew, against what the journal knows."""
         self.journal.close()
-        self.journal = Journal(Path(self.place.name), network=NETWORK, limits=Limits(), now=lambda: NOW)
+        self.journal = Journal(
+            Path(self.place.name), network=NETWORK, limits=SigningLimits(), now=lambda: NOW
+        )
         self.journal.rules = written_rules(RULES, NETWORK).resolved(self.journal.pinned_codes())
         self.journal.restart()
 

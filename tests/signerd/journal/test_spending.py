@@ -88,7 +88,7 @@ def test_two_approvals_that_only_together_break_a_limit_are_not_both_signed(desk
     desk.journal.decide("p-1", events.DeviceFound("d"))
     # The first one is still at its device: it counts already.
     assert desk.journal.decide("p-2", events.DeviceFound("e")).record.state is State.REFUSED
-    desk.journal.decide("p-1", events.DeviceFailed("refused-by-person", "No.", asked=True))
+    desk.journal.decide("p-1", events.NoSignature("refused-by-person", "No.", asked=True))
     judge_again(desk.journal)
     assert desk.journal.record("p-2").state is State.WAITING_PERSON
 
@@ -132,7 +132,7 @@ def test_f_what_a_rolled_back_decision_would_have_spent_does_not_count(desk: Des
         desk.journal.decide("p-1", events.DeviceReturned(signed_by(ALICE, first)))
     desk.fails_at = ""
     assert desk.refused_by(paying(60_000, 2)) == {"rule-refuse-per-day"}
-    desk.journal.decide("p-1", events.DeviceFailed("disconnected", "Gone.", asked=True))
+    desk.journal.decide("p-1", events.NoSignature("disconnected", "Gone.", asked=True))
     assert desk.refused_by(paying(60_000, 2)) == set()
 
 
@@ -150,7 +150,7 @@ def test_what_was_exported_counts_whatever_became_of_it(desk, declined):
     desk.to_device(first)
     desk.journal.decide("p-1", events.Exported())
     if declined:
-        desk.journal.decide("p-1", events.Refused("no"))
+        desk.journal.decide("p-1", events.PersonDeclined("no"))
     desk.restart()
     assert desk.refused_by(paying(40_001, 2)) == {"rule-refuse-per-day"}
     assert desk.refused_by(paying(30_000, 3)) == set()

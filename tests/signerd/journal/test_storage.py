@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from custody.private_files import write_private
+from custody.common.private_files import write_private
 from signerd.core.audit import Note, first_fault
 from signerd.errors import (
     AlreadyConfigured,

@@ -17,8 +17,8 @@ from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.review import verdict_key
 from signerd.core.states import State
-from signerd.core.tokens import Screen
-from signerd.core.values import Limits, ReviewContext, Snapshot
+from signerd.core.tokens import ModelScreen
+from signerd.core.values import ReviewContext, SigningLimits, Snapshot
 from signerd.errors import PlatformFloods
 from signerd.journal import Journal, quota, rows
 from signerd.journal import journal as of_journal
@@ -218,7 +218,7 @@ def test_s34_a_verdict_is_kept_while_nothing_changed(journal: Journal, tmp_path:
     judge_again(journal)
     monkeypatch.setattr(of_journal, "decide", None)
     assert judge_again(journal) == ()
-    journal.limits = Limits(max_fee=sats(1))
+    journal.limits = SigningLimits(max_fee=sats(1))
     with pytest.raises(TypeError):
         judge_again(journal)
 
@@ -228,7 +228,7 @@ def test_s34_no_verdict_is_kept_for_what_was_decided_since(journal: Journal) -> 
     usual = journal.limits
     journal.poll(shop())
     journal.decide("p-1", events.Approved(journal.review("p-1").digest))
-    journal.limits = Limits(max_fee=sats(1))
+    journal.limits = SigningLimits(max_fee=sats(1))
     assert journal.decide("p-1", events.DeviceFound("d")).record.state is State.REFUSED
     journal.limits = usual
     judge_again(journal)
@@ -281,13 +281,16 @@ class Kept(RuleBasedStateMachine):
         if record is not None and record.state is State.WAITING_DEVICE:
             asked = self.journal.decide(record.psbt_id, events.DeviceFound("d")).record
             if asked.state is State.SIGNING and fails:
-                self.journal.decide(record.psbt_id, events.DeviceFailed("gone", "Gone.", asked=False))
+                self.journal.decide(record.psbt_id, events.NoSignature("gone", "Gone.", asked=False))
             elif asked.state is State.SIGNING:
                 signed = ALICE.sign(Psbt.parse(record.snapshot.psbt)).to_bytes()
                 self.journal.decide(record.psbt_id, events.DeviceReturned(signed))
 
-    @rule(limits=st.sampled_from((Limits(), Limits(max_fee=sats(2_000)))), rules=st.sampled_from(RULES))
-    def sets(self, limits: Limits, rules) -> None:
+    @rule(
+        limits=st.sampled_from((SigningLimits(), SigningLimits(max_fee=sats(2_000)))),
+        rules=st.sampled_from(RULES),
+    )
+    def sets(self, limits: SigningLimits, rules) -> None:
         self.journal.limits, self.journal.rules = limits, rules
 
     @rule(signers=st.sampled_from((3, 4)))
@@ -301,7 +304,7 @@ class Kept(RuleBasedStateMachine):
 
     @rule(text=st.sampled_from((20, 80)))
     def connects(self, text: int) -> None:
-        self.journal.see_screen(own_keys()[0].key.fingerprint, Screen("Device", text))
+        self.journal.see_screen(own_keys()[0].key.fingerprint, ModelScreen("Device", text))
 
     @invariant()
     def what_waits_stands_as_it_would_be_judged_now(self) -> None:

@@ -5,7 +5,17 @@ import json
 import httpx
 import pytest
 
-from signerd.callers import GRANTABLE, PAGE, RIGHT_WORDS, TERMINAL, Caller, Kind, Right, granted, rights_words
+from signerd.callers import (
+    GRANTABLE,
+    PAGE,
+    RIGHT_WORDS,
+    TERMINAL,
+    CallerKind,
+    LoopbackCaller,
+    Right,
+    granted,
+    rights_words,
+)
 from signerd.endpoint import HOST, PREFIX, socket_path
 from signerd.loopback.answers import ROUTES
 from tests.support.desk import VAULT
@@ -123,7 +133,7 @@ def test_every_right_that_can_be_granted_has_words_and_what_is_unknown_is_none()
 
 
 def test_the_chain_is_told_who_decides():
-    app = Caller(Kind.APP, "Ledger of Ours", frozenset(), "a1")
+    app = LoopbackCaller(CallerKind.APP, "Ledger of Ours", frozenset(), "a1")
     assert [caller.audit_name for caller in (TERMINAL, PAGE, app)] == [
         "terminal",
         "page",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from signerd.callers import Caller, Kind, Right
+from signerd.callers import CallerKind, LoopbackCaller, Right
 from tests.support.ported import Port
 from tests.support.served import make_outer, served_daemon
 
@@ -22,7 +22,7 @@ def daemon(tmp_path, outer):
 
 
 def test_l6_an_app_that_lists_the_vaults_over_and_over_asks_the_platform_once(daemon, outer, monkeypatch):
-    reader = Caller(Kind.APP, "Reader", frozenset({Right.ANYONE, Right.READ}), "a-1")
+    reader = LoopbackCaller(CallerKind.APP, "Reader", frozenset({Right.ANYONE, Right.READ}), "a-1")
     monkeypatch.setattr(daemon.service.apps, "caller", lambda _token, _origin: reader)
     port, before = Port(daemon, None), outer.platform.requests.count(LIST)
     for _ in range(10):

@@ -26,8 +26,8 @@ from schemathesis.specs.openapi.checks import (
 from signerd.callers import PAGE, Right
 from signerd.core.states import State
 from signerd.endpoint import HOST, PREFIX, socket_path
-from signerd.loopback.access.gates import Rates
-from signerd.loopback.access.sessions import Sessions
+from signerd.loopback.access.gates import AppRates
+from signerd.loopback.access.sessions import PageSessions
 from signerd.loopback.answers import ROUTES, Context
 from signerd.loopback.binding import arguments
 from signerd.loopback.description import describe
@@ -68,7 +68,7 @@ def callers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callers]:
     folder = tmp_path_factory.mktemp("described")
     patch = pytest.MonkeyPatch()
     # How often an app may ask is another test's matter.
-    patch.setattr(Rates, "take", lambda *_: None)
+    patch.setattr(AppRates, "take", lambda *_: None)
     with (
         patch.context(),
         served_daemon(folder / "s", make_outer(folder), port=0, config=make_config()) as daemon,
@@ -130,7 +130,7 @@ def _send(http: httpx.Client, case: Case) -> httpx.Response:
 
 def test_what_answers_a_call_takes_what_is_described(callers: Callers) -> None:
     """The type checker does not see the arguments of one that is told who calls."""
-    context = Context(callers.daemon.service, Streams(), Sessions(time.monotonic), PAGE)
+    context = Context(callers.daemon.service, Streams(), PageSessions(time.monotonic), PAGE)
     for call, to in ROUTES.items():
         signature(to(context)).bind(**signature(call.takes).parameters)
 

@@ -6,7 +6,7 @@ import pytest
 
 from signerd.errors import TooManyStreams
 from signerd.feed import Feed
-from signerd.loopback.events import Following, Streams, happened
+from signerd.loopback.events import EventStreamResponse, Streams, happened
 from tests.support.command import is_tame
 from tests.support.patience import PATIENCE
 from tests.support.served import served_script
@@ -98,7 +98,7 @@ async def test_l11_a_stream_gives_its_place_back_wherever_its_reader_goes(most):
     async def receive():
         return await asyncio.Event().wait()
 
-    answer = Following(streams.follow(feed, 0, None), streams.admit("a-1"))
+    answer = EventStreamResponse(streams.follow(feed, 0, None), streams.admit("a-1"))
     assert streams.open == 1
     streams.heartbeat = 0.01
     with pytest.raises(ReaderGone):

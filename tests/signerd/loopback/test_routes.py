@@ -7,7 +7,7 @@ import re
 import httpx
 import pytest
 
-from custody.exchange import Reply
+from custody.common.exchange import HttpReply
 from multisig import Network
 from signerd import shapes
 from signerd.asking import refusal
@@ -217,7 +217,7 @@ def sent(daemon, verb: str, path: str, **given) -> httpx.Response:
     with httpx.Client(transport=transport, trust_env=False) as http:
         answer = http.request(verb, f"http://{HOST}{PREFIX}{path}", **given)
     if answer.is_error:
-        raise refusal(Reply(answer.status_code, answer.headers, answer.content))
+        raise refusal(HttpReply(answer.status_code, answer.headers, answer.content))
     return answer
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from signerd.service import launchd, systemd
-from signerd.service.manager import Answer, Place
+from signerd.service.manager import CommandResult, ServicePaths
 
-PLACE = Place(
+PLACE = ServicePaths(
     command=("/opt/s p/bin/signerd",),
     state=Path("/home/ada/.local/state/signerd"),
     own_state=False,
@@ -115,7 +115,7 @@ def test_the_unit_asks_for_nothing_that_a_users_manager_may_not_do():
 
 @pytest.mark.parametrize(("status", "runs"), [(0, True), (3, False)])
 def test_systemds_answer(status, runs):
-    assert systemd.service(PLACE).running(Answer(status, "")) is runs
+    assert systemd.service(PLACE).running(CommandResult(status, "")) is runs
 
 
 def test_launchd_starts_it_with_the_session_and_after_a_failure_alone():
@@ -131,9 +131,9 @@ def test_launchd_starts_it_with_the_session_and_after_a_failure_alone():
 @pytest.mark.parametrize(
     ("answer", "runs"),
     [
-        (Answer(0, "signerd = {\n\tactive count = 1\n\tstate = running\n\n\tpid = 7\n}"), True),
-        (Answer(0, "signerd = {\n\tstate = not running\n}"), False),
-        (Answer(113, "Could not find service"), False),
+        (CommandResult(0, "signerd = {\n\tactive count = 1\n\tstate = running\n\n\tpid = 7\n}"), True),
+        (CommandResult(0, "signerd = {\n\tstate = not running\n}"), False),
+        (CommandResult(113, "Could not find service"), False),
     ],
 )
 def test_launchds_answer(answer, runs):

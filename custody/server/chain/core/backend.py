@@ -14,18 +14,18 @@ from custody.server.chain.backend import (
     Accepted,
     AlreadyKnown,
     BlockRef,
+    BroadcastRefused,
     ChainTransaction,
     DataBlock,
     DataTransaction,
     FoundOutput,
     Outcome,
     RefusalCode,
-    Refused,
-    Spend,
+    SpendingTransaction,
     refusal_of,
     says_known,
 )
-from custody.server.chain.core.history import Follower, MempoolView
+from custody.server.chain.core.history import BlockFollower, MempoolView
 from custody.server.chain.core.node import (
     ChainChanged,
     Node,
@@ -41,10 +41,10 @@ from custody.server.chain.core.rpc import (
     NOT_FOUND,
     TRANSACTION_ERROR,
     TRANSACTION_REJECTED,
-    Call,
     Credentials,
-    Failed,
     Rpc,
+    RpcCall,
+    RpcFailed,
 )
 from custody.server.chain.engine import InvalidSpend, verify_transaction
 from custody.server.domain.errors import ChainUnavailable
@@ -83,7 +83,7 @@ class CoreBackend:
         self._network = network
         rpc = Rpc(url, credentials, name=f"The {network.value} node", answer_seconds=answer_seconds)
         self._node = Node(rpc, network)
-        self._follower = Follower(self._node, time.monotonic, first_height)
+        self._follower = BlockFollower(self._node, time.monotonic, first_height)
         self._mempool = MempoolView(self._node, time.monotonic)
         self._lock = threading.Lock()
         # Replaced as a whole, so that it is read without the lock.
@@ -125,8 +125,8 @@ class CoreBackend:
             found = self._confirmed(txid, known)
             if found is not None:
                 return found
-        (answer,) = self._node.ask(Call("getrawtransaction", (txid, 1)))
-        if isinstance(answer, Failed) and answer.code == NOT_FOUND:
+        (answer,) = self._node.ask(RpcCall("getrawtransaction", (txid, 1)))
+        if isinstance(answer, RpcFailed) and answer.code == NOT_FOUND:
             if "being indexed" in answer.message:
                 raise ChainUnavailable("The node is still indexing its newest block. Ask again.")
             return None
@@ -154,8 +154,8 @@ class CoreBackend:
             return AlreadyKnown(txid, confirmed=True)
         # A transaction in the mempool already is announced to the peers again.
         raw = transaction.serialize().hex()
-        (answer,) = self._node.ask(Call("sendrawtransaction", (raw, MAX_FEE_RATE, MAX_BURNT)))
-        if isinstance(answer, Failed) and answer.code in VERDICTS:
+        (answer,) = self._node.ask(RpcCall("sendrawtransaction", (raw, MAX_FEE_RATE, MAX_BURNT)))
+        if isinstance(answer, RpcFailed) and answer.code in VERDICTS:
             return self._refused(transaction, answer.message)
         if self._node.value(answer, "sendrawtransaction") != txid:
             raise garbled("sendrawtransaction")
@@ -165,7 +165,7 @@ class CoreBackend:
         if target_blocks < 1:
             raise ValueError("A confirmation target is at least one block.")
         target = min(target_blocks, MAX_TARGET)
-        (answer,) = self._node.ask(Call("estimatesmartfee", (target, "economical")))
+        (answer,) = self._node.ask(RpcCall("estimatesmartfee", (target, "economical")))
         rate = object_of(self._node.value(answer, "estimatesmartfee")).get("feerate")
         return None if rate is None else _fee_rate(rate)
 
@@ -208,8 +208,8 @@ class CoreBackend:
 
     def _confirmed(self, txid: str, block_hash: str) -> ChainTransaction | None:
         """Without the transaction index; None where the block is on the best chain no longer."""
-        (answer,) = self._node.ask(Call("getrawtransaction", (txid, 1, block_hash)))
-        if isinstance(answer, Failed):
+        (answer,) = self._node.ask(RpcCall("getrawtransaction", (txid, 1, block_hash)))
+        if isinstance(answer, RpcFailed):
             return None
         on_chain = object_of(answer).get("in_active_chain") is True
         return self._read_transaction(txid, answer) if on_chain else None
@@ -238,7 +238,7 @@ class CoreBackend:
             code = RefusalCode.POLICY
         if says_known(reason):
             raise ChainUnavailable("The node knows the transaction, and then it does not. Ask again.")
-        return Refused(transaction.txid, code, reason or "refused without a reason")
+        return BroadcastRefused(transaction.txid, code, reason or "refused without a reason")
 
     def _is_valid(self, transaction: Transaction) -> bool:
         """Whether its scripts are valid by consensus, according to Core's engine in this process."""
@@ -271,6 +271,6 @@ def _fee_rate(rate: Any) -> FeeRate | None:
 def _as_shown(coin: FoundOutput, spends: Mapping[OutPoint, str], recent: Mapping[str, bytes]) -> FoundOutput:
     """Adds the mempool transaction that spends it, and the bytes of its own if they were read lately."""
     if coin.outpoint in spends:
-        coin = replace(coin, spent=Spend(spends[coin.outpoint], None))
+        coin = replace(coin, spent=SpendingTransaction(spends[coin.outpoint], None))
     raw = recent.get(coin.outpoint.txid)
     return coin if raw is None else replace(coin, raw=raw)

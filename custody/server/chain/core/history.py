@@ -1,10 +1,10 @@
 """The coins of the watched scripts, followed block by block through raw blocks, undone at a reorganisation;
 and the transactions of the node's mempool that pay them.
 
-`History` is pure data and holds the watched coins only. `Follower` reads the last few blocks whole and scans
-the long past by its filters. It keeps the hashes of the last blocks, so a later look reads new blocks alone
-and notices a reorganisation. New scripts are read from the beginning beside the others, and join them at the
-tip.
+`ScannedHistory` is pure data and holds the watched coins only. `BlockFollower` reads the last few blocks
+whole and scans the long past by its filters. It keeps the hashes of the last blocks, so a later look reads
+new blocks alone and notices a reorganisation. New scripts are read from the beginning beside the others, and
+join them at the tip.
 
 `MempoolView` asks for the list of txids at each call and fetches only new ones. For a transaction that is not
 ours eight bytes of each output are kept, so that a script which is added later is found among them: some
@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import islice
 
-from custody.server.chain.backend import BlockRef, FoundOutput, Spend
+from custody.server.chain.backend import BlockRef, FoundOutput, SpendingTransaction
 from custody.server.chain.core.node import TRANSACTIONS_PER_CALL, ChainChanged, Node
-from custody.server.chain.raw_blocks import Block
+from custody.server.chain.raw_blocks import RawBlock
 from custody.server.domain.errors import ChainUnavailable
 from multisig.transaction import OutPoint, RawTransaction, Transaction
 
@@ -27,7 +27,7 @@ from multisig.transaction import OutPoint, RawTransaction, Transaction
 RECENT_BLOCKS = 6
 
 
-class History:
+class ScannedHistory:
     """The coins of `scripts` as of block `next` - 1, whose hash is `anchor`; None before the first one is
     read.
     """
@@ -49,7 +49,7 @@ class History:
         """The bytes of the transactions that created coins in the last blocks, by txid."""
         return {txid: raw for block in self._recent for txid, raw in block.items()}
 
-    def connect(self, height: int, block: Block) -> None:
+    def connect(self, height: int, block: RawBlock) -> None:
         """Blocks come in ascending order; those that do not touch the scripts may be left out."""
         self._recent.append({})
         for position, raw in enumerate(block.transactions):
@@ -72,7 +72,7 @@ class History:
         }
         self.read_to(height, block_hash)
 
-    def merge(self, other: "History") -> None:
+    def merge(self, other: "ScannedHistory") -> None:
         """Add other scripts, which were read to the same block."""
         self.scripts |= other.scripts
         self._coins |= {coin.outpoint.serialize(): coin for coin in other.coins}
@@ -81,7 +81,7 @@ class History:
         for place in raw.spent:
             coin = self._coins.get(place)
             if coin is not None:
-                self._coins[place] = replace(coin, spent=Spend(raw.txid, height))
+                self._coins[place] = replace(coin, spent=SpendingTransaction(raw.txid, height))
 
     def _pay(self, raw: RawTransaction, height: int, block_hash: str, *, coinbase: bool) -> None:
         transaction = raw.parse()
@@ -110,7 +110,7 @@ KEPT_HASHES = 144
 LOOK_SECONDS = 60.0
 
 
-class Follower:
+class BlockFollower:
     """One thread at a time. `first` is the height below which no script of ours was paid."""
 
     def __init__(self, node: Node, clock: Callable[[], float], first: int = 0) -> None:
@@ -118,8 +118,8 @@ class Follower:
         self._clock = clock
         self._first = first
         self._hashes: dict[int, str] = {}
-        self._backfill: History | None = None
-        self.history = History(frozenset(), first)
+        self._backfill: ScannedHistory | None = None
+        self.history = ScannedHistory(frozenset(), first)
 
     def catch_up(self, tip: BlockRef, scripts: frozenset[bytes]) -> None:
         """Afterwards `history` is that of `scripts`, and those of earlier calls, as of `tip`.
@@ -137,7 +137,7 @@ class Follower:
         self._settle(tip)
         self._advance(self.history, tip, deadline)
         while missing := scripts - self.history.scripts:
-            self._backfill = self._backfill or History(missing, self._first)
+            self._backfill = self._backfill or ScannedHistory(missing, self._first)
             self._advance(self._backfill, tip, deadline)
             self.history.merge(self._backfill)
             self._backfill = None
@@ -156,7 +156,7 @@ class Follower:
     def _undo(self, fork: int | None) -> None:
         if fork is None:
             self._hashes, self._backfill = {}, None
-            self.history = History(frozenset(), self._first)
+            self.history = ScannedHistory(frozenset(), self._first)
             return
         self._hashes = {height: each for height, each in self._hashes.items() if height <= fork}
         for history in (self.history, self._backfill):
@@ -181,7 +181,7 @@ class Follower:
             }
         self._hashes = {height: self._hashes[height] for height in kept}
 
-    def _advance(self, history: History, tip: BlockRef, deadline: float) -> None:
+    def _advance(self, history: ScannedHistory, tip: BlockRef, deadline: float) -> None:
         if not history.scripts and history.next <= tip.height:
             history.read_to(tip.height, tip.hash)
         while history.next <= tip.height:
@@ -195,7 +195,7 @@ class Follower:
             else:
                 self._scan(history, min(history.next + BLOCKS_PER_SCAN - 1, tip.height - UNSETTLED))
 
-    def _read(self, history: History, block_hash: str) -> None:
+    def _read(self, history: ScannedHistory, block_hash: str) -> None:
         block = self._node.block(block_hash)
         if history.anchor is not None and block.previous != history.anchor:
             # The stored history is of another branch, and where they fork is unknown.
@@ -203,7 +203,7 @@ class Follower:
             raise _moved()
         history.connect(history.next, block)
 
-    def _scan(self, history: History, last: int) -> None:
+    def _scan(self, history: ScannedHistory, last: int) -> None:
         first = history.next
         anchor, relevant = self._node.scan(history.scripts, first, last)
         if self._hashes.get(last, anchor) != anchor:

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from custody.server.chain.backend import BlockRef
-from custody.server.chain.core.rpc import INVALID_PARAMETER, NOT_FOUND, Call, Failed, Rpc
-from custody.server.chain.raw_blocks import Block, read_block
+from custody.server.chain.core.rpc import INVALID_PARAMETER, NOT_FOUND, Rpc, RpcCall, RpcFailed
+from custody.server.chain.raw_blocks import RawBlock, read_block
 from custody.server.domain.errors import ChainUnavailable
 from multisig.errors import InvalidTransaction
 from multisig.network import Network
@@ -84,7 +84,7 @@ OUTPOINTS_PER_CALL = 1_000
 # A hundred transactions of the largest standard size fit into the largest answer taken.
 TRANSACTIONS_PER_CALL = 100
 
-BLOCKCHAIN_INFO, INDEX_INFO = Call("getblockchaininfo"), Call("getindexinfo")
+BLOCKCHAIN_INFO, INDEX_INFO = RpcCall("getblockchaininfo"), RpcCall("getindexinfo")
 
 
 class ChainChanged(ChainUnavailable):
@@ -104,11 +104,11 @@ class Node:
     def close(self) -> None:
         self._rpc.close()
 
-    def ask(self, *calls: Call, seconds: float | None = None) -> tuple[Any, ...]:
+    def ask(self, *calls: RpcCall, seconds: float | None = None) -> tuple[Any, ...]:
         """The answers, each a JSON value or Failed, of a node that is the right one and up to date."""
         return self._ask(calls, seconds)[2:]
 
-    def _ask(self, calls: Sequence[Call], seconds: float | None = None) -> tuple[Any, ...]:
+    def _ask(self, calls: Sequence[RpcCall], seconds: float | None = None) -> tuple[Any, ...]:
         answers = self._rpc.ask(BLOCKCHAIN_INFO, INDEX_INFO, *calls, seconds=seconds)
         self._require_chain(answers[0])
         self._require_indexes(answers[1])
@@ -120,7 +120,7 @@ class Node:
 
     def hashes_at(self, heights: Sequence[int]) -> tuple[str | None, ...]:
         """Hashes of the best chain's blocks; None above its tip."""
-        answers = self.ask(*(Call("getblockhash", (height,)) for height in heights))
+        answers = self.ask(*(RpcCall("getblockhash", (height,)) for height in heights))
         return tuple(self._hash_or_none(answer) for answer in answers)
 
     def header(self, block_hash: str) -> tuple[int, int]:
@@ -129,7 +129,7 @@ class Node:
             known = self._headers.get(block_hash)
         if known is not None:
             return known
-        (answer,) = self.ask(Call("getblockheader", (block_hash,)))
+        (answer,) = self.ask(RpcCall("getblockheader", (block_hash,)))
         header = self.value(answer, "getblockheader")
         found = count_in(header, "height"), count_in(header, "time")
         with self._lock:
@@ -138,8 +138,8 @@ class Node:
             self._headers[block_hash] = found
         return found
 
-    def block(self, block_hash: str) -> Block:
-        (answer,) = self.ask(Call("getblock", (block_hash, 0)))
+    def block(self, block_hash: str) -> RawBlock:
+        (answer,) = self.ask(RpcCall("getblock", (block_hash, 0)))
         return read_block(bytes_of(self.value(answer, "getblock")), block_hash)
 
     def scan(self, scripts: frozenset[bytes], first: int, last: int) -> tuple[str, frozenset[str]]:
@@ -148,12 +148,12 @@ class Node:
         The filters (BIP-158) cover what a block pays and what it spends; some of these match by chance.
         """
         wanted = [f"raw({script.hex()})" for script in sorted(scripts)]
-        scan = Call("scanblocks", ("start", wanted, first, last, "basic"))
-        anchor = Call("getblockhash", (last,))
+        scan = RpcCall("scanblocks", ("start", wanted, first, last, "basic"))
+        anchor = RpcCall("getblockhash", (last,))
         _, indexes, before, answer, after = self._ask((anchor, scan, anchor), SCAN_SECONDS)
-        if isinstance(before, Failed) or before != after:
+        if isinstance(before, RpcFailed) or before != after:
             raise ChainChanged(f"{self._name}'s chain changed while it was read.")
-        if isinstance(answer, Failed) and answer.code == INVALID_PARAMETER:
+        if isinstance(answer, RpcFailed) and answer.code == INVALID_PARAMETER:
             raise ChainUnavailable(f"{self._name} does not scan its blocks now: {answer.message}")
         found = self.value(answer, "scanblocks")
         # scanblocks silently skips blocks whose filter is not built yet.
@@ -163,12 +163,12 @@ class Node:
         return hash_of(before), frozenset(hash_of(each) for each in list_of(found.get("relevant_blocks")))
 
     def mempool(self) -> tuple[str, ...]:
-        (answer,) = self.ask(Call("getrawmempool"))
+        (answer,) = self.ask(RpcCall("getrawmempool"))
         return tuple(hash_of(txid) for txid in list_of(self.value(answer, "getrawmempool")))
 
     def waiting(self, txids: Sequence[str]) -> tuple[Transaction | None, ...]:
         """Transactions of the mempool; None for one that has left it."""
-        answers = self.ask(*(Call("getrawtransaction", (txid,)) for txid in txids))
+        answers = self.ask(*(RpcCall("getrawtransaction", (txid,)) for txid in txids))
         return tuple(
             None if _is_absent(answer) else transaction_of(self.value(answer, "getrawtransaction"), txid)
             for answer, txid in zip(answers, txids, strict=True)
@@ -180,7 +180,7 @@ class Node:
         wanted = sorted({outpoint.txid for outpoint in outpoints})
         for start in range(0, len(wanted), TRANSACTIONS_PER_CALL):
             some = wanted[start : start + TRANSACTIONS_PER_CALL]
-            answers = self.ask(*(Call("getrawtransaction", (txid,)) for txid in some))
+            answers = self.ask(*(RpcCall("getrawtransaction", (txid,)) for txid in some))
             found |= {
                 txid: transaction_of(self.value(answer, "getrawtransaction"), txid)
                 for txid, answer in zip(some, answers, strict=True)
@@ -193,7 +193,7 @@ class Node:
         for start in range(0, len(outpoints), OUTPOINTS_PER_CALL):
             some = outpoints[start : start + OUTPOINTS_PER_CALL]
             asked = [{"txid": outpoint.txid, "vout": outpoint.vout} for outpoint in some]
-            (answer,) = self.ask(Call("gettxspendingprevout", (asked,)))
+            (answer,) = self.ask(RpcCall("gettxspendingprevout", (asked,)))
             replies = list_of(self.value(answer, "gettxspendingprevout"))
             if len(replies) != len(some):
                 raise garbled("gettxspendingprevout")
@@ -206,12 +206,12 @@ class Node:
 
     def value(self, answer: Any, method: str) -> Any:
         """The answer, where the call was carried out."""
-        if isinstance(answer, Failed):
+        if isinstance(answer, RpcFailed):
             raise ChainUnavailable(f"{self._name} does not answer {method}: {answer.message} ({answer.code})")
         return answer
 
     def _hash_or_none(self, answer: Any) -> str | None:
-        if isinstance(answer, Failed) and answer.code == INVALID_PARAMETER:
+        if isinstance(answer, RpcFailed) and answer.code == INVALID_PARAMETER:
             return None
         return hash_of(self.value(answer, "getblockhash"))
 
@@ -255,4 +255,4 @@ def _output(transaction: Transaction, outpoint: OutPoint) -> TxOut:
 
 
 def _is_absent(answer: Any) -> bool:
-    return isinstance(answer, Failed) and answer.code == NOT_FOUND
+    return isinstance(answer, RpcFailed) and answer.code == NOT_FOUND

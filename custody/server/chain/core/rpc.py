@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import httpx
 from pydantic import SecretStr
 
-from custody.deadlines import ExchangeDeadlines
+from custody.common.deadlines import ExchangeDeadlines
 from custody.server.domain.errors import ChainUnavailable
 
 # A cookie is "__cookie__:" and 64 hexadecimal digits.
@@ -86,7 +86,7 @@ UNKNOWN_METHOD = -32601
 
 
 @dataclass(frozen=True)
-class Call:
+class RpcCall:
     """A method and its positional parameters."""
 
     method: str
@@ -94,7 +94,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Failed:
+class RpcFailed:
     """The node's error for one call, in its words."""
 
     code: int
@@ -131,7 +131,7 @@ class Rpc:
     def close(self) -> None:
         self._http.close()
 
-    def ask(self, *calls: Call, seconds: float | None = None) -> tuple[Any, ...]:
+    def ask(self, *calls: RpcCall, seconds: float | None = None) -> tuple[Any, ...]:
         """The answers in order, each a JSON value or Failed; all calls are one batch, which the node
         processes in order. Raises ChainUnavailable.
         """
@@ -220,7 +220,7 @@ class Rpc:
                     "address."
                 )
 
-    def _read_batch(self, content: bytes, calls: Sequence[Call]) -> tuple[Any, ...]:
+    def _read_batch(self, content: bytes, calls: Sequence[RpcCall]) -> tuple[Any, ...]:
         try:
             replies = json.loads(content, parse_float=Decimal)
         except (ValueError, RecursionError) as error:
@@ -236,7 +236,7 @@ class Rpc:
             raise self._garbage("replies to other calls")
         return tuple(self._answer(by_id[number], call) for number, call in enumerate(calls))
 
-    def _answer(self, reply: dict[str, Any], call: Call) -> Any:
+    def _answer(self, reply: dict[str, Any], call: RpcCall) -> Any:
         failure = _failure(reply)
         if failure is None:
             if "result" not in reply:
@@ -249,7 +249,7 @@ class Rpc:
             )
         return failure
 
-    def _require_ready(self, failure: Failed | None) -> None:
+    def _require_ready(self, failure: RpcFailed | None) -> None:
         if failure is not None and failure.code == WARMING_UP:
             raise ChainUnavailable(f"{self._name} is still starting: {failure.message}")
 
@@ -259,13 +259,13 @@ class Rpc:
         )
 
 
-def _failure(reply: dict[str, Any]) -> Failed | None:
+def _failure(reply: dict[str, Any]) -> RpcFailed | None:
     error = reply.get("error")
     if error is None:
         return None
     if not isinstance(error, dict) or not isinstance(error.get("code"), int):
-        return Failed(0, "an error without a code")
-    return Failed(error["code"], tidy(error.get("message")))
+        return RpcFailed(0, "an error without a code")
+    return RpcFailed(error["code"], tidy(error.get("message")))
 
 
 def tidy(words: object) -> str:

@@ -9,13 +9,13 @@ from pathlib import Path
 from custody.server.chain.backend import (
     Accepted,
     BlockRef,
+    BroadcastRefused,
     ChainTransaction,
     DataBlock,
     FoundOutput,
     Outcome,
     RefusalCode,
-    Refused,
-    Spend,
+    SpendingTransaction,
 )
 from custody.server.chain.embedded.index import BlockStore, CoinIndex, IndexedCoin
 from custody.server.chain.embedded.mempool import Mempool
@@ -114,7 +114,7 @@ class EmbeddedChain:
 
     # What only this chain can do
 
-    def spender(self, outpoint: OutPoint) -> Spend | None:
+    def spender(self, outpoint: OutPoint) -> SpendingTransaction | None:
         """The spend of that outpoint, on the best chain or in the mempool."""
         with self._open():
             return self._index.spender(outpoint) or self._mempool.spender(outpoint)
@@ -149,7 +149,7 @@ class EmbeddedChain:
                     self.mine(MATURING_BLOCKS, empty=True)
                     continue
                 outcome = self.broadcast(payment)
-                if isinstance(outcome, Refused) and outcome.code is RefusalCode.POLICY:
+                if isinstance(outcome, BroadcastRefused) and outcome.code is RefusalCode.POLICY:
                     # Too many of its own payments wait.
                     self.mine(1)
                     continue

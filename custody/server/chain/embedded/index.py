@@ -10,7 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from custody.server.chain.backend import BlockRef, ChainTransaction, DataBlock, DataTransaction, Spend
+from custody.server.chain.backend import (
+    BlockRef,
+    ChainTransaction,
+    DataBlock,
+    DataTransaction,
+    SpendingTransaction,
+)
 from custody.server.chain.raw_blocks import carriers
 from custody.server.domain.errors import ChainUnavailable
 from multisig.transaction import OutPoint, Transaction, TxOut
@@ -130,7 +136,7 @@ class CoinIndex:
         self._blocks: list[_Block] = []
         self._coins: dict[OutPoint, IndexedCoin] = {}
         self._by_script: dict[bytes, dict[OutPoint, None]] = {}
-        self._spent: dict[OutPoint, Spend] = {}
+        self._spent: dict[OutPoint, SpendingTransaction] = {}
         self._transactions: dict[str, ChainTransaction] = {}
 
     @property
@@ -159,7 +165,7 @@ class CoinIndex:
         self._transactions[transaction.txid] = ChainTransaction(transaction, ref.height, ref.hash)
         if not coinbase:
             for txin in transaction.inputs:
-                self._spent[txin.outpoint] = Spend(transaction.txid, ref.height)
+                self._spent[txin.outpoint] = SpendingTransaction(transaction.txid, ref.height)
         for vout, output in enumerate(transaction.outputs):
             outpoint = OutPoint(transaction.txid, vout)
             self._coins[outpoint] = IndexedCoin(outpoint, output, ref, coinbase)
@@ -188,7 +194,7 @@ class CoinIndex:
         """Every coin that pays the script, oldest first, spent or not."""
         return (self._coins[outpoint] for outpoint in self._by_script.get(script, ()))
 
-    def spender(self, outpoint: OutPoint) -> Spend | None:
+    def spender(self, outpoint: OutPoint) -> SpendingTransaction | None:
         return self._spent.get(outpoint)
 
     def transaction(self, txid: str) -> ChainTransaction | None:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from custody.server.chain.backend import (
     Accepted,
     AlreadyKnown,
+    BroadcastRefused,
     ChainTransaction,
     Outcome,
     RefusalCode,
-    Refused,
-    Spend,
+    SpendingTransaction,
 )
 from custody.server.chain.embedded.index import CoinIndex
 from custody.server.chain.engine import InvalidSpend, verify_transaction
@@ -156,9 +156,9 @@ class Mempool:
         entry = self._entries.get(txid)
         return None if entry is None else ChainTransaction(entry.transaction, None, None)
 
-    def spender(self, outpoint: OutPoint) -> Spend | None:
+    def spender(self, outpoint: OutPoint) -> SpendingTransaction | None:
         txid = self._spends.get(outpoint)
-        return None if txid is None else Spend(txid, None)
+        return None if txid is None else SpendingTransaction(txid, None)
 
     def add(self, transaction: Transaction) -> Outcome:
         """Check it, and keep it where it passes, instead of what it replaces (BIP-125)."""
@@ -195,7 +195,7 @@ class Mempool:
         try:
             fee = self._require_acceptable(transaction)
         except _Refusal as refusal:
-            return Refused(txid, refusal.code, str(refusal)), Sats(0)
+            return BroadcastRefused(txid, refusal.code, str(refusal)), Sats(0)
         return Accepted(txid), fee
 
     def _require_acceptable(self, transaction: Transaction) -> Sats:

@@ -16,21 +16,21 @@ from custody.server.chain.backend import (
     Accepted,
     AlreadyKnown,
     BlockRef,
+    BroadcastRefused,
     ChainTransaction,
     DataBlock,
     DataTransaction,
     FoundOutput,
     Outcome,
     RefusalCode,
-    Refused,
     refusal_of,
     says_known,
 )
 from custody.server.chain.esplora.blocks import BestChain, ChainInconsistent
-from custody.server.chain.esplora.histories import Histories, History
+from custody.server.chain.esplora.histories import Histories, ScriptHistory
 from custody.server.chain.esplora.shapes import read, read_hash
 from custody.server.chain.esplora.transactions import Transactions
-from custody.server.chain.esplora.wire import TIMEOUT, Answer, Pace, Wire
+from custody.server.chain.esplora.wire import TIMEOUT, EsploraAnswer, RequestPace, Wire
 from custody.server.chain.raw_blocks import read_block
 from custody.server.domain.errors import ChainUnavailable
 from multisig.errors import InvalidAmount
@@ -70,13 +70,13 @@ class EsploraBackend:
         url: str,
         network: Network,
         *,
-        pace: Pace | None = None,
+        pace: RequestPace | None = None,
         transport: httpx.BaseTransport | None = None,
         clock: Callable[[], float] = time.monotonic,
         timeout: httpx.Timeout = TIMEOUT,
     ) -> None:
         self._network = network
-        self._pace = pace or Pace()
+        self._pace = pace or RequestPace()
         self._clock = clock
         self._wire = Wire(url, pace=self._pace, transport=transport, clock=clock, timeout=timeout)
         self._chain = BestChain(network, self._wire, self._pace, clock)
@@ -182,8 +182,8 @@ class EsploraBackend:
                 self._chain.refresh()
         raise ChainUnavailable("The explorer contradicts itself at every read.")
 
-    def _ask(self, scripts: list[bytes], tip: BlockRef) -> dict[bytes, History]:
-        def ask(script: bytes) -> History:
+    def _ask(self, scripts: list[bytes], tip: BlockRef) -> dict[bytes, ScriptHistory]:
+        def ask(script: bytes) -> ScriptHistory:
             return self._histories.ask(script, tip)
 
         if len(scripts) <= 1:
@@ -195,7 +195,7 @@ class EsploraBackend:
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _sent(self, transaction: Transaction, answer: Answer, *, waited: bool) -> Outcome:
+    def _sent(self, transaction: Transaction, answer: EsploraAnswer, *, waited: bool) -> Outcome:
         if read_hash(answer.body) != transaction.txid:
             raise ChainUnavailable("The explorer answers a broadcast with another transaction's id.")
         txid = transaction.txid
@@ -209,7 +209,7 @@ class EsploraBackend:
         if code is None:
             raise ChainUnavailable(f"The explorer does not take the transaction now: {words}")
         if code not in FOR_GOOD:
-            return Refused(transaction.txid, code, words)
+            return BroadcastRefused(transaction.txid, code, words)
         refused = self._transactions.breaks_consensus(transaction)
         if refused is None:
             raise ChainUnavailable(f"The explorer refuses a transaction that the rules allow: {words}")

@@ -13,7 +13,7 @@ from typing import Self
 
 from custody.server.chain.backend import BlockRef
 from custody.server.chain.esplora.shapes import Block, read, read_hash
-from custody.server.chain.esplora.wire import Pace, Wire
+from custody.server.chain.esplora.wire import RequestPace, Wire
 from custody.server.chain.raw_blocks import GENESIS_HASH
 from custody.server.domain.errors import ChainUnavailable
 from multisig.hashes import sha256d
@@ -41,7 +41,7 @@ AMBIGUOUS_BYTES = 64
 
 
 @dataclass(frozen=True)
-class Header:
+class EsploraHeader:
     """A block's header: hashes in display order, the root as on the wire, the time in Unix seconds."""
 
     hash: str
@@ -78,7 +78,7 @@ class Header:
         return int(self.hash, 16) <= self.target
 
 
-def has_work(header: Header, network: Network, height: int) -> bool:
+def has_work(header: EsploraHeader, network: Network, height: int) -> bool:
     """Whether it meets its own target, and the target is not easier than the network allows at that
     height.
     """
@@ -94,7 +94,7 @@ def could_hold_ours(network: Network, height: int) -> bool:
     return network is not Network.MAINNET or height >= SEGWIT_HEIGHT
 
 
-def follows(header: Header, before: Header, network: Network, height: int) -> bool:
+def follows(header: EsploraHeader, before: EsploraHeader, network: Network, height: int) -> bool:
     """Whether the header at `height` may follow `before`: it names it, and keeps the rules of difficulty."""
     if header.previous != before.hash:
         return False
@@ -146,13 +146,13 @@ class _View:
     """What is known of the chain below one tip."""
 
     tip: BlockRef
-    headers: dict[int, Header] = field(default_factory=dict)
+    headers: dict[int, EsploraHeader] = field(default_factory=dict)
 
 
 class BestChain:
     """Raises ChainUnavailable; ChainInconsistent where two answers cannot both be true."""
 
-    def __init__(self, network: Network, wire: Wire, pace: Pace, clock: Callable[[], float]) -> None:
+    def __init__(self, network: Network, wire: Wire, pace: RequestPace, clock: Callable[[], float]) -> None:
         self.network = network
         self._wire = wire
         self._pace = pace
@@ -175,7 +175,7 @@ class BestChain:
         header = self.header_at(height)
         return None if header is None else BlockRef(height, header.hash, header.time)
 
-    def header_at(self, height: int) -> Header | None:
+    def header_at(self, height: int) -> EsploraHeader | None:
         view = self._recent()
         if not 0 <= height <= view.tip.height:
             return None
@@ -217,7 +217,9 @@ class BestChain:
         known = {} if self._view is None else self._view.headers
         return _View(tip, self._link(height, header, known))
 
-    def _link(self, height: int, tip: Header, known: dict[int, Header]) -> dict[int, Header]:
+    def _link(
+        self, height: int, tip: EsploraHeader, known: dict[int, EsploraHeader]
+    ) -> dict[int, EsploraHeader]:
         """The headers down from the tip to the first one known before, and all known below it."""
         found, header = {height: tip}, tip
         while known and height > min(known) and len(found) <= MAX_LINKS:
@@ -243,7 +245,7 @@ class BestChain:
         if genesis != GENESIS_HASH[self.network]:
             raise ChainUnavailable(f"The explorer shows another network than {self.network.value}.")
 
-    def _ask_around(self, height: int, tip: int) -> dict[int, Header]:
+    def _ask_around(self, height: int, tip: int) -> dict[int, EsploraHeader]:
         """The block at that height and those above, ten in one answer: a starting process asks for hundreds
         in turn.
         """
@@ -256,7 +258,7 @@ class BestChain:
             raise ChainInconsistent(f"The explorer lacks block {height} below its tip.")
         return {at: header for at, header in found.items() if height <= at <= first}
 
-    def _named(self, block_hash: str) -> tuple[int, Header]:
+    def _named(self, block_hash: str) -> tuple[int, EsploraHeader]:
         """The height and the header of a block that the explorer has named."""
         body = self._wire.find(f"/block/{block_hash}")
         if body is None:
@@ -266,8 +268,8 @@ class BestChain:
             raise ChainUnavailable("The explorer shows another block than the one asked for.")
         return block.height, self._checked(block)
 
-    def _checked(self, block: Block) -> Header:
-        header = Header.build(
+    def _checked(self, block: Block) -> EsploraHeader:
+        header = EsploraHeader.build(
             version=block.version,
             previous=block.previousblockhash,
             merkle_root=block.merkle_root,
@@ -281,7 +283,7 @@ class BestChain:
             raise ChainUnavailable("The explorer shows a header without its proof of work.")
         return header
 
-    def _fits(self, view: _View, asked: dict[int, Header]) -> bool:
+    def _fits(self, view: _View, asked: dict[int, EsploraHeader]) -> bool:
         together = view.headers | asked
         same = all(view.headers.get(at, header) == header for at, header in asked.items())
         above = (at for at in {*asked, *(at + 1 for at in asked)} if at in together and at - 1 in together)

@@ -30,7 +30,7 @@ class _Shape(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
 
-class Status(_Shape):
+class ConfirmationStatus(_Shape):
     """Where a transaction is. A confirmed one names its block whole."""
 
     confirmed: bool
@@ -46,11 +46,11 @@ class Status(_Shape):
         return self
 
 
-class Entry(_Shape):
+class ScriptHistoryEntry(_Shape):
     """One line of a script's history."""
 
     txid: Hash
-    status: Status
+    status: ConfirmationStatus
 
 
 class Stats(_Shape):
@@ -69,10 +69,10 @@ class Outspend(_Shape):
 
     spent: bool
     txid: Hash | None = None
-    status: Status | None = None
+    status: ConfirmationStatus | None = None
 
 
-class Proof(_Shape):
+class MerkleProof(_Shape):
     """A merkle branch in Electrum's form: hashes in display order, from the leaf up."""
 
     block_height: Height

@@ -7,7 +7,13 @@ is unspent is the explorer's word.
 
 from collections.abc import Iterator
 
-from custody.server.chain.backend import BlockRef, ChainTransaction, RefusalCode, Refused, Spend
+from custody.server.chain.backend import (
+    BlockRef,
+    BroadcastRefused,
+    ChainTransaction,
+    RefusalCode,
+    SpendingTransaction,
+)
 from custody.server.chain.engine import NULL_TXID, InvalidSpend, verify_transaction
 from custody.server.chain.esplora.blocks import (
     BestChain,
@@ -16,7 +22,7 @@ from custody.server.chain.esplora.blocks import (
     is_ambiguous,
     merkle_root,
 )
-from custody.server.chain.esplora.shapes import Outspend, Proof, Status, read
+from custody.server.chain.esplora.shapes import ConfirmationStatus, MerkleProof, Outspend, read
 from custody.server.chain.esplora.wire import BoundedCache, Wire
 from custody.server.domain.errors import ChainUnavailable
 from multisig.errors import InvalidTransaction
@@ -63,13 +69,13 @@ class Transactions:
         transaction = self.by_id(txid)
         if transaction is None:
             return None
-        status = read(self._wire.get(f"/tx/{txid}/status"), Status)
+        status = read(self._wire.get(f"/tx/{txid}/status"), ConfirmationStatus)
         block = self.prove(transaction, status)
         if block is not None:
             return ChainTransaction(transaction, block.height, block.hash)
         return ChainTransaction(transaction, None, None) if self._waits(transaction) else None
 
-    def prove(self, transaction: Transaction, status: Status) -> BlockRef | None:
+    def prove(self, transaction: Transaction, status: ConfirmationStatus) -> BlockRef | None:
         """The block that the status names, once it is proven; None for an unconfirmed transaction."""
         if not status.confirmed or status.block_height is None:
             return None
@@ -89,7 +95,7 @@ class Transactions:
 
     def _require_proof(self, transaction: Transaction, height: int, root: bytes) -> None:
         body = self._wire.find(f"/tx/{transaction.txid}/merkle-proof")
-        proof = None if body is None else read(body, Proof)
+        proof = None if body is None else read(body, MerkleProof)
         if proof is None or proof.block_height != height:
             raise ChainInconsistent("The explorer has no proof for a confirmation that it claims.")
         if is_ambiguous(transaction) or is_coinbase(transaction) != (proof.pos == 0):
@@ -97,12 +103,12 @@ class Transactions:
         if merkle_root(transaction.txid, proof.merkle, proof.pos) != root:
             raise ChainUnavailable("The explorer's proof of a confirmation is wrong.")
 
-    def spender(self, outpoint: OutPoint) -> Spend | None:
+    def spender(self, outpoint: OutPoint) -> SpendingTransaction | None:
         """Who spends it now, on the explorer's word alone."""
         outspend = read(self._wire.get(f"/tx/{outpoint.txid}/outspend/{outpoint.vout}"), Outspend)
         if not outspend.spent or outspend.txid is None:
             return None
-        return Spend(outspend.txid, outspend.status.block_height if outspend.status else None)
+        return SpendingTransaction(outspend.txid, outspend.status.block_height if outspend.status else None)
 
     def _waits(self, transaction: Transaction) -> bool:
         """Whether it is in the mempool: an explorer keeps the bytes of evicted transactions, too, but names
@@ -140,13 +146,13 @@ class Transactions:
             raise ChainUnavailable("The explorer shows a spend that the coin's script forbids.") from error
         self._valid.keep(transaction.wtxid, value=True)
 
-    def breaks_consensus(self, transaction: Transaction) -> Refused | None:
+    def breaks_consensus(self, transaction: Transaction) -> BroadcastRefused | None:
         """The refusal where consensus forbids it, found without trusting the explorer; else None."""
         if transaction.weight > MAX_WEIGHT:
-            return Refused(transaction.txid, RefusalCode.TOO_LARGE, f"weighs more than {MAX_WEIGHT}")
+            return BroadcastRefused(transaction.txid, RefusalCode.TOO_LARGE, f"weighs more than {MAX_WEIGHT}")
         try:
             verify_transaction(transaction, self.spent_by(transaction))
         except InvalidSpend as error:
             code = RefusalCode.MALFORMED if error.input_index is None else RefusalCode.INVALID_SCRIPT
-            return Refused(transaction.txid, code, str(error))
+            return BroadcastRefused(transaction.txid, code, str(error))
         return None

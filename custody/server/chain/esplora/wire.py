@@ -16,9 +16,9 @@ from typing import Generic, TypeVar
 
 import httpx
 
-from custody.deadlines import ExchangeDeadlines
-from custody.exchange import has_more_values
-from custody.pace import Backoff, no_jitter
+from custody.common.deadlines import ExchangeDeadlines
+from custody.common.exchange import has_more_values
+from custody.common.pace import Backoff, no_jitter
 from custody.server.domain.errors import ChainUnavailable
 
 # Doubled at each failure in a row, up to the longest.
@@ -30,7 +30,7 @@ PEACE_AFTER_A_LIE = 30.0
 
 
 @dataclass(frozen=True)
-class Pace:
+class RequestPace:
     """Seconds for which an answer is good enough, and the load that the platform makes.
 
     electrs lets its volatile answers be cached for ten seconds (TTL_SHORT in rest.rs): asking more often
@@ -137,7 +137,7 @@ logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 @dataclass(frozen=True)
-class Answer:
+class EsploraAnswer:
     """What came back, its body whole."""
 
     status: int
@@ -187,7 +187,7 @@ class Wire:
         self,
         url: str,
         *,
-        pace: Pace,
+        pace: RequestPace,
         transport: httpx.BaseTransport | None = None,
         clock: Callable[[], float] = time.monotonic,
         timeout: httpx.Timeout = TIMEOUT,
@@ -229,13 +229,13 @@ class Wire:
             raise ChainUnavailable("The explorer lacks something that an Esplora always has.")
         return body
 
-    def post(self, path: str, content: bytes, kind: str) -> Answer:
+    def post(self, path: str, content: bytes, kind: str) -> EsploraAnswer:
         """Whatever it answers: 200, 400, 404 or 405. Raises ChainUnavailable."""
         return self._ask("POST", path, content, {"Content-Type": kind})
 
     def _ask(
         self, method: str, path: str, content: bytes | None = None, headers: dict[str, str] | None = None
-    ) -> Answer:
+    ) -> EsploraAnswer:
         self._cooldown.require_over()
         try:
             answer, retry_after = self._exchange(method, path, content, headers)
@@ -257,7 +257,7 @@ class Wire:
 
     def _exchange(
         self, method: str, path: str, content: bytes | None, headers: dict[str, str] | None
-    ) -> tuple[Answer, float]:
+    ) -> tuple[EsploraAnswer, float]:
         ends = self._clock() + DEADLINE_SECONDS
         self._http.cookies.clear()
         with (
@@ -273,7 +273,7 @@ class Wire:
                     raise _TooMuch
             if has_more_values(body, MAX_VALUES):
                 raise _TooMuch
-            return Answer(response.status_code, bytes(body)), _seconds(
+            return EsploraAnswer(response.status_code, bytes(body)), _seconds(
                 response.headers.get("Retry-After", "")
             )
 

@@ -17,13 +17,13 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.common import format_time
 from custody.server.domain.audit import PLATFORM_CHAIN, Category, is_chain
-from custody.server.domain.checkpoints import Checkpoint, Head, Series, public_key_of, read_into
+from custody.server.domain.checkpoints import Checkpoint, CheckpointSeries, Head, public_key_of, read_into
 from custody.server.domain.credentials import PLATFORM
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.secrets import Purpose, Secrets
 from custody.server.store import Store
-from custody.server.store.models import AuditEvent, AuditHead
+from custody.server.store.models import AuditEventRow, AuditHeadRow
 
 log = structlog.get_logger()
 
@@ -42,7 +42,7 @@ class CannotCheckpoint(Exception):
 
 
 @dataclass(frozen=True)
-class Made:
+class CheckpointMade:
     checkpoint: Checkpoint
     digest: str
 
@@ -63,7 +63,7 @@ class Checkpoints:
         # How many rows all chains had then.
         self._rows_then = 0
         # The file that was read last: its inode and size, and what it contained.
-        self._known: tuple[tuple[int, int], Series] | None = None
+        self._known: tuple[tuple[int, int], CheckpointSeries] | None = None
 
     @property
     def path(self) -> Path:
@@ -101,9 +101,9 @@ class Checkpoints:
 
     def _count_rows(self) -> int:
         with self._store.read() as db:
-            return int(db.scalar(select(func.sum(AuditHead.size))) or 0)
+            return int(db.scalar(select(func.sum(AuditHeadRow.size))) or 0)
 
-    def make(self) -> Made | None:
+    def make(self) -> CheckpointMade | None:
         """Signs the heads of all chains that grew. None where nothing was recorded since the last checkpoint.
 
         The line is on disk before the database records it: a crash in between leaves a line too many, never
@@ -126,9 +126,9 @@ class Checkpoints:
                 # Expected once. An attacker who removes the file and its records from the database cannot
                 # remove this line of the server's log.
                 log.warning("a new file of checkpoints begins", file=str(self._path), series=series.id)
-            return Made(checkpoint, series.last_digest)
+            return CheckpointMade(checkpoint, series.last_digest)
 
-    def _series(self, file: int) -> Series:
+    def _series(self, file: int) -> CheckpointSeries:
         """The file's series, cached while the file is unchanged: other writers wait for this transaction."""
         if self._known is None or self._known[0] != _identity(file):
             self._known = None
@@ -136,7 +136,7 @@ class Checkpoints:
             self._known = _identity(file), series
         return self._known[1]
 
-    def _sign(self, series: Series, grown: dict[str, Head]) -> Checkpoint:
+    def _sign(self, series: CheckpointSeries, grown: dict[str, Head]) -> Checkpoint:
         secret = self._secrets.of(Purpose.CHECKPOINT)[0]
         unsigned = Checkpoint(
             number=series.number + 1,
@@ -162,11 +162,11 @@ class Checkpoints:
             os.close(descriptor)
 
 
-def _continued(file: int) -> Series:
+def _continued(file: int) -> CheckpointSeries:
     """The file's series so far. Removes an incomplete last line, which a power cut may leave."""
     with os.fdopen(os.dup(file), "rb") as reader:
         reader.seek(0)
-        series = read_into(Series(), reader)
+        series = read_into(CheckpointSeries(), reader)
     if series.fault is not None:
         raise CannotCheckpoint(
             f"Line {series.fault.line} of the checkpoints {series.fault.sentence}.",
@@ -196,10 +196,13 @@ def _end_of_last_line(file: int) -> int:
 
 def _heads(db: Session) -> dict[str, Head]:
     """Raises CannotCheckpoint for a head that the platform cannot have written."""
-    return {head.chain_id: _head_of(head) for head in db.scalars(select(AuditHead).where(AuditHead.size > 0))}
+    return {
+        head.chain_id: _head_of(head)
+        for head in db.scalars(select(AuditHeadRow).where(AuditHeadRow.size > 0))
+    }
 
 
-def _head_of(stored: AuditHead) -> Head:
+def _head_of(stored: AuditHeadRow) -> Head:
     try:
         head = Head(size=stored.size, hash=stored.head_hash.hex())
     except (AttributeError, ValueError):
@@ -227,15 +230,15 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _check_continues(db: Session, series: Series, heads: dict[str, Head]) -> None:
+def _check_continues(db: Session, series: CheckpointSeries, heads: dict[str, Head]) -> None:
     """Refuses a chain that contradicts the last checkpoint: a new signature would vouch for the change."""
     for chain_id, before in series.heads.items():
         now = heads.get(chain_id)
         if now == before:
             continue
         hashed = db.scalar(
-            select(AuditEvent.event_hash).where(
-                AuditEvent.chain_id == chain_id, AuditEvent.position == before.size
+            select(AuditEventRow.event_hash).where(
+                AuditEventRow.chain_id == chain_id, AuditEventRow.position == before.size
             )
         )
         if now is None or now.size < before.size or hashed is None or hashed.hex() != before.hash:
@@ -245,18 +248,18 @@ def _check_continues(db: Session, series: Series, heads: dict[str, Head]) -> Non
             )
 
 
-def _check_not_cut(db: Session, series: Series) -> None:
+def _check_not_cut(db: Session, series: CheckpointSeries) -> None:
     """Refuses a file that lost its last lines: the next line would take a lost one's number and place."""
     if not series.id:
         return
     last = db.scalar(
-        select(AuditEvent.description)
+        select(AuditEventRow.description)
         .where(
-            AuditEvent.chain_id == PLATFORM_CHAIN,
-            AuditEvent.action == SIGNED,
-            AuditEvent.description.startswith(f"series {series.id},"),
+            AuditEventRow.chain_id == PLATFORM_CHAIN,
+            AuditEventRow.action == SIGNED,
+            AuditEventRow.description.startswith(f"series {series.id},"),
         )
-        .order_by(AuditEvent.position.desc())
+        .order_by(AuditEventRow.position.desc())
         .limit(1)
     )
     record = None if last is None else parse_record(last)
@@ -270,18 +273,18 @@ def _check_not_cut(db: Session, series: Series) -> None:
         )
 
 
-def _is_own_record(db: Session, series: Series, grown: dict[str, Head]) -> bool:
+def _is_own_record(db: Session, series: CheckpointSeries, grown: dict[str, Head]) -> bool:
     """Whether the record of the last checkpoint is the only new event."""
     before, now = series.heads.get(PLATFORM_CHAIN), grown.get(PLATFORM_CHAIN)
     if before is None or now is None or len(grown) > 1 or now.size != before.size + 1:
         return False
-    action = select(AuditEvent.action).where(
-        AuditEvent.chain_id == PLATFORM_CHAIN, AuditEvent.position == now.size
+    action = select(AuditEventRow.action).where(
+        AuditEventRow.chain_id == PLATFORM_CHAIN, AuditEventRow.position == now.size
     )
     return db.scalar(action) == SIGNED
 
 
-def _described(series: Series) -> str:
+def _described(series: CheckpointSeries) -> str:
     return f"series {series.id}, number {series.number}, digest {series.last_digest}"
 
 

@@ -32,7 +32,7 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.webhooks import EVENT_OF_ACTION
 from custody.server.service.webhook_events import WebhookEvents
 from custody.server.store import Store
-from custody.server.store.models import AuditEvent, AuditHead, table_of
+from custody.server.store.models import AuditEventRow, AuditHeadRow, table_of
 
 # Rows in memory at a time.
 BATCH: Final = 1_000
@@ -112,16 +112,16 @@ class AuditLog:
 
 
 _HEADS_HERE: Final = "audit chain heads"
-_HEADS = table_of(AuditHead)
+_HEADS = table_of(AuditHeadRow)
 _HEAD = (
-    select(AuditHead.size, AuditHead.head_hash)
-    .where(AuditHead.chain_id == bindparam("chain_id"))
+    select(AuditHeadRow.size, AuditHeadRow.head_hash)
+    .where(AuditHeadRow.chain_id == bindparam("chain_id"))
     .with_for_update()
 )
 # Core statements, not entities: no session reads the rows that it recorded.
 _NEW_HEAD = insert(_HEADS)
 _MOVE_HEAD = update(_HEADS).where(_HEADS.c.chain_id == bindparam("moved_chain"))
-_APPEND = insert(table_of(AuditEvent))
+_APPEND = insert(table_of(AuditEventRow))
 
 
 def _locked_head(db: Session, chain_id: str) -> tuple[int, bytes]:
@@ -153,9 +153,9 @@ def read_through(store: Store, marks: Marks | None = None) -> Verification:
     """Reads every chain in one snapshot. ``marks``: by chain and position, what the checkpoints say."""
     known = marks or {}
     with store.read() as db:
-        heads = {head.chain_id: head for head in db.scalars(select(AuditHead))}
+        heads = {head.chain_id: head for head in db.scalars(select(AuditHeadRow))}
         # A forged row may have anything in a column: it is read, and reported.
-        chains = sorted({*heads, *known, *db.scalars(select(AuditEvent.chain_id).distinct())}, key=str)
+        chains = sorted({*heads, *known, *db.scalars(select(AuditEventRow.chain_id).distinct())}, key=str)
         faults = [
             _verify_chain(db, chain_id, heads.get(chain_id), known.get(chain_id, {})) for chain_id in chains
         ]
@@ -164,12 +164,14 @@ def read_through(store: Store, marks: Marks | None = None) -> Verification:
 
 
 def _verify_chain(
-    db: Session, chain_id: str, head: AuditHead | None, marks: Mapping[int, AttestedHash]
+    db: Session, chain_id: str, head: AuditHeadRow | None, marks: Mapping[int, AttestedHash]
 ) -> ChainFault | None:
     if not is_chain(chain_id):
         return ChainFault(str(chain_id), 1, "no chain has such a name")
     if head is None:
-        has_rows = db.scalars(select(AuditEvent.event_uid).where(AuditEvent.chain_id == chain_id)).first()
+        has_rows = db.scalars(
+            select(AuditEventRow.event_uid).where(AuditEventRow.chain_id == chain_id)
+        ).first()
         return ChainFault(chain_id, 1, "the chain has rows but no head" if has_rows else _gone(marks))
     read = 0
 
@@ -180,7 +182,7 @@ def _verify_chain(
 
     try:
         # A fault stops the reading early; the database's cursor has to be closed then.
-        with closing(chained_rows(db, AuditEvent.chain_id == chain_id)) as rows:
+        with closing(chained_rows(db, AuditEventRow.chain_id == chain_id)) as rows:
             return find_fault(chain_id, counted(rows), head.size, head.head_hash, marks)
     except DBAPIError as error:
         if error.connection_invalidated:
@@ -202,7 +204,7 @@ def chained_rows(
     """The rows of one chain in order, a thousand in memory at a time. Close it unless you read it to its
     end.
     """
-    order = AuditEvent.position.desc() if newest_first else AuditEvent.position
+    order = AuditEventRow.position.desc() if newest_first else AuditEventRow.position
     query = select(*_COLUMNS).where(*conditions).order_by(order)
     with db.execute(query.execution_options(yield_per=BATCH)) as events:
         for event in events:
@@ -240,5 +242,5 @@ class _AsHashed(TypeDecorator[str]):
 # Columns, not entities: a verification reads everything, and a session would keep track of each row.
 _COLUMNS = tuple(
     type_coerce(column, _AsHashed).label(column.name) if column.name == "timestamp" else column
-    for column in AuditEvent.__table__.columns
+    for column in AuditEventRow.__table__.columns
 )

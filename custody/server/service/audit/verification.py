@@ -7,15 +7,15 @@ from pathlib import Path
 from sqlalchemy import select
 
 from custody.server.domain.audit import PLATFORM_CHAIN
-from custody.server.domain.checkpoints import History, marks_of, read_file
+from custody.server.domain.checkpoints import CheckpointHistory, marks_of, read_file
 from custody.server.service.audit.checkpoints import SIGNED, parse_record
 from custody.server.service.audit.log import read_through
 from custody.server.store import Store
-from custody.server.store.models import AuditEvent
+from custody.server.store.models import AuditEventRow
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditFault:
     """A fault. ``where``: a chain or a file; ``place``: its row or line (0: the whole)."""
 
     where: str
@@ -29,7 +29,7 @@ class Report:
     chains: int
     rows: int
     checkpoints: int
-    findings: tuple[Finding, ...]
+    findings: tuple[AuditFault, ...]
 
 
 def check_everything(store: Store, files: Sequence[Path], trusted: frozenset[str]) -> Report:
@@ -42,9 +42,9 @@ def check_everything(store: Store, files: Sequence[Path], trusted: frozenset[str
     read = read_through(store, marks_of(before.values()))
     named = _recorded(store)
     after = {path: read_file(path, trusted) for path in files}
-    findings = [Finding(fault.chain_id, "row", fault.position, fault.sentence) for fault in read.faults]
+    findings = [AuditFault(fault.chain_id, "row", fault.position, fault.sentence) for fault in read.faults]
     findings += [
-        Finding(str(path), "line", history.fault.line, f"the line {history.fault.sentence}")
+        AuditFault(str(path), "line", history.fault.line, f"the line {history.fault.sentence}")
         for path, history in after.items()
         if history.fault is not None
     ]
@@ -55,8 +55,8 @@ def check_everything(store: Store, files: Sequence[Path], trusted: frozenset[str
 
 def _recorded(store: Store) -> dict[str, dict[int, set[str]]]:
     """By series and number, the digests in the audit log: one each, unless a file was cut and continued."""
-    query = select(AuditEvent.description).where(
-        AuditEvent.chain_id == PLATFORM_CHAIN, AuditEvent.action == SIGNED
+    query = select(AuditEventRow.description).where(
+        AuditEventRow.chain_id == PLATFORM_CHAIN, AuditEventRow.action == SIGNED
     )
     found: dict[str, dict[int, set[str]]] = {}
     with store.read() as db:
@@ -68,9 +68,11 @@ def _recorded(store: Store) -> dict[str, dict[int, set[str]]]:
     return found
 
 
-def _missing(files: Mapping[Path, History], named: Mapping[str, dict[int, set[str]]]) -> Iterator[Finding]:
+def _missing(
+    files: Mapping[Path, CheckpointHistory], named: Mapping[str, dict[int, set[str]]]
+) -> Iterator[AuditFault]:
     """What the audit log names and no file holds. Of several copies of a file, the longest counts."""
-    longest: dict[str, tuple[Path, History]] = {}
+    longest: dict[str, tuple[Path, CheckpointHistory]] = {}
     for path, history in files.items():
         known = longest.get(history.id)
         if known is None or history.number > known[1].number:
@@ -82,31 +84,33 @@ def _missing(files: Mapping[Path, History], named: Mapping[str, dict[int, set[st
             sentence = (
                 f"the audit log names {len(records)} checkpoints of it, and no given file contains them"
             )
-            yield Finding(f"checkpoints {series_id[:16]}", "line", 0, sentence)
+            yield AuditFault(f"checkpoints {series_id[:16]}", "line", 0, sentence)
     for path, history in files.items():
         yield from _forked(path, history, *longest[history.id])
 
 
-def _lost(path: Path, history: History, records: Mapping[int, set[str]]) -> Iterator[Finding]:
+def _lost(path: Path, history: CheckpointHistory, records: Mapping[int, set[str]]) -> Iterator[AuditFault]:
     """The first recorded checkpoint that the file does not hold."""
     for number in sorted(records):
         if number > history.number:
             if history.fault is None:
                 sentence = f"the file was cut: the audit log names checkpoint {max(records)} of it"
-                yield Finding(str(path), "line", history.number + 1, sentence)
+                yield AuditFault(str(path), "line", history.number + 1, sentence)
             return
         if records[number] != {history.digests[number - 1]}:
-            yield Finding(
+            yield AuditFault(
                 str(path), "line", number, "the audit log names another checkpoint with this number"
             )
             return
 
 
-def _forked(path: Path, history: History, other_path: Path, other: History) -> Iterator[Finding]:
+def _forked(
+    path: Path, history: CheckpointHistory, other_path: Path, other: CheckpointHistory
+) -> Iterator[AuditFault]:
     """Copies of one file must share a history: the longer one starts with the shorter one."""
     for line, (one, another) in enumerate(zip(history.digests, other.digests, strict=False), start=1):
         if one != another:
-            yield Finding(
+            yield AuditFault(
                 str(path), "line", line, f"{other_path} has another line there: two histories were signed"
             )
             return

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from custody.server.domain.credentials import new_id
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.store import Store
-from custody.server.store.models import Lease
+from custody.server.store.models import LeaseRow
 
 # How long other processes wait for one that was killed. It is renewed after a third, so two renewals may
 # fail.
@@ -40,7 +40,7 @@ class Held:
 
     def require(self, db: Session) -> None:
         """Call it in the transaction that writes. Raises LeaseLost."""
-        owner = db.scalar(select(Lease.owner).where(Lease.name == self.name))
+        owner = db.scalar(select(LeaseRow.owner).where(LeaseRow.name == self.name))
         if owner != self.token:
             raise LeaseLost(self.name)
 
@@ -99,7 +99,7 @@ class Lead:
         if held is None or since is None or now > since + MAX_HOLD or not self._is_due(now):
             return
         with self._store.write() as db:
-            lease = db.get(Lease, self._name)
+            lease = db.get(LeaseRow, self._name)
             if lease is not None and lease.owner == held.token:
                 lease.until = self._until = now + self._span
 
@@ -108,7 +108,7 @@ class Lead:
         held, self._held = self._held, None
         if held is not None:
             with self._store.write() as db:
-                db.execute(delete(Lease).where(Lease.name == held.name, Lease.owner == held.token))
+                db.execute(delete(LeaseRow).where(LeaseRow.name == held.name, LeaseRow.owner == held.token))
 
     def _take(self) -> Held | None:
         now = self._clock()
@@ -126,19 +126,19 @@ class Lead:
         if not self._is_free(db, now):
             self._held = None
             return None
-        lease = db.get(Lease, self._name)
+        lease = db.get(LeaseRow, self._name)
         mine = lease is not None and self._held is not None and lease.owner == self._held.token
         held = self._held if mine and self._held else Held(self._name, self._new_token())
         until = now + self._span
         if lease is None:
-            db.add(Lease(name=self._name, owner=held.token, until=until))
+            db.add(LeaseRow(name=self._name, owner=held.token, until=until))
         else:
             lease.owner, lease.until = held.token, until
         self._held, self._until = held, until
         return held
 
     def _is_free(self, db: Session, now: datetime) -> bool:
-        lease = db.get(Lease, self._name)
+        lease = db.get(LeaseRow, self._name)
         if lease is None or (self._held is not None and lease.owner == self._held.token):
             return True
         if self._place is not None and lease.owner.startswith(f"{self._place}:"):

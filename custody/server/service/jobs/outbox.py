@@ -25,7 +25,7 @@ from custody.server.domain.errors import (
 from custody.server.domain.ports import Clock
 from custody.server.service.jobs.leases import LEASE, MAX_HOLD
 from custody.server.store import Store
-from custody.server.store.models import Job
+from custody.server.store.models import JobRow
 
 log = structlog.get_logger()
 
@@ -55,7 +55,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Done:
+class JobDone:
     """The job is finished."""
 
 
@@ -74,7 +74,7 @@ class Dead:
     reason: str
 
 
-Verdict = Done | Again | Dead
+Verdict = JobDone | Again | Dead
 # A handler works outside any transaction; its result is applied in the one that closes the job.
 Finish = Callable[[Session], Verdict]
 Handler = Callable[[Task], Finish]
@@ -89,10 +89,10 @@ def enqueue(
     """
     open_id = _open_job(db, kind, subject)
     if open_id is not None:
-        open_job = db.get_one(Job, open_id)
+        open_job = db.get_one(JobRow, open_id)
         open_job.run_at = min(open_job.run_at, now)
         return
-    db.add(Job(**_fresh(kind, subject, now, payload)))
+    db.add(JobRow(**_fresh(kind, subject, now, payload)))
 
 
 def is_open(db: Session, kind: str, subject: str) -> bool:
@@ -104,18 +104,18 @@ def _open_job(db: Session, kind: str, subject: str) -> int | None:
     return db.scalar(_OPEN, {"kind": kind, "subject": subject})
 
 
-_OPEN = select(Job.id).where(
-    Job.kind == bindparam("kind"),
-    Job.subject == bindparam("subject"),
-    Job.done_at.is_(None),
-    Job.dead_at.is_(None),
+_OPEN = select(JobRow.id).where(
+    JobRow.kind == bindparam("kind"),
+    JobRow.subject == bindparam("subject"),
+    JobRow.done_at.is_(None),
+    JobRow.dead_at.is_(None),
 )
 
 
 def enqueue_new(db: Session, kind: str, subjects: Collection[str], now: datetime) -> None:
     """Adds jobs for subjects that were created in this transaction, so that none can have a job yet."""
     if subjects:
-        db.execute(insert(Job), [_fresh(kind, subject, now) for subject in subjects])
+        db.execute(insert(JobRow), [_fresh(kind, subject, now) for subject in subjects])
 
 
 def _fresh(kind: str, subject: str, now: datetime, payload: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -261,7 +261,7 @@ class Outbox:
                 db.flush()
         return None
 
-    def _may_be_tried(self, job: Job, now: datetime) -> bool:
+    def _may_be_tried(self, job: JobRow, now: datetime) -> bool:
         """Whether the job may run now. A lease that lapsed open means that its worker died, which counts as a
         failure. Only the first one is not delayed: a job that kills its workers must not kill one after
         another.
@@ -291,19 +291,19 @@ class Outbox:
             self._count_failure(job, words, self._clock())
             return "failed"
 
-    def _still_ours(self, db: Session, task: Task) -> Job | None:
+    def _still_ours(self, db: Session, task: Task) -> JobRow | None:
         """The job; None where another worker, or another thread of this one, has taken over a lapsed lease.
         The number of attempts tells leases of one worker apart.
         """
-        job = db.get(Job, task.id, with_for_update=True)
+        job = db.get(JobRow, task.id, with_for_update=True)
         ours = job is not None and (job.lease_owner, job.attempts) == (self._owner, task.attempts)
         return job if ours else None
 
-    def _write(self, job: Job, verdict: Verdict) -> None:
+    def _write(self, job: JobRow, verdict: Verdict) -> None:
         now = self._clock()
         job.lease_owner, job.lease_until, job.failures = None, None, 0
         match verdict:
-            case Done():
+            case JobDone():
                 job.done_at = now
             case Again(reason, after):
                 job.last_error = reason
@@ -312,7 +312,7 @@ class Outbox:
                 job.last_error = reason
                 job.dead_at = now
 
-    def _count_failure(self, job: Job, words: str, now: datetime) -> None:
+    def _count_failure(self, job: JobRow, words: str, now: datetime) -> None:
         job.failures += 1
         job.last_error = words
         job.run_at = now + delay_after(job.failures, str(job.id))
@@ -320,7 +320,7 @@ class Outbox:
             job.dead_at = now
             log.error("job given up", kind=job.kind, job=job.id, subject=job.subject, reason=words)
 
-    def _first(self, db: Session, now: datetime) -> Job | None:
+    def _first(self, db: Session, now: datetime) -> JobRow | None:
         """The job that is due first, found by one index lookup for each kind."""
         heads = [db.scalars(self._due(kind, now)).first() for kind in self._handlers]
         found = [job for job in heads if job is not None]
@@ -329,22 +329,22 @@ class Outbox:
             found, key=lambda job: (job.run_at if _is_time(job.run_at) else _FIRST, job.id), default=None
         )
 
-    def _due(self, kind: str, now: datetime) -> Select[Job]:
+    def _due(self, kind: str, now: datetime) -> Select[JobRow]:
         return (
-            select(Job)
+            select(JobRow)
             .where(
-                Job.kind == kind,
-                Job.done_at.is_(None),
-                Job.dead_at.is_(None),
-                Job.run_at <= now,
+                JobRow.kind == kind,
+                JobRow.done_at.is_(None),
+                JobRow.dead_at.is_(None),
+                JobRow.run_at <= now,
                 or_(
-                    Job.lease_until.is_(None),
-                    Job.lease_until <= now,
+                    JobRow.lease_until.is_(None),
+                    JobRow.lease_until <= now,
                     # Later than any lease ends: the clock that wrote it was wrong.
-                    Job.lease_until > now + 2 * self._span,
+                    JobRow.lease_until > now + 2 * self._span,
                 ),
             )
-            .order_by(Job.run_at, Job.id)
+            .order_by(JobRow.run_at, JobRow.id)
             .limit(1)
         )
 

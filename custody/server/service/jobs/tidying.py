@@ -16,7 +16,13 @@ from custody.server.domain.credentials import ACCESS_LIFETIME, OTP_WINDOW, REFRE
 from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown
 from custody.server.domain.ports import Clock
 from custody.server.store import Store
-from custody.server.store.models import AccessToken, Job, OtpChallenge, RefreshToken, SignInSession
+from custody.server.store.models import (
+    AccessTokenRow,
+    JobRow,
+    OtpChallengeRow,
+    RefreshTokenRow,
+    SignInSessionRow,
+)
 
 INTERVAL: Final = timedelta(hours=1)
 BATCH: Final = 500
@@ -68,21 +74,23 @@ def delete_batch(db: Session, table: Any, *over: ColumnElement[bool]) -> int:
 
 def _jobs(db: Session, now: datetime) -> int:
     """Jobs that were done or given up."""
-    return delete_batch(db, Job, or_(Job.done_at <= now - DONE_JOB_KEPT, Job.dead_at <= now - DEAD_JOB_KEPT))
+    return delete_batch(
+        db, JobRow, or_(JobRow.done_at <= now - DONE_JOB_KEPT, JobRow.dead_at <= now - DEAD_JOB_KEPT)
+    )
 
 
 def _challenges(db: Session, now: datetime) -> int:
     """Challenges that no longer count for the account's limits."""
-    return delete_batch(db, OtpChallenge, OtpChallenge.created_at <= now - OTP_WINDOW)
+    return delete_batch(db, OtpChallengeRow, OtpChallengeRow.created_at <= now - OTP_WINDOW)
 
 
 def _sessions(db: Session, now: datetime) -> int:
     """Sessions that can no longer be renewed, with their tokens."""
-    over = SignInSession.last_used_at <= now - SESSION_KEPT
-    found = db.scalars(select(SignInSession.id).where(over).limit(BATCH)).all()
-    for table in (AccessToken, RefreshToken):
+    over = SignInSessionRow.last_used_at <= now - SESSION_KEPT
+    found = db.scalars(select(SignInSessionRow.id).where(over).limit(BATCH)).all()
+    for table in (AccessTokenRow, RefreshTokenRow):
         db.execute(delete(table).where(table.session_id.in_(found)))
-    db.execute(delete(SignInSession).where(SignInSession.id.in_(found)))
+    db.execute(delete(SignInSessionRow).where(SignInSessionRow.id.in_(found)))
     return len(found)
 
 

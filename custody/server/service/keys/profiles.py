@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.keys import RevokedReason
 from custody.server.domain.errors import NotFound, StateConflict
 from custody.server.domain.keys import may_move_on
-from custody.server.store.models import Key, Profile, WatchedScript, Workspace
+from custody.server.store.models import KeyRow, ProfileRow, WatchedScriptRow, WorkspaceRow
 from multisig import (
     CHANGE,
     RECEIVE,
@@ -46,7 +46,7 @@ def scripts_of(xpub: str) -> ProfileScripts:
     )
 
 
-def watch_profile(db: Session, network: str, profile: Profile) -> None:
+def watch_profile(db: Session, network: str, profile: ProfileRow) -> None:
     """Watches the profile's scripts for good: it may receive money after its key was revoked.
 
     While no workspace is on the network, its chain is unknown; `watch_profiles` catches up then.
@@ -59,17 +59,17 @@ def watch_profile(db: Session, network: str, profile: Profile) -> None:
 def watch_profiles(db: Session, network: str, chain: str) -> None:
     """Watches the profiles that were registered before the network had a workspace."""
     for profile in db.scalars(
-        select(Profile).join(Key, Key.id == Profile.key_id).where(Key.network == network)
+        select(ProfileRow).join(KeyRow, KeyRow.id == ProfileRow.key_id).where(KeyRow.network == network)
     ):
         _watch(db, chain, profile)
 
 
-def _watch(db: Session, chain: str, profile: Profile) -> None:
+def _watch(db: Session, chain: str, profile: ProfileRow) -> None:
     scripts = scripts_of(profile.xpub)
     for branch, index, script in ((RECEIVE, 0, scripts.receive), (CHANGE, CHANGE_INDEX, scripts.change)):
-        if db.get(WatchedScript, (chain, script)) is None:
+        if db.get(WatchedScriptRow, (chain, script)) is None:
             db.add(
-                WatchedScript(
+                WatchedScriptRow(
                     chain=chain, script_pubkey=script, vault_id=None, branch=branch, address_index=index
                 )
             )
@@ -80,8 +80,8 @@ def _watch(db: Session, chain: str, profile: Profile) -> None:
 class OwnProfile:
     """A profile with the key that it was registered with."""
 
-    key: Key
-    profile: Profile
+    key: KeyRow
+    profile: ProfileRow
 
     @property
     def scripts(self) -> ProfileScripts:
@@ -104,15 +104,15 @@ def no_profile() -> NotFound:
 def own_profiles(db: Session, user_id: int, network: str) -> list[OwnProfile]:
     """All profiles of a member on a network, also of revoked keys: the active one first, then the newest."""
     query = (
-        select(Key, Profile)
-        .join(Profile, Profile.key_id == Key.id)
-        .where(Key.user_id == user_id, Key.network == network)
-        .order_by(case((Key.status == "active", 0), else_=1), Key.created_at.desc(), Key.id)
+        select(KeyRow, ProfileRow)
+        .join(ProfileRow, ProfileRow.key_id == KeyRow.id)
+        .where(KeyRow.user_id == user_id, KeyRow.network == network)
+        .order_by(case((KeyRow.status == "active", 0), else_=1), KeyRow.created_at.desc(), KeyRow.id)
     )
     return [OwnProfile(key, profile) for key, profile in db.execute(query)]
 
 
-def require_free_profile(db: Session, key: Key, receive_script: bytes) -> None:
+def require_free_profile(db: Session, key: KeyRow, receive_script: bytes) -> None:
     """A profile belongs to one member: a second one could see its balance, and lock its coins with forwards.
 
     The proof of a registration covers the key for vaults, not the profile, so the first to register a profile
@@ -120,17 +120,19 @@ def require_free_profile(db: Session, key: Key, receive_script: bytes) -> None:
     profile. Raises StateConflict.
     """
     query = (
-        select(Key)
-        .join(Profile, Profile.key_id == Key.id)
+        select(KeyRow)
+        .join(ProfileRow, ProfileRow.key_id == KeyRow.id)
         .where(
-            Profile.receive_script == receive_script, Key.network == key.network, Key.user_id != key.user_id
+            ProfileRow.receive_script == receive_script,
+            KeyRow.network == key.network,
+            KeyRow.user_id != key.user_id,
         )
     )
-    if any(OwnProfile(holder, db.get_one(Profile, holder.id)).can_forward for holder in db.scalars(query)):
+    if any(OwnProfile(holder, db.get_one(ProfileRow, holder.id)).can_forward for holder in db.scalars(query)):
         raise StateConflict("The signing profile is registered by another account.")
 
 
-def profile_policy(db: Session, key: Key, profile: Profile) -> Policy:
+def profile_policy(db: Session, key: KeyRow, profile: ProfileRow) -> Policy:
     """The profile as a policy on the chain of the key's network. Raises NotFound without a workspace
     there.
     """
@@ -152,9 +154,9 @@ def chain_of_network(db: Session, network: str) -> Network:
 
 
 def _chain_of(db: Session, network: str) -> str | None:
-    return db.scalars(select(Workspace.chain).where(Workspace.network == network).limit(1)).first()
+    return db.scalars(select(WorkspaceRow.chain).where(WorkspaceRow.network == network).limit(1)).first()
 
 
-def reason_of(key: Key) -> RevokedReason | None:
+def reason_of(key: KeyRow) -> RevokedReason | None:
     """Why it was revoked; None while it is active."""
     return cast("RevokedReason | None", key.revoked_reason)

@@ -9,16 +9,16 @@ from sqlalchemy.orm import Session
 from custody.schemas.permissions import VAULT_VIEWERS, PermissionName
 from custody.server.domain.errors import VaultsLeftShort
 from custody.server.store.models import (
-    Key,
-    Membership,
-    RolePermission,
-    Vault,
-    VaultSigner,
+    KeyRow,
+    MembershipRow,
+    RolePermissionRow,
+    VaultRow,
+    VaultSignerRow,
 )
 
 # These are of the key in the vault's script: another key of the same member does not count.
-_LIVE = Key.status == "active"
-_SUPERSEDED = Key.revoked_reason == "superseded"
+_LIVE = KeyRow.status == "active"
+_SUPERSEDED = KeyRow.revoked_reason == "superseded"
 
 
 def approver(workspace_id: object, user_id: object) -> Select[int]:
@@ -26,17 +26,19 @@ def approver(workspace_id: object, user_id: object) -> Select[int]:
     value or a column.
     """
     return (
-        select(Membership.user_id)
-        .join(RolePermission, RolePermission.role_id == Membership.role_id)
+        select(MembershipRow.user_id)
+        .join(RolePermissionRow, RolePermissionRow.role_id == MembershipRow.role_id)
         .where(
-            Membership.workspace_id == workspace_id,
-            Membership.user_id == user_id,
-            RolePermission.permission == PermissionName.PAYMENT_APPROVE.value,
+            MembershipRow.workspace_id == workspace_id,
+            MembershipRow.user_id == user_id,
+            RolePermissionRow.permission == PermissionName.PAYMENT_APPROVE.value,
         )
     )
 
 
-MAY_APPROVE = approver(Vault.workspace_id, VaultSigner.user_id).correlate(Vault, VaultSigner).exists()
+MAY_APPROVE = (
+    approver(VaultRow.workspace_id, VaultSignerRow.user_id).correlate(VaultRow, VaultSignerRow).exists()
+)
 
 
 def vaults_left_short(
@@ -45,7 +47,7 @@ def vaults_left_short(
     without_key: str | None = None,
     without_member: int | None = None,
     without_role: int | None = None,
-) -> list[Vault]:
+) -> list[VaultRow]:
     """The vaults that would lose a signer and keep fewer than M who can still sign, the oldest first.
 
     ``without_key``: a key's id. ``without_member``: the id of the membership of a member who leaves or
@@ -64,7 +66,7 @@ def vaults_left_short(
     return sorted(short.values(), key=lambda vault: (vault.created_at, vault.id))
 
 
-def require_quorums(db: Session, user_id: int | None, short: Sequence[Vault]) -> None:
+def require_quorums(db: Session, user_id: int | None, short: Sequence[VaultRow]) -> None:
     """Raises VaultsLeftShort where ``short`` is not empty, with the names that the user may see (None:
     all).
     """
@@ -78,21 +80,21 @@ def require_quorums(db: Session, user_id: int | None, short: Sequence[Vault]) ->
     raise VaultsLeftShort(f"Fewer signers than a movement needs would be left in vault {', '.join(names)}.")
 
 
-def _left_short(db: Session, lost: ColumnElement[bool], can_sign: ColumnElement[bool]) -> list[Vault]:
+def _left_short(db: Session, lost: ColumnElement[bool], can_sign: ColumnElement[bool]) -> list[VaultRow]:
     losing = _able(lost & can_sign).distinct()
     left = _counted(db, _able(~lost & can_sign), losing)
     return [
         vault
-        for vault in db.scalars(select(Vault).where(Vault.id.in_(losing)))
+        for vault in db.scalars(select(VaultRow).where(VaultRow.id.in_(losing)))
         if left.get(vault.id, 0) < vault.m
     ]
 
 
 def workspaces_seen_by(db: Session, user_id: int) -> set[int]:
     query = (
-        select(Membership.workspace_id)
-        .join(RolePermission, RolePermission.role_id == Membership.role_id)
-        .where(Membership.user_id == user_id, RolePermission.permission.in_(VAULT_VIEWERS))
+        select(MembershipRow.workspace_id)
+        .join(RolePermissionRow, RolePermissionRow.role_id == MembershipRow.role_id)
+        .where(MembershipRow.user_id == user_id, RolePermissionRow.permission.in_(VAULT_VIEWERS))
     )
     return set(db.scalars(query))
 
@@ -118,10 +120,10 @@ def signers_now(db: Session, vault_id: str) -> list[SignerNow]:
 
 
 _SIGNERS_NOW = (
-    select(VaultSigner.user_id, Key.revoked_reason, MAY_APPROVE)
-    .join(Vault, Vault.id == VaultSigner.vault_id)
-    .join(Key, Key.id == VaultSigner.key_id)
-    .where(VaultSigner.vault_id == bindparam("vault_id"))
+    select(VaultSignerRow.user_id, KeyRow.revoked_reason, MAY_APPROVE)
+    .join(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
+    .join(KeyRow, KeyRow.id == VaultSignerRow.key_id)
+    .where(VaultSignerRow.vault_id == bindparam("vault_id"))
 )
 
 
@@ -129,9 +131,9 @@ def _lost(key_id: str | None, membership_id: int | None, role_id: int | None) ->
     named: Sequence[ColumnElement[bool]] = [
         column == value
         for column, value in (
-            (VaultSigner.key_id, key_id),
-            (Membership.id, membership_id),
-            (Membership.role_id, role_id),
+            (VaultSignerRow.key_id, key_id),
+            (MembershipRow.id, membership_id),
+            (MembershipRow.role_id, role_id),
         )
         if value is not None
     ]
@@ -141,20 +143,21 @@ def _lost(key_id: str | None, membership_id: int | None, role_id: int | None) ->
 def _able(which: ColumnElement[bool]) -> Select[str]:
     """The vault of every signer among ``which`` whose role in its workspace carries PAYMENT_APPROVE."""
     return (
-        select(VaultSigner.vault_id)
-        .join(Vault, Vault.id == VaultSigner.vault_id)
-        .join(Key, Key.id == VaultSigner.key_id)
+        select(VaultSignerRow.vault_id)
+        .join(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
+        .join(KeyRow, KeyRow.id == VaultSignerRow.key_id)
         .join(
-            Membership,
-            (Membership.workspace_id == Vault.workspace_id) & (Membership.user_id == VaultSigner.user_id),
+            MembershipRow,
+            (MembershipRow.workspace_id == VaultRow.workspace_id)
+            & (MembershipRow.user_id == VaultSignerRow.user_id),
         )
-        .join(RolePermission, RolePermission.role_id == Membership.role_id)
-        .where(RolePermission.permission == PermissionName.PAYMENT_APPROVE.value, which)
+        .join(RolePermissionRow, RolePermissionRow.role_id == MembershipRow.role_id)
+        .where(RolePermissionRow.permission == PermissionName.PAYMENT_APPROVE.value, which)
     )
 
 
 def _counted(db: Session, able: Select[str], among: Select[str] | Collection[str]) -> dict[str, int]:
     """How many of these signers each vault has; one without any is not in it."""
-    able_signers = able.where(VaultSigner.vault_id.in_(among)).subquery()
+    able_signers = able.where(VaultSignerRow.vault_id.in_(among)).subquery()
     query = select(able_signers.c.vault_id, func.count()).group_by(able_signers.c.vault_id)
     return dict(db.execute(query).all())

@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
-from custody.limit_words import bounds, until
+from custody.common.limit_words import bounds, until
 from custody.schemas import limits as wire
 from custody.schemas.common import format_time
 from custody.server.domain.credentials import Caller, WorkspaceAccess
@@ -32,7 +32,7 @@ from custody.server.domain.limits import (
 )
 from custody.server.domain.ports import Clock
 from custody.server.service.limits.usage import (
-    TokenMovement,
+    OutgoingTokens,
     VaultTokenUsage,
     Whose,
     most_of,
@@ -46,7 +46,7 @@ from custody.server.service.limits.usage import (
     usages_of_vaults,
 )
 from custody.server.service.token_status import token_families
-from custody.server.store.models import Role, Vault
+from custody.server.store.models import RoleRow, VaultRow
 from custody.server.store.store import read_once
 from multisig import Sats, sats
 
@@ -96,32 +96,32 @@ class StoredPolicies:
         return _policy(*row[:3]), _policy(*row[3:])
 
     def replace_of_role(self, db: Session, role_id: int, policy: SpendingPolicy) -> None:
-        _replace(db.get_one(Role, role_id), policy)
+        _replace(db.get_one(RoleRow, role_id), policy)
 
     def replace_of_vault(self, db: Session, vault_id: str, policy: SpendingPolicy) -> None:
-        vault = db.get_one(Vault, vault_id)
+        vault = db.get_one(VaultRow, vault_id)
         _replace(vault, policy)
         vault.is_per_cycle = policy.is_per_cycle
 
 
-_OF_ROLES = select(Role.id, Role.limit_sats, Role.cycle_period, Role.cycle_day).where(
-    Role.id.in_(bindparam("role_ids", expanding=True))
+_OF_ROLES = select(RoleRow.id, RoleRow.limit_sats, RoleRow.cycle_period, RoleRow.cycle_day).where(
+    RoleRow.id.in_(bindparam("role_ids", expanding=True))
 )
 _OF_VAULTS = select(
-    Vault.id, Vault.limit_sats, Vault.cycle_period, Vault.cycle_day, Vault.is_per_cycle
-).where(Vault.id.in_(bindparam("vault_ids", expanding=True)))
+    VaultRow.id, VaultRow.limit_sats, VaultRow.cycle_period, VaultRow.cycle_day, VaultRow.is_per_cycle
+).where(VaultRow.id.in_(bindparam("vault_ids", expanding=True)))
 _OF_MOVEMENT = (
     select(
-        Role.limit_sats,
-        Role.cycle_period,
-        Role.cycle_day,
-        Vault.limit_sats,
-        Vault.cycle_period,
-        Vault.cycle_day,
-        Vault.is_per_cycle,
+        RoleRow.limit_sats,
+        RoleRow.cycle_period,
+        RoleRow.cycle_day,
+        VaultRow.limit_sats,
+        VaultRow.cycle_period,
+        VaultRow.cycle_day,
+        VaultRow.is_per_cycle,
     )
-    .join_from(Role, Vault, Vault.id == bindparam("vault_id"))
-    .where(Role.id == bindparam("role_id"))
+    .join_from(RoleRow, VaultRow, VaultRow.id == bindparam("vault_id"))
+    .where(RoleRow.id == bindparam("role_id"))
 )
 
 
@@ -133,13 +133,13 @@ def _cycle(period: str, day: int) -> Cycle:
     return Cycle(cast("CyclePeriod", period), day)
 
 
-def _replace(row: Role | Vault, policy: SpendingPolicy) -> None:
+def _replace(row: RoleRow | VaultRow, policy: SpendingPolicy) -> None:
     row.limit_sats = policy.limit
     row.cycle_period, row.cycle_day = policy.cycle.period, policy.cycle.day
 
 
 @dataclass(frozen=True)
-class Movement:
+class OutgoingAmount:
     """An amount that would leave a vault, the fee included. ``proposed_at``: the proposal's ``created_at``.
     ``family_id``: the family that it is another version of, if any; versions share a coin, so at most one of
     them is mined.
@@ -170,7 +170,7 @@ class VaultFigures:
     assets: list[wire.AssetLimits]
 
 
-class Limits:
+class SpendingLimits:
     """Every call raises PolicyUnavailable where the policies cannot be read; nothing is reserved then."""
 
     def __init__(self, clock: Clock, policies: PolicyStore) -> None:
@@ -178,7 +178,7 @@ class Limits:
         self._policies = policies
 
     def require(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, movement: Movement
+        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: VaultRow, movement: OutgoingAmount
     ) -> None:
         """Both `require_role` and `require_vault`, in fewer queries."""
         role, own = self._of_movement(db, access, vault)
@@ -193,7 +193,7 @@ class Limits:
             _require_vault(db, vault, own, movement)
 
     def room(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, *, after: int = 0
+        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: VaultRow, *, after: int = 0
     ) -> Room:
         """The largest movement that `require` accepts now, or after another one of ``after`` satoshis.
         Reserves nothing.
@@ -204,7 +204,9 @@ class Limits:
         used = usage_of_vault(db, vault.id, own.cycle.start(now)).used + after if own.is_per_cycle else 0
         return Room(Sats(unused_of(role.limit, of_member.used + after)), Sats(unused_of(own.limit, used)))
 
-    def require_role(self, db: Session, caller: Caller, access: WorkspaceAccess, movement: Movement) -> None:
+    def require_role(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, movement: OutgoingAmount
+    ) -> None:
         """The caller's movements in this workspace and cycle must fit their role's limit. Raises
         RoleLimitExceeded.
         """
@@ -213,7 +215,7 @@ class Limits:
         if not _fits_surely(policy, most_of_member(db, access.workspace_id, caller.user_id, since), movement):
             _require_role(db, caller, access, policy, movement)
 
-    def require_vault(self, db: Session, vault: Vault, movement: Movement) -> None:
+    def require_vault(self, db: Session, vault: VaultRow, movement: OutgoingAmount) -> None:
         """The movement, or the sum of the cycle where the limit is per cycle, must fit the vault's limit.
         Raises VaultLimitExceeded.
         """
@@ -223,16 +225,16 @@ class Limits:
             _require_vault(db, vault, policy, movement)
 
     def _of_movement(
-        self, db: Session, access: WorkspaceAccess, vault: Vault
+        self, db: Session, access: WorkspaceAccess, vault: VaultRow
     ) -> tuple[SpendingPolicy, SpendingPolicy]:
         of = access.role_id, vault.id
         return read_once(db, ("policies", *of), lambda: self._policies.of_movement(db, *of))
 
-    def _of(self, db: Session, vault: Vault) -> SpendingPolicy:
+    def _of(self, db: Session, vault: VaultRow) -> SpendingPolicy:
         return self._policies.of_vaults(db, [vault.id])[vault.id]
 
     def require_token(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, movement: TokenMovement
+        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: VaultRow, movement: OutgoingTokens
     ) -> None:
         """A movement of a token must fit the limits in whole tokens. Raises RoleLimitExceeded,
         VaultLimitExceeded.
@@ -271,12 +273,12 @@ class Limits:
             **_used(policy, usage),
         )
 
-    def of_vaults(self, db: Session, vaults: Sequence[Vault]) -> Mapping[str, wire.VaultLimits]:
+    def of_vaults(self, db: Session, vaults: Sequence[VaultRow]) -> Mapping[str, wire.VaultLimits]:
         """``detailed_vault_limits`` by vault id."""
         now, policies = self._clock(), self._policies.of_vaults(db, [vault.id for vault in vaults])
         return _of_vaults(db, policies, now)
 
-    def figures_of_vaults(self, db: Session, vaults: Sequence[Vault]) -> Mapping[str, VaultFigures]:
+    def figures_of_vaults(self, db: Session, vaults: Sequence[VaultRow]) -> Mapping[str, VaultFigures]:
         """The same with ``assets``."""
         now, policies = self._clock(), self._policies.of_vaults(db, [vault.id for vault in vaults])
         main, assets = _of_vaults(db, policies, now), assets_of_vaults(db, policies, now)
@@ -287,14 +289,14 @@ class Limits:
         now, policy = self._clock(), self._policies.of_role(db, role_id)
         return fits(policy, usage_of_member(db, workspace_id, user_id, policy.cycle.start(now)), amount)
 
-    def fits_vault(self, db: Session, vault: Vault, amount: Sats) -> bool:
+    def fits_vault(self, db: Session, vault: VaultRow, amount: Sats) -> bool:
         """Whether a movement, fee included, would fit the vault's limit now. Reserves nothing."""
         now, policy = self._clock(), self._of(db, vault)
         return fits(policy, usage_of_vault(db, vault.id, policy.cycle.start(now)), amount)
 
 
 def _require_role(
-    db: Session, caller: Caller, access: WorkspaceAccess, policy: SpendingPolicy, movement: Movement
+    db: Session, caller: Caller, access: WorkspaceAccess, policy: SpendingPolicy, movement: OutgoingAmount
 ) -> None:
     """Checks the exact sum."""
     since = policy.cycle.start(movement.proposed_at)
@@ -306,7 +308,7 @@ def _require_role(
         )
 
 
-def _require_vault(db: Session, vault: Vault, policy: SpendingPolicy, movement: Movement) -> None:
+def _require_vault(db: Session, vault: VaultRow, policy: SpendingPolicy, movement: OutgoingAmount) -> None:
     since = policy.cycle.start(movement.proposed_at)
     usage = usage_of_vault(db, vault.id, since, movement.family_id)
     if not fits(policy, usage, movement.amount):
@@ -316,7 +318,7 @@ def _require_vault(db: Session, vault: Vault, policy: SpendingPolicy, movement: 
         )
 
 
-def _refusal(whose: str, policy: SpendingPolicy, usage: Usage, movement: Movement) -> str:
+def _refusal(whose: str, policy: SpendingPolicy, usage: Usage, movement: OutgoingAmount) -> str:
     sentence = (
         f"The payment of {in_btc(movement.amount)} BTC, fee included, does not fit {whose} limit: at most "
         f"{in_btc(policy.limit)} BTC {_bounds(policy)}"
@@ -331,7 +333,7 @@ def _bounds(policy: SpendingPolicy) -> str:
     return bounds(per_cycle=policy.is_per_cycle, period=policy.cycle.period, day=policy.cycle.day)
 
 
-def _fits_surely(policy: SpendingPolicy, most: int, movement: Movement) -> bool:
+def _fits_surely(policy: SpendingPolicy, most: int, movement: OutgoingAmount) -> bool:
     """Whether it would fit even if all proposals of the cycle counted. Most movements are far below the
     limit, and this sum is faster than the exact one, which counts one version of each and leaves out
     ended ones.
@@ -365,18 +367,18 @@ def _used(policy: SpendingPolicy, usage: Usage) -> dict[str, str]:
     return {"used": in_btc(usage.used), "unused": in_btc(unused_of(policy.limit, usage.used))}
 
 
-def _of_token(movement: TokenMovement) -> str:
+def _of_token(movement: OutgoingTokens) -> str:
     return f"The movement of {in_tokens(movement.amount, movement.decimals)} {movement.ticker} tokens"
 
 
-def _token_figures(policy: SpendingPolicy, usage: Usage, movement: TokenMovement) -> dict[str, str]:
+def _token_figures(policy: SpendingPolicy, usage: Usage, movement: OutgoingTokens) -> dict[str, str]:
     """The figures of an error, in whole tokens."""
     amounts = {"limit": policy.limit, "used": usage.used, "requested": movement.amount}
     figures = {name: in_tokens(amount, movement.decimals) for name, amount in amounts.items()}
     return figures | {"next_reset": format_time(policy.cycle.next_reset(movement.proposed_at))}
 
 
-def _figures(policy: SpendingPolicy, usage: Usage, movement: Movement) -> dict[str, str]:
+def _figures(policy: SpendingPolicy, usage: Usage, movement: OutgoingAmount) -> dict[str, str]:
     """The figures of an error, in BTC."""
     return {
         "limit": in_btc(policy.limit),

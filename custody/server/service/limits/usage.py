@@ -29,13 +29,13 @@ from custody.server.service.lifecycle import holds_coins_clause
 from custody.server.service.stored_vaults import ADDRESS_INDEX, address_script
 from custody.server.store.models import (
     UNUSUAL,
-    ChainCoin,
-    Contract,
-    ContractCall,
-    Proposal,
-    ProposalInput,
-    Vault,
-    WatchedScript,
+    ChainCoinRow,
+    ContractCallRow,
+    ContractRow,
+    ProposalInputRow,
+    ProposalRow,
+    VaultRow,
+    WatchedScriptRow,
 )
 from custody.server.store.store import chunks, read_once
 from multisig import RECEIVE
@@ -132,14 +132,14 @@ class _Sums(NamedTuple):
 
 
 def _sums(whose: ColumnElement[bool]) -> _Sums:
-    of_cycle = and_(whose, Proposal.created_at >= bindparam("since"))
-    amount = case((counts(), Proposal.movement_sats), else_=0)
+    of_cycle = and_(whose, ProposalRow.created_at >= bindparam("since"))
+    amount = case((counts(), ProposalRow.movement_sats), else_=0)
     return _Sums(
-        select(func.sum(Proposal.movement_sats)).where(of_cycle),
-        select(Proposal.family_id).where(of_cycle, text(UNUSUAL)),
-        select(Proposal.family_id, func.sum(Proposal.movement_sats), func.max(amount))
-        .where(of_cycle, Proposal.family_id.in_(bindparam("family_ids", expanding=True)))
-        .group_by(Proposal.family_id),
+        select(func.sum(ProposalRow.movement_sats)).where(of_cycle),
+        select(ProposalRow.family_id).where(of_cycle, text(UNUSUAL)),
+        select(ProposalRow.family_id, func.sum(ProposalRow.movement_sats), func.max(amount))
+        .where(of_cycle, ProposalRow.family_id.in_(bindparam("family_ids", expanding=True)))
+        .group_by(ProposalRow.family_id),
     )
 
 
@@ -148,43 +148,48 @@ def counts() -> ColumnElement[bool]:
     ended one counts only where it was cancelled after signatures were given out and keeps its coins, or where
     its signers broadcast it themselves.
     """
-    return or_(holds_coins_clause(), and_(Proposal.status.in_(_ENDED), _spent_its_coins()))
+    return or_(holds_coins_clause(), and_(ProposalRow.status.in_(_ENDED), _spent_its_coins()))
 
 
 def _spent_its_coins() -> ColumnElement[bool]:
-    chain = select(Vault.chain).where(Vault.id == Proposal.vault_id).correlate(Proposal).scalar_subquery()
+    chain = (
+        select(VaultRow.chain)
+        .where(VaultRow.id == ProposalRow.vault_id)
+        .correlate(ProposalRow)
+        .scalar_subquery()
+    )
     return exists().where(
-        ProposalInput.proposal_id == Proposal.id,
-        ChainCoin.chain == chain,
-        ChainCoin.txid == ProposalInput.txid,
-        ChainCoin.vout == ProposalInput.vout,
-        ChainCoin.spent_by == Proposal.txid_expected,
+        ProposalInputRow.proposal_id == ProposalRow.id,
+        ChainCoinRow.chain == chain,
+        ChainCoinRow.txid == ProposalInputRow.txid,
+        ChainCoinRow.vout == ProposalInputRow.vout,
+        ChainCoinRow.spent_by == ProposalRow.txid_expected,
     )
 
 
 _OF_MEMBER = _sums(
     and_(
-        Proposal.workspace_id == bindparam("workspace_id"),
-        Proposal.created_by == bindparam("user_id"),
-        Proposal.counts_for_role,
+        ProposalRow.workspace_id == bindparam("workspace_id"),
+        ProposalRow.created_by == bindparam("user_id"),
+        ProposalRow.counts_for_role,
     )
 )
-_OF_VAULT = _sums(Proposal.vault_id == bindparam("vault_id"))
-_OF_SOME = _sums(Proposal.vault_id.in_(bindparam("vault_ids", expanding=True)))
+_OF_VAULT = _sums(ProposalRow.vault_id == bindparam("vault_id"))
+_OF_SOME = _sums(ProposalRow.vault_id.in_(bindparam("vault_ids", expanding=True)))
 # The same with the vault's id as the last column.
 _OF_EACH = _Sums(
-    _OF_SOME.everything.add_columns(Proposal.vault_id).group_by(Proposal.vault_id),
+    _OF_SOME.everything.add_columns(ProposalRow.vault_id).group_by(ProposalRow.vault_id),
     _OF_SOME.unusual,
-    _OF_SOME.families.add_columns(Proposal.vault_id).group_by(Proposal.vault_id),
+    _OF_SOME.families.add_columns(ProposalRow.vault_id).group_by(ProposalRow.vault_id),
 )
-_MOST = select(func.sum(Proposal.movement_sats))
+_MOST = select(func.sum(ProposalRow.movement_sats))
 _MEMBERS = _MOST.where(
-    Proposal.created_at >= bindparam("members_since"),
-    Proposal.workspace_id == bindparam("workspace_id"),
-    Proposal.created_by == bindparam("user_id"),
+    ProposalRow.created_at >= bindparam("members_since"),
+    ProposalRow.workspace_id == bindparam("workspace_id"),
+    ProposalRow.created_by == bindparam("user_id"),
 )
 _VAULTS = _MOST.where(
-    Proposal.created_at >= bindparam("vaults_since"), Proposal.vault_id == bindparam("vault_id")
+    ProposalRow.created_at >= bindparam("vaults_since"), ProposalRow.vault_id == bindparam("vault_id")
 )
 _MOST_OF = select(_MEMBERS.scalar_subquery(), _VAULTS.scalar_subquery())
 
@@ -195,7 +200,7 @@ FOR_VAULT = FOR_ROLE | {Function.MINT, Function.BURN}
 
 
 @dataclass(frozen=True)
-class TokenMovement:
+class OutgoingTokens:
     """``amount`` is in raw units of the token. ``for_role``: whether it counts for the member too."""
 
     contract_uid: int
@@ -221,37 +226,39 @@ class VaultTokenUsage:
 
 
 def movement_of(
-    contract: Contract,
-    vault: Vault,
+    contract: ContractRow,
+    vault: VaultRow,
     function: Function,
     amount: int | None,
     address: bytes | None,
     proposed_at: datetime,
     family_id: str | None = None,
-) -> TokenMovement | None:
+) -> OutgoingTokens | None:
     """What a call moves; None where nothing counts, as in a transfer to the vault's own ``address``."""
     if function not in FOR_VAULT or amount is None:
         return None
     if function is Function.TRANSFER and address == address_script(vault):
         return None
     for_role = function in FOR_ROLE
-    return TokenMovement(
+    return OutgoingTokens(
         contract.uid, contract.ticker, contract.decimals, amount, for_role, proposed_at, family_id
     )
 
 
-def moved_by_family(db: Session, vault: Vault, family_id: str, proposed_at: datetime) -> TokenMovement | None:
+def moved_by_family(
+    db: Session, vault: VaultRow, family_id: str, proposed_at: datetime
+) -> OutgoingTokens | None:
     """What the call of a family moves, measured as another version of it."""
-    call = db.scalars(select(ContractCall).where(ContractCall.family_id == family_id)).one_or_none()
+    call = db.scalars(select(ContractCallRow).where(ContractCallRow.family_id == family_id)).one_or_none()
     if call is None:
         return None
-    contract = db.get_one(Contract, call.contract_uid)
+    contract = db.get_one(ContractRow, call.contract_uid)
     function = Function[call.function_name.upper()]
     return movement_of(contract, vault, function, call.amount, call.address_script, proposed_at, family_id)
 
 
 def token_usage_of_member(
-    db: Session, workspace_id: int, user_id: int, since: datetime, movement: TokenMovement
+    db: Session, workspace_id: int, user_id: int, since: datetime, movement: OutgoingTokens
 ) -> Usage:
     """What the member proposed to transfer of the token since then."""
     return _token_usage(
@@ -259,7 +266,7 @@ def token_usage_of_member(
     )
 
 
-def token_usage_of_vault(db: Session, vault_id: str, since: datetime, movement: TokenMovement) -> Usage:
+def token_usage_of_vault(db: Session, vault_id: str, since: datetime, movement: OutgoingTokens) -> Usage:
     """What any member proposed to transfer, mint and burn of it from the vault since then."""
     return _token_usage(db, _TOKEN_OF_VAULT, {"vault_ids": [vault_id], "since": since}, movement)
 
@@ -278,7 +285,7 @@ def token_usages_of_vaults(db: Session, vault_ids: Collection[str], since: datet
 
 
 def _token_usage(
-    db: Session, calls: Select[str, int | None], whose: Mapping[str, object], movement: TokenMovement
+    db: Session, calls: Select[str, int | None], whose: Mapping[str, object], movement: OutgoingTokens
 ) -> Usage:
     others = held = 0
     for family_id, amount in db.execute(calls, {**whose, "contract_uid": movement.contract_uid}):
@@ -292,53 +299,55 @@ def _token_usage(
 def _token_calls(whose: ColumnElement[bool], functions: Iterable[Function]) -> Select[str, int | None]:
     """The calls that count: their family, and what they move."""
     families = (
-        select(Proposal.family_id)
+        select(ProposalRow.family_id)
         .where(
             whose,
-            Proposal.created_at >= bindparam("since"),
-            Proposal.tx_type == TxType.CALL.value,
+            ProposalRow.created_at >= bindparam("since"),
+            ProposalRow.tx_type == TxType.CALL.value,
             counts(),
         )
         .distinct()
         .subquery()
     )
     stays = exists().where(
-        WatchedScript.chain == Contract.chain,
-        WatchedScript.script_pubkey == ContractCall.address_script,
-        WatchedScript.vault_id == ContractCall.vault_id,
-        WatchedScript.branch == RECEIVE,
-        WatchedScript.address_index == ADDRESS_INDEX,
+        WatchedScriptRow.chain == ContractRow.chain,
+        WatchedScriptRow.script_pubkey == ContractCallRow.address_script,
+        WatchedScriptRow.vault_id == ContractCallRow.vault_id,
+        WatchedScriptRow.branch == RECEIVE,
+        WatchedScriptRow.address_index == ADDRESS_INDEX,
     )
     return (
-        select(ContractCall.family_id, ContractCall.amount)
-        .select_from(ContractCall)
-        .join(families, families.c.family_id == ContractCall.family_id)
-        .join(Contract, Contract.uid == ContractCall.contract_uid)
+        select(ContractCallRow.family_id, ContractCallRow.amount)
+        .select_from(ContractCallRow)
+        .join(families, families.c.family_id == ContractCallRow.family_id)
+        .join(ContractRow, ContractRow.uid == ContractCallRow.contract_uid)
         .where(
-            ContractCall.function_name.in_(sorted(function.wire_name for function in functions)),
-            or_(ContractCall.function_name != Function.TRANSFER.wire_name, ~stays),
+            ContractCallRow.function_name.in_(sorted(function.wire_name for function in functions)),
+            or_(ContractCallRow.function_name != Function.TRANSFER.wire_name, ~stays),
         )
     )
 
 
-_OF_ONE_TOKEN = ContractCall.contract_uid == bindparam("contract_uid")
+_OF_ONE_TOKEN = ContractCallRow.contract_uid == bindparam("contract_uid")
 _TOKEN_OF_MEMBER = _token_calls(
-    and_(Proposal.workspace_id == bindparam("workspace_id"), Proposal.created_by == bindparam("user_id")),
+    and_(
+        ProposalRow.workspace_id == bindparam("workspace_id"), ProposalRow.created_by == bindparam("user_id")
+    ),
     FOR_ROLE,
 ).where(_OF_ONE_TOKEN)
 # One statement, also narrowed, so that a vault's shown usage and the checked one agree.
-_MOVED_BY_VAULTS = _token_calls(Proposal.vault_id.in_(bindparam("vault_ids", expanding=True)), FOR_VAULT)
+_MOVED_BY_VAULTS = _token_calls(ProposalRow.vault_id.in_(bindparam("vault_ids", expanding=True)), FOR_VAULT)
 _TOKEN_OF_VAULT = _MOVED_BY_VAULTS.where(_OF_ONE_TOKEN)
 _CALLING = (
-    select(ContractCall.vault_id)
-    .where(ContractCall.vault_id.in_(bindparam("vault_ids", expanding=True)))
+    select(ContractCallRow.vault_id)
+    .where(ContractCallRow.vault_id.in_(bindparam("vault_ids", expanding=True)))
     .distinct()
 )
 _OF_VAULTS = _MOVED_BY_VAULTS.add_columns(
-    ContractCall.vault_id,
-    Contract.uid,
-    Contract.chain,
-    Contract.deploy_family_id,
-    Contract.ticker,
-    Contract.decimals,
-).order_by(Contract.uid)
+    ContractCallRow.vault_id,
+    ContractRow.uid,
+    ContractRow.chain,
+    ContractRow.deploy_family_id,
+    ContractRow.ticker,
+    ContractRow.decimals,
+).order_by(ContractRow.uid)

@@ -18,12 +18,12 @@ from urllib.parse import urlsplit
 import structlog
 from sqlalchemy.orm import Session
 
+from custody.common.text import UNSEEN
 from custody.server.domain.errors import CustodyError, MailRefused, MailUnavailable
-from custody.server.service.jobs.outbox import Again, Dead, Done, Finish, Task, Verdict, enqueue
+from custody.server.service.jobs.outbox import Again, Dead, Finish, JobDone, Task, Verdict, enqueue
 from custody.server.service.jobs.tidying import delete_batch
 from custody.server.service.mail.mailer import CannotMail, Mail, Mailer
-from custody.server.store.models import Job
-from custody.text import UNSEEN
+from custody.server.store.models import JobRow
 
 log = structlog.get_logger()
 MAIL: Final = "mail"
@@ -276,14 +276,14 @@ class MailJobs:
         maker = self._makers.get(template)
         made = maker(to) if maker else {}
         if made is None:
-            return Done()
+            return JobDone()
         try:
             self.mailer.send(TEXTS[template].fill(to, {**values, **made}, self._public_url))
         except MailRefused as error:
             return Dead(error.detail)
         except MailUnavailable as error:
             return _later(task, error.detail)
-        return Done()
+        return JobDone()
 
 
 def _later(task: Task, reason: str) -> Verdict:
@@ -292,4 +292,4 @@ def _later(task: Task, reason: str) -> Verdict:
 
 def forget_sent(db: Session, now: datetime) -> int:
     """A part of `Tidying`."""
-    return delete_batch(db, Job, Job.kind.in_((MAIL, WAITING)), Job.done_at <= now - SENT_MAIL_KEPT)
+    return delete_batch(db, JobRow, JobRow.kind.in_((MAIL, WAITING)), JobRow.done_at <= now - SENT_MAIL_KEPT)

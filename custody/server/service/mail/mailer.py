@@ -18,7 +18,7 @@ from typing import Final, Literal, Protocol
 import structlog
 from pydantic import SecretStr
 
-from custody.deadlines import Deadline
+from custody.common.deadlines import Deadline
 from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import MailRefused, MailUnavailable, Misconfigured
 from custody.server.domain.ports import Clock, RandomBytes

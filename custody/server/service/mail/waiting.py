@@ -14,11 +14,11 @@ from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import MailRefused, MailUnavailable
 from custody.server.domain.ports import Clock
-from custody.server.service.jobs.outbox import Again, Dead, Done, Finish, Task, enqueue_new
+from custody.server.service.jobs.outbox import Again, Dead, Finish, JobDone, Task, enqueue_new
 from custody.server.service.mail.jobs import MAX_ATTEMPTS, WAITING, one_line
 from custody.server.service.mail.mailer import Mail, Mailer
 from custody.server.store import Store
-from custody.server.store.models import Job, User
+from custody.server.store.models import JobRow, UserRow
 
 # Requests that follow each other within this time share a mail.
 GATHER: Final = timedelta(minutes=2)
@@ -46,12 +46,14 @@ def tell_waiting(db: Session, people: Select[int], now: datetime) -> None:
     queued.
     """
     has_one = exists().where(
-        Job.kind == WAITING,
-        Job.subject == cast(User.id, String),
-        Job.done_at.is_(None),
-        Job.dead_at.is_(None),
+        JobRow.kind == WAITING,
+        JobRow.subject == cast(UserRow.id, String),
+        JobRow.done_at.is_(None),
+        JobRow.dead_at.is_(None),
     )
-    told = select(User.id, User.waiting_mailed_at).where(User.id.in_(people), User.mails_waiting, ~has_one)
+    told = select(UserRow.id, UserRow.waiting_mailed_at).where(
+        UserRow.id.in_(people), UserRow.mails_waiting, ~has_one
+    )
     by_time: dict[datetime, list[str]] = {}
     for user_id, last in db.execute(told):
         due = now + GATHER if last is None else max(now + GATHER, last + INTERVAL)
@@ -72,9 +74,9 @@ class WaitingMail:
     def __call__(self, task: Task) -> Finish:
         user_id = int(task.subject)
         with self._store.read() as db:
-            user, items = db.get_one(User, user_id), self._found(db, user_id)
+            user, items = db.get_one(UserRow, user_id), self._found(db, user_id)
         if not items:
-            return lambda _db: Done()
+            return lambda _db: JobDone()
         try:
             self._mailer.send(_mail(user, items))
         except MailRefused as error:
@@ -85,20 +87,20 @@ class WaitingMail:
             return lambda _db: later
         return lambda db: self._finish(db, user_id, {item.id for item in items})
 
-    def _finish(self, db: Session, user_id: int, mailed: set[str]) -> Done | Again:
+    def _finish(self, db: Session, user_id: int, mailed: set[str]) -> JobDone | Again:
         """Keeps the job open where more has come while the mail was sent: that found this job open."""
-        db.get_one(User, user_id).waiting_mailed_at = self._clock()
+        db.get_one(UserRow, user_id).waiting_mailed_at = self._clock()
         if any(item.id not in mailed for item in self._found(db, user_id)):
             return Again("More has come meanwhile.", INTERVAL)
-        return Done()
+        return JobDone()
 
     def _found(self, db: Session, user_id: int) -> Sequence[Item]:
-        if not db.get_one(User, user_id).mails_waiting:
+        if not db.get_one(UserRow, user_id).mails_waiting:
             return ()
         return self._find(db, user_id, self._clock())
 
 
-def _mail(user: User, items: Sequence[Item]) -> Mail:
+def _mail(user: UserRow, items: Sequence[Item]) -> Mail:
     lines = [one_line(item.detailed if user.mails_amounts else item.plain) for item in items[:MAX_LINES]]
     if len(items) > MAX_LINES:
         lines.append("and more")

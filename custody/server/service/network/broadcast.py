@@ -10,22 +10,22 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TroubleKind
-from custody.server.chain.backend import Accepted, AlreadyKnown, Outcome, RefusalCode, Refused
+from custody.server.chain.backend import Accepted, AlreadyKnown, BroadcastRefused, Outcome, RefusalCode
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import PLATFORM
 from custody.server.domain.errors import ChainUnavailable, VaultFrozen
-from custody.server.domain.lifecycle import TO_BROADCAST, Event
+from custody.server.domain.lifecycle import TO_BROADCAST, LifecycleEvent
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Backends, backend_of
-from custody.server.service.jobs.outbox import BROADCAST, Again, Dead, Done, Finish, Task, Verdict, enqueue
+from custody.server.service.jobs.outbox import BROADCAST, Again, Dead, Finish, JobDone, Task, Verdict, enqueue
 from custody.server.service.jobs.tidying import SWEPT_AT_ONCE
 from custody.server.service.lifecycle import Lifecycle, taken_back_by
 from custody.server.service.network.sightings import is_outbid
 from custody.server.service.proposals.bounds import require_thawed
 from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
-from custody.server.store.models import Proposal, Vault
+from custody.server.store.models import ProposalRow, VaultRow
 from multisig import Transaction
 
 log = structlog.get_logger()
@@ -52,12 +52,12 @@ class Broadcaster:
 
     def __call__(self, task: Task) -> Finish:
         with self._store.read() as db:
-            proposal = db.get_one(Proposal, task.subject)
-            chain = db.get_one(Vault, proposal.vault_id).chain
+            proposal = db.get_one(ProposalRow, task.subject)
+            chain = db.get_one(VaultRow, proposal.vault_id).chain
             status, raw = Status(proposal.status), proposal.final_tx
             is_withheld = _withheld(db, proposal) is not None
         if raw is None or status not in TO_BROADCAST | {Status.BROADCASTING}:
-            return lambda _db: Done()
+            return lambda _db: JobDone()
         if is_withheld:
             return lambda db: self._withhold(db, task.subject)
         outcome = self._send(chain, Transaction.parse(raw))
@@ -71,7 +71,7 @@ class Broadcaster:
             return error
 
     def _withhold(self, db: Session, proposal_id: str) -> Verdict:
-        proposal = db.get_one(Proposal, proposal_id, with_for_update=True)
+        proposal = db.get_one(ProposalRow, proposal_id, with_for_update=True)
         withheld = _withheld(db, proposal)
         if withheld is None:
             return Again("It is not withheld any more.")
@@ -81,20 +81,20 @@ class Broadcaster:
         return Again(reason)
 
     def _record(self, db: Session, proposal_id: str, outcome: Outcome | ChainUnavailable) -> Verdict:
-        proposal = db.get_one(Proposal, proposal_id, with_for_update=True)
+        proposal = db.get_one(ProposalRow, proposal_id, with_for_update=True)
         waiting = Status(proposal.status) in TO_BROADCAST
         match outcome:
             case Accepted() | AlreadyKnown():
                 self._taken(db, proposal)
-                return Done()
-            case Refused():
+                return JobDone()
+            case BroadcastRefused():
                 return self._refused(db, proposal, outcome)
             case ChainUnavailable():
                 if waiting:
                     self._stall(db, proposal, outcome.code.value, outcome.detail)
                 return Again(outcome.detail)
 
-    def _taken(self, db: Session, proposal: Proposal) -> None:
+    def _taken(self, db: Session, proposal: ProposalRow) -> None:
         if Status(proposal.status) in TO_BROADCAST:
             self._reached_network(db, proposal)
         elif Status(proposal.status) is Status.BROADCASTING and proposal.failure_code is not None:
@@ -104,7 +104,7 @@ class Broadcaster:
                 proposal.trouble = proposal.trouble_words = proposal.trouble_since = None
             self._lifecycle.touch(db, proposal)
 
-    def _refused(self, db: Session, proposal: Proposal, refused: Refused) -> Verdict:
+    def _refused(self, db: Session, proposal: ProposalRow, refused: BroadcastRefused) -> Verdict:
         if Status(proposal.status) not in TO_BROADCAST:
             self._tell(db, proposal, refused)
             return Again(refused.reason)
@@ -114,28 +114,28 @@ class Broadcaster:
         if is_outbid(db, proposal):
             # Not a failure: the node has the version that pays more.
             self._outbid(db, proposal)
-            return Done()
+            return JobDone()
         self._stall(db, proposal, refused.code.value, _in_words(refused))
         return Again(refused.reason)
 
-    def _reached_network(self, db: Session, proposal: Proposal) -> None:
+    def _reached_network(self, db: Session, proposal: ProposalRow) -> None:
         proposal.txid = proposal.txid_expected
         proposal.failure_code = proposal.failure_reason = None
-        self._lifecycle.apply(db, proposal, Event.REACHED_NETWORK)
+        self._lifecycle.apply(db, proposal, LifecycleEvent.REACHED_NETWORK)
         self._note(db, proposal, "TRANSACTION_BROADCAST", f"tx {proposal.txid}")
 
-    def _stall(self, db: Session, proposal: Proposal, code: str, reason: str) -> None:
+    def _stall(self, db: Session, proposal: ProposalRow, code: str, reason: str) -> None:
         first = Status(proposal.status) is Status.SIGNED
         if not first and proposal.failure_code == code:
             self._reword(db, proposal, reason)
             return
         proposal.failure_code, proposal.failure_reason = code, reason
-        self._lifecycle.apply(db, proposal, Event.BACKEND_DOWN)
+        self._lifecycle.apply(db, proposal, LifecycleEvent.BACKEND_DOWN)
         if first:
             log.warning("broadcast stalled", proposal=proposal.id, code=code, reason=reason)
             self._note(db, proposal, "BROADCAST_STALLED", code)
 
-    def _reword(self, db: Session, proposal: Proposal, reason: str) -> None:
+    def _reword(self, db: Session, proposal: ProposalRow, reason: str) -> None:
         """Stores the reason of a further failure. ``updated_at`` stays: alerts use the time of the first
         one.
         """
@@ -143,40 +143,40 @@ class Broadcaster:
             proposal.failure_reason = reason
             self._lifecycle.show(db, proposal)
 
-    def _outbid(self, db: Session, proposal: Proposal) -> None:
+    def _outbid(self, db: Session, proposal: ProposalRow) -> None:
         proposal.failure_code = proposal.failure_reason = None
-        self._lifecycle.apply(db, proposal, Event.REPLACED)
+        self._lifecycle.apply(db, proposal, LifecycleEvent.REPLACED)
         self._note(
             db, proposal, "PROPOSAL_REPLACED", f"a newer version is on the network: {proposal.replaced_by_id}"
         )
 
-    def _tell(self, db: Session, proposal: Proposal, refused: Refused) -> None:
+    def _tell(self, db: Session, proposal: ProposalRow, refused: BroadcastRefused) -> None:
         """Records that the node refuses a transaction that was on the network before."""
         if Status(proposal.status) is Status.BROADCASTING and proposal.failure_code != refused.code.value:
             proposal.failure_code, proposal.failure_reason = refused.code.value, _in_words(refused)
             self._lifecycle.touch(db, proposal)
 
-    def _fail(self, db: Session, proposal: Proposal, refused: Refused) -> None:
+    def _fail(self, db: Session, proposal: ProposalRow, refused: BroadcastRefused) -> None:
         proposal.failure_code, proposal.failure_reason = refused.code.value, refused.reason
-        self._lifecycle.apply(db, proposal, Event.REFUSED_FOR_GOOD)
+        self._lifecycle.apply(db, proposal, LifecycleEvent.REFUSED_FOR_GOOD)
         log.error("broadcast refused", proposal=proposal.id, code=refused.code, reason=refused.reason)
         self._note(db, proposal, "BROADCAST_REFUSED", refused.code.value)
 
-    def _note(self, db: Session, proposal: Proposal, action: str, what: str) -> None:
+    def _note(self, db: Session, proposal: ProposalRow, action: str, what: str) -> None:
         access = place_of(db, proposal.workspace_id)
         self._audit.record(
             db, PLATFORM, Category.CHAIN, action, f"proposal {proposal.id}, {what}", access=access
         )
 
 
-def _withheld(db: Session, proposal: Proposal) -> tuple[str, str] | None:
+def _withheld(db: Session, proposal: ProposalRow) -> tuple[str, str] | None:
     """Why the platform does not broadcast it now, as a code and a sentence: its vault or the one that
     replaces it is frozen, or a newer version returns its coins to the vault. A vault's freeze does not apply
     to a forward, which spends a member's own coins.
     """
     if proposal.profile_key_id is None:
         try:
-            require_thawed(db, db.get_one(Vault, proposal.vault_id))
+            require_thawed(db, db.get_one(VaultRow, proposal.vault_id))
         except VaultFrozen as error:
             return "vault-frozen", error.detail
     back = taken_back_by(db, proposal)
@@ -191,13 +191,13 @@ def _in_a_word(outcome: Outcome | ChainUnavailable) -> str:
             return "accepted"
         case AlreadyKnown():
             return "already-known"
-        case Refused(code=code):
+        case BroadcastRefused(code=code):
             return code.value
         case ChainUnavailable():
             return "unavailable"
 
 
-def _in_words(refused: Refused) -> str:
+def _in_words(refused: BroadcastRefused) -> str:
     if refused.code is RefusalCode.FEE_TOO_LOW:
         return (
             f"{refused.reason}. Nodes ask for a higher fee. It is offered again; create-psbt with "
@@ -230,10 +230,10 @@ class Rebroadcast:
             return 0
         self._next = self._after(now)
         with self._store.read() as db:
-            waiting = select(Proposal.id).where(
-                Proposal.status == Status.BROADCASTING.value, Proposal.final_tx.is_not(None)
+            waiting = select(ProposalRow.id).where(
+                ProposalRow.status == Status.BROADCASTING.value, ProposalRow.final_tx.is_not(None)
             )
-            ids = list(db.scalars(waiting.order_by(Proposal.id)))
+            ids = list(db.scalars(waiting.order_by(ProposalRow.id)))
         for start in range(0, len(ids), SWEPT_AT_ONCE):
             with self._store.write() as db:
                 for proposal_id in ids[start : start + SWEPT_AT_ONCE]:

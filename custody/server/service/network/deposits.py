@@ -14,7 +14,7 @@ from custody.server.domain.errors import ChainUnavailable
 from custody.server.domain.ports import Clock
 from custody.server.service.stored_vaults import index_after, note_held, watch_vault
 from custody.server.service.webhook_events import CoinEvent, Deposits
-from custody.server.store.models import ChainCoin, ChainTransaction, Vault, WatchedScript
+from custody.server.store.models import ChainCoinRow, ChainTransactionRow, VaultRow, WatchedScriptRow
 from custody.server.store.store import chunks
 from multisig import CHANGE, RECEIVE, OutPoint
 
@@ -25,7 +25,7 @@ MAX_READS = 3
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class ChainSnapshot:
     """`fork` is the height of the last shared block, -1 where there is none; `blocks` are those above it."""
 
     tip: BlockRef
@@ -41,7 +41,7 @@ def take_snapshot(
     known: Iterable[bytes],
     new: Iterable[bytes],
     waiting: Mapping[OutPoint, bytes],
-) -> Snapshot:
+) -> ChainSnapshot:
     """Reads until the tip is the same before and after. `new` scripts are read from the beginning of the
     chain.
 
@@ -59,7 +59,7 @@ def take_snapshot(
         blocks = _blocks_above(backend, fork, tip)
         hash_at = _spending_blocks(backend, outputs)
         if backend.tip() == tip:
-            return Snapshot(tip, fork, blocks, outputs, hash_at)
+            return ChainSnapshot(tip, fork, blocks, outputs, hash_at)
     raise ChainUnavailable("The chain backend changes its tip during each read.")
 
 
@@ -122,7 +122,7 @@ class Coins:
     clock: Clock
     told: Deposits
 
-    def apply(self, db: Session, snapshot: Snapshot, raws: Mapping[str, bytes]) -> set[str]:
+    def apply(self, db: Session, snapshot: ChainSnapshot, raws: Mapping[str, bytes]) -> set[str]:
         """Updates the coins to the snapshot. `raws`: by txid, the bytes of transactions that create coins not
         stored yet. Returns the txids of all transactions that create or spend a changed coin.
 
@@ -175,8 +175,8 @@ class Coins:
 
     def waiting(self, db: Session) -> dict[OutPoint, bytes]:
         """The scripts of coins that are in no block, or whose spending is in none."""
-        columns = select(ChainCoin.txid, ChainCoin.vout, ChainCoin.script_pubkey)
-        ours = columns.where(ChainCoin.chain == self.chain)
+        columns = select(ChainCoinRow.txid, ChainCoinRow.vout, ChainCoinRow.script_pubkey)
+        ours = columns.where(ChainCoinRow.chain == self.chain)
         return {
             OutPoint(txid, vout): script
             for each in _WAITING
@@ -186,24 +186,24 @@ class Coins:
     def missing_transactions(self, db: Session, outputs: Iterable[FoundOutput]) -> set[str]:
         """The txids whose bytes are not stored yet."""
         txids = {found.outpoint.txid for found in outputs}
-        ours = select(ChainTransaction.txid).where(ChainTransaction.chain == self.chain)
-        known = (db.scalars(ours.where(ChainTransaction.txid.in_(some))) for some in chunks(txids))
+        ours = select(ChainTransactionRow.txid).where(ChainTransactionRow.chain == self.chain)
+        known = (db.scalars(ours.where(ChainTransactionRow.txid.in_(some))) for some in chunks(txids))
         return txids.difference(*known)
 
-    def _stored(self, db: Session, txids: set[str]) -> dict[OutPoint, ChainCoin]:
+    def _stored(self, db: Session, txids: set[str]) -> dict[OutPoint, ChainCoinRow]:
         """The coins that these transactions made."""
-        ours = select(ChainCoin).where(ChainCoin.chain == self.chain)
-        found = (db.scalars(ours.where(ChainCoin.txid.in_(some))) for some in chunks(txids))
+        ours = select(ChainCoinRow).where(ChainCoinRow.chain == self.chain)
+        found = (db.scalars(ours.where(ChainCoinRow.txid.in_(some))) for some in chunks(txids))
         return {OutPoint(coin.txid, coin.vout): coin for some in found for coin in some}
 
-    def _stale(self, db: Session, fork: int) -> Iterable[ChainCoin]:
+    def _stale(self, db: Session, fork: int) -> Iterable[ChainCoinRow]:
         """Coins whose state depends on the blocks above the fork or on the mempool."""
         which = (
             *_WAITING,
-            ChainCoin.height > fork,
-            ChainCoin.spent_by.is_not(None) & (ChainCoin.spent_height > fork),
+            ChainCoinRow.height > fork,
+            ChainCoinRow.spent_by.is_not(None) & (ChainCoinRow.spent_height > fork),
         )
-        ours = select(ChainCoin).where(ChainCoin.chain == self.chain)
+        ours = select(ChainCoinRow).where(ChainCoinRow.chain == self.chain)
         # Separate queries: each condition has its index.
         return [coin for each in which for coin in db.scalars(ours.where(each))]
 
@@ -213,17 +213,17 @@ class Coins:
         """
         outputs = tuple(outputs)
         query = select(
-            ChainCoin.txid,
-            ChainCoin.vout,
-            ChainCoin.height,
-            ChainCoin.block_hash,
-            ChainCoin.spent_by,
-            ChainCoin.spent_height,
-        ).where(ChainCoin.chain == self.chain)
+            ChainCoinRow.txid,
+            ChainCoinRow.vout,
+            ChainCoinRow.height,
+            ChainCoinRow.block_hash,
+            ChainCoinRow.spent_by,
+            ChainCoinRow.spent_height,
+        ).where(ChainCoinRow.chain == self.chain)
         stored = {
             tuple(row)
             for some in chunks({found.outpoint.txid for found in outputs})
-            for row in db.execute(query.where(ChainCoin.txid.in_(some)))
+            for row in db.execute(query.where(ChainCoinRow.txid.in_(some)))
         }
         return [
             found
@@ -231,12 +231,12 @@ class Coins:
             if (found.outpoint.txid, found.outpoint.vout, *_state_of(found)) not in stored
         ]
 
-    def _places(self, db: Session, scripts: set[bytes]) -> dict[bytes, WatchedScript]:
-        ours = select(WatchedScript).where(WatchedScript.chain == self.chain)
+    def _places(self, db: Session, scripts: set[bytes]) -> dict[bytes, WatchedScriptRow]:
+        ours = select(WatchedScriptRow).where(WatchedScriptRow.chain == self.chain)
         return {
             place.script_pubkey: place
             for some in chunks(scripts)
-            for place in db.scalars(ours.where(WatchedScript.script_pubkey.in_(some)))
+            for place in db.scalars(ours.where(WatchedScriptRow.script_pubkey.in_(some)))
         }
 
     def _keep(self, db: Session, outputs: Iterable[FoundOutput], raws: Mapping[str, bytes]) -> None:
@@ -244,11 +244,11 @@ class Coins:
         missing = sorted(self.missing_transactions(db, outputs))
         if missing:
             rows = [{"chain": self.chain, "txid": txid, "raw": raws[txid]} for txid in missing]
-            db.execute(insert(ChainTransaction), rows)
+            db.execute(insert(ChainTransactionRow), rows)
 
-    def _made(self, found: FoundOutput, place: WatchedScript) -> ChainCoin:
+    def _made(self, found: FoundOutput, place: WatchedScriptRow) -> ChainCoinRow:
         """A new coin, in no block and unspent."""
-        return ChainCoin(
+        return ChainCoinRow(
             chain=self.chain,
             txid=found.outpoint.txid,
             vout=found.outpoint.vout,
@@ -265,16 +265,18 @@ class Coins:
         """Deletes the bytes of transactions without a remaining coin: else replaced deposits would fill the
         disk.
         """
-        coins = select(ChainCoin.txid).where(ChainCoin.chain == self.chain)
+        coins = select(ChainCoinRow.txid).where(ChainCoinRow.chain == self.chain)
         for some in chunks(txids):
-            left = set(db.scalars(coins.where(ChainCoin.txid.in_(some))))
-            ours = ChainTransaction.chain == self.chain
+            left = set(db.scalars(coins.where(ChainCoinRow.txid.in_(some))))
+            ours = ChainTransactionRow.chain == self.chain
             db.execute(
-                delete(ChainTransaction).where(ours, ChainTransaction.txid.in_(sorted(set(some) - left)))
+                delete(ChainTransactionRow).where(
+                    ours, ChainTransactionRow.txid.in_(sorted(set(some) - left))
+                )
             )
 
     @staticmethod
-    def _advance(db: Session, places: Iterable[WatchedScript]) -> None:
+    def _advance(db: Session, places: Iterable[WatchedScriptRow]) -> None:
         following: dict[tuple[str, int], int] = {}
         for place in places:
             # A profile has a single address.
@@ -283,7 +285,7 @@ class Coins:
                 following[branch] = max(following.get(branch, 0), index_after(place.address_index))
         vault_ids = {vault_id for vault_id, _ in following}
         for some in chunks(vault_ids):
-            for vault in db.scalars(select(Vault).where(Vault.id.in_(some))):
+            for vault in db.scalars(select(VaultRow).where(VaultRow.id.in_(some))):
                 before = vault.next_receive_index, vault.next_change_index
                 receive, change = (following.get((vault.id, branch), 0) for branch in (RECEIVE, CHANGE))
                 vault.next_receive_index = max(vault.next_receive_index, receive)
@@ -293,16 +295,16 @@ class Coins:
 
 
 _WAITING = (
-    ChainCoin.height.is_(None),
-    ChainCoin.spent_by.is_not(None) & ChainCoin.spent_height.is_(None),
+    ChainCoinRow.height.is_(None),
+    ChainCoinRow.spent_by.is_not(None) & ChainCoinRow.spent_height.is_(None),
 )
 
 
-def _spender(coin: ChainCoin) -> tuple[str, ...]:
+def _spender(coin: ChainCoinRow) -> tuple[str, ...]:
     return () if coin.spent_by is None else (coin.spent_by,)
 
 
-def _update(coin: ChainCoin, found: FoundOutput) -> None:
+def _update(coin: ChainCoinRow, found: FoundOutput) -> None:
     coin.height, coin.block_hash, coin.spent_by, coin.spent_height = _state_of(found)
 
 

@@ -18,8 +18,8 @@ from custody.schemas.proposals import TxType
 from custody.server.chain.backend import BlockRef
 from custody.server.domain.history import balances, in_order
 from custody.server.domain.ports import Clock
-from custody.server.service.network.deposits import Snapshot
-from custody.server.store.models import ChainCoin, Movement, Proposal, table_of
+from custody.server.service.network.deposits import ChainSnapshot
+from custody.server.store.models import ChainCoinRow, MovementRow, ProposalRow, table_of
 from custody.server.store.store import chunks
 
 
@@ -51,13 +51,13 @@ _NO_SIDE = _Side(0, 0, None)
 
 
 @dataclass(frozen=True)
-class Movements:
+class MovementWriter:
     """Writes one chain's movements."""
 
     chain: str
     clock: Clock
 
-    def unknown_blocks(self, db: Session, snapshot: Snapshot) -> dict[int, str]:
+    def unknown_blocks(self, db: Session, snapshot: ChainSnapshot) -> dict[int, str]:
         """By height, the hashes of blocks with movements whose time is not stored yet."""
         blocks = dict(snapshot.hash_at)
         for found in snapshot.outputs:
@@ -68,7 +68,7 @@ class Movements:
         return {height: block for height, block in blocks.items() if (height, block) not in known}
 
     def apply(
-        self, db: Session, snapshot: Snapshot, txids: Collection[str], read: Mapping[int, BlockRef]
+        self, db: Session, snapshot: ChainSnapshot, txids: Collection[str], read: Mapping[int, BlockRef]
     ) -> None:
         """Call it after the coins: ``txids`` are all transactions that create or spend a changed coin."""
         if not txids:
@@ -92,16 +92,16 @@ class Movements:
             if changed:
                 self._carry_on(db, vault_id, min(changed))
 
-    def _stored(self, db: Session, txids: Collection[str]) -> Iterable[Movement]:
-        ours = select(Movement).where(Movement.chain == self.chain)
+    def _stored(self, db: Session, txids: Collection[str]) -> Iterable[MovementRow]:
+        ours = select(MovementRow).where(MovementRow.chain == self.chain)
         for some in chunks(txids):
-            yield from db.scalars(ours.where(Movement.txid.in_(some)))
+            yield from db.scalars(ours.where(MovementRow.txid.in_(some)))
 
     def _known(self, db: Session, heights: Collection[int]) -> dict[tuple[int, str], datetime]:
-        query = select(Movement.height, Movement.block_hash, Movement.mined_at).distinct()
+        query = select(MovementRow.height, MovementRow.block_hash, MovementRow.mined_at).distinct()
         found: dict[tuple[int, str], datetime] = {}
         for some in chunks(heights):
-            ours = query.where(Movement.chain == self.chain, Movement.height.in_(some))
+            ours = query.where(MovementRow.chain == self.chain, MovementRow.height.in_(some))
             for height, block_hash, mined_at in db.execute(ours):
                 if height is not None and block_hash is not None and mined_at is not None:
                     found[height, block_hash] = mined_at
@@ -114,8 +114,8 @@ class Movements:
         mempool for others. The movement then counts only those in a block, so that balances remain the sums
         of the coins (`stored_vaults.balances_of`).
         """
-        received = self._sides(db, ChainCoin.txid, ChainCoin.height, txids)
-        sent = self._sides(db, ChainCoin.spent_by, ChainCoin.spent_height, txids)
+        received = self._sides(db, ChainCoinRow.txid, ChainCoinRow.height, txids)
+        sent = self._sides(db, ChainCoinRow.spent_by, ChainCoinRow.spent_height, txids)
         found = {}
         for key in received.keys() | sent.keys():
             made, spent = received.get(key, _NO_SIDE), sent.get(key, _NO_SIDE)
@@ -134,16 +134,16 @@ class Movements:
         txids: Collection[str],
     ) -> dict[_Key, _Side]:
         # A spend counts as mined only where its coin is mined too.
-        is_mined = height.is_not(None) & ChainCoin.height.is_not(None)
-        sats = ChainCoin.amount_sats
+        is_mined = height.is_not(None) & ChainCoinRow.height.is_not(None)
+        sats = ChainCoinRow.amount_sats
         query = select(
-            ChainCoin.vault_id,
+            ChainCoinRow.vault_id,
             txid,
             func.sum(sats),
             func.sum(case((is_mined, sats), else_=0)),
             func.max(case((is_mined, height))),
-        ).group_by(ChainCoin.vault_id, txid)
-        ours = query.where(ChainCoin.chain == self.chain, ChainCoin.vault_id.is_not(None))
+        ).group_by(ChainCoinRow.vault_id, txid)
+        ours = query.where(ChainCoinRow.chain == self.chain, ChainCoinRow.vault_id.is_not(None))
         return {
             _Key(vault_id, one): _Side(int(all_sats), int(mined_sats), at)
             for some in chunks(txids)
@@ -153,12 +153,14 @@ class Movements:
     def _write(
         self,
         db: Session,
-        before: Mapping[_Key, Movement],
+        before: Mapping[_Key, MovementRow],
         sums: Mapping[_Key, _Sums],
         blocks: Mapping[int, BlockRef],
     ) -> None:
         for key in before.keys() - sums.keys():
-            db.execute(delete(Movement).where(Movement.vault_id == key.vault_id, Movement.txid == key.txid))
+            db.execute(
+                delete(MovementRow).where(MovementRow.vault_id == key.vault_id, MovementRow.txid == key.txid)
+            )
         proposals = _proposals(db, {key.txid for key in sums})
         for key, one in sums.items():
             proposal = proposals.get(key.txid)
@@ -166,7 +168,7 @@ class Movements:
             values = _values(one, blocks, its_own)
             known = before.get(key)
             if known is None:
-                db.add(Movement(**self._made(key, its_own), **values, place=None, balance_sats=None))
+                db.add(MovementRow(**self._made(key, its_own), **values, place=None, balance_sats=None))
                 continue
             for name, value in values.items():
                 setattr(known, name, value)
@@ -174,7 +176,7 @@ class Movements:
                 known.place = known.balance_sats = None
         db.flush()
 
-    def _made(self, key: _Key, proposal: Proposal | None) -> dict[str, Any]:
+    def _made(self, key: _Key, proposal: ProposalRow | None) -> dict[str, Any]:
         """The columns that never change: a transaction is proposed before it is on the chain."""
         return {
             "vault_id": key.vault_id,
@@ -209,7 +211,7 @@ class Movements:
             db.connection().execute(_PLACED, changed)
 
 
-def _values(one: _Sums, blocks: Mapping[int, BlockRef], proposal: Proposal | None) -> dict[str, Any]:
+def _values(one: _Sums, blocks: Mapping[int, BlockRef], proposal: ProposalRow | None) -> dict[str, Any]:
     """The columns that may change: a later rescan beyond the gap may find more coins, which can also change
     the kind.
     """
@@ -225,7 +227,7 @@ def _values(one: _Sums, blocks: Mapping[int, BlockRef], proposal: Proposal | Non
     }
 
 
-def _kind(one: _Sums, proposal: Proposal | None) -> MovementKind:
+def _kind(one: _Sums, proposal: ProposalRow | None) -> MovementKind:
     """``proposal``: the vault's own one, or a forward to it."""
     if proposal is None:
         return MovementKind.OUTSIDE if one.sent else MovementKind.DEPOSIT
@@ -237,35 +239,35 @@ def _kind(one: _Sums, proposal: Proposal | None) -> MovementKind:
     return MovementKind.CONSOLIDATION if pays_itself else MovementKind.PAYMENT
 
 
-def _proposals(db: Session, txids: Collection[str]) -> dict[str, Proposal]:
+def _proposals(db: Session, txids: Collection[str]) -> dict[str, ProposalRow]:
     return {
         proposal.txid_expected: proposal
         for some in chunks(txids)
-        for proposal in db.scalars(select(Proposal).where(Proposal.txid_expected.in_(some)))
+        for proposal in db.scalars(select(ProposalRow).where(ProposalRow.txid_expected.in_(some)))
     }
 
 
 def _spends(db: Session, chain: str, txids: Collection[str]) -> dict[str, set[str]]:
     """By txid, the transactions whose coins it spends."""
-    query = select(ChainCoin.spent_by, ChainCoin.txid).where(ChainCoin.chain == chain)
+    query = select(ChainCoinRow.spent_by, ChainCoinRow.txid).where(ChainCoinRow.chain == chain)
     found = defaultdict[str, set[str]](set)
     for some in chunks(txids):
-        for spender, spent in db.execute(query.where(ChainCoin.spent_by.in_(some))):
+        for spender, spent in db.execute(query.where(ChainCoinRow.spent_by.in_(some))):
             if spender is not None:
                 found[spender].add(spent)
     return found
 
 
 _FROM = select(
-    Movement.txid, Movement.height, Movement.place, Movement.amount_sats, Movement.balance_sats
-).where(Movement.vault_id == bindparam("vault_id"), Movement.height >= bindparam("height"))
+    MovementRow.txid, MovementRow.height, MovementRow.place, MovementRow.amount_sats, MovementRow.balance_sats
+).where(MovementRow.vault_id == bindparam("vault_id"), MovementRow.height >= bindparam("height"))
 _BEFORE = (
-    select(Movement.balance_sats)
-    .where(Movement.vault_id == bindparam("vault_id"), Movement.height < bindparam("height"))
-    .order_by(Movement.height.desc(), Movement.place.desc())
+    select(MovementRow.balance_sats)
+    .where(MovementRow.vault_id == bindparam("vault_id"), MovementRow.height < bindparam("height"))
+    .order_by(MovementRow.height.desc(), MovementRow.place.desc())
     .limit(1)
 )
-_TABLE = table_of(Movement)
+_TABLE = table_of(MovementRow)
 _PLACED = update(_TABLE).where(
     _TABLE.c.vault_id == bindparam("of_vault"), _TABLE.c.txid == bindparam("of_txid")
 )

@@ -17,22 +17,28 @@ from custody.schemas.proposals import TxType
 from custody.server.chain.engine import InvalidSpend, verify_transaction
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import PLATFORM
-from custody.server.domain.lifecycle import ENDED, Event, Observation, events_for
+from custody.server.domain.lifecycle import ENDED, LifecycleEvent, Observation, events_for
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import BROADCAST, enqueue
-from custody.server.service.lifecycle import Lifecycle, Troubles, age_in_family, missing_deposits, newer_than
-from custody.server.service.network.deposits import Snapshot
+from custody.server.service.lifecycle import (
+    Lifecycle,
+    ProposalTroubles,
+    age_in_family,
+    missing_deposits,
+    newer_than,
+)
+from custody.server.service.network.deposits import ChainSnapshot
 from custody.server.service.proposals.families import TOKEN_KINDS
 from custody.server.service.stored_vaults import place_of
 from custody.server.store.models import (
-    ChainBlock,
-    ChainCoin,
-    CoinLock,
-    Proposal,
-    ProposalInput,
-    TokenBlock,
-    Vault,
+    ChainBlockRow,
+    ChainCoinRow,
+    CoinLockRow,
+    ProposalInputRow,
+    ProposalRow,
+    TokenBlockRow,
+    VaultRow,
 )
 from custody.server.store.store import chunks
 from multisig import FeeRate, Psbt, Transaction
@@ -48,13 +54,13 @@ class Sightings:
         self._clock = clock
         self._audit = audit
         self._lifecycle = lifecycle
-        self._troubles = Troubles(clock)
+        self._troubles = ProposalTroubles(clock)
 
     def apply(
         self,
         db: Session,
         chain: str,
-        snapshot: Snapshot,
+        snapshot: ChainSnapshot,
         *,
         reorganised: bool,
         finals: Mapping[str, Transaction],
@@ -73,8 +79,8 @@ class Sightings:
         self,
         db: Session,
         chain: str,
-        proposals: Sequence[Proposal],
-        snapshot: Snapshot,
+        proposals: Sequence[ProposalRow],
+        snapshot: ChainSnapshot,
         finals: Mapping[str, Transaction],
         asked: FeeRate | None,
     ) -> bool:
@@ -96,20 +102,24 @@ class Sightings:
         self,
         db: Session,
         chain: str,
-        proposal: Proposal,
-        coins: Sequence[ChainCoin | None],
-        snapshot: Snapshot,
+        proposal: ProposalRow,
+        coins: Sequence[ChainCoinRow | None],
+        snapshot: ChainSnapshot,
     ) -> bool:
         """Returns False where the transaction is mined, but the index of tokens has not read the block."""
         observation = observe(db, proposal, coins, snapshot.hash_at)
         events = events_for(Status(proposal.status), observation)
         block = _block_of(db, chain, coins, snapshot)
-        is_settled = Event.MINED not in events or _is_judged(db, chain, proposal, block)
+        is_settled = LifecycleEvent.MINED not in events or _is_judged(db, chain, proposal, block)
         if not is_settled:
-            events = tuple(event for event in events if event is not Event.MINED)
-        if Event.REOPENED in events and observation in UNSEEN and not _may_reopen(db, chain, proposal):
+            events = tuple(event for event in events if event is not LifecycleEvent.MINED)
+        if (
+            LifecycleEvent.REOPENED in events
+            and observation in UNSEEN
+            and not _may_reopen(db, chain, proposal)
+        ):
             return True
-        if Event.RELEASED in events and not proposal.keeps_coins:
+        if LifecycleEvent.RELEASED in events and not proposal.keeps_coins:
             return True
         for event in events:
             self._happen(db, proposal, event, coins, block)
@@ -128,24 +138,24 @@ class Sightings:
     def _happen(
         self,
         db: Session,
-        proposal: Proposal,
-        event: Event,
-        coins: Sequence[ChainCoin | None],
+        proposal: ProposalRow,
+        event: LifecycleEvent,
+        coins: Sequence[ChainCoinRow | None],
         block: "_Block",
     ) -> None:
         match event:
-            case Event.MINED:
+            case LifecycleEvent.MINED:
                 proposal.block_height, proposal.block_hash = block
-            case Event.REORGANISED:
+            case LifecycleEvent.REORGANISED:
                 proposal.block_height = proposal.block_hash = None
-            case Event.REACHED_NETWORK | Event.REOPENED:
+            case LifecycleEvent.REACHED_NETWORK | LifecycleEvent.REOPENED:
                 proposal.txid = proposal.txid_expected
                 proposal.failure_code = proposal.failure_reason = None
-            case Event.REPLACED:
+            case LifecycleEvent.REPLACED:
                 proposal.failure_code = proposal.failure_reason = None
-            case Event.COIN_SPENT:
+            case LifecycleEvent.COIN_SPENT:
                 proposal.failure_code, proposal.failure_reason = _loss(winner_of(db, proposal, coins))
-            case Event.INPUT_GONE:
+            case LifecycleEvent.INPUT_GONE:
                 proposal.failure_code = "input-gone"
                 proposal.failure_reason = (
                     "The transaction that was to make one of its coins cannot be mined any more."
@@ -158,7 +168,7 @@ class Sightings:
             db,
             PLATFORM,
             Category.CHAIN,
-            "CANCELLED_COINS_RELEASED" if event is Event.RELEASED else f"PROPOSAL_{status.value}",
+            "CANCELLED_COINS_RELEASED" if event is LifecycleEvent.RELEASED else f"PROPOSAL_{status.value}",
             f"proposal {proposal.id}, {event.value}",
             access=place_of(db, proposal.workspace_id),
         )
@@ -171,41 +181,43 @@ class _Block(NamedTuple):
     hash: str | None
 
 
-def _block_of(db: Session, chain: str, coins: Sequence[ChainCoin | None], snapshot: Snapshot) -> _Block:
+def _block_of(
+    db: Session, chain: str, coins: Sequence[ChainCoinRow | None], snapshot: ChainSnapshot
+) -> _Block:
     """A snapshot has only its new blocks; a transaction that waited for the index of tokens is in an older
     one.
     """
     height = next((coin.spent_height for coin in coins if coin is not None), None)
     if height is None or height in snapshot.hash_at:
         return _Block(height, None if height is None else snapshot.hash_at[height])
-    seen = db.get(ChainBlock, (chain, height)) or db.get(TokenBlock, (chain, height))
+    seen = db.get(ChainBlockRow, (chain, height)) or db.get(TokenBlockRow, (chain, height))
     return _Block(height, None if seen is None else seen.block_hash)
 
 
-def _is_judged(db: Session, chain: str, proposal: Proposal, block: _Block) -> bool:
+def _is_judged(db: Session, chain: str, proposal: ProposalRow, block: _Block) -> bool:
     """Whether the index of tokens has read the block of a token's transaction. So the proposal, the token's
     or call's record and later calls see it confirmed at the same time.
     """
     if TxType(proposal.tx_type) not in TOKEN_KINDS:
         return True
-    read = db.get(TokenBlock, (chain, block.height))
+    read = db.get(TokenBlockRow, (chain, block.height))
     return read is not None and read.block_hash == block.hash
 
 
-def _may_reopen(db: Session, chain: str, proposal: Proposal) -> bool:
+def _may_reopen(db: Session, chain: str, proposal: ProposalRow) -> bool:
     """Whether it can be broadcast again: the final transaction is stored, and no other family has locked its
     coins.
     """
     return proposal.final_tx is not None and not coin_is_taken(db, chain, proposal)
 
 
-def _loss(winner: Proposal | None) -> tuple[str, str]:
+def _loss(winner: ProposalRow | None) -> tuple[str, str]:
     if winner is None:
         return "coin-spent", "A confirmed transaction that is not this one spends one of its coins."
     return "other-version-confirmed", f"Another version of it was confirmed: {winner.id}."
 
 
-def _keep_final(proposal: Proposal, transaction: Transaction) -> None:
+def _keep_final(proposal: ProposalRow, transaction: Transaction) -> None:
     """Stores a final transaction that signers combined without the platform, so that it can be broadcast
     again after a reorganisation.
     """
@@ -230,7 +242,7 @@ IN_FLIGHT = tuple(
 _ENDED = tuple(sorted(status.value for status in ENDED))
 
 
-def spenders(snapshot: Snapshot) -> set[str]:
+def spenders(snapshot: ChainSnapshot) -> set[str]:
     """The txids in the snapshot that spend coins of ours."""
     return {found.spent.txid for found in snapshot.outputs if found.spent is not None}
 
@@ -238,93 +250,97 @@ def spenders(snapshot: Snapshot) -> set[str]:
 def without_final(db: Session, chain: str, txids: Collection[str]) -> set[str]:
     """Those of the txids that belong to proposals whose final transaction the platform does not have."""
     query = (
-        select(Proposal.txid_expected)
-        .join(Vault, Vault.id == Proposal.vault_id)
-        .where(Vault.chain == chain, Proposal.final_tx.is_(None))
+        select(ProposalRow.txid_expected)
+        .join(VaultRow, VaultRow.id == ProposalRow.vault_id)
+        .where(VaultRow.chain == chain, ProposalRow.final_tx.is_(None))
     )
     return {
-        txid for some in chunks(txids) for txid in db.scalars(query.where(Proposal.txid_expected.in_(some)))
+        txid
+        for some in chunks(txids)
+        for txid in db.scalars(query.where(ProposalRow.txid_expected.in_(some)))
     }
 
 
-def affected(db: Session, chain: str, snapshot: Snapshot, *, reorganised: bool) -> list[Proposal]:
+def affected(db: Session, chain: str, snapshot: ChainSnapshot, *, reorganised: bool) -> list[ProposalRow]:
     """Proposals that are in flight, pending ones that lost a coin, and ended ones whose transaction is seen.
 
     A family comes after the one whose change it spends, and within a family the newest comes first: their
     state decides about the others.
     """
-    on_chain = select(Proposal).join(Vault, Vault.id == Proposal.vault_id).where(Vault.chain == chain)
-    which = [Proposal.status.in_(IN_FLIGHT), Proposal.keeps_coins]
+    on_chain = (
+        select(ProposalRow).join(VaultRow, VaultRow.id == ProposalRow.vault_id).where(VaultRow.chain == chain)
+    )
+    which = [ProposalRow.status.in_(IN_FLIGHT), ProposalRow.keeps_coins]
     if reorganised:
         # Only confirmed ones have a height.
-        which.append(Proposal.block_height > snapshot.fork)
-        which.append(and_(Proposal.status == Status.INVALIDATED.value, Proposal.final_tx.is_not(None)))
+        which.append(ProposalRow.block_height > snapshot.fork)
+        which.append(and_(ProposalRow.status == Status.INVALIDATED.value, ProposalRow.final_tx.is_not(None)))
         # A deposit may have left the chain.
-        which.append(Proposal.status == Status.PENDING.value)
+        which.append(ProposalRow.status == Status.PENDING.value)
     # Separate queries: each condition has its index, and proposals that have ended for good are not read.
     found = {proposal.id: proposal for each in which for proposal in db.scalars(on_chain.where(each))}
-    troubled = Proposal.status == Status.PENDING.value, Proposal.trouble.is_not(None)
+    troubled = ProposalRow.status == Status.PENDING.value, ProposalRow.trouble.is_not(None)
     found |= {proposal.id: proposal for proposal in db.scalars(on_chain.where(*troubled))}
     found |= {proposal.id: proposal for proposal in _waiting_and_spent(db, snapshot)}
     for some in chunks(spenders(snapshot)):
-        seen = on_chain.where(Proposal.status.in_(_ENDED), Proposal.txid_expected.in_(some))
+        seen = on_chain.where(ProposalRow.status.in_(_ENDED), ProposalRow.txid_expected.in_(some))
         found |= {proposal.id: proposal for proposal in db.scalars(seen)}
     return in_order(db, found.values())
 
 
-def children_of(db: Session, proposal: Proposal) -> list[Proposal]:
+def children_of(db: Session, proposal: ProposalRow) -> list[ProposalRow]:
     """The proposals that spend an output of its transaction."""
-    spending = select(ProposalInput.proposal_id).where(ProposalInput.txid == proposal.txid_expected)
-    return in_order(db, db.scalars(select(Proposal).where(Proposal.id.in_(spending))))
+    spending = select(ProposalInputRow.proposal_id).where(ProposalInputRow.txid == proposal.txid_expected)
+    return in_order(db, db.scalars(select(ProposalRow).where(ProposalRow.id.in_(spending))))
 
 
-def in_order(db: Session, proposals: Iterable[Proposal]) -> list[Proposal]:
+def in_order(db: Session, proposals: Iterable[ProposalRow]) -> list[ProposalRow]:
     newest_first = sorted(proposals, key=age_in_family, reverse=True)
-    roots = {each.family_id: db.get_one(Proposal, each.family_id).created_at for each in newest_first}
+    roots = {each.family_id: db.get_one(ProposalRow, each.family_id).created_at for each in newest_first}
     return sorted(newest_first, key=lambda each: (roots[each.family_id], each.family_id))
 
 
 def coins_by_proposal(
     db: Session, chain: str, proposal_ids: Sequence[str]
-) -> dict[str, list[ChainCoin | None]]:
+) -> dict[str, list[ChainCoinRow | None]]:
     """By proposal id, the coins of its inputs in order; None for a coin that is not on the chain."""
     query = (
-        select(ProposalInput, ChainCoin)
+        select(ProposalInputRow, ChainCoinRow)
         .outerjoin(
-            ChainCoin,
+            ChainCoinRow,
             and_(
-                ChainCoin.chain == chain,
-                ChainCoin.txid == ProposalInput.txid,
-                ChainCoin.vout == ProposalInput.vout,
+                ChainCoinRow.chain == chain,
+                ChainCoinRow.txid == ProposalInputRow.txid,
+                ChainCoinRow.vout == ProposalInputRow.vout,
             ),
         )
-        .order_by(ProposalInput.proposal_id, ProposalInput.input_index)
+        .order_by(ProposalInputRow.proposal_id, ProposalInputRow.input_index)
     )
-    found: dict[str, list[ChainCoin | None]] = defaultdict(list)
+    found: dict[str, list[ChainCoinRow | None]] = defaultdict(list)
     for some in chunks(proposal_ids):
-        for place, coin in db.execute(query.where(ProposalInput.proposal_id.in_(some))):
+        for place, coin in db.execute(query.where(ProposalInputRow.proposal_id.in_(some))):
             found[place.proposal_id].append(coin)
     return found
 
 
-def _waiting_and_spent(db: Session, snapshot: Snapshot) -> Iterator[Proposal]:
+def _waiting_and_spent(db: Session, snapshot: ChainSnapshot) -> Iterator[ProposalRow]:
     """Pending proposals with a coin that the snapshot shows as spent."""
     spent = {
         (found.outpoint.txid, found.outpoint.vout) for found in snapshot.outputs if found.spent is not None
     }
     query = (
-        select(Proposal, ProposalInput)
-        .join(ProposalInput, ProposalInput.proposal_id == Proposal.id)
-        .where(Proposal.status == Status.PENDING.value)
+        select(ProposalRow, ProposalInputRow)
+        .join(ProposalInputRow, ProposalInputRow.proposal_id == ProposalRow.id)
+        .where(ProposalRow.status == Status.PENDING.value)
     )
     for some in chunks({txid for txid, _ in spent}):
-        for proposal, place in db.execute(query.where(ProposalInput.txid.in_(some))):
+        for proposal, place in db.execute(query.where(ProposalInputRow.txid.in_(some))):
             if (place.txid, place.vout) in spent:
                 yield proposal
 
 
 def observe(
-    db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None], hash_at: Mapping[int, str]
+    db: Session, proposal: ProposalRow, coins: Sequence[ChainCoinRow | None], hash_at: Mapping[int, str]
 ) -> Observation:
     """`coins` are those of the proposal's inputs in order; None for a coin that is not on the chain."""
     spent = [coin for coin in coins if coin is not None and coin.spent_by is not None]
@@ -342,52 +358,52 @@ def observe(
     return Observation.MINED if same else Observation.MINED_ELSEWHERE
 
 
-def _absent(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) -> Observation:
+def _absent(db: Session, proposal: ProposalRow, coins: Sequence[ChainCoinRow | None]) -> Observation:
     if None in coins and (_lost_a_parent(db, proposal) or _lost_a_deposit(db, proposal, coins)):
         return Observation.INPUT_GONE
     return Observation.OUTBID if is_outbid(db, proposal) else Observation.ABSENT
 
 
-def is_outbid(db: Session, proposal: Proposal) -> bool:
+def is_outbid(db: Session, proposal: ProposalRow) -> bool:
     """Whether a newer version is on the network. An older one pays less, so it cannot replace that."""
     if proposal.replaced_by_id is None:
         return False
     return any(Status(newer.status) is Status.BROADCASTING for newer in newer_than(db, proposal))
 
 
-def _lost_a_parent(db: Session, proposal: Proposal) -> bool:
+def _lost_a_parent(db: Session, proposal: ProposalRow) -> bool:
     """Whether a proposal of ours that creates one of its coins can no longer be mined."""
     query = (
-        select(Proposal.id)
-        .join(ProposalInput, ProposalInput.txid == Proposal.txid_expected)
-        .where(ProposalInput.proposal_id == proposal.id, Proposal.status == Status.INVALIDATED.value)
+        select(ProposalRow.id)
+        .join(ProposalInputRow, ProposalInputRow.txid == ProposalRow.txid_expected)
+        .where(ProposalInputRow.proposal_id == proposal.id, ProposalRow.status == Status.INVALIDATED.value)
     )
     return db.scalars(query).first() is not None
 
 
-def _lost_a_deposit(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) -> bool:
+def _lost_a_deposit(db: Session, proposal: ProposalRow, coins: Sequence[ChainCoinRow | None]) -> bool:
     """Whether a forward lost an unconfirmed deposit that its sender replaced. Its other coins are freed then:
     another forward pays the owner's own vault and nobody twice. If the deposit returns, it is reopened.
     """
     return proposal.profile_key_id is not None and bool(missing_deposits(db, proposal, coins))
 
 
-def coin_is_taken(db: Session, chain: str, proposal: Proposal) -> bool:
+def coin_is_taken(db: Session, chain: str, proposal: ProposalRow) -> bool:
     """Whether another family has locked one of its coins since."""
-    places = select(ProposalInput).where(ProposalInput.proposal_id == proposal.id)
+    places = select(ProposalInputRow).where(ProposalInputRow.proposal_id == proposal.id)
     for place in db.scalars(places):
-        lock = db.get(CoinLock, (chain, place.txid, place.vout))
+        lock = db.get(CoinLockRow, (chain, place.txid, place.vout))
         if lock is not None and lock.family_id != proposal.family_id:
             return True
     return False
 
 
-def winner_of(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) -> Proposal | None:
+def winner_of(db: Session, proposal: ProposalRow, coins: Sequence[ChainCoinRow | None]) -> ProposalRow | None:
     """The version that was confirmed instead, if it was one."""
     taken = {coin.spent_by for coin in coins if coin is not None and coin.spent_height is not None}
-    query = select(Proposal).where(
-        Proposal.family_id == proposal.family_id,
-        Proposal.id != proposal.id,
-        Proposal.txid_expected.in_(sorted(txid for txid in taken if txid is not None)),
+    query = select(ProposalRow).where(
+        ProposalRow.family_id == proposal.family_id,
+        ProposalRow.id != proposal.id,
+        ProposalRow.txid_expected.in_(sorted(txid for txid in taken if txid is not None)),
     )
     return db.scalars(query).first()

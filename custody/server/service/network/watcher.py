@@ -12,13 +12,13 @@ from custody.server.domain.errors import ChainUnavailable
 from custody.server.domain.ports import Clock
 from custody.server.service.backends import Backends, Market, backend_of
 from custody.server.service.jobs.leases import Held
-from custody.server.service.network.deposits import KEPT_BLOCKS, Coins, Snapshot, take_snapshot
-from custody.server.service.network.movements import Movements
+from custody.server.service.network.deposits import KEPT_BLOCKS, ChainSnapshot, Coins, take_snapshot
+from custody.server.service.network.movements import MovementWriter
 from custody.server.service.network.sightings import Sightings, spenders, without_final
 from custody.server.service.requests.changes import Changes
 from custody.server.service.webhook_events import Deposits
 from custody.server.store import Store
-from custody.server.store.models import ChainBlock, WatchedScript
+from custody.server.store.models import ChainBlockRow, WatchedScriptRow
 from multisig import FeeRate, OutPoint, Transaction
 
 log = structlog.get_logger()
@@ -55,7 +55,7 @@ class Watcher:
         self._sightings = sightings
         self._changes = changes
         self._coins = Coins(chain, clock, deposits)
-        self._movements = Movements(chain, clock)
+        self._movements = MovementWriter(chain, clock)
         self._scanned: frozenset[bytes] = frozenset()
         self._seen: object = None
         self._settled = True
@@ -120,7 +120,7 @@ class Watcher:
         elif was and not self._stuck:
             log.info("watcher goes on", chain=self._chain)
 
-    def _tell_blocks(self, known: _Known, snapshot: Snapshot, *, reorganised: bool) -> None:
+    def _tell_blocks(self, known: _Known, snapshot: ChainSnapshot, *, reorganised: bool) -> None:
         if reorganised:
             depth = max(known.blocks) - snapshot.fork
             self._store.meters.reorganisation_depth.labels(self._chain).observe(depth)
@@ -131,17 +131,21 @@ class Watcher:
 
     def _known(self) -> _Known:
         with self._store.read() as db:
-            blocks = select(ChainBlock.height, ChainBlock.block_hash).where(ChainBlock.chain == self._chain)
+            blocks = select(ChainBlockRow.height, ChainBlockRow.block_hash).where(
+                ChainBlockRow.chain == self._chain
+            )
             return _Known(dict(db.execute(blocks).all()), self._scripts(db), self._coins.waiting(db))
 
     def _scripts(self, db: Session) -> frozenset[bytes]:
         """Scripts are never removed: an equal count means equal scripts."""
-        ours = WatchedScript.chain == self._chain
+        ours = WatchedScriptRow.chain == self._chain
         if db.scalar(select(func.count()).where(ours)) == len(self._scanned):
             return self._scanned
-        return frozenset(db.scalars(select(WatchedScript.script_pubkey).where(ours)))
+        return frozenset(db.scalars(select(WatchedScriptRow.script_pubkey).where(ours)))
 
-    def _fetch(self, backend: ChainBackend, snapshot: Snapshot) -> tuple[Snapshot, dict[str, bytes]]:
+    def _fetch(
+        self, backend: ChainBackend, snapshot: ChainSnapshot
+    ) -> tuple[ChainSnapshot, dict[str, bytes]]:
         """The bytes that are not stored yet, by txid. What has left the mempool since is removed from the
         snapshot: somebody who keeps replacing a deposit must not block everything else.
         """
@@ -166,7 +170,7 @@ class Watcher:
         there = tuple(each for each in snapshot.outputs if each.outpoint.txid not in gone)
         return replace(snapshot, outputs=there), found
 
-    def _blocks(self, backend: ChainBackend, snapshot: Snapshot) -> dict[int, BlockRef]:
+    def _blocks(self, backend: ChainBackend, snapshot: ChainSnapshot) -> dict[int, BlockRef]:
         """By height, the older blocks of movements that are not stored yet."""
         with self._store.read() as db:
             wanted = self._movements.unknown_blocks(db, snapshot)
@@ -175,7 +179,7 @@ class Watcher:
             raise ChainUnavailable("A block left the chain while it was read.")
         return {height: block for height, block in found.items() if block is not None}
 
-    def _finals(self, backend: ChainBackend, snapshot: Snapshot) -> dict[str, Transaction]:
+    def _finals(self, backend: ChainBackend, snapshot: ChainSnapshot) -> dict[str, Transaction]:
         """Transactions of proposals that signers finalised without the platform, if still in the mempool."""
         with self._store.read() as db:
             wanted = without_final(db, self._chain, spenders(snapshot))
@@ -185,7 +189,7 @@ class Watcher:
     def _write(
         self,
         known: _Known,
-        snapshot: Snapshot,
+        snapshot: ChainSnapshot,
         raws: Mapping[str, bytes],
         finals: Mapping[str, Transaction],
         blocks: Mapping[int, BlockRef],
@@ -206,18 +210,22 @@ class Watcher:
         self._settled = settled
         self._tell_blocks(known, snapshot, reorganised=reorganised)
 
-    def _store_blocks(self, db: Session, snapshot: Snapshot) -> None:
-        ours = ChainBlock.chain == self._chain
-        db.execute(delete(ChainBlock).where(ours, ChainBlock.height > snapshot.fork))
-        db.execute(delete(ChainBlock).where(ours, ChainBlock.height <= snapshot.tip.height - KEPT_BLOCKS))
+    def _store_blocks(self, db: Session, snapshot: ChainSnapshot) -> None:
+        ours = ChainBlockRow.chain == self._chain
+        db.execute(delete(ChainBlockRow).where(ours, ChainBlockRow.height > snapshot.fork))
+        db.execute(
+            delete(ChainBlockRow).where(ours, ChainBlockRow.height <= snapshot.tip.height - KEPT_BLOCKS)
+        )
         db.add_all(
-            ChainBlock(chain=self._chain, height=block.height, block_hash=block.hash, seen_at=self._clock())
+            ChainBlockRow(
+                chain=self._chain, height=block.height, block_hash=block.hash, seen_at=self._clock()
+            )
             for block in snapshot.blocks
         )
         db.flush()
 
 
-def _essence(snapshot: Snapshot) -> object:
+def _essence(snapshot: ChainSnapshot) -> object:
     """The part that shows whether anything changed: the tip decides what is confirmed; the rest is in the
     mempool.
     """

@@ -19,14 +19,14 @@ from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import BROADCAST
 from custody.server.service.operations.status import JobFigures
-from custody.server.store.models import Job
+from custody.server.store.models import JobRow
 
 # Never given up: a signed payment, whose coins are locked (P14).
 ENDLESS: Final = frozenset({BROADCAST})
 MAX_JOBS: Final = 100
 
 
-class State(StrEnum):
+class JobState(StrEnum):
     """The state of a job that is not done."""
 
     DUE = "due"
@@ -42,7 +42,7 @@ class JobLine:
     id: int
     kind: str
     subject: str
-    state: State
+    state: JobState
     attempts: int
     created_at: datetime
     run_at: datetime
@@ -58,27 +58,32 @@ class JobAdministration:
         """Jobs that were given up, and those whose last try failed, by id."""
         now = self._clock()
         query = (
-            select(Job, _state(now))
+            select(JobRow, _state(now))
             .where(
-                Job.done_at.is_(None),
-                or_(Job.dead_at.is_not(None), Job.last_error.is_not(None)),
-                Job.id > after,
+                JobRow.done_at.is_(None),
+                or_(JobRow.dead_at.is_not(None), JobRow.last_error.is_not(None)),
+                JobRow.id > after,
             )
-            .order_by(Job.id)
+            .order_by(JobRow.id)
             .limit(MAX_JOBS)
         )
-        return [_line(job, State(name)) for job, name in db.execute(query)]
+        return [_line(job, JobState(name)) for job, name in db.execute(query)]
 
     def retry(self, db: Session, job_id: int) -> JobLine:
         """Makes the job due at once, with no failures counted. Raises NotFound, StateConflict."""
         job = _find(db, job_id)
         self._revive(db, job)
         self._record(db, "JOB_RETRIED", job)
-        return _line(job, State.DUE)
+        return _line(job, JobState.DUE)
 
     def retry_kind(self, db: Session, kind: str) -> list[JobLine]:
         """Retries all of a kind that were given up, at most `MAX_JOBS`. Raises Invalid, StateConflict."""
-        dead = select(Job).where(Job.kind == kind, Job.dead_at.is_not(None)).order_by(Job.id).limit(MAX_JOBS)
+        dead = (
+            select(JobRow)
+            .where(JobRow.kind == kind, JobRow.dead_at.is_not(None))
+            .order_by(JobRow.id)
+            .limit(MAX_JOBS)
+        )
         jobs = [job for job in db.scalars(dead) if _newer(db, job) is None]
         if not jobs:
             raise Invalid(f"No job of the kind {kind!r} was given up.")
@@ -86,7 +91,7 @@ class JobAdministration:
             self._revive(db, job)
         for job in jobs:
             self._record(db, "JOB_RETRIED", job)
-        return [_line(job, State.DUE) for job in jobs]
+        return [_line(job, JobState.DUE) for job in jobs]
 
     def discard(self, db: Session, job_id: int) -> JobLine:
         """Deletes the job; the audit log keeps that. Raises NotFound, StateConflict."""
@@ -98,13 +103,13 @@ class JobAdministration:
             )
         if job.dead_at is None and job.lease_owner is not None:
             raise StateConflict(f"A worker is running job {job.id}: try again in a moment.")
-        line = _line(job, State.DUE if job.dead_at is None else State.DEAD)
+        line = _line(job, JobState.DUE if job.dead_at is None else JobState.DEAD)
         db.delete(job)
         db.flush()
         self._record(db, "JOB_DISCARDED", job)
         return line
 
-    def _revive(self, db: Session, job: Job) -> None:
+    def _revive(self, db: Session, job: JobRow) -> None:
         if job.dead_at is None and job.lease_owner is not None:
             raise StateConflict(f"A worker is running job {job.id}: try again in a moment.")
         newer = _newer(db, job)
@@ -113,38 +118,41 @@ class JobAdministration:
         job.dead_at, job.failures, job.run_at = None, 0, self._clock()
         db.flush()
 
-    def _record(self, db: Session, action: str, job: Job) -> None:
+    def _record(self, db: Session, action: str, job: JobRow) -> None:
         what = f"job {job.id}, {job.kind} of {job.subject}"
         self._audit.record(db, OPERATOR, Category.JOBS, action, what)
 
 
 def _state(now: datetime) -> ColumnElement[str]:
     return case(
-        (Job.dead_at.is_not(None), State.DEAD.value),
-        (and_(Job.lease_owner.is_not(None), Job.lease_until > now), State.LEASED.value),
-        (Job.run_at > now, State.WAITING.value),
-        else_=State.DUE.value,
+        (JobRow.dead_at.is_not(None), JobState.DEAD.value),
+        (and_(JobRow.lease_owner.is_not(None), JobRow.lease_until > now), JobState.LEASED.value),
+        (JobRow.run_at > now, JobState.WAITING.value),
+        else_=JobState.DUE.value,
     )
 
 
-def _find(db: Session, job_id: int) -> Job:
-    job = db.get(Job, job_id, with_for_update=True)
+def _find(db: Session, job_id: int) -> JobRow:
+    job = db.get(JobRow, job_id, with_for_update=True)
     if job is None or job.done_at is not None:
         raise NotFound(f"There is no open or dead job {job_id}.")
     return job
 
 
-def _newer(db: Session, job: Job) -> int | None:
+def _newer(db: Session, job: JobRow) -> int | None:
     """The id of another open job for the same subject: there is at most one."""
     if job.dead_at is None:
         return None
-    query: Select[int] = select(Job.id).where(
-        Job.kind == job.kind, Job.subject == job.subject, Job.done_at.is_(None), Job.dead_at.is_(None)
+    query: Select[int] = select(JobRow.id).where(
+        JobRow.kind == job.kind,
+        JobRow.subject == job.subject,
+        JobRow.done_at.is_(None),
+        JobRow.dead_at.is_(None),
     )
     return db.scalar(query)
 
 
-def _line(job: Job, state: State) -> JobLine:
+def _line(job: JobRow, state: JobState) -> JobLine:
     return JobLine(
         job.id, job.kind, job.subject, state, job.attempts, job.created_at, job.run_at, job.last_error
     )

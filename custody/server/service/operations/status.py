@@ -13,7 +13,7 @@ from custody.schemas.proposals import ProposalStatus
 from custody.server.domain.audit import PLATFORM_CHAIN
 from custody.server.service.audit.checkpoints import SIGNED
 from custody.server.store import Store
-from custody.server.store.models import AuditEvent, ChainBlock, Job, Lease, Proposal
+from custody.server.store.models import AuditEventRow, ChainBlockRow, JobRow, LeaseRow, ProposalRow
 
 # Final statuses are left out: their number only grows.
 UNDER_WAY = (
@@ -65,7 +65,7 @@ class ChainFigures:
 
 
 @dataclass(frozen=True)
-class Figures:
+class StatusFigures:
     """One snapshot."""
 
     jobs: tuple[JobFigures, ...]
@@ -89,18 +89,18 @@ class LeaseStatus:
 
 
 @dataclass(frozen=True)
-class Status:
+class PlatformStatus:
     """``checkpoint_at``: the last checkpoint that the audit log records; None where there is none."""
 
     database: DatabaseStatus
-    figures: Figures
+    figures: StatusFigures
     leases: tuple[LeaseStatus, ...]
     checkpoint_at: datetime | None
 
 
-def read_status(store: Store, now: datetime) -> Status:
+def read_status(store: Store, now: datetime) -> PlatformStatus:
     with store.read() as db:
-        return Status(_database(db), read_figures(db, now), _leases(db, now), _checkpoint_at(db))
+        return PlatformStatus(_database(db), read_figures(db, now), _leases(db, now), _checkpoint_at(db))
 
 
 def _database(db: Session) -> DatabaseStatus:
@@ -109,36 +109,36 @@ def _database(db: Session) -> DatabaseStatus:
 
 
 def _leases(db: Session, now: datetime) -> tuple[LeaseStatus, ...]:
-    leases = db.scalars(select(Lease).order_by(Lease.name))
+    leases = db.scalars(select(LeaseRow).order_by(LeaseRow.name))
     return tuple(LeaseStatus(lease.name, lease.until > now, lease.until) for lease in leases)
 
 
 def _checkpoint_at(db: Session) -> datetime | None:
-    signed = select(AuditEvent.timestamp).where(
-        AuditEvent.chain_id == PLATFORM_CHAIN, AuditEvent.action == SIGNED
+    signed = select(AuditEventRow.timestamp).where(
+        AuditEventRow.chain_id == PLATFORM_CHAIN, AuditEventRow.action == SIGNED
     )
-    return db.scalars(signed.order_by(AuditEvent.position.desc()).limit(1)).first()
+    return db.scalars(signed.order_by(AuditEventRow.position.desc()).limit(1)).first()
 
 
-def read_figures(db: Session, now: datetime) -> Figures:
-    return Figures(job_figures(db, now), _proposals(db), chain_figures(db))
+def read_figures(db: Session, now: datetime) -> StatusFigures:
+    return StatusFigures(job_figures(db, now), _proposals(db), chain_figures(db))
 
 
 def job_figures(db: Session, now: datetime) -> tuple[JobFigures, ...]:
-    is_dead, is_leased, is_early = Job.dead_at.is_not(None), Job.lease_until > now, Job.run_at > now
+    is_dead, is_leased, is_early = JobRow.dead_at.is_not(None), JobRow.lease_until > now, JobRow.run_at > now
     query = (
         select(
-            Job.kind,
+            JobRow.kind,
             func.sum(case((is_dead, 0), (is_leased, 0), (is_early, 0), else_=1)),
             func.sum(case((is_dead, 0), (is_leased, 0), (is_early, 1), else_=0)),
             func.sum(case((is_dead, 0), (is_leased, 1), else_=0)),
             func.sum(case((is_dead, 1), else_=0)),
-            func.min(case((is_dead, None), else_=Job.created_at)),
-            func.min(case((is_dead, None), (is_leased, None), (is_early, None), else_=Job.run_at)),
+            func.min(case((is_dead, None), else_=JobRow.created_at)),
+            func.min(case((is_dead, None), (is_leased, None), (is_early, None), else_=JobRow.run_at)),
         )
-        .where(Job.done_at.is_(None))
-        .group_by(Job.kind)
-        .order_by(Job.kind)
+        .where(JobRow.done_at.is_(None))
+        .group_by(JobRow.kind)
+        .order_by(JobRow.kind)
     )
     return tuple(
         JobFigures(kind, int(due), int(waiting), int(leased), int(dead), oldest, since)
@@ -148,24 +148,24 @@ def job_figures(db: Session, now: datetime) -> tuple[JobFigures, ...]:
 
 def _proposals(db: Session) -> tuple[ProposalFigures, ...]:
     query = (
-        select(Proposal.status, func.count(), func.min(Proposal.updated_at))
-        .where(Proposal.status.in_([status.value for status in UNDER_WAY]))
-        .group_by(Proposal.status)
-        .order_by(Proposal.status)
+        select(ProposalRow.status, func.count(), func.min(ProposalRow.updated_at))
+        .where(ProposalRow.status.in_([status.value for status in UNDER_WAY]))
+        .group_by(ProposalRow.status)
+        .order_by(ProposalRow.status)
     )
     return tuple(ProposalFigures(*row) for row in db.execute(query))
 
 
 def chain_figures(db: Session) -> tuple[ChainFigures, ...]:
     highest = (
-        select(ChainBlock.chain, func.max(ChainBlock.height).label("height"))
-        .group_by(ChainBlock.chain)
+        select(ChainBlockRow.chain, func.max(ChainBlockRow.height).label("height"))
+        .group_by(ChainBlockRow.chain)
         .subquery()
     )
     query = (
-        select(ChainBlock)
-        .join(highest, (ChainBlock.chain == highest.c.chain) & (ChainBlock.height == highest.c.height))
-        .order_by(ChainBlock.chain)
+        select(ChainBlockRow)
+        .join(highest, (ChainBlockRow.chain == highest.c.chain) & (ChainBlockRow.height == highest.c.height))
+        .order_by(ChainBlockRow.chain)
     )
     return tuple(
         ChainFigures(block.chain, block.height, block.block_hash, block.seen_at)

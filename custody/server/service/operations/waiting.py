@@ -15,15 +15,15 @@ from custody.server.service.mail.waiting import Item
 from custody.server.service.people.second_person import CONFIRMS
 from custody.server.service.proposals.searching import has_decided
 from custody.server.store.models import (
-    Key,
-    Membership,
-    Organisation,
-    PendingChange,
-    Proposal,
-    RolePermission,
-    Vault,
-    VaultSigner,
-    Workspace,
+    KeyRow,
+    MembershipRow,
+    OrganisationRow,
+    PendingChangeRow,
+    ProposalRow,
+    RolePermissionRow,
+    VaultRow,
+    VaultSignerRow,
+    WorkspaceRow,
 )
 from multisig import Sats
 
@@ -37,40 +37,40 @@ def waiting_for(db: Session, user_id: int, now: datetime) -> list[Item]:
 
 def _proposals(db: Session, user_id: int, now: datetime) -> list[Item]:
     has_seat = exists().where(
-        VaultSigner.vault_id == Proposal.vault_id,
-        VaultSigner.user_id == user_id,
-        Key.id == VaultSigner.key_id,
-        Key.revoked_reason.is_(None) | (Key.revoked_reason != "lost"),
+        VaultSignerRow.vault_id == ProposalRow.vault_id,
+        VaultSignerRow.user_id == user_id,
+        KeyRow.id == VaultSignerRow.key_id,
+        KeyRow.revoked_reason.is_(None) | (KeyRow.revoked_reason != "lost"),
     )
     may_approve = exists().where(
-        Membership.workspace_id == Proposal.workspace_id,
-        Membership.user_id == user_id,
-        RolePermission.role_id == Membership.role_id,
-        RolePermission.permission == PermissionName.PAYMENT_APPROVE.value,
+        MembershipRow.workspace_id == ProposalRow.workspace_id,
+        MembershipRow.user_id == user_id,
+        RolePermissionRow.role_id == MembershipRow.role_id,
+        RolePermissionRow.permission == PermissionName.PAYMENT_APPROVE.value,
     )
     query = (
-        select(Proposal, Vault.name, Workspace.name, Organisation.name)
-        .join(Vault, Vault.id == Proposal.vault_id)
-        .join(Workspace, Workspace.id == Proposal.workspace_id)
-        .join(Organisation, Organisation.id == Workspace.organisation_id)
+        select(ProposalRow, VaultRow.name, WorkspaceRow.name, OrganisationRow.name)
+        .join(VaultRow, VaultRow.id == ProposalRow.vault_id)
+        .join(WorkspaceRow, WorkspaceRow.id == ProposalRow.workspace_id)
+        .join(OrganisationRow, OrganisationRow.id == WorkspaceRow.organisation_id)
         .where(
-            Proposal.status == ProposalStatus.PENDING.value,
-            Proposal.replaced_by_id.is_(None),
-            Proposal.profile_key_id.is_(None),
-            Proposal.expires_at > now,
-            Vault.frozen_at.is_(None),
-            Vault.maker_may_approve | (Proposal.created_by != user_id),
+            ProposalRow.status == ProposalStatus.PENDING.value,
+            ProposalRow.replaced_by_id.is_(None),
+            ProposalRow.profile_key_id.is_(None),
+            ProposalRow.expires_at > now,
+            VaultRow.frozen_at.is_(None),
+            VaultRow.maker_may_approve | (ProposalRow.created_by != user_id),
             has_seat,
             may_approve,
             ~has_decided(user_id),
         )
-        .order_by(Proposal.created_at, Proposal.id)
+        .order_by(ProposalRow.created_at, ProposalRow.id)
         .limit(MAX_FOUND)
     )
     return [_proposal(*row) for row in db.execute(query)]
 
 
-def _proposal(proposal: Proposal, vault: str, workspace: str, organisation: str) -> Item:
+def _proposal(proposal: ProposalRow, vault: str, workspace: str, organisation: str) -> Item:
     where = f"vault {plain(vault)}, {plain(workspace)} of {plain(organisation)}"
     words = f"{proposal.tx_type} of {where}: proposal {proposal.id}"
     paid = [
@@ -82,20 +82,20 @@ def _proposal(proposal: Proposal, vault: str, workspace: str, organisation: str)
 
 def _changes(db: Session, user_id: int, now: datetime) -> list[Item]:
     query = (
-        select(PendingChange, Organisation.name)
-        .join(Organisation, Organisation.id == PendingChange.organisation_id)
+        select(PendingChangeRow, OrganisationRow.name)
+        .join(OrganisationRow, OrganisationRow.id == PendingChangeRow.organisation_id)
         .where(
-            PendingChange.status == ChangeStatus.PENDING.value,
-            PendingChange.expires_at > now,
-            PendingChange.asked_by != user_id,
-            PendingChange.organisation_id.in_(
-                select(Workspace.organisation_id)
-                .join(Membership, Membership.workspace_id == Workspace.id)
-                .where(Membership.user_id == user_id)
+            PendingChangeRow.status == ChangeStatus.PENDING.value,
+            PendingChangeRow.expires_at > now,
+            PendingChangeRow.asked_by != user_id,
+            PendingChangeRow.organisation_id.in_(
+                select(WorkspaceRow.organisation_id)
+                .join(MembershipRow, MembershipRow.workspace_id == WorkspaceRow.id)
+                .where(MembershipRow.user_id == user_id)
             ),
-            exists().where(Membership.user_id == user_id, CONFIRMS).correlate(PendingChange),
+            exists().where(MembershipRow.user_id == user_id, CONFIRMS).correlate(PendingChangeRow),
         )
-        .order_by(PendingChange.asked_at, PendingChange.id)
+        .order_by(PendingChangeRow.asked_at, PendingChangeRow.id)
         .limit(MAX_FOUND)
     )
     found = []

@@ -11,10 +11,10 @@ from custody.server.domain.limits import in_btc, is_within
 from custody.server.domain.roles import Permissions
 from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.people.staff import permissions_of
-from custody.server.store.models import Vault
+from custody.server.store.models import VaultRow
 
 
-def shortage(short: Sequence[Vault]) -> str:
+def shortage(short: Sequence[VaultRow]) -> str:
     """The audit log's words for a forced change; empty where no vault is short."""
     vaults = ", ".join(vault.id for vault in short)
     return f"too few signers are left in vault {vaults}" if short else ""

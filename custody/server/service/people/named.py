@@ -11,23 +11,23 @@ from sqlalchemy.orm import Session
 
 from custody.server.service.people.staff import role_of_first
 from custody.server.store.models import (
-    AddressBookEntry,
-    Key,
-    Membership,
-    PendingChange,
-    Role,
-    ServiceAccount,
-    User,
-    Vault,
-    Webhook,
-    Workspace,
+    AddressBookEntryRow,
+    KeyRow,
+    MembershipRow,
+    PendingChangeRow,
+    RoleRow,
+    ServiceAccountRow,
+    UserRow,
+    VaultRow,
+    WebhookRow,
+    WorkspaceRow,
     full_name,
 )
 
-Namer = Callable[[Session, PendingChange, Any], str | None]
+Namer = Callable[[Session, PendingChangeRow, Any], str | None]
 
 
-def names_in(db: Session, change: PendingChange) -> dict[str, str]:
+def names_in(db: Session, change: PendingChangeRow) -> dict[str, str]:
     """By field of the change's body. What was deleted, or belongs to another organisation, has no name."""
     found = {
         field: _NAMERS[field](db, change, value) for field, value in change.body.items() if field in _NAMERS
@@ -36,18 +36,19 @@ def names_in(db: Session, change: PendingChange) -> dict[str, str]:
 
 
 def _of_workspace(model: Any, words: Callable[[Any], str]) -> Namer:
-    def named(db: Session, change: PendingChange, number: Any) -> str | None:
+    def named(db: Session, change: PendingChangeRow, number: Any) -> str | None:
         found = db.get(model, number)
         return words(found) if found is not None and found.workspace_id == change.workspace_id else None
 
     return named
 
 
-def _person(db: Session, change: PendingChange, number: Any) -> str | None:
+def _person(db: Session, change: PendingChangeRow, number: Any) -> str | None:
     """A member of any of the organisation's workspaces."""
-    inside = select(Membership.user_id).join(Workspace, Workspace.id == Membership.workspace_id)
-    query = select(User).where(
-        User.id == number, User.id.in_(inside.where(Workspace.organisation_id == change.organisation_id))
+    inside = select(MembershipRow.user_id).join(WorkspaceRow, WorkspaceRow.id == MembershipRow.workspace_id)
+    query = select(UserRow).where(
+        UserRow.id == number,
+        UserRow.id.in_(inside.where(WorkspaceRow.organisation_id == change.organisation_id)),
     )
     found = db.scalars(query).one_or_none()
     if found is None:
@@ -56,23 +57,23 @@ def _person(db: Session, change: PendingChange, number: Any) -> str | None:
     return f"{named} ({found.email})" if named else found.email
 
 
-def _key(db: Session, change: PendingChange, number: Any) -> str | None:
-    found = db.get(Key, number)
+def _key(db: Session, change: PendingChangeRow, number: Any) -> str | None:
+    found = db.get(KeyRow, number)
     owner = None if found is None else _person(db, change, found.user_id)
     return None if found is None or owner is None else f"of {owner}, fingerprint {found.master_fingerprint}"
 
 
-def _confirming_role(db: Session, change: PendingChange, number: Any) -> str | None:
+def _confirming_role(db: Session, change: PendingChangeRow, number: Any) -> str | None:
     found = role_of_first(db, change.organisation_id, number)
     return None if found is None else found.name
 
 
-def _signers(db: Session, change: PendingChange, numbers: Any) -> str | None:
+def _signers(db: Session, change: PendingChangeRow, numbers: Any) -> str | None:
     found = [_person(db, change, number) for number in numbers]
     return None if None in found else "; ".join(filter(None, found))
 
 
-_role = _of_workspace(Role, lambda role: role.name)
+_role = _of_workspace(RoleRow, lambda role: role.name)
 _NAMERS: Final[Mapping[str, Namer]] = MappingProxyType(
     {
         "role_id": _role,
@@ -80,10 +81,10 @@ _NAMERS: Final[Mapping[str, Namer]] = MappingProxyType(
         "confirming_role_id": _confirming_role,
         "user_uuid": _person,
         "signers": _signers,
-        "vault_id": _of_workspace(Vault, lambda vault: vault.name),
-        "uid": _of_workspace(AddressBookEntry, lambda entry: f"{entry.name}, {entry.address}"),
-        "webhook_id": _of_workspace(Webhook, lambda hook: hook.url),
-        "service_account_id": _of_workspace(ServiceAccount, lambda program: program.name),
+        "vault_id": _of_workspace(VaultRow, lambda vault: vault.name),
+        "uid": _of_workspace(AddressBookEntryRow, lambda entry: f"{entry.name}, {entry.address}"),
+        "webhook_id": _of_workspace(WebhookRow, lambda hook: hook.url),
+        "service_account_id": _of_workspace(ServiceAccountRow, lambda program: program.name),
         "key_id": _key,
     }
 )

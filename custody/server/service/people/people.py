@@ -17,13 +17,13 @@ from custody.server.service.people.second_person import confirms_in
 from custody.server.service.people.staff import is_owner_of, role_shape
 from custody.server.service.sign_in.service_accounts import narrowed
 from custody.server.store.models import (
-    IdentityProvider,
-    Membership,
-    Organisation,
-    Role,
-    RolePermission,
-    User,
-    Workspace,
+    IdentityProviderRow,
+    MembershipRow,
+    OrganisationRow,
+    RolePermissionRow,
+    RoleRow,
+    UserRow,
+    WorkspaceRow,
 )
 from custody.server.store.store import read_once
 
@@ -60,7 +60,7 @@ def enter(
 
 def user_record(db: Session, user_id: int, bound_to: int | None = None) -> wire.User:
     """``bound_to``: the one organisation that is shown."""
-    user = db.get_one(User, user_id)
+    user = db.get_one(UserRow, user_id)
     shows_default = bound_to in {None, user.default_org_id}
     return wire.User(
         uuid=user.id,
@@ -77,27 +77,29 @@ def user_record(db: Session, user_id: int, bound_to: int | None = None) -> wire.
 
 def add_membership(db: Session, now: datetime, user_id: int, workspace_id: int, role_id: int) -> int:
     """Raises StateConflict for a member. A user's first membership becomes the default."""
-    held = select(Membership.id).where(Membership.user_id == user_id, Membership.workspace_id == workspace_id)
+    held = select(MembershipRow.id).where(
+        MembershipRow.user_id == user_id, MembershipRow.workspace_id == workspace_id
+    )
     if db.scalars(held).first() is not None:
         raise StateConflict("The user is a member of this workspace already.")
-    membership = Membership(user_id=user_id, workspace_id=workspace_id, role_id=role_id, created_at=now)
+    membership = MembershipRow(user_id=user_id, workspace_id=workspace_id, role_id=role_id, created_at=now)
     db.add(membership)
-    user = db.get_one(User, user_id)
+    user = db.get_one(UserRow, user_id)
     if user.default_workspace_id is None:
         user.default_workspace_id = workspace_id
-        user.default_org_id = db.get_one(Workspace, workspace_id).organisation_id
+        user.default_org_id = db.get_one(WorkspaceRow, workspace_id).organisation_id
     db.flush()
     return membership.id
 
 
 def settle_default(db: Session, user_id: int) -> None:
     """After a membership has ended: the default must be a workspace that the user is in, or none."""
-    user = db.get_one(User, user_id)
+    user = db.get_one(UserRow, user_id)
     places = (
-        select(Workspace)
-        .join(Membership, Membership.workspace_id == Workspace.id)
-        .where(Membership.user_id == user_id)
-        .order_by(Membership.id)
+        select(WorkspaceRow)
+        .join(MembershipRow, MembershipRow.workspace_id == WorkspaceRow.id)
+        .where(MembershipRow.user_id == user_id)
+        .order_by(MembershipRow.id)
     )
     left = list(db.scalars(places))
     if user.default_workspace_id not in {workspace.id for workspace in left}:
@@ -107,14 +109,14 @@ def settle_default(db: Session, user_id: int) -> None:
 
 def is_colleague(db: Session, user_id: int, organisation_id: int) -> bool:
     query = (
-        select(Membership.id)
-        .join(Workspace, Workspace.id == Membership.workspace_id)
-        .where(Membership.user_id == user_id, Workspace.organisation_id == organisation_id)
+        select(MembershipRow.id)
+        .join(WorkspaceRow, WorkspaceRow.id == MembershipRow.workspace_id)
+        .where(MembershipRow.user_id == user_id, WorkspaceRow.organisation_id == organisation_id)
     )
     return db.scalars(query.limit(1)).first() is not None
 
 
-def workspace_info(workspace: Workspace) -> wire.WorkspaceInfo:
+def workspace_info(workspace: WorkspaceRow) -> wire.WorkspaceInfo:
     return wire.WorkspaceInfo(
         uid=workspace.id,
         name=workspace.name,
@@ -152,26 +154,31 @@ def _permissions(carried: str | None) -> Permissions:
 _BETWEEN = ","
 # One row with all permissions, because every call reads it.
 _CARRIED = (
-    select(func.aggregate_strings(RolePermission.permission, _BETWEEN))
-    .where(RolePermission.role_id == Membership.role_id)
+    select(func.aggregate_strings(RolePermissionRow.permission, _BETWEEN))
+    .where(RolePermissionRow.role_id == MembershipRow.role_id)
     .scalar_subquery()
 )
 # A provider without a secret cannot be used yet, and is not required.
 _ASKING = (
-    select(IdentityProvider.id)
+    select(IdentityProviderRow.id)
     .where(
-        IdentityProvider.organisation_id == Workspace.organisation_id,
-        IdentityProvider.is_required,
-        IdentityProvider.sealed_secret.is_not(None),
+        IdentityProviderRow.organisation_id == WorkspaceRow.organisation_id,
+        IdentityProviderRow.is_required,
+        IdentityProviderRow.sealed_secret.is_not(None),
     )
     .scalar_subquery()
 )
 _PLACE = (
     select(
-        Workspace.organisation_id, Workspace.network, Workspace.chain, Membership.role_id, _CARRIED, _ASKING
+        WorkspaceRow.organisation_id,
+        WorkspaceRow.network,
+        WorkspaceRow.chain,
+        MembershipRow.role_id,
+        _CARRIED,
+        _ASKING,
     )
-    .join(Membership, Membership.workspace_id == Workspace.id)
-    .where(Workspace.id == bindparam("workspace_id"), Membership.user_id == bindparam("user_id"))
+    .join(MembershipRow, MembershipRow.workspace_id == WorkspaceRow.id)
+    .where(WorkspaceRow.id == bindparam("workspace_id"), MembershipRow.user_id == bindparam("user_id"))
 )
 
 
@@ -188,7 +195,7 @@ def _require_owner(db: Session, access: WorkspaceAccess, caller: Caller) -> None
 
 
 def _no_entry(db: Session, caller: Caller, workspace_id: int) -> NotFound | PermissionDenied:
-    workspace, nothing = db.get(Workspace, workspace_id), NotFound("There is no such workspace.")
+    workspace, nothing = db.get(WorkspaceRow, workspace_id), NotFound("There is no such workspace.")
     if workspace is None or caller.bound_to not in {None, workspace.organisation_id}:
         return nothing
     is_known = is_colleague(db, caller.user_id, workspace.organisation_id)
@@ -197,14 +204,16 @@ def _no_entry(db: Session, caller: Caller, workspace_id: int) -> NotFound | Perm
 
 def _organisations(db: Session, user_id: int, bound_to: int | None) -> list[wire.Organisation]:
     rows = db.execute(
-        select(Organisation, Workspace, Role, _CARRIED)
-        .join(Workspace, Workspace.organisation_id == Organisation.id)
-        .join(Membership, Membership.workspace_id == Workspace.id)
-        .join(Role, Role.id == Membership.role_id)
-        .where(Membership.user_id == user_id, *(() if bound_to is None else (Organisation.id == bound_to,)))
-        .order_by(Organisation.id, Workspace.id)
+        select(OrganisationRow, WorkspaceRow, RoleRow, _CARRIED)
+        .join(WorkspaceRow, WorkspaceRow.organisation_id == OrganisationRow.id)
+        .join(MembershipRow, MembershipRow.workspace_id == WorkspaceRow.id)
+        .join(RoleRow, RoleRow.id == MembershipRow.role_id)
+        .where(
+            MembershipRow.user_id == user_id, *(() if bound_to is None else (OrganisationRow.id == bound_to,))
+        )
+        .order_by(OrganisationRow.id, WorkspaceRow.id)
     ).all()
-    found: dict[int, tuple[Organisation, list[wire.WorkspaceEntry]]] = {}
+    found: dict[int, tuple[OrganisationRow, list[wire.WorkspaceEntry]]] = {}
     for organisation, workspace, role, carried in rows:
         _, entries = found.setdefault(organisation.id, (organisation, []))
         held = role_shape(role, _permissions(carried))

@@ -6,7 +6,7 @@ from typing import Final
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from custody.server.store.models import ServiceAccount
+from custody.server.store.models import ServiceAccountRow
 
 # New ones, of one maker: each sends them a mail.
 SECRETS: Final = 20
@@ -17,17 +17,17 @@ def end_service_accounts(db: Session, user_id: int, workspace_id: int, now: date
     """Revokes a former member's accounts, which a later membership would activate again. Returns their
     ids.
     """
-    query = select(ServiceAccount).where(
-        ServiceAccount.made_by == user_id,
-        ServiceAccount.workspace_id == workspace_id,
-        ServiceAccount.revoked_at.is_(None),
+    query = select(ServiceAccountRow).where(
+        ServiceAccountRow.made_by == user_id,
+        ServiceAccountRow.workspace_id == workspace_id,
+        ServiceAccountRow.revoked_at.is_(None),
     )
-    ended = list(db.scalars(query.order_by(ServiceAccount.id)))
+    ended = list(db.scalars(query.order_by(ServiceAccountRow.id)))
     for account in ended:
         end_account(account, now)
     return [account.id for account in ended]
 
 
-def end_account(account: ServiceAccount, now: datetime) -> None:
+def end_account(account: ServiceAccountRow, now: datetime) -> None:
     account.revoked_at = now
     account.secret_hash = account.former_hash = account.former_until = None

@@ -19,7 +19,7 @@ from custody.server.service.people.workspaces import found_organisation, found_w
 from custody.server.service.sign_in.accounts import Passwords, add_account, find_user
 from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
-from custody.server.store.models import Role, User, Workspace
+from custody.server.store.models import RoleRow, UserRow, WorkspaceRow
 from multisig import Network
 
 # As `custody.schemas.auth.Password` requires.
@@ -85,7 +85,7 @@ class Setup:
         """
         hashed = self._hash(person)
         with self._store.write() as db:
-            place = db.get(Workspace, workspace_id)
+            place = db.get(WorkspaceRow, workspace_id)
             if place is None:
                 raise NotFound(f"There is no workspace {workspace_id}.")
             return self._place(db, place, _role(db, place, role), person, hashed)
@@ -113,7 +113,7 @@ class Setup:
         return self._passwords.hash(person.password)
 
     def _place(
-        self, db: Session, place: Workspace, role: Role, person: NewPerson, hashed: str | None
+        self, db: Session, place: WorkspaceRow, role: RoleRow, person: NewPerson, hashed: str | None
     ) -> Placement:
         user = self._account(db, person, hashed)
         db.flush()
@@ -137,7 +137,7 @@ class Setup:
         )
         return Placement(place.organisation_id, place.id, role.id, user.id)
 
-    def _account(self, db: Session, person: NewPerson, hashed: str | None) -> User:
+    def _account(self, db: Session, person: NewPerson, hashed: str | None) -> UserRow:
         email = _email(person.email)
         user = find_user(db, email)
         if user is not None and hashed is not None:
@@ -157,8 +157,10 @@ class Setup:
         )
 
 
-def _role(db: Session, place: Workspace, name: str) -> Role:
-    role = db.scalars(select(Role).where(Role.workspace_id == place.id, Role.name == name)).one_or_none()
+def _role(db: Session, place: WorkspaceRow, name: str) -> RoleRow:
+    role = db.scalars(
+        select(RoleRow).where(RoleRow.workspace_id == place.id, RoleRow.name == name)
+    ).one_or_none()
     if role is None:
         raise NotFound(f"Workspace {place.id} has no role called {name}.")
     return role

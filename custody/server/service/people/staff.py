@@ -11,20 +11,22 @@ from custody.schemas.permissions import PermissionName
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import LastAdmin, NotFound, PermissionDenied
 from custody.server.domain.roles import EVERY_PERMISSION, PERMISSION_UIDS, Permissions, Staff
-from custody.server.store.models import Membership, Role, RolePermission, Workspace
+from custody.server.store.models import MembershipRow, RolePermissionRow, RoleRow, WorkspaceRow
 
 
 def staff_of(db: Session, workspace_id: int) -> Staff:
     """The role of every member, for rules about the workspace as a whole."""
     granted: dict[int, set[PermissionName]] = defaultdict(set)
     rows = (
-        select(Role.id, RolePermission.permission)
-        .outerjoin(RolePermission, RolePermission.role_id == Role.id)
-        .where(Role.workspace_id == workspace_id)
+        select(RoleRow.id, RolePermissionRow.permission)
+        .outerjoin(RolePermissionRow, RolePermissionRow.role_id == RoleRow.id)
+        .where(RoleRow.workspace_id == workspace_id)
     )
     for role_id, permission in db.execute(rows):
         granted[role_id] |= {PermissionName(permission)} if permission else set()
-    places = select(Membership.user_id, Membership.role_id).where(Membership.workspace_id == workspace_id)
+    places = select(MembershipRow.user_id, MembershipRow.role_id).where(
+        MembershipRow.workspace_id == workspace_id
+    )
     return Staff(
         roles={role_id: frozenset(permissions) for role_id, permissions in granted.items()},
         members=dict(db.execute(places).all()),
@@ -37,13 +39,13 @@ def require_owner(db: Session, workspace_id: int, before: Staff, after: Staff) -
     """
     if not before.has_owner or after.has_owner:
         return
-    first = first_workspace(db.get_one(Workspace, workspace_id).organisation_id)
+    first = first_workspace(db.get_one(WorkspaceRow, workspace_id).organisation_id)
     elsewhere = (
-        select(Membership.id)
-        .join(Role, Role.id == Membership.role_id)
-        .join(RolePermission, RolePermission.role_id == Role.id)
-        .where(Role.workspace_id == first, Role.workspace_id != workspace_id)
-        .group_by(Membership.id)
+        select(MembershipRow.id)
+        .join(RoleRow, RoleRow.id == MembershipRow.role_id)
+        .join(RolePermissionRow, RolePermissionRow.role_id == RoleRow.id)
+        .where(RoleRow.workspace_id == first, RoleRow.workspace_id != workspace_id)
+        .group_by(MembershipRow.id)
         .having(func.count() == len(EVERY_PERMISSION))
     )
     if db.scalars(elsewhere.limit(1)).first() is None:
@@ -56,21 +58,23 @@ def first_workspace(organisation_id: int) -> "ScalarSelect[int]":
     """The oldest workspace. Each later one belongs to its maker alone at first, so its roles decide nothing
     for the organisation.
     """
-    query = select(func.min(Workspace.id)).where(Workspace.organisation_id == organisation_id)
+    query = select(func.min(WorkspaceRow.id)).where(WorkspaceRow.organisation_id == organisation_id)
     return query.scalar_subquery()
 
 
-def role_of_first(db: Session, organisation_id: int, role_id: int) -> Role | None:
+def role_of_first(db: Session, organisation_id: int, role_id: int) -> RoleRow | None:
     """The role, where it is of the first workspace."""
-    query = select(Role).where(Role.id == role_id, Role.workspace_id == first_workspace(organisation_id))
+    query = select(RoleRow).where(
+        RoleRow.id == role_id, RoleRow.workspace_id == first_workspace(organisation_id)
+    )
     return db.scalars(query).one_or_none()
 
 
-def role_in_first(db: Session, organisation_id: int, user_id: int) -> Role | None:
+def role_in_first(db: Session, organisation_id: int, user_id: int) -> RoleRow | None:
     query = (
-        select(Role)
-        .join(Membership, Membership.role_id == Role.id)
-        .where(Membership.user_id == user_id, Role.workspace_id == first_workspace(organisation_id))
+        select(RoleRow)
+        .join(MembershipRow, MembershipRow.role_id == RoleRow.id)
+        .where(MembershipRow.user_id == user_id, RoleRow.workspace_id == first_workspace(organisation_id))
     )
     return db.scalars(query).first()
 
@@ -90,23 +94,23 @@ def require_owner_of(db: Session, organisation_id: int, user_id: int) -> None:
 
 
 def permissions_of(db: Session, role_id: int) -> Permissions:
-    query = select(RolePermission.permission).where(RolePermission.role_id == role_id)
+    query = select(RolePermissionRow.permission).where(RolePermissionRow.role_id == role_id)
     return frozenset(PermissionName(name) for name in db.scalars(query))
 
 
-def role_in(db: Session, access: WorkspaceAccess, role_id: int) -> Role:
+def role_in(db: Session, access: WorkspaceAccess, role_id: int) -> RoleRow:
     """Raises NotFound."""
-    role = db.get(Role, role_id)
+    role = db.get(RoleRow, role_id)
     if role is None or role.workspace_id != access.workspace_id:
         raise NotFound("There is no such role in this workspace.")
     return role
 
 
-def membership_in(db: Session, access: WorkspaceAccess, user_id: int) -> Membership:
+def membership_in(db: Session, access: WorkspaceAccess, user_id: int) -> MembershipRow:
     """Raises NotFound."""
     membership = db.scalars(
-        select(Membership).where(
-            Membership.workspace_id == access.workspace_id, Membership.user_id == user_id
+        select(MembershipRow).where(
+            MembershipRow.workspace_id == access.workspace_id, MembershipRow.user_id == user_id
         )
     ).one_or_none()
     if membership is None:
@@ -116,20 +120,20 @@ def membership_in(db: Session, access: WorkspaceAccess, user_id: int) -> Members
 
 def count_members(db: Session, workspace_id: int) -> dict[int, int]:
     """The number of members by role, for roles that have any."""
-    query = select(Membership.role_id, func.count()).where(Membership.workspace_id == workspace_id)
-    return dict(db.execute(query.group_by(Membership.role_id)).all())
+    query = select(MembershipRow.role_id, func.count()).where(MembershipRow.workspace_id == workspace_id)
+    return dict(db.execute(query.group_by(MembershipRow.role_id)).all())
 
 
-def role_shapes(db: Session, roles: Iterable[Role]) -> dict[int, wire.Role]:
+def role_shapes(db: Session, roles: Iterable[RoleRow]) -> dict[int, wire.Role]:
     """By role id."""
     by_id = {role.id: role for role in roles}
     granted: dict[int, list[PermissionName]] = {role_id: [] for role_id in by_id}
-    for row in db.scalars(select(RolePermission).where(RolePermission.role_id.in_(by_id))):
+    for row in db.scalars(select(RolePermissionRow).where(RolePermissionRow.role_id.in_(by_id))):
         granted[row.role_id].append(PermissionName(row.permission))
     return {role.id: role_shape(role, granted[role.id]) for role in by_id.values()}
 
 
-def role_shape(role: Role, granted: Iterable[PermissionName]) -> wire.Role:
+def role_shape(role: RoleRow, granted: Iterable[PermissionName]) -> wire.Role:
     return wire.Role(
         role_id=role.id,
         name=role.name,

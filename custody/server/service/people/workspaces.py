@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from custody.common.text import name_key
 from custody.server.domain.audit import Event
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import NotFound, StateConflict
@@ -17,8 +18,7 @@ from custody.server.domain.ports import Clock
 from custody.server.domain.roles import FIRST_ROLES, RoleTemplate
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.profiles import chain_of_network, watch_profiles
-from custody.server.store.models import Organisation, Role, RolePermission, Workspace
-from custody.text import name_key
+from custody.server.store.models import OrganisationRow, RolePermissionRow, RoleRow, WorkspaceRow
 from multisig import Network
 
 FIRST_CYCLE = Cycle("M", 1)
@@ -37,19 +37,19 @@ class NoChainYet(StateConflict):
 class Founded:
     """A workspace and its administrator role. Give the role to a user in the same transaction."""
 
-    workspace: Workspace
-    administrator: Role
+    workspace: WorkspaceRow
+    administrator: RoleRow
 
 
-def found_organisation(db: Session, clock: Clock, name: str) -> Organisation:
-    organisation = Organisation(name=name, created_at=clock())
+def found_organisation(db: Session, clock: Clock, name: str) -> OrganisationRow:
+    organisation = OrganisationRow(name=name, created_at=clock())
     db.add(organisation)
     db.flush()
     return organisation
 
 
 def found_workspace(
-    db: Session, clock: Clock, organisation: Organisation, *, name: str, description: str, chain: Network
+    db: Session, clock: Clock, organisation: OrganisationRow, *, name: str, description: str, chain: Network
 ) -> Founded:
     """A workspace with the first roles and no member: call ``people.add_membership`` next.
 
@@ -58,7 +58,7 @@ def found_workspace(
     """
     _require_chain(db, chain)
     require_free_workspace_name(db, organisation.id, name)
-    workspace = Workspace(
+    workspace = WorkspaceRow(
         organisation_id=organisation.id,
         name=name,
         description=description,
@@ -66,7 +66,9 @@ def found_workspace(
         chain=chain.value,
         created_at=clock(),
     )
-    is_first = db.scalars(select(Workspace.id).where(Workspace.network == chain.api_name)).first() is None
+    is_first = (
+        db.scalars(select(WorkspaceRow.id).where(WorkspaceRow.network == chain.api_name)).first() is None
+    )
     db.add(workspace)
     db.flush()
     if is_first:
@@ -75,9 +77,9 @@ def found_workspace(
     return Founded(workspace, administrator)
 
 
-def add_first_role(db: Session, clock: Clock, workspace: Workspace, template: RoleTemplate) -> Role:
+def add_first_role(db: Session, clock: Clock, workspace: WorkspaceRow, template: RoleTemplate) -> RoleRow:
     now = clock()
-    role = Role(
+    role = RoleRow(
         workspace_id=workspace.id,
         name=template.name,
         description=template.description,
@@ -89,7 +91,7 @@ def add_first_role(db: Session, clock: Clock, workspace: Workspace, template: Ro
     )
     db.add(role)
     db.flush()
-    db.add_all(RolePermission(role_id=role.id, permission=name.value) for name in template.permissions)
+    db.add_all(RolePermissionRow(role_id=role.id, permission=name.value) for name in template.permissions)
     db.flush()
     return role
 
@@ -116,8 +118,8 @@ def record_founding(
 
 def require_free_workspace_name(db: Session, organisation_id: int, name: str, *, besides: int = 0) -> None:
     """Names that look the same count as equal. Raises StateConflict."""
-    others = Workspace.organisation_id == organisation_id, Workspace.id != besides
-    for taken in db.scalars(select(Workspace.name).where(*others)):
+    others = WorkspaceRow.organisation_id == organisation_id, WorkspaceRow.id != besides
+    for taken in db.scalars(select(WorkspaceRow.name).where(*others)):
         if name_key(taken) == name_key(name):
             raise StateConflict(f"The organisation has a workspace called {taken} already.")
 
@@ -125,7 +127,9 @@ def require_free_workspace_name(db: Session, organisation_id: int, name: str, *,
 def _require_chain(db: Session, chain: Network) -> None:
     """``testnet`` means one chain on one platform, because profile addresses name no workspace."""
     other = db.scalars(
-        select(Workspace.chain).where(Workspace.network == chain.api_name, Workspace.chain != chain.value)
+        select(WorkspaceRow.chain).where(
+            WorkspaceRow.network == chain.api_name, WorkspaceRow.chain != chain.value
+        )
     ).first()
     if other is not None:
         raise StateConflict(

@@ -22,22 +22,22 @@ from custody.server.domain.errors import (
 from custody.server.domain.keys import may_move_on
 from custody.server.service.keys.quorums import lacking_signers, signers_now
 from custody.server.service.stored_vaults import replacement_of, vault_in
-from custody.server.store.models import AddressBookEntry, Proposal, Vault, WatchedScript
+from custody.server.store.models import AddressBookEntryRow, ProposalRow, VaultRow, WatchedScriptRow
 from multisig import Network, Psbt, encode_address
-from multisig.tokens import Call, Function, token_of_script
+from multisig.tokens import Function, TokenCall, token_of_script
 
 # Calls that give away tokens, or the right to mint them.
 _GIVES = frozenset({Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSHIP})
 
 
-def vault_to_spend(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
+def vault_to_spend(db: Session, access: WorkspaceAccess, vault_id: str) -> VaultRow:
     """Raises NotFound, VaultFrozen."""
     vault = vault_in(db, access, vault_id)
     require_thawed(db, vault)
     return vault
 
 
-def require_thawed(db: Session, vault: Vault) -> None:
+def require_thawed(db: Session, vault: VaultRow) -> None:
     """Raises VaultFrozen for the vault, and for the one that replaces it."""
     for one in filter(None, (vault, replacement_of(db, vault))):
         if one.frozen_at is not None:
@@ -47,7 +47,7 @@ def require_thawed(db: Session, vault: Vault) -> None:
             )
 
 
-def require_able_to_pay_on(db: Session, vault: Vault) -> None:
+def require_able_to_pay_on(db: Session, vault: VaultRow) -> None:
     """Raises TooFewSigners: what would go into this vault could not leave it."""
     if lacking_signers(db, {vault.id: vault.m}):
         raise TooFewSigners(
@@ -56,15 +56,15 @@ def require_able_to_pay_on(db: Session, vault: Vault) -> None:
         )
 
 
-def is_move(db: Session, vault: Vault, scripts: Collection[bytes]) -> bool:
+def is_move(db: Session, vault: VaultRow, scripts: Collection[bytes]) -> bool:
     """Whether everything that a transaction with these output scripts pays goes to the vault that replaces
     this one, as two people confirmed: no limit counts it.
     """
     new = replacement_of(db, vault)
-    return new is not None and _all_of(db, vault, scripts, WatchedScript.vault_id == new.id)
+    return new is not None and _all_of(db, vault, scripts, WatchedScriptRow.vault_id == new.id)
 
 
-def require_move(db: Session, vault: Vault, scripts: Collection[bytes]) -> None:
+def require_move(db: Session, vault: VaultRow, scripts: Collection[bytes]) -> None:
     """A vault that is replaced pays its replacement alone. Raises StateConflict, TooFewSigners (of the
     replacement).
     """
@@ -79,7 +79,7 @@ def require_move(db: Session, vault: Vault, scripts: Collection[bytes]) -> None:
         )
 
 
-def require_listed(db: Session, vault: Vault, psbt: bytes) -> None:
+def require_listed(db: Session, vault: VaultRow, psbt: bytes) -> None:
     """Where the vault is bound to the address book, each destination in the PSBT's bytes must be an entry of
     it. Excepted are the vault itself, and the one that replaces it.
 
@@ -89,20 +89,20 @@ def require_listed(db: Session, vault: Vault, psbt: bytes) -> None:
         require_scripts_listed(db, vault, _destinations(psbt))
 
 
-def require_scripts_listed(db: Session, vault: Vault, scripts: set[bytes]) -> None:
+def require_scripts_listed(db: Session, vault: VaultRow, scripts: set[bytes]) -> None:
     """`require_listed` for output scripts."""
     if not vault.only_address_book:
         return
     network, new = Network(vault.chain), replacement_of(db, vault)
-    own = select(WatchedScript.script_pubkey).where(
-        WatchedScript.chain == vault.chain,
-        WatchedScript.script_pubkey.in_(scripts),
-        WatchedScript.vault_id.in_([vault.id] if new is None else [vault.id, new.id]),
+    own = select(WatchedScriptRow.script_pubkey).where(
+        WatchedScriptRow.chain == vault.chain,
+        WatchedScriptRow.script_pubkey.in_(scripts),
+        WatchedScriptRow.vault_id.in_([vault.id] if new is None else [vault.id, new.id]),
     )
     scripts = scripts - set(db.scalars(own))
     addresses = {encode_address(script, network) or f"script {script.hex()}" for script in scripts}
-    query = select(AddressBookEntry.address).where(
-        AddressBookEntry.workspace_id == vault.workspace_id, AddressBookEntry.address.in_(addresses)
+    query = select(AddressBookEntryRow.address).where(
+        AddressBookEntryRow.workspace_id == vault.workspace_id, AddressBookEntryRow.address.in_(addresses)
     )
     elsewhere = addresses - set(db.scalars(query))
     if elsewhere:
@@ -117,14 +117,14 @@ def _destinations(psbt: bytes) -> set[bytes]:
     found: set[bytes] = set()
     for output in Psbt.parse(psbt).outputs:
         payload = token_of_script(output.script_pubkey)
-        if isinstance(payload, Call) and payload.function in _GIVES and payload.address is not None:
+        if isinstance(payload, TokenCall) and payload.function in _GIVES and payload.address is not None:
             found.add(payload.address)
         elif output.amount:
             found.add(output.script_pubkey)
     return found
 
 
-def require_other_maker(db: Session, vault: Vault, proposal: Proposal, user_id: int) -> None:
+def require_other_maker(db: Session, vault: VaultRow, proposal: ProposalRow, user_id: int) -> None:
     """Unless the vault lets makers approve, members cannot approve what they proposed, nor any version of it.
     Raises MakerMayNotApprove.
     """
@@ -138,11 +138,11 @@ def require_other_maker(db: Session, vault: Vault, proposal: Proposal, user_id: 
 
 
 def _makers(db: Session, family_id: str) -> set[int]:
-    return set(db.scalars(select(Proposal.created_by).where(Proposal.family_id == family_id)))
+    return set(db.scalars(select(ProposalRow.created_by).where(ProposalRow.family_id == family_id)))
 
 
 def require_signers(
-    db: Session, vault: Vault, scripts: Collection[bytes], maker: int, family_id: str | None = None
+    db: Session, vault: VaultRow, scripts: Collection[bytes], maker: int, family_id: str | None = None
 ) -> None:
     """Enough of the vault's signers must be able to sign a payment to these output scripts. ``maker``: who
     proposes it; ``family_id``: the family that it is another version of. Raises TooFewSigners.
@@ -169,12 +169,14 @@ def require_signers(
     )
 
 
-def stay_in_workspace(db: Session, vault: Vault, scripts: Collection[bytes]) -> bool:
+def stay_in_workspace(db: Session, vault: VaultRow, scripts: Collection[bytes]) -> bool:
     """Whether each of these output scripts is of a vault of the same workspace."""
-    return _all_of(db, vault, scripts, Vault.workspace_id == vault.workspace_id)
+    return _all_of(db, vault, scripts, VaultRow.workspace_id == vault.workspace_id)
 
 
-def _all_of(db: Session, vault: Vault, scripts: Collection[bytes], whose: ColumnElement[bool]) -> bool:
-    known = select(WatchedScript.script_pubkey).join(Vault, Vault.id == WatchedScript.vault_id)
-    query = known.where(WatchedScript.chain == vault.chain, WatchedScript.script_pubkey.in_(scripts), whose)
+def _all_of(db: Session, vault: VaultRow, scripts: Collection[bytes], whose: ColumnElement[bool]) -> bool:
+    known = select(WatchedScriptRow.script_pubkey).join(VaultRow, VaultRow.id == WatchedScriptRow.vault_id)
+    query = known.where(
+        WatchedScriptRow.chain == vault.chain, WatchedScriptRow.script_pubkey.in_(scripts), whose
+    )
     return set(db.scalars(query)) == set(scripts)

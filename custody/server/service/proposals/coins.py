@@ -42,18 +42,18 @@ from custody.server.domain.selection import (
     input_cost,
 )
 from custody.server.service.lifecycle import holds_coins_clause
-from custody.server.service.requests.changes import Outdated
+from custody.server.service.requests.changes import OutdatedDraft
 from custody.server.service.stored_vaults import ADDRESS_INDEX, address_script, balances_of, insert_locks
 from custody.server.store.models import (
     MOVING,
-    ChainCoin,
-    ChainTransaction,
-    CoinLock,
-    Contract,
-    Proposal,
-    TokenCell,
-    TokenTransaction,
-    Vault,
+    ChainCoinRow,
+    ChainTransactionRow,
+    CoinLockRow,
+    ContractRow,
+    ProposalRow,
+    TokenCellRow,
+    TokenTransactionRow,
+    VaultRow,
 )
 from custody.server.store.store import duplicates_refused
 from multisig import RECEIVE, CoinToSpend, OutPoint, Sats, Transaction, TxOut
@@ -89,7 +89,7 @@ class Utxo(NamedTuple):
         return OutPoint(self.txid, self.vout)
 
 
-def utxo_of(coin: ChainCoin) -> Utxo:
+def utxo_of(coin: ChainCoinRow) -> Utxo:
     return Utxo(coin.txid, coin.vout, Sats(coin.amount_sats), coin.height, coin.branch, coin.address_index)
 
 
@@ -107,7 +107,7 @@ class Tally(NamedTuple):
 
 
 @dataclass(frozen=True)
-class VaultCoins:
+class SpendableCoins:
     """A vault's unspent, mature coins, at a tip. ``avoids_address``: without those at the vault's own
     ``address``.
     """
@@ -178,18 +178,18 @@ class VaultCoins:
 @cache
 def _largest(tier: Tier, count: int, *, with_locked: bool) -> _Coins:
     query = _candidates(tier) if with_locked else _candidates(tier).where(~is_locked())
-    return query.order_by(ChainCoin.amount_sats.desc()).limit(count)
+    return query.order_by(ChainCoinRow.amount_sats.desc()).limit(count)
 
 
 @cache
 def _smallest(tier: Tier, count: int) -> _Coins:
     query = _candidates(tier).where(~is_locked())
-    return query.order_by(ChainCoin.amount_sats).limit(count)
+    return query.order_by(ChainCoinRow.amount_sats).limit(count)
 
 
 @cache
 def _spendable() -> Select[int]:
-    total = select(func.coalesce(func.sum(ChainCoin.amount_sats), 0))
+    total = select(func.coalesce(func.sum(ChainCoinRow.amount_sats), 0))
     return total.where(*_unspent(), _is_of(Tier.OWN_UNCONFIRMED), ~is_locked())
 
 
@@ -199,17 +199,17 @@ def _tally() -> Select[str, int]:
     may_be_spent = and_(_is_mature(), _is_of(Tier.OWN_UNCONFIRMED))
     kind = case(
         (is_locked(), "held"),
-        (and_(may_be_spent, ChainCoin.amount_sats > bindparam("cost")), "free"),
+        (and_(may_be_spent, ChainCoinRow.amount_sats > bindparam("cost")), "free"),
         (may_be_spent, "small"),
         else_="waiting",
     ).label("kind")
-    ours = ChainCoin.vault_id == bindparam("vault_id"), ChainCoin.spent_by.is_(None)
-    each = select(kind, ChainCoin.amount_sats).where(*ours)
-    confirmed, young = ChainCoin.height.is_not(None), ChainCoin.height > bindparam("mature_height")
-    small = ChainCoin.amount_sats <= bindparam("cost")
+    ours = ChainCoinRow.vault_id == bindparam("vault_id"), ChainCoinRow.spent_by.is_(None)
+    each = select(kind, ChainCoinRow.amount_sats).where(*ours)
+    confirmed, young = ChainCoinRow.height.is_not(None), ChainCoinRow.height > bindparam("mature_height")
+    small = ChainCoinRow.amount_sats <= bindparam("cost")
     parts = union_all(
-        each.where(ChainCoin.height.is_(None), text(MOVING)),
-        each.where(young, ChainCoin.is_coinbase),
+        each.where(ChainCoinRow.height.is_(None), text(MOVING)),
+        each.where(young, ChainCoinRow.is_coinbase),
         each.where(confirmed, small, _is_mature()),
     ).subquery()
     return select(parts.c.kind, func.sum(parts.c.amount_sats)).group_by(parts.c.kind)
@@ -218,37 +218,37 @@ def _tally() -> Select[str, int]:
 def _candidates(tier: Tier) -> _Coins:
     """A `Utxo` for each coin of at least ``least`` sat."""
     return select(
-        ChainCoin.txid,
-        ChainCoin.vout,
-        ChainCoin.amount_sats,
-        ChainCoin.height,
-        ChainCoin.branch,
-        ChainCoin.address_index,
-    ).where(*_unspent(), _is_of(tier), ChainCoin.amount_sats >= bindparam("least"))
+        ChainCoinRow.txid,
+        ChainCoinRow.vout,
+        ChainCoinRow.amount_sats,
+        ChainCoinRow.height,
+        ChainCoinRow.branch,
+        ChainCoinRow.address_index,
+    ).where(*_unspent(), _is_of(tier), ChainCoinRow.amount_sats >= bindparam("least"))
 
 
 def _unspent() -> tuple[ColumnElement[bool], ...]:
     return (
-        ChainCoin.vault_id == bindparam("vault_id"),
-        ChainCoin.spent_by.is_(None),
+        ChainCoinRow.vault_id == bindparam("vault_id"),
+        ChainCoinRow.spent_by.is_(None),
         _is_mature(),
-        or_(ChainCoin.branch != RECEIVE, ChainCoin.address_index != bindparam("avoided")),
+        or_(ChainCoinRow.branch != RECEIVE, ChainCoinRow.address_index != bindparam("avoided")),
     )
 
 
 def _is_mature() -> ColumnElement[bool]:
-    return or_(ChainCoin.is_coinbase.is_(False), ChainCoin.height <= bindparam("mature_height"))
+    return or_(ChainCoinRow.is_coinbase.is_(False), ChainCoinRow.height <= bindparam("mature_height"))
 
 
 def _is_of(tier: Tier) -> ColumnElement[bool]:
     match tier:
         case Tier.DEEP:
-            is_own = and_(ChainCoin.height <= bindparam("own_height"), _is_own_change())
-            return or_(ChainCoin.height <= bindparam("foreign_height"), is_own)
+            is_own = and_(ChainCoinRow.height <= bindparam("own_height"), _is_own_change())
+            return or_(ChainCoinRow.height <= bindparam("foreign_height"), is_own)
         case Tier.CONFIRMED:
-            return ChainCoin.height.is_not(None)
+            return ChainCoinRow.height.is_not(None)
         case Tier.OWN_UNCONFIRMED:
-            return or_(ChainCoin.height.is_not(None), _is_own_change())
+            return or_(ChainCoinRow.height.is_not(None), _is_own_change())
 
 
 def _is_own_change() -> ColumnElement[bool]:
@@ -257,28 +257,28 @@ def _is_own_change() -> ColumnElement[bool]:
     A forward to the vault is a deposit: its maker could replace it while it is unconfirmed. Change of a
     replaced version does not count.
     """
-    makers = select(Proposal.id).where(
-        Proposal.txid_expected == ChainCoin.txid,
-        Proposal.vault_id == bindparam("vault_id"),
-        Proposal.profile_key_id.is_(None),
-        Proposal.replaced_by_id.is_(None),
+    makers = select(ProposalRow.id).where(
+        ProposalRow.txid_expected == ChainCoinRow.txid,
+        ProposalRow.vault_id == bindparam("vault_id"),
+        ProposalRow.profile_key_id.is_(None),
+        ProposalRow.replaced_by_id.is_(None),
     )
     return _is_there(makers)
 
 
-def is_own_change(db: Session, coin: ChainCoin) -> bool:
+def is_own_change(db: Session, coin: ChainCoinRow) -> bool:
     """Whether one coin of a vault is change of its own proposals."""
-    one = ChainCoin.chain == coin.chain, ChainCoin.txid == coin.txid, ChainCoin.vout == coin.vout
+    one = ChainCoinRow.chain == coin.chain, ChainCoinRow.txid == coin.txid, ChainCoinRow.vout == coin.vout
     return bool(db.scalar(select(_is_own_change()).where(*one), {"vault_id": coin.vault_id}))
 
 
 def is_locked() -> ColumnElement[bool]:
     """The condition, in a statement over coins, that a proposal holds the coin."""
     return _is_there(
-        select(CoinLock.family_id).where(
-            CoinLock.chain == ChainCoin.chain,
-            CoinLock.txid == ChainCoin.txid,
-            CoinLock.vout == ChainCoin.vout,
+        select(CoinLockRow.family_id).where(
+            CoinLockRow.chain == ChainCoinRow.chain,
+            CoinLockRow.txid == ChainCoinRow.txid,
+            CoinLockRow.vout == ChainCoinRow.vout,
         )
     )
 
@@ -299,18 +299,18 @@ def require_unchanged(db: Session, chain: str, chosen: Sequence[Utxo]) -> None:
     """
     seen = {(utxo.txid, utxo.vout, utxo.height) for utxo in chosen}
     if {tuple(row) for row in db.execute(_free(chain, chosen))} != seen:
-        raise Outdated("A chosen coin was spent, locked or moved in the chain.")
+        raise OutdatedDraft("A chosen coin was spent, locked or moved in the chain.")
 
 
 def _free(chain: str, chosen: Sequence[Utxo]) -> Select[str, int, int | None]:
     """The chosen coins that are unspent and not locked."""
     # SQLite uses no index for a list of tuples.
     places = (
-        and_(ChainCoin.chain == chain, ChainCoin.txid == utxo.txid, ChainCoin.vout == utxo.vout)
+        and_(ChainCoinRow.chain == chain, ChainCoinRow.txid == utxo.txid, ChainCoinRow.vout == utxo.vout)
         for utxo in chosen
     )
-    query = select(ChainCoin.txid, ChainCoin.vout, ChainCoin.height)
-    return query.where(or_(false(), *places), ChainCoin.spent_by.is_(None), ~is_locked())
+    query = select(ChainCoinRow.txid, ChainCoinRow.vout, ChainCoinRow.height)
+    return query.where(or_(false(), *places), ChainCoinRow.spent_by.is_(None), ~is_locked())
 
 
 def require_makers_stay(db: Session, chosen: Iterable[Utxo]) -> None:
@@ -318,11 +318,11 @@ def require_makers_stay(db: Session, chosen: Iterable[Utxo]) -> None:
     makers = sorted({utxo.txid for utxo in chosen if utxo.height is None})
     if not makers:
         return
-    query = select(Proposal.id).where(
-        Proposal.txid_expected.in_(makers), Proposal.replaced_by_id.is_not(None)
+    query = select(ProposalRow.id).where(
+        ProposalRow.txid_expected.in_(makers), ProposalRow.replaced_by_id.is_not(None)
     )
     if db.scalars(query).first() is not None:
-        raise Outdated("A payment whose change was chosen is being replaced.")
+        raise OutdatedDraft("A payment whose change was chosen is being replaced.")
 
 
 def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id: str) -> None:
@@ -361,13 +361,13 @@ def _previous_transactions(db: Session, chain: str, txids: set[str]) -> Mapping[
     return {txid: Transaction.parse(raw) for txid, raw in found}
 
 
-_RAW = select(ChainTransaction.txid, ChainTransaction.raw).where(
-    ChainTransaction.chain == bindparam("chain"),
-    ChainTransaction.txid.in_(bindparam("txids", expanding=True)),
+_RAW = select(ChainTransactionRow.txid, ChainTransactionRow.raw).where(
+    ChainTransactionRow.chain == bindparam("chain"),
+    ChainTransactionRow.txid.in_(bindparam("txids", expanding=True)),
 )
 
 
-_SIZES = _RAW.with_only_columns(ChainTransaction.txid, func.length(ChainTransaction.raw))
+_SIZES = _RAW.with_only_columns(ChainTransactionRow.txid, func.length(ChainTransactionRow.raw))
 
 
 # A call of 250 vB at 40 sat/vB. A coin below it is kept only where there is no larger one.
@@ -380,17 +380,17 @@ class AwaitedCoin(NamedTuple):
     proposal_id: str | None
 
 
-def token_coins(db: Session, vault: Vault, tip_height: int) -> list[Utxo]:
+def token_coins(db: Session, vault: VaultRow, tip_height: int) -> list[Utxo]:
     """Confirmed, mature coins at the vault's address that are not locked, the largest first."""
     return [utxo for utxo, is_locked in _at_address(db, vault, tip_height) if not is_locked]
 
 
-def has_locked_token_coin(db: Session, vault: Vault, tip_height: int) -> bool:
+def has_locked_token_coin(db: Session, vault: VaultRow, tip_height: int) -> bool:
     """Whether proposals have locked a coin at the vault's address."""
     return any(is_locked for _, is_locked in _at_address(db, vault, tip_height))
 
 
-def awaited_token_coin(db: Session, vault: Vault, least: Sats) -> AwaitedCoin | None:
+def awaited_token_coin(db: Session, vault: VaultRow, least: Sats) -> AwaitedCoin | None:
     """An unconfirmed coin at the vault's address of at least ``least`` sat that is not locked. The vault's
     own change is preferred: others could replace their deposits.
     """
@@ -398,7 +398,9 @@ def awaited_token_coin(db: Session, vault: Vault, least: Sats) -> AwaitedCoin | 
     return None if row is None else AwaitedCoin(*row)
 
 
-def kept_for_tokens(db: Session, vault: Vault, tip_height: int, outputs: Iterable[TxOut] = ()) -> Utxo | None:
+def kept_for_tokens(
+    db: Session, vault: VaultRow, tip_height: int, outputs: Iterable[TxOut] = ()
+) -> Utxo | None:
     """The coin that a send leaves at the vault's address where tokens need one: the smallest that pays for a
     call, else the largest. None where the send itself pays that address.
     """
@@ -412,7 +414,7 @@ def kept_for_tokens(db: Session, vault: Vault, tip_height: int, outputs: Iterabl
     return next(iter(enough[-1:] or coins), None)
 
 
-def has_tokens(db: Session, vault: Vault) -> bool:
+def has_tokens(db: Session, vault: VaultRow) -> bool:
     """Whether the vault owns or holds a token of its workspace, or has one under way. Tokens that strangers
     send do not count.
     """
@@ -425,7 +427,7 @@ def has_tokens(db: Session, vault: Vault) -> bool:
     return bool(db.scalar(_HAS_TOKENS, values))
 
 
-def _at_address(db: Session, vault: Vault, tip_height: int) -> Sequence[tuple[Utxo, bool]]:
+def _at_address(db: Session, vault: VaultRow, tip_height: int) -> Sequence[tuple[Utxo, bool]]:
     values = {"vault_id": vault.id, "mature_height": tip_height + 1 - COINBASE_MATURITY}
     return [
         (Utxo(txid, vout, Sats(amount), height, RECEIVE, ADDRESS_INDEX), is_held)
@@ -435,28 +437,28 @@ def _at_address(db: Session, vault: Vault, tip_height: int) -> Sequence[tuple[Ut
 
 def _unspent_at_address() -> tuple[ColumnElement[bool], ...]:
     return (
-        ChainCoin.vault_id == bindparam("vault_id"),
-        ChainCoin.branch == literal_column(str(RECEIVE)),
-        ChainCoin.address_index == ADDRESS_INDEX,
-        ChainCoin.spent_by.is_(None),
+        ChainCoinRow.vault_id == bindparam("vault_id"),
+        ChainCoinRow.branch == literal_column(str(RECEIVE)),
+        ChainCoinRow.address_index == ADDRESS_INDEX,
+        ChainCoinRow.spent_by.is_(None),
     )
 
 
 def _coins_at_address() -> Select[str, int, int, int | None, bool]:
     return (
         select(
-            ChainCoin.txid,
-            ChainCoin.vout,
-            ChainCoin.amount_sats,
-            ChainCoin.height,
+            ChainCoinRow.txid,
+            ChainCoinRow.vout,
+            ChainCoinRow.amount_sats,
+            ChainCoinRow.height,
             is_locked().label("is_locked"),
         )
         .where(
             *_unspent_at_address(),
-            ChainCoin.height.is_not(None),
-            or_(ChainCoin.is_coinbase.is_(False), ChainCoin.height <= bindparam("mature_height")),
+            ChainCoinRow.height.is_not(None),
+            or_(ChainCoinRow.is_coinbase.is_(False), ChainCoinRow.height <= bindparam("mature_height")),
         )
-        .order_by(ChainCoin.amount_sats.desc(), ChainCoin.txid, ChainCoin.vout)
+        .order_by(ChainCoinRow.amount_sats.desc(), ChainCoinRow.txid, ChainCoinRow.vout)
         # Bounded, for anyone can send any number of coins to the address.
         .limit(2 * MAX_INPUTS)
     )
@@ -465,21 +467,21 @@ def _coins_at_address() -> Select[str, int, int, int | None, bool]:
 def _awaited_at_address() -> Select[Any]:
     # A forward counts as a deposit, so that the answer does not name its maker.
     is_maker = and_(
-        Proposal.txid_expected == ChainCoin.txid,
-        Proposal.vault_id == bindparam("vault_id"),
-        Proposal.profile_key_id.is_(None),
+        ProposalRow.txid_expected == ChainCoinRow.txid,
+        ProposalRow.vault_id == bindparam("vault_id"),
+        ProposalRow.profile_key_id.is_(None),
     )
     return (
-        select(Proposal.id)
-        .select_from(ChainCoin)
-        .outerjoin(Proposal, is_maker)
+        select(ProposalRow.id)
+        .select_from(ChainCoinRow)
+        .outerjoin(ProposalRow, is_maker)
         .where(
             *_unspent_at_address(),
-            ChainCoin.height.is_(None),
-            ChainCoin.amount_sats >= bindparam("least"),
+            ChainCoinRow.height.is_(None),
+            ChainCoinRow.amount_sats >= bindparam("least"),
             ~is_locked(),
         )
-        .order_by(Proposal.id.is_(None), ChainCoin.amount_sats.desc())
+        .order_by(ProposalRow.id.is_(None), ChainCoinRow.amount_sats.desc())
         .limit(1)
     )
 
@@ -487,21 +489,25 @@ def _awaited_at_address() -> Select[Any]:
 def _any_token() -> Select[bool]:
     # Looked up from the workspace's own tokens: anyone can send the vault any number of other tokens.
     of_workspace = (
-        select(Proposal.txid_expected)
-        .join(Contract, Contract.deploy_family_id == Proposal.family_id)
-        .where(Contract.workspace_id == bindparam("workspace_id"), Contract.chain == bindparam("chain"))
+        select(ProposalRow.txid_expected)
+        .join(ContractRow, ContractRow.deploy_family_id == ProposalRow.family_id)
+        .where(ContractRow.workspace_id == bindparam("workspace_id"), ContractRow.chain == bindparam("chain"))
     )
-    cell = exists().where(TokenCell.chain == bindparam("chain"), TokenCell.contract_id.in_(of_workspace))
-    holds = cell.where(TokenCell.cell == int(Cell.BALANCE), TokenCell.holder == bindparam("script"))
+    cell = exists().where(
+        TokenCellRow.chain == bindparam("chain"), TokenCellRow.contract_id.in_(of_workspace)
+    )
+    holds = cell.where(TokenCellRow.cell == int(Cell.BALANCE), TokenCellRow.holder == bindparam("script"))
     owns = cell.where(
-        TokenCell.cell == int(Cell.OWNER), TokenCell.holder == b"", TokenCell.data == bindparam("script")
+        TokenCellRow.cell == int(Cell.OWNER),
+        TokenCellRow.holder == b"",
+        TokenCellRow.data == bindparam("script"),
     )
     # Of a deployment that the index of tokens has not read nobody is the owner yet.
     is_read = exists().where(
-        TokenTransaction.chain == bindparam("chain"), TokenTransaction.txid == Proposal.txid
+        TokenTransactionRow.chain == bindparam("chain"), TokenTransactionRow.txid == ProposalRow.txid
     )
-    is_under_way = Proposal.family_id == Contract.deploy_family_id, holds_coins_clause(), ~is_read
-    makes = exists().where(Contract.vault_id == bindparam("vault_id"), *is_under_way)
+    is_under_way = ProposalRow.family_id == ContractRow.deploy_family_id, holds_coins_clause(), ~is_read
+    makes = exists().where(ContractRow.vault_id == bindparam("vault_id"), *is_under_way)
     return select(or_(makes, holds, owns))
 
 

@@ -33,8 +33,8 @@ from custody.server.domain.selection import (
 )
 from custody.server.service.backends import Quote
 from custody.server.service.proposals.coins import (
+    SpendableCoins,
     Utxo,
-    VaultCoins,
     coins_to_spend,
     kept_for_tokens,
     size_of_previous,
@@ -42,7 +42,7 @@ from custody.server.service.proposals.coins import (
 from custody.server.service.proposals.mempools import is_taken_by_nodes, require_taken_by_nodes
 from custody.server.service.proposals.payments import Intent, NamedCoins
 from custody.server.service.stored_vaults import policy_of
-from custody.server.store.models import Proposal, Vault
+from custody.server.store.models import ProposalRow, VaultRow
 from multisig import (
     CHANGE,
     Built,
@@ -165,7 +165,7 @@ class Drafter:
     def draft(
         self,
         db: Session,
-        vault: Vault,
+        vault: VaultRow,
         intent: Intent,
         rate: FeeRate,
         quote: Quote,
@@ -180,7 +180,7 @@ class Drafter:
         those do not suffice, Invalid where the fee is above the cap or the PSBT larger than devices take.
         """
         plan = plan_of(policy_of(vault), intent, rate)
-        source = VaultCoins(vault.id, quote.tip.height)
+        source = SpendableCoins(vault.id, quote.tip.height)
         kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
         pool, selection = _choose(db, source, plan, self._rng, kept)
         if selection.fee > MAX_FEE:
@@ -201,7 +201,7 @@ class Drafter:
         return draft.distinct(db, quote.tip.height) if distinct else draft
 
     def sweep(
-        self, db: Session, vault: Vault, intent: Intent, rate: FeeRate, quote: Quote, *, distinct: bool
+        self, db: Session, vault: VaultRow, intent: Intent, rate: FeeRate, quote: Quote, *, distinct: bool
     ) -> tuple[Intent, Draft]:
         """All that can be spent, less the fee, and the intent with that amount. Of more coins than a
         transaction takes, the largest; without uneconomic coins and the one for the vault's tokens.
@@ -209,7 +209,7 @@ class Drafter:
         Raises LockedFunds, InsufficientFunds, Dust, Invalid; StateConflict where nodes would not take them.
         """
         plan = plan_of(policy_of(vault), intent, rate)
-        source = VaultCoins(vault.id, quote.tip.height)
+        source = SpendableCoins(vault.id, quote.tip.height)
         kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
         coins = largest_that_fit(db, vault, intent, plan, quote, kept)
         if not coins:
@@ -225,7 +225,7 @@ class Drafter:
         return whole, draft.distinct(db, quote.tip.height) if distinct else draft
 
     def spending(
-        self, db: Session, vault: Vault, intent: Intent, rate: FeeRate, quote: Quote, named: NamedCoins
+        self, db: Session, vault: VaultRow, intent: Intent, rate: FeeRate, quote: Quote, named: NamedCoins
     ) -> tuple[Intent, Draft]:
         """A payment from exactly these coins, as a transaction that no proposal has yet; a sweep sends their
         sum less the fee. Raises InsufficientFunds, Dust, Invalid.
@@ -250,7 +250,7 @@ class Drafter:
         return intent, draft.distinct(db, quote.tip.height)
 
     def cheapest(
-        self, db: Session, vault: Vault, intent: Intent, rate: FeeRate, quote: Quote
+        self, db: Session, vault: VaultRow, intent: Intent, rate: FeeRate, quote: Quote
     ) -> Draft | None:
         """The payment at the lowest fee, as a transaction that no proposal has yet; None where the coins do
         not suffice.
@@ -266,7 +266,7 @@ class Drafter:
     def _build(
         self,
         db: Session,
-        vault: Vault,
+        vault: VaultRow,
         intent: Intent,
         plan: Plan,
         quote: Quote,
@@ -296,7 +296,7 @@ class Drafter:
 
 
 def largest_that_fit(
-    db: Session, vault: Vault, intent: Intent, plan: Plan, quote: Quote, kept: Utxo | None
+    db: Session, vault: VaultRow, intent: Intent, plan: Plan, quote: Quote, kept: Utxo | None
 ) -> Sequence[Utxo]:
     """The vault's largest coins except ``kept``, as many as one transaction can spend within the limits
     of inputs, fee and PSBT size. Where nodes would not take them together, the confirmed ones.
@@ -321,12 +321,12 @@ def largest_that_fit(
 
 
 def taken_together(
-    db: Session, vault: Vault, plan: Plan, quote: Quote, kept: Utxo | None
+    db: Session, vault: VaultRow, plan: Plan, quote: Quote, kept: Utxo | None
 ) -> tuple[Sequence[Utxo], Sequence[Utxo]]:
     """The vault's largest coins, as many as one transaction can spend; and the same, or where nodes would not
     take them together, of the confirmed ones.
     """
-    pool = _without(kept, VaultCoins(vault.id, quote.tip.height).pool(db, Tier.OWN_UNCONFIRMED, plan))
+    pool = _without(kept, SpendableCoins(vault.id, quote.tip.height).pool(db, Tier.OWN_UNCONFIRMED, plan))
     coins = spent_at_once(economic(pool, plan), plan, MAX_FEE)
     if is_taken_by_nodes(db, vault.chain, coins, plan.vsize(len(coins), True)):  # noqa: FBT003 - the shape Plan asks for
         return coins, coins
@@ -334,7 +334,7 @@ def taken_together(
     return coins, spent_at_once(economic(confirmed, plan), plan, MAX_FEE)
 
 
-def _is_small(db: Session, vault: Vault, intent: Intent, coins: Sequence[Utxo]) -> bool:
+def _is_small(db: Session, vault: VaultRow, intent: Intent, coins: Sequence[Utxo]) -> bool:
     """Whether a PSBT of these coins is surely within the limit, by an estimate without building it."""
     # Two more maps: the change output and the global map.
     maps = len(coins) + len(intent.outputs) + 2
@@ -344,7 +344,7 @@ def _is_small(db: Session, vault: Vault, intent: Intent, coins: Sequence[Utxo]) 
 _Choice = tuple[list[Utxo], Selection[Utxo]]
 
 
-def choose_coins(db: Session, source: VaultCoins, plan: Plan, rng: RandomSource) -> _Choice:
+def choose_coins(db: Session, source: SpendableCoins, plan: Plan, rng: RandomSource) -> _Choice:
     """The pool and the selection from it. Raises LockedFunds, InsufficientFunds."""
     found = _try_to_choose(db, source, plan, rng, None)
     if found is None:
@@ -352,7 +352,7 @@ def choose_coins(db: Session, source: VaultCoins, plan: Plan, rng: RandomSource)
     return found
 
 
-def _choose(db: Session, source: VaultCoins, plan: Plan, rng: RandomSource, kept: Utxo | None) -> _Choice:
+def _choose(db: Session, source: SpendableCoins, plan: Plan, rng: RandomSource, kept: Utxo | None) -> _Choice:
     """Avoids the coins at the vault's address where possible, and never takes ``kept``."""
     if kept is None:
         return choose_coins(db, source, plan, rng)
@@ -369,7 +369,7 @@ def _choose(db: Session, source: VaultCoins, plan: Plan, rng: RandomSource, kept
 
 
 def _try_to_choose(
-    db: Session, source: VaultCoins, plan: Plan, rng: RandomSource, kept: Utxo | None
+    db: Session, source: SpendableCoins, plan: Plan, rng: RandomSource, kept: Utxo | None
 ) -> _Choice | None:
     for tier in Tier:
         for pool in source.pools(db, tier, plan):
@@ -409,7 +409,7 @@ def require_sane_fee(selection: Selection[Utxo], pointer: str = "/fee_rate") -> 
         raise Invalid.at(pointer, sentence, "fee-too-high")
 
 
-def _too_little(db: Session, source: VaultCoins, plan: Plan) -> LockedFunds | InsufficientFunds:
+def _too_little(db: Session, source: SpendableCoins, plan: Plan) -> LockedFunds | InsufficientFunds:
     everything = source.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)
     if select_fewest(everything, plan) is not None:
         return LockedFunds(f"The coins for {plan.target} sat are locked by other proposals.")
@@ -426,7 +426,7 @@ def _too_little(db: Session, source: VaultCoins, plan: Plan) -> LockedFunds | In
 
 
 def _nothing_to_sweep(
-    db: Session, source: VaultCoins, plan: Plan, kept: Utxo | None
+    db: Session, source: SpendableCoins, plan: Plan, kept: Utxo | None
 ) -> LockedFunds | InsufficientFunds:
     if _without(kept, source.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)):
         return LockedFunds("Every coin that could be sent is locked by other proposals.")
@@ -454,4 +454,6 @@ def free_locktime(db: Session, tx: Transaction, tip_height: int) -> int:
         candidates = list(islice(others, BACKDATE_BLOCKS))
 
 
-_TAKEN = select(Proposal.txid_expected).where(Proposal.txid_expected.in_(bindparam("txids", expanding=True)))
+_TAKEN = select(ProposalRow.txid_expected).where(
+    ProposalRow.txid_expected.in_(bindparam("txids", expanding=True))
+)

@@ -15,9 +15,9 @@ from custody.server.domain.fees import PricedTransaction
 from custody.server.domain.lifecycle import REPLACEABLE
 from custody.server.service.lifecycle import Coin, coins_of, holds_coins_clause, members_of, newer_than
 from custody.server.service.proposals.coins import Utxo, utxo_of
-from custody.server.service.proposals.payments import Intent, Payment
+from custody.server.service.proposals.payments import Intent, PaidRecipient
 from custody.server.service.stored_vaults import policy_of
-from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput, Vault
+from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalInputRow, ProposalRow, VaultRow
 from multisig import (
     Network,
     OutPoint,
@@ -36,12 +36,12 @@ TOKEN_KINDS = frozenset({TxType.DEPLOY, TxType.CALL})
 
 
 @dataclass(frozen=True)
-class Family:
+class ProposalFamily:
     """A proposal that may be replaced, with all its versions."""
 
-    original: Proposal
-    members: Sequence[Proposal]
-    vault: Vault
+    original: ProposalRow
+    members: Sequence[ProposalRow]
+    vault: VaultRow
 
     @property
     def is_of_token(self) -> bool:
@@ -54,9 +54,11 @@ class Family:
         return tuple(priced(member, self.vault) for member in self.members)
 
 
-def find_proposal(db: Session, access: WorkspaceAccess, vault: Vault, psbt_id: str, pointer: str) -> Proposal:
+def find_proposal(
+    db: Session, access: WorkspaceAccess, vault: VaultRow, psbt_id: str, pointer: str
+) -> ProposalRow:
     """Raises NotFound, and Invalid where it belongs to another vault than the request's."""
-    proposal = db.get(Proposal, psbt_id)
+    proposal = db.get(ProposalRow, psbt_id)
     if proposal is None or proposal.workspace_id != access.workspace_id:
         raise NotFound("There is no such proposal in this workspace.")
     if proposal.vault_id != vault.id:
@@ -72,22 +74,22 @@ class FamilyState:
     coins: frozenset[OutPoint]
 
     @classmethod
-    def of(cls, family: Family, held: Iterable[Utxo]) -> Self:
+    def of(cls, family: ProposalFamily, held: Iterable[Utxo]) -> Self:
         members = frozenset((member.id, member.final_tx is not None) for member in family.members)
         return cls(members, frozenset(utxo.outpoint for utxo in held))
 
 
-def family_of(db: Session, original: Proposal, vault: Vault) -> Family:
-    return Family(original, members_of(db, original.family_id), vault)
+def family_of(db: Session, original: ProposalRow, vault: VaultRow) -> ProposalFamily:
+    return ProposalFamily(original, members_of(db, original.family_id), vault)
 
 
-def may_be_replaced(proposal: Proposal) -> bool:
+def may_be_replaced(proposal: ProposalRow) -> bool:
     """By its own record only: its coins may have been spent."""
     waits = Status(proposal.status) in REPLACEABLE or proposal.keeps_coins
     return waits and TxType(proposal.tx_type) in KINDS and proposal.replaced_by_id is None
 
 
-def require_replaceable(db: Session, original: Proposal, *, cancel: bool) -> None:
+def require_replaceable(db: Session, original: ProposalRow, *, cancel: bool) -> None:
     """Raises StateConflict where it has ended, is confirmed, is not the newest, or another proposal spends
     its change.
     """
@@ -104,23 +106,23 @@ def require_replaceable(db: Session, original: Proposal, *, cancel: bool) -> Non
     _require_childless(db, original)
 
 
-def _require_childless(db: Session, original: Proposal) -> None:
+def _require_childless(db: Session, original: ProposalRow) -> None:
     """A proposal that spends its change could never be mined after a replacement. Spends by others do not
     count: a payee must not be able to prevent a cancellation.
     """
     made = {member.txid_expected for member in members_of(db, original.family_id)}
     query = (
-        select(Proposal.id)
-        .join(ProposalInput, ProposalInput.proposal_id == Proposal.id)
+        select(ProposalRow.id)
+        .join(ProposalInputRow, ProposalInputRow.proposal_id == ProposalRow.id)
         .where(
-            ProposalInput.txid.in_(made),
-            Proposal.vault_id == original.vault_id,
-            Proposal.profile_key_id.is_(None),
-            Proposal.family_id != original.family_id,
+            ProposalInputRow.txid.in_(made),
+            ProposalRow.vault_id == original.vault_id,
+            ProposalRow.profile_key_id.is_(None),
+            ProposalRow.family_id != original.family_id,
             holds_coins_clause(),
         )
         # The newest version, which pays most, is the one that can still be declined or replaced.
-        .order_by(Proposal.fee_sats.desc(), Proposal.id)
+        .order_by(ProposalRow.fee_sats.desc(), ProposalRow.id)
         .limit(1)
     )
     child = db.scalars(query).first()
@@ -131,20 +133,20 @@ def _require_childless(db: Session, original: Proposal) -> None:
         )
 
 
-def intent_of(family: Family) -> Intent:
+def intent_of(family: ProposalFamily) -> Intent:
     """What each version pays."""
     original, network = family.original, Network(family.vault.chain)
     # The recipients of a token's proposal are for the record only; they get no bitcoin.
     pays = TxType(original.tx_type) not in TOKEN_KINDS
     payments = tuple(
-        Payment(address, TxOut(Sats(amount), decode_address(address, network)))
+        PaidRecipient(address, TxOut(Sats(amount), decode_address(address, network)))
         for address, amount in (zip(original.recipients, original.amounts_sats, strict=True) if pays else ())
     )
     data = None if original.op_return_hex is None else bytes.fromhex(original.op_return_hex)
     return Intent(payments, data, sweeps=original.sweeps)
 
 
-def family_utxos(db: Session, family: Family, *, cancel: bool) -> tuple[Utxo, ...]:
+def family_utxos(db: Session, family: ProposalFamily, *, cancel: bool) -> tuple[Utxo, ...]:
     """Every coin of the original in the order of its inputs, and those of the other members that no other
     family has locked. So any two versions share coins and exclude each other. A bump of a sweep has the
     original's alone: it sends no coin that the sweep did not.
@@ -173,33 +175,37 @@ def family_utxos(db: Session, family: Family, *, cancel: bool) -> tuple[Utxo, ..
     return tuple(found[coin] for coin in (*inputs, *others) if coin in found)
 
 
-def _inputs_of(db: Session, original: Proposal) -> list[Coin]:
-    query = select(ProposalInput.txid, ProposalInput.vout).where(ProposalInput.proposal_id == original.id)
-    return [(txid, vout) for txid, vout in db.execute(query.order_by(ProposalInput.input_index))]
+def _inputs_of(db: Session, original: ProposalRow) -> list[Coin]:
+    query = select(ProposalInputRow.txid, ProposalInputRow.vout).where(
+        ProposalInputRow.proposal_id == original.id
+    )
+    return [(txid, vout) for txid, vout in db.execute(query.order_by(ProposalInputRow.input_index))]
 
 
-def _each_has_one(db: Session, family: Family, left: set[Coin]) -> bool:
+def _each_has_one(db: Session, family: ProposalFamily, left: set[Coin]) -> bool:
     return all(coins_of(db, [member.id]) & left for member in family.members)
 
 
-def _known_coins(db: Session, family: Family) -> dict[Coin, tuple[ChainCoin, str | None]]:
+def _known_coins(db: Session, family: ProposalFamily) -> dict[Coin, tuple[ChainCoinRow, str | None]]:
     """The members' coins that are on the chain, spent or not, with the families that have locked them. A
     deposit may have other outputs to this vault or to others: those are no coins of the family.
     """
     lock = and_(
-        CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout
+        CoinLockRow.chain == ChainCoinRow.chain,
+        CoinLockRow.txid == ChainCoinRow.txid,
+        CoinLockRow.vout == ChainCoinRow.vout,
     )
     query = (
-        select(ChainCoin, CoinLock.family_id)
+        select(ChainCoinRow, CoinLockRow.family_id)
         .join(
-            ProposalInput,
-            and_(ProposalInput.txid == ChainCoin.txid, ProposalInput.vout == ChainCoin.vout),
+            ProposalInputRow,
+            and_(ProposalInputRow.txid == ChainCoinRow.txid, ProposalInputRow.vout == ChainCoinRow.vout),
         )
-        .outerjoin(CoinLock, lock)
+        .outerjoin(CoinLockRow, lock)
         .where(
-            ChainCoin.chain == family.vault.chain,
-            ChainCoin.vault_id == family.vault.id,
-            ProposalInput.proposal_id.in_([member.id for member in family.members]),
+            ChainCoinRow.chain == family.vault.chain,
+            ChainCoinRow.vault_id == family.vault.id,
+            ProposalInputRow.proposal_id.in_([member.id for member in family.members]),
         )
     )
     return {(row.txid, row.vout): (row, family_id) for row, family_id in db.execute(query)}
@@ -213,7 +219,7 @@ class ChangeOutput(NamedTuple):
     address_index: int
 
 
-def change_of(proposal: Proposal) -> ChangeOutput | None:
+def change_of(proposal: ProposalRow) -> ChangeOutput | None:
     """Read from the PSBT, in which only the change has key origins; None without change. A token's
     transaction has its change at the vault's first address.
     """
@@ -224,7 +230,7 @@ def change_of(proposal: Proposal) -> ChangeOutput | None:
     return None
 
 
-def priced(member: Proposal, vault: Vault) -> PricedTransaction:
+def priced(member: ProposalRow, vault: VaultRow) -> PricedTransaction:
     """With its real size where known: signatures may be a byte or two smaller than estimated."""
     psbt = Psbt.parse(member.psbt)
     scripts = [output.script_pubkey for output in psbt.outputs]

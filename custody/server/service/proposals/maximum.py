@@ -9,16 +9,16 @@ from custody.schemas.sending import Bound
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.selection import most_of, select_cheapest, spent_at_once
 from custody.server.service.backends import Quote
-from custody.server.service.limits.limits import Limits, Room
+from custody.server.service.limits.limits import Room, SpendingLimits
 from custody.server.service.proposals.bounds import (
     is_move,
 )
-from custody.server.service.proposals.coins import Tally, VaultCoins, kept_for_tokens
+from custody.server.service.proposals.coins import SpendableCoins, Tally, kept_for_tokens
 from custody.server.service.proposals.drafting import largest_that_fit, plan_of, taken_together
 from custody.server.service.proposals.mempools import WAITS_FOR_A_BLOCK
 from custody.server.service.proposals.payments import Intent
 from custody.server.service.stored_vaults import policy_of
-from custody.server.store.models import Vault, WatchedScript
+from custody.server.store.models import VaultRow, WatchedScriptRow
 from multisig import FeeRate, Sats, dust_threshold
 
 
@@ -67,10 +67,10 @@ class MaximumAmount:
 
 def most_of_intent(
     db: Session,
-    limits: Limits,
+    limits: SpendingLimits,
     caller: Caller,
     access: WorkspaceAccess,
-    vault: Vault,
+    vault: VaultRow,
     intent: Intent,
     rate: FeeRate,
     quote: Quote,
@@ -79,7 +79,7 @@ def most_of_intent(
     plan = plan_of(policy_of(vault), intent, rate)
     kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
     coins = largest_that_fit(db, vault, intent, plan, quote, kept)
-    tally = VaultCoins(vault.id, quote.tip.height).tally(db, plan, kept)
+    tally = SpendableCoins(vault.id, quote.tip.height).tally(db, plan, kept)
     is_whole = sum(coin.amount for coin in coins) == tally.free
     bound_by: Bound = "coins" if is_whole else "transaction"
     if not is_whole:
@@ -104,14 +104,14 @@ def most_of_intent(
     return MaximumAmount(amount, selection.fee, len(selection.coins), bound_by, tally, room)
 
 
-def own_scripts(db: Session, vault: Vault, intent: Intent) -> set[bytes]:
+def own_scripts(db: Session, vault: VaultRow, intent: Intent) -> set[bytes]:
     """The vault's own scripts among the recipients: what is paid to them does not count for limits."""
     scripts = [payment.output.script_pubkey for payment in intent.payments]
     return set(db.scalars(_OWN_SCRIPTS, {"chain": vault.chain, "vault_id": vault.id, "scripts": scripts}))
 
 
-_OWN_SCRIPTS = select(WatchedScript.script_pubkey).where(
-    WatchedScript.chain == bindparam("chain"),
-    WatchedScript.script_pubkey.in_(bindparam("scripts", expanding=True)),
-    WatchedScript.vault_id == bindparam("vault_id"),
+_OWN_SCRIPTS = select(WatchedScriptRow.script_pubkey).where(
+    WatchedScriptRow.chain == bindparam("chain"),
+    WatchedScriptRow.script_pubkey.in_(bindparam("scripts", expanding=True)),
+    WatchedScriptRow.vault_id == bindparam("vault_id"),
 )

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from custody.server.domain.errors import StateConflict
 from custody.server.service.lifecycle import holds_coins_clause
 from custody.server.service.proposals.coins import Utxo
-from custody.server.store.models import ChainCoin, Proposal, ProposalInput
+from custody.server.store.models import ChainCoinRow, ProposalInputRow, ProposalRow
 
 MAX_TOGETHER = 25
 MAX_TOGETHER_VSIZE = 101_000
@@ -22,12 +22,12 @@ WAITS_FOR_A_BLOCK = (
     f"{MAX_TOGETHER_VSIZE} vB"
 )
 _COLUMNS = select(
-    Proposal.id,
-    Proposal.family_id,
-    Proposal.txid_expected,
-    Proposal.fee_sats,
-    Proposal.fee_rate_sat_per_kvb,
-).where(Proposal.block_height.is_(None))
+    ProposalRow.id,
+    ProposalRow.family_id,
+    ProposalRow.txid_expected,
+    ProposalRow.fee_sats,
+    ProposalRow.fee_rate_sat_per_kvb,
+).where(ProposalRow.block_height.is_(None))
 
 
 def require_taken_by_nodes(db: Session, chain: str, spent: Iterable[Utxo], vsize: int) -> None:
@@ -48,8 +48,11 @@ def is_taken_by_nodes(db: Session, chain: str, spent: Iterable[Utxo], vsize: int
     sizes: dict[str, int] = {}
     while new and len(sizes) < MAX_TOGETHER:
         ids, txids = set(), set()
-        spends_one = select(ProposalInput.proposal_id).where(ProposalInput.txid.in_(new))
-        for which in (Proposal.txid_expected.in_(new), Proposal.id.in_(spends_one) & holds_coins_clause()):
+        spends_one = select(ProposalInputRow.proposal_id).where(ProposalInputRow.txid.in_(new))
+        for which in (
+            ProposalRow.txid_expected.in_(new),
+            ProposalRow.id.in_(spends_one) & holds_coins_clause(),
+        ):
             for each in db.execute(_COLUMNS.where(which)):
                 # The rate is rounded down, so this is its size or a little more.
                 size = each.fee_sats * 1000 // max(1, each.fee_rate_sat_per_kvb)
@@ -63,15 +66,15 @@ def is_taken_by_nodes(db: Session, chain: str, spent: Iterable[Utxo], vsize: int
 
 
 def _unconfirmed_parents(db: Session, chain: str, proposal_ids: Iterable[str]) -> set[str]:
-    is_spent_by = and_(ProposalInput.txid == ChainCoin.txid, ProposalInput.vout == ChainCoin.vout)
+    is_spent_by = and_(ProposalInputRow.txid == ChainCoinRow.txid, ProposalInputRow.vout == ChainCoinRow.vout)
     return set(
         db.scalars(
-            select(ChainCoin.txid)
-            .join(ProposalInput, is_spent_by)
+            select(ChainCoinRow.txid)
+            .join(ProposalInputRow, is_spent_by)
             .where(
-                ChainCoin.chain == chain,
-                ChainCoin.height.is_(None),
-                ProposalInput.proposal_id.in_(proposal_ids),
+                ChainCoinRow.chain == chain,
+                ChainCoinRow.height.is_(None),
+                ProposalInputRow.proposal_id.in_(proposal_ids),
             )
         )
     )

@@ -12,7 +12,7 @@ from decimal import Decimal
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from custody.payment_links import Recipient
+from custody.common.payment_links import Recipient
 from custody.schemas.proposals import CreatePsbtRequest
 from custody.schemas.sending import MaxSendQuery
 from custody.server.domain.errors import Dust, Fault, Invalid, LockedFunds, WrongNetworkAddress
@@ -28,7 +28,7 @@ from custody.server.service.proposals.coins import (
     token_coins,
     utxo_of,
 )
-from custody.server.store.models import ChainCoin, CoinLock, Vault
+from custody.server.store.models import ChainCoinRow, CoinLockRow, VaultRow
 from multisig import (
     MAX_MONEY,
     FeeRate,
@@ -46,7 +46,7 @@ from multisig import (
 
 
 @dataclass(frozen=True)
-class Payment:
+class PaidRecipient:
     """One recipient: the address as given, and its output."""
 
     address: str
@@ -59,7 +59,7 @@ class Intent:
     amount.
     """
 
-    payments: tuple[Payment, ...] = ()
+    payments: tuple[PaidRecipient, ...] = ()
     op_return: bytes | None = None
     sweeps: bool = False
 
@@ -108,7 +108,7 @@ def read_recipients(request: CreatePsbtRequest | MaxSendQuery, network: Network)
     return Intent(payments, _data(request))
 
 
-def _require_distinct(payments: Sequence[Payment]) -> None:
+def _require_distinct(payments: Sequence[PaidRecipient]) -> None:
     scripts = [payment.output.script_pubkey for payment in payments]
     for place, script in enumerate(scripts):
         if script in scripts[:place]:
@@ -121,7 +121,7 @@ def _data(request: CreatePsbtRequest | MaxSendQuery) -> bytes | None:
     return None if request.op_return is None else parse_op_return(request.op_return)
 
 
-def _with_amount(request: CreatePsbtRequest, place: int, network: Network) -> Payment:
+def _with_amount(request: CreatePsbtRequest, place: int, network: Network) -> PaidRecipient:
     pointer = f"/recipients/{place}"
     recipient = parse_recipient(request.recipients[place], network, pointer)
     given = None if request.amounts_sats is None else request.amounts_sats[place]
@@ -130,8 +130,8 @@ def _with_amount(request: CreatePsbtRequest, place: int, network: Network) -> Pa
     return payment
 
 
-def _payment(recipient: Recipient, amount: Sats, network: Network, pointer: str) -> Payment:
-    return Payment(recipient.address, TxOut(amount, _script(recipient.address, network, pointer)))
+def _payment(recipient: Recipient, amount: Sats, network: Network, pointer: str) -> PaidRecipient:
+    return PaidRecipient(recipient.address, TxOut(amount, _script(recipient.address, network, pointer)))
 
 
 def _require_no_dust(script: bytes, amount: Sats, pointer: str) -> None:
@@ -174,7 +174,7 @@ class NamedCoins:
 
 
 def named_coins(
-    db: Session, vault: Vault, named: Sequence[str], tip_height: int, outputs: Sequence[TxOut]
+    db: Session, vault: VaultRow, named: Sequence[str], tip_height: int, outputs: Sequence[TxOut]
 ) -> NamedCoins:
     """Raises Invalid for coins that are not the vault's, spent, unconfirmed or kept for its tokens; otherwise
     LockedFunds for locked ones. The error has a fault for each such coin.
@@ -204,16 +204,16 @@ def _parsed(text: str) -> OutPoint:
     return OutPoint(txid, int(vout))
 
 
-def _known(db: Session, vault: Vault, outpoints: Sequence[OutPoint]) -> Mapping[OutPoint, ChainCoin]:
-    query = select(ChainCoin).where(
-        ChainCoin.chain == vault.chain,
-        ChainCoin.vault_id == vault.id,
-        ChainCoin.txid.in_(sorted({outpoint.txid for outpoint in outpoints})),
+def _known(db: Session, vault: VaultRow, outpoints: Sequence[OutPoint]) -> Mapping[OutPoint, ChainCoinRow]:
+    query = select(ChainCoinRow).where(
+        ChainCoinRow.chain == vault.chain,
+        ChainCoinRow.vault_id == vault.id,
+        ChainCoinRow.txid.in_(sorted({outpoint.txid for outpoint in outpoints})),
     )
     return {OutPoint(coin.txid, coin.vout): coin for coin in db.scalars(query)}
 
 
-def _why_not(db: Session, coin: ChainCoin | None, tip_height: int) -> tuple[str, str] | None:
+def _why_not(db: Session, coin: ChainCoinRow | None, tip_height: int) -> tuple[str, str] | None:
     """A code, and words that follow the outpoint."""
     if coin is None:
         return "unknown-coin", "is not a coin of this vault."
@@ -226,16 +226,16 @@ def _why_not(db: Session, coin: ChainCoin | None, tip_height: int) -> tuple[str,
     return None
 
 
-def _holder(db: Session, vault: Vault, outpoint: OutPoint) -> str | None:
+def _holder(db: Session, vault: VaultRow, outpoint: OutPoint) -> str | None:
     """The proposal that locks the coin: the newest version of its family that holds coins."""
-    lock = db.get(CoinLock, (vault.chain, outpoint.txid, outpoint.vout))
+    lock = db.get(CoinLockRow, (vault.chain, outpoint.txid, outpoint.vout))
     if lock is None:
         return None
     return [member.id for member in members_of(db, lock.family_id) if holds_coins(member)][-1]
 
 
 def _kept_coin(
-    db: Session, vault: Vault, coins: Sequence[Utxo], tip_height: int, outputs: Sequence[TxOut]
+    db: Session, vault: VaultRow, coins: Sequence[Utxo], tip_height: int, outputs: Sequence[TxOut]
 ) -> Utxo | None:
     """A coin at the vault's address for its tokens, other than the named ones. Raises Invalid where tokens
     need one and none is left.

@@ -21,17 +21,17 @@ from custody.server.service.keys.quorums import MAY_APPROVE
 from custody.server.service.lifecycle import trouble_of
 from custody.server.service.proposals.families import may_be_replaced
 from custody.server.store.models import (
-    ChainBlock,
-    Contract,
-    ContractCall,
-    Decision,
-    Key,
-    Proposal,
-    ProposalInput,
-    Signature,
-    User,
-    Vault,
-    VaultSigner,
+    ChainBlockRow,
+    ContractCallRow,
+    ContractRow,
+    DecisionRow,
+    KeyRow,
+    ProposalInputRow,
+    ProposalRow,
+    SignatureRow,
+    UserRow,
+    VaultRow,
+    VaultSignerRow,
     full_name,
 )
 from multisig import FeeRate, Network, Psbt
@@ -47,7 +47,7 @@ from multisig.tokens import (
 )
 
 
-class Signer(NamedTuple):
+class SignerKey(NamedTuple):
     """A key whose decision counts, and its owner."""
 
     key_id: str
@@ -56,7 +56,7 @@ class Signer(NamedTuple):
     may_approve: bool = True
 
 
-class Reader(NamedTuple):
+class RecordReader(NamedTuple):
     """The reader of a record. ``may_approve``: their role in its workspace has PAYMENT_APPROVE."""
 
     user_id: int
@@ -93,7 +93,9 @@ class ProposedCall:
 NO_TOKEN: Final = ProposedCall()
 
 
-def proposal_records(db: Session, proposals: Sequence[Proposal], reader: Reader) -> list[wire.Proposal]:
+def proposal_records(
+    db: Session, proposals: Sequence[ProposalRow], reader: RecordReader
+) -> list[wire.Proposal]:
     """In the order given, each as `reader` may see it."""
     ids = [proposal.id for proposal in proposals]
     vault_signers = _vault_signers(db, {proposal.vault_id for proposal in proposals})
@@ -127,7 +129,7 @@ def proposal_records(db: Session, proposals: Sequence[Proposal], reader: Reader)
     return records
 
 
-def _gets_signatures(proposal: Proposal, signers: Sequence[Signer], reader: Reader) -> bool:
+def _gets_signatures(proposal: ProposalRow, signers: Sequence[SignerKey], reader: RecordReader) -> bool:
     """Whether the reader gets the partial signatures: a signer of a proposal that has not ended and is not
     being replaced.
     """
@@ -155,14 +157,14 @@ def _counts(db: Session, proposal_ids: Iterable[str]) -> dict[str, Counts]:
 
 def _over_inputs() -> Select[str, int, int]:
     per_input = (
-        select(ProposalInput.proposal_id, func.count(Signature.public_key).label("signatures"))
+        select(ProposalInputRow.proposal_id, func.count(SignatureRow.public_key).label("signatures"))
         .outerjoin(
-            Signature,
-            (Signature.proposal_id == ProposalInput.proposal_id)
-            & (Signature.input_index == ProposalInput.input_index),
+            SignatureRow,
+            (SignatureRow.proposal_id == ProposalInputRow.proposal_id)
+            & (SignatureRow.input_index == ProposalInputRow.input_index),
         )
-        .where(ProposalInput.proposal_id.in_(_IDS))
-        .group_by(ProposalInput.proposal_id, ProposalInput.input_index)
+        .where(ProposalInputRow.proposal_id.in_(_IDS))
+        .group_by(ProposalInputRow.proposal_id, ProposalInputRow.input_index)
         .subquery()
     )
     counted = per_input.c.signatures
@@ -173,39 +175,45 @@ def _over_inputs() -> Select[str, int, int]:
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 _COUNTED = _over_inputs()
 _VAULT_SIGNERS = (
-    select(VaultSigner.vault_id, VaultSigner.key_id, VaultSigner.user_id, Key.revoked_reason, MAY_APPROVE)
-    .join(Key, Key.id == VaultSigner.key_id)
-    .join(Vault, Vault.id == VaultSigner.vault_id)
-    .where(VaultSigner.vault_id.in_(_IDS))
-    .order_by(VaultSigner.vault_id, VaultSigner.key_index)
+    select(
+        VaultSignerRow.vault_id,
+        VaultSignerRow.key_id,
+        VaultSignerRow.user_id,
+        KeyRow.revoked_reason,
+        MAY_APPROVE,
+    )
+    .join(KeyRow, KeyRow.id == VaultSignerRow.key_id)
+    .join(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
+    .where(VaultSignerRow.vault_id.in_(_IDS))
+    .order_by(VaultSignerRow.vault_id, VaultSignerRow.key_index)
 )
-_DECISIONS = select(Decision).where(Decision.proposal_id.in_(_IDS))
-_NAMES = select(User.id, User.first_name, User.surname).where(User.id.in_(_IDS))
+_DECISIONS = select(DecisionRow).where(DecisionRow.proposal_id.in_(_IDS))
+_NAMES = select(UserRow.id, UserRow.first_name, UserRow.surname).where(UserRow.id.in_(_IDS))
 _VAULTS = (
-    select(Vault.id, Vault.name, func.max(ChainBlock.height))
-    .outerjoin(ChainBlock, ChainBlock.chain == Vault.chain)
-    .where(Vault.id.in_(_IDS))
-    .group_by(Vault.id, Vault.name)
+    select(VaultRow.id, VaultRow.name, func.max(ChainBlockRow.height))
+    .outerjoin(ChainBlockRow, ChainBlockRow.chain == VaultRow.chain)
+    .where(VaultRow.id.in_(_IDS))
+    .group_by(VaultRow.id, VaultRow.name)
 )
 
 
-def _vault_signers(db: Session, vault_ids: Iterable[str]) -> dict[str, list[Signer]]:
-    found: dict[str, list[Signer]] = defaultdict(list)
+def _vault_signers(db: Session, vault_ids: Iterable[str]) -> dict[str, list[SignerKey]]:
+    found: dict[str, list[SignerKey]] = defaultdict(list)
     for vault_id, key_id, user_id, revoked, may in db.execute(_VAULT_SIGNERS, {"ids": list(vault_ids)}):
         is_lost = revoked == "lost"
-        found[vault_id].append(Signer(key_id, user_id, is_lost, may and not is_lost))
+        found[vault_id].append(SignerKey(key_id, user_id, is_lost, may and not is_lost))
     return found
 
 
-def _signers_of(proposal: Proposal, vault_signers: Mapping[str, list[Signer]]) -> list[Signer]:
+def _signers_of(proposal: ProposalRow, vault_signers: Mapping[str, list[SignerKey]]) -> list[SignerKey]:
     """A forward has one signer, its owner."""
     if proposal.profile_key_id is not None:
-        return [Signer(proposal.profile_key_id, proposal.created_by)]
+        return [SignerKey(proposal.profile_key_id, proposal.created_by)]
     return vault_signers[proposal.vault_id]
 
 
-def _decisions(db: Session, proposal_ids: Iterable[str]) -> dict[str, dict[str, Decision]]:
-    found: dict[str, dict[str, Decision]] = defaultdict(dict)
+def _decisions(db: Session, proposal_ids: Iterable[str]) -> dict[str, dict[str, DecisionRow]]:
+    found: dict[str, dict[str, DecisionRow]] = defaultdict(dict)
     for decision in db.scalars(_DECISIONS, {"ids": list(proposal_ids)}):
         found[decision.proposal_id][decision.key_id] = decision
     return found
@@ -226,7 +234,7 @@ def names_of(db: Session, user_ids: Iterable[int]) -> dict[int, str]:
     return {user_id: name for user_id, name in named.items() if name}
 
 
-def _signer(signer: Signer, decision: Decision | None, name: str | None) -> wire.ProposalSigner:
+def _signer(signer: SignerKey, decision: DecisionRow | None, name: str | None) -> wire.ProposalSigner:
     if decision is None:
         return wire.ProposalSigner(
             key_id=signer.key_id,
@@ -254,7 +262,7 @@ def rate_text(rate: FeeRate) -> str:
 
 
 def _record(
-    proposal: Proposal,
+    proposal: ProposalRow,
     psbt: bytes,
     signers: list[wire.ProposalSigner],
     collected: int,
@@ -306,17 +314,17 @@ def _record(
     )
 
 
-def _rivals(db: Session, proposals: Sequence[Proposal]) -> dict[tuple[int, str], str]:
+def _rivals(db: Session, proposals: Sequence[ProposalRow]) -> dict[tuple[int, str], str]:
     """By workspace and txid, the proposals whose transactions spend the coins of these."""
     txids = sorted({proposal.trouble_txid for proposal in proposals if proposal.trouble_txid is not None})
     if not txids:
         return {}
-    query = select(Proposal.workspace_id, Proposal.txid_expected, Proposal.id)
-    found = db.execute(query.where(Proposal.txid_expected.in_(txids)))
+    query = select(ProposalRow.workspace_id, ProposalRow.txid_expected, ProposalRow.id)
+    found = db.execute(query.where(ProposalRow.txid_expected.in_(txids)))
     return {(workspace_id, txid): psbt_id for workspace_id, txid, psbt_id in found}
 
 
-def _trouble(proposal: Proposal, rivals: Mapping[tuple[int, str], str]) -> wire.ProposalTrouble | None:
+def _trouble(proposal: ProposalRow, rivals: Mapping[tuple[int, str], str]) -> wire.ProposalTrouble | None:
     kind, since, words = trouble_of(proposal), proposal.trouble_since, proposal.trouble_words
     if kind is TroubleKind.FEE_TOO_LOW:
         pays, since = FeeRate(proposal.fee_rate_sat_per_kvb), proposal.updated_at
@@ -342,12 +350,12 @@ _REMEMBERED: Final = 32
 class _Purpose:
     """The token of a family. ``call_uid`` is None for a deployment. ``contract_ids``: of all its versions."""
 
-    contract: Contract
+    contract: ContractRow
     call_uid: int | None
     contract_ids: frozenset[str]
 
 
-def proposed_calls(db: Session, proposals: Sequence[Proposal]) -> dict[str, ProposedCall]:
+def proposed_calls(db: Session, proposals: Sequence[ProposalRow]) -> dict[str, ProposedCall]:
     """By the proposal's id. Sends and forwards take no query."""
     concerned = [proposal for proposal in proposals if proposal.tx_type in _OF_TOKENS]
     if not concerned:
@@ -361,13 +369,13 @@ def proposed_calls(db: Session, proposals: Sequence[Proposal]) -> dict[str, Prop
 
 
 def _purposes(db: Session, family_ids: Collection[str]) -> dict[str, _Purpose]:
-    deploys = select(Contract).where(Contract.deploy_family_id.in_(family_ids))
+    deploys = select(ContractRow).where(ContractRow.deploy_family_id.in_(family_ids))
     calls = (
-        select(ContractCall.family_id, ContractCall.uid, Contract)
-        .join(Contract, Contract.uid == ContractCall.contract_uid)
-        .where(ContractCall.family_id.in_(family_ids))
+        select(ContractCallRow.family_id, ContractCallRow.uid, ContractRow)
+        .join(ContractRow, ContractRow.uid == ContractCallRow.contract_uid)
+        .where(ContractCallRow.family_id.in_(family_ids))
     )
-    found: dict[str, tuple[Contract, int | None]] = {
+    found: dict[str, tuple[ContractRow, int | None]] = {
         contract.deploy_family_id: (contract, None) for contract in db.scalars(deploys)
     }
     found |= {family_id: (contract, uid) for family_id, uid, contract in db.execute(calls)}
@@ -380,13 +388,15 @@ def _purposes(db: Session, family_ids: Collection[str]) -> dict[str, _Purpose]:
 
 def _versions(db: Session, family_ids: Collection[str]) -> Mapping[str, Collection[str]]:
     found: dict[str, set[str]] = {family_id: set() for family_id in family_ids}
-    query = select(Proposal.family_id, Proposal.txid_expected).where(Proposal.family_id.in_(family_ids))
+    query = select(ProposalRow.family_id, ProposalRow.txid_expected).where(
+        ProposalRow.family_id.in_(family_ids)
+    )
     for family_id, txid in db.execute(query):
         found[family_id].add(txid)
     return found
 
 
-def _proposed(proposal: Proposal, purpose: _Purpose) -> ProposedCall:
+def _proposed(proposal: ProposalRow, purpose: _Purpose) -> ProposedCall:
     payload = _payload(Psbt.parse(proposal.psbt))
     if payload is None:
         # A version that cancels has no token data.

@@ -8,11 +8,11 @@ from typing import Final
 from sqlalchemy import ColumnElement, Exists, FromClause, Select, String, cast, exists, func, or_, select
 from sqlalchemy.orm import Session
 
+from custody.common.text import name_key
 from custody.schemas.permissions import PermissionName
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid
-from custody.server.store.models import AddressBookEntry, Decision, Proposal
-from custody.text import name_key
+from custody.server.store.models import AddressBookEntryRow, DecisionRow, ProposalRow
 from multisig import parse_btc
 from multisig.errors import InvalidAmount
 
@@ -34,7 +34,7 @@ def may_read_book(access: WorkspaceAccess) -> bool:
 def search(
     db: Session,
     access: WorkspaceAccess,
-    query: Select[Proposal],
+    query: Select[ProposalRow],
     text: str,
     count: int,
     *,
@@ -49,7 +49,7 @@ def search(
     most = max(1, WINDOW // max(1, len(words)))
     ours = None
     if may_read_book(access):
-        ours = AddressBookEntry.workspace_id == access.workspace_id
+        ours = AddressBookEntryRow.workspace_id == access.workspace_id
     is_sqlite = db.get_bind().dialect.name == "sqlite"
     found: list[str] = []
     for looked_at in (NEAREST, most):
@@ -61,16 +61,16 @@ def search(
         found = list(db.scalars(matching.limit(count)))
         if len(found) == count:
             return found, None
-    return found, db.scalar(query.with_only_columns(Proposal.id).offset(most - 1).limit(1))
+    return found, db.scalar(query.with_only_columns(ProposalRow.id).offset(most - 1).limit(1))
 
 
 _COLUMNS = (
-    Proposal.id,
-    Proposal.created_at,
-    Proposal.description,
-    Proposal.recipients,
-    Proposal.amounts_sats,
-    Proposal.txid_expected,
+    ProposalRow.id,
+    ProposalRow.created_at,
+    ProposalRow.description,
+    ProposalRow.recipients,
+    ProposalRow.amounts_sats,
+    ProposalRow.txid_expected,
 )
 
 
@@ -88,9 +88,9 @@ def _has(
         *(recipients.contains(f'"{text}', autoescape=True) for text in {word, word.lower()}),
     ]
     if ours is not None:
-        is_named = AddressBookEntry.name_key.contains(name_key(word), autoescape=True)
+        is_named = AddressBookEntryRow.name_key.contains(name_key(word), autoescape=True)
         recipient = each(window.c.recipients).table_valued("value").c.value
-        named = select(AddressBookEntry.address).where(ours, is_named)
+        named = select(AddressBookEntryRow.address).where(ours, is_named)
         # A count, not EXISTS, which PostgreSQL turns into a join that reads the address book for each
         # proposal.
         count = select(func.count().filter(recipient.in_(named))).select_from(recipient.table)
@@ -115,7 +115,7 @@ def _amounts(word: str) -> list[str]:
 def has_decided(user_id: int) -> Exists:
     """The user has declined, or has signed every input."""
     return exists().where(
-        Decision.proposal_id == Proposal.id,
-        Decision.user_id == user_id,
-        (Decision.decision == "reject") | Decision.is_complete,
+        DecisionRow.proposal_id == ProposalRow.id,
+        DecisionRow.user_id == user_id,
+        (DecisionRow.decision == "reject") | DecisionRow.is_complete,
     )

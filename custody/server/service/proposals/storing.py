@@ -21,10 +21,10 @@ from custody.server.service.proposals.bounds import (
 )
 from custody.server.service.proposals.coins import Utxo
 from custody.server.service.proposals.drafting import Draft
-from custody.server.service.requests.changes import Changes, Outdated
+from custody.server.service.requests.changes import Changes, OutdatedDraft
 from custody.server.service.stored_vaults import GAP, index_after, watch_branch
 from custody.server.service.webhook_events import event_data
-from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault, VaultSigner
+from custody.server.store.models import ChainCoinRow, ProposalInputRow, ProposalRow, VaultRow, VaultSignerRow
 from custody.server.store.store import duplicates_refused
 from multisig import CHANGE, FeeRate, Sats
 
@@ -52,7 +52,7 @@ class Terms:
     sweeps: bool = False
 
 
-def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Proposal:
+def store_proposal(db: Session, vault: VaultRow, draft: Draft, terms: Terms) -> ProposalRow:
     """Stores a PENDING proposal. The caller locks its coins.
 
     Raises Outdated where another proposal has this transaction; VaultFrozen, NotInAddressBook,
@@ -63,7 +63,7 @@ def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Pro
         require_move(db, vault, draft.scripts)
     require_listed(db, vault, draft.raw)
     require_signers(db, vault, draft.scripts, terms.created_by, terms.family_id)
-    proposal = Proposal(
+    proposal = ProposalRow(
         id=terms.id,
         family_id=terms.family_id,
         workspace_id=vault.workspace_id,
@@ -93,19 +93,19 @@ def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Pro
     store_with_inputs(db, proposal, draft.utxos)
     _keep_change_address(db, vault, draft)
     # Also the maker: a program may have proposed it in their name.
-    signers = select(VaultSigner.user_id).where(VaultSigner.vault_id == vault.id)
+    signers = select(VaultSignerRow.user_id).where(VaultSignerRow.vault_id == vault.id)
     tell_waiting(db, signers, terms.proposed_at)
     return proposal
 
 
-def store_with_inputs(db: Session, proposal: Proposal, utxos: Sequence[Utxo]) -> None:
+def store_with_inputs(db: Session, proposal: ProposalRow, utxos: Sequence[Utxo]) -> None:
     """``utxos``: its coins, in the order of the PSBT's inputs. Raises Outdated where another proposal has
     this transaction.
     """
     db.add(proposal)
-    with duplicates_refused(Outdated("Another proposal has the same transaction.")):
+    with duplicates_refused(OutdatedDraft("Another proposal has the same transaction.")):
         db.flush()
-    db.execute(insert(ProposalInput), [_input(proposal.id, *place) for place in enumerate(utxos)])
+    db.execute(insert(ProposalInputRow), [_input(proposal.id, *place) for place in enumerate(utxos)])
 
 
 def record_proposal(
@@ -114,7 +114,7 @@ def record_proposal(
     changes: Changes,
     caller: Caller,
     access: WorkspaceAccess,
-    proposal: Proposal,
+    proposal: ProposalRow,
     what: str,
 ) -> None:
     """Records it in the audit log, notifies webhooks and wakes long polls."""
@@ -135,13 +135,13 @@ def _input(proposal_id: str, index: int, utxo: Utxo) -> dict[str, object]:
     }
 
 
-def _keep_change_address(db: Session, vault: Vault, draft: Draft) -> None:
+def _keep_change_address(db: Session, vault: VaultRow, draft: Draft) -> None:
     """Advances the vault's change index, unless a replacement reused the original's change address."""
     if draft.change_index is not None and draft.change_index >= vault.next_change_index:
         watch_branch(db, vault, CHANGE, use_change_index(db, vault, draft.change_index))
 
 
-def use_change_index(db: Session, vault: Vault, index: int) -> int:
+def use_change_index(db: Session, vault: VaultRow, index: int) -> int:
     """Advances and returns the vault's next change index after a proposal used ``index``.
 
     A wallet that restores the vault stops scanning after ``GAP`` unused addresses. Proposals that are never
@@ -154,18 +154,18 @@ def use_change_index(db: Session, vault: Vault, index: int) -> int:
     return vault.next_change_index
 
 
-def _is_used_from(db: Session, vault: Vault, index: int) -> bool:
+def _is_used_from(db: Session, vault: VaultRow, index: int) -> bool:
     """Whether the chain shows a coin at this change address or a later one."""
     return db.scalar(_USED, {"vault_id": vault.id, "least": index}) is not None
 
 
 _USED = (
-    select(ChainCoin.vout)
+    select(ChainCoinRow.vout)
     .where(
-        ChainCoin.vault_id == bindparam("vault_id"),
+        ChainCoinRow.vault_id == bindparam("vault_id"),
         # A literal, as in the index's condition: otherwise SQLite would not use the index.
-        ChainCoin.branch == literal_column(str(CHANGE)),
-        ChainCoin.address_index >= bindparam("least"),
+        ChainCoinRow.branch == literal_column(str(CHANGE)),
+        ChainCoinRow.address_index >= bindparam("least"),
     )
     .limit(1)
 )

@@ -24,7 +24,7 @@ from multisig import (
     Transaction,
     TxOut,
 )
-from multisig.bip322 import State, finalise_proof, is_proof, verify_message
+from multisig.bip322 import ProofState, finalise_proof, is_proof, verify_message
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def _require_proven(signed: ProvenSpend) -> None:
     """Verifies the proof as a third party would. Raises InvalidSpend."""
     message, challenge = (signed.psbt.signed_message or b"").decode(), _spent_outputs(signed.psbt)[0]
     verdict = verify_message(message, challenge.script_pubkey, str(finalise_proof(signed)), consensus)
-    if verdict.state is not State.VALID:
+    if verdict.state is not ProofState.VALID:
         raise InvalidSpend(f"the proof is {verdict.state}: {verdict.reason}")
 
 

@@ -21,27 +21,27 @@ from starlette.concurrency import run_in_threadpool
 from custody.server.domain.errors import DatabaseUnavailable
 from custody.server.meters import Meters
 from custody.server.store import Store
-from custody.server.store.models import Proposal, Revision, Workspace, table_of
+from custody.server.store.models import ProposalRow, RevisionRow, WorkspaceRow, table_of
 from custody.server.store.store import after_commit, before_commit, chunks
 
 # How often work is prepared outside the write lock. After that it is prepared inside, where nothing can
 # change.
 MAX_TRIES: Final = 3
-_REVISIONS = table_of(Revision)
+_REVISIONS = table_of(RevisionRow)
 _RAISE = (
     update(_REVISIONS)
     .where(_REVISIONS.c.workspace_id == bindparam("raised_id"))
     .values(number=_REVISIONS.c.number + 1)
     .returning(_REVISIONS.c.number)
 )
-_NUMBER = select(Revision.number).where(Revision.workspace_id == bindparam("workspace_id"))
+_NUMBER = select(RevisionRow.number).where(RevisionRow.workspace_id == bindparam("workspace_id"))
 
 # What a listener gets: the new revisions by workspace, or None where it has to read them.
 NewRevisions = dict[int, int] | None
 _MOVED: Final = "moved workspaces"
 
 
-class Outdated(Exception):
+class OutdatedDraft(Exception):
     """A commit invalidated what was prepared in a snapshot: prepare it again. Where that helps no more, the
     runner answers StateConflict with its sentence.
     """
@@ -134,14 +134,14 @@ def raise_revision(db: Session, workspace_id: int) -> int:
 
 def raise_for_block(db: Session, chain: str) -> None:
     """Raises the revisions after a block was connected or disconnected: confirmations have changed."""
-    on_chain = select(Workspace.id).where(Workspace.chain == chain)
+    on_chain = select(WorkspaceRow.id).where(WorkspaceRow.chain == chain)
     in_a_block = exists().where(
-        Proposal.workspace_id == Revision.workspace_id, Proposal.block_height.is_not(None)
+        ProposalRow.workspace_id == RevisionRow.workspace_id, ProposalRow.block_height.is_not(None)
     )
     db.execute(
-        update(Revision)
-        .where(Revision.workspace_id.in_(on_chain), in_a_block)
-        .values(number=Revision.number + 1)
+        update(RevisionRow)
+        .where(RevisionRow.workspace_id.in_(on_chain), in_a_block)
+        .values(number=RevisionRow.number + 1)
         .execution_options(synchronize_session=False)
     )
 
@@ -156,7 +156,7 @@ def read_revisions(db: Session, workspace_ids: Collection[int]) -> Mapping[int, 
     return {
         revision.workspace_id: revision.number
         for ids in chunks(workspace_ids)
-        for revision in db.scalars(select(Revision).where(Revision.workspace_id.in_(ids)))
+        for revision in db.scalars(select(RevisionRow).where(RevisionRow.workspace_id.in_(ids)))
     }
 
 
@@ -268,7 +268,7 @@ class _LoopFollower:
                 waiter.woken.set()
 
 
-class Following:
+class LongPolls:
     """The long polls of one process, on any number of event loops. A server has one."""
 
     def __init__(self, store: Store, changes: Changes) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import IdempotencyInProgress, IdempotencyKeyReused
 from custody.server.domain.ports import Clock
-from custody.server.store.models import IdempotencyRecord
+from custody.server.store.models import IdempotencyRecordRow
 
 # A later repetition counts as a new request.
 RETENTION = timedelta(days=7)
@@ -56,7 +56,7 @@ class Idempotency:
         """The stored answer to this request, if there is one. Raises IdempotencyKeyReused where the key came
         with another body (P41).
         """
-        stored = db.get(IdempotencyRecord, (scope.user_id, scope.method, scope.path, scope.key))
+        stored = db.get(IdempotencyRecordRow, (scope.user_id, scope.method, scope.path, scope.key))
         if stored is None or stored.created_at <= self._clock() - RETENTION:
             return None
         if stored.body_hash != sha256(body).digest():
@@ -74,7 +74,7 @@ class Idempotency:
         self._forget_old(db)
         response = effect()
         db.add(
-            IdempotencyRecord(
+            IdempotencyRecordRow(
                 user_id=scope.user_id,
                 method=scope.method,
                 path=scope.path,
@@ -87,4 +87,6 @@ class Idempotency:
         return response
 
     def _forget_old(self, db: Session) -> None:
-        db.execute(delete(IdempotencyRecord).where(IdempotencyRecord.created_at <= self._clock() - RETENTION))
+        db.execute(
+            delete(IdempotencyRecordRow).where(IdempotencyRecordRow.created_at <= self._clock() - RETENTION)
+        )

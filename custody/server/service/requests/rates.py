@@ -13,10 +13,10 @@ from math import ceil
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from custody.pace import Bucket
+from custody.common.pace import Bucket
 from custody.server.domain.errors import RateLimited
 from custody.server.domain.ports import Clock
-from custody.server.store.models import Attempt
+from custody.server.store.models import AttemptRow
 
 # A reading call takes 2 to 3 ms of a core: at twenty a second, one user takes a twentieth of it. A page of a
 # workspace makes some twenty calls; a daemon makes two or three a minute and a long poll.
@@ -161,23 +161,25 @@ class AttemptLimit:
 
         Raises RateLimited, with the seconds until the next one.
         """
-        db.execute(delete(Attempt).where(Attempt.tried_at <= now - LONGEST_WINDOW))
+        db.execute(delete(AttemptRow).where(AttemptRow.tried_at <= now - LONGEST_WINDOW))
         tries = db.scalars(
-            select(Attempt.tried_at)
+            select(AttemptRow.tried_at)
             .where(
-                Attempt.kind == self.kind,
-                Attempt.subject_hash == _hash(subject),
-                Attempt.tried_at > now - self.window,
+                AttemptRow.kind == self.kind,
+                AttemptRow.subject_hash == _hash(subject),
+                AttemptRow.tried_at > now - self.window,
             )
-            .order_by(Attempt.tried_at)
+            .order_by(AttemptRow.tried_at)
         ).all()
         if len(tries) >= self.limit:
             raise _too_many_attempts(tries[-self.limit], self.window, now)
-        db.add(Attempt(kind=self.kind, subject_hash=_hash(subject), tried_at=now))
+        db.add(AttemptRow(kind=self.kind, subject_hash=_hash(subject), tried_at=now))
 
     def forget(self, db: Session, subject: str) -> None:
         """Deletes the tries of a subject after a successful one."""
-        db.execute(delete(Attempt).where(Attempt.kind == self.kind, Attempt.subject_hash == _hash(subject)))
+        db.execute(
+            delete(AttemptRow).where(AttemptRow.kind == self.kind, AttemptRow.subject_hash == _hash(subject))
+        )
 
 
 def caller_at(address: str) -> str:

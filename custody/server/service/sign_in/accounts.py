@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from custody.server.domain.credentials import RESET_LIFETIME, new_token, normalised, token_hash
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.store import Store
-from custody.server.store.models import Credential, OtpChallenge, PasswordReset, User
+from custody.server.store.models import CredentialRow, OtpChallengeRow, PasswordResetRow, UserRow
 
 # One hash takes 64 MiB (RFC 9106, second recommended option). The bound keeps a burst of sign-ins from
 # exhausting memory.
@@ -55,14 +55,16 @@ def _dummy_hash(hasher: PasswordHasher) -> str:
     return f"$argon2{hasher.type.name.lower()}$v={ARGON2_VERSION}${work}${salt}${digest}"
 
 
-def find_user(db: Session, email: str) -> User | None:
+def find_user(db: Session, email: str) -> UserRow | None:
     """``email`` in lower case."""
-    return db.scalars(select(User).where(User.email == email)).one_or_none()
+    return db.scalars(select(UserRow).where(UserRow.email == email)).one_or_none()
 
 
-def find_credential(db: Session, email: str) -> tuple[User, Credential] | None:
+def find_credential(db: Session, email: str) -> tuple[UserRow, CredentialRow] | None:
     query = (
-        select(User, Credential).join(Credential, Credential.user_id == User.id).where(User.email == email)
+        select(UserRow, CredentialRow)
+        .join(CredentialRow, CredentialRow.user_id == UserRow.id)
+        .where(UserRow.email == email)
     )
     row = db.execute(query).one_or_none()
     return None if row is None else (row[0], row[1])
@@ -77,26 +79,26 @@ def add_account(
     first_name: str | None = None,
     surname: str | None = None,
     two_factor: bool = True,
-) -> User:
+) -> UserRow:
     """An account with its password. Mailed codes are on by default."""
     now = clock()
-    user = User(email=email, first_name=first_name, surname=surname, created_at=now)
+    user = UserRow(email=email, first_name=first_name, surname=surname, created_at=now)
     db.add(user)
     db.flush()
     factor = "email" if two_factor else "none"
-    db.add(Credential(user_id=user.id, password_hash=password_hash, second_factor=factor, updated_at=now))
+    db.add(CredentialRow(user_id=user.id, password_hash=password_hash, second_factor=factor, updated_at=now))
     return user
 
 
 def close_challenges(db: Session, user_id: int, now: datetime) -> None:
     """Closes sign-ins that wait for a second factor, after the password or the factor has changed."""
-    waiting = (OtpChallenge.user_id == user_id, OtpChallenge.closed_at.is_(None))
-    db.execute(update(OtpChallenge).where(*waiting).values(closed_at=now))
+    waiting = (OtpChallengeRow.user_id == user_id, OtpChallengeRow.closed_at.is_(None))
+    db.execute(update(OtpChallengeRow).where(*waiting).values(closed_at=now))
 
 
 def drop_reset_tokens(db: Session, user_id: int) -> None:
     """At most one token works: the newest."""
-    db.execute(delete(PasswordReset).where(PasswordReset.user_id == user_id))
+    db.execute(delete(PasswordResetRow).where(PasswordResetRow.user_id == user_id))
 
 
 def new_reset_token(store: Store, clock: Clock, random: RandomBytes, email: str) -> Mapping[str, str] | None:
@@ -110,7 +112,7 @@ def new_reset_token(store: Store, clock: Clock, random: RandomBytes, email: str)
             return None
         drop_reset_tokens(db, user.id)
         db.add(
-            PasswordReset(
+            PasswordResetRow(
                 token_hash=token_hash(token),
                 user_id=user.id,
                 created_at=now,

@@ -33,15 +33,15 @@ _MALFORMED: Final = (
 )  # fmt: skip
 
 
-class NotGenuine(Exception):
+class TokenNotGenuine(Exception):
     """The token proves nothing. The message contains none of its text."""
 
 
-class NotFresh(NotGenuine):
+class NotFresh(TokenNotGenuine):
     """It does not say that the person has signed in since."""
 
 
-class UnknownKey(NotGenuine):
+class UnknownKey(TokenNotGenuine):
     """Signed with a key that is not among those fetched."""
 
 
@@ -62,7 +62,7 @@ def read_keys(document: object) -> Keys:
     """The signing keys of a JWK set, by their ids; other keys are skipped. Raises NotGenuine."""
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list):
-        raise NotGenuine("no list of keys")
+        raise TokenNotGenuine("no list of keys")
     found: dict[str | None, jwk.Key] = {}
     for each in listed[:MAX_KEYS]:
         with suppress(*_MALFORMED):
@@ -83,7 +83,7 @@ def _fits(text: str, least: int, most: int) -> bool:
 def subject_of(token: str, keys: Keys, expected: Expected, now: datetime) -> str:
     """The ``sub`` of a valid token. Raises NotGenuine, NotFresh, UnknownKey."""
     if len(token) > MAX_TOKEN:
-        raise NotGenuine("it is too long")
+        raise TokenNotGenuine("it is too long")
 
     def find(made: Any) -> jwk.Key:
         kid = made.headers().get("kid")
@@ -107,19 +107,19 @@ def subject_of(token: str, keys: Keys, expected: Expected, now: datetime) -> str
         ).validate(claims)
         return _subject(claims, expected)
     except _MALFORMED as error:
-        raise NotGenuine(type(error).__name__) from None
+        raise TokenNotGenuine(type(error).__name__) from None
 
 
 def _subject(claims: Mapping[str, Any], expected: Expected) -> str:
     audience, party, subject = claims["aud"], claims.get("azp"), claims["sub"]
     if claims.get("nonce") != expected.nonce:
-        raise NotGenuine("it answers another request")
+        raise TokenNotGenuine("it answers another request")
     # A token for several clients names the one that asked for it.
     needs_party = isinstance(audience, list) and len(audience) > 1
     if party != expected.client_id and (party is not None or needs_party):
-        raise NotGenuine("it was made for another client")
+        raise TokenNotGenuine("it was made for another client")
     if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT or not subject.isprintable():
-        raise NotGenuine("it names no person")
+        raise TokenNotGenuine("it names no person")
     if expected.signed_in_since is not None:
         at, since = claims.get("auth_time"), int(expected.signed_in_since.timestamp())
         # In Python a bool is an int.

@@ -8,7 +8,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from custody.server.service.sign_in.sessions import end_bound_sessions
-from custody.server.store.models import IdentityFlow, IdentityLink, IdentityProvider, Organisation
+from custody.server.store.models import IdentityFlowRow, IdentityLinkRow, IdentityProviderRow, OrganisationRow
 
 CALLBACK: Final = "/console/sign-in/organisation/callback"
 
@@ -26,22 +26,22 @@ def issuer_and_organisation(db: Session, provider_id: str) -> tuple[str, str] | 
     yet.
     """
     query = (
-        select(IdentityProvider.issuer, Organisation.name)
-        .join(Organisation, Organisation.id == IdentityProvider.organisation_id)
-        .where(IdentityProvider.id == provider_id, IdentityProvider.sealed_secret.is_not(None))
+        select(IdentityProviderRow.issuer, OrganisationRow.name)
+        .join(OrganisationRow, OrganisationRow.id == IdentityProviderRow.organisation_id)
+        .where(IdentityProviderRow.id == provider_id, IdentityProviderRow.sealed_secret.is_not(None))
     )
     found = db.execute(query).one_or_none()
     return None if found is None else (found[0], found[1])
 
 
-def provider_of(db: Session, organisation_id: int) -> IdentityProvider | None:
-    query = select(IdentityProvider).where(IdentityProvider.organisation_id == organisation_id)
+def provider_of(db: Session, organisation_id: int) -> IdentityProviderRow | None:
+    query = select(IdentityProviderRow).where(IdentityProviderRow.organisation_id == organisation_id)
     return db.scalars(query).one_or_none()
 
 
-def link_of(db: Session, provider: IdentityProvider, user_id: int) -> IdentityLink | None:
-    wanted = (IdentityLink.provider_id == provider.id, IdentityLink.user_id == user_id)
-    return db.scalars(select(IdentityLink).where(*wanted)).one_or_none()
+def link_of(db: Session, provider: IdentityProviderRow, user_id: int) -> IdentityLinkRow | None:
+    wanted = (IdentityLinkRow.provider_id == provider.id, IdentityLinkRow.user_id == user_id)
+    return db.scalars(select(IdentityLinkRow).where(*wanted)).one_or_none()
 
 
 def end_provider(db: Session, organisation_id: int, now: datetime) -> int:
@@ -51,8 +51,8 @@ def end_provider(db: Session, organisation_id: int, now: datetime) -> int:
     provider = provider_of(db, organisation_id)
     if provider is None:
         return 0
-    db.execute(delete(IdentityLink).where(IdentityLink.provider_id == provider.id))
-    db.execute(delete(IdentityFlow).where(IdentityFlow.provider_id == provider.id))
+    db.execute(delete(IdentityLinkRow).where(IdentityLinkRow.provider_id == provider.id))
+    db.execute(delete(IdentityFlowRow).where(IdentityFlowRow.provider_id == provider.id))
     db.delete(provider)
     db.flush()
     return end_bound_sessions(db, organisation_id, now)

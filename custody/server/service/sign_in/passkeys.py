@@ -25,7 +25,7 @@ from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock
-from custody.server.store.models import Passkey, User
+from custody.server.store.models import PasskeyRow, UserRow
 
 MAX_PASSKEYS: Final = 10
 # Bytes of a browser's answer: a key, a signature, some hundred bytes of client data.
@@ -58,9 +58,11 @@ class Passkeys:
     def are_offered(self) -> bool:
         return self._server is not None
 
-    def of(self, db: Session, user_id: int) -> list[Passkey]:
+    def of(self, db: Session, user_id: int) -> list[PasskeyRow]:
         """The newest last."""
-        return list(db.scalars(select(Passkey).where(Passkey.user_id == user_id).order_by(Passkey.id)))
+        return list(
+            db.scalars(select(PasskeyRow).where(PasskeyRow.user_id == user_id).order_by(PasskeyRow.id))
+        )
 
     def request(self, db: Session, user_id: int, challenge: bytes) -> str:
         """The request options for a browser, as JSON. Empty where the account has no passkey."""
@@ -92,7 +94,7 @@ class Passkeys:
         passkey.sign_count, passkey.last_used_at = counter, self._clock()
         return f"with the passkey {passkey.name}"
 
-    def creation(self, db: Session, user: User, challenge: bytes) -> str:
+    def creation(self, db: Session, user: UserRow, challenge: bytes) -> str:
         """The creation options for a browser, as JSON. Raises StateConflict."""
         known = self.of(db, user.id)
         server = self._require(len(known))
@@ -108,21 +110,23 @@ class Passkeys:
         )
         return _json(options)
 
-    def add(self, db: Session, user: User, name: str, challenge: bytes, given: Assertion) -> None:
+    def add(self, db: Session, user: UserRow, name: str, challenge: bytes, given: Assertion) -> None:
         """Raises Invalid for an answer that is not to this challenge, and StateConflict."""
-        count = db.scalar(select(func.count()).select_from(Passkey).where(Passkey.user_id == user.id)) or 0
+        count = (
+            db.scalar(select(func.count()).select_from(PasskeyRow).where(PasskeyRow.user_id == user.id)) or 0
+        )
         server = self._require(count)
         try:
             made = server.register_complete(_state(challenge), _read(given.text)).credential_data
         except _NO_ANSWER:
             raise Invalid("The browser's answer is not to this request: try it again.") from None
         assert made is not None, "register_complete checks that it is there"
-        taken = db.scalar(select(Passkey.id).where(Passkey.credential_id == made.credential_id))
+        taken = db.scalar(select(PasskeyRow.id).where(PasskeyRow.credential_id == made.credential_id))
         if taken is not None:
             raise Invalid("This passkey is known already.")
         now: datetime = self._clock()
         db.add(
-            Passkey(
+            PasskeyRow(
                 user_id=user.id,
                 credential_id=made.credential_id,
                 credential=bytes(made),
@@ -134,7 +138,9 @@ class Passkeys:
 
     def remove(self, db: Session, user_id: int, passkey_id: int) -> str:
         """Its name. Raises NotFound."""
-        found = db.scalar(select(Passkey).where(Passkey.id == passkey_id, Passkey.user_id == user_id))
+        found = db.scalar(
+            select(PasskeyRow).where(PasskeyRow.id == passkey_id, PasskeyRow.user_id == user_id)
+        )
         if found is None:
             raise NotFound("You have no such passkey.")
         db.delete(found)
@@ -173,7 +179,7 @@ def _state(challenge: bytes) -> Mapping[str, Any]:
     return {"challenge": websafe_encode(challenge), "user_verification": _VERIFIED}
 
 
-def _data(passkey: Passkey) -> AttestedCredentialData:
+def _data(passkey: PasskeyRow) -> AttestedCredentialData:
     return AttestedCredentialData(passkey.credential)
 
 

@@ -24,13 +24,13 @@ from custody.server.service.sign_in.id_tokens import (
     Expected,
     Keys,
     NotFresh,
-    NotGenuine,
+    TokenNotGenuine,
     UnknownKey,
     read_keys,
     subject_of,
 )
-from custody.server.service.webhooks.sending import Answer, Sender, Trouble, Undelivered
-from custody.server.store.models import IdentityProvider
+from custody.server.service.webhooks.sending import DeliveryTrouble, ReceiverAnswer, Sender, Undelivered
+from custody.server.store.models import IdentityProviderRow
 
 # A large provider's keys with their certificates are some 30 kB.
 MAX_ANSWER: Final = 131_072
@@ -49,17 +49,17 @@ RETRY_SECONDS: Final = 10
 
 _T = TypeVar("_T")
 _Url = Annotated[str, StringConstraints(max_length=MAX_URL)]
-_WORDS: Final[Mapping[Trouble, str]] = {
-    Trouble.NAME_NOT_FOUND: "its name has no address",
-    Trouble.ADDRESS_NOT_PUBLIC: "its address is not a public one, and the operator does not allow it",
-    Trouble.TLS_FAILED: "its certificate is not accepted",
-    Trouble.TIMED_OUT: "it does not answer in time",
-    Trouble.UNREACHABLE: "it cannot be reached",
-    Trouble.REDIRECTED: "it leads elsewhere",
+_WORDS: Final[Mapping[DeliveryTrouble, str]] = {
+    DeliveryTrouble.NAME_NOT_FOUND: "its name has no address",
+    DeliveryTrouble.ADDRESS_NOT_PUBLIC: "its address is not a public one, and the operator does not allow it",
+    DeliveryTrouble.TLS_FAILED: "its certificate is not accepted",
+    DeliveryTrouble.TIMED_OUT: "it does not answer in time",
+    DeliveryTrouble.UNREACHABLE: "it cannot be reached",
+    DeliveryTrouble.REDIRECTED: "it leads elsewhere",
 }
 
 
-class Published(BaseModel):
+class ProviderMetadata(BaseModel):
     """OpenID Connect Discovery, section 3."""
 
     issuer: _Url
@@ -71,7 +71,7 @@ class Published(BaseModel):
 
 
 @dataclass(frozen=True)
-class Client:
+class ProviderClient:
     """The platform's registration at a provider."""
 
     client_id: str
@@ -81,7 +81,7 @@ class Client:
 
 @dataclass(frozen=True)
 class _Kept:
-    published: Published
+    published: ProviderMetadata
     keys: Keys
     at: datetime
     keys_at: datetime
@@ -99,11 +99,11 @@ class Providers:
         self._busy: Counter[int] = Counter()
         self._lock = threading.Lock()
 
-    def published(self, provider: IdentityProvider) -> Published:
+    def published(self, provider: IdentityProviderRow) -> ProviderMetadata:
         """Raises ProviderUnavailable."""
         return self._of(provider).published
 
-    def redeem(self, provider: IdentityProvider, client: Client, code: str, verifier: str) -> str:
+    def redeem(self, provider: IdentityProviderRow, client: ProviderClient, code: str, verifier: str) -> str:
         """The ID token for a code (RFC 6749, section 4.1.3, and RFC 7636). Raises IdentityRefused,
         ProviderUnavailable.
         """
@@ -129,7 +129,7 @@ class Providers:
             raise ProviderUnavailable(f"{provider.issuer} does not say who you are.")
         return token
 
-    def subject(self, provider: IdentityProvider, token: str, expected: Expected) -> str:
+    def subject(self, provider: IdentityProviderRow, token: str, expected: Expected) -> str:
         """The ``sub`` of a valid token. For an unknown key the keys are fetched again, at most once a minute.
 
         Raises IdentityRefused, ProviderUnavailable.
@@ -147,12 +147,12 @@ class Providers:
                 "The identity provider does not say that you signed in there just now. Sign out there, and "
                 "link again. Where that does not help, its administrator has it send auth_time."
             ) from None
-        except NotGenuine:
+        except TokenNotGenuine:
             raise IdentityRefused(
                 "What the identity provider says about you is not genuine, or is old."
             ) from None
 
-    def _of(self, provider: IdentityProvider) -> _Kept:
+    def _of(self, provider: IdentityProviderRow) -> _Kept:
         issuer, now = provider.issuer, self._clock()
         with self._lock:
             kept, failed = self._kept.get(issuer), self._failed.get(issuer)
@@ -168,11 +168,11 @@ class Providers:
                 self._note(self._failed, issuer, (self._clock(), error.detail))
             raise
 
-    def _discovered(self, provider: IdentityProvider, now: datetime) -> _Kept:
+    def _discovered(self, provider: IdentityProviderRow, now: datetime) -> _Kept:
         issuer = provider.issuer
         found = self._get(provider, f"{issuer.rstrip('/')}/.well-known/openid-configuration")
         try:
-            published = Published.model_validate(found)
+            published = ProviderMetadata.model_validate(found)
         except ValidationError:
             raise ProviderUnavailable(f"{issuer} publishes nothing that an identity provider does.") from None
         if published.issuer != issuer:
@@ -180,7 +180,7 @@ class Providers:
         self._checked(issuer, published.authorization_endpoint)
         return self._note(self._kept, issuer, _Kept(published, self._keys(provider, published), now, now))
 
-    def _renewed(self, provider: IdentityProvider, kept: _Kept) -> _Kept:
+    def _renewed(self, provider: IdentityProviderRow, kept: _Kept) -> _Kept:
         # Stored first: if the request fails, the next one waits as well.
         kept = self._note(self._kept, provider.issuer, replace(kept, keys_at=self._clock()))
         kept = replace(kept, keys=self._keys(provider, kept.published), keys_at=self._clock())
@@ -194,24 +194,24 @@ class Providers:
                 known.popitem(last=False)
         return what
 
-    def _keys(self, provider: IdentityProvider, published: Published) -> Keys:
+    def _keys(self, provider: IdentityProviderRow, published: ProviderMetadata) -> Keys:
         try:
             return read_keys(self._get(provider, published.jwks_uri))
-        except NotGenuine:
+        except TokenNotGenuine:
             raise ProviderUnavailable(f"{provider.issuer} publishes no keys.") from None
 
-    def _get(self, provider: IdentityProvider, url: str) -> dict[str, Any]:
+    def _get(self, provider: IdentityProviderRow, url: str) -> dict[str, Any]:
         return self._read(provider.issuer, self._ask(provider, "GET", url, b"", {}, AT_ONCE_PUBLISHED))
 
     def _ask(
         self,
-        provider: IdentityProvider,
+        provider: IdentityProviderRow,
         method: str,
         url: str,
         body: bytes,
         headers: Mapping[str, str],
         lines: int,
-    ) -> Answer:
+    ) -> ReceiverAnswer:
         headers = {"Accept": "application/json", "Connection": "close", **headers}
         try:
             with self._line(provider, lines):
@@ -233,7 +233,7 @@ class Providers:
             raise ProviderUnavailable(f"{issuer} names an address that is not called.") from None
 
     @staticmethod
-    def _read(issuer: str, answer: Answer) -> dict[str, Any]:
+    def _read(issuer: str, answer: ReceiverAnswer) -> dict[str, Any]:
         try:
             found = json.loads(answer.body) if answer.status == HTTPStatus.OK else None
         except (ValueError, RecursionError):
@@ -243,7 +243,7 @@ class Providers:
         return found
 
     @contextmanager
-    def _line(self, provider: IdentityProvider, lines: int) -> Iterator[None]:
+    def _line(self, provider: IdentityProviderRow, lines: int) -> Iterator[None]:
         """``lines``: the most exchanges at once, of all organisations together."""
         whose = provider.organisation_id
         with self._lock:

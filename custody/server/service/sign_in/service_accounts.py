@@ -29,7 +29,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.requests.rates import Throttle, caller_at
 from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
-from custody.server.store.models import ServiceAccount, User
+from custody.server.store.models import ServiceAccountRow, UserRow
 
 # From one source. Guessing 256 bits is hopeless: this only bounds what a broken program costs.
 WRONG_SECRETS: Final = 60
@@ -67,21 +67,21 @@ class ServiceSignIn:
         _require_good(account, address, now)
         if account.last_used_at is None or now - account.last_used_at >= NOTED_EVERY:
             with self._store.write() as db:
-                noted = update(ServiceAccount).where(ServiceAccount.id == account.id)
+                noted = update(ServiceAccountRow).where(ServiceAccountRow.id == account.id)
                 db.execute(noted.values(last_used_at=now, last_used_from=address))
         return caller
 
-    def _find(self, db: Session, secret: str) -> tuple[ServiceAccount | None, bytes | None]:
+    def _find(self, db: Session, secret: str) -> tuple[ServiceAccountRow | None, bytes | None]:
         account_id = account_of(secret)
-        account = None if account_id is None else db.get(ServiceAccount, account_id)
+        account = None if account_id is None else db.get(ServiceAccountRow, account_id)
         if account is None:
             return None, None
         return account, matches(secret, _live_hashes(account, self._clock()))
 
     @staticmethod
-    def _caller(db: Session, account: ServiceAccount, used: bytes, address: str, trace_id: str) -> Caller:
+    def _caller(db: Session, account: ServiceAccountRow, used: bytes, address: str, trace_id: str) -> Caller:
         """The maker's name comes first: what a program is called is its maker's choice."""
-        email = db.get_one(User, account.made_by).email
+        email = db.get_one(UserRow, account.made_by).email
         return Caller(
             user_id=account.made_by,
             session_id=0,
@@ -91,7 +91,7 @@ class ServiceSignIn:
             address=address,
         )
 
-    def _record_strange(self, caller: Caller, account: ServiceAccount, address: str) -> None:
+    def _record_strange(self, caller: Caller, account: ServiceAccountRow, address: str) -> None:
         try:
             self._strange.take(str(account.id))
         except RateLimited:
@@ -116,7 +116,7 @@ def narrowed(
     secret replaced after the request was let in, TokenExpired where it ended, PermissionDenied where it may
     no longer be used from there.
     """
-    query = select(ServiceAccount).where(ServiceAccount.id == service.account_id)
+    query = select(ServiceAccountRow).where(ServiceAccountRow.id == service.account_id)
     account = db.scalars(query.execution_options(populate_existing=True)).one()
     if service.secret_hash not in _live_hashes(account, now):
         raise Unauthenticated("The service account's secret is no longer valid.")
@@ -125,12 +125,12 @@ def narrowed(
     return replace(access, permissions=access.permissions & rights)
 
 
-def _live_hashes(account: ServiceAccount, now: datetime) -> tuple[bytes | None, bytes | None]:
+def _live_hashes(account: ServiceAccountRow, now: datetime) -> tuple[bytes | None, bytes | None]:
     is_over = account.former_until is None or account.former_until <= now
     return account.secret_hash, None if is_over else account.former_hash
 
 
-def _require_good(account: ServiceAccount, address: str, now: datetime) -> None:
+def _require_good(account: ServiceAccountRow, address: str, now: datetime) -> None:
     """Raises PermissionDenied, TokenExpired."""
     if not is_inside(address, account.networks):
         raise PermissionDenied(f"This service account may not be used from {address}.")

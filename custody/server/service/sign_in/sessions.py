@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from custody.server.domain.credentials import Caller, token_hash
 from custody.server.domain.errors import TokenExpired, Unauthenticated
-from custody.server.store.models import AccessToken, SignInSession, User
+from custody.server.store.models import AccessTokenRow, SignInSessionRow, UserRow
 
 HAS_ENDED: Final = "The session has ended or never existed."
 CONSOLE_ALONE: Final = (
@@ -38,8 +38,8 @@ def require_session(db: Session, caller: Caller) -> None:
         raise Unauthenticated("The session has ended meanwhile.")
 
 
-_LIVE = select(SignInSession.id).where(
-    SignInSession.id == bindparam("session_id"), SignInSession.revoked_at.is_(None)
+_LIVE = select(SignInSessionRow.id).where(
+    SignInSessionRow.id == bindparam("session_id"), SignInSessionRow.revoked_at.is_(None)
 )
 
 
@@ -47,33 +47,33 @@ def end_sessions(db: Session, user_id: int, now: datetime, reason: str, *, keep:
     """Ends an account's sessions, all but ``keep``; their tokens stop working at once. Returns how many
     ended.
     """
-    return _end(db, now, reason, SignInSession.user_id == user_id, SignInSession.id != (keep or 0))
+    return _end(db, now, reason, SignInSessionRow.user_id == user_id, SignInSessionRow.id != (keep or 0))
 
 
 def end_bound_sessions(db: Session, organisation_id: int, now: datetime, user_id: int | None = None) -> int:
     """Ends the sessions that the organisation's identity provider opened: of one member, or of all."""
-    whose = () if user_id is None else (SignInSession.user_id == user_id,)
-    return _end(db, now, "identity provider", SignInSession.bound_to == organisation_id, *whose)
+    whose = () if user_id is None else (SignInSessionRow.user_id == user_id,)
+    return _end(db, now, "identity provider", SignInSessionRow.bound_to == organisation_id, *whose)
 
 
 def _end(db: Session, now: datetime, reason: str, *of: ColumnElement[bool]) -> int:
-    ended = db.scalars(select(SignInSession.id).where(SignInSession.revoked_at.is_(None), *of)).all()
-    revoked = update(SignInSession).where(SignInSession.id.in_(ended))
+    ended = db.scalars(select(SignInSessionRow.id).where(SignInSessionRow.revoked_at.is_(None), *of)).all()
+    revoked = update(SignInSessionRow).where(SignInSessionRow.id.in_(ended))
     db.execute(revoked.values(revoked_at=now, revoked_reason=reason))
-    db.execute(delete(AccessToken).where(AccessToken.session_id.in_(ended)))
+    db.execute(delete(AccessTokenRow).where(AccessTokenRow.session_id.in_(ended)))
     return len(ended)
 
 
 _ACCESS = (
     select(
-        SignInSession.id,
-        SignInSession.revoked_at,
-        AccessToken.expires_at,
-        User.id,
-        User.email,
-        SignInSession.bound_to,
+        SignInSessionRow.id,
+        SignInSessionRow.revoked_at,
+        AccessTokenRow.expires_at,
+        UserRow.id,
+        UserRow.email,
+        SignInSessionRow.bound_to,
     )
-    .join(SignInSession, AccessToken.session_id == SignInSession.id)
-    .join(User, SignInSession.user_id == User.id)
-    .where(AccessToken.token_hash == bindparam("token_hash"))
+    .join(SignInSessionRow, AccessTokenRow.session_id == SignInSessionRow.id)
+    .join(UserRow, SignInSessionRow.user_id == UserRow.id)
+    .where(AccessTokenRow.token_hash == bindparam("token_hash"))
 )

@@ -29,11 +29,11 @@ from custody.server.domain.errors import (
 )
 from custody.server.domain.token_status import failure_words
 from custody.server.service.stored_vaults import address_script
-from custody.server.store.models import Vault, WatchedScript
+from custody.server.store.models import VaultRow, WatchedScriptRow
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address
 from multisig.errors import InvalidToken
-from multisig.tokens import Call, Function, TokenAmount
-from multisig.tokens.machine import Failure
+from multisig.tokens import Function, TokenAmount, TokenCall
+from multisig.tokens.machine import TokenFailure
 
 # Where the specification has them: the address first, then the amount.
 ADDRESS, AMOUNT = "/args/0/value", "/args/1/value"
@@ -49,11 +49,13 @@ class PlannedCall:
     amount: int | None
     address_at: str = ADDRESS
 
-    def call(self, contract_id: str) -> Call:
+    def call(self, contract_id: str) -> TokenCall:
         """Raises Invalid for an amount of zero, and for an address that cannot hold a token."""
         amount = None if self.amount is None else TokenAmount(self.amount)
         try:
-            return Call(contract_id=contract_id, function=self.function, amount=amount, address=self.address)
+            return TokenCall(
+                contract_id=contract_id, function=self.function, amount=amount, address=self.address
+            )
         except InvalidToken as error:
             pointer = AMOUNT if amount == 0 else self.address_at
             raise Invalid.at(pointer, str(error), error.code) from error
@@ -107,7 +109,7 @@ def _words(function: Function) -> str:
 _MOVING = frozenset({Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSHIP})
 
 
-def require_vault_address(db: Session, vault: Vault, planned: PlannedCall) -> None:
+def require_vault_address(db: Session, vault: VaultRow, planned: PlannedCall) -> None:
     """A vault is its ``address`` to every token: it calls only from there, and tokens at its other scripts
     could not be moved again.
 
@@ -116,13 +118,13 @@ def require_vault_address(db: Session, vault: Vault, planned: PlannedCall) -> No
     if planned.function not in _MOVING or planned.address is None:
         return
     owner = db.scalars(
-        select(Vault)
-        .join(WatchedScript, WatchedScript.vault_id == Vault.id)
+        select(VaultRow)
+        .join(WatchedScriptRow, WatchedScriptRow.vault_id == VaultRow.id)
         .where(
-            WatchedScript.chain == vault.chain,
-            WatchedScript.script_pubkey == planned.address,
+            WatchedScriptRow.chain == vault.chain,
+            WatchedScriptRow.script_pubkey == planned.address,
             # No caller learns which scripts other workspaces have.
-            Vault.workspace_id == vault.workspace_id,
+            VaultRow.workspace_id == vault.workspace_id,
         )
     ).one_or_none()
     if owner is None or planned.address == address_script(owner):
@@ -137,23 +139,23 @@ def require_vault_address(db: Session, vault: Vault, planned: PlannedCall) -> No
 CALLER, ADDRESS_AT, STATE = "/wallet_id", "address", ""
 
 # Where the request breaks the rule; a rule of the token's state is at no field.
-_ANSWERS: Mapping[Failure, tuple[type[CustodyError], str]] = {
-    Failure.UNKNOWN_CONTRACT: (DeploymentNotConfirmed, STATE),
-    Failure.NOT_THE_OWNER: (Invalid, CALLER),
-    Failure.TOO_EARLY: (DeploymentNotConfirmed, STATE),
-    Failure.ALREADY_STARTED: (StateConflict, STATE),
-    Failure.NOT_STARTED: (StateConflict, STATE),
-    Failure.PAUSED: (StateConflict, STATE),
-    Failure.NOT_PAUSED: (NotPaused, STATE),
-    Failure.NOT_LISTED: (Invalid, ADDRESS_AT),
-    Failure.ALREADY_LISTED: (Invalid, ADDRESS_AT),
-    Failure.OWNER_IS_LISTED: (Invalid, ADDRESS_AT),
-    Failure.WHITELIST_ALREADY_ON: (StateConflict, STATE),
-    Failure.WHITELIST_ALREADY_OFF: (StateConflict, STATE),
-    Failure.INSUFFICIENT_BALANCE: (InsufficientFunds, AMOUNT),
-    Failure.ABOVE_MAXIMUM: (Invalid, AMOUNT),
-    Failure.NOT_THE_OWNERS_ADDRESS: (Invalid, ADDRESS_AT),
-    Failure.ALREADY_THE_OWNER: (Invalid, ADDRESS_AT),
+_ANSWERS: Mapping[TokenFailure, tuple[type[CustodyError], str]] = {
+    TokenFailure.UNKNOWN_CONTRACT: (DeploymentNotConfirmed, STATE),
+    TokenFailure.NOT_THE_OWNER: (Invalid, CALLER),
+    TokenFailure.TOO_EARLY: (DeploymentNotConfirmed, STATE),
+    TokenFailure.ALREADY_STARTED: (StateConflict, STATE),
+    TokenFailure.NOT_STARTED: (StateConflict, STATE),
+    TokenFailure.PAUSED: (StateConflict, STATE),
+    TokenFailure.NOT_PAUSED: (NotPaused, STATE),
+    TokenFailure.NOT_LISTED: (Invalid, ADDRESS_AT),
+    TokenFailure.ALREADY_LISTED: (Invalid, ADDRESS_AT),
+    TokenFailure.OWNER_IS_LISTED: (Invalid, ADDRESS_AT),
+    TokenFailure.WHITELIST_ALREADY_ON: (StateConflict, STATE),
+    TokenFailure.WHITELIST_ALREADY_OFF: (StateConflict, STATE),
+    TokenFailure.INSUFFICIENT_BALANCE: (InsufficientFunds, AMOUNT),
+    TokenFailure.ABOVE_MAXIMUM: (Invalid, AMOUNT),
+    TokenFailure.NOT_THE_OWNERS_ADDRESS: (Invalid, ADDRESS_AT),
+    TokenFailure.ALREADY_THE_OWNER: (Invalid, ADDRESS_AT),
 }
 
 
@@ -161,18 +163,18 @@ def _calls(count: int) -> str:
     return "one call" if count == 1 else f"{count} calls"
 
 
-def refusal(failure: Failure, planned: PlannedCall, *, waiting: int) -> CustodyError:
+def refusal(failure: TokenFailure, planned: PlannedCall, *, waiting: int) -> CustodyError:
     """What the call would break, as an error (docs/understand/tokens.md).
 
     ``waiting``: how many calls wait before it, if it fails only because of them; 0 where it fails without
     them too.
     """
     (kind, where), sentence = _ANSWERS[failure], failure_words(failure)
-    if failure is Failure.PAUSED and planned.function is Function.PAUSE:
+    if failure is TokenFailure.PAUSED and planned.function is Function.PAUSE:
         kind, sentence = AlreadyPaused, "The token is paused already."
     if waiting:
         sentence = f"{sentence} So it will be once what waits before it is mined: {_calls(waiting)}."
-        if failure is Failure.INSUFFICIENT_BALANCE:
+        if failure is TokenFailure.INSUFFICIENT_BALANCE:
             kind = LockedFunds
             sentence = f"The rest is reserved by what waits before it: {_calls(waiting)}."
     pointer = planned.address_at if where == ADDRESS_AT else where

@@ -7,7 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.server.chain.backend import DataBlock, DataTransaction
-from custody.server.store.models import Contract, Proposal
+from custody.server.store.models import ContractRow, ProposalRow
 from custody.server.store.store import chunks
 from multisig.errors import InvalidToken
 from multisig.script import ScriptKind, classify, parse_op_return
@@ -70,10 +70,12 @@ def proposed_deployments(db: Session, chain: str, txids: Collection[str]) -> fro
     again by publishing the bytecode of a deployment that others have mined.
     """
     query = (
-        select(Proposal.txid_expected)
-        .join(Contract, Contract.deploy_family_id == Proposal.family_id)
-        .where(Contract.chain == chain)
+        select(ProposalRow.txid_expected)
+        .join(ContractRow, ContractRow.deploy_family_id == ProposalRow.family_id)
+        .where(ContractRow.chain == chain)
     )
     return frozenset(
-        txid for some in chunks(txids) for txid in db.scalars(query.where(Proposal.txid_expected.in_(some)))
+        txid
+        for some in chunks(txids)
+        for txid in db.scalars(query.where(ProposalRow.txid_expected.in_(some)))
     )

@@ -22,11 +22,11 @@ from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.jobs.outbox import BROADCAST, enqueue
-from custody.server.service.limits.limits import Movement
+from custody.server.service.limits.limits import OutgoingAmount
 from custody.server.service.limits.usage import FOR_ROLE, FOR_VAULT, movement_of
 from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.drafting import Draft
-from custody.server.service.requests.changes import Changes, Outdated
+from custody.server.service.requests.changes import Changes, OutdatedDraft
 from custody.server.service.token_status import token_families
 from custody.server.service.tokens.arguments import (
     PlannedCall,
@@ -39,7 +39,7 @@ from custody.server.service.tokens.proposing import TokenDrafter, TokenProposal,
 from custody.server.service.tokens.records import call_in, contract_in
 from custody.server.service.tokens.state import deployed_id, require_effect
 from custody.server.service.webhook_events import event_data
-from custody.server.store.models import Contract, ContractCall, Proposal, Vault
+from custody.server.store.models import ContractCallRow, ContractRow, ProposalRow, VaultRow
 from multisig import Network
 from multisig.tokens import Function
 
@@ -56,8 +56,8 @@ class Drafted:
 
 @dataclass(frozen=True)
 class _Case:
-    vault: Vault
-    contract: Contract
+    vault: VaultRow
+    contract: ContractRow
     planned: PlannedCall
     contract_id: str
 
@@ -113,7 +113,7 @@ class Calling:
         """
         case = _case(db, access, request, listing)
         if require_effect(db, case.contract, case.contract_id, case.vault, case.planned) != drafted.payload:
-            raise Outdated("The token has another deployment now.")
+            raise OutdatedDraft("The token has another deployment now.")
         wanted = self._wanted(request, case, drafted)
         proposal = self._proposals.store(db, caller, access, case.vault, drafted.draft, wanted)
         call = _call(case, proposal)
@@ -138,7 +138,7 @@ class Calling:
         return TokenProposal(
             TxType.CALL,
             drafted.payload,
-            Movement(drafted.draft.selection.fee, now),
+            OutgoingAmount(drafted.draft.selection.fee, now),
             movement_of(case.contract, case.vault, planned.function, planned.amount, planned.address, now),
             recipients=tuple(named or ()),
             contract_ids=(case.contract_id,),
@@ -178,9 +178,9 @@ def _priority(request: CallRequest) -> Priority:
     return request.priority or STANDARD_PRIORITY
 
 
-def _call(case: _Case, proposal: Proposal) -> ContractCall:
+def _call(case: _Case, proposal: ProposalRow) -> ContractCallRow:
     planned = case.planned
-    return ContractCall(
+    return ContractCallRow(
         contract_uid=case.contract.uid,
         workspace_id=case.vault.workspace_id,
         vault_id=case.vault.id,

@@ -15,14 +15,14 @@ from custody.server.domain.fees import STANDARD_PRIORITY
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
-from custody.server.service.limits.limits import Movement
+from custody.server.service.limits.limits import OutgoingAmount
 from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.drafting import Draft
-from custody.server.service.requests.changes import Changes, Outdated
+from custody.server.service.requests.changes import Changes, OutdatedDraft
 from custody.server.service.stored_vaults import address_script, vault_in
 from custody.server.service.tokens.proposing import TokenDrafter, TokenProposal, TokenProposals
 from custody.server.service.webhook_events import event_data
-from custody.server.store.models import AddressBookEntry, Contract, Proposal, Vault
+from custody.server.store.models import AddressBookEntryRow, ContractRow, ProposalRow, VaultRow
 from multisig import Network, decode_address
 from multisig.errors import InvalidToken
 from multisig.tokens import MAX_TOKEN_AMOUNT, Bytecode, TokenAmount, encode_payload
@@ -84,8 +84,8 @@ class TokenCreating:
         """
         vault, draft = vault_in(db, access, request.vault_id), token.draft
         if bytecode_of(db, access, vault, request) != token.bytecode:
-            raise Outdated("The address book has changed meanwhile.")
-        movement = Movement(draft.selection.fee, self._clock())
+            raise OutdatedDraft("The address book has changed meanwhile.")
+        movement = OutgoingAmount(draft.selection.fee, self._clock())
         payload = encode_payload(token.bytecode.deployment)
         wanted = TokenProposal(TxType.DEPLOY, payload, movement)
         proposal = self._proposals.store(db, caller, access, vault, draft, wanted)
@@ -106,8 +106,8 @@ class TokenCreating:
         return CreateTokenResponse(psbt_id=proposal.id, psbt_base64=draft.base64, contract_uid=contract.uid)
 
 
-def _contract(vault: Vault, bytecode: Bytecode, proposal: Proposal) -> Contract:
-    return Contract(
+def _contract(vault: VaultRow, bytecode: Bytecode, proposal: ProposalRow) -> ContractRow:
+    return ContractRow(
         workspace_id=vault.workspace_id,
         vault_id=vault.id,
         chain=vault.chain,
@@ -126,7 +126,9 @@ def _contract(vault: Vault, bytecode: Bytecode, proposal: Proposal) -> Contract:
     )
 
 
-def bytecode_of(db: Session, access: WorkspaceAccess, vault: Vault, request: CreateTokenRequest) -> Bytecode:
+def bytecode_of(
+    db: Session, access: WorkspaceAccess, vault: VaultRow, request: CreateTokenRequest
+) -> Bytecode:
     """The vault's address is the owner. Raises Invalid, which names the field."""
     if request.network != vault.network:
         raise Invalid.at("/network", f"The vault is on {vault.network}.")
@@ -150,10 +152,12 @@ def bytecode_of(db: Session, access: WorkspaceAccess, vault: Vault, request: Cre
     )
 
 
-def _whitelist(db: Session, access: WorkspaceAccess, vault: Vault, uids: Sequence[int]) -> tuple[bytes, ...]:
+def _whitelist(
+    db: Session, access: WorkspaceAccess, vault: VaultRow, uids: Sequence[int]
+) -> tuple[bytes, ...]:
     """The scripts of entries of the workspace's address book, sorted as the bytecode has them."""
-    query = select(AddressBookEntry).where(
-        AddressBookEntry.workspace_id == access.workspace_id, AddressBookEntry.id.in_(set(uids))
+    query = select(AddressBookEntryRow).where(
+        AddressBookEntryRow.workspace_id == access.workspace_id, AddressBookEntryRow.id.in_(set(uids))
     )
     known = {entry.id: entry.address for entry in db.scalars(query)}
     scripts = set()

@@ -18,14 +18,14 @@ from custody.server.service.shown import shown
 from custody.server.service.stored_vaults import address_script, vault_in
 from custody.server.service.token_status import TokenFamily, token_families
 from custody.server.store.models import (
-    AddressBookEntry,
-    ChainBlock,
-    Contract,
-    Proposal,
-    TokenBlock,
-    TokenCell,
-    TokenEffect,
-    Vault,
+    AddressBookEntryRow,
+    ChainBlockRow,
+    ContractRow,
+    ProposalRow,
+    TokenBlockRow,
+    TokenCellRow,
+    TokenEffectRow,
+    VaultRow,
 )
 from custody.server.store.store import chunks
 from multisig import Network, decode_address, encode_address
@@ -52,7 +52,7 @@ def why_behind(db: Session, chain: str) -> str | None:
     A height does not identify the branch: after a reorganisation that the watcher saw, the index may have the
     same height on the stale branch. So both must have the same block at the lower of their heights.
     """
-    tip, read = db.execute(select(_newest(ChainBlock, chain), _newest(TokenBlock, chain))).one()
+    tip, read = db.execute(select(_newest(ChainBlockRow, chain), _newest(TokenBlockRow, chain))).one()
     if tip is None:
         return None
     if read is None or read < tip - TOLERATED_LAG:
@@ -65,42 +65,42 @@ def why_behind(db: Session, chain: str) -> str | None:
 
 def indexed_height(db: Session, chain: str) -> int:
     """The height of the last block that the index has read; -1 where it has read none."""
-    found = db.scalar(select(_newest(TokenBlock, chain)))
+    found = db.scalar(select(_newest(TokenBlockRow, chain)))
     return -1 if found is None else found
 
 
-def _newest(of: type[ChainBlock | TokenBlock], chain: str) -> "ScalarSelect[int | None]":
+def _newest(of: type[ChainBlockRow | TokenBlockRow], chain: str) -> "ScalarSelect[int | None]":
     return select(func.max(of.height)).where(of.chain == chain).scalar_subquery()
 
 
 def shared_height(db: Session, chain: str) -> int:
     """The height of the last block that both the index and the watcher have; -1 where there is none."""
     query = (
-        select(ChainBlock.height)
+        select(ChainBlockRow.height)
         .join(
-            TokenBlock,
+            TokenBlockRow,
             and_(
-                TokenBlock.chain == ChainBlock.chain,
-                TokenBlock.height == ChainBlock.height,
-                TokenBlock.block_hash == ChainBlock.block_hash,
+                TokenBlockRow.chain == ChainBlockRow.chain,
+                TokenBlockRow.height == ChainBlockRow.height,
+                TokenBlockRow.block_hash == ChainBlockRow.block_hash,
             ),
         )
-        .where(ChainBlock.chain == chain)
-        .order_by(ChainBlock.height.desc())
+        .where(ChainBlockRow.chain == chain)
+        .order_by(ChainBlockRow.height.desc())
         .limit(1)
     )
     found = db.scalar(query)
     return -1 if found is None else found
 
 
-def contracts_by_id(db: Session, chain: str, contract_ids: Collection[str]) -> dict[str, Contract]:
+def contracts_by_id(db: Session, chain: str, contract_ids: Collection[str]) -> dict[str, ContractRow]:
     """The tokens of this platform, by their id on chain: the txid of a version of the deployment."""
     if not contract_ids:
         return {}
     query = (
-        select(Proposal.txid_expected, Contract)
-        .join(Contract, Contract.deploy_family_id == Proposal.family_id)
-        .where(Contract.chain == chain, Proposal.txid_expected.in_(contract_ids))
+        select(ProposalRow.txid_expected, ContractRow)
+        .join(ContractRow, ContractRow.deploy_family_id == ProposalRow.family_id)
+        .where(ContractRow.chain == chain, ProposalRow.txid_expected.in_(contract_ids))
     )
     return dict(db.execute(query).all())
 
@@ -112,14 +112,14 @@ def holdings_of(db: Session, chain: str, holder: bytes) -> dict[str, int]:
 
 def owned_by(db: Session, chain: str, script: bytes) -> set[str]:
     """The contracts that the output script owns."""
-    query = select(TokenCell.contract_id).where(*_at(chain, Cell.OWNER), TokenCell.data == script)
+    query = select(TokenCellRow.contract_id).where(*_at(chain, Cell.OWNER), TokenCellRow.data == script)
     return set(db.scalars(query))
 
 
 def owners_of(db: Session, chain: str, contract_ids: Collection[str]) -> dict[str, bytes]:
     """Output scripts by contract; a token whose state is not known has none."""
-    query = select(TokenCell.contract_id, TokenCell.data).where(
-        *_at(chain, Cell.OWNER), TokenCell.contract_id.in_(contract_ids)
+    query = select(TokenCellRow.contract_id, TokenCellRow.data).where(
+        *_at(chain, Cell.OWNER), TokenCellRow.contract_id.in_(contract_ids)
     )
     return {contract_id: owner for contract_id, owner in db.execute(query) if owner is not None}
 
@@ -128,7 +128,7 @@ def supplies_of(db: Session, chain: str, contract_ids: Collection[str]) -> dict[
     """The supply of each started token, in raw units, after the last block that was read."""
     if not contract_ids:
         return {}
-    of_these = TokenCell.contract_id.in_(contract_ids)
+    of_these = TokenCellRow.contract_id.in_(contract_ids)
     started = _numbers(db, of_these, *_at(chain, Cell.STARTED))
     # A cell of zero is not stored.
     return dict.fromkeys(started, 0) | _numbers(db, of_these, *_at(chain, Cell.SUPPLY))
@@ -136,11 +136,11 @@ def supplies_of(db: Session, chain: str, contract_ids: Collection[str]) -> dict[
 
 def state_of(db: Session, chain: str, contract_id: str) -> wire.TokenState | None:
     """The state after the last block that was read; None for a token that the index does not know."""
-    query = select(TokenCell.cell, TokenCell.number, TokenCell.data).where(
-        TokenCell.chain == chain,
-        TokenCell.contract_id == contract_id,
-        TokenCell.cell.in_((Cell.OWNER, Cell.STARTED, Cell.PAUSED, Cell.WHITELIST)),
-        TokenCell.holder == b"",
+    query = select(TokenCellRow.cell, TokenCellRow.number, TokenCellRow.data).where(
+        TokenCellRow.chain == chain,
+        TokenCellRow.contract_id == contract_id,
+        TokenCellRow.cell.in_((Cell.OWNER, Cell.STARTED, Cell.PAUSED, Cell.WHITELIST)),
+        TokenCellRow.holder == b"",
     )
     cells = {Cell(cell): data if number is None else number for cell, number, data in db.execute(query)}
     owner = cells.get(Cell.OWNER)
@@ -157,13 +157,13 @@ def state_of(db: Session, chain: str, contract_id: str) -> wire.TokenState | Non
 def listed_by(db: Session, chain: str, contract_ids: Collection[str]) -> dict[str, list[bytes]]:
     """The output scripts on each token's list, in the order of their bytes. The owner is not among them."""
     query = (
-        select(TokenCell.contract_id, TokenCell.holder)
+        select(TokenCellRow.contract_id, TokenCellRow.holder)
         .where(
-            TokenCell.chain == chain,
-            TokenCell.contract_id.in_(contract_ids),
-            TokenCell.cell == int(Cell.LISTED),
+            TokenCellRow.chain == chain,
+            TokenCellRow.contract_id.in_(contract_ids),
+            TokenCellRow.cell == int(Cell.LISTED),
         )
-        .order_by(TokenCell.contract_id, TokenCell.holder)
+        .order_by(TokenCellRow.contract_id, TokenCellRow.holder)
     )
     found: dict[str, list[bytes]] = {}
     for contract_id, holder in db.execute(query):
@@ -172,11 +172,11 @@ def listed_by(db: Session, chain: str, contract_ids: Collection[str]) -> dict[st
 
 
 def _at(chain: str, cell: Cell, holder: bytes = b"") -> tuple[ColumnElement[bool], ...]:
-    return TokenCell.chain == chain, TokenCell.holder == holder, TokenCell.cell == int(cell)
+    return TokenCellRow.chain == chain, TokenCellRow.holder == holder, TokenCellRow.cell == int(cell)
 
 
 def _numbers(db: Session, *where: ColumnElement[bool]) -> dict[str, int]:
-    found = db.execute(select(TokenCell.contract_id, TokenCell.number).where(*where))
+    found = db.execute(select(TokenCellRow.contract_id, TokenCellRow.number).where(*where))
     return {contract_id: number for contract_id, number in found if number is not None}
 
 
@@ -191,14 +191,14 @@ def balances_in(db: Session, access: WorkspaceAccess, vault_id: str) -> list[wir
     contracts = contracts_by_id(db, chain, held.keys() | owned)
     supplies = supplies_of(db, chain, contracts.keys())
 
-    def balances(some: Sequence[tuple[str, Contract]]) -> list[wire.TokenBalance]:
+    def balances(some: Sequence[tuple[str, ContractRow]]) -> list[wire.TokenBalance]:
         return [_balance(key, one, held.get(key, 0), key in owned, supplies.get(key, 0)) for key, one in some]
 
     oldest_first = sorted(contracts.items(), key=lambda item: item[1].uid)
     return shown(oldest_first, balances, "contract_uid", lambda item: item[1].uid)
 
 
-def _script_of(vault: Vault, chain: str) -> bytes:
+def _script_of(vault: VaultRow, chain: str) -> bytes:
     """Raises NotFound where its row was altered outside the platform (P102)."""
     (script,) = shown(
         [vault],
@@ -212,7 +212,7 @@ def _script_of(vault: Vault, chain: str) -> bytes:
 
 
 def _balance(
-    contract_id: str, contract: Contract, balance: int, owned: bool, supply: int
+    contract_id: str, contract: ContractRow, balance: int, owned: bool, supply: int
 ) -> wire.TokenBalance:
     return wire.TokenBalance(
         contract_uid=contract.uid,
@@ -261,13 +261,13 @@ def workspace_whitelist(
 ) -> wire.WorkspaceWhitelist:
     """The whitelists of all tokens of the workspace, or of one, without those whose deployment failed."""
     query = (
-        select(Contract, Vault.name)
-        .join(Vault, Vault.id == Contract.vault_id)
-        .where(Contract.workspace_id == access.workspace_id)
-        .order_by(Contract.uid)
+        select(ContractRow, VaultRow.name)
+        .join(VaultRow, VaultRow.id == ContractRow.vault_id)
+        .where(ContractRow.workspace_id == access.workspace_id)
+        .order_by(ContractRow.uid)
     )
     if contract_uid is not None:
-        query = query.where(Contract.uid == contract_uid)
+        query = query.where(ContractRow.uid == contract_uid)
     rows = db.execute(query).all()
     families = token_families(db, access.chain, [contract.deploy_family_id for contract, _ in rows])
     lists = _read(db, access, families.values())
@@ -295,15 +295,15 @@ def _read(db: Session, access: WorkspaceAccess, families: Collection[TokenFamily
 
 def _names(db: Session, access: WorkspaceAccess, addresses: Collection[str]) -> dict[str, str]:
     """Names in the workspace's address book, by address."""
-    book = select(AddressBookEntry.address, AddressBookEntry.name).where(
-        AddressBookEntry.workspace_id == access.workspace_id
+    book = select(AddressBookEntryRow.address, AddressBookEntryRow.name).where(
+        AddressBookEntryRow.workspace_id == access.workspace_id
     )
-    parts = (book.where(AddressBookEntry.address.in_(some)) for some in chunks(addresses))
+    parts = (book.where(AddressBookEntryRow.address.in_(some)) for some in chunks(addresses))
     return {address: name for part in parts for address, name in db.execute(part)}
 
 
 def _whitelist(
-    contract: Contract, vault_name: str, family: TokenFamily, lists: _Lists
+    contract: ContractRow, vault_name: str, family: TokenFamily, lists: _Lists
 ) -> wire.ContractWhitelist:
     error, contract_id = lists.error_of(family), family.best.txid
     return wire.ContractWhitelist(
@@ -354,29 +354,32 @@ def token_history(db: Session, access: WorkspaceAccess, query: wire.TokenHistory
     )
 
 
-def _wanted(db: Session, access: WorkspaceAccess, vault: Vault, query: wire.TokenHistoryQuery) -> Any:
+def _wanted(db: Session, access: WorkspaceAccess, vault: VaultRow, query: wire.TokenHistoryQuery) -> Any:
     effects = (
-        select(TokenEffect, TokenBlock.mined_at)
+        select(TokenEffectRow, TokenBlockRow.mined_at)
         .with_only_columns(
-            TokenEffect.txid,
-            TokenEffect.function,
-            TokenEffect.contract_id,
-            TokenEffect.number_before,
-            TokenEffect.number_after,
-            TokenEffect.height,
-            TokenEffect.sequence,
-            TokenBlock.mined_at,
+            TokenEffectRow.txid,
+            TokenEffectRow.function,
+            TokenEffectRow.contract_id,
+            TokenEffectRow.number_before,
+            TokenEffectRow.number_after,
+            TokenEffectRow.height,
+            TokenEffectRow.sequence,
+            TokenBlockRow.mined_at,
         )
-        .join(TokenBlock, (TokenBlock.chain == TokenEffect.chain) & (TokenBlock.height == TokenEffect.height))
+        .join(
+            TokenBlockRow,
+            (TokenBlockRow.chain == TokenEffectRow.chain) & (TokenBlockRow.height == TokenEffectRow.height),
+        )
         .where(
-            TokenEffect.chain == vault.chain,
-            TokenEffect.holder == address_script(vault),
-            TokenEffect.cell == int(Cell.BALANCE),
+            TokenEffectRow.chain == vault.chain,
+            TokenEffectRow.holder == address_script(vault),
+            TokenEffectRow.cell == int(Cell.BALANCE),
         )
     )
     if query.contract_uid is not None:
         effects = effects.where(_is_of(db, access, query.contract_uid))
-    keys = (TokenEffect.height, TokenEffect.sequence)
+    keys = (TokenEffectRow.height, TokenEffectRow.sequence)
     is_newest = query.order == "newest"
     if query.cursor is not None:
         height, sequence = map(int, query.cursor.split("."))
@@ -387,14 +390,14 @@ def _wanted(db: Session, access: WorkspaceAccess, vault: Vault, query: wire.Toke
 
 
 def _is_of(db: Session, access: WorkspaceAccess, contract_uid: int) -> ColumnElement[bool]:
-    contract = db.get(Contract, contract_uid)
+    contract = db.get(ContractRow, contract_uid)
     if contract is None or contract.workspace_id != access.workspace_id:
         raise NotFound("There is no such token in this workspace.")
-    versions = select(Proposal.txid_expected).where(Proposal.family_id == contract.deploy_family_id)
-    return TokenEffect.contract_id.in_(list(db.scalars(versions)))
+    versions = select(ProposalRow.txid_expected).where(ProposalRow.family_id == contract.deploy_family_id)
+    return TokenEffectRow.contract_id.in_(list(db.scalars(versions)))
 
 
-def _record(row: Row[Any], contract: Contract, tip: int) -> wire.TokenMovement:
+def _record(row: Row[Any], contract: ContractRow, tip: int) -> wire.TokenMovement:
     before, after = row.number_before or 0, row.number_after or 0
     amount = after - before
     sign = "-" if amount < 0 else ""
@@ -416,5 +419,5 @@ def _record(row: Row[Any], contract: Contract, tip: int) -> wire.TokenMovement:
     )
 
 
-def _whole(raw: int, contract: Contract) -> str:
+def _whole(raw: int, contract: ContractRow) -> str:
     return format_units(token_amount(raw), contract.decimals)

@@ -25,19 +25,19 @@ from custody.server.service.tokens.blocks import (
 from custody.server.service.tokens.state import Cells, Published, joined, published_bytecode, split
 from custody.server.store import Store
 from custody.server.store.models import (
-    ChainBlock,
-    TokenBlock,
-    TokenEffect,
-    TokenTransaction,
+    ChainBlockRow,
+    TokenBlockRow,
+    TokenEffectRow,
+    TokenTransactionRow,
 )
 from custody.server.store.models.base import table_of
-from multisig.tokens import Call
+from multisig.tokens import TokenCall
 from multisig.tokens.machine import (
     GENESIS_STATE,
     BlockOutcome,
     Cell,
     Effect,
-    Outcome,
+    TokenOutcome,
     judge_block,
 )
 from multisig.tokens.payload import MAGIC
@@ -179,11 +179,15 @@ class Indexer:
                 (outcome, effect) for outcome in judged.outcomes for effect in outcome.effects
             )
         ]
-        for table, given in ((TokenBlock, rows), (TokenTransaction, transactions), (TokenEffect, effects)):
+        for table, given in (
+            (TokenBlockRow, rows),
+            (TokenTransactionRow, transactions),
+            (TokenEffectRow, effects),
+        ):
             if given:
                 db.execute(insert(table_of(table)), given)
 
-    def _transaction(self, block: DataBlock, position: int, outcome: Outcome) -> dict[str, Any]:
+    def _transaction(self, block: DataBlock, position: int, outcome: TokenOutcome) -> dict[str, Any]:
         assert outcome.known, "the bytecode of a token that was proposed here is here"
         return {
             "chain": self._chain,
@@ -194,7 +198,7 @@ class Indexer:
             "failure": None if outcome.failure is None else outcome.failure.value,
         }
 
-    def _effect(self, height: int, sequence: int, outcome: Outcome, effect: Effect) -> dict[str, Any]:
+    def _effect(self, height: int, sequence: int, outcome: TokenOutcome, effect: Effect) -> dict[str, Any]:
         number_before, data_before = split(effect.before)
         number_after, data_after = split(effect.after)
         return {
@@ -203,7 +207,7 @@ class Indexer:
             "sequence": sequence,
             "txid": outcome.txid,
             "function": outcome.payload.function.name.lower()
-            if isinstance(outcome.payload, Call)
+            if isinstance(outcome.payload, TokenCall)
             else "deploy",
             "contract_id": effect.contract_id,
             "cell": int(effect.cell),
@@ -232,7 +236,7 @@ class Indexer:
         log.info("tokens turned back", chain=self._chain, height=keep)
         return True
 
-    def _before(self, backend: ChainBackend, first: int) -> TokenBlock | None:
+    def _before(self, backend: ChainBackend, first: int) -> TokenBlockRow | None:
         """The block below the first that was read, as one without tokens: an index that began at a tip begins
         at the same height again, not at a later tip, which could skip deployments. Raises ChainUnavailable.
         """
@@ -242,7 +246,7 @@ class Indexer:
         if block is None:
             raise ChainUnavailable(f"The chain backend is behind: it lacks block {first - 1}.")
         mined_at = datetime.fromtimestamp(block.time, UTC)
-        return TokenBlock(
+        return TokenBlockRow(
             chain=self._chain,
             height=block.height,
             block_hash=block.hash,
@@ -253,16 +257,18 @@ class Indexer:
     def _first_read(self) -> int:
         """The height of the first block that was read; 0 where none was."""
         with self._store.read() as db:
-            found = db.scalar(select(func.min(TokenBlock.height)).where(TokenBlock.chain == self._chain))
+            found = db.scalar(
+                select(func.min(TokenBlockRow.height)).where(TokenBlockRow.chain == self._chain)
+            )
         return 0 if found is None else found
 
     def _is_current(self) -> bool:
         """Whether the watcher has no newer block: then the backend need not be asked."""
         with self._store.read() as db:
             newest = db.scalar(
-                select(ChainBlock.block_hash)
-                .where(ChainBlock.chain == self._chain)
-                .order_by(ChainBlock.height.desc())
+                select(ChainBlockRow.block_hash)
+                .where(ChainBlockRow.chain == self._chain)
+                .order_by(ChainBlockRow.height.desc())
                 .limit(1)
             )
         place = self._place()
@@ -295,9 +301,9 @@ class Indexer:
         while True:
             with self._store.read() as db:
                 found = db.execute(
-                    select(TokenBlock.height, TokenBlock.block_hash)
-                    .where(TokenBlock.chain == self._chain, TokenBlock.height <= height)
-                    .order_by(TokenBlock.height.desc())
+                    select(TokenBlockRow.height, TokenBlockRow.block_hash)
+                    .where(TokenBlockRow.chain == self._chain, TokenBlockRow.height <= height)
+                    .order_by(TokenBlockRow.height.desc())
                     .limit(BATCH)
                 ).all()
             if not found:
@@ -314,15 +320,15 @@ class Indexer:
         )
         cells.apply(_read_effect(row).undone for row in rows)
         cells.write()
-        for table in (TokenEffect, TokenTransaction, TokenBlock):
+        for table in (TokenEffectRow, TokenTransactionRow, TokenBlockRow):
             db.execute(delete(table).where(table.chain == self._chain, table.height > height))
 
     def _place(self) -> _Place | None:
         with self._store.read() as db:
             row = db.scalars(
-                select(TokenBlock)
-                .where(TokenBlock.chain == self._chain)
-                .order_by(TokenBlock.height.desc())
+                select(TokenBlockRow)
+                .where(TokenBlockRow.chain == self._chain)
+                .order_by(TokenBlockRow.height.desc())
                 .limit(1)
             ).first()
             return None if row is None else _Place(row.height, row.block_hash, row.state)
@@ -339,7 +345,7 @@ def _is_at(backend: ChainBackend, height: int, block_hash: str) -> bool:
 
 
 # As columns: a reorganisation has thousands of rows, and the session would track each.
-_EFFECT = table_of(TokenEffect).c
+_EFFECT = table_of(TokenEffectRow).c
 _EFFECTS = select(
     _EFFECT.contract_id,
     _EFFECT.cell,

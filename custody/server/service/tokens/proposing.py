@@ -32,11 +32,11 @@ from custody.server.domain.selection import (
     settle,
 )
 from custody.server.service.backends import Quote
-from custody.server.service.limits.limits import Limits, Movement
-from custody.server.service.limits.usage import TokenMovement
+from custody.server.service.limits.limits import OutgoingAmount, SpendingLimits
+from custody.server.service.limits.usage import OutgoingTokens
 from custody.server.service.proposals.coins import (
+    SpendableCoins,
     Utxo,
-    VaultCoins,
     awaited_token_coin,
     coins_to_spend,
     has_locked_token_coin,
@@ -48,7 +48,7 @@ from custody.server.service.proposals.drafting import Draft, Parts, plan_of, req
 from custody.server.service.proposals.payments import Intent
 from custody.server.service.proposals.storing import Terms, store_proposal
 from custody.server.service.stored_vaults import ADDRESS_INDEX, policy_of
-from custody.server.store.models import Proposal, Vault
+from custody.server.store.models import ProposalRow, VaultRow
 from multisig import RECEIVE, ChangeTo, FeeRate, PsbtTooLarge, Sats, TxOut
 
 
@@ -58,7 +58,7 @@ class TokenDrafter:
         self._rng = rng
 
     def draft(
-        self, db: Session, vault: Vault, payload: bytes, rate: FeeRate, quote: Quote, *, vault_at: str
+        self, db: Session, vault: VaultRow, payload: bytes, rate: FeeRate, quote: Quote, *, vault_at: str
     ) -> Draft:
         """Only reads. Before the draft is stored, its coins have to be checked again (`require_unchanged`).
         ``vault_at``: the JSON pointer of the vault in the request.
@@ -85,7 +85,7 @@ class TokenDrafter:
         return draft.distinct(db, quote.tip.height)
 
     def _choose(
-        self, db: Session, vault: Vault, plan: Plan, tip_height: int, vault_at: str
+        self, db: Session, vault: VaultRow, plan: Plan, tip_height: int, vault_at: str
     ) -> Selection[Utxo]:
         """The smallest coin at the address that suffices alone; else the largest with as few others as
         needed.
@@ -103,7 +103,7 @@ class TokenDrafter:
             together = _settle(utxos, plan)
             if together is not None:
                 return together
-        everything = VaultCoins(vault.id, tip_height).pool(db, Tier.CONFIRMED, plan, with_locked=True)
+        everything = SpendableCoins(vault.id, tip_height).pool(db, Tier.CONFIRMED, plan, with_locked=True)
         rest = [coin for coin in largest_first(everything) if coin != own[0]]
         if _settle((own[0], *rest[: MAX_INPUTS - 1]), plan) is not None:
             raise LockedFunds(
@@ -115,10 +115,10 @@ class TokenDrafter:
         )
 
     def _others(
-        self, db: Session, vault: Vault, plan: Plan, tip_height: int, own: Sequence[Utxo]
+        self, db: Session, vault: VaultRow, plan: Plan, tip_height: int, own: Sequence[Utxo]
     ) -> list[Utxo]:
         """Confirmed coins, the largest first; those at the address last, because each can begin a call."""
-        pool = VaultCoins(vault.id, tip_height, avoids_address=True).pool(db, Tier.CONFIRMED, plan)
+        pool = SpendableCoins(vault.id, tip_height, avoids_address=True).pool(db, Tier.CONFIRMED, plan)
         return [*largest_first(pool), *own]
 
 
@@ -129,7 +129,7 @@ def _settle(utxos: Sequence[Utxo], plan: Plan) -> Selection[Utxo] | None:
 
 
 def _no_coin(
-    db: Session, vault: Vault, plan: Plan, tip_height: int, vault_at: str
+    db: Session, vault: VaultRow, plan: Plan, tip_height: int, vault_at: str
 ) -> LockedFunds | TokenCoinMissing:
     if has_locked_token_coin(db, vault, tip_height):
         return LockedFunds(
@@ -155,15 +155,15 @@ class TokenProposal:
 
     tx_type: TxType
     payload: bytes
-    movement: Movement
-    moved: TokenMovement | None = None
+    movement: OutgoingAmount
+    moved: OutgoingTokens | None = None
     recipients: tuple[str, ...] = ()
     contract_ids: tuple[str, ...] = ()
     counts_for_role: bool = True
 
 
 class TokenProposals:
-    def __init__(self, random: RandomBytes, limits: Limits) -> None:
+    def __init__(self, random: RandomBytes, limits: SpendingLimits) -> None:
         self._random = random
         self._limits = limits
 
@@ -172,10 +172,10 @@ class TokenProposals:
         db: Session,
         caller: Caller,
         access: WorkspaceAccess,
-        vault: Vault,
+        vault: VaultRow,
         draft: Draft,
         wanted: TokenProposal,
-    ) -> Proposal:
+    ) -> ProposalRow:
         """Stores a PENDING proposal, the first of its family.
 
         Raises Outdated where a coin was spent, or this transaction was proposed, since the draft;
@@ -203,7 +203,7 @@ class TokenProposals:
         return proposal
 
     def _require_limits(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, wanted: TokenProposal
+        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: VaultRow, wanted: TokenProposal
     ) -> None:
         if wanted.counts_for_role:
             self._limits.require(db, caller, access, vault, wanted.movement)

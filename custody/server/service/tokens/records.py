@@ -20,19 +20,19 @@ from custody.server.service.stored_vaults import vault_in
 from custody.server.service.token_status import TokenFamily, token_families
 from custody.server.service.tokens.index_reading import state_of, supplies_of
 from custody.server.store.models import (
-    Contract,
-    ContractCall,
-    Decision,
-    Proposal,
-    TokenCell,
-    Vault,
-    VaultSigner,
+    ContractCallRow,
+    ContractRow,
+    DecisionRow,
+    ProposalRow,
+    TokenCellRow,
+    VaultRow,
+    VaultSignerRow,
 )
 from multisig import Network, decode_address
 from multisig.tokens.machine import Cell
 
 
-def contract_in(db: Session, access: WorkspaceAccess, contract_uid: int) -> Contract:
+def contract_in(db: Session, access: WorkspaceAccess, contract_uid: int) -> ContractRow:
     """A token that the workspace made, or that its vaults hold or own now. Raises NotFound for all others
     (P24).
     """
@@ -40,11 +40,11 @@ def contract_in(db: Session, access: WorkspaceAccess, contract_uid: int) -> Cont
     return contract
 
 
-def _found(db: Session, access: WorkspaceAccess, contract_uid: int) -> tuple[Contract, str | None]:
+def _found(db: Session, access: WorkspaceAccess, contract_uid: int) -> tuple[ContractRow, str | None]:
     """The token, and the workspace's vault that holds or owns it; None where the workspace made it. Raises
     NotFound.
     """
-    contract = db.get(Contract, contract_uid)
+    contract = db.get(ContractRow, contract_uid)
     if contract is not None and contract.workspace_id == access.workspace_id:
         return contract, None
     vault_id = None if contract is None else holding_vault(db, access, contract)
@@ -74,7 +74,9 @@ def contract_record(db: Session, access: WorkspaceAccess, contract_uid: int) -> 
     )
 
 
-def _state(db: Session, contract: Contract, family: TokenFamily, *, is_own: bool) -> wire.TokenState | None:
+def _state(
+    db: Session, contract: ContractRow, family: TokenFamily, *, is_own: bool
+) -> wire.TokenState | None:
     """Without the address of another workspace's vault (P24)."""
     found = None if family.best.txid is None else state_of(db, contract.chain, family.best.txid)
     return found if is_own or found is None else found.model_copy(update={"owner_address": None})
@@ -83,7 +85,7 @@ def _state(db: Session, contract: Contract, family: TokenFamily, *, is_own: bool
 def _deployment_hex(db: Session, family: TokenFamily) -> str | None:
     if family.best.txid is None:
         return None
-    raw = db.scalar(select(Proposal.final_tx).where(Proposal.id == family.best.id))
+    raw = db.scalar(select(ProposalRow.final_tx).where(ProposalRow.id == family.best.id))
     return None if raw is None else raw.hex()
 
 
@@ -93,11 +95,13 @@ def contract_page(
     """The tokens that were made from the vault, or in the workspace, the oldest first. Raises NotFound
     (vault).
     """
-    query = select(Contract).where(Contract.workspace_id == access.workspace_id).order_by(Contract.uid)
+    query = (
+        select(ContractRow).where(ContractRow.workspace_id == access.workspace_id).order_by(ContractRow.uid)
+    )
     if isinstance(wanted, wire.ContractsQuery):
-        query = query.where(Contract.vault_id == vault_in(db, access, wanted.vault_id).id)
+        query = query.where(ContractRow.vault_id == vault_in(db, access, wanted.vault_id).id)
     if wanted.after is not None:
-        query = query.where(Contract.uid > wanted.after)
+        query = query.where(ContractRow.uid > wanted.after)
     found = db.scalars(query.limit(wanted.limit)).all()
     return shown(
         found,
@@ -107,7 +111,7 @@ def contract_page(
     )
 
 
-def contract_records(db: Session, network: str, contracts: Sequence[Contract]) -> list[wire.Contract]:
+def contract_records(db: Session, network: str, contracts: Sequence[ContractRow]) -> list[wire.Contract]:
     """In the given order; all of one chain."""
     if not contracts:
         return []
@@ -116,7 +120,7 @@ def contract_records(db: Session, network: str, contracts: Sequence[Contract]) -
 
 
 def _own_records(
-    db: Session, network: str, contracts: Sequence[Contract], families: Mapping[str, TokenFamily]
+    db: Session, network: str, contracts: Sequence[ContractRow], families: Mapping[str, TokenFamily]
 ) -> list[wire.Contract]:
     signers = _signers(db, contracts, families)
     supplies = supplies_of(db, contracts[0].chain, _ids_of(families.values()))
@@ -135,7 +139,7 @@ def _ids_of(families: Iterable[TokenFamily]) -> list[str]:
 
 def _contract_record(
     network: str,
-    contract: Contract,
+    contract: ContractRow,
     family: TokenFamily,
     signers: list[wire.ContractSigner],
     supplies: Mapping[str, int],
@@ -167,19 +171,23 @@ def _public(record: wire.Contract, vault_id: str) -> wire.Contract:
 
 
 def _signers(
-    db: Session, contracts: Collection[Contract], families: Mapping[str, TokenFamily]
+    db: Session, contracts: Collection[ContractRow], families: Mapping[str, TokenFamily]
 ) -> dict[int, list[wire.ContractSigner]]:
     """By contract, the signers of the deployment, and which of them signed its best version."""
     signers = defaultdict(list)
     wanted = {contract.vault_id for contract in contracts}
-    query = select(VaultSigner).where(VaultSigner.vault_id.in_(wanted)).order_by(VaultSigner.key_index)
+    query = (
+        select(VaultSignerRow).where(VaultSignerRow.vault_id.in_(wanted)).order_by(VaultSignerRow.key_index)
+    )
     for signer in db.scalars(query):
         signers[signer.vault_id].append(signer)
     versions = [family.best.id for family in families.values()]
     signed = set(
         db.execute(
-            select(Decision.proposal_id, Decision.key_id).where(
-                Decision.proposal_id.in_(versions), Decision.decision == "approve", Decision.is_complete
+            select(DecisionRow.proposal_id, DecisionRow.key_id).where(
+                DecisionRow.proposal_id.in_(versions),
+                DecisionRow.decision == "approve",
+                DecisionRow.is_complete,
             )
         )
     )
@@ -196,28 +204,30 @@ def _signers(
     }
 
 
-def holding_vault(db: Session, access: WorkspaceAccess, contract: Contract) -> str | None:
+def holding_vault(db: Session, access: WorkspaceAccess, contract: ContractRow) -> str | None:
     """The id of the workspace's vault whose ``address`` owns the token, or else of the oldest one that holds
     some of it, as of the last block that was read; None where there is none.
     """
     vaults = (
-        select(Vault.address, Vault.id)
-        .where(Vault.workspace_id == access.workspace_id, Vault.chain == contract.chain)
-        .order_by(Vault.created_at, Vault.id)
+        select(VaultRow.address, VaultRow.id)
+        .where(VaultRow.workspace_id == access.workspace_id, VaultRow.chain == contract.chain)
+        .order_by(VaultRow.created_at, VaultRow.id)
     )
     # As values, so that cells are looked up by their whole key: a token may have any number of holders.
     own = {
         decode_address(address, Network(contract.chain)): vault_id for address, vault_id in db.execute(vaults)
     }
-    versions = select(Proposal.txid_expected).where(Proposal.family_id == contract.deploy_family_id)
-    of_token = (TokenCell.chain == contract.chain, TokenCell.contract_id.in_(versions))
+    versions = select(ProposalRow.txid_expected).where(ProposalRow.family_id == contract.deploy_family_id)
+    of_token = (TokenCellRow.chain == contract.chain, TokenCellRow.contract_id.in_(versions))
     owner = db.scalars(
-        select(TokenCell.data).where(*of_token, TokenCell.cell == int(Cell.OWNER), TokenCell.holder == b"")
+        select(TokenCellRow.data).where(
+            *of_token, TokenCellRow.cell == int(Cell.OWNER), TokenCellRow.holder == b""
+        )
     ).first()
     if owner in own:
         return own[owner]
-    held = select(TokenCell.holder).where(
-        *of_token, TokenCell.cell == int(Cell.BALANCE), TokenCell.holder.in_(own)
+    held = select(TokenCellRow.holder).where(
+        *of_token, TokenCellRow.cell == int(Cell.BALANCE), TokenCellRow.holder.in_(own)
     )
     holders = set(db.scalars(held))
     return next((vault_id for script, vault_id in own.items() if script in holders), None)
@@ -226,9 +236,9 @@ def holding_vault(db: Session, access: WorkspaceAccess, contract: Contract) -> s
 _ARGS = TypeAdapter(list[wire.CallArg])
 
 
-def call_in(db: Session, access: WorkspaceAccess, call_uid: int) -> ContractCall:
+def call_in(db: Session, access: WorkspaceAccess, call_uid: int) -> ContractCallRow:
     """Raises NotFound for a call of another workspace too (P24)."""
-    call = db.get(ContractCall, call_uid)
+    call = db.get(ContractCallRow, call_uid)
     if call is None or call.workspace_id != access.workspace_id:
         raise NotFound("There is no such call in this workspace.")
     return call
@@ -243,8 +253,8 @@ def call_page(
     is_newest = wanted.order == "newest"
     if wanted.after is not None:
         last = wanted.after
-        query = query.where(ContractCall.uid < last if is_newest else ContractCall.uid > last)
-    order = ContractCall.uid.desc() if is_newest else ContractCall.uid
+        query = query.where(ContractCallRow.uid < last if is_newest else ContractCallRow.uid > last)
+    order = ContractCallRow.uid.desc() if is_newest else ContractCallRow.uid
     found = db.scalars(query.order_by(order).limit(wanted.limit + 1)).all()
     items = shown(
         found[: wanted.limit], lambda some: call_records(db, access.chain, some), "UID", lambda call: call.uid
@@ -252,23 +262,23 @@ def call_page(
     return Page(items, total, has_more=len(found) > wanted.limit)
 
 
-def _matching(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) -> Select[ContractCall]:
+def _matching(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) -> Select[ContractCallRow]:
     """The workspace's own calls, also on tokens of others; never the calls of other workspaces."""
-    query = select(ContractCall).where(ContractCall.workspace_id == access.workspace_id)
+    query = select(ContractCallRow).where(ContractCallRow.workspace_id == access.workspace_id)
     if wanted.contract_uid is not None:
-        query = query.where(ContractCall.contract_uid == contract_in(db, access, wanted.contract_uid).uid)
+        query = query.where(ContractCallRow.contract_uid == contract_in(db, access, wanted.contract_uid).uid)
     if wanted.vault_id is not None:
-        query = query.where(ContractCall.vault_id == vault_in(db, access, wanted.vault_id).id)
+        query = query.where(ContractCallRow.vault_id == vault_in(db, access, wanted.vault_id).id)
     return query
 
 
-def call_records(db: Session, chain: str, calls: Sequence[ContractCall]) -> list[wire.ContractCall]:
+def call_records(db: Session, chain: str, calls: Sequence[ContractCallRow]) -> list[wire.ContractCall]:
     """In the order given."""
     families = token_families(db, chain, [call.family_id for call in calls])
     return [_call_record(call, families[call.family_id]) for call in calls]
 
 
-def _call_record(call: ContractCall, family: TokenFamily) -> wire.ContractCall:
+def _call_record(call: ContractCallRow, family: TokenFamily) -> wire.ContractCall:
     return wire.ContractCall(
         uid=call.uid,
         status=family.status,

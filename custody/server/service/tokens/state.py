@@ -16,16 +16,16 @@ from custody.server.domain.lifecycle import ENDED
 from custody.server.service.stored_vaults import address_script
 from custody.server.service.tokens.arguments import PlannedCall, refusal
 from custody.server.service.tokens.index_reading import indexed_height
-from custody.server.store.models import Contract, ContractCall, Proposal, TokenCell, Vault
-from custody.server.store.models import TokenTransaction as TokenRow
+from custody.server.store.models import ContractCallRow, ContractRow, ProposalRow, TokenCellRow, VaultRow
+from custody.server.store.models import TokenTransactionRow as TokenRow
 from custody.server.store.models.base import table_of
 from multisig.tokens import Bytecode, encode_payload, parse_bytecode
 from multisig.tokens.machine import (
     BytecodeOf,
     Cell,
     Effect,
-    Failure,
     StateView,
+    TokenFailure,
     TokenTransaction,
     Value,
     simulate,
@@ -33,7 +33,7 @@ from multisig.tokens.machine import (
 
 Key = tuple[str, Cell, bytes]
 
-_CELLS = table_of(TokenCell)
+_CELLS = table_of(TokenCellRow)
 _C = _CELLS.c
 _OF_KEY = (
     _C.chain == bindparam("of_chain"),
@@ -142,8 +142,8 @@ def published_bytecode(db: Session, chain: str) -> BytecodeOf:
 
     @cache
     def find(bytecode_hash: bytes) -> Bytecode | None:
-        of_hash = select(Contract.bytecode).where(
-            Contract.chain == chain, Contract.bytecode_hash == bytecode_hash
+        of_hash = select(ContractRow.bytecode).where(
+            ContractRow.chain == chain, ContractRow.bytecode_hash == bytecode_hash
         )
         blob = db.scalar(of_hash.limit(1))
         return None if blob is None else parse_bytecode(blob)
@@ -163,17 +163,17 @@ class Simulation:
     bytecode_of: BytecodeOf
     waiting: tuple[TokenTransaction, ...]
 
-    def failure_of(self, call: TokenTransaction, *, alone: bool) -> Failure | None:
+    def failure_of(self, call: TokenTransaction, *, alone: bool) -> TokenFailure | None:
         """Why the call would have no effect after the waiting ones, or ``alone``; None where it would have
         one.
         """
         before = () if alone else self.waiting
         outcome = simulate((*before, call), self.height, self.view, self.bytecode_of)[-1]
-        return outcome.failure if outcome.known else Failure.UNKNOWN_CONTRACT
+        return outcome.failure if outcome.known else TokenFailure.UNKNOWN_CONTRACT
 
 
 def require_effect(
-    db: Session, contract: Contract, contract_id: str, vault: Vault, planned: PlannedCall
+    db: Session, contract: ContractRow, contract_id: str, vault: VaultRow, planned: PlannedCall
 ) -> bytes:
     """The payload of a call that would have an effect. Raises as `refusal` does, and Invalid."""
     simulation = simulation_of(db, contract, vault.workspace_id)
@@ -186,7 +186,7 @@ def require_effect(
     return payload
 
 
-def simulation_of(db: Session, contract: Contract, workspace_id: int) -> Simulation:
+def simulation_of(db: Session, contract: ContractRow, workspace_id: int) -> Simulation:
     """The contract's state for a call from the workspace."""
     height = indexed_height(db, contract.chain)
     return Simulation(
@@ -197,28 +197,28 @@ def simulation_of(db: Session, contract: Contract, workspace_id: int) -> Simulat
     )
 
 
-def deployed_id(db: Session, contract: Contract) -> str | None:
+def deployed_id(db: Session, contract: ContractRow) -> str | None:
     """The contract's id on chain, once its deployment is confirmed."""
     query = (
-        select(Proposal.txid_expected)
+        select(ProposalRow.txid_expected)
         .join(
-            TokenCell,
+            TokenCellRow,
             and_(
-                TokenCell.contract_id == Proposal.txid_expected,
-                TokenCell.chain == contract.chain,
-                TokenCell.cell == int(Cell.DEPLOYED),
+                TokenCellRow.contract_id == ProposalRow.txid_expected,
+                TokenCellRow.chain == contract.chain,
+                TokenCellRow.cell == int(Cell.DEPLOYED),
             ),
         )
         .where(
-            Proposal.family_id == contract.deploy_family_id,
-            Proposal.tx_type == TxType.DEPLOY.value,
-            Proposal.status == Status.CONFIRMED.value,
+            ProposalRow.family_id == contract.deploy_family_id,
+            ProposalRow.tx_type == TxType.DEPLOY.value,
+            ProposalRow.status == Status.CONFIRMED.value,
         )
     )
     return db.scalars(query).first()
 
 
-def _waiting(db: Session, contract: Contract, workspace_id: int) -> tuple[TokenTransaction, ...]:
+def _waiting(db: Session, contract: ContractRow, workspace_id: int) -> tuple[TokenTransaction, ...]:
     """One for each family: its versions carry the same call, and at most one of them is mined."""
     found: dict[int, TokenTransaction] = {}
     for uid, proposal, vault in db.execute(_waiting_calls(contract, workspace_id)):
@@ -227,26 +227,26 @@ def _waiting(db: Session, contract: Contract, workspace_id: int) -> tuple[TokenT
     return tuple(found.values())
 
 
-def _waiting_calls(contract: Contract, workspace_id: int) -> Select[int, Proposal, Vault]:
+def _waiting_calls(contract: ContractRow, workspace_id: int) -> Select[int, ProposalRow, VaultRow]:
     """Calls that may still be mined, or were mined in a block that the index has not read.
 
     Calls of other workspaces count only once they have reached the network: before that they are private
     (P24), and may never be sent.
     """
-    member = aliased(Proposal)
+    member = aliased(ProposalRow)
     # A nested EXISTS: for a join SQLite would read all token transactions of the chain for each call.
     in_index = exists().where(TokenRow.chain == contract.chain, TokenRow.txid == member.txid_expected)
-    was_read = exists().where(member.family_id == ContractCall.family_id, in_index)
+    was_read = exists().where(member.family_id == ContractCallRow.family_id, in_index)
     return (
-        select(ContractCall.uid, Proposal, Vault)
-        .join(Proposal, Proposal.family_id == ContractCall.family_id)
-        .join(Vault, Vault.id == ContractCall.vault_id)
+        select(ContractCallRow.uid, ProposalRow, VaultRow)
+        .join(ProposalRow, ProposalRow.family_id == ContractCallRow.family_id)
+        .join(VaultRow, VaultRow.id == ContractCallRow.vault_id)
         .where(
-            or_(Proposal.workspace_id == workspace_id, Proposal.txid.is_not(None)),
-            Proposal.tx_type == TxType.CALL.value,
-            or_(Proposal.status.in_(_OPEN), Proposal.keeps_coins),
-            ContractCall.contract_uid == contract.uid,
+            or_(ProposalRow.workspace_id == workspace_id, ProposalRow.txid.is_not(None)),
+            ProposalRow.tx_type == TxType.CALL.value,
+            or_(ProposalRow.status.in_(_OPEN), ProposalRow.keeps_coins),
+            ContractCallRow.contract_uid == contract.uid,
             ~was_read,
         )
-        .order_by(ContractCall.uid, Proposal.fee_sats, Proposal.id)
+        .order_by(ContractCallRow.uid, ProposalRow.fee_sats, ProposalRow.id)
     )

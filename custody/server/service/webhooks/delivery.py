@@ -28,21 +28,21 @@ from custody.server.domain.webhooks import (
     read_url,
 )
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.jobs.outbox import Again, Done, Finish, Task, Verdict
+from custody.server.service.jobs.outbox import Again, Finish, JobDone, Task, Verdict
 from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.secrets import WebhookSecrets
 from custody.server.service.stored_vaults import place_of
 from custody.server.service.webhook_events import WEBHOOK
-from custody.server.service.webhooks.sending import Sender, Trouble, Undelivered
+from custody.server.service.webhooks.sending import DeliveryTrouble, Sender, Undelivered
 from custody.server.store import Store
 from custody.server.store.models import (
-    Job,
-    Membership,
-    User,
-    Webhook,
-    WebhookDelivery,
-    WebhookEvent,
-    Workspace,
+    JobRow,
+    MembershipRow,
+    UserRow,
+    WebhookDeliveryRow,
+    WebhookEventRow,
+    WebhookRow,
+    WorkspaceRow,
 )
 from custody.server.store.store import chunks
 
@@ -81,11 +81,11 @@ class Outgoing:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class DeliveryAttempt:
     """The outcome: a response's status, or the trouble before there was one."""
 
     status: int | None = None
-    trouble: Trouble | None = None
+    trouble: DeliveryTrouble | None = None
 
     @property
     def was_taken(self) -> bool:
@@ -127,7 +127,7 @@ class WebhookJobs:
         finally:
             seconds = self._timer() - began_at
             self._shares.spend(found.workspace_id, seconds)
-        hung = attempt.trouble is Trouble.TIMED_OUT or timedelta(seconds=seconds) >= HANGS_FROM
+        hung = attempt.trouble is DeliveryTrouble.TIMED_OUT or timedelta(seconds=seconds) >= HANGS_FROM
         return lambda db: self._record(db, found.delivery_id, attempt, hung=hung)
 
     def _find(self, delivery_id: str) -> Outgoing | Finish:
@@ -136,18 +136,18 @@ class WebhookJobs:
         """
         now = self._clock()
         with self._store.read() as db:
-            delivery = db.get(WebhookDelivery, delivery_id)
+            delivery = db.get(WebhookDeliveryRow, delivery_id)
             if delivery is None or delivery.status != "pending":
                 return _done
-            webhook = db.get_one(Webhook, delivery.webhook_id)
+            webhook = db.get_one(WebhookRow, delivery.webhook_id)
             if webhook.disabled_at is not None:
-                return lambda db: _give_up(db, delivery_id, Trouble.DISABLED)
+                return lambda db: _give_up(db, delivery_id, DeliveryTrouble.DISABLED)
             if webhook.quiet_until is not None and webhook.quiet_until > now:
                 return self._postponed(delivery_id, webhook.quiet_until, "the receiver failed recently")
             if wait := self._shares.wait(webhook.workspace_id):
                 until = now + timedelta(seconds=wait)
                 return self._postponed(delivery_id, until, "the workspace's receivers used up their share")
-            event = db.get_one(WebhookEvent, delivery.event_id)
+            event = db.get_one(WebhookEventRow, delivery.event_id)
             secrets = tuple(self._secrets.that_sign(webhook, now))
             return Outgoing(
                 delivery.id, webhook.workspace_id, webhook.url, event.kind, body_of(event), secrets
@@ -157,9 +157,9 @@ class WebhookJobs:
         """Not an attempt. Everything else that is due for the webhook is postponed too."""
 
         def finish(db: Session) -> Verdict:
-            delivery = db.get(WebhookDelivery, delivery_id, with_for_update=True)
+            delivery = db.get(WebhookDeliveryRow, delivery_id, with_for_update=True)
             if delivery is None:
-                return Done()
+                return JobDone()
             delivery.next_attempt_at = until
             now = self._clock()
             _put_off(db, delivery.webhook_id, now, until)
@@ -167,24 +167,24 @@ class WebhookJobs:
 
         return finish
 
-    def _attempt(self, letter: Outgoing) -> Attempt:
+    def _attempt(self, letter: Outgoing) -> DeliveryAttempt:
         if not letter.secrets:
-            return Attempt(trouble=Trouble.SECRET_UNREADABLE)
+            return DeliveryAttempt(trouble=DeliveryTrouble.SECRET_UNREADABLE)
         try:
             status = self._sender.post(self._read(letter.url), letter.body, self._headers(letter))
         except Undelivered as error:
-            return Attempt(trouble=error.trouble)
+            return DeliveryAttempt(trouble=error.trouble)
         if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-            return Attempt(status)
+            return DeliveryAttempt(status)
         is_redirect = HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
-        return Attempt(status, Trouble.REDIRECTED if is_redirect else Trouble.REFUSED)
+        return DeliveryAttempt(status, DeliveryTrouble.REDIRECTED if is_redirect else DeliveryTrouble.REFUSED)
 
     def _read(self, url: str) -> WebhookUrl:
         """Checks the stored URL again: the operator may allow fewer hosts than before."""
         try:
             return read_url(url, self._allowed)
         except BadUrl:
-            raise Undelivered(Trouble.ADDRESS_NOT_PUBLIC) from None
+            raise Undelivered(DeliveryTrouble.ADDRESS_NOT_PUBLIC) from None
 
     def _headers(self, letter: Outgoing) -> dict[str, str]:
         return {
@@ -195,12 +195,12 @@ class WebhookJobs:
             SIGNATURE_HEADER: signature_header(letter.secrets, letter.body, self._clock()),
         }
 
-    def _record(self, db: Session, delivery_id: str, attempt: Attempt, *, hung: bool) -> Verdict:
-        delivery = db.get(WebhookDelivery, delivery_id, with_for_update=True)
+    def _record(self, db: Session, delivery_id: str, attempt: DeliveryAttempt, *, hung: bool) -> Verdict:
+        delivery = db.get(WebhookDeliveryRow, delivery_id, with_for_update=True)
         if delivery is None:
             # The webhook was deleted in the meantime, and its deliveries with it.
-            return Done()
-        webhook = db.get_one(Webhook, delivery.webhook_id, with_for_update=True)
+            return JobDone()
+        webhook = db.get_one(WebhookRow, delivery.webhook_id, with_for_update=True)
         now = self._clock()
         delivery.attempts += 1
         delivery.attempted_at, delivery.next_attempt_at = now, None
@@ -209,11 +209,11 @@ class WebhookJobs:
         if attempt.was_taken:
             delivery.status = "delivered"
             webhook.failing_since = webhook.quiet_until = None
-            return Done()
+            return JobDone()
         return self._failed(db, webhook, delivery, now, hung=hung)
 
     def _failed(
-        self, db: Session, webhook: Webhook, delivery: WebhookDelivery, now: datetime, *, hung: bool
+        self, db: Session, webhook: WebhookRow, delivery: WebhookDeliveryRow, now: datetime, *, hung: bool
     ) -> Verdict:
         webhook.failing_since = webhook.failing_since or now
         webhook.quiet_until = quiet_until(webhook.failing_since, now, hung=hung)
@@ -226,10 +226,10 @@ class WebhookJobs:
         delivery.next_attempt_at = following
         if following is None:
             delivery.status = "failed"
-            return Done()
+            return JobDone()
         return Again(delivery.error or "", following - now)
 
-    def _disable(self, db: Session, webhook: Webhook, reason: str) -> None:
+    def _disable(self, db: Session, webhook: WebhookRow, reason: str) -> None:
         """Tells the member who created it by mail, and records it."""
         if webhook.disabled_at is not None:
             return
@@ -239,20 +239,20 @@ class WebhookJobs:
         access = place_of(db, webhook.workspace_id)
         self._audit.event(db, PLATFORM, DISABLED, access, short=webhook.id, more=reason)
 
-    def _mail(self, db: Session, webhook: Webhook) -> None:
+    def _mail(self, db: Session, webhook: WebhookRow) -> None:
         """Not to a creator who has left: the workspace's events are no longer theirs to know."""
         maker = db.scalars(
-            select(User)
-            .join(Membership, Membership.user_id == User.id)
-            .where(User.id == webhook.created_by, Membership.workspace_id == webhook.workspace_id)
+            select(UserRow)
+            .join(MembershipRow, MembershipRow.user_id == UserRow.id)
+            .where(UserRow.id == webhook.created_by, MembershipRow.workspace_id == webhook.workspace_id)
         ).one_or_none()
         if maker is not None:
-            workspace = db.get_one(Workspace, webhook.workspace_id).name
+            workspace = db.get_one(WorkspaceRow, webhook.workspace_id).name
             values = {"workspace": workspace, "host": urlsplit(webhook.url).hostname or ""}
             queue_mail(db, Template.WEBHOOK_DISABLED, maker.email, values, now=self._clock())
 
 
-def body_of(event: WebhookEvent) -> bytes:
+def body_of(event: WebhookEventRow) -> bytes:
     """The same bytes for every attempt and every webhook."""
     told = Told(
         id=event.id,
@@ -266,39 +266,41 @@ def body_of(event: WebhookEvent) -> bytes:
 
 
 def _done(_db: Session) -> Verdict:
-    return Done()
+    return JobDone()
 
 
 def _put_off(db: Session, webhook_id: str, now: datetime, until: datetime) -> None:
     """Postpones every other due job of the webhook that no worker holds."""
     others = (
-        select(Job.id, Job.subject)
-        .join(WebhookDelivery, WebhookDelivery.id == Job.subject)
+        select(JobRow.id, JobRow.subject)
+        .join(WebhookDeliveryRow, WebhookDeliveryRow.id == JobRow.subject)
         .where(
-            Job.kind == WEBHOOK,
-            Job.done_at.is_(None),
-            Job.dead_at.is_(None),
-            Job.run_at <= now,
-            Job.lease_until.is_(None),
-            WebhookDelivery.webhook_id == webhook_id,
+            JobRow.kind == WEBHOOK,
+            JobRow.done_at.is_(None),
+            JobRow.dead_at.is_(None),
+            JobRow.run_at <= now,
+            JobRow.lease_until.is_(None),
+            WebhookDeliveryRow.webhook_id == webhook_id,
         )
-        .order_by(Job.run_at, Job.id)
+        .order_by(JobRow.run_at, JobRow.id)
         .limit(PUT_OFF_AT_ONCE)
     )
     found = db.execute(others).all()
     for rows in chunks(found):
-        jobs = update(Job).where(Job.id.in_([job_id for job_id, _ in rows])).values(run_at=until)
+        jobs = update(JobRow).where(JobRow.id.in_([job_id for job_id, _ in rows])).values(run_at=until)
         ids = [delivery_id for _, delivery_id in rows]
-        deliveries = update(WebhookDelivery).where(WebhookDelivery.id.in_(ids)).values(next_attempt_at=until)
+        deliveries = (
+            update(WebhookDeliveryRow).where(WebhookDeliveryRow.id.in_(ids)).values(next_attempt_at=until)
+        )
         for change in (jobs, deliveries):
             db.execute(change.execution_options(synchronize_session=False))
 
 
-def _give_up(db: Session, delivery_id: str, trouble: Trouble) -> Verdict:
-    delivery = db.get(WebhookDelivery, delivery_id, with_for_update=True)
+def _give_up(db: Session, delivery_id: str, trouble: DeliveryTrouble) -> Verdict:
+    delivery = db.get(WebhookDeliveryRow, delivery_id, with_for_update=True)
     if delivery is not None:
         delivery.status, delivery.error, delivery.next_attempt_at = "failed", trouble.value, None
-    return Done()
+    return JobDone()
 
 
 @dataclass

@@ -14,7 +14,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Final
 
-from custody.deadlines import Deadline
+from custody.common.deadlines import Deadline
 from custody.server.domain.webhooks import WebhookUrl, is_public_text
 
 # For a whole attempt: resolving the name, connecting, TLS, and the status of the response.
@@ -31,7 +31,7 @@ Resolve = Callable[[str], Sequence[str]]
 Connect = Callable[[tuple[str, int], float], socket.socket]
 
 
-class Trouble(StrEnum):
+class DeliveryTrouble(StrEnum):
     """Why an attempt failed, for the receiver's operator; never text that the peer sent."""
 
     NAME_NOT_FOUND = "name-not-found"
@@ -48,13 +48,13 @@ class Trouble(StrEnum):
 
 
 @dataclass(frozen=True)
-class Answer:
+class ReceiverAnswer:
     status: int
     body: bytes
 
 
 class Undelivered(Exception):
-    def __init__(self, trouble: Trouble) -> None:
+    def __init__(self, trouble: DeliveryTrouble) -> None:
         super().__init__(trouble.value)
         self.trouble = trouble
 
@@ -115,7 +115,7 @@ class Sender:
 
     def ask(
         self, method: str, url: WebhookUrl, body: bytes, headers: Mapping[str, str], most: int = 0
-    ) -> Answer:
+    ) -> ReceiverAnswer:
         """``most``: how many bytes the response's body may have; 0 does not read it. Raises Undelivered."""
         with Deadline(self._seconds) as deadline:
             line = self._connect(url, deadline)
@@ -133,7 +133,7 @@ class Sender:
                 line = self._connect_to((address, url.port), min(CONNECT_SECONDS, deadline.left()))
                 deadline.watch(line)
                 return line
-        raise Undelivered(Trouble.TIMED_OUT if deadline.is_over else Trouble.UNREACHABLE)
+        raise Undelivered(DeliveryTrouble.TIMED_OUT if deadline.is_over else DeliveryTrouble.UNREACHABLE)
 
     def _addresses(self, url: WebhookUrl) -> Sequence[str]:
         """All addresses must be public: a name with both kinds is an attack on an internal host."""
@@ -141,9 +141,9 @@ class Sender:
         name = url.host if url.is_allowed else f"{url.host}."
         found = _within(min(NAME_SECONDS, self._seconds), lambda: self._resolve(name))
         if not found:
-            raise Undelivered(Trouble.NAME_NOT_FOUND)
+            raise Undelivered(DeliveryTrouble.NAME_NOT_FOUND)
         if not url.is_allowed and not all(is_public_text(address) for address in found):
-            raise Undelivered(Trouble.ADDRESS_NOT_PUBLIC)
+            raise Undelivered(DeliveryTrouble.ADDRESS_NOT_PUBLIC)
         return found
 
     def _secure(self, line: socket.socket, url: WebhookUrl, deadline: Deadline) -> ssl.SSLSocket:
@@ -151,9 +151,11 @@ class Sender:
         try:
             return self._context.wrap_socket(line, server_hostname=url.host)
         except ssl.SSLCertVerificationError as error:
-            raise Undelivered(Trouble.TLS_FAILED) from error
+            raise Undelivered(DeliveryTrouble.TLS_FAILED) from error
         except OSError as error:
-            raise Undelivered(Trouble.TIMED_OUT if deadline.is_over else Trouble.TLS_FAILED) from error
+            raise Undelivered(
+                DeliveryTrouble.TIMED_OUT if deadline.is_over else DeliveryTrouble.TLS_FAILED
+            ) from error
 
 
 def _exchange(
@@ -164,7 +166,7 @@ def _exchange(
     headers: Mapping[str, str],
     most: int,
     deadline: Deadline,
-) -> Answer:
+) -> ReceiverAnswer:
     connection = HTTPConnection(url.host, url.port)
     # It is connected already, and must not reconnect by itself.
     connection.sock, connection.auto_open = line, 0
@@ -174,17 +176,21 @@ def _exchange(
         response = connection.getresponse()
         found = response.read(most + 1) if most else b""
     except HTTPException as error:
-        raise Undelivered(Trouble.TIMED_OUT if deadline.is_over else Trouble.BAD_ANSWER) from error
+        raise Undelivered(
+            DeliveryTrouble.TIMED_OUT if deadline.is_over else DeliveryTrouble.BAD_ANSWER
+        ) from error
     except OSError as error:
-        raise Undelivered(Trouble.TIMED_OUT if deadline.is_over else Trouble.UNREACHABLE) from error
+        raise Undelivered(
+            DeliveryTrouble.TIMED_OUT if deadline.is_over else DeliveryTrouble.UNREACHABLE
+        ) from error
     finally:
         connection.close()
     if deadline.is_over:
         # http.client takes headers that end early for complete.
-        raise Undelivered(Trouble.TIMED_OUT)
+        raise Undelivered(DeliveryTrouble.TIMED_OUT)
     if len(found) > most:
-        raise Undelivered(Trouble.BAD_ANSWER)
-    return Answer(response.status, found)
+        raise Undelivered(DeliveryTrouble.BAD_ANSWER)
+    return ReceiverAnswer(response.status, found)
 
 
 def _within(seconds: float, ask: Callable[[], Sequence[str]]) -> Sequence[str]:

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from custody.server.store.models.base import Base
 
 
-class User(Base):
+class UserRow(Base):
     """``email`` is lower case. The defaults are null until the first membership.
 
     ``is_operator``: reviews requests for organisations; made so from the command line only.
@@ -39,7 +39,7 @@ def full_name(first_name: str | None, surname: str | None) -> str:
     return " ".join(filter(None, (first_name, surname)))
 
 
-class Credential(Base):
+class CredentialRow(Base):
     """An account's password as an Argon2id hash (PHC string), and its second factor.
 
 
@@ -63,7 +63,7 @@ class Credential(Base):
     updated_at: Mapped[datetime]
 
 
-class RecoveryCode(Base):
+class RecoveryCodeRow(Base):
     """Replaces the authenticator's code once, where its owner lost it. Only its SHA-256 is stored."""
 
     __tablename__ = "recovery_codes"
@@ -73,7 +73,7 @@ class RecoveryCode(Base):
     used_at: Mapped[datetime | None]
 
 
-class Passkey(Base):
+class PasskeyRow(Base):
     """A WebAuthn credential. ``credential``: its id and public key, as the authenticator attested them."""
 
     __tablename__ = "passkeys"
@@ -88,7 +88,7 @@ class Passkey(Base):
     last_used_at: Mapped[datetime | None]
 
 
-class PasswordReset(Base):
+class PasswordResetRow(Base):
     """A mailed link's token, as its SHA-256: good once, for a while."""
 
     __tablename__ = "password_resets"
@@ -100,7 +100,7 @@ class PasswordReset(Base):
     used_at: Mapped[datetime | None]
 
 
-class Attempt(Base):
+class AttemptRow(Base):
     """One attempt that counts for a limit, in all processes. ``subject_hash`` identifies what is limited."""
 
     __tablename__ = "attempts"
@@ -112,7 +112,7 @@ class Attempt(Base):
     tried_at: Mapped[datetime] = mapped_column(index=True)
 
 
-class OtpChallenge(Base):
+class OtpChallengeRow(Base):
     """A sign-in that waits for its second factor, or a session (``session_id``) that proves it once more.
 
     ``code_hash`` is the mailed code's, keyed by the token, which is not stored; null where the
@@ -135,7 +135,7 @@ class OtpChallenge(Base):
     session_id: Mapped[int | None] = mapped_column(ForeignKey("sessions.id"))
 
 
-class SignInSession(Base):
+class SignInSessionRow(Base):
     """One sign-in on one device, and its family of refresh tokens.
 
     ``used_generation`` is the highest generation of a refresh token that was ever used. ``stepped_up_at``:
@@ -159,7 +159,7 @@ class SignInSession(Base):
     bound_to: Mapped[int | None] = mapped_column(ForeignKey("organisations.id"), index=True)
 
 
-class AccessToken(Base):
+class AccessTokenRow(Base):
     """Fifteen minutes of access; only the SHA-256 of the token is here."""
 
     __tablename__ = "access_tokens"
@@ -169,7 +169,7 @@ class AccessToken(Base):
     expires_at: Mapped[datetime]
 
 
-class RefreshToken(Base):
+class RefreshTokenRow(Base):
     """One refresh token of a family. Kept after use, so that a replay is recognised."""
 
     __tablename__ = "refresh_tokens"
@@ -184,13 +184,13 @@ class RefreshToken(Base):
 # Each sign-in looks for open challenges, among many closed ones.
 Index(
     "ix_otp_challenges_open",
-    OtpChallenge.user_id,
+    OtpChallengeRow.user_id,
     sqlite_where=text("closed_at IS NULL"),
     postgresql_where=text("closed_at IS NULL"),
 )
 
 
-class IdentityProvider(Base):
+class IdentityProviderRow(Base):
     """An organisation's one provider. ``id`` names it where its members sign in. Another issuer or client is
     another provider. ``sealed_secret``: the client's, encrypted; null until it was entered.
     """
@@ -207,7 +207,7 @@ class IdentityProvider(Base):
     set_at: Mapped[datetime]
 
 
-class IdentityLink(Base):
+class IdentityLinkRow(Base):
     """The user as whom the provider's ``subject`` signs in."""
 
     __tablename__ = "identity_links"
@@ -221,7 +221,7 @@ class IdentityLink(Base):
     last_used_at: Mapped[datetime | None]
 
 
-class IdentityFlow(Base):
+class IdentityFlowRow(Base):
     """A browser that was redirected to a provider and may return once. ``token_hash``: of the browser's
     token. ``session_id``: the session that links its user; null for a sign-in. No foreign keys: the flow ends
     where its provider or session was deleted.
@@ -236,7 +236,7 @@ class IdentityFlow(Base):
     expires_at: Mapped[datetime] = mapped_column(index=True)
 
 
-class ServiceAccount(Base):
+class ServiceAccountRow(Base):
     """A program's account in one workspace, which acts in the name of ``made_by``; kept after revocation.
     Secrets are stored as SHA-256; the former one is valid until ``former_until``.
     """
@@ -260,7 +260,7 @@ class ServiceAccount(Base):
     last_used_from: Mapped[str | None]
 
 
-class Purchase(Base):
+class PurchaseRow(Base):
     """A purchase of bitcoin as its provider last reported it. Amounts are decimals, stored as the text that
     came.
 

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from custody.server.store.models.base import Base
 
 
-class AuditHead(Base):
+class AuditHeadRow(Base):
     """The end of a chain. ``chain_id`` is ``platform``, ``organisation:<id>`` or ``workspace:<id>``."""
 
     __tablename__ = "audit_heads"
@@ -19,7 +19,7 @@ class AuditHead(Base):
     head_hash: Mapped[bytes]
 
 
-class AuditEvent(Base):
+class AuditEventRow(Base):
     """One row of one chain. No foreign keys: a record stays unchanged when its subjects are deleted.
 
 
@@ -55,7 +55,7 @@ class AuditEvent(Base):
 _OPEN = text("done_at IS NULL AND dead_at IS NULL")
 
 
-class Job(Base):
+class JobRow(Base):
     """Work to be done at least once. A worker leases it until ``lease_until``; after that any worker may take
     it.
 
@@ -88,7 +88,7 @@ class Job(Base):
     dead_at: Mapped[datetime | None]
 
 
-class Lease(Base):
+class LeaseRow(Base):
     """Work that one process does at a time, by name, such as following a chain. After ``until`` any process
     may take it.
     """
@@ -100,7 +100,7 @@ class Lease(Base):
     until: Mapped[datetime]
 
 
-class Revision(Base):
+class RevisionRow(Base):
     """Counts the changes that readers of a workspace's proposals wait for, so that a long poll reads one
     number and not the list.
     """
@@ -111,7 +111,7 @@ class Revision(Base):
     number: Mapped[int]
 
 
-class IdempotencyRecord(Base):
+class IdempotencyRecordRow(Base):
     """The answer to a creating request, stored with its effect. Scope: user, method, path and the caller's
     key.
     """
@@ -127,7 +127,7 @@ class IdempotencyRecord(Base):
     created_at: Mapped[datetime] = mapped_column(index=True)
 
 
-class Webhook(Base):
+class WebhookRow(Base):
     """A URL that subscribes to a workspace's events. ``sealed_secret`` signs deliveries, encrypted by the
     platform.
     """
@@ -153,7 +153,7 @@ class Webhook(Base):
     quiet_until: Mapped[datetime | None]
 
 
-class WebhookEvent(Base):
+class WebhookEventRow(Base):
     """An event, written in the transaction of its change, where at least one webhook subscribes to it.
 
     ``sequence`` counts a workspace's events in the order of their transactions.
@@ -170,7 +170,7 @@ class WebhookEvent(Base):
     created_at: Mapped[datetime] = mapped_column(index=True)
 
 
-class WebhookDelivery(Base):
+class WebhookDeliveryRow(Base):
     """One event for one webhook. ``response_status`` and ``error`` are the last attempt's.
 
     ``queued_at``: the start of the attempts, also after a redelivery; ``attempts`` are counted from there.

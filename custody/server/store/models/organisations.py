@@ -13,7 +13,7 @@ from custody.server.store.models.base import Base
 _PENDING = text("status = 'pending'")
 
 
-class Organisation(Base):
+class OrganisationRow(Base):
     __tablename__ = "organisations"
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -21,7 +21,7 @@ class Organisation(Base):
     created_at: Mapped[datetime]
 
 
-class Workspace(Base):
+class WorkspaceRow(Base):
     """``network`` is the API's name (mainnet or testnet); ``chain`` is the actual chain."""
 
     __tablename__ = "workspaces"
@@ -41,7 +41,7 @@ class Workspace(Base):
     created_at: Mapped[datetime]
 
 
-class Role(Base):
+class RoleRow(Base):
     """A named set of permissions in one workspace, with a spending limit for each member who holds it.
 
     A deleted role's id is never reused: the audit log and decided invitations still name it.
@@ -67,14 +67,14 @@ class Role(Base):
     updated_at: Mapped[datetime]
 
 
-class RolePermission(Base):
+class RolePermissionRow(Base):
     __tablename__ = "role_permissions"
 
     role_id: Mapped[int] = mapped_column(ForeignKey("roles.id"), primary_key=True)
     permission: Mapped[str] = mapped_column(primary_key=True)
 
 
-class Membership(Base):
+class MembershipRow(Base):
     """A member's one role in one workspace. The database itself refuses another workspace's role."""
 
     __tablename__ = "memberships"
@@ -90,7 +90,7 @@ class Membership(Base):
     created_at: Mapped[datetime]
 
 
-class Invitation(Base):
+class InvitationRow(Base):
     """An offer of a role to an address. An address has at most one open offer for each workspace. ``role_id``
     is not a foreign key: a decided invitation outlives its role.
     """
@@ -124,7 +124,7 @@ class Invitation(Base):
     decided_at: Mapped[datetime | None]
 
 
-class AddressBookEntry(Base):
+class AddressBookEntryRow(Base):
     """An address with a name, in a workspace. ``name_key``: the key by which names are unique."""
 
     __tablename__ = "address_book"
@@ -142,7 +142,7 @@ class AddressBookEntry(Base):
     created_at: Mapped[datetime]
 
 
-class OnboardingRequest(Base):
+class OnboardingRequestRow(Base):
     """A request for an organisation with a first workspace; an operator decides."""
 
     __tablename__ = "onboarding_requests"
@@ -173,7 +173,7 @@ class OnboardingRequest(Base):
     updated_at: Mapped[datetime]
 
 
-class SecondPersonRule(Base):
+class SecondPersonRuleRow(Base):
     """The rule is on for organisations with a row."""
 
     __tablename__ = "second_person_rules"
@@ -185,7 +185,7 @@ class SecondPersonRule(Base):
     set_at: Mapped[datetime]
 
 
-class PendingChange(Base):
+class PendingChangeRow(Base):
     """The recorded request of a call: ``path`` and ``body``. Kept after it was decided."""
 
     __tablename__ = "pending_changes"

@@ -17,7 +17,7 @@ HELD = "held_sats > 0"
 PROOFS = "tx_type = 'proof'"
 
 
-class Proposal(Base):
+class ProposalRow(Base):
     """``family_id`` is the id of the first proposal of a family (itself and its fee bumps).
 
     ``psbt`` holds the unsigned PSBT's bytes with every verified signature; ``final_tx`` the finalised
@@ -142,7 +142,7 @@ class Proposal(Base):
     updated_at: Mapped[datetime]
 
 
-class ProposalInput(Base):
+class ProposalInputRow(Base):
     """A coin that a proposal spends. Kept after the proposal has ended and its lock is gone."""
 
     __tablename__ = "proposal_inputs"
@@ -157,7 +157,7 @@ class ProposalInput(Base):
     address_index: Mapped[int]
 
 
-class CoinLock(Base):
+class CoinLockRow(Base):
     """A lock of one coin by one family: the primary key refuses a second one (P16).
 
     ``vault_id`` and ``held_sats`` are copied from the coin (`stored_vaults.py`), so that an index
@@ -183,7 +183,7 @@ class CoinLock(Base):
     held_sats: Mapped[int] = mapped_column(default=0)
 
 
-class Decision(Base):
+class DecisionRow(Base):
     """A signer's decision on a proposal. ``is_complete``: every input that needs this key has its
     signature.
     """
@@ -200,7 +200,7 @@ class Decision(Base):
     decided_at: Mapped[datetime]
 
 
-class Signature(Base):
+class SignatureRow(Base):
     """A verified partial signature (DER and its sighash byte) on one input."""
 
     __tablename__ = "signatures"

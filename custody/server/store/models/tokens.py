@@ -12,7 +12,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from custody.server.store.models.base import Base
 
 
-class Contract(Base):
+class ContractRow(Base):
     """A token that a member created. ``bytecode`` is the canonical JSON that its deployment commits to.
 
 
@@ -47,7 +47,7 @@ class Contract(Base):
     created_at: Mapped[datetime]
 
 
-class ContractCall(Base):
+class ContractCallRow(Base):
     """A call that a member made. ``amount`` in raw units and ``address_script`` where the function takes
     them.
     """
@@ -71,7 +71,7 @@ class ContractCall(Base):
     created_at: Mapped[datetime]
 
 
-class TokenBlock(Base):
+class TokenBlockRow(Base):
     """A block that the indexer has read. ``mined_at`` as its header says; ``state`` is the hash of all
     tokens' state after it.
     """
@@ -85,7 +85,7 @@ class TokenBlock(Base):
     state: Mapped[bytes]
 
 
-class TokenTransaction(Base):
+class TokenTransactionRow(Base):
     """A mined transaction with a token's data. ``failure``: why it had no effect. ``contract_id`` is null
     where the data cannot be read.
 
@@ -103,7 +103,7 @@ class TokenTransaction(Base):
     failure: Mapped[str | None]
 
 
-class TokenEffect(Base):
+class TokenEffectRow(Base):
     """One cell that a block changed, with its value before: a reorganisation undoes them from the last to the
     first.
     """
@@ -130,7 +130,7 @@ class TokenEffect(Base):
     data_after: Mapped[bytes | None]
 
 
-class TokenCell(Base):
+class TokenCellRow(Base):
     """The tokens' state after the last block that was read: a number or data. An absent cell holds
     nothing.
     """

@@ -15,7 +15,7 @@ _TAKEN = text("vault_id IS NOT NULL")
 MOVING = "(spent_height IS NULL AND (height IS NULL OR spent_by IS NOT NULL))"
 
 
-class Key(Base):
+class KeyRow(Base):
     """One device of one person on one network.
 
     ``xpub`` is BIP-48 account 0; ``derivation_base_path`` is written ``m/48h/1h/0h/2h``. A revoked key
@@ -58,7 +58,7 @@ class Key(Base):
     updated_at: Mapped[datetime]
 
 
-class KeyAccount(Base):
+class KeyAccountRow(Base):
     """One BIP-48 account of a key. ``vault_id`` is null until a vault takes it; a taken account is never free
     again.
 
@@ -81,7 +81,7 @@ class KeyAccount(Base):
     vault_id: Mapped[str | None] = mapped_column(ForeignKey("vaults.id"))
 
 
-class Profile(Base):
+class ProfileRow(Base):
     """The member's own BIP-84 account, registered with a key. ``receive_script`` is that of its one address
     (0/0).
     """
@@ -95,7 +95,7 @@ class Profile(Base):
     created_at: Mapped[datetime]
 
 
-class KeyChallenge(Base):
+class KeyChallengeRow(Base):
     """The text that a device signs before its key is registered: for one user, once, for ten minutes.
 
     ``offered_digest`` is the SHA-256 of every (path, xpub) that the registration must offer.
@@ -113,7 +113,7 @@ class KeyChallenge(Base):
     used_at: Mapped[datetime | None]
 
 
-class Vault(Base):
+class VaultRow(Base):
     """``network`` is the API's name, ``chain`` the actual chain. ``next_*_index``: the next unused one."""
 
     __tablename__ = "vaults"
@@ -160,7 +160,7 @@ class Vault(Base):
     updated_at: Mapped[datetime]
 
 
-class VaultSigner(Base):
+class VaultSignerRow(Base):
     """A signer of a vault; it never changes. ``key_index`` is the cosigner's index in the descriptor."""
 
     __tablename__ = "vault_signers"
@@ -174,12 +174,12 @@ class VaultSigner(Base):
     fingerprint: Mapped[str]
 
 
-class WatchedScript(Base):
+class WatchedScriptRow(Base):
     """A script that the platform watches the chain for: ``branch`` 0 receives, 1 is change (BIP-44's fourth
     level).
 
-    ``vault_id`` is null for a script of a member's profile. `Profile` names its owner, because a device may
-    be registered again.
+    ``vault_id`` is null for a script of a member's profile. `ProfileRow` names its owner, because a device
+    may be registered again.
     """
 
     __tablename__ = "watched_scripts"
@@ -192,7 +192,7 @@ class WatchedScript(Base):
     address_index: Mapped[int]
 
 
-class ChainTransaction(Base):
+class ChainTransactionRow(Base):
     """The bytes of a transaction that paid a vault: every input of ours carries its previous transaction."""
 
     __tablename__ = "chain_transactions"
@@ -202,7 +202,7 @@ class ChainTransaction(Base):
     raw: Mapped[bytes]
 
 
-class ChainCoin(Base):
+class ChainCoinRow(Base):
     """A coin as the chain shows it. ``height`` is null while unconfirmed, ``spent_by`` while unspent,
     ``vault_id`` where it is in a member's profile.
     """
@@ -225,7 +225,7 @@ class ChainCoin(Base):
     first_seen_at: Mapped[datetime]
 
 
-class ChainBlock(Base):
+class ChainBlockRow(Base):
     """The chain as far as it was read: a reorganisation is found by comparing the hash at each height."""
 
     __tablename__ = "chain_blocks"
@@ -238,65 +238,65 @@ class ChainBlock(Base):
 
 Index(
     "ix_chain_coins_profiles",
-    ChainCoin.chain,
-    ChainCoin.script_pubkey,
+    ChainCoinRow.chain,
+    ChainCoinRow.script_pubkey,
     sqlite_where=text("vault_id IS NULL"),
     postgresql_where=text("vault_id IS NULL"),
 )
 # A vault's largest coins, in the order of the pages.
 Index(
     "ix_chain_coins_unspent",
-    ChainCoin.vault_id,
-    ChainCoin.amount_sats,
-    ChainCoin.txid,
-    ChainCoin.vout,
-    ChainCoin.height,
+    ChainCoinRow.vault_id,
+    ChainCoinRow.amount_sats,
+    ChainCoinRow.txid,
+    ChainCoinRow.vout,
+    ChainCoinRow.height,
     sqlite_where=text("spent_by IS NULL"),
     postgresql_where=text("spent_by IS NULL"),
 )
 # The mempool's effect on a vault's balance.
 Index(
     "ix_chain_coins_moving",
-    ChainCoin.vault_id,
-    ChainCoin.height,
-    ChainCoin.spent_by,
-    ChainCoin.amount_sats,
+    ChainCoinRow.vault_id,
+    ChainCoinRow.height,
+    ChainCoinRow.spent_by,
+    ChainCoinRow.amount_sats,
     sqlite_where=text(MOVING),
     postgresql_where=text(MOVING),
 )
 # Coinbase outputs, which mature late.
 Index(
     "ix_chain_coins_rewards",
-    ChainCoin.vault_id,
-    ChainCoin.height,
+    ChainCoinRow.vault_id,
+    ChainCoinRow.height,
     sqlite_where=text("is_coinbase = 1"),
     postgresql_where=text("is_coinbase"),
 )
 # The used change addresses of a vault.
 Index(
     "ix_chain_coins_change",
-    ChainCoin.vault_id,
-    ChainCoin.address_index,
+    ChainCoinRow.vault_id,
+    ChainCoinRow.address_index,
     sqlite_where=text("branch = 1"),
     postgresql_where=text("branch = 1"),
 )
 # What a new block may change: coins above the last shared block, and coins spent above it.
-Index("ix_chain_coins_height", ChainCoin.chain, ChainCoin.height)
+Index("ix_chain_coins_height", ChainCoinRow.chain, ChainCoinRow.height)
 Index(
     "ix_chain_coins_spent",
-    ChainCoin.chain,
-    ChainCoin.spent_height,
+    ChainCoinRow.chain,
+    ChainCoinRow.spent_height,
     sqlite_where=text("spent_by IS NOT NULL"),
     postgresql_where=text("spent_by IS NOT NULL"),
 )
 # The coins that a transaction spends. Not partial: PostgreSQL would scan a partial index.
-Index("ix_chain_coins_spender", ChainCoin.spent_by)
+Index("ix_chain_coins_spender", ChainCoinRow.spent_by)
 
 
 _UNCONFIRMED = text("height IS NULL")
 
 
-class Movement(Base):
+class MovementRow(Base):
     """One transaction, as one vault sees it. It follows from the vault's coins, and is written with them.
 
     ``place`` orders a block's movements of this vault, parents before children. ``balance_sats`` is the sum

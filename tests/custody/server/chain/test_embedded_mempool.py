@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from custody.server.chain.backend import Accepted, RefusalCode, Refused, Spend
+from custody.server.chain.backend import Accepted, BroadcastRefused, RefusalCode, SpendingTransaction
 from custody.server.chain.embedded import EmbeddedChain
 from multisig.script import p2wsh
 from multisig.transaction import Transaction
@@ -25,7 +25,7 @@ def taken(chain, transaction):
 
 def refused(chain, transaction):
     outcome = chain.broadcast(transaction)
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, BroadcastRefused)
     assert outcome.code is RefusalCode.CONFLICT
     return outcome.reason
 
@@ -54,9 +54,9 @@ def test_a_higher_fee_takes_the_place_if_it_pays_for_its_own_way_too(chain, coin
     assert chain.transaction(first.txid) is not None
     second = taken(chain, spend(coin, 1, to=HERE, fee=1_000 + first.vsize))
     assert chain.transaction(first.txid) is None
-    assert chain.spender(coin.outpoint) == Spend(second.txid, None)
+    assert chain.spender(coin.outpoint) == SpendingTransaction(second.txid, None)
     chain.mine(1)
-    assert chain.spender(coin.outpoint) == Spend(second.txid, chain.tip().height)
+    assert chain.spender(coin.outpoint) == SpendingTransaction(second.txid, chain.tip().height)
 
 
 def test_it_must_pay_more_for_each_byte_and_every_input_of_what_leaves_is_free_again(chain, coin):
@@ -80,7 +80,7 @@ def test_whatever_hangs_on_it_leaves_too_and_is_paid_for(chain, coin):
     assert "insufficient fee" in refused(chain, spend(coin, 1, to=THERE, fee=20_000))
     second = taken(chain, spend(coin, 1, to=THERE, fee=22_000))
     assert chain.transaction(child.txid) is None
-    assert chain.spender(coin.outpoint) == Spend(second.txid, None)
+    assert chain.spender(coin.outpoint) == SpendingTransaction(second.txid, None)
 
 
 def test_it_hangs_on_nothing_unconfirmed_least_of_all_on_what_it_replaces(chain, coin):

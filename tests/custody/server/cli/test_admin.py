@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from custody.common.terminal import Exit
 from custody.server.cli import app
 from custody.server.service.secrets import Purpose
-from custody.terminal import Exit
 from tests.support.accounts import CAROL, Phone, enrol, register, sign_in, validate
 from tests.support.platform import World, open_world
 

@@ -7,13 +7,13 @@ from click.testing import CliRunner
 
 from custody.server.cli import app
 from multisig import Network
-from multisig.tokens import Call, Function, TokenAmount, encode_payload, listed_addresses, token_script
-from multisig.tokens.machine import GENESIS_STATE, TokenBlock, TokenState, TokenTransaction, judge_block
+from multisig.tokens import Function, TokenAmount, TokenCall, encode_payload, listed_addresses, token_script
+from multisig.tokens.machine import GENESIS_STATE, TokenBlock, TokenCells, TokenTransaction, judge_block
 from tests.multisig.tokens.samples import OWNER, bytecode
 
 BOB = bytes.fromhex("0014") + bytes(20)
 CONTRACT = "c0" * 32
-PAID = Call(contract_id=CONTRACT, function=Function.TRANSFER, amount=TokenAmount(1_250), address=BOB)
+PAID = TokenCall(contract_id=CONTRACT, function=Function.TRANSFER, amount=TokenAmount(1_250), address=BOB)
 
 
 def run(*arguments: str, given: str | None = None):
@@ -61,7 +61,7 @@ def test_what_is_no_payload_is_refused_in_words(data):
 
 
 def chain() -> list[dict]:
-    start = encode_payload(Call(contract_id=CONTRACT, function=Function.INIT))
+    start = encode_payload(TokenCall(contract_id=CONTRACT, function=Function.INIT))
     calls = [
         (CONTRACT, encode_payload(bytecode().deployment)),
         ("01" * 32, start),
@@ -83,7 +83,7 @@ def test_a_replay_ends_where_the_machine_does(tmp_path, code):
     answer = run("replay", str(path), "--bytecode", code, "--json")
     assert answer.exit_code == 0, answer.output
     *told, end = map(json.loads, answer.stdout.splitlines())
-    state, before, hashes = TokenState(), GENESIS_STATE, []
+    state, before, hashes = TokenCells(), GENESIS_STATE, []
     for block in chain():
         found = tuple(
             TokenTransaction(each["txid"], bytes.fromhex(each["caller"]), bytes.fromhex(each["data"]))

@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import delete, update
 
+from custody.common.terminal import Exit
 from custody.server.cli import app
 from custody.server.store import Store, sqlite_url
-from custody.server.store.models import AuditEvent, AuditHead
-from custody.terminal import Exit
+from custody.server.store.models import AuditEventRow, AuditHeadRow
 from tests.support.custody import ok
 from tests.support.platform import open_world
 
@@ -90,7 +90,9 @@ class TestVerify:
     def test_names_each_fault_and_exits_with_1(self, state: Path) -> None:
         """P42."""
         audit("checkpoint", "--state", state)
-        first = update(AuditEvent).where(AuditEvent.chain_id == "workspace:1", AuditEvent.position == 1)
+        first = update(AuditEventRow).where(
+            AuditEventRow.chain_id == "workspace:1", AuditEventRow.position == 1
+        )
         change(state, first.values(description="forged"))
         answer = audit("verify", "--state", state)
         assert answer.exit_code == Exit.AUDIT
@@ -119,8 +121,8 @@ class TestVerify:
 
     def test_a_checkpoint_is_refused_over_a_log_that_was_cut(self, state: Path) -> None:
         audit("checkpoint", "--state", state)
-        change(state, delete(AuditEvent).where(AuditEvent.chain_id == "workspace:1"))
-        change(state, delete(AuditHead).where(AuditHead.chain_id == "workspace:1"))
+        change(state, delete(AuditEventRow).where(AuditEventRow.chain_id == "workspace:1"))
+        change(state, delete(AuditHeadRow).where(AuditHeadRow.chain_id == "workspace:1"))
         answer = audit("checkpoint", "--state", state)
         assert answer.exit_code == 1
         assert "workspace:1 contradicts its last checkpoint" in answer.stderr

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from custody.common.terminal import Exit
 from custody.schemas.onboarding import SubmitOnboardingRequest
 from custody.server.calls import Ctx
 from custody.server.cli import app
 from custody.server.domain.credentials import Caller
 from custody.server.onboarding import RequestDecided, submit_onboarding_request
 from custody.server.service.sign_in.accounts import add_account
-from custody.terminal import Exit
 from tests.support.onboarding import REQUEST
 from tests.support.platform import open_world
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from custody.common.terminal import Exit
 from custody.server.cli import app
-from custody.server.store.models import User
-from custody.terminal import Exit
+from custody.server.store.models import UserRow
 from tests.support.custody import open_desk
 from tests.support.platform import World, open_world
 
@@ -28,7 +28,7 @@ def make_operator(tmp_path: Path, *arguments: str) -> Result:
 
 def is_operator(world: World) -> bool:
     with world.platform.services.store.read() as db:
-        return db.get_one(User, 1).is_operator
+        return db.get_one(UserRow, 1).is_operator
 
 
 def test_an_operator_is_made_and_unmade_by_command_alone(world: World, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner, Result
 
+from custody.common.terminal import Exit
 from custody.schemas.proofs import AT_BLOCK, CoinOfProof, ProofFile, SignedFor
 from custody.server.chain import configuration
 from custody.server.chain.embedded import EmbeddedChain
@@ -15,7 +16,6 @@ from custody.server.chain.engine import consensus
 from custody.server.cli import app
 from custody.server.cli.proofs import check_coins
 from custody.server.domain.proving import judge
-from custody.terminal import Exit
 from multisig import CoinToSpend, Sats
 from tests.support.proofs import MESSAGE, signed_proof
 from tests.support.regtest import FakeClock, coin_of

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import select
 
+from custody.common.terminal import Exit
 from custody.server.cli import app
 from custody.server.cli.status import _ago
 from custody.server.service.jobs.outbox import BROADCAST, enqueue
@@ -15,8 +16,7 @@ from custody.server.service.mail.jobs import MAIL
 from custody.server.service.operations.status import read_status
 from custody.server.settings import utc_now
 from custody.server.store import Store, sqlite_url
-from custody.server.store.models import AuditEvent, Job, Lease
-from custody.terminal import Exit
+from custody.server.store.models import AuditEventRow, JobRow, LeaseRow
 from tests.support.custody import Desk, ok, open_desk
 from tests.support.databases import make_sqlite
 from tests.support.platform import START
@@ -41,7 +41,7 @@ def test_tells_what_an_operator_asks_first(desk: Desk, tmp_path: Path) -> None:
         desk.approve(name, psbt_id)
     desk.world.platform.background.checkpoints.make()
     with desk.world.platform.services.store.write() as db:
-        db.add(Lease(name="watcher of regtest", owner="somebody", until=utc_now() + timedelta(hours=1)))
+        db.add(LeaseRow(name="watcher of regtest", owner="somebody", until=utc_now() + timedelta(hours=1)))
     told = json.loads(status(tmp_path, "--json"))
     assert told["database"]["kind"] == "sqlite"
     assert told["database"]["size_bytes"] > 100_000
@@ -123,7 +123,7 @@ def store(state: Path):
 def add(store: Store, kind: str, subject: str = "a", **changes: object) -> int:
     with store.write() as db:
         enqueue(db, kind, subject, utc_now() - timedelta(minutes=1), {"to": ALICE})
-        job = db.scalars(select(Job).order_by(Job.id.desc())).first()
+        job = db.scalars(select(JobRow).order_by(JobRow.id.desc())).first()
         for name, value in changes.items():
             setattr(job, name, value)
         return job.id
@@ -139,16 +139,16 @@ def run(state: Path, *arguments: str) -> Result:
     return CliRunner().invoke(app, ["admin", "jobs", *arguments, "--state", str(state)])
 
 
-def job(store: Store, job_id: int) -> Job | None:
+def job(store: Store, job_id: int) -> JobRow | None:
     with store.read() as db:
-        return db.get(Job, job_id)
+        return db.get(JobRow, job_id)
 
 
 def actions(store: Store) -> list[tuple[str, str]]:
     with store.read() as db:
         return [
             (row.action, row.description)
-            for row in db.scalars(select(AuditEvent).order_by(AuditEvent.position))
+            for row in db.scalars(select(AuditEventRow).order_by(AuditEventRow.position))
         ]
 
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from custody.server.console import addresses
-from custody.server.store.models import AddressBookEntry
+from custody.server.store.models import AddressBookEntryRow
 from multisig import Network, encode_address
 from tests.support.custody import CAFE, SHOP, ok
 from tests.support.platform import START
@@ -148,7 +148,7 @@ def test_ten_thousand_entries_come_in_pages_and_are_found(desk, browse, here, mo
     with desk.world.platform.services.store.write() as db:
         for number in range(10_000):
             name = f"Payee {number:05}"
-            db.add(AddressBookEntry(name=name, name_key=name.lower(), address=f"a{number}", **entry))
+            db.add(AddressBookEntryRow(name=name, name_key=name.lower(), address=f"a{number}", **entry))
     person = browse("admin").open(here)
     assert len(person.rows) == addresses.PAGE
     (more,) = [tag for tag in person.page.all("a") if tag.words == "More"]

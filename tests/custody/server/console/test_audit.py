@@ -4,7 +4,7 @@ from sqlalchemy import update
 
 from custody.server.console import audit
 from custody.server.domain.audit import read_csv
-from custody.server.store.models import AuditEvent, User
+from custody.server.store.models import AuditEventRow, UserRow
 from tests.support.console import SAME_SITE
 from tests.support.custody import SHOP, ok
 
@@ -33,7 +33,7 @@ def test_rows_are_sentences_by_names_and_may_be_of_one_person(desk, browse):
     ok(desk.admin.post("/api/v1/add-whitelist-address", book))
     desk.decline("alice", psbt_id)
     with desk.world.platform.services.store.write() as db:
-        db.execute(update(User).where(User.email == "admin@example.org").values(first_name="<b>Ada"))
+        db.execute(update(UserRow).where(UserRow.email == "admin@example.org").values(first_name="<b>Ada"))
     person = browse("admin").open(f"/console/w/{desk.workspace_id}/audit")
     told = [cells[1] for cells in person.rows if "address book" not in cells[1]]
     assert told[0] == "alice@example.org declined the proposal Rent."
@@ -69,8 +69,10 @@ def test_titles_are_for_who_may_see_payments(desk, browse):
 
 def test_a_changed_row_is_told(desk, browse):
     with desk.world.platform.services.store.write() as db:
-        changed = AuditEvent.chain_id == f"workspace:{desk.workspace_id}"
-        db.execute(update(AuditEvent).where(changed, AuditEvent.position == 2).values(prev_hash=bytes(32)))
+        changed = AuditEventRow.chain_id == f"workspace:{desk.workspace_id}"
+        db.execute(
+            update(AuditEventRow).where(changed, AuditEventRow.position == 2).values(prev_hash=bytes(32))
+        )
     person = browse("admin").open(f"/console/w/{desk.workspace_id}/audit")
     assert "do not follow one another" in person.words
 

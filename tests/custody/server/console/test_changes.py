@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import select
 
-from custody.change_words import BESIDE_AMOUNT, FIELDS, UNSAID
+from custody.common.change_words import BESIDE_AMOUNT, FIELDS, UNSAID
 from custody.schemas.calls import CONFIRMABLE
-from custody.server.store.models import PendingChange, User
+from custody.server.store.models import PendingChangeRow, UserRow
 from tests.support.custody import SHOP, ok
 
 
@@ -137,8 +137,8 @@ def test_a_number_of_another_workspace_or_organisation_names_nothing(desk, here,
     (own, *_) = ok(desk.admin.get("/api/v1/get-roles-and-perms-detailed", workspace_id=desk.workspace_id))
     request(desk, "update-role", desk.workspace_id, role_id=own["RoleId"], name="Payers", description="")
     with desk.world.platform.services.store.write() as db:
-        change = db.scalars(select(PendingChange).where(PendingChange.status == "PENDING")).one()
-        stranger = db.scalars(select(User.id).where(User.email == "stranger@example.org")).one()
+        change = db.scalars(select(PendingChangeRow).where(PendingChangeRow.status == "PENDING")).one()
+        stranger = db.scalars(select(UserRow.id).where(UserRow.email == "stranger@example.org")).one()
         change.body = {**change.body, "role_id": role["RoleId"], "user_uuid": stranger}
     alice.open(f"{here}/changes")
     assert alice.facts["Role"] == "a role that no longer exists"

@@ -13,7 +13,7 @@ from custody.schemas.calls import CALLS
 from custody.schemas.permissions import Auth
 from custody.server.console.application import ROOT, ROWS
 from custody.server.service.sign_in.identity import CALLBACK
-from custody.server.store.models import OtpChallenge, SignInSession
+from custody.server.store.models import OtpChallengeRow, SignInSessionRow
 from tests.custody.server.console.test_passkeys import HOME, URL, options, with_passkey
 from tests.support.accounts import (
     Session,
@@ -112,7 +112,7 @@ def test_p107_the_table_has_every_door():
 
 def live_sessions(world: World) -> set[int]:
     with world.platform.services.store.read() as db:
-        return {each.id for each in db.query(SignInSession).filter(SignInSession.revoked_at.is_(None))}
+        return {each.id for each in db.query(SignInSessionRow).filter(SignInSessionRow.revoked_at.is_(None))}
 
 
 @pytest.mark.parametrize("factor", FACTORS)
@@ -150,7 +150,7 @@ def test_a_passkey_that_is_being_made_waits_for_no_code(world):
     for _ in range(30):
         person.open(HOME).send(f"{HOME}/passkeys", name="Another")
     with world.platform.services.store.read() as db:
-        offers = [each for each in db.query(OtpChallenge) if each.session_id is not None]
+        offers = [each for each in db.query(OtpChallengeRow) if each.session_id is not None]
         assert {each.code_hash for each in offers} == {b""}
     token = dict(person.form(f"{HOME}/passkeys/made").fields)["token"]
     world.clock.advance(minutes=11)

@@ -4,24 +4,24 @@ import re
 
 from sqlalchemy import String, cast, update
 
-from custody.pages.serving import HEADERS
+from custody.common.pages.serving import HEADERS
 from custody.server.console.application import ROOT, ROWS
 from custody.server.store.models import (
-    AddressBookEntry,
-    AuditEvent,
-    Decision,
-    OnboardingRequest,
-    Organisation,
-    PendingChange,
-    Proposal,
-    Role,
-    ServiceAccount,
-    SignInSession,
-    User,
-    Vault,
-    Webhook,
-    WebhookDelivery,
-    Workspace,
+    AddressBookEntryRow,
+    AuditEventRow,
+    DecisionRow,
+    OnboardingRequestRow,
+    OrganisationRow,
+    PendingChangeRow,
+    ProposalRow,
+    RoleRow,
+    ServiceAccountRow,
+    SignInSessionRow,
+    UserRow,
+    VaultRow,
+    WebhookDeliveryRow,
+    WebhookRow,
+    WorkspaceRow,
 )
 from tests.support.console import Forms
 from tests.support.console_rows import row_of, walk
@@ -36,19 +36,19 @@ _TYPED = re.compile(r'value="[^"]*"|<textarea.*?</textarea>', re.DOTALL)
 
 # What members, programs and strangers write, and others are shown.
 TEXTS = (
-    (Role, "description"), (Workspace, "description"), (User, "first_name"), (User, "surname"),
-    (SignInSession, "device"), (SignInSession, "location"), (Proposal, "description"),
-    (Proposal, "failure_reason"), (Decision, "reason"), (AddressBookEntry, "name"),
-    (Webhook, "disabled_reason"), (WebhookDelivery, "error"), (ServiceAccount, "name"),
-    (ServiceAccount, "last_used_from"), (PendingChange, "asked_by_name"), (PendingChange, "reason"),
-    (AuditEvent, "description"), (AuditEvent, "user_name"), (OnboardingRequest, "org_name"),
-    (OnboardingRequest, "messaging_handle"),
+    (RoleRow, "description"), (WorkspaceRow, "description"), (UserRow, "first_name"), (UserRow, "surname"),
+    (SignInSessionRow, "device"), (SignInSessionRow, "location"), (ProposalRow, "description"),
+    (ProposalRow, "failure_reason"), (DecisionRow, "reason"), (AddressBookEntryRow, "name"),
+    (WebhookRow, "disabled_reason"), (WebhookDeliveryRow, "error"), (ServiceAccountRow, "name"),
+    (ServiceAccountRow, "last_used_from"), (PendingChangeRow, "asked_by_name"), (PendingChangeRow, "reason"),
+    (AuditEventRow, "description"), (AuditEventRow, "user_name"), (OnboardingRequestRow, "org_name"),
+    (OnboardingRequestRow, "messaging_handle"),
 )  # fmt: skip
 
 
 def poison(desk):
     with desk.world.platform.services.store.write() as db:
-        for model in (Organisation, Role, Workspace, Vault):
+        for model in (OrganisationRow, RoleRow, WorkspaceRow, VaultRow):
             # Names of roles differ within a workspace.
             db.execute(update(model).values(name=HOSTILE + cast(model.id, String)))
         for model, column in TEXTS:

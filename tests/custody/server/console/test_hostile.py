@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from custody.pages.serving import HEADERS
+from custody.common.pages.serving import HEADERS
+from custody.common.spreadsheets import NEUTRALISED
 from custody.server.console.application import ROOT, ROWS
 from custody.server.console.table import Row
-from custody.spreadsheets import NEUTRALISED
 from tests.support.asgi import asgi_client
 from tests.support.console import SAME_SITE, Visitor
 from tests.support.console_rows import fields_of

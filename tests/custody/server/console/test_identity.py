@@ -29,7 +29,7 @@ from custody.server.service.people.workspaces import add_first_role
 from custody.server.service.sign_in.identity import CALLBACK
 from custody.server.sign_in import step_up
 from custody.server.sign_in.identity import MAX_OPEN
-from custody.server.store.models import IdentityFlow, IdentityProvider, Workspace
+from custody.server.store.models import IdentityFlowRow, IdentityProviderRow, WorkspaceRow
 from custody.server.web import routes
 from multisig import Sats
 from tests.custody.spec.samples import sample
@@ -86,9 +86,9 @@ class Setting:
 
     def give_eve_one(self) -> None:
         with self.world.platform.services.store.write() as db:
-            mine = db.query(IdentityProvider).one()
+            mine = db.query(IdentityProviderRow).one()
             db.add(
-                IdentityProvider(
+                IdentityProviderRow(
                     id="eves", organisation_id=2, issuer=mine.issuer, client_id=mine.client_id,
                     sealed_secret=mine.sealed_secret, is_required=False, set_by=3, set_at=mine.set_at,
                 )
@@ -518,7 +518,7 @@ class TestEnds:
         """By passwords, on the console: the provider is dead, and the rule's role has not all permissions."""
         clerk = RoleTemplate("Clerk", "", EVERY_PERMISSION - {PermissionName.VIEW_LOGS}, Sats(0))
         with acme.world.platform.services.store.write() as db:
-            add_first_role(db, acme.world.clock, db.get_one(Workspace, 1), clerk)
+            add_first_role(db, acme.world.clock, db.get_one(WorkspaceRow, 1), clerk)
         acme.world.member(1, "cleo@example.org", "Clerk")
         acme.world.member(1, "dan@example.org", "Clerk")
         rule = {"workspace_id": 1, "is_on": True, "cooling_off_hours": 0}
@@ -583,12 +583,12 @@ class TestEnds:
         person, now = acme.browser(), acme.world.clock()
         with acme.world.platform.services.store.write() as db:
             for number in range(MAX_OPEN):
-                flow = IdentityFlow(token_hash=b"%d" % number, provider_id=acme.provider_id, target="/")
+                flow = IdentityFlowRow(token_hash=b"%d" % number, provider_id=acme.provider_id, target="/")
                 flow.expires_at = now + timedelta(minutes=5, microseconds=number)
                 db.add(flow)
         brought = acme.leave(person)
         with acme.world.platform.services.store.read() as db:
-            under_way = set(db.scalars(select(IdentityFlow.token_hash)))
+            under_way = set(db.scalars(select(IdentityFlowRow.token_hash)))
         assert len(under_way) == MAX_OPEN
         assert b"0" not in under_way
         acme.back(person, brought, 403)

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import update
 
-from custody.server.store.models import User
+from custody.server.store.models import UserRow
 from tests.support.custody import ok
 
 
@@ -29,7 +29,9 @@ def test_an_address_that_looks_like_another_ones_shows_what_it_hides(desk, brows
     desk.world.member(desk.workspace_id, "mallory@example.org")
     with desk.world.platform.services.store.write() as db:
         db.execute(
-            update(User).where(User.email == "mallory@example.org").values(email="al\u200bice@example.org")
+            update(UserRow)
+            .where(UserRow.email == "mallory@example.org")
+            .values(email="al\u200bice@example.org")
         )
     person = browse("admin").open(here)
     assert [row[0] for row in person.rows if row[0].startswith("al")] == [

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from custody.server.proposals import replacing
-from custody.server.store.models import AddressBookEntry, Proposal
+from custody.server.store.models import AddressBookEntryRow, ProposalRow
 from multisig import Network, Psbt, encode_address
 from tests.support.custody import CAFE, SHOP, ok
 from tests.support.profiles import grant
@@ -56,7 +56,7 @@ def test_without_a_vault_a_payment_leads_to_making_one(desk, browse):
 
 
 def newest(desk):
-    return max(desk.rows(Proposal), key=lambda row: row.created_at)
+    return max(desk.rows(ProposalRow), key=lambda row: row.created_at)
 
 
 def test_a_signer_who_has_left_is_not_named(desk, browse, here):
@@ -70,13 +70,13 @@ def test_a_signer_who_has_left_is_not_named(desk, browse, here):
 
 def test_a_payment_is_looked_at_made_signed_and_confirmed(desk, browse, here):
     person = looked_at(browse, here, description="Invoice 7")
-    assert desk.rows(Proposal) == []
+    assert desk.rows(ProposalRow) == []
     for words in ("Where the money goes", "Back to Treasury", "400,000 sats"):
         assert words in person.words
     assert person.facts["Approvals"] == "2 of alice@example.org, bob@example.org, carol@example.org"
     fee = person.words.partition("Network fee")[2]
     person.confirm(f"{here}/new")
-    (proposal,) = desk.rows(Proposal)
+    (proposal,) = desk.rows(ProposalRow)
     assert f"{proposal.fee_sats:,} sats" in fee
     assert person.url == f"{here}/{proposal.id}"
     assert "It is proposed." in person.words
@@ -123,7 +123,7 @@ def test_a_coin_that_was_spent_meanwhile_is_told_and_what_was_typed_stays(desk, 
     assert ("recipient", SHOP) in fields
     assert ("amount", "0.016") in fields
     assert ("description", "Both coins") in fields
-    assert len(desk.rows(Proposal)) == 1
+    assert len(desk.rows(ProposalRow)) == 1
 
 
 def test_two_people_at_once_and_one_click_twice(desk, browse, here):
@@ -134,9 +134,9 @@ def test_two_people_at_once_and_one_click_twice(desk, browse, here):
     one.confirm(f"{here}/new")
     answer = one.http.post(f"{here}/new", data=sent, headers={"Sec-Fetch-Site": "same-origin"})
     assert answer.status_code == 303
-    assert len(desk.rows(Proposal)) == 1
+    assert len(desk.rows(ProposalRow)) == 1
     other.confirm(f"{here}/new", status=409)
-    assert len(desk.rows(Proposal)) == 1
+    assert len(desk.rows(ProposalRow)) == 1
 
 
 def test_the_address_book_is_understood_and_what_it_means_now_is_what_counts(desk, browse, here):
@@ -165,7 +165,7 @@ def named(desk, name, address):
     """As an earlier version let it be named."""
     entry = {"workspace_id": desk.workspace_id, "created_by": 1, "created_at": desk.world.clock()}
     with desk.world.platform.services.store.write() as db:
-        db.add(AddressBookEntry(name=name, name_key=name.lower(), address=address, **entry))
+        db.add(AddressBookEntryRow(name=name, name_key=name.lower(), address=address, **entry))
 
 
 def test_a_name_that_leads_elsewhere_meanwhile_is_looked_at_again(desk, browse, here):
@@ -177,7 +177,7 @@ def test_a_name_that_leads_elsewhere_meanwhile_is_looked_at_again(desk, browse, 
     ok(desk.admin.post("/api/v1/add-whitelist-address", place | {"name": "Cafe", "address": other}))
     person.confirm(f"{here}/new", status=409)
     assert "would now do something else" in person.words
-    assert desk.rows(Proposal) == []
+    assert desk.rows(ProposalRow) == []
 
 
 def test_several_recipients_links_own_rate_and_the_most(desk, browse, here):
@@ -301,9 +301,9 @@ def test_a_take_back_that_would_pay_another_fee_by_now_is_looked_at_again(desk, 
     person = browse("admin").open(path).send(path, fee_rate="9")
     person.confirm(path, status=409, fee_rate="90")
     assert "would now do something else" in person.words
-    assert len(desk.rows(Proposal)) == 1
+    assert len(desk.rows(ProposalRow)) == 1
     person.send(path, fee_rate="9").confirm(path)
-    assert len(desk.rows(Proposal)) == 2
+    assert len(desk.rows(ProposalRow)) == 2
 
 
 def test_another_version_that_would_take_another_coin_by_now_is_looked_at_again(desk, browse, here):
@@ -315,7 +315,7 @@ def test_another_version_that_would_take_another_coin_by_now_is_looked_at_again(
     desk.deposit(5_000_000)
     person.confirm(path, status=409)
     assert "would now do something else" in person.words
-    assert len(desk.rows(Proposal)) == 1
+    assert len(desk.rows(ProposalRow)) == 1
 
 
 def test_the_version_that_is_compared_is_the_one_that_is_stored(desk, browse, here):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.change_words import PERMISSION_WORDS
+from custody.common.change_words import PERMISSION_WORDS
 from custody.schemas.permissions import PermissionName
 from custody.server.store import Store
 from tests.support.custody import ok

@@ -4,7 +4,7 @@ import pytest
 
 from custody.schemas.asset_tokens import CallStatus
 from custody.server.console.tokens import draw_states, steps
-from custody.server.store.models import AddressBookEntry, Contract
+from custody.server.store.models import AddressBookEntryRow, ContractRow
 from tests.support.custody import CAFE, SHOP, ok
 from tests.support.token_desk import BOB, EVE, TokenDesk
 
@@ -82,7 +82,7 @@ def test_an_address_is_listed_as_itself_whatever_bears_it_as_a_name(desk, tokens
     listed(desk, "Shop", SHOP)
     listed(desk, "Fund", EVE)
     with desk.world.platform.services.store.write() as db:
-        db.query(AddressBookEntry).filter_by(address=EVE).one().name = SHOP
+        db.query(AddressBookEntryRow).filter_by(address=EVE).one().name = SHOP
     admin = browse("admin").open(f"{path}/new")
     admin.send(f"{path}/new", **TYPED, whitelist_enabled="yes", listed=f"{SHOP[:4]} {SHOP[4:]}")
     assert admin.facts["Listed from the start: Shop"] == SHOP
@@ -99,9 +99,9 @@ def test_a_listed_name_that_leads_elsewhere_meanwhile_is_looked_at_again(desk, t
     listed(desk, "Fund", CAFE)
     admin.confirm(f"{path}/new", status=409)
     assert "would now do something else" in admin.words
-    assert desk.rows(Contract) == []
+    assert desk.rows(ContractRow) == []
     admin.send(f"{path}/new").confirm(f"{path}/new")
-    assert len(desk.rows(Contract)) == 1
+    assert len(desk.rows(ContractRow)) == 1
 
 
 def test_what_the_rules_forbid_is_told_beside_the_form_that_keeps_what_was_typed(tokens, browse, path):

@@ -2,7 +2,7 @@
 
 from sqlalchemy import event
 
-from custody.server.store.models import Key, User
+from custody.server.store.models import KeyRow, UserRow
 from tests.custody.server.console.test_altered_rows import lists
 from tests.support.custody import Desk, ok
 from tests.support.platform import key_offer, register_key, seed
@@ -16,8 +16,8 @@ def stranger(desk: Desk) -> None:
     world.organisation("Umbrella", "eve@umbrella.example")
     ok(register_key(world.as_user("eve@umbrella.example"), seed(9)))
     with world.platform.services.store.write() as db:
-        key = db.query(Key).filter(Key.xpub == key_offer(seed(9))["xpub"]).one()
-        db.add(User(id=MARK, email="mark@umbrella.example", created_at=world.clock()))
+        key = db.query(KeyRow).filter(KeyRow.xpub == key_offer(seed(9))["xpub"]).one()
+        db.add(UserRow(id=MARK, email="mark@umbrella.example", created_at=world.clock()))
         db.flush()
         key.user_id = MARK
 

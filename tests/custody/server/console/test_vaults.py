@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from custody.server.store.models import Proposal
+from custody.server.store.models import ProposalRow
 from tests.support.console import Forms, Visitor
 from tests.support.custody import SHOP, ok
 from tests.support.platform import PASSWORD
@@ -229,7 +229,7 @@ def test_two_people_replace_a_vault_and_follow_it(desk, browse, admin, base):
     assert "1 sweep is proposed." in admin.words
     assert "held by" in admin.open(f"{base}/coins").words
     admin.open(f"{base}/replace").send(f"{base}/replace/sweep", status=409)
-    desk.sign_off(desk.rows(Proposal)[-1].id)
+    desk.sign_off(desk.rows(ProposalRow)[-1].id)
     desk.settle()
     desk.mine()
     admin.open(f"{base}/receive")

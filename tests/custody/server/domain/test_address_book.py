@@ -2,10 +2,10 @@
 
 import pytest
 
-from custody.recipients import typed_address
+from custody.common.recipients import typed_address
+from custody.common.text import name_key
 from custody.server.domain.address_book import canonical_address
 from custody.server.domain.errors import Invalid, WrongNetworkAddress
-from custody.text import name_key
 from multisig import Network, encode_address
 from tests.support.wallets import foreign_script
 

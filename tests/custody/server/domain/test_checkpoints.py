@@ -10,8 +10,8 @@ from coincurve import PublicKeyXOnly
 from custody.server.domain.checkpoints import (
     NO_LINE,
     Checkpoint,
+    CheckpointHistory,
     Head,
-    History,
     LineFault,
     digest_of,
     public_key_of,
@@ -43,8 +43,8 @@ def lines(count: int) -> list[bytes]:
     return made
 
 
-def read(given: list[bytes], trusted: frozenset[str] | None = TRUSTED) -> History:
-    return read_into(History(), given, trusted)
+def read(given: list[bytes], trusted: frozenset[str] | None = TRUSTED) -> CheckpointHistory:
+    return read_into(CheckpointHistory(), given, trusted)
 
 
 def test_a_file_says_where_each_chain_was_at_each_checkpoint() -> None:

@@ -15,8 +15,8 @@ from custody.schemas.service_accounts import read_network
 from custody.server.domain.credentials import (
     Caller,
     PresentedToken,
+    RefreshVerdict,
     ServiceCaller,
-    Verdict,
     account_of,
     is_inside,
     is_wider,
@@ -60,14 +60,14 @@ def test_a_hash_is_not_the_token() -> None:
 
 
 def test_the_table() -> None:
-    def verdict(generation: int, used: int, *, was_used: bool) -> Verdict:
+    def verdict(generation: int, used: int, *, was_used: bool) -> RefreshVerdict:
         return judge(PresentedToken(generation, was_used=was_used), used)
 
-    assert verdict(1, 0, was_used=False) is Verdict.FIRST_USE
-    assert verdict(1, 1, was_used=True) is Verdict.REPEAT
-    assert verdict(2, 1, was_used=False) is Verdict.FIRST_USE
-    assert verdict(1, 2, was_used=True) is Verdict.REUSE
-    assert verdict(2, 2, was_used=False) is Verdict.REUSE
+    assert verdict(1, 0, was_used=False) is RefreshVerdict.FIRST_USE
+    assert verdict(1, 1, was_used=True) is RefreshVerdict.REPEAT
+    assert verdict(2, 1, was_used=False) is RefreshVerdict.FIRST_USE
+    assert verdict(1, 2, was_used=True) is RefreshVerdict.REUSE
+    assert verdict(2, 2, was_used=False) is RefreshVerdict.REUSE
 
 
 @given(st.lists(st.integers(0, 50), max_size=30))
@@ -83,7 +83,7 @@ def test_a_token_is_good_until_a_successor_of_its_was_used(choices: list[int]) -
         children = {t for t, g in generation.items() if g == generation[token] + 1}
         is_dead = bool(used & siblings) or bool(used & children)
         verdict = judge(PresentedToken(generation[token], was_used=token in used), used_generation)
-        assert (verdict is Verdict.REUSE) == is_dead
+        assert (verdict is RefreshVerdict.REUSE) == is_dead
         if is_dead:
             return
         used.add(token)

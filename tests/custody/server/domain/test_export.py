@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from custody.common.spreadsheets import csv_lines, neutralise
 from custody.server.domain.audit import (
     COLUMNS,
     GENESIS,
@@ -23,7 +24,6 @@ from custody.server.domain.audit import (
     restore,
     write_csv,
 )
-from custody.spreadsheets import csv_lines, neutralise
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
 

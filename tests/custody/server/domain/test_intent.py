@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.payment_links import Recipient
+from custody.common.payment_links import Recipient
 from custody.server.domain.errors import Invalid
 from custody.server.domain.intent import merge_amount, parse_op_return, parse_recipient
 from multisig import Network

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from custody.schemas.invitations import InvitationStatus as Status
 from custody.server.domain.invitations import (
     InvitationDecided,
-    Move,
+    InvitationMove,
     next_status,
     status_at,
 )
@@ -22,18 +22,18 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("event", "status"),
     [
-        (Move.ACCEPT, Status.ACCEPTED),
-        (Move.DECLINE, Status.DECLINED),
-        (Move.REVOKE, Status.REVOKED),
-        (Move.EXPIRE, Status.EXPIRED),
+        (InvitationMove.ACCEPT, Status.ACCEPTED),
+        (InvitationMove.DECLINE, Status.DECLINED),
+        (InvitationMove.REVOKE, Status.REVOKED),
+        (InvitationMove.EXPIRE, Status.EXPIRED),
     ],
 )
-def test_a_pending_one_takes_every_event_once(event: Move, status: Status) -> None:
+def test_a_pending_one_takes_every_event_once(event: InvitationMove, status: Status) -> None:
     assert next_status(Status.PENDING, event) is status
 
 
-@pytest.mark.parametrize(("status", "event"), list(product(DECIDED, Move)))
-def test_a_decided_one_takes_none(status: Status, event: Move) -> None:
+@pytest.mark.parametrize(("status", "event"), list(product(DECIDED, InvitationMove)))
+def test_a_decided_one_takes_none(status: Status, event: InvitationMove) -> None:
     """P46: twice among them. The sentence tells what became of it."""
     with pytest.raises(InvitationDecided, match=r"accepted already|declined|expired|revoked") as caught:
         next_status(status, event)

@@ -18,8 +18,8 @@ from custody.server.domain.lifecycle import (
     PATIENCE,
     REPLACEABLE,
     TRANSITIONS,
-    Event,
     IllegalTransition,
+    LifecycleEvent,
     Observation,
     Rival,
     advice_for,
@@ -40,7 +40,7 @@ def test_p93_nothing_that_happens_on_the_chain_moves_a_complete_proof():
     assert not any(status is Status.PROVEN for status, _sight in EVENTS)
 
 
-@pytest.mark.parametrize(("status", "event"), list(product(Status, Event)))
+@pytest.mark.parametrize(("status", "event"), list(product(Status, LifecycleEvent)))
 def test_what_the_table_names_happens_and_all_else_is_refused(status, event):
     if (status, event) in TRANSITIONS:
         assert next_status(status, event) is TRANSITIONS[status, event]
@@ -54,22 +54,52 @@ def test_what_the_table_names_happens_and_all_else_is_refused(status, event):
 @pytest.mark.parametrize(
     ("events", "end"),
     [
-        ([Event.THRESHOLD_MET, Event.REACHED_NETWORK, Event.MINED], Status.CONFIRMED),
-        ([Event.THRESHOLD_MET, Event.BACKEND_DOWN, Event.REACHED_NETWORK, Event.MINED], Status.CONFIRMED),
         (
-            [Event.THRESHOLD_MET, Event.REACHED_NETWORK, Event.MINED, Event.REORGANISED, Event.MINED],
+            [LifecycleEvent.THRESHOLD_MET, LifecycleEvent.REACHED_NETWORK, LifecycleEvent.MINED],
             Status.CONFIRMED,
         ),
-        ([Event.THRESHOLD_LOST], Status.REJECTED),
-        ([Event.CANCEL], Status.CANCELLED),
-        ([Event.EXPIRE], Status.EXPIRED),
-        ([Event.COIN_SPENT], Status.INVALIDATED),
-        ([Event.THRESHOLD_MET, Event.REFUSED_FOR_GOOD], Status.FAILED),
         (
-            [Event.THRESHOLD_MET, Event.REACHED_NETWORK, Event.REPLACED, Event.REACHED_NETWORK],
+            [
+                LifecycleEvent.THRESHOLD_MET,
+                LifecycleEvent.BACKEND_DOWN,
+                LifecycleEvent.REACHED_NETWORK,
+                LifecycleEvent.MINED,
+            ],
+            Status.CONFIRMED,
+        ),
+        (
+            [
+                LifecycleEvent.THRESHOLD_MET,
+                LifecycleEvent.REACHED_NETWORK,
+                LifecycleEvent.MINED,
+                LifecycleEvent.REORGANISED,
+                LifecycleEvent.MINED,
+            ],
+            Status.CONFIRMED,
+        ),
+        ([LifecycleEvent.THRESHOLD_LOST], Status.REJECTED),
+        ([LifecycleEvent.CANCEL], Status.CANCELLED),
+        ([LifecycleEvent.EXPIRE], Status.EXPIRED),
+        ([LifecycleEvent.COIN_SPENT], Status.INVALIDATED),
+        ([LifecycleEvent.THRESHOLD_MET, LifecycleEvent.REFUSED_FOR_GOOD], Status.FAILED),
+        (
+            [
+                LifecycleEvent.THRESHOLD_MET,
+                LifecycleEvent.REACHED_NETWORK,
+                LifecycleEvent.REPLACED,
+                LifecycleEvent.REACHED_NETWORK,
+            ],
             Status.BROADCASTING,
         ),
-        ([Event.THRESHOLD_MET, Event.REACHED_NETWORK, Event.COIN_SPENT, Event.REOPENED], Status.BROADCASTING),
+        (
+            [
+                LifecycleEvent.THRESHOLD_MET,
+                LifecycleEvent.REACHED_NETWORK,
+                LifecycleEvent.COIN_SPENT,
+                LifecycleEvent.REOPENED,
+            ],
+            Status.BROADCASTING,
+        ),
     ],
 )
 def test_the_contracts_paths(events, end):
@@ -80,7 +110,7 @@ def test_the_contracts_paths(events, end):
 
 
 def test_only_a_pending_proposal_can_be_signed_off_or_expire():
-    for event in (Event.THRESHOLD_MET, Event.THRESHOLD_LOST, Event.EXPIRE):
+    for event in (LifecycleEvent.THRESHOLD_MET, LifecycleEvent.THRESHOLD_LOST, LifecycleEvent.EXPIRE):
         assert [status for status, what in TRANSITIONS if what is event] == [Status.PENDING]
 
 
@@ -90,19 +120,21 @@ def test_what_has_ended_stays_ended_but_for_what_the_chain_shows():
     """
     living = {pair: to for pair, to in TRANSITIONS.items() if pair[0] in ENDED and to not in ENDED}
     assert living == {
-        (Status.INVALIDATED, Event.REOPENED): Status.BROADCASTING,
-        **{(status, Event.REACHED_NETWORK): Status.BROADCASTING for status in ENDED_UNSENT},
+        (Status.INVALIDATED, LifecycleEvent.REOPENED): Status.BROADCASTING,
+        **{(status, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING for status in ENDED_UNSENT},
     }
     assert {Status.INVALIDATED} == ENDED - ENDED_UNSENT
 
 
 def test_what_a_cancelled_one_kept_is_released_and_it_stays_cancelled():
-    assert [pair for pair in TRANSITIONS if pair[1] is Event.RELEASED] == [(Status.CANCELLED, Event.RELEASED)]
-    assert TRANSITIONS[Status.CANCELLED, Event.RELEASED] is Status.CANCELLED
+    assert [pair for pair in TRANSITIONS if pair[1] is LifecycleEvent.RELEASED] == [
+        (Status.CANCELLED, LifecycleEvent.RELEASED)
+    ]
+    assert TRANSITIONS[Status.CANCELLED, LifecycleEvent.RELEASED] is Status.CANCELLED
 
 
 def test_an_input_that_can_be_no_more_ends_whatever_waits_for_it():
-    waiting = {status for status, event in TRANSITIONS if event is Event.INPUT_GONE}
+    waiting = {status for status, event in TRANSITIONS if event is LifecycleEvent.INPUT_GONE}
     assert waiting == set(SENT) - ENDED - {Status.CONFIRMED}
 
 

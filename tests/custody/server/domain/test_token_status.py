@@ -19,7 +19,7 @@ from custody.server.domain.token_status import (
     verdict,
     words_of,
 )
-from multisig.tokens.machine import Failure
+from multisig.tokens.machine import TokenFailure
 
 
 class Member(NamedTuple):
@@ -55,7 +55,7 @@ def test_every_word_of_a_call_has_one_of_a_token():
 
 
 def test_every_rule_has_a_sentence_of_its_own():
-    sentences = [failure_words(failure) for failure in Failure]
+    sentences = [failure_words(failure) for failure in TokenFailure]
     assert len(set(sentences)) == len(sentences)
     assert all(sentence.endswith(".") for sentence in sentences)
     assert words_of("not-paused") == "It was mined without effect: The token is not paused. (not-paused)"

@@ -4,8 +4,8 @@ import pytest
 from sqlalchemy import select, update
 
 from custody.server.history import movements
-from custody.server.service.network.movements import Movements
-from custody.server.store.models import ChainCoin
+from custody.server.service.network.movements import MovementWriter
+from custody.server.store.models import ChainCoinRow
 from multisig import Psbt, finalise
 from tests.support.custody import CAFE, SHOP, SIGNERS, Desk, ok, refused, sign
 from tests.support.history import listed, paged, read, require_truth
@@ -117,7 +117,7 @@ def test_a_payment_in_the_block_of_its_deposit(desk: Desk) -> None:
     (txid,) = desk.deposit(5_000_000, blocks=0)
     with desk.world.platform.services.store.write() as db:
         # As if its own change: the vault may spend what is in no block.
-        db.execute(update(ChainCoin).where(ChainCoin.txid == txid).values(height=1))
+        db.execute(update(ChainCoinRow).where(ChainCoinRow.txid == txid).values(height=1))
     paid = ok(desk.propose(4_900_000))["psbt_id"]
     psbt = Psbt.parse(desk.proposal(paid)["psbt_base64"])
     for name in SIGNERS[:2]:
@@ -165,14 +165,14 @@ def test_a_reorganisation_takes_back_and_brings_again(desk: Desk) -> None:
 def test_a_spend_of_an_old_coin_reads_no_list_from_there(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """The transaction that made it keeps its place and its balance."""
     carried: list[int] = []
-    own = Movements._carry_on
+    own = MovementWriter._carry_on
 
-    def noted(self: Movements, db: object, vault_id: str, height: int) -> None:
+    def noted(self: MovementWriter, db: object, vault_id: str, height: int) -> None:
         carried.append(height)
         own(self, db, vault_id, height)
 
     desk.mine()
-    monkeypatch.setattr(Movements, "_carry_on", noted)
+    monkeypatch.setattr(MovementWriter, "_carry_on", noted)
     desk.sign_off(ok(desk.propose(500_000))["psbt_id"])
     desk.settle()
     assert carried == [], "it waits: the coins that it spends are old"
@@ -199,9 +199,9 @@ def test_who_may_not_read_the_address_book_learns_no_name_of_it(desk: Desk) -> N
 def test_many_outputs_of_one_deposit_are_counted(desk: Desk) -> None:
     (txid,) = desk.deposit(70_000, blocks=0)
     with desk.world.platform.services.store.write() as db:
-        coin = db.scalars(select(ChainCoin).where(ChainCoin.txid == txid)).one()
-        values = {column.name: getattr(coin, column.name) for column in ChainCoin.__table__.columns}
-        db.add_all(ChainCoin(**values | {"vout": 1_000 + number}) for number in range(30))
+        coin = db.scalars(select(ChainCoinRow).where(ChainCoinRow.txid == txid)).one()
+        values = {column.name: getattr(coin, column.name) for column in ChainCoinRow.__table__.columns}
+        db.add_all(ChainCoinRow(**values | {"vout": 1_000 + number}) for number in range(30))
     (found,) = listed(desk, txid=txid)
     assert (len(found["outputs"]), found["more_outputs"]) == (20, 11)
     assert found["received_sats"] == 70_000

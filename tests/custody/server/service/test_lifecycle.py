@@ -16,12 +16,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
-from custody.server.domain.lifecycle import TRANSITIONS, Event
+from custody.server.domain.lifecycle import TRANSITIONS, LifecycleEvent
 from custody.server.service.lifecycle import Lifecycle, require_newest, settle_family
 from custody.server.service.limits.usage import usage_of_member, usage_of_vault, usages_of_vaults
 from custody.server.service.requests.changes import Changes
 from custody.server.service.webhook_events import WebhookEvents
-from custody.server.store.models import CoinLock, Proposal, ProposalInput, User
+from custody.server.store.models import CoinLockRow, ProposalInputRow, ProposalRow, UserRow
 from tests.support.examples import examples
 from tests.support.platform import START, Clock, plain_vault
 from tests.support.rows import a_proposal
@@ -96,7 +96,7 @@ class Life:
         self.db.add(stored)
         self.db.flush()
         self.db.add_all(
-            ProposalInput(
+            ProposalInputRow(
                 proposal_id=row.id,
                 input_index=index,
                 txid=txid(coin),
@@ -109,14 +109,14 @@ class Life:
         )
         settle_family(self.db, stored)
 
-    def happen(self, row: Row, event: Event, *, keep: bool) -> None:
+    def happen(self, row: Row, event: LifecycleEvent, *, keep: bool) -> None:
         status = TRANSITIONS[Status(row.status), event]
-        stored = self.db.get_one(Proposal, row.id)
-        if event is Event.CANCEL:
+        stored = self.db.get_one(ProposalRow, row.id)
+        if event is LifecycleEvent.CANCEL:
             stored.keeps_coins = row.keeps = keep
         self.lifecycle.apply(self.db, stored, event)
         row.status = status.value
-        if row.status not in GONE or event is Event.RELEASED:
+        if row.status not in GONE or event is LifecycleEvent.RELEASED:
             row.keeps = False
 
     def compare(self) -> None:
@@ -125,13 +125,13 @@ class Life:
         for row in self.rows:
             family = [each for each in self.rows if each.family == row.family]
             later = [each for each in family[family.index(row) + 1 :] if each.status not in GONE]
-            shown = self.db.get_one(Proposal, row.id)
+            shown = self.db.get_one(ProposalRow, row.id)
             assert shown.replaced_by_id == (later[0].id if later else None)
             if not later:
                 require_newest(self.db, shown)
 
     def compare_locks(self) -> None:
-        locks = {lock.txid: lock.family_id for lock in self.db.scalars(select(CoinLock))}
+        locks = {lock.txid: lock.family_id for lock in self.db.scalars(select(CoinLockRow))}
         assert set(locks) == {txid(coin) for coin in self.held()}
         for row_txid, family in locks.items():
             holders = {row.family for row in self.rows if row.holds and row_txid in map(txid, row.coins)}
@@ -155,7 +155,7 @@ def txid(coin: int) -> str:
     return f"{coin:064x}"
 
 
-def proposal(row: Row, replaces: str | None, workspace_id: int, number: int) -> Proposal:
+def proposal(row: Row, replaces: str | None, workspace_id: int, number: int) -> ProposalRow:
     return a_proposal(
         row.id, family_id=row.family, workspace_id=workspace_id, fee_sats=row.amount, m=2, n=3,
         movement_sats=row.amount, replaces_id=replaces, at=START + timedelta(seconds=number),
@@ -169,7 +169,7 @@ class Undo(Exception):
 @pytest.fixture
 def place(store):
     with store.write() as db:
-        db.add(User(id=1, email="one@example.org", created_at=START))
+        db.add(UserRow(id=1, email="one@example.org", created_at=START))
         db.flush()
         workspace_id = found_workspace(db, "Main")
         db.add(plain_vault("v", workspace_id))

@@ -24,14 +24,14 @@ from custody.server.domain.limits import Usage
 from custody.server.domain.selection import MAX_INPUTS, Tier
 from custody.server.logs import logs
 from custody.server.proposals.reading import page
-from custody.server.service.limits.limits import Limits, Movement, StoredPolicies
+from custody.server.service.limits.limits import OutgoingAmount, SpendingLimits, StoredPolicies
 from custody.server.service.limits.usage import Whose, most_of, most_of_vault, usage_of_vault
-from custody.server.service.network.deposits import Coins, Snapshot
+from custody.server.service.network.deposits import ChainSnapshot, Coins
 from custody.server.service.network.sightings import affected
 from custody.server.service.proposals.coins import (
     MATCHING,
     SMALL,
-    VaultCoins,
+    SpendableCoins,
     kept_for_tokens,
     lock_coins,
     require_unchanged,
@@ -43,17 +43,17 @@ from custody.server.service.tokens.records import holding_vault
 from custody.server.service.tokens.state import simulation_of
 from custody.server.store.models import (
     UNUSUAL,
-    AddressBookEntry,
-    AuditEvent,
-    Contract,
-    ContractCall,
-    Proposal,
-    ProposalInput,
-    Signature,
-    TokenCell,
-    Vault,
+    AddressBookEntryRow,
+    AuditEventRow,
+    ContractCallRow,
+    ContractRow,
+    ProposalInputRow,
+    ProposalRow,
+    SignatureRow,
+    TokenCellRow,
+    VaultRow,
 )
-from custody.server.store.models import Movement as StoredMovement
+from custody.server.store.models import MovementRow as StoredMovement
 from multisig import FeeRate, Sats
 from multisig.tokens.machine import Cell
 from tests.support.custody import SHOP, Desk, ok
@@ -95,11 +95,11 @@ def a_past(desk: Desk) -> None:
     desk.sign_off(psbt_id)
     desk.settle()
     with desk.world.platform.services.store.write() as db:
-        vault = db.get_one(Vault, desk.vault["id"])
+        vault = db.get_one(VaultRow, desk.vault["id"])
         made = flood(db, vault, [2_000 + number for number in range(1_000)])
         lock_coins(db, vault.chain, made[:400], "another")
-        first = db.get_one(Proposal, psbt_id)
-        values = {column.name: getattr(first, column.name) for column in Proposal.__table__.columns}
+        first = db.get_one(ProposalRow, psbt_id)
+        values = {column.name: getattr(first, column.name) for column in ProposalRow.__table__.columns}
         past = [
             values
             | {
@@ -112,41 +112,41 @@ def a_past(desk: Desk) -> None:
             }
             for number in range(800)
         ]
-        db.execute(insert(Proposal), past)
+        db.execute(insert(ProposalRow), past)
         inputs = [
             {"proposal_id": each["id"], "input_index": 0, "txid": each["id"] * 2, "vout": 0, "amount_sats": 1}
             | {"branch": 0, "address_index": 0}
             for each in past
         ]
-        db.execute(insert(ProposalInput), inputs)
+        db.execute(insert(ProposalInputRow), inputs)
         owner = {"workspace_id": vault.workspace_id, "created_by": vault.created_by, "chain": vault.chain}
         db.add(a_contract(1, vault.id, past[0]["id"], **owner))
         db.flush()
-        db.execute(insert(ContractCall), [a_call(vault, each["id"]) for each in past])
-        db.execute(insert(TokenCell), [a_balance(vault, number) for number in range(800)])
+        db.execute(insert(ContractCallRow), [a_call(vault, each["id"]) for each in past])
+        db.execute(insert(TokenCellRow), [a_balance(vault, number) for number in range(800)])
         moved = db.scalars(select(StoredMovement)).first()
         values = {column.name: getattr(moved, column.name) for column in StoredMovement.__table__.columns}
         db.execute(
             insert(StoredMovement),
             [values | {"txid": f"{n:064x}", "height": n if n % 9 else None, "place": 0} for n in range(800)],
         )
-        row = db.scalars(select(AuditEvent).where(AuditEvent.chain_id == "workspace:1")).first()
-        values = {column.name: getattr(row, column.name) for column in AuditEvent.__table__.columns}
+        row = db.scalars(select(AuditEventRow).where(AuditEventRow.chain_id == "workspace:1")).first()
+        values = {column.name: getattr(row, column.name) for column in AuditEventRow.__table__.columns}
         kinds = [each.value for each in Category]
         at = [(1_000 + n, kinds[n % len(kinds)]) for n in range(800)]
         more = [
             {"event_uid": f"{n:032x}", "position": n, "category": kind, "user_uuid": n % 9} for n, kind in at
         ]
-        db.execute(insert(AuditEvent), [values | each for each in more])
+        db.execute(insert(AuditEventRow), [values | each for each in more])
         entries = [
             {"name": f"Shop {n}", "name_key": f"shop {n}", "address": f"address {n}"} for n in range(800)
         ]
         owner = {"workspace_id": vault.workspace_id, "created_by": 1, "created_at": START}
-        db.execute(insert(AddressBookEntry), [owner | each for each in entries])
-        signed = db.scalars(select(Signature)).first()
-        values = {column.name: getattr(signed, column.name) for column in Signature.__table__.columns}
+        db.execute(insert(AddressBookEntryRow), [owner | each for each in entries])
+        signed = db.scalars(select(SignatureRow)).first()
+        values = {column.name: getattr(signed, column.name) for column in SignatureRow.__table__.columns}
         db.execute(
-            insert(Signature), [values | {"proposal_id": each["id"], "input_index": 0} for each in past]
+            insert(SignatureRow), [values | {"proposal_id": each["id"], "input_index": 0} for each in past]
         )
         if db.get_bind().dialect.name == "postgresql":
             db.execute(text("ANALYZE"))
@@ -217,19 +217,19 @@ def whole_tables(plan: str) -> set[str]:
 
 
 def a_plan(db, desk):
-    policy = policy_of(db.get_one(Vault, desk.vault["id"]))
+    policy = policy_of(db.get_one(VaultRow, desk.vault["id"]))
     return plan_of(policy, Intent((), None), FeeRate(1_000))
 
 
 def drawing(db, desk):
     plan = a_plan(db, desk)
-    source = VaultCoins(desk.vault["id"], 200)
+    source = SpendableCoins(desk.vault["id"], 200)
     for tier in Tier:
         held = source.pool(db, tier, plan)
     source.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)
     source.tally(db, plan, None)
     require_unchanged(db, "regtest", held[:20])
-    kept_for_tokens(db, db.get_one(Vault, desk.vault["id"]), 200)
+    kept_for_tokens(db, db.get_one(VaultRow, desk.vault["id"]), 200)
 
 
 def listing(status=None, *, awaiting=None):
@@ -286,7 +286,7 @@ def listing_coins(db, desk):
 
 
 def calling(db, desk):
-    contract = db.get_one(Contract, 1)
+    contract = db.get_one(ContractRow, 1)
     access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
     assert holding_vault(db, access, contract) == desk.vault["id"]
     simulation = simulation_of(db, contract, desk.workspace_id)
@@ -301,21 +301,21 @@ def records(db, desk):
     assert record.assets == []
 
 
-def snapshot(desk) -> Snapshot:
+def snapshot(desk) -> ChainSnapshot:
     from custody.server.service.network.deposits import take_snapshot
 
     with desk.world.platform.services.store.read() as db:
-        script = policy_of(db.get_one(Vault, desk.vault["id"])).script_pubkey(0, 0)
+        script = policy_of(db.get_one(VaultRow, desk.vault["id"])).script_pubkey(0, 0)
     return take_snapshot(desk.chain, {0: desk.chain.block_at(0).hash}, [script], [], {})
 
 
 def measuring(db, desk):
     access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
     caller = Caller(desk.user_ids["alice"], 1, "alice", "test")
-    limits = Limits(lambda: START, StoredPolicies())
-    movement = Movement(Sats(1_000), START)
+    limits = SpendingLimits(lambda: START, StoredPolicies())
+    movement = OutgoingAmount(Sats(1_000), START)
     limits.require_role(db, caller, access, movement)
-    limits.require_vault(db, db.get_one(Vault, desk.vault["id"]), movement)
+    limits.require_vault(db, db.get_one(VaultRow, desk.vault["id"]), movement)
     # One of many vaults: here every proposal is of one, and PostgreSQL knows it.
     assert most_of_vault(db, "0" * 32, START) == 0
     assert usage_of_vault(db, "0" * 32, START) == Usage(0, 0)
@@ -326,7 +326,7 @@ def watching(db, desk):
     seen = snapshot(desk)
     assert any(found.spent for found in seen.outputs)
     affected(db, "regtest", seen, reorganised=False)
-    affected(db, "regtest", Snapshot(seen.tip, 798, (), seen.outputs, {}), reorganised=True)
+    affected(db, "regtest", ChainSnapshot(seen.tip, 798, (), seen.outputs, {}), reorganised=True)
     coins = Coins("regtest", lambda: START, None)
     coins._stale(db, 150)
     coins.waiting(db)
@@ -395,7 +395,7 @@ def test_a_sum_is_read_as_one_and_what_is_wanted_in_order_is_not_sorted(old):
     # A vault may have any number of coins: not even its own are all read for the largest hundred.
     def draw(db, desk):
         for tier in Tier:
-            VaultCoins(desk.vault["id"], 200).pool(db, tier, a_plan(db, desk))
+            SpendableCoins(desk.vault["id"], 200).pool(db, tier, a_plan(db, desk))
 
     pools = [plan for said, plan in asked_by(old, draw) if "ORDER BY chain_coins.amount_sats" in said]
     assert len(pools) == 3 * len(Tier)

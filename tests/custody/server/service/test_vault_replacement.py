@@ -9,7 +9,7 @@ from sqlalchemy import select
 from custody.server.history import movements
 from custody.server.proposals import sends
 from custody.server.service.audit.log import verify
-from custody.server.store.models import CoinLock, Key, Proposal, VaultSigner
+from custody.server.store.models import CoinLockRow, KeyRow, ProposalRow, VaultSignerRow
 from multisig import RECEIVE
 from tests.support.custody import CAFE, SHOP, SIGNERS, ok, refused
 from tests.support.examples import drawn
@@ -63,8 +63,8 @@ def sweep(desk, **body):
 def lose_key(desk, name, vault_id):
     """The vault's key of theirs is lost."""
     with desk.world.platform.services.store.write() as db:
-        signer = VaultSigner.vault_id == vault_id, VaultSigner.user_id == desk.user_ids[name]
-        key = db.get_one(Key, db.scalar(select(VaultSigner.key_id).where(*signer)))
+        signer = VaultSignerRow.vault_id == vault_id, VaultSignerRow.user_id == desk.user_ids[name]
+        key = db.get_one(KeyRow, db.scalar(select(VaultSignerRow.key_id).where(*signer)))
         key.status, key.revoked_reason = "revoked", "lost"
 
 
@@ -241,14 +241,14 @@ class TestSweep:
         ):
             told = refused(answer, 409, "STATE_CONFLICT")
             assert "is replaced by Treasury 2" in told["detail"]
-        assert desk.rows(Proposal) == []
+        assert desk.rows(ProposalRow) == []
 
     def test_p109_a_payment_that_was_drafted_before_is_not_stored_after(self, desk, dora):
         """The replacement is confirmed between the draft and the write lock."""
         desk.deposit(3_000_000)
         with meanwhile(sends, lambda: replaced(desk, dora)):
             refused(desk.propose(100_000), 409, "STATE_CONFLICT")
-        assert desk.rows(Proposal) == []
+        assert desk.rows(ProposalRow) == []
 
     def test_a_bump_of_a_move_counts_for_no_limit_either_and_a_cancel_returns_it(self, desk, dora):
         desk.deposit(3_000_000)
@@ -256,7 +256,7 @@ class TestSweep:
         replaced(desk, dora)
         (psbt_id,) = ok(sweep(desk, fee_rate="2"))["psbt_ids"]
         again = made(bump(desk, psbt_id, fee_rate="5"))
-        assert [row.movement_sats for row in desk.rows(Proposal)] == [0, 0]
+        assert [row.movement_sats for row in desk.rows(ProposalRow)] == [0, 0]
         made(take_back(desk, again, fee_rate="8"))
 
     def test_more_coins_than_one_transaction_takes_are_disjoint_proposals(self, desk, dora, monkeypatch):
@@ -265,7 +265,7 @@ class TestSweep:
         replaced(desk, dora)
         psbt_ids = ok(sweep(desk))["psbt_ids"]
         assert len(psbt_ids) == 3
-        assert len(desk.rows(CoinLock)) == 5
+        assert len(desk.rows(CoinLockRow)) == 5
         refused(sweep(desk), 409, "LOCKED_FUNDS")
         desk.deposit(700_000)
         assert len(ok(sweep(desk))["psbt_ids"]) == 1, "what comes later"
@@ -448,7 +448,9 @@ class Life:
         self.came += amount
 
     def sign(self, old):
-        for each in self.desk.rows(Proposal, Proposal.status == "PENDING", Proposal.vault_id == old["id"]):
+        for each in self.desk.rows(
+            ProposalRow, ProposalRow.status == "PENDING", ProposalRow.vault_id == old["id"]
+        ):
             self.desk.vault = old
             self.desk.sign_off(each.id)
 
@@ -464,7 +466,7 @@ class Life:
         while "replaces" in shown[line[-1]]:
             line.append(shown[line[-1]]["replaces"])
         assert set(line) == set(shown)
-        proposals = self.desk.rows(Proposal)
+        proposals = self.desk.rows(ProposalRow)
         for each in proposals:
             later = line[: line.index(each.vault_id)]
             assert each.recipients[0] in {shown[one]["address"] for one in later}

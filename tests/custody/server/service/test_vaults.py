@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from custody.server.domain.errors import Invalid, NotFound
 from custody.server.service.stored_vaults import Balance, balances_of, watch_branch
-from custody.server.store.models import Vault as StoredVault
-from custody.server.store.models import WatchedScript
+from custody.server.store.models import VaultRow as StoredVault
+from custody.server.store.models import WatchedScriptRow
 from custody.server.vaults import rescan
 from multisig import MAX_INDEX, RECEIVE, Network, Vault, multisig_account_path, vault_of_file
 from tests.support.custody import SIGNERS, Desk, ok, open_desk, refused
@@ -279,7 +279,7 @@ def test_behind_the_last_address_there_is_none(desk):
         vault = db.get_one(StoredVault, desk.vault["id"])
         script = desk.policy.script_pubkey(RECEIVE, MAX_INDEX - 1)
         watched = {"chain": vault.chain, "vault_id": vault.id, "branch": RECEIVE}
-        db.add(WatchedScript(**watched, address_index=MAX_INDEX - 1, script_pubkey=script))
+        db.add(WatchedScriptRow(**watched, address_index=MAX_INDEX - 1, script_pubkey=script))
         db.flush()
         watch_branch(db, vault, RECEIVE, MAX_INDEX)
     for index in (MAX_INDEX - 1, MAX_INDEX):

@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, InvalidRequestError
 
 from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown
 from custody.server.store import CannotOpen, Store
-from custody.server.store.models import Organisation
+from custody.server.store.models import OrganisationRow
 from custody.server.store.postgresql import (
     _SESSION,
     BUSY_TIMEOUT_MS,
@@ -50,13 +50,13 @@ def beside(postgresql: Server, database: str) -> Beside:
     return Beside(postgresql, database)
 
 
-def organisation(name: str) -> Organisation:
-    return Organisation(name=name, created_at=NOW)
+def organisation(name: str) -> OrganisationRow:
+    return OrganisationRow(name=name, created_at=NOW)
 
 
 def names(store: Store) -> list[str]:
     with store.read() as db:
-        return list(db.scalars(select(Organisation.name).order_by(Organisation.id)))
+        return list(db.scalars(select(OrganisationRow.name).order_by(OrganisationRow.id)))
 
 
 def setting(store: Store, name: str, *, writing: bool) -> str:

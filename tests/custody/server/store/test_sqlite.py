@@ -8,7 +8,7 @@ from sqlalchemy import column, insert, literal_column, select, table, text
 from sqlalchemy.exc import InvalidRequestError, OperationalError
 
 from custody.server.store import Store, sqlite_url
-from custody.server.store.models import Organisation, User
+from custody.server.store.models import OrganisationRow, UserRow
 from custody.server.store.store import after_commit
 
 NOTES = table("notes", column("said"))
@@ -25,15 +25,15 @@ def test_the_disk_is_asked_to_keep_what_was_answered(store: Store) -> None:
 def test_a_text_that_cannot_be_read_does_not_hold_the_snapshot_that_it_was_read_from(store: Store) -> None:
     with store.write() as db:
         for email in ("'a'", "CAST(x'7365637265743aff' AS TEXT)"):
-            db.execute(insert(User).values(email=literal_column(email), is_operator=False, created_at=NOW))
+            db.execute(insert(UserRow).values(email=literal_column(email), is_operator=False, created_at=NOW))
     for _ in range(2):
         with pytest.raises(OperationalError, match="decode") as refused, store.read() as db:
-            db.scalars(select(User.email)).all()
+            db.scalars(select(UserRow.email)).all()
         assert "secret" not in f"{refused.value} {refused.value.orig}", "P49"
         with store.write() as db:
             db.execute(text("INSERT INTO organisations (name, created_at) VALUES ('new', '2026')"))
     with store.read() as db:
-        assert db.scalars(select(Organisation.name)).all() == ["new"] * 2
+        assert db.scalars(select(OrganisationRow.name)).all() == ["new"] * 2
 
 
 def test_what_sqlite_rolls_back_by_itself_is_neither_committed_nor_gone_on_with(store: Store) -> None:
@@ -61,7 +61,7 @@ def test_what_sqlite_rolls_back_by_itself_is_neither_committed_nor_gone_on_with(
     assert told == []
     with store.read() as db:
         assert db.scalar(text("SELECT count(*) FROM sqlite_master WHERE name = 'notes'")) == 0
-        assert db.scalars(select(User.email)).all() == []
+        assert db.scalars(select(UserRow.email)).all() == []
 
 
 def test_another_users_programs_cannot_read_the_file(tmp_path: Path) -> None:

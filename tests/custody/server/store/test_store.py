@@ -15,15 +15,15 @@ from custody.server.domain.errors import DatabaseUnavailable, Outdated
 from custody.server.settings import Settings
 from custody.server.store import CannotOpen, Store, sqlite_url
 from custody.server.store.database import READ_POOL
-from custody.server.store.models import Base, Membership, Organisation, Role, User, Workspace
+from custody.server.store.models import Base, MembershipRow, OrganisationRow, RoleRow, UserRow, WorkspaceRow
 from custody.server.store.store import after_commit, open_database
 from tests.support.databases import make_impatient
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
 
 
-def user(email: str) -> User:
-    return User(email=email, created_at=NOW)
+def user(email: str) -> UserRow:
+    return UserRow(email=email, created_at=NOW)
 
 
 def write_rows(store: Store, *rows: Base) -> None:
@@ -34,19 +34,19 @@ def write_rows(store: Store, *rows: Base) -> None:
             db.flush()
 
 
-def workspace(**changes: object) -> Workspace:
+def workspace(**changes: object) -> WorkspaceRow:
     values = {"organisation_id": 1, "name": "w", "description": "", "network": "testnet", "chain": "regtest"}
-    return Workspace(**{**values, "created_at": NOW, **changes})
+    return WorkspaceRow(**{**values, "created_at": NOW, **changes})
 
 
-def role(**changes: object) -> Role:
+def role(**changes: object) -> RoleRow:
     values = {"workspace_id": 1, "name": "r", "description": "", "limit_sats": 0, "cycle_period": "M"}
-    return Role(**{**values, "cycle_day": 1, "created_at": NOW, "updated_at": NOW, **changes})
+    return RoleRow(**{**values, "cycle_day": 1, "created_at": NOW, "updated_at": NOW, **changes})
 
 
 def emails(store: Store) -> list[str]:
     with store.read() as db:
-        return list(db.scalars(select(User.email).order_by(User.id)))
+        return list(db.scalars(select(UserRow.email).order_by(UserRow.id)))
 
 
 def test_commits_what_ran_through_and_forgets_what_failed(store: Store) -> None:
@@ -89,9 +89,9 @@ def test_times_come_back_in_utc_and_a_time_without_zone_is_refused(store: Store)
     with store.write() as db:
         db.add(user("a@example.org"))
     with store.read() as db:
-        assert db.scalars(select(User.created_at)).one() == NOW
+        assert db.scalars(select(UserRow.created_at)).one() == NOW
     with pytest.raises(Exception, match="zone"), store.write() as db:
-        db.add(User(email="b@example.org", created_at=NOW.replace(tzinfo=None)))
+        db.add(UserRow(email="b@example.org", created_at=NOW.replace(tzinfo=None)))
 
 
 def test_a_reader_cannot_write(store: Store) -> None:
@@ -104,16 +104,16 @@ def test_a_reader_cannot_write(store: Store) -> None:
 
 def test_a_reader_sees_one_snapshot_while_a_writer_commits(store: Store) -> None:
     with store.read() as db:
-        assert db.scalars(select(User)).all() == []
+        assert db.scalars(select(UserRow)).all() == []
         with store.write() as writer:
             writer.add(user("a@example.org"))
-        assert db.scalars(select(User)).all() == []
+        assert db.scalars(select(UserRow)).all() == []
     assert emails(store) == ["a@example.org"]
 
 
 def test_writers_of_two_processes_take_turns_and_lose_no_update(store: Store, database: str) -> None:
     """The row is read before it is written: without one writer at a time, one of the two would be lost."""
-    write_rows(store, Organisation(name="0", created_at=NOW))
+    write_rows(store, OrganisationRow(name="0", created_at=NOW))
     other = Store.open(database)
     start = threading.Barrier(4)
 
@@ -121,14 +121,14 @@ def test_writers_of_two_processes_take_turns_and_lose_no_update(store: Store, da
         start.wait()
         for _ in range(10):
             with mine.write() as db:
-                row = db.scalars(select(Organisation)).one()
+                row = db.scalars(select(OrganisationRow)).one()
                 row.name = str(int(row.name) + 1)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(count, [store, other] * 2))
     other.close()
     with store.read() as db:
-        assert db.scalars(select(Organisation.name)).one() == "40"
+        assert db.scalars(select(OrganisationRow.name)).one() == "40"
 
 
 def test_a_writer_sees_what_was_committed_while_it_waited_for_its_turn(store: Store, database: str) -> None:
@@ -138,7 +138,7 @@ def test_a_writer_sees_what_was_committed_while_it_waited_for_its_turn(store: St
     def read_in_turn() -> list[str]:
         begun.set()
         with other.write() as db:
-            return list(db.scalars(select(User.email)))
+            return list(db.scalars(select(UserRow.email)))
 
     with ThreadPoolExecutor(1) as pool:
         with store.write() as db:
@@ -198,7 +198,7 @@ def test_a_session_is_of_no_use_after_its_transaction(store: Store) -> None:
         with unit() as db:
             pass
         with pytest.raises(InvalidRequestError):
-            db.scalars(select(User.email)).all()
+            db.scalars(select(UserRow.email)).all()
 
 
 def test_an_error_of_ours_is_not_reported_as_unavailability(store: Store) -> None:
@@ -222,30 +222,30 @@ def test_the_database_refuses_a_role_of_another_workspace(store: Store) -> None:
     write_rows(
         store,
         user("a@example.org"),
-        Organisation(id=1, name="o", created_at=NOW),
+        OrganisationRow(id=1, name="o", created_at=NOW),
         workspace(id=1, name="one"),
         workspace(id=2, name="two"),
         role(id=1),
     )
     with pytest.raises(IntegrityError):
-        write_rows(store, Membership(user_id=1, workspace_id=2, role_id=1, created_at=NOW))
+        write_rows(store, MembershipRow(user_id=1, workspace_id=2, role_id=1, created_at=NOW))
 
 
 def test_a_deleted_roles_id_is_never_given_again(store: Store) -> None:
     """The audit log, and invitations that were decided, name roles by id."""
-    write_rows(store, Organisation(id=1, name="o", created_at=NOW), workspace(id=1), role())
+    write_rows(store, OrganisationRow(id=1, name="o", created_at=NOW), workspace(id=1), role())
     with store.write() as db:
-        db.delete(db.get_one(Role, 1))
+        db.delete(db.get_one(RoleRow, 1))
     write_rows(store, role())
     with store.read() as db:
-        assert list(db.scalars(select(Role.id))) == [2]
+        assert list(db.scalars(select(RoleRow.id))) == [2]
 
 
 @pytest.mark.parametrize(
     ("network", "chain"), [("mainnet", "regtest"), ("testnet", "mainnet"), ("x", "regtest")]
 )
 def test_the_database_refuses_a_network_on_the_wrong_chain(store: Store, network: str, chain: str) -> None:
-    write_rows(store, Organisation(id=1, name="o", created_at=NOW))
+    write_rows(store, OrganisationRow(id=1, name="o", created_at=NOW))
     with pytest.raises(IntegrityError):
         write_rows(store, workspace(network=network, chain=chain))
 

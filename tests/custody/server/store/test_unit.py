@@ -11,13 +11,13 @@ from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import Outdated
 from custody.server.store import Store
-from custody.server.store.models import Organisation, User, table_of
+from custody.server.store.models import OrganisationRow, UserRow, table_of
 from custody.server.store.store import after_commit, before_commit, duplicates_refused
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
 A, B = "a@example.org", "b@example.org"
-USERS = table_of(User)
-NAMES = select(User.email, User.surname).order_by(User.id)
+USERS = table_of(UserRow)
+NAMES = select(UserRow.email, UserRow.surname).order_by(UserRow.id)
 
 
 def user(email: str | None, surname: str | None = None) -> dict[str, object]:
@@ -31,7 +31,7 @@ def people(db: Session) -> list[tuple[str, str | None]]:
 @pytest.fixture
 def two(store: Store) -> Store:
     with store.write() as db:
-        db.execute(insert(User), [user(A, "one"), user(B)])
+        db.execute(insert(UserRow), [user(A, "one"), user(B)])
     return store
 
 
@@ -40,12 +40,12 @@ def test_what_is_done_last_is_done_in_the_transaction(two: Store) -> None:
 
     def last(db: Session) -> None:
         told.extend(email for email, _ in people(db))
-        db.add(User(**user("last@example.org")))
+        db.add(UserRow(**user("last@example.org")))
 
     with two.write() as db:
         after_commit(db, lambda: told.append("committed"))
         before_commit(db, lambda: last(db))
-        db.add(User(**user("first@example.org")))
+        db.add(UserRow(**user("first@example.org")))
         assert told == []
     assert told == [A, B, "first@example.org", "committed"]
     with two.read() as db:
@@ -58,15 +58,15 @@ def rolled_back(db: Session) -> None:
 
 
 def flushed_in_vain(db: Session) -> None:
-    db.add(User(**user(A)))
+    db.add(UserRow(**user(A)))
     with suppress(IntegrityError):
         db.flush()
 
 
 AFTERWARDS: dict[str, Callable[[Session], object]] = {
-    "a row": lambda db: (db.add(User(**user("new"))), db.flush()),
-    "a row that the commit is to store": lambda db: db.add(User(**user("new"))),
-    "a statement over a model": lambda db: db.execute(update(User).values(surname="taken")),
+    "a row": lambda db: (db.add(UserRow(**user("new"))), db.flush()),
+    "a row that the commit is to store": lambda db: db.add(UserRow(**user("new"))),
+    "a statement over a model": lambda db: db.execute(update(UserRow).values(surname="taken")),
     "a statement over a table": lambda db: db.execute(update(USERS).values(surname="taken")),
     "several rows": lambda db: db.execute(insert(USERS), [user("new"), user("newer")]),
     "nothing": lambda _db: None,
@@ -84,7 +84,7 @@ def test_after_the_end_of_the_transaction_nothing_stands_by_itself(
     def write() -> None:
         with two.write() as db:
             after_commit(db, lambda: told.append("committed"))
-            db.execute(insert(User), [user("before")])
+            db.execute(insert(UserRow), [user("before")])
             ends(db)
             follows(db)
 
@@ -101,7 +101,7 @@ def test_what_was_not_committed_is_not_said_to_be(two: Store) -> None:
     """
     told: list[str] = []
     with suppress(InvalidRequestError), two.write() as db:
-        db.execute(insert(User), [user("before")])
+        db.execute(insert(UserRow), [user("before")])
         after_commit(db, lambda: told.append("committed"))
         with suppress(IntegrityError):
             db.execute(insert(USERS), [user(A)])
@@ -117,8 +117,8 @@ class Refused(Exception):
 
 ROWS: dict[str, Callable[[Session, dict[str, object]], object]] = {
     "a statement": lambda db, row: db.execute(insert(USERS), [row]),
-    "several rows": lambda db, row: db.execute(insert(User), [user("new@example.org"), row]),
-    "a flush": lambda db, row: (db.add(User(**row)), db.flush()),
+    "several rows": lambda db, row: db.execute(insert(UserRow), [user("new@example.org"), row]),
+    "a flush": lambda db, row: (db.add(UserRow(**row)), db.flush()),
 }
 
 
@@ -143,9 +143,9 @@ def test_what_a_duplicate_means_is_said_of_a_row_that_is_there_and_of_nothing_el
 
 def test_a_primary_key_that_is_taken_is_a_duplicate_too(store: Store) -> None:
     with store.write() as db:
-        db.add(Organisation(id=1, name="o", created_at=NOW))
+        db.add(OrganisationRow(id=1, name="o", created_at=NOW))
     with pytest.raises(Refused), store.write() as db, duplicates_refused(Refused()):
-        db.execute(insert(Organisation), [{"id": 1, "name": "p", "created_at": NOW}])
+        db.execute(insert(OrganisationRow), [{"id": 1, "name": "p", "created_at": NOW}])
 
 
 def test_a_process_of_the_old_version_is_told_so_whatever_it_would_ask(two: Store) -> None:
@@ -166,7 +166,7 @@ def test_an_interrupt_ends_the_transaction_and_is_raised_itself(
 
     def write() -> None:
         with two.write() as db:
-            db.execute(insert(User), [user("new")])
+            db.execute(insert(UserRow), [user("new")])
             event.listen(two._database.writing, "before_cursor_execute", interrupted)
             try:
                 people(db)
@@ -182,5 +182,5 @@ def test_an_interrupt_ends_the_transaction_and_is_raised_itself(
 def test_what_was_read_stays_readable_once_the_transaction_is_over(two: Store) -> None:
     for unit in (two.read, two.write):
         with unit() as db:
-            (one, _) = db.scalars(select(User).order_by(User.id)).all()
+            (one, _) = db.scalars(select(UserRow).order_by(UserRow.id)).all()
         assert (one.email, one.surname) == (A, "one")

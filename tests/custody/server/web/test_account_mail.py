@@ -12,7 +12,7 @@ import structlog
 from sqlalchemy import select
 
 from custody.server.domain.errors import MailRefused, MailUnavailable
-from custody.server.store.models import AuditEvent, OtpChallenge
+from custody.server.store.models import AuditEventRow, OtpChallengeRow
 from tests.support.accounts import (
     NEW_PASSWORD,
     enrol,
@@ -58,7 +58,7 @@ class TestMailServerDown:
         for _ in range(25):
             assert world.login(carol).status_code == 503
         with world.platform.services.store.read() as db:
-            assert db.scalars(select(OtpChallenge)).all() == []
+            assert db.scalars(select(OtpChallengeRow)).all() == []
         monkeypatch.undo()
         assert sign_in(world).is_alive
 
@@ -135,7 +135,7 @@ def test_no_secret_of_a_journey_is_logged_recorded_or_shown(world: World, carol:
     assert len(secrets) > 25
     assert "/auth/reset-password" in logged
     with world.platform.services.store.read() as db:
-        recorded = "\n".join(str(vars(event)) for event in db.scalars(select(AuditEvent)))
+        recorded = "\n".join(str(vars(event)) for event in db.scalars(select(AuditEventRow)))
     places = {
         "log": logged,
         "audit log": recorded,
@@ -165,7 +165,7 @@ def test_signs_in_through_a_real_mail_server(tmp_path: Path) -> None:
     import re
     import secrets
 
-    from custody.server.app import Outside, open_platform
+    from custody.server.app import PlatformDependencies, open_platform
     from custody.server.settings import Settings
     from tests.support.certificates import certificate_for_address
     from tests.support.platform import CHEAP, Clock
@@ -183,7 +183,9 @@ def test_signs_in_through_a_real_mail_server(tmp_path: Path) -> None:
             mail_from="custody@example.org",
             public_url="https://custody.example.org/",
         )
-        platform = open_platform(settings, Outside(clock=Clock(), random=secrets.token_bytes, hasher=CHEAP))
+        platform = open_platform(
+            settings, PlatformDependencies(clock=Clock(), random=secrets.token_bytes, hasher=CHEAP)
+        )
         try:
             with asgi_client(platform.asgi) as http:
                 account = {"email": "carol@example.org", "password": PASSWORD}

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from custody.server.domain.credentials import token_hash
-from custody.server.store.models import Job, PasswordReset
+from custody.server.store.models import JobRow, PasswordResetRow
 from tests.support.accounts import (
     CAROL,
     NEW_PASSWORD,
@@ -166,12 +166,12 @@ class TestReset:
         """P49: a copy of the database, taken before or after the mail is sent, opens nothing."""
         request_reset(world)
         with world.platform.services.store.read() as db:
-            job = db.scalars(select(Job).where(Job.done_at.is_(None))).one()
-            assert db.scalars(select(PasswordReset)).all() == []
+            job = db.scalars(select(JobRow).where(JobRow.done_at.is_(None))).one()
+            assert db.scalars(select(PasswordResetRow)).all() == []
         assert job.payload == {"template": "password-reset", "to": carol, "values": {}}
         token = mailed_token(world)
         with world.platform.services.store.read() as db:
-            assert db.scalars(select(PasswordReset.token_hash)).one() == token_hash(token)
+            assert db.scalars(select(PasswordResetRow.token_hash)).one() == token_hash(token)
         assert token not in everything_stored(world.platform.services.store)
         assert token not in repr(world.mail.sent[-1])
 

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from sqlalchemy import select
 
-from custody.server.store.models import Credential
+from custody.server.store.models import CredentialRow
 from tests.support.accounts import CAROL, PASSWORD, Phone, Session, enrol, register, sign_in, told, validate
 from tests.support.databases import everything_stored
 from tests.support.platform import World
@@ -193,7 +193,7 @@ class TestRecovery:
         """P49: a copy of the database is no sign-in; the secret's key is in a file beside it."""
         with world.platform.services.store.read() as db:
             sealed = db.scalars(
-                select(Credential.totp_secret).where(Credential.second_factor == "totp")
+                select(CredentialRow.totp_secret).where(CredentialRow.second_factor == "totp")
             ).one()
         assert sealed.startswith(b"gAAAA")
         stored = everything_stored(world.platform.services.store)

@@ -5,7 +5,14 @@ from sqlalchemy import select, update
 
 from custody.server import address_book
 from custody.server.domain import address_book as rules
-from custody.server.store.models import AddressBookEntry, Key, Organisation, Role, Vault, Workspace
+from custody.server.store.models import (
+    AddressBookEntryRow,
+    KeyRow,
+    OrganisationRow,
+    RoleRow,
+    VaultRow,
+    WorkspaceRow,
+)
 from multisig import Network, encode_address
 from tests.support.custody import Desk, ok, refused
 from tests.support.neighbours import neighbour_of
@@ -147,10 +154,10 @@ class TestNames:
             problem = refused(change(alice, verb, name="Acme\u034f"), 422, "VALIDATION")
             assert "U+034F (COMBINING GRAPHEME JOINER)" in problem["detail"]
         with world.platform.services.store.write() as db:
-            for kind in (AddressBookEntry, Vault, Role, Workspace, Organisation, Key):
+            for kind in (AddressBookEntryRow, VaultRow, RoleRow, WorkspaceRow, OrganisationRow, KeyRow):
                 for row in db.scalars(select(kind)):
-                    setattr(row, "label" if kind is Key else "name", f"Acme\u034f{row.id}\u3164")
-            db.execute(update(AddressBookEntry).values(name="Acme\u034f", name_key="acme\u034f"))
+                    setattr(row, "label" if kind is KeyRow else "name", f"Acme\u034f{row.id}\u3164")
+            db.execute(update(AddressBookEntryRow).values(name="Acme\u034f", name_key="acme\u034f"))
         assert [row["name"] for row in book(alice)] == ["Acme\u034f"]
         for path in ("list-wallets", "get-roles-and-perms-detailed", "get-users-from-workspace"):
             ok(alice.get(f"/api/v1/{path}", workspace_id=1))

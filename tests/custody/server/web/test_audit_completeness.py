@@ -23,7 +23,7 @@ from custody.server.console.audit_words import row_words
 from custody.server.domain.purchases import webhook_key
 from custody.server.service.audit.log import verify
 from custody.server.service.secrets import Purpose
-from custody.server.store.models import AuditEvent, IdentityLink, User, WebhookDelivery
+from custody.server.store.models import AuditEventRow, IdentityLinkRow, UserRow, WebhookDeliveryRow
 from tests.support.accounts import (
     NEW_PASSWORD,
     Phone,
@@ -183,7 +183,7 @@ def unfreeze_vault(story: Story) -> httpx.Response:
 
 def onboarding_requests_review(story: Story) -> httpx.Response:
     with story.world.platform.services.store.write() as db:
-        db.execute(update(User).where(User.email == "admin@example.org").values(is_operator=True))
+        db.execute(update(UserRow).where(UserRow.email == "admin@example.org").values(is_operator=True))
     path = f"/api/v1/onboarding-requests/{story.kept['request']['uid']}/review"
     return story.admin.post(path, {"decision": "reject"})
 
@@ -262,7 +262,9 @@ def redeliver_webhook(story: Story) -> httpx.Response:
     """As if the three days of its attempts were over."""
     delivery_id = story.kept["delivery"]["delivery_id"]
     with story.world.platform.services.store.write() as db:
-        db.execute(update(WebhookDelivery).where(WebhookDelivery.id == delivery_id).values(status="failed"))
+        db.execute(
+            update(WebhookDeliveryRow).where(WebhookDeliveryRow.id == delivery_id).values(status="failed")
+        )
     return story.here("redeliver-webhook", delivery_id=delivery_id)
 
 
@@ -283,7 +285,7 @@ def unlink_identity(story: Story) -> httpx.Response:
     alice = story.desk.user_ids["alice"]
     with story.world.platform.services.store.write() as db:
         named = {"provider_id": story.kept["provider"]["provider_id"], "user_id": alice, "subject": "alice"}
-        db.add(IdentityLink(**named, linked_at=story.world.clock()))
+        db.add(IdentityLinkRow(**named, linked_at=story.world.clock()))
     return story.here("unlink-identity", user_uuid=alice)
 
 
@@ -448,7 +450,7 @@ EXAMPLES: dict[str, Example] = {
 
 
 def recorded(story: Story, trace_id: str) -> list[tuple[str, str]]:
-    query = select(AuditEvent.category, AuditEvent.action).where(AuditEvent.trace_id == trace_id)
+    query = select(AuditEventRow.category, AuditEventRow.action).where(AuditEventRow.trace_id == trace_id)
     with story.world.platform.services.store.read() as db:
         return [(category, action) for category, action in db.execute(query)]
 
@@ -456,7 +458,7 @@ def recorded(story: Story, trace_id: str) -> list[tuple[str, str]]:
 def told_by(story: Story) -> list[str]:
     """All that the log says in words, in every chain."""
     with story.world.platform.services.store.read() as db:
-        rows = db.execute(select(AuditEvent.action, AuditEvent.description, AuditEvent.user_name))
+        rows = db.execute(select(AuditEventRow.action, AuditEventRow.description, AuditEventRow.user_name))
         return [" ".join(row) for row in rows]
 
 

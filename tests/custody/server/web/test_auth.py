@@ -114,14 +114,14 @@ class TestLogin:
         from argon2 import PasswordHasher
         from sqlalchemy import select
 
-        from custody.server.store.models import Credential
+        from custody.server.store.models import CredentialRow
 
         old = PasswordHasher(time_cost=2, memory_cost=8, parallelism=1).hash(PASSWORD)
         with world.platform.services.store.write() as db:
-            db.get_one(Credential, alice).password_hash = old
+            db.get_one(CredentialRow, alice).password_hash = old
         assert world.login(ALICE).status_code == 200
         with world.platform.services.store.read() as db:
-            renewed = db.scalars(select(Credential.password_hash)).one()
+            renewed = db.scalars(select(CredentialRow.password_hash)).one()
         assert "t=1" in renewed
         assert world.login(ALICE).status_code == 200
 

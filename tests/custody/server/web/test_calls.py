@@ -11,7 +11,7 @@ from custody.server import calls
 from custody.server.calls import Ctx, In, Invocation, Steps, answer, serves_in_parts
 from custody.server.domain.audit import Event
 from custody.server.domain.errors import PermissionDenied, Unauthenticated
-from custody.server.service.requests.changes import MAX_TRIES, Outdated
+from custody.server.service.requests.changes import MAX_TRIES, OutdatedDraft
 from custody.server.service.sign_in.sessions import end_sessions
 from tests.support.platform import As, World
 
@@ -72,7 +72,7 @@ def test_what_was_overtaken_begins_again_and_ends_inside_the_lock(world, caller,
 
     def within(ctx: Ctx) -> None:
         if ctx.tries < MAX_TRIES:
-            raise Outdated
+            raise OutdatedDraft
 
     ask(world, parts(lambda ctx: tries.append((ctx.tries, held(world))), within), caller)
     assert tries == [*((each, False) for each in range(MAX_TRIES)), (MAX_TRIES, True)]
@@ -90,7 +90,7 @@ def test_a_trial_leaves_nothing_however_often_it_was_overtaken(world, caller, mo
         ctx = yield In.WRITE
         ctx.event(Event("DONE", "once", ""))
         if tries < MAX_TRIES:
-            raise Outdated
+            raise OutdatedDraft
         return Done()
 
     ask(world, call, caller)

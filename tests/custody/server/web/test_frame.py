@@ -12,7 +12,7 @@ from custody.schemas.errors import ErrorCode, Problem
 from custody.schemas.permissions import Auth
 from custody.server import users
 from custody.server.domain import errors
-from custody.server.store.models import Membership
+from custody.server.store.models import MembershipRow
 from custody.server.web.asgi import MAX_BODY_BYTES, MAX_PSBT_BODY_BYTES
 from custody.server.web.problems import STATUS
 from tests.support.platform import As, World, key_offer, seed
@@ -209,7 +209,7 @@ class TestRepeatedRequests:
         act = partial(alice.post, "/api/v1/create-workspace", body, **{"Idempotency-Key": "k"})
         assert act().status_code == 200
         with world.platform.services.store.write() as db:
-            db.get_one(Membership, 1).role_id = 2
+            db.get_one(MembershipRow, 1).role_id = 2
         assert act().status_code == 403
 
     def test_are_forgotten_after_a_week(self, alice: As, offer: dict, world: World) -> None:

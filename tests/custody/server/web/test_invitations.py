@@ -10,7 +10,7 @@ from custody.schemas.permissions import PermissionName
 from custody.server import invitations as service
 from custody.server.domain import invitations as rules
 from custody.server.domain.roles import EVERY_PERMISSION
-from custody.server.store.models import Invitation, Membership, RolePermission, User
+from custody.server.store.models import InvitationRow, MembershipRow, RolePermissionRow, UserRow
 from tests.support.accounts import register, sign_in
 from tests.support.custody import ok
 from tests.support.platform import PASSWORD, As, World, open_world
@@ -208,7 +208,7 @@ class TestTime:
         assert expiry.run_due() >= 1
         expiry.run_due()
         with world.platform.services.store.read() as db:
-            marked = db.get_one(Invitation, first)
+            marked = db.get_one(InvitationRow, first)
             assert (marked.status, marked.decided_at) == ("expired", marked.expires_at)
         assert world.audit_actions("workspace:1").count("INVITATION_EXPIRED") == 1
         assert [row["InvitedEmail"] for row in pending(admin)] == ["other@example.net"]
@@ -277,7 +277,7 @@ class TestEscalation:
         usher = add_role(world, "Usher", MANAGE_USERS)
         invite_id = invited(manager, role_id=usher)
         with world.platform.services.store.write() as db:
-            db.add(RolePermission(role_id=usher, permission="MANAGE_ROLE"))
+            db.add(RolePermissionRow(role_id=usher, permission="MANAGE_ROLE"))
         refused(decide(guest, invite_id), 409, "may no longer grant this role")
         assert len(own(guest)) == 1
         assert decide(guest, invite_id, "false").status_code == 200
@@ -291,8 +291,8 @@ class TestEscalation:
         invite_id = invited(world.as_user(MANAGER), role_id=ADMINISTRATOR_ROLE)
         every_other = add_role(world, "Other", EVERY_PERMISSION - MANAGE_USERS)
         with world.platform.services.store.write() as db:
-            inviter = db.scalars(select(User.id).where(User.email == MANAGER)).one()
-            held = db.scalars(select(Membership).where(Membership.user_id == inviter)).one()
+            inviter = db.scalars(select(UserRow.id).where(UserRow.email == MANAGER)).one()
+            held = db.scalars(select(MembershipRow).where(MembershipRow.user_id == inviter)).one()
             if loss == "membership":
                 db.delete(held)
             else:

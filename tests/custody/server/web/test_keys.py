@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select, update
 
 from custody.schemas.keys import ChallengeLine, offered_digest
-from custody.server.store.models import KeyAccount
+from custody.server.store.models import KeyAccountRow
 from multisig import Network, multisig_account_path
 from tests.support.custody import ok
 from tests.support.platform import (
@@ -219,7 +219,7 @@ class TestOneActiveKey:
         assert again.status_code == 200
         assert again.json()["ID"] == first["ID"]
         with world.platform.services.store.read() as db:
-            assert sorted(db.scalars(select(KeyAccount.account))) == [0, 1, 2, 3, 4]
+            assert sorted(db.scalars(select(KeyAccountRow.account))) == [0, 1, 2, 3, 4]
 
     def test_an_account_does_not_change_its_key(self, alice: As) -> None:
         register_key(alice, seed(1))
@@ -244,11 +244,11 @@ class TestOneActiveKey:
         with world.platform.services.store.write() as db:
             db.add(plain_vault("v1"))
             db.flush()
-            db.execute(update(KeyAccount).where(KeyAccount.account == 0).values(vault_id="v1"))
+            db.execute(update(KeyAccountRow).where(KeyAccountRow.account == 0).values(vault_id="v1"))
         register_key(alice, seed(2), replace=True)
         back = register_key(alice, seed(1), replace=True).json()
         with world.platform.services.store.read() as db:
-            mine = select(KeyAccount.account).where(KeyAccount.key_id == back["ID"])
+            mine = select(KeyAccountRow.account).where(KeyAccountRow.key_id == back["ID"])
             assert list(db.scalars(mine)) == [1]
 
 

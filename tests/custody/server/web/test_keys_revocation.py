@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import select
 
+from custody.common.terminal import Exit
 from custody.schemas.permissions import PermissionName
 from custody.server.cli import app
-from custody.server.store.models import AuditEvent, Membership
-from custody.terminal import Exit
+from custody.server.store.models import AuditEventRow, MembershipRow
 from multisig import Psbt
 from tests.support.custody import Desk, ok, open_desk, refused
 from tests.support.platform import As, register_key, seed
@@ -42,9 +42,9 @@ def revoke(user: As, key_id: str, reason: str = "lost", **more: bool):
 
 
 def actions(desk: Desk, category: str) -> list[str]:
-    query = select(AuditEvent.action).where(AuditEvent.category == category)
+    query = select(AuditEventRow.action).where(AuditEventRow.category == category)
     with desk.world.platform.services.store.read() as db:
-        return list(db.scalars(query.order_by(AuditEvent.timestamp, AuditEvent.position)))
+        return list(db.scalars(query.order_by(AuditEventRow.timestamp, AuditEventRow.position)))
 
 
 class TestOwner:
@@ -115,7 +115,7 @@ class TestAdministrator:
         refused(revoke(desk.signers["bob"], key_id), 403, "PERMISSION_DENIED")
         assert ok(revoke(desk.admin, key_id))["Status"] == "revoked"
         with desk.world.platform.services.store.read() as db:
-            event = db.scalars(select(AuditEvent).where(AuditEvent.action == "KEY_REVOKED")).one()
+            event = db.scalars(select(AuditEventRow).where(AuditEventRow.action == "KEY_REVOKED")).one()
         assert event.user_uuid != desk.user_ids["alice"]
         assert event.description == f"key {key_id} of user {desk.user_ids['alice']}, lost"
 
@@ -134,7 +134,7 @@ class TestAdministrator:
         """P23."""
         key_id = key_of(desk, "alice")
         with desk.world.platform.services.store.write() as db:
-            db.delete(db.scalars(select(Membership).where(Membership.user_id == 1)).one())
+            db.delete(db.scalars(select(MembershipRow).where(MembershipRow.user_id == 1)).one())
         refused(revoke(desk.admin, key_id), 404, "NOT_FOUND")
 
     def test_of_another_tenant_finds_no_such_key(self, desk: Desk) -> None:
@@ -269,7 +269,7 @@ def test_p24_another_tenants_log_does_not_name_who_withdrew_a_former_members_app
     body = {"workspace_id": desk.workspace_id, "user_uuid": desk.user_ids["alice"]}
     ok(desk.admin.post("/api/v1/remove-user-from-workspace", body))
     ok(revoke(desk.world.as_user("eve@example.com"), key_of(desk, "alice")))
-    query = select(AuditEvent).where(AuditEvent.action == "SIGNATURE_WITHDRAWN")
+    query = select(AuditEventRow).where(AuditEventRow.action == "SIGNATURE_WITHDRAWN")
     with desk.world.platform.services.store.read() as db:
         event = db.scalars(query).one()
     assert (event.workspace_uid, event.user_name, event.user_uuid) == ("1", "platform", 0)

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from custody.schemas.permissions import PermissionName as P
-from custody.server.store.models import AuditEvent
+from custody.server.store.models import AuditEventRow
 from tests.support.accounts import CAROL, register, sign_in
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World, plain_vault
@@ -39,9 +39,11 @@ def add_vault(world: World, vault_id: str, workspace_id: int) -> str:
     return vault_id
 
 
-def last_event(world: World) -> AuditEvent:
+def last_event(world: World) -> AuditEventRow:
     query = (
-        select(AuditEvent).where(AuditEvent.chain_id == "workspace:1").order_by(AuditEvent.position.desc())
+        select(AuditEventRow)
+        .where(AuditEventRow.chain_id == "workspace:1")
+        .order_by(AuditEventRow.position.desc())
     )
     with world.platform.services.store.read() as db:
         return db.scalars(query).first()

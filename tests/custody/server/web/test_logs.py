@@ -21,7 +21,7 @@ from custody.server.domain.audit import (
 )
 from custody.server.domain.credentials import Caller
 from custody.server.service.stored_vaults import place_of
-from custody.server.store.models import RolePermission
+from custody.server.store.models import RolePermissionRow
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World
 
@@ -39,7 +39,7 @@ def append(
     with services.store.write() as db:
         place = place_of(db, 1)
         for description in descriptions:
-            services.audit.record(
+            services.tools.audit.record(
                 db, Caller(1, 1, "alice@example.org", "t"), category, action, description, access=place
             )
 
@@ -244,7 +244,7 @@ class TestExport:
 
         def taken_away(rows: Iterator[ChainedRow]) -> Iterator[str]:
             with world.platform.services.store.write() as db:
-                db.execute(delete(RolePermission).where(RolePermission.permission == "VIEW_LOGS"))
+                db.execute(delete(RolePermissionRow).where(RolePermissionRow.permission == "VIEW_LOGS"))
             return write_csv(rows)
 
         monkeypatch.setattr(logs, "write_csv", taken_away)

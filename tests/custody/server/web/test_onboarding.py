@@ -7,7 +7,7 @@ from sqlalchemy import update
 
 from custody.server import onboarding as rules
 from custody.server.service.people.setup import NewPerson
-from custody.server.store.models import User
+from custody.server.store.models import UserRow
 from multisig import Network
 from tests.support.custody import ok
 from tests.support.onboarding import REQUEST
@@ -26,7 +26,7 @@ def operator(world: World) -> As:
     """
     world.organisation("Platform", OPERATOR)
     with world.platform.services.store.write() as db:
-        db.execute(update(User).where(User.email == OPERATOR).values(is_operator=True))
+        db.execute(update(UserRow).where(UserRow.email == OPERATOR).values(is_operator=True))
     return world.as_user(OPERATOR)
 
 
@@ -152,7 +152,7 @@ class TestApproval:
             person=NewPerson(OPERATOR, PASSWORD, two_factor=False),
         )
         with world.platform.services.store.write() as db:
-            db.execute(update(User).values(is_operator=True))
+            db.execute(update(UserRow).values(is_operator=True))
         operator = world.as_user(OPERATOR)
         uid = asked(operator)
         refused = review(operator, uid)
@@ -219,7 +219,7 @@ class TestWho:
         """P23: asked on every call."""
         uid = asked(asker)
         with world.platform.services.store.write() as db:
-            db.execute(update(User).values(is_operator=False))
+            db.execute(update(UserRow).values(is_operator=False))
         assert review(operator, uid).status_code == 403
         assert listed(operator) == []
 

@@ -9,7 +9,7 @@ from custody.schemas.permissions import PermissionName as P
 from custody.server.domain import roles
 from custody.server.domain.roles import KEPT, RoleTemplate
 from custody.server.service.people.workspaces import add_first_role
-from custody.server.store.models import AuditEvent, Workspace
+from custody.server.store.models import AuditEventRow, WorkspaceRow
 from multisig import Sats
 from tests.support.custody import ok, refused
 from tests.support.platform import START, As, World
@@ -21,7 +21,7 @@ ALICE = "alice@example.org"
 def workspace_with(world: World, *templates: RoleTemplate) -> int:
     """Another workspace of organisation 1, with roles."""
     with world.platform.services.store.write() as db:
-        place = Workspace(organisation_id=1, name="Second", description="", network="testnet",
+        place = WorkspaceRow(organisation_id=1, name="Second", description="", network="testnet",
                           chain="regtest", created_at=START)  # fmt: skip
         db.add(place)
         db.flush()
@@ -41,7 +41,7 @@ class TestMembers:
     def test_a_refusal_is_recorded_under_the_trace_id_of_the_answer(self, bob: As, world: World) -> None:
         answer = bob.get("/api/v1/get-users-from-workspace", workspace_id=1)
         with world.platform.services.store.read() as db:
-            event = db.scalars(select(AuditEvent).where(AuditEvent.category == "ACCESS")).one()
+            event = db.scalars(select(AuditEventRow).where(AuditEventRow.category == "ACCESS")).one()
         assert event.trace_id == answer.json()["trace_id"] == answer.headers["X-Trace-Id"]
         assert (event.user_uuid, event.action) == (2, "PERMISSION_DENIED")
         assert event.description == "GET /api/v1/get-users-from-workspace"

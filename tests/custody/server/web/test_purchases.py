@@ -9,13 +9,13 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
+from custody.common.terminal import Exit
 from custody.schemas.purchases import PurchaseTransaction
 from custody.server.cli import app
 from custody.server.domain.errors import DatabaseUnavailable
 from custody.server.domain.purchases import webhook_key
 from custody.server.service.secrets import Purpose
 from custody.server.store import Store
-from custody.terminal import Exit
 from tests.support.custody import ok, refused
 from tests.support.databases import everything_stored
 from tests.support.platform import As, World, key_offer, open_world, register_key, seed

@@ -12,7 +12,7 @@ from custody.server.domain.credentials import NEVER_GIVEN
 from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.people.service_accounts import SECRETS
 from custody.server.service.sign_in.service_accounts import STRANGE_USES, WRONG_SECRETS
-from custody.server.store.models import ServiceAccount
+from custody.server.store.models import ServiceAccountRow
 from tests.support.asgi import asgi_client
 from tests.support.custody import SHOP, ok, refused
 from tests.support.platform import As
@@ -286,6 +286,6 @@ class TestSecret:
         _, bot = made(world, alice)
         secret = bot.headers["Authorization"].removeprefix("Bearer ")
         with world.platform.services.store.read() as db:
-            stored = db.get_one(ServiceAccount, 1)
+            stored = db.get_one(ServiceAccountRow, 1)
             assert secret not in str(vars(stored))
         assert secret not in str(log(alice)) + str(listed(alice))

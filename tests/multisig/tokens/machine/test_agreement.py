@@ -16,9 +16,9 @@ from multisig.tokens import parse_bytecode
 from multisig.tokens.machine import (
     GENESIS_STATE,
     Cell,
-    Failure,
     TokenBlock,
-    TokenState,
+    TokenCells,
+    TokenFailure,
     TokenTransaction,
     judge_block,
 )
@@ -31,31 +31,31 @@ TAPES = st.binary(min_size=60, max_size=360)
 BLOCKS = 30
 
 WORDS = {
-    Failure.MALFORMED: "no valid payload",
-    Failure.NOT_ITS_BYTECODE: "not of its bytecode",
-    Failure.NOT_THE_FIRST_OWNER: "deployed by another",
-    Failure.UNKNOWN_CONTRACT: "no such contract",
-    Failure.NOT_THE_OWNER: "caller is not the owner",
-    Failure.NOT_STARTED: "not started",
-    Failure.ALREADY_STARTED: "started already",
-    Failure.TOO_EARLY: "deployment has no confirmation",
-    Failure.INSUFFICIENT_BALANCE: "balance too small",
-    Failure.ABOVE_MAXIMUM: "above the maximum",
-    Failure.NOT_THE_OWNERS_ADDRESS: "not the owner's address",
-    Failure.NOT_PAUSED: "not paused",
-    Failure.ALREADY_THE_OWNER: "owner already",
-    Failure.WHITELIST_ALREADY_ON: "whitelist on already",
-    Failure.WHITELIST_ALREADY_OFF: "whitelist off already",
-    Failure.OWNER_IS_LISTED: "is the owner",
-    Failure.ALREADY_LISTED: "listed already",
+    TokenFailure.MALFORMED: "no valid payload",
+    TokenFailure.NOT_ITS_BYTECODE: "not of its bytecode",
+    TokenFailure.NOT_THE_FIRST_OWNER: "deployed by another",
+    TokenFailure.UNKNOWN_CONTRACT: "no such contract",
+    TokenFailure.NOT_THE_OWNER: "caller is not the owner",
+    TokenFailure.NOT_STARTED: "not started",
+    TokenFailure.ALREADY_STARTED: "started already",
+    TokenFailure.TOO_EARLY: "deployment has no confirmation",
+    TokenFailure.INSUFFICIENT_BALANCE: "balance too small",
+    TokenFailure.ABOVE_MAXIMUM: "above the maximum",
+    TokenFailure.NOT_THE_OWNERS_ADDRESS: "not the owner's address",
+    TokenFailure.NOT_PAUSED: "not paused",
+    TokenFailure.ALREADY_THE_OWNER: "owner already",
+    TokenFailure.WHITELIST_ALREADY_ON: "whitelist on already",
+    TokenFailure.WHITELIST_ALREADY_OFF: "whitelist off already",
+    TokenFailure.OWNER_IS_LISTED: "is the owner",
+    TokenFailure.ALREADY_LISTED: "listed already",
 }
 # Two of the machine's reasons are one word for two rules.
 AMBIGUOUS = {
-    (Failure.NOT_LISTED, "transfer"): "may not receive",
-    (Failure.NOT_LISTED, "mint"): "may not receive",
-    (Failure.NOT_LISTED, "remove_from_whitelist"): "not listed",
-    (Failure.PAUSED, "transfer"): "paused",
-    (Failure.PAUSED, "pause"): "paused already",
+    (TokenFailure.NOT_LISTED, "transfer"): "may not receive",
+    (TokenFailure.NOT_LISTED, "mint"): "may not receive",
+    (TokenFailure.NOT_LISTED, "remove_from_whitelist"): "not listed",
+    (TokenFailure.PAUSED, "transfer"): "paused",
+    (TokenFailure.PAUSED, "pause"): "paused already",
 }
 
 
@@ -65,7 +65,7 @@ class Node:
     def __init__(self, blobs=KNOWN):
         parsed = {bytes.fromhex(key): parse_bytecode(blob) for key, blob in blobs.items()}
         self.bytecode_of = parsed.get
-        self.state = TokenState()
+        self.state = TokenCells()
         self.done = []
 
     @property

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from custody.pages.figures import sentence
+from custody.common.pages.figures import sentence
 from signerd.core.checks.case import Outcome
 from signerd.core.checks.table import CHECKS, Stage
 from signerd.core.review import review

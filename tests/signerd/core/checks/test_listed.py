@@ -13,7 +13,7 @@ from multisig.tokens import MAX_WHITELIST, Bytecode
 from signerd.cli.words import proposal_text
 from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.checks.tokens import MOST_NAMED
-from signerd.core.review import Review, review
+from signerd.core.review import ProposalReview, review
 from signerd.core.states import State
 from signerd.core.text import LONGEST_TEXT
 from signerd.core.tokens import TokenClaim
@@ -37,19 +37,19 @@ def knowing(token: Bytecode, **changes: object) -> ReviewContext:
     return review_context(**{"token": token, "pins": (make_pin(), OTHER), **changes})
 
 
-def judged(token: Bytecode, **changes: object) -> Review:
+def judged(token: Bytecode, **changes: object) -> ProposalReview:
     return review(token_snapshot(token.deployment), knowing(token, **changes))
 
 
-def verdict(found: Review) -> Verdict:
+def verdict(found: ProposalReview) -> Verdict:
     return next(one for one in found.verdicts if one.name == "token-listed")
 
 
-def view(found: Review) -> ProposalView:
+def view(found: ProposalReview) -> ProposalView:
     return proposal_view(Record(found.snapshot, State.WAITING_PERSON, "t"), found, NETWORK)
 
 
-def shown(found: Review) -> TokenView:
+def shown(found: ProposalReview) -> TokenView:
     money = view(found).money
     assert money is not None
     (data,) = money.data

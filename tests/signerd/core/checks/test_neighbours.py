@@ -9,7 +9,7 @@ import pytest
 
 from multisig import Psbt
 from signerd.core.checks.case import Outcome, Verdict
-from signerd.core.review import Review, review
+from signerd.core.review import ProposalReview, review
 from signerd.core.states import State
 from signerd.core.values import Neighbour, Snapshot
 from tests.support.desk import review_context, snapshot_of
@@ -17,11 +17,11 @@ from tests.support.payments import SHOP, SIGNED_AT, neighbour_of, shop, spend_of
 from tests.support.wallets import make_vault, pay, with_output
 
 
-def found(snapshot: Snapshot, *others: Neighbour) -> Review:
+def found(snapshot: Snapshot, *others: Neighbour) -> ProposalReview:
     return review(snapshot, review_context(neighbours=others))
 
 
-def verdict(seen: Review, name: str = "replacement") -> Verdict:
+def verdict(seen: ProposalReview, name: str = "replacement") -> Verdict:
     (one,) = [v for v in seen.verdicts if v.name == name]
     return one
 

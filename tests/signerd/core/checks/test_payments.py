@@ -13,7 +13,7 @@ from multisig import CHANGE, RECEIVE, ChangeTo, Psbt, TxOut, build_psbt, inspect
 from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.checks.payments import RECEIVE_ADDRESSES
 from signerd.core.places import GAP, NEW_CHAIN, NEW_POLICY, is_near, joined, merged, policy_code, used_by
-from signerd.core.review import Review, review
+from signerd.core.review import ProposalReview, review
 from signerd.core.signing import signing_of
 from signerd.core.states import State
 from signerd.core.values import ReviewContext
@@ -175,7 +175,7 @@ def refused_by(psbt: Psbt, context: ReviewContext = AROUND, **says: object) -> s
     return {verdict.name for verdict in found.refusals}
 
 
-def told(found: Review, name: str) -> str:
+def told(found: ProposalReview, name: str) -> str:
     (one,) = [verdict for verdict in found.verdicts if verdict.name == name]
     return one.sentence
 

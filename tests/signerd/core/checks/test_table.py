@@ -15,7 +15,7 @@ from signerd.core.checks.table import (
     LOWERED,
     UNTOUCHABLE,
     Check,
-    Kind,
+    JudgedKind,
     Stage,
     by_name,
     lower,
@@ -33,10 +33,10 @@ HONEST = snapshot_of(spend())
 
 IMPORTED = replace(HONEST, imported=Imported("App", "app-1", 0))
 OF_EVERY_KIND = {
-    Kind.PAYMENT: HONEST,
-    Kind.TOKEN: token_snapshot(call()),
-    Kind.IMPORTED: IMPORTED,
-    Kind.IMPORTED_OF_PROFILE: replace(IMPORTED, vault_id=""),
+    JudgedKind.PAYMENT: HONEST,
+    JudgedKind.TOKEN: token_snapshot(call()),
+    JudgedKind.IMPORTED: IMPORTED,
+    JudgedKind.IMPORTED_OF_PROFILE: replace(IMPORTED, vault_id=""),
 }
 
 
@@ -44,16 +44,16 @@ def names(verdicts) -> list[str]:
     return [verdict.name for verdict in verdicts]
 
 
-def ran(kind: Kind, *stages: Stage) -> list[str]:
+def ran(kind: JudgedKind, *stages: Stage) -> list[str]:
     return [c.name for c in CHECKS.values() if c.run is not None and c.stage in stages and kind in c.of]
 
 
 @pytest.mark.parametrize("kind", OF_EVERY_KIND)
-def test_a_review_runs_the_rows_of_its_kind_in_their_order(kind: Kind) -> None:
+def test_a_review_runs_the_rows_of_its_kind_in_their_order(kind: JudgedKind) -> None:
     found = review(OF_EVERY_KIND[kind], review_context())
     stages = [Stage.BEFORE] if found.inspection is None else [Stage.BEFORE, Stage.INSPECTION, Stage.AFTER]
     assert names(found.verdicts) == ran(kind, *stages)
-    assert (found.inspection is None) is (kind is Kind.IMPORTED_OF_PROFILE)
+    assert (found.inspection is None) is (kind is JudgedKind.IMPORTED_OF_PROFILE)
 
 
 def test_the_table_lists_exactly_what_a_review_can_say() -> None:
@@ -75,8 +75,8 @@ def test_no_check_takes_the_place_of_another_or_is_never_run() -> None:
 
 def test_what_compares_with_a_record_does_not_run_without_one() -> None:
     compared = ("transaction-id", "recipients", "amounts", "fee-recorded", "replacement")
-    assert not_compared(Kind.IMPORTED) == not_compared(Kind.IMPORTED_OF_PROFILE) == compared
-    assert not_compared(Kind.PAYMENT) == not_compared(Kind.TOKEN) == ()
+    assert not_compared(JudgedKind.IMPORTED) == not_compared(JudgedKind.IMPORTED_OF_PROFILE) == compared
+    assert not_compared(JudgedKind.PAYMENT) == not_compared(JudgedKind.TOKEN) == ()
 
 
 def test_every_attack_is_one_of_the_list() -> None:

@@ -9,7 +9,7 @@ from custody.schemas.proposals import TxType
 from multisig import CHANGE, RECEIVE, ChangeTo, Psbt, TxOut, build_psbt, op_return_script, sats
 from multisig.tokens import Function, token_amount, token_script
 from signerd.core.checks.case import Outcome
-from signerd.core.review import Review, review
+from signerd.core.review import ProposalReview, review
 from signerd.core.states import State
 from signerd.core.tokens import TokenClaim
 from signerd.core.values import Neighbour, ReviewContext, Snapshot
@@ -26,7 +26,7 @@ def refused_by(snapshot: Snapshot, context: ReviewContext = KNOWING) -> set[str]
     return {verdict.name for verdict in found.refusals} - {"transaction"}
 
 
-def sentence(found: Review, name: str) -> str:
+def sentence(found: ProposalReview, name: str) -> str:
     return next(verdict.sentence for verdict in found.verdicts if verdict.name == name)
 
 

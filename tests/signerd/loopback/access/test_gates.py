@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signerd.callers import Caller, Kind, Right
+from signerd.callers import CallerKind, LoopbackCaller, Right
 from signerd.errors import (
     HostRefused,
     InvalidRequest,
@@ -15,9 +15,9 @@ from signerd.errors import (
     NotPaired,
     OriginRefused,
 )
-from signerd.loopback.access.gates import LASTING_NAMES, Admitted, PortGate, Rates, SocketGate, hosts_at
+from signerd.loopback.access.gates import LASTING_NAMES, Admitted, AppRates, PortGate, SocketGate, hosts_at
 from signerd.loopback.access.headers import RequestHead
-from signerd.loopback.access.sessions import IDLE_SECONDS, Sessions
+from signerd.loopback.access.sessions import IDLE_SECONDS, PageSessions
 from tests.support.served import ScriptedTokens
 
 PORT = 17_707
@@ -27,8 +27,8 @@ LASTING = sorted(hosts_at(PORT, *LASTING_NAMES))
 ALL = [HOST, *LASTING]
 OWN = f"http://{HOST}"
 APP_ORIGIN = "https://wallet.example"
-PROGRAM = Caller(Kind.APP, "Program", frozenset({Right.ANYONE, Right.READ}), "a-1")
-SITE = Caller(Kind.APP, "Site", frozenset({Right.ANYONE, Right.READ}), "a-2")
+PROGRAM = LoopbackCaller(CallerKind.APP, "Program", frozenset({Right.ANYONE, Right.READ}), "a-1")
+SITE = LoopbackCaller(CallerKind.APP, "Site", frozenset({Right.ANYONE, Right.READ}), "a-2")
 
 
 def asked(
@@ -43,11 +43,11 @@ class Desk:
     def __init__(self) -> None:
         self.now = 0.0
         self.tokens = ScriptedTokens({("program", None): PROGRAM, ("site", APP_ORIGIN): SITE}, {APP_ORIGIN})
-        self.sessions = Sessions(lambda: self.now)
+        self.sessions = PageSessions(lambda: self.now)
         entered = self.sessions.enter(self.sessions.entry())
         self.secret = ("x-signerd-session", entered.token)
         self.session = entered.session
-        self.rates = Rates(lambda: self.now)
+        self.rates = AppRates(lambda: self.now)
         self.gate = PortGate(PORT, NAME, self.tokens, self.sessions, self.rates)
 
     def admit(self, given: RequestHead) -> Admitted:
@@ -64,7 +64,7 @@ def desk():
 
 @pytest.mark.parametrize("host", ALL)
 def test_the_names_of_this_machine_are_answered(desk, host):
-    assert desk.admit(asked(host=host)).caller.kind is Kind.STRANGER
+    assert desk.admit(asked(host=host)).caller.kind is CallerKind.STRANGER
 
 
 def test_l1_two_hosts_or_none_are_refused(desk):
@@ -132,7 +132,7 @@ def test_l2_l11_a_picture_or_a_link_on_another_site_is_refused_without_an_origin
                 desk.gate.reader(asked("GET", path, *headers))
     # Who was let in says who it is, and a file of ours begins the entering.
     assert desk.gate.reader(asked("GET", "/v1/devices", says, ("origin", APP_ORIGIN))) == APP_ORIGIN
-    assert desk.admit(asked("POST", "/enter", says, ("origin", "null"))).caller.kind is Kind.STRANGER
+    assert desk.admit(asked("POST", "/enter", says, ("origin", "null"))).caller.kind is CallerKind.STRANGER
 
 
 def test_l3_null_cannot_be_let_in(desk):
@@ -149,7 +149,7 @@ def test_l3_an_origin_twice_is_refused(desk):
 def test_l3_a_site_that_was_let_in_may_read_and_is_still_a_stranger(desk):
     given = asked("GET", "/v1/devices", ("origin", APP_ORIGIN))
     assert desk.gate.reader(given) == APP_ORIGIN
-    assert desk.admit(given).caller.kind is Kind.STRANGER
+    assert desk.admit(given).caller.kind is CallerKind.STRANGER
 
 
 # --- an address that others had before ----------------------------------------------------------------------
@@ -177,11 +177,11 @@ def test_l15_l16_what_a_browser_runs_at_a_lasting_address_is_no_page_of_ours(
     except LoopbackError:
         return
     if host != HOST:
-        assert kind is Kind.STRANGER
+        assert kind is CallerKind.STRANGER
         assert not request.enters
         assert origin in {None, APP_ORIGIN}
         assert site in {None, "none"} or origin == APP_ORIGIN
-    if kind is Kind.PAGE:
+    if kind is CallerKind.PAGE:
         assert session
         assert origin in {None, OWN}
     if request.enters:
@@ -244,12 +244,12 @@ FROM_OURS = ("sec-fetch-site", "same-origin")
 def test_the_session_is_the_page_when_it_looks(desk):
     for headers in ((), (FROM_OURS,), (("sec-fetch-site", "none"),), (("origin", OWN), FROM_OURS)):
         admitted = desk.admit(asked("GET", "/", desk.secret, *headers))
-        assert (admitted.caller.kind, admitted.session) == (Kind.PAGE, desk.session)
+        assert (admitted.caller.kind, admitted.session) == (CallerKind.PAGE, desk.session)
 
 
 def test_the_session_is_the_page_when_it_changes_something_from_our_own_origin(desk):
     given = asked("POST", "/", desk.secret, ("origin", OWN), FROM_OURS)
-    assert desk.admit(given).caller.kind is Kind.PAGE
+    assert desk.admit(given).caller.kind is CallerKind.PAGE
 
 
 def test_a_page_that_was_left_open_asks_by_itself_and_does_not_last_for_that(desk):
@@ -259,17 +259,17 @@ def test_a_page_that_was_left_open_asks_by_itself_and_does_not_last_for_that(des
     )
     desk.now = IDLE_SECONDS - 1
     for request in alone:
-        assert desk.admit(request).caller.kind is Kind.PAGE
+        assert desk.admit(request).caller.kind is CallerKind.PAGE
     desk.now = IDLE_SECONDS
     for request in alone:
-        assert desk.admit(request).caller.kind is Kind.STRANGER
+        assert desk.admit(request).caller.kind is CallerKind.STRANGER
 
 
 def test_a_page_in_use_lasts(desk):
     pressed = asked("POST", "/", desk.secret, ("origin", OWN), FROM_OURS, ("hx-request", "true"))
     for request in (asked("GET", "/", desk.secret, FROM_OURS), pressed):
         desk.now += IDLE_SECONDS - 1
-        assert desk.admit(request).caller.kind is Kind.PAGE
+        assert desk.admit(request).caller.kind is CallerKind.PAGE
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -280,9 +280,9 @@ def test_l12_a_cookie_grants_nothing_and_hinders_nothing(desk, method):
     name, value = desk.secret
     stolen = ("cookie", f"{name}={value}; signerd-session={value}; signerd-{PORT}={value}")
     ours = (("origin", OWN), FROM_OURS)
-    assert desk.admit(asked(method, "/", stolen, *ours)).caller.kind is Kind.STRANGER
+    assert desk.admit(asked(method, "/", stolen, *ours)).caller.kind is CallerKind.STRANGER
     planted = (stolen, ("cookie", f"signerd-{PORT}=x; signerd-{PORT}=y; =; c"))
-    assert desk.admit(asked(method, "/", desk.secret, *planted, *ours)).caller.kind is Kind.PAGE
+    assert desk.admit(asked(method, "/", desk.secret, *planted, *ours)).caller.kind is CallerKind.PAGE
 
 
 @pytest.mark.parametrize("site", ["same-site", "cross-site", "", "Same-Origin", "same-origin, none"])
@@ -318,7 +318,7 @@ def test_l4_an_origin_that_equals_a_foreign_host_is_no_friend(desk):
 def test_l4_l9_an_unknown_session_is_a_stranger(desk, method):
     for value in ("", "x", "0" * 64, "\xff"):
         given = asked(method, "/", ("x-signerd-session", value), ("origin", OWN))
-        assert desk.admit(given).caller.kind is Kind.STRANGER
+        assert desk.admit(given).caller.kind is CallerKind.STRANGER
 
 
 def test_l13_a_session_that_was_left_stands_no_longer(desk):
@@ -335,7 +335,7 @@ def test_l10_a_referer_and_an_address_grant_nothing(desk):
         "query_string": b"token=program&access_token=program",
         "headers": [(b"host", HOST.encode()), (b"referer", OWN.encode() + b"/")],
     }
-    assert desk.admit(RequestHead.of(scope)).caller.kind is Kind.STRANGER
+    assert desk.admit(RequestHead.of(scope)).caller.kind is CallerKind.STRANGER
 
 
 def test_l10_a_head_shows_no_secret(desk):
@@ -393,7 +393,7 @@ def test_any_head_gives_a_caller_or_a_refusal_and_never_the_page(method, path, h
     elif admitted.caller is SITE:
         assert origins == [APP_ORIGIN]
     else:
-        assert admitted.caller.kind is Kind.STRANGER
+        assert admitted.caller.kind is CallerKind.STRANGER
 
 
 # --- the private socket -------------------------------------------------------------------------------------
@@ -402,7 +402,7 @@ def test_any_head_gives_a_caller_or_a_refusal_and_never_the_page(method, path, h
 def test_a_caller_on_the_socket_is_the_terminal_and_a_token_there_has_its_own_rights(desk):
     gate = SocketGate(desk.tokens, desk.rates)
     plain, with_token = asked(host="signerd"), asked("GET", "/", bearer("program"), host="signerd")
-    assert gate.admit(plain, gate.reader(plain)).caller.kind is Kind.TERMINAL
+    assert gate.admit(plain, gate.reader(plain)).caller.kind is CallerKind.TERMINAL
     assert gate.admit(with_token, gate.reader(with_token)).caller is PROGRAM
     for token in ("site", "unknown"):
         with pytest.raises(NotPaired):

@@ -5,18 +5,20 @@ import time
 import anyio
 import pytest
 
-from signerd.callers import Caller, Kind, Right
-from signerd.loopback.access.gates import AT_ONCE, Rates, SocketGate
+from signerd.callers import CallerKind, LoopbackCaller, Right
+from signerd.loopback.access.gates import AT_ONCE, AppRates, SocketGate
 from signerd.loopback.access.guard import Guard
 from tests.support.served import ScriptedTokens
 
 pytestmark = pytest.mark.anyio
-GATE = SocketGate(ScriptedTokens(), Rates(time.monotonic))
+GATE = SocketGate(ScriptedTokens(), AppRates(time.monotonic))
 
 
 def with_a_program() -> tuple[ScriptedTokens, SocketGate]:
-    tokens = ScriptedTokens({("program", None): Caller(Kind.APP, "Program", frozenset(Right), "a-1")})
-    return tokens, SocketGate(tokens, Rates(time.monotonic))
+    tokens = ScriptedTokens(
+        {("program", None): LoopbackCaller(CallerKind.APP, "Program", frozenset(Right), "a-1")}
+    )
+    return tokens, SocketGate(tokens, AppRates(time.monotonic))
 
 
 def scope(**headers: str) -> dict:

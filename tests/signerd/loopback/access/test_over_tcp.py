@@ -5,14 +5,14 @@ import socket
 
 import pytest
 
-from signerd.callers import Caller, Kind, Right
+from signerd.callers import CallerKind, LoopbackCaller, Right
 from signerd.loopback import serve
 from signerd.loopback.answers import ROUTES
 from signerd.loopback.events import MAX_STREAMS_OF_AN_APP
 from tests.support.ported import PATIENCE_SECONDS, exchange, ported, read_answer
 
 SITE = "https://wallet.example"
-READER = Caller(Kind.APP, "Reader", frozenset({Right.ANYONE, Right.READ}), "a-1")
+READER = LoopbackCaller(CallerKind.APP, "Reader", frozenset({Right.ANYONE, Right.READ}), "a-1")
 BEARER = {"Authorization": "Bearer site", "Origin": SITE}
 CORS = "access-control-allow-origin"
 
@@ -264,7 +264,9 @@ def test_l11_an_app_follows_the_events_only_so_often(port):
     def headers(token):
         return {"Authorization": f"Bearer {token}"}
 
-    port.daemon.service.apps.paired["other", None] = Caller(Kind.APP, "Other", READER.rights, "a-2")
+    port.daemon.service.apps.paired["other", None] = LoopbackCaller(
+        CallerKind.APP, "Other", READER.rights, "a-2"
+    )
     port.daemon.feed("p-1", "progress", "news")
     streams = [opened_stream(port, headers("program")) for _ in range(MAX_STREAMS_OF_AN_APP)]
     try:

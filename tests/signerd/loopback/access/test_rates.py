@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from signerd.errors import TooManyRequests
-from signerd.loopback.access.gates import AT_ONCE, Rates
+from signerd.loopback.access.gates import AT_ONCE, AppRates
 
 pytestmark = pytest.mark.anyio
 
@@ -15,7 +15,7 @@ class Desk:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.rates = Rates(lambda: self.now)
+        self.rates = AppRates(lambda: self.now)
         self.done = self.running = self.most = 0
 
     async def ask(self, who: str = "a-1") -> None:

@@ -11,7 +11,7 @@ from signerd.loopback.access.sessions import (
     IDLE_SECONDS,
     MAX_SESSIONS,
     SESSION_SECONDS,
-    Sessions,
+    PageSessions,
 )
 
 
@@ -29,7 +29,7 @@ def clock():
 
 @pytest.fixture
 def sessions(clock):
-    return Sessions(clock)
+    return PageSessions(clock)
 
 
 def test_a_code_is_good_once(sessions):
@@ -41,13 +41,13 @@ def test_a_code_is_good_once(sessions):
 
 
 def test_l7_a_code_has_fifty_bits_and_no_two_are_alike(sessions):
-    codes = {Sessions(sessions.clock).entry() for _ in range(200)}
+    codes = {PageSessions(sessions.clock).entry() for _ in range(200)}
     assert len(codes) == 200
     assert all(re.fullmatch(r"[0-9A-HJKMNP-TV-Z]{5}-[0-9A-HJKMNP-TV-Z]{5}", code) for code in codes)
 
 
 def test_a_code_may_be_typed_as_people_type(clock):
-    sessions = Sessions(clock, lambda count: bytes(range(count)))
+    sessions = PageSessions(clock, lambda count: bytes(range(count)))
     assert sessions.entry() == "01234-56789"
     assert sessions.enter("o i2 34--56789").token
 

@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from firmware_bridge import DeviceState, airgap
-from firmware_bridge.airgap import Content, Series, bbqr, series_of, ur
+from firmware_bridge.airgap import CodeSeries, Content, bbqr, series_of, ur
 from multisig import Psbt
 from signerd.core.states import State
 from signerd.loopback.page.airgap import MOST_SCANS, SCAN_SECONDS, Scans
@@ -78,7 +78,7 @@ async def test_the_codes_are_drawn_beside_the_daemons_loop(approved, monkeypatch
 async def test_the_answer_is_taken_as_a_file_or_as_the_texts_of_codes(approved):
     _page, psbt = await given(approved)
     signed = ALICE.sign(psbt)
-    texts = "\n".join(series_of(signed.to_bytes(), Content.PSBT, Series.UR, 400))
+    texts = "\n".join(series_of(signed.to_bytes(), Content.PSBT, CodeSeries.UR, 400))
     answer = await approved.post("/answers", answer=texts)
     assert answer.status_code == 200, answer.text
     assert "signed" in Markup(answer.text).all("p")[0].words
@@ -94,7 +94,7 @@ async def test_s34_codes_are_put_together_beside_the_daemons_loop(approved, monk
 
     monkeypatch.setattr(airgap.Scanner, "add", spied)
     _page, psbt = await given(approved)
-    texts = series_of(ALICE.sign(psbt).to_bytes(), Content.PSBT, Series.BBQR, 400)
+    texts = series_of(ALICE.sign(psbt).to_bytes(), Content.PSBT, CodeSeries.BBQR, 400)
     assert (await approved.post("/scans", kind="psbt", text=texts[0])).status_code == 200
     assert (await approved.post("/answers", answer="\n".join(texts))).status_code == 200
     assert len(threads) == 1 + len(texts)

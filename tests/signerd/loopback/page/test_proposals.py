@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.pages.flow import FULL, MOST_COINS, THINNEST
+from custody.common.pages.flow import FULL, MOST_COINS, THINNEST
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import RECEIVE, TxOut, build_psbt, encode_address, sats
 from multisig.bip322 import build_proof
@@ -23,7 +23,7 @@ from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
 from signerd.core.states import State
 from signerd.core.text import amount
-from signerd.core.tokens import Published
+from signerd.core.tokens import PublishedToken
 from signerd.core.values import Pin
 from signerd.daemon.views import MAX_OUTPUTS_ON_SCREENS
 from signerd.feed import FeedLine
@@ -389,7 +389,7 @@ ICON = "https://evil.example/" + "x" * 400 + "?a=1&b='2'"
 async def test_s12_every_listed_address_is_on_the_page_beside_their_number_and_hash(desk, strangers):
     scripts = (VAULT.script_pubkey(RECEIVE, 0), *(foreign_script(f"holder {n}") for n in range(strangers)))
     token = gold(whitelist_enabled=True, whitelist=tuple(sorted(scripts)), icon=ICON)
-    desk.platform.published[1] = Published(token.blob)
+    desk.platform.published[1] = PublishedToken(token.blob)
     desk.platform.proposals["t-1"] = token_snapshot(token.deployment)
     await until_state(desk.daemon, "t-1", State.WAITING_PERSON)
     assert "token GOLD: a new one" in (await desk.page("/")).all("main")[0].words

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from custody.pages.serving import POLICY
+from custody.common.pages.serving import POLICY
 from signerd.callers import STRANGER, TERMINAL
 from signerd.core.states import State
 from signerd.loopback.page import rendering

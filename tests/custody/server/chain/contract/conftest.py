@@ -6,13 +6,13 @@ What a rig is stands in tests/support/chains.py.
 
 import pytest
 
-from custody.server.chain.configuration import Kind
+from custody.server.chain.configuration import BackendKind
 from tests.support.chains import EmbeddedRig, Rig
 from tests.support.esplora import EsploraRig
 from tests.support.fake_bitcoind import FakeNodeRig
 
 # One kind has a second rig: a fake node.
-RIGS = (*Kind, "core")
+RIGS = (*BackendKind, "core")
 
 
 @pytest.fixture(scope="module", params=RIGS)

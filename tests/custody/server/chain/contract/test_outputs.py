@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.server.chain.backend import FoundOutput, Spend
+from custody.server.chain.backend import FoundOutput, SpendingTransaction
 from multisig.script import p2wsh
 from multisig.transaction import OutPoint
 from tests.support.chains import confirmed_coin
@@ -42,10 +42,14 @@ def test_a_spend_is_seen_in_the_mempool_and_then_in_its_block(rig, here):
     coin, number = confirmed_coin(rig)
     payment = spend(coin, number, to=here)
     rig.send(payment)
-    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).spent == Spend(payment.txid, None)
+    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).spent == SpendingTransaction(
+        payment.txid, None
+    )
     assert coin_of(rig.backend, payment.txid, here).height is None
     (block,) = rig.mine()
-    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).spent == Spend(payment.txid, block.height)
+    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).spent == SpendingTransaction(
+        payment.txid, block.height
+    )
     assert coin_of(rig.backend, payment.txid, here).block_hash == block.hash
 
 
@@ -57,8 +61,10 @@ def test_a_chain_of_unconfirmed_payments_is_seen_whole(rig, here):
     two = spend(coin_of(rig.backend, one.txid, script(second)), second, to=here)
     rig.send(two)
     found = {coin.outpoint: coin for coin in rig.backend.outputs_to([script(first), script(second), here])}
-    assert [coin.spent for coin in found.values() if coin.outpoint.txid == txid] == [Spend(one.txid, None)]
-    assert found[OutPoint(one.txid, 0)].spent == Spend(two.txid, None)
+    assert [coin.spent for coin in found.values() if coin.outpoint.txid == txid] == [
+        SpendingTransaction(one.txid, None)
+    ]
+    assert found[OutPoint(one.txid, 0)].spent == SpendingTransaction(two.txid, None)
     assert found[OutPoint(two.txid, 0)].spent is None
 
 
@@ -85,7 +91,7 @@ def test_a_coin_made_and_spent_in_one_block_is_told_with_its_spend(rig, here):
     rig.send(payment)
     (block,) = rig.mine()
     coin = coin_of(rig.backend, txid, script(number))
-    assert (coin.height, coin.spent) == (block.height, Spend(payment.txid, block.height))
+    assert (coin.height, coin.spent) == (block.height, SpendingTransaction(payment.txid, block.height))
 
 
 def test_a_coinbase_is_told_as_one(rig):
@@ -115,7 +121,7 @@ def test_what_a_branch_leaves_out_is_unconfirmed_again(rig, here):
     for depth, height in ((1, coin.height), (3, None)):
         rig.reorganise(depth, depth + 1)
         again = coin_of(rig.backend, coin.outpoint.txid, script(number))
-        assert (again.height, again.spent) == (height, Spend(payment.txid, None))
+        assert (again.height, again.spent) == (height, SpendingTransaction(payment.txid, None))
         assert coin_of(rig.backend, payment.txid, here).height is None
     (block,) = rig.mine()
     assert coin_of(rig.backend, coin.outpoint.txid, script(number)).block_hash == block.hash
@@ -131,7 +137,7 @@ def test_a_double_spend_in_a_branch_removes_the_first_for_good(rig, here):
     branch = rig.reorganise(1, 2, [rival])
     assert rig.backend.outputs_to([here]) == ()
     spent = coin_of(rig.backend, coin.outpoint.txid, script(number)).spent
-    assert spent == Spend(rival.txid, branch[0].height)
+    assert spent == SpendingTransaction(rival.txid, branch[0].height)
     assert coin_of(rig.backend, rival.txid, elsewhere).block_hash == branch[0].hash
 
 
@@ -144,7 +150,7 @@ def test_a_block_takes_the_coin_of_what_waits(rig, here):
     block = rig.mine_block([rival])
     assert rig.backend.outputs_to([here]) == ()
     spent = coin_of(rig.backend, coin.outpoint.txid, script(number)).spent
-    assert spent == Spend(rival.txid, block.height)
+    assert spent == SpendingTransaction(rival.txid, block.height)
 
 
 def test_what_the_mempool_forgot_is_gone_and_its_coins_are_free(rig, here):
@@ -166,6 +172,6 @@ def test_a_long_history_is_read_from_its_beginning(rig, here):
     (block,) = rig.mine()
     rig.mine(60)
     found = {each.outpoint.txid: each for each in rig.backend.outputs_to([script(number), here])}
-    assert found[coin.outpoint.txid].spent == Spend(payment.txid, block.height)
+    assert found[coin.outpoint.txid].spent == SpendingTransaction(payment.txid, block.height)
     assert found[payment.txid].block_hash == block.hash
     assert rig.backend.outputs_to([script(number), here], since_height=block.height + 1) == ()

@@ -4,7 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from custody.server.chain.backend import Accepted, AlreadyKnown, ChainTransaction, RefusalCode, Refused
+from custody.server.chain.backend import (
+    Accepted,
+    AlreadyKnown,
+    BroadcastRefused,
+    ChainTransaction,
+    RefusalCode,
+)
 from multisig.script import p2wsh
 from multisig.transaction import OutPoint
 from tests.support.chains import confirmed_coin
@@ -20,7 +26,7 @@ def here(rig):
 def refusal(rig, transaction):
     """The refusal's code; nothing is sent."""
     sent = rig.backend.broadcast(transaction)
-    assert isinstance(sent, Refused)
+    assert isinstance(sent, BroadcastRefused)
     assert sent.txid == transaction.txid
     assert sent.reason
     assert rig.backend.transaction(transaction.txid) is None

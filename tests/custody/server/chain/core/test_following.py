@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.server.chain.backend import Spend
+from custody.server.chain.backend import SpendingTransaction
 from custody.server.chain.core import history
 from custody.server.domain.errors import ChainUnavailable
 from multisig.script import p2wsh
@@ -198,7 +198,7 @@ def test_what_one_look_cannot_read_the_next_one_goes_on_with(rig, monkeypatch):
     assert coin.height - 20 < new._follower._backfill.next <= coin.height + 95
     monkeypatch.undo()
     (found,) = new.outputs_to([script(number)])
-    assert found.spent == Spend(payment.txid, coin.height + 1)
+    assert found.spent == SpendingTransaction(payment.txid, coin.height + 1)
     new.close()
 
 

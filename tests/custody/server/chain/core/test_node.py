@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from custody.server.chain.backend import RefusalCode, Refused
+from custody.server.chain.backend import BroadcastRefused, RefusalCode
 from custody.server.domain.errors import ChainUnavailable
 from multisig.network import Network
 from multisig.script import p2wsh
@@ -162,8 +162,8 @@ def test_a_script_that_only_the_nodes_own_rules_forbid_is_no_final_refusal(rig):
     payment = spend(coin, number, to=SCRIPT)
     wrong = spend(coin, number, to=SCRIPT, witness=(open_script(number + 1),))
     refuse_with(rig, -26, FLAG)
-    assert rig.backend.broadcast(payment) == Refused(payment.txid, RefusalCode.POLICY, FLAG)
-    assert rig.backend.broadcast(wrong) == Refused(wrong.txid, RefusalCode.INVALID_SCRIPT, FLAG)
+    assert rig.backend.broadcast(payment) == BroadcastRefused(payment.txid, RefusalCode.POLICY, FLAG)
+    assert rig.backend.broadcast(wrong) == BroadcastRefused(wrong.txid, RefusalCode.INVALID_SCRIPT, FLAG)
 
 
 def test_a_script_is_not_judged_without_the_coin_behind_it(rig):
@@ -188,7 +188,7 @@ def test_a_refusal_has_its_code(rig, code, message, expected):
     coin, number = confirmed_coin(rig)
     payment = spend(coin, number, to=SCRIPT)
     refuse_with(rig, code, message)
-    assert rig.backend.broadcast(payment) == Refused(payment.txid, expected, message)
+    assert rig.backend.broadcast(payment) == BroadcastRefused(payment.txid, expected, message)
 
 
 def refuse_with(rig, code, message):

@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from custody.server.chain.core import CookieFile, CoreBackend, Password
-from custody.server.chain.core.rpc import Call, Rpc
+from custody.server.chain.core.rpc import Rpc, RpcCall
 from custody.server.domain.errors import ChainUnavailable
 from multisig.network import Network
 from tests.support.fake_bitcoind import PASSWORD, USER
@@ -79,7 +79,7 @@ def test_an_answer_that_drips_is_not_waited_for(rig):
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
         rpc = Rpc(address, Password(USER, SecretStr(PASSWORD)), answer_seconds=0.3)
         with pytest.raises(ChainUnavailable, match=r"too slowly|in time"):
-            rpc.ask(Call("getblockcount"))
+            rpc.ask(RpcCall("getblockcount"))
         enough.set()
         thread.join()
         rpc.close()
@@ -87,10 +87,10 @@ def test_an_answer_that_drips_is_not_waited_for(rig):
 
 def test_an_answer_is_read_up_to_a_bound(rig, faults):
     rpc = Rpc(rig.node.url, Password(USER, SecretStr(PASSWORD)), max_answer_bytes=1_000)
-    assert rpc.ask(Call("getblockhash", (0,)))
+    assert rpc.ask(RpcCall("getblockhash", (0,)))
     faults.body = b" " * 1_001
     with pytest.raises(ChainUnavailable, match="more than 1000 bytes"):
-        rpc.ask(Call("getblockhash", (0,)))
+        rpc.ask(RpcCall("getblockhash", (0,)))
     rpc.close()
 
 

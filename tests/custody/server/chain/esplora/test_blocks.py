@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from custody.server.chain.esplora.blocks import (
     POW_LIMIT,
     SEGWIT_HEIGHT,
-    Header,
+    EsploraHeader,
     could_hold_ours,
     follows,
     has_work,
@@ -42,7 +42,7 @@ RAW_HEADER = struct.pack(
     0x1B04864C,
     274_148_111,
 )
-HEADER = Header.parse(RAW_HEADER)
+HEADER = EsploraHeader.parse(RAW_HEADER)
 
 
 def test_a_real_header_has_its_hash_and_its_work():
@@ -50,7 +50,7 @@ def test_a_real_header_has_its_hash_and_its_work():
     assert has_work(HEADER, Network.MAINNET, 100_000)
     changed = bytearray(RAW_HEADER)
     changed[40] ^= 1
-    assert not has_work(Header.parse(bytes(changed)), Network.MAINNET, 100_000)
+    assert not has_work(EsploraHeader.parse(bytes(changed)), Network.MAINNET, 100_000)
 
 
 @pytest.mark.parametrize("position", range(4))
@@ -91,7 +91,7 @@ def test_a_place_in_what_a_tree_only_repeats_is_none(count):
 
 
 def test_regtests_work_is_none_on_mainnet():
-    genesis = Header.parse(GENESIS_HEADER)
+    genesis = EsploraHeader.parse(GENESIS_HEADER)
     assert genesis.hash == GENESIS_HASH[Network.REGTEST]
     assert has_work(genesis, Network.REGTEST, 0)
     assert not has_work(genesis, Network.MAINNET, 0)

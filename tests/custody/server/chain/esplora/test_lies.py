@@ -5,7 +5,7 @@ import json
 import httpx
 import pytest
 
-from custody.server.chain.backend import RefusalCode, Spend
+from custody.server.chain.backend import RefusalCode, SpendingTransaction
 from custody.server.chain.embedded.mining import build_block
 from custody.server.chain.engine import HEADER_BYTES, block_hash, split_block
 from custody.server.domain.errors import ChainUnavailable
@@ -211,7 +211,7 @@ class TestSpends:
             rig.backend.outputs_to([coin.script_pubkey])
         with Liar(rig, rival, WAITING):
             (found,) = rig.backend.outputs_to([coin.script_pubkey])
-            assert found.spent == Spend(rival.txid, None)
+            assert found.spent == SpendingTransaction(rival.txid, None)
 
     def test_two_spends_of_one_coin(self, rig, coin, number):
         rig.send(spend(coin, number, to=p2wsh(open_script(rig.fresh()))))

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from custody.server.chain.esplora.wire import Pace
+from custody.server.chain.esplora.wire import RequestPace
 from custody.server.domain.errors import ChainUnavailable
 from multisig.network import Network
 from multisig.script import p2wsh
@@ -13,7 +13,7 @@ from tests.support.chains import confirmed_coin
 from tests.support.esplora import URL, EsploraBackend, plain
 from tests.support.regtest import FakeClock, open_script, spend
 
-PACE = Pace()
+PACE = RequestPace()
 
 
 class Watched:
@@ -62,7 +62,7 @@ def test_the_next_looks_ask_nothing_and_each_script_once_in_a_period(watched):
     asked = watched.look()
     assert (asked["scripthash"], asked["tx"]) == (100, 0)
     assert watched.found == (watched.coin,)
-    pace = Pace(scripts_seconds=30, requests_per_second=20)
+    pace = RequestPace(scripts_seconds=30, requests_per_second=20)
     assert (pace.scripts_period(100), pace.scripts_period(10_000)) == (30, 500), "the more, the less often"
 
 

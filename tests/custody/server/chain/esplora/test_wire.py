@@ -15,7 +15,7 @@ from custody.server.chain.esplora.wire import (
     LONGEST_RETRY_AFTER,
     MAX_BODY_BYTES,
     MAX_VALUES,
-    Pace,
+    RequestPace,
     Wire,
     check_url,
 )
@@ -194,7 +194,7 @@ class TestPeace:
             def __init__(self):
                 self.asked = 0
                 self.answer = plain("x")
-                self.wire = wire(self.handle, pace=Pace(), clock=clock)
+                self.wire = wire(self.handle, pace=RequestPace(), clock=clock)
 
             def handle(self, _request):
                 self.asked += 1

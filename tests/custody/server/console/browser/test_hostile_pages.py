@@ -7,7 +7,7 @@ What they try is in ``hostile.js``, by name; each answers whether it got through
 import pytest
 from playwright.sync_api import Page, expect
 
-from custody.server.store.models import AuditEvent, Job, SignInSession, User
+from custody.server.store.models import AuditEventRow, JobRow, SignInSessionRow, UserRow
 from tests.support.browser import REBOUND
 from tests.support.other_origin import NOTHING, another_site, attempts_of
 
@@ -20,7 +20,10 @@ def elsewhere():
 
 def known(window) -> dict[str, int]:
     """All that a request could change: the log, the sessions, the accounts, the mails."""
-    return {model.__name__: len(window.desk.rows(model)) for model in (AuditEvent, Job, User, SignInSession)}
+    return {
+        model.__name__: len(window.desk.rows(model))
+        for model in (AuditEventRow, JobRow, UserRow, SignInSessionRow)
+    }
 
 
 def attack(page: Page, window, token: str, target: str = "") -> dict[str, str]:

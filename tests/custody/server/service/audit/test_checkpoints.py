@@ -22,7 +22,7 @@ from custody.server.service.audit.verification import Report, check_everything
 from custody.server.service.secrets import Purpose, Secrets
 from custody.server.service.stored_vaults import place_of
 from custody.server.store import Store
-from custody.server.store.models import AuditEvent, AuditHead
+from custody.server.store.models import AuditEventRow, AuditHeadRow
 from tests.support.platform import Clock, open_world
 
 CALLER = Caller(7, 1, "alice@example.org", "trace")
@@ -59,9 +59,9 @@ class Bench:
         too.
         """
         with self.store.write() as db:
-            rows = list(chained_rows(db, AuditEvent.chain_id == chain_id))
+            rows = list(chained_rows(db, AuditEventRow.chain_id == chain_id))
             described = edit([chained.row.description for chained in rows])
-            db.execute(delete(AuditEvent).where(AuditEvent.chain_id == chain_id))
+            db.execute(delete(AuditEventRow).where(AuditEventRow.chain_id == chain_id))
             previous = GENESIS
             for position, description in enumerate(described, start=1):
                 row = replace(
@@ -70,9 +70,9 @@ class Bench:
                 row = replace(row, event_uid=f"{chain_id}{position}") if position > len(rows) else row
                 hashed = event_hash(previous, row)
                 values = {**vars(row), "timestamp": self.clock(), "prev_hash": previous, "event_hash": hashed}
-                db.add(AuditEvent(**values))
+                db.add(AuditEventRow(**values))
                 previous = hashed
-            head = db.get_one(AuditHead, chain_id)
+            head = db.get_one(AuditHeadRow, chain_id)
             head.size, head.head_hash = len(described), previous
         assert verify(self.store) == (), "the database alone shows nothing"
 
@@ -203,9 +203,9 @@ class TestMaking:
     @pytest.mark.parametrize(
         "head",
         [
-            insert(AuditHead).values(chain_id="workspace:0", size=1, head_hash=GENESIS),
-            update(AuditHead).values(size=2**60),
-            update(AuditHead).values(head_hash=b""),
+            insert(AuditHeadRow).values(chain_id="workspace:0", size=1, head_hash=GENESIS),
+            update(AuditHeadRow).values(size=2**60),
+            update(AuditHeadRow).values(head_hash=b""),
         ],
         ids=["no such chain", "no such size", "no hash"],
     )
@@ -224,11 +224,15 @@ class TestDatabase:
         bench.rewrite("platform", lambda rows: rows[:5])
         said = "checkpoint 2 of 2026-03-01T12:00:00.000Z names 6 rows"
         assert f"platform 6: the chain was cut after row 5: {said}" in bench.found()
-        bench.execute(delete(AuditEvent).where(AuditEvent.chain_id == "platform", AuditEvent.position > 4))
+        bench.execute(
+            delete(AuditEventRow).where(AuditEventRow.chain_id == "platform", AuditEventRow.position > 4)
+        )
         assert "platform 5: the chain should have 5 rows but ends after 4" in bench.found()
 
     def test_a_head_that_was_rewritten(self, bench: Bench) -> None:
-        bench.execute(update(AuditHead).where(AuditHead.chain_id == "platform").values(head_hash=bytes(32)))
+        bench.execute(
+            update(AuditHeadRow).where(AuditHeadRow.chain_id == "platform").values(head_hash=bytes(32))
+        )
         assert bench.found() == ["platform 7: the last row is not the one that the head names"]
 
     def test_a_chain_rewritten_from_its_start(self, bench: Bench) -> None:
@@ -255,8 +259,8 @@ class TestDatabase:
 
     def test_a_whole_chain_that_is_gone(self, bench: Bench) -> None:
         bench.execute(
-            delete(AuditEvent).where(AuditEvent.chain_id == "organisation:3"),
-            delete(AuditHead).where(AuditHead.chain_id == "organisation:3"),
+            delete(AuditEventRow).where(AuditEventRow.chain_id == "organisation:3"),
+            delete(AuditHeadRow).where(AuditHeadRow.chain_id == "organisation:3"),
         )
         (finding,) = bench.found()
         assert finding.startswith("organisation:3 1: the whole chain is gone: checkpoint 1 of")
@@ -370,7 +374,7 @@ def test_without_any_checkpoint_the_chains_are_checked_alone(store: Store, tmp_p
     bench.append("a")
     assert check_everything(store, (), frozenset()) == Report(chains=1, rows=1, checkpoints=0, findings=())
     with store.read() as db:
-        assert len(db.scalars(select(AuditEvent)).all()) == 1
+        assert len(db.scalars(select(AuditEventRow)).all()) == 1
 
 
 def test_a_running_server_makes_them_where_it_is_told_to(tmp_path: Path) -> None:
@@ -388,7 +392,7 @@ def test_a_running_server_makes_them_where_it_is_told_to(tmp_path: Path) -> None
 def test_p59_a_checkpoint_comes_with_the_hundredth_row_and_at_the_stop(tmp_path: Path) -> None:
     with open_world(tmp_path / "state") as world:
         world.organisation("Acme", "alice@example.org")
-        background, log = world.platform.background, world.platform.services.audit
+        background, log = world.platform.background, world.platform.services.tools.audit
         checkpoints = background.checkpoints
 
         def append(count: int) -> None:

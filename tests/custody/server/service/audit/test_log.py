@@ -10,7 +10,7 @@ from custody.server.domain.audit import GENESIS, AuditRow, Category, event_hash
 from custody.server.domain.credentials import Caller
 from custody.server.service.audit.log import AuditLog, verify
 from custody.server.store import Store, sqlite_url
-from custody.server.store.models import AuditEvent, AuditHead
+from custody.server.store.models import AuditEventRow, AuditHeadRow
 from tests.support.databases import make_sqlite
 from tests.support.platform import Clock, open_world
 
@@ -40,7 +40,7 @@ def tamper(store: Store, *statements) -> list[tuple[str, int]]:
 
 
 def at(position: int):
-    return (AuditEvent.chain_id == "platform") & (AuditEvent.position == position)
+    return (AuditEventRow.chain_id == "platform") & (AuditEventRow.position == position)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def at(position: int):
     ],
 )
 def test_an_edited_row_is_named(store: Store, values: dict) -> None:
-    assert tamper(store, update(AuditEvent).where(at(3)).values(values)) == [("platform", 3)]
+    assert tamper(store, update(AuditEventRow).where(at(3)).values(values)) == [("platform", 3)]
 
 
 @pytest.mark.parametrize(
@@ -92,34 +92,34 @@ def test_what_no_row_of_ours_holds_is_named_too(tmp_path: Path, written: str, po
 
 @pytest.mark.parametrize("name", ["Platform", "workspace:0", "workspace:1 ", "organisation:"])
 def test_a_chain_that_nobody_writes_to_is_named(store: Store, name: str) -> None:
-    head = insert(AuditHead).values(chain_id=name, size=0, head_hash=GENESIS)
+    head = insert(AuditHeadRow).values(chain_id=name, size=0, head_hash=GENESIS)
     assert tamper(store, head) == [(name, 1)]
 
 
 def test_a_removed_row_is_named(store: Store) -> None:
-    assert tamper(store, delete(AuditEvent).where(at(2))) == [("platform", 2)]
+    assert tamper(store, delete(AuditEventRow).where(at(2))) == [("platform", 2)]
 
 
 def test_a_removed_row_with_the_rest_moved_up_is_named(store: Store) -> None:
     assert tamper(
         store,
-        delete(AuditEvent).where(at(2)),
-        *(update(AuditEvent).where(at(n)).values(position=n - 1) for n in (3, 4, 5)),
+        delete(AuditEventRow).where(at(2)),
+        *(update(AuditEventRow).where(at(n)).values(position=n - 1) for n in (3, 4, 5)),
     ) == [("platform", 2)]
 
 
 def test_a_cut_tail_is_named(store: Store) -> None:
-    assert tamper(store, delete(AuditEvent).where(at(5))) == [("platform", 5)]
+    assert tamper(store, delete(AuditEventRow).where(at(5))) == [("platform", 5)]
 
 
 def test_a_lost_head_is_named(store: Store) -> None:
     assert verify(store) == ()
-    lost = delete(AuditHead).where(AuditHead.chain_id == "organisation:3")
+    lost = delete(AuditHeadRow).where(AuditHeadRow.chain_id == "organisation:3")
     assert tamper(store, lost) == [("organisation:3", 1)]
 
 
 def test_a_whole_chain_that_vanished_is_named(store: Store) -> None:
-    gone = delete(AuditEvent).where(AuditEvent.chain_id == "organisation:3")
+    gone = delete(AuditEventRow).where(AuditEventRow.chain_id == "organisation:3")
     assert tamper(store, gone) == [("organisation:3", 1)]
 
 
@@ -136,7 +136,7 @@ def test_an_action_that_is_rolled_back_leaves_no_event(store: Store) -> None:
         fail()
     assert verify(store) == ()
     with store.read() as db:
-        assert db.scalars(select(AuditEvent).where(AuditEvent.description == "never was")).all() == []
+        assert db.scalars(select(AuditEventRow).where(AuditEventRow.description == "never was")).all() == []
 
 
 def test_everything_that_people_do_leaves_whole_chains(tmp_path: Path, database: str) -> None:
@@ -167,8 +167,8 @@ def _fill(store: Store, chain_id: str, count: int) -> None:
         values.append({**vars(row), "timestamp": Clock()(), "prev_hash": previous, "event_hash": hashed})
         previous = hashed
     with store.write() as db:
-        db.execute(insert(AuditEvent), values)
-        db.add(AuditHead(chain_id=chain_id, size=count, head_hash=previous))
+        db.execute(insert(AuditEventRow), values)
+        db.add(AuditHeadRow(chain_id=chain_id, size=count, head_hash=previous))
 
 
 def _peak_of_reading(store: Store) -> int:

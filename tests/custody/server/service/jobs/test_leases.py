@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from custody.server.service.jobs.leases import LEASE, MAX_HOLD, Lead, LeaseLost
 from custody.server.service.jobs.workers import alone
-from custody.server.store.models import Lease
+from custody.server.store.models import LeaseRow
 from tests.support.platform import Clock
 
 
@@ -160,4 +160,4 @@ def test_sweeps_are_done_by_one_of_all(store, leads):
     loops[1].round()
     assert done == [0, 0, 1]
     with store.read() as db:
-        assert len(db.scalars(select(Lease)).all()) == 1
+        assert len(db.scalars(select(LeaseRow)).all()) == 1

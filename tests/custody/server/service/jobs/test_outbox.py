@@ -14,12 +14,12 @@ from custody.server.service.jobs.outbox import (
     MAX_RETRY,
     Again,
     Dead,
-    Done,
+    JobDone,
     Outbox,
     enqueue,
 )
 from custody.server.store import Store
-from custody.server.store.models import Job
+from custody.server.store.models import JobRow
 from tests.support.platform import Clock
 
 
@@ -39,7 +39,7 @@ def add(store, clock, subject="a", kind="work", **payload):
 
 def jobs(store):
     with store.read() as db:
-        return list(db.scalars(select(Job).order_by(Job.id)))
+        return list(db.scalars(select(JobRow).order_by(JobRow.id)))
 
 
 def always(verdict):
@@ -52,7 +52,7 @@ def test_a_job_is_done_once(store, clock):
 
     def handler(task):
         seen.append((task.subject, task.payload, task.attempts))
-        return lambda _db: Done()
+        return lambda _db: JobDone()
 
     assert worker(store, clock, handler).run_due() == 1
     assert worker(store, clock, handler).run_due() == 0
@@ -65,11 +65,11 @@ def test_one_open_job_for_each_subject_and_a_new_one_after_it(store, clock):
     add(store, clock)
     add(store, clock)
     assert len(jobs(store)) == 1
-    worker(store, clock, always(Done())).run_due()
+    worker(store, clock, always(JobDone())).run_due()
     add(store, clock)
     assert len(jobs(store)) == 2
     add(store, clock, kind="else")
-    assert worker(store, clock, always(Done())).run_due() == 1, "other kinds are left alone"
+    assert worker(store, clock, always(JobDone())).run_due() == 1, "other kinds are left alone"
 
 
 def test_a_dead_job_is_kept_with_its_reason_and_never_run_again(store, clock):
@@ -87,7 +87,7 @@ def test_a_leased_job_is_not_taken_until_the_lease_lapses(store, clock):
 
     with pytest.raises(Killed):
         worker(store, clock, raises(Killed()), "one").run_due()
-    two = worker(store, clock, always(Done()), "two")
+    two = worker(store, clock, always(JobDone()), "two")
     assert two.run_due() == 0
     clock.now += LEASE - timedelta(seconds=1)
     assert two.run_due() == 0
@@ -105,7 +105,7 @@ def test_who_lost_the_lease_does_not_write(store, clock, how):
     def done(by):
         def finish(_db):
             written.append(by)
-            return Done()
+            return JobDone()
 
         return finish
 
@@ -156,7 +156,7 @@ def test_jobs_are_done_in_the_order_they_fell_due(store, clock):
 
     def handler(task):
         seen.append(task.subject)
-        return lambda _db: Done()
+        return lambda _db: JobDone()
 
     worker(store, clock, handler).run_due()
     assert seen == ["a", "b", "c"]
@@ -242,7 +242,7 @@ def test_after_a_second_death_the_job_is_not_retried_at_once(store, clock):
 
     def handler(task):
         done.append(task.subject)
-        return lambda _db: Done()
+        return lambda _db: JobDone()
 
     worker(store, clock, handler).run_due()
     assert done == ["good"]
@@ -272,14 +272,14 @@ def test_jobs_that_failed_together_are_retried_apart(store, clock):
 
 def test_a_heartbeat_keeps_what_takes_longer_than_a_lease(store, clock):
     add(store, clock)
-    two = worker(store, clock, always(Done()), "two")
+    two = worker(store, clock, always(JobDone()), "two")
 
     def slow(_task):
         for _ in range(5):
             clock.now += LEASE / 2
             one.renew()
             assert two.run_due() == 0
-        return lambda _db: Done()
+        return lambda _db: JobDone()
 
     one = worker(store, clock, slow, "one")
     one.run_due()
@@ -294,7 +294,7 @@ def test_several_workers_take_different_jobs(database, store, clock):
 
     def handler(task):
         taken.append(task.subject)
-        return lambda _db: Done()
+        return lambda _db: JobDone()
 
     threads = [
         threading.Thread(target=worker(each, clock, handler, f"{number}").run_due)
@@ -340,7 +340,7 @@ def test_p102_an_altered_job_keeps_no_other_from_being_done(store, clock, column
 
     def handler(task):
         done.append(task.subject)
-        return lambda _db: Done()
+        return lambda _db: JobDone()
 
     worker(store, clock, handler).run_due()
     assert "second" in done

@@ -13,7 +13,13 @@ from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.jobs.tidying import OVER, Sweeps, Tidying
 from custody.server.service.mail import jobs as mail_jobs
 from custody.server.service.mail.mailer import Mail
-from custody.server.store.models import AccessToken, Job, OtpChallenge, RefreshToken, SignInSession
+from custody.server.store.models import (
+    AccessTokenRow,
+    JobRow,
+    OtpChallengeRow,
+    RefreshTokenRow,
+    SignInSessionRow,
+)
 from tests.support.accounts import CAROL, register, sign_in
 from tests.support.platform import World, open_world
 
@@ -53,7 +59,7 @@ def test_mail_that_a_stranger_asked_for_is_deleted_within_a_day(world: World, mo
     assert tidy(world) == 0
     world.clock.advance(hours=1)
     assert tidy(world) == 3
-    assert count(world, Job) == 0
+    assert count(world, JobRow) == 0
 
 
 def test_mail_that_was_given_up_waits_a_month_for_an_operator(world: World, monkeypatch) -> None:
@@ -67,10 +73,10 @@ def test_mail_that_was_given_up_waits_a_month_for_an_operator(world: World, monk
     world.deliver_mail()
     world.clock.advance(days=29)
     tidy(world)
-    assert count(world, Job) == 1
+    assert count(world, JobRow) == 1
     world.clock.advance(days=1)
     tidy(world)
-    assert count(world, Job) == 0
+    assert count(world, JobRow) == 0
 
 
 def test_challenges_are_kept_as_long_as_they_count(world: World) -> None:
@@ -82,7 +88,7 @@ def test_challenges_are_kept_as_long_as_they_count(world: World) -> None:
     assert world.login(CAROL).status_code == 429
     world.clock.advance(minutes=1)
     assert tidy(world) >= 20
-    assert count(world, OtpChallenge) == 0
+    assert count(world, OtpChallengeRow) == 0
     assert world.login(CAROL).status_code == 200
 
 
@@ -96,11 +102,11 @@ def test_a_session_is_kept_as_long_as_it_can_be_renewed(world: World) -> None:
     session.cookie = renewed.cookies[REFRESH_COOKIE]
     world.clock.advance(days=29)
     tidy(world)
-    assert count(world, SignInSession) == 1
+    assert count(world, SignInSessionRow) == 1
     assert session.refresh().status_code == 200
     world.clock.advance(days=30, minutes=15)
     tidy(world)
-    assert count(world, SignInSession, AccessToken, RefreshToken) == 0
+    assert count(world, SignInSessionRow, AccessTokenRow, RefreshTokenRow) == 0
 
 
 def test_it_is_done_once_an_hour_in_a_running_server(world: World) -> None:
@@ -109,16 +115,16 @@ def test_it_is_done_once_an_hour_in_a_running_server(world: World) -> None:
     sweep = world.platform.background.expiry()
     sweep.run_due()
     world.clock.advance(days=1)
-    assert count(world, Job) == 1
+    assert count(world, JobRow) == 1
     sweep.run_due()
-    assert count(world, Job) == 0
+    assert count(world, JobRow) == 0
     ask_for_resets(world, 1)
     world.deliver_mail()
     store = world.platform.services.store
     once = Tidying(store, world.clock, PARTS)
     once.run_due()
     with store.write() as db:
-        db.scalars(select(Job)).one().done_at = world.clock() - mail_jobs.SENT_MAIL_KEPT
+        db.scalars(select(JobRow)).one().done_at = world.clock() - mail_jobs.SENT_MAIL_KEPT
     world.clock.advance(minutes=59)
     assert once.run_due() == 0
     world.clock.advance(minutes=1)
@@ -131,18 +137,18 @@ def test_finished_jobs_of_every_kind_go_and_open_ones_never(world: World) -> Non
         for kind in ("done", "dead", "open"):
             enqueue(db, kind, "a", now)
             enqueue(db, kind, "b", now)
-        for job in db.scalars(select(Job).where(Job.kind == "done")):
+        for job in db.scalars(select(JobRow).where(JobRow.kind == "done")):
             job.done_at = now
-        for job in db.scalars(select(Job).where(Job.kind == "dead")):
+        for job in db.scalars(select(JobRow).where(JobRow.kind == "dead")):
             job.dead_at = now
     for days, left in ((7, 4), (23, 2), (365, 2)):
         world.clock.advance(days=days, seconds=-1)
-        before = count(world, Job)
+        before = count(world, JobRow)
         tidy(world)
-        assert count(world, Job) == before
+        assert count(world, JobRow) == before
         world.clock.advance(seconds=1)
         tidy(world)
-        assert count(world, Job) == left
+        assert count(world, JobRow) == left
 
 
 class Part:

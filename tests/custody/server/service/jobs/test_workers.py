@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
-from custody.server.service.jobs.outbox import Done, Finish, Outbox, Task, enqueue
+from custody.server.service.jobs.outbox import Finish, JobDone, Outbox, Task, enqueue
 from custody.server.service.jobs.workers import OutboxThreads
 from custody.server.store import Store
-from custody.server.store.models import Job
+from custody.server.store.models import JobRow
 from multisig import Network, Sats, decode_address
 from tests.support.custody import SHOP, ok, open_desk
 from tests.support.platform import Clock
@@ -109,8 +109,8 @@ def test_workers_survive_a_fault_of_ours(running, monkeypatch):
     until(running, lambda: running.proposal(psbt_ids[0])["status"] == "BROADCASTING")
 
 
-def done(_db: object) -> Done:
-    return Done()
+def done(_db: object) -> JobDone:
+    return JobDone()
 
 
 class Work:
@@ -151,7 +151,9 @@ def begun(store: Store, work: Work) -> Callable[[int], OutboxThreads]:
 
 def open_subjects(store: Store) -> dict[str, str | None]:
     with store.read() as db:
-        return {job.subject: job.lease_owner for job in db.scalars(select(Job).where(Job.done_at.is_(None)))}
+        return {
+            job.subject: job.lease_owner for job in db.scalars(select(JobRow).where(JobRow.done_at.is_(None)))
+        }
 
 
 def test_a_slow_job_does_not_hold_up_the_others(store, work, begun) -> None:

@@ -6,7 +6,7 @@ from sqlalchemy import select
 from custody.schemas.keys import RevokeKeyRequest
 from custody.server.key_revocation import revoke_for_operator
 from custody.server.service.people.setup import NewPerson
-from custody.server.store.models import ChainCoin, WatchedScript
+from custody.server.store.models import ChainCoinRow, WatchedScriptRow
 from multisig import CHANGE, Network
 from tests.support.custody import SIGNERS, Desk, ok, refused
 from tests.support.platform import PASSWORD, As, World, key_offer, open_world, register_key, seed
@@ -17,7 +17,7 @@ OLGA = NewPerson("olga@example.org", PASSWORD, two_factor=False)
 
 
 def watched(world: World) -> list[tuple[str, int, int]]:
-    query = select(WatchedScript).where(WatchedScript.vault_id.is_(None))
+    query = select(WatchedScriptRow).where(WatchedScriptRow.vault_id.is_(None))
     with world.platform.services.store.read() as db:
         return sorted((row.chain, row.branch, row.address_index) for row in db.scalars(query))
 
@@ -135,7 +135,9 @@ def test_a_completed_purchase_is_the_deposit_that_the_chain_shows(desk: Desk) ->
     ok(deliver(desk.world, transaction(address, **told)))
     (purchase,) = ok(alice.get("/api/v1/purchases"))
     with desk.world.platform.services.store.read() as db:
-        (coin,) = db.scalars(select(ChainCoin).where(ChainCoin.txid == purchase["crypto_transaction_id"]))
+        (coin,) = db.scalars(
+            select(ChainCoinRow).where(ChainCoinRow.txid == purchase["crypto_transaction_id"])
+        )
     assert purchase["status"] == "completed"
     assert coin.amount_sats == round(purchase["quote_currency_amount"] * 100_000_000) == 481_234
     assert figures(alice) == (481_234, 0, 0)

@@ -4,7 +4,7 @@ import pytest
 
 from custody.schemas.permissions import PermissionName
 from custody.server.service.keys.quorums import vaults_left_short
-from custody.server.store.models import Key, Membership, Role
+from custody.server.store.models import KeyRow, MembershipRow, RoleRow
 from tests.support.custody import SIGNERS, ok
 from tests.support.staff import add_role
 
@@ -21,18 +21,18 @@ def key_of(desk, name: str) -> str:
 
 
 def membership_of(desk, name: str) -> int:
-    (membership,) = desk.rows(Membership, Membership.user_id == desk.user_ids[name])
+    (membership,) = desk.rows(MembershipRow, MembershipRow.user_id == desk.user_ids[name])
     return membership.id
 
 
 def signer_role(desk) -> int:
-    (role,) = desk.rows(Role, Role.name == "Signer", Role.workspace_id == desk.workspace_id)
+    (role,) = desk.rows(RoleRow, RoleRow.name == "Signer", RoleRow.workspace_id == desk.workspace_id)
     return role.id
 
 
 def revoke(desk, name: str, reason: str = "superseded") -> None:
     with desk.world.platform.services.store.write() as db:
-        key = db.get_one(Key, key_of(desk, name))
+        key = db.get_one(KeyRow, key_of(desk, name))
         key.status, key.revoked_reason = "revoked", reason
 
 
@@ -59,7 +59,7 @@ def test_a_vault_that_needs_all_is_named(strict):
 def test_who_may_not_approve_does_not_count(desk):
     watcher = add_role(desk.world, "Watcher", {PermissionName.VIEW_BALANCES})
     with desk.world.platform.services.store.write() as db:
-        db.get_one(Membership, membership_of(desk, "carol")).role_id = watcher
+        db.get_one(MembershipRow, membership_of(desk, "carol")).role_id = watcher
     assert left_short(desk, without_key=key_of(desk, "bob")) == ["Treasury"]
 
 

@@ -13,9 +13,9 @@ from sqlalchemy.orm import Session
 
 from custody.server.domain.limits import in_tokens
 from custody.server.service.limits.limits import StoredPolicies, assets_of_vaults
-from custody.server.service.limits.usage import TokenMovement, token_usage_of_vault
+from custody.server.service.limits.usage import OutgoingTokens, token_usage_of_vault
 from custody.server.store import Store
-from custody.server.store.models import ContractCall, Organisation, Proposal, User, Workspace
+from custody.server.store.models import ContractCallRow, OrganisationRow, ProposalRow, UserRow, WorkspaceRow
 from multisig.tokens import MAX_TOKEN_AMOUNT
 from tests.custody.server.service.limits.test_limits import bound_cycle, set_vault
 from tests.support.custody import Desk, ok, open_desk, refused
@@ -189,11 +189,11 @@ def random_rows(chance: Random) -> list[Row]:
 
 
 def store_rows(db: Session, rows: list[Row]) -> None:
-    db.add(User(id=1, email="1@example.org", created_at=START))
-    db.add(Organisation(id=1, name="Acme", created_at=START))
+    db.add(UserRow(id=1, email="1@example.org", created_at=START))
+    db.add(OrganisationRow(id=1, name="Acme", created_at=START))
     db.flush()
     place = {"name": "Main", "description": "", "network": "testnet", "chain": "regtest"}
-    db.add(Workspace(id=1, organisation_id=1, created_at=START, **place))
+    db.add(WorkspaceRow(id=1, organisation_id=1, created_at=START, **place))
     db.flush()
     for number, vault_id in enumerate(VAULTS):
         vault = plain_vault(vault_id)
@@ -213,7 +213,7 @@ def store_rows(db: Session, rows: list[Row]) -> None:
     db.flush()
 
 
-def proposal_of(proposal_id: str, row: Row) -> Proposal:
+def proposal_of(proposal_id: str, row: Row) -> ProposalRow:
     kind = {"tx_type": "call"}
     if row.function == "deploy":
         kind = {"tx_type": "deploy", "txid": f"txid of {proposal_id}"}
@@ -222,9 +222,9 @@ def proposal_of(proposal_id: str, row: Row) -> Proposal:
     )
 
 
-def a_call(family_id: str, row: Row) -> ContractCall:
+def a_call(family_id: str, row: Row) -> ContractCallRow:
     script = None if row.amount is None else b"somebody"
-    return ContractCall(
+    return ContractCallRow(
         contract_uid=row.token, workspace_id=1, vault_id=row.vault, function_name=row.function, args=[],
         amount=row.amount, address_script=script, family_id=family_id, created_by=1, created_at=row.at,
     )  # fmt: skip
@@ -258,7 +258,9 @@ def test_every_vaults_figures_are_those_that_a_movement_is_measured_by(store: St
             for each in found:
                 token = each.contract_uid
                 assert (each.ticker, each.contract_id) == (f"T{token}", f"txid of deployment {token}")
-                movement = TokenMovement(token, each.ticker, each.decimals, 1, for_role=True, proposed_at=NOW)
+                movement = OutgoingTokens(
+                    token, each.ticker, each.decimals, 1, for_role=True, proposed_at=NOW
+                )
                 measured = token_usage_of_vault(db, vault_id, since, movement).used
                 assert measured == wanted[vault_id][each.contract_uid]
                 assert each.used == in_tokens(measured, each.decimals)

@@ -11,7 +11,7 @@ from sqlalchemy import select, update
 from custody.server import limits
 from custody.server.domain.credentials import Caller
 from custody.server.service.stored_vaults import place_of
-from custody.server.store.models import ChainCoin, Membership, Proposal, ProposalInput, Role
+from custody.server.store.models import ChainCoinRow, MembershipRow, ProposalInputRow, ProposalRow, RoleRow
 from tests.support.custody import Desk, ok, open_desk, refused
 from tests.support.platform import As
 from tests.support.policy_store import OUT_OF_REACH, RemotePolicies
@@ -127,14 +127,14 @@ class TestRoles:
         psbt_id = ok(rich.propose(70_000))["psbt_id"]
         services = rich.world.platform.services
         with services.store.write() as db:
-            db.get_one(Proposal, psbt_id).workspace_id = elsewhere
+            db.get_one(ProposalRow, psbt_id).workspace_id = elsewhere
         assert mine(rich)[0] == btc(used)
         with services.store.write() as db:
-            twin = db.get_one(Role, 1)
-            columns = {column.name: getattr(twin, column.name) for column in Role.__table__.columns}
-            db.add(Role(**columns | {"id": 77, "name": "Twin", "limit_sats": 100_000}))
+            twin = db.get_one(RoleRow, 1)
+            columns = {column.name: getattr(twin, column.name) for column in RoleRow.__table__.columns}
+            db.add(RoleRow(**columns | {"id": 77, "name": "Twin", "limit_sats": 100_000}))
             db.flush()
-            db.execute(update(Membership).where(Membership.user_id == 1).values(role_id=77))
+            db.execute(update(MembershipRow).where(MembershipRow.user_id == 1).values(role_id=77))
         with services.store.read() as db:
             access = replace(place_of(db, rich.workspace_id), role_id=77)
             shown = services.tools.limits.of_caller(db, Caller(1, 1, "admin", "t"), access)
@@ -188,12 +188,12 @@ class TestRelease:
         response = rich.propose(60_000)
         psbt_id = ok(response)["psbt_id"]
         with rich.world.platform.services.store.write() as db:
-            proposal = db.get_one(Proposal, psbt_id)
+            proposal = db.get_one(ProposalRow, psbt_id)
             proposal.status = "EXPIRED"
         assert mine(rich)[0] == vaults_used(rich) == "0.00000000"
         with rich.world.platform.services.store.write() as db:
-            for place in db.scalars(select(ProposalInput).where(ProposalInput.proposal_id == psbt_id)):
-                coin = db.get_one(ChainCoin, ("regtest", place.txid, place.vout))
+            for place in db.scalars(select(ProposalInputRow).where(ProposalInputRow.proposal_id == psbt_id)):
+                coin = db.get_one(ChainCoinRow, ("regtest", place.txid, place.vout))
                 coin.spent_by = proposal.txid_expected
         assert mine(rich)[0] == vaults_used(rich) == btc(cost(rich, response))
 

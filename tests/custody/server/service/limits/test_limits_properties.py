@@ -24,13 +24,13 @@ from custody.server.domain.errors import RoleLimitExceeded, VaultLimitExceeded
 from custody.server.limits import bound_cycle, update_role_policies, update_vault
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.lifecycle import Lifecycle
-from custody.server.service.limits.limits import Limits, Movement, StoredPolicies
+from custody.server.service.limits.limits import OutgoingAmount, SpendingLimits, StoredPolicies
 from custody.server.service.requests.changes import Changes
 from custody.server.service.secrets import Secrets
 from custody.server.service.services import Tools
 from custody.server.service.webhook_events import WebhookEvents
 from custody.server.store import Store, sqlite_url
-from custody.server.store.models import Organisation, Proposal, Role, User, Vault, Workspace
+from custody.server.store.models import OrganisationRow, ProposalRow, RoleRow, UserRow, VaultRow, WorkspaceRow
 from multisig import Sats, parse_btc
 from tests.support.databases import make_sqlite
 from tests.support.examples import examples
@@ -156,7 +156,7 @@ class Bench:
 
     db: Session
     clock: Clock
-    limits: Limits
+    limits: SpendingLimits
     tools: Tools
 
     def access(self, role_id: int) -> WorkspaceAccess:
@@ -165,14 +165,14 @@ class Bench:
     def propose(self, row: Row, role_id: int) -> tuple[bool, bool]:
         """Whether role and vault let it through; where both do, it is stored."""
         family = None if row.family == row.id else row.family
-        movement = Movement(Sats(row.amount), self.clock(), family)
+        movement = OutgoingAmount(Sats(row.amount), self.clock(), family)
         allowed = [True, True]
         try:
             self.limits.require_role(self.db, caller(row.user), self.access(role_id), movement)
         except RoleLimitExceeded:
             allowed[0] = False
         try:
-            self.limits.require_vault(self.db, self.db.get_one(Vault, row.vault), movement)
+            self.limits.require_vault(self.db, self.db.get_one(VaultRow, row.vault), movement)
         except VaultLimitExceeded:
             allowed[1] = False
         if all(allowed):
@@ -203,7 +203,7 @@ def caller(user: int) -> Caller:
     return Caller(user, 1, "", "")
 
 
-def stored(row: Row) -> Proposal:
+def stored(row: Row) -> ProposalRow:
     place = {"vault_id": row.vault, "created_by": row.user, "at": row.at}
     version = {"family_id": row.family, "replaces_id": None if row.family == row.id else row.family}
     return a_proposal(row.id, status=row.status, movement_sats=row.amount, **version, **place)
@@ -215,16 +215,16 @@ def place(folder: Path) -> Iterator[Store]:
     make_sqlite(folder / "custody.db")
     store = Store.open(sqlite_url(folder / "custody.db"))
     with store.write() as db:
-        db.add_all([User(id=user, email=f"{user}@example.org", created_at=START) for user in USERS])
-        db.add(Organisation(id=1, name="Acme", created_at=START))
+        db.add_all([UserRow(id=user, email=f"{user}@example.org", created_at=START) for user in USERS])
+        db.add(OrganisationRow(id=1, name="Acme", created_at=START))
         db.flush()
         chain = {"network": "testnet", "chain": "regtest"}
-        db.add(Workspace(id=1, organisation_id=1, name="Main", description="", created_at=START, **chain))
+        db.add(WorkspaceRow(id=1, organisation_id=1, name="Main", description="", created_at=START, **chain))
         db.flush()
         for role in ROLES:
             terms = {"limit_sats": 100, "cycle_period": "M", "cycle_day": 1}
             terms |= {"created_at": START, "updated_at": START}
-            db.add(Role(id=role, workspace_id=1, name=str(role), description="", **terms))
+            db.add(RoleRow(id=role, workspace_id=1, name=str(role), description="", **terms))
         for vault_id in VAULTS:
             vault = plain_vault(vault_id)
             vault.limit_sats, vault.cycle_period, vault.cycle_day = 100, "M", 1
@@ -238,7 +238,7 @@ def place(folder: Path) -> Iterator[Store]:
 @contextmanager
 def bench(store: Store) -> Iterator[Bench]:
     clock, policies = Clock(BEGIN), StoredPolicies()
-    limits = Limits(clock, policies)
+    limits = SpendingLimits(clock, policies)
     audit = AuditLog(clock, token_bytes)
     with suppress(Undo), store.write() as db:
         changes = Changes()
@@ -273,7 +273,7 @@ def compare(model: Model, made: Bench) -> None:
     for user in USERS:
         shown = made.limits.of_caller(made.db, caller(user), made.access(model.role_of[user]))
         check(shown, *model.of_user(user))
-    vaults = [made.db.get_one(Vault, vault_id) for vault_id in VAULTS]
+    vaults = [made.db.get_one(VaultRow, vault_id) for vault_id in VAULTS]
     for vault_id, shown in made.limits.of_vaults(made.db, vaults).items():
         check(shown, *model.of_vault(vault_id))
         assert shown.per_cycle is model.per_cycle[vault_id]
@@ -305,7 +305,7 @@ def take(model: Model, made: Bench, step: tuple) -> None:
         case ("becomes", which, status) if model.rows:
             row = model.rows[which % len(model.rows)]
             row.status = status.value
-            made.db.get_one(Proposal, row.id).status = status.value
+            made.db.get_one(ProposalRow, row.id).status = status.value
             made.db.flush()
         case ("role", role, limit, cycle):
             model.roles[role] = limit, cycle

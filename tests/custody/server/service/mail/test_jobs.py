@@ -17,7 +17,7 @@ from custody.server.service.mail.jobs import (
     queue_mail,
 )
 from custody.server.service.mail.mailer import CannotMail, Mail
-from custody.server.store.models import Job
+from custody.server.store.models import JobRow
 from tests.support.platform import Clock
 
 TO = "a@example.org"
@@ -61,7 +61,7 @@ def worker(store, clock, post, makers=(), public_url="https://custody.example.or
 
 def only_job(store):
     with store.read() as db:
-        return db.scalars(select(Job)).one()
+        return db.scalars(select(JobRow)).one()
 
 
 def test_a_mail_follows_the_transaction_that_queued_it(store, clock):
@@ -114,7 +114,7 @@ def test_is_given_up_after_half_a_day(store, clock, failure, left, said):
     one = worker(store, clock, Post(failure, failure))
     if left == 1:
         with store.write() as db:
-            db.scalars(select(Job)).one().attempts = MAX_ATTEMPTS - 2
+            db.scalars(select(JobRow)).one().attempts = MAX_ATTEMPTS - 2
         one.run_due()
         assert only_job(store).dead_at is None
         clock.advance(minutes=1)

@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from custody.server.chain.backend import RefusalCode, Refused
+from custody.server.chain.backend import BroadcastRefused, RefusalCode
 from custody.server.service.jobs.outbox import BROADCAST
 from custody.server.service.network.broadcast import JITTER_SECONDS, LEAST, Rebroadcast
-from custody.server.store.models import AuditEvent, Job, Proposal
+from custody.server.store.models import AuditEventRow, JobRow, ProposalRow
 from tests.custody.server.service.network.test_troubles import listen, told_of
 from tests.support.backends import Unreliable
 from tests.support.custody import ok, open_desk
@@ -58,8 +58,8 @@ def test_p11_the_two_last_signers_race_and_one_broadcast_follows(funded, node, p
         answers = list(pool.map(submit, signed))
     assert [answer["status"] for answer in answers] == ["SIGNED", "SIGNED"]
     assert sum("not recorded" in (answer["detail"] or "") for answer in answers) == 1
-    assert count(funded, Job, Job.kind == BROADCAST) == 1
-    assert count(funded, AuditEvent, AuditEvent.action == "PROPOSAL_FINALISED") == 1
+    assert count(funded, JobRow, JobRow.kind == BROADCAST) == 1
+    assert count(funded, AuditEventRow, AuditEventRow.action == "PROPOSAL_FINALISED") == 1
     workers = [funded.world.platform.background.outbox() for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
         assert sum(pool.map(lambda worker: worker.run_due(), workers)) == 1
@@ -71,7 +71,7 @@ def test_p12_a_crash_between_finalising_and_broadcast_resumes_with_the_same_txid
         desk.deposit(500_000)
         psbt_id = ok(desk.propose(150_000))["psbt_id"]
         txid = finalised(desk, psbt_id)
-        final = desk.rows(Proposal)[0].final_tx
+        final = desk.rows(ProposalRow)[0].final_tx
         desk.chain.close()
         # Another process on the same state folder, as after a restart.
         with open_world(tmp_path / "state", database_url=database) as world:
@@ -79,7 +79,7 @@ def test_p12_a_crash_between_finalising_and_broadcast_resumes_with_the_same_txid
                 assert world.platform.background.outbox().run_due() == 1
                 assert chain.transaction(txid).transaction.serialize() == final
             with world.platform.services.store.read() as db:
-                proposal = db.get_one(Proposal, psbt_id)
+                proposal = db.get_one(ProposalRow, psbt_id)
                 assert (proposal.status, proposal.txid) == ("BROADCASTING", txid)
 
 
@@ -99,7 +99,7 @@ def test_p13_a_crash_after_the_broadcast_is_a_success(funded, node, psbt_id):
     assert funded.outbox.run_due() == 0, "the dead worker's lease still runs"
     funded.world.clock.advance(seconds=61)
     assert funded.world.platform.background.outbox().run_due() == 1
-    (proposal,) = funded.rows(Proposal)
+    (proposal,) = funded.rows(ProposalRow)
     assert (proposal.status, proposal.txid) == ("BROADCASTING", txid)
     funded.chain.mine(1)
     assert funded.chain.transaction(txid).height == funded.chain.tip().height
@@ -142,7 +142,7 @@ def test_p14_the_node_is_down_at_the_threshold_and_comes_back(funded, node, psbt
     assert funded.outbox.run_due() == 1
     sent = funded.proposal(psbt_id)
     assert (sent["status"], sent["txid"], sent["failure_code"]) == ("BROADCASTING", txid, None)
-    assert count(funded, AuditEvent, AuditEvent.action == "BROADCAST_STALLED") == 1
+    assert count(funded, AuditEventRow, AuditEventRow.action == "BROADCAST_STALLED") == 1
 
 
 def test_what_the_node_refuses_for_good_fails_and_frees_the_coins(funded, node, psbt_id):
@@ -181,11 +181,11 @@ def timer(desk, jitter=0):
 
 
 def waiting(desk):
-    return [job.subject for job in desk.rows(Job, Job.done_at.is_(None), Job.kind == BROADCAST)]
+    return [job.subject for job in desk.rows(JobRow, JobRow.done_at.is_(None), JobRow.kind == BROADCAST)]
 
 
 def refuse(code, reason="min relay fee not met"):
-    return lambda transaction: Refused(transaction.txid, code, reason)
+    return lambda transaction: BroadcastRefused(transaction.txid, code, reason)
 
 
 class TestTheTimer:

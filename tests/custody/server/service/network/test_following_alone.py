@@ -11,7 +11,7 @@ from sqlalchemy.engine import Engine
 from custody.server.chain.backend import BlockRef, ChainTransaction, FoundOutput
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.service.jobs.leases import LEASE, Lead, LeaseLost
-from custody.server.store.models import ChainBlock, ChainCoin
+from custody.server.store.models import ChainBlockRow, ChainCoinRow
 from multisig import Sats
 from tests.support.backends import Unreliable
 from tests.support.custody import Desk, ok
@@ -66,7 +66,9 @@ def follow(desk: Desk):
 
 
 def seen(desk: Desk) -> tuple[int | None, int]:
-    return max((block.height for block in desk.rows(ChainBlock)), default=None), len(desk.rows(ChainCoin))
+    return max((block.height for block in desk.rows(ChainBlockRow)), default=None), len(
+        desk.rows(ChainCoinRow)
+    )
 
 
 def test_who_was_stopped_past_its_lease_does_not_undo_what_another_saw(desk: Desk, follow) -> None:
@@ -103,7 +105,7 @@ def test_who_stands_by_reads_no_chain_and_takes_over_with_fresh_eyes(desk: Desk,
     assert third()
     assert not first()
     with desk.world.platform.services.store.write() as db:
-        block = db.scalars(select(ChainBlock).order_by(ChainBlock.height.desc())).first()
+        block = db.scalars(select(ChainBlockRow).order_by(ChainBlockRow.height.desc())).first()
         db.delete(block)
     assert seen(desk)[0] == tip - 1
     desk.world.clock.now += LEASE
@@ -184,13 +186,13 @@ def test_a_deposit_that_leaves_the_mempool_while_it_is_read_holds_nothing_up(des
     desk.chain.mine(1, empty=True)
     monkeypatch.setattr(desk.chain, "transaction", lambda txid: None if txid == leaves else whole(txid))
     desk.watcher.look()
-    assert (seen(desk), {coin.txid for coin in desk.rows(ChainCoin)}) == (
+    assert (seen(desk), {coin.txid for coin in desk.rows(ChainCoinRow)}) == (
         (desk.chain.tip().height, 1),
         {mined},
     )
     monkeypatch.setattr(desk.chain, "transaction", whole)
     desk.watcher.look()
-    assert {coin.txid for coin in desk.rows(ChainCoin)} == {mined, leaves}
+    assert {coin.txid for coin in desk.rows(ChainCoinRow)} == {mined, leaves}
     desk.chain.fund(address, Sats(60_000))
     desk.chain.mine(1)
     monkeypatch.setattr(desk.chain, "transaction", lambda _txid: None)

@@ -22,7 +22,7 @@ from sqlalchemy import select
 from custody.server.chain.esplora import EsploraBackend
 from custody.server.chain.esplora.transactions import is_coinbase
 from custody.server.domain.errors import ChainUnavailable
-from custody.server.store.models import ChainCoin, ChainTransaction, Proposal, ProposalInput
+from custody.server.store.models import ChainCoinRow, ChainTransactionRow, ProposalInputRow, ProposalRow
 from multisig import CHANGE, RECEIVE, Network, Transaction
 from tests.support.custody import ok, open_desk
 from tests.support.esplora import AT_ONCE, URL, Explorer, edited, plain
@@ -114,12 +114,12 @@ class Scene:
         money = {name: value for name, value in vault.items() if name.endswith("_sats")}
         stages = (self.confirmed, self.sent, self.signed, self.pending)
         with self.desk.world.platform.services.store.read() as db:
-            payments = [db.get_one(Proposal, each) for each in stages]
+            payments = [db.get_one(ProposalRow, each) for each in stages]
             return money, [(each.status, each.txid, each.block_hash) for each in payments]
 
     def require_sums(self):
         money, _ = self.shown()
-        unspent = self.desk.rows(ChainCoin, ChainCoin.spent_by.is_(None))
+        unspent = self.desk.rows(ChainCoinRow, ChainCoinRow.spent_by.is_(None))
         in_blocks = sum(coin.amount_sats for coin in unspent if coin.height is not None)
         assert money["confirmed_sats"] == in_blocks
         assert money["unconfirmed_sats"] == sum(coin.amount_sats for coin in unspent) - in_blocks
@@ -127,14 +127,16 @@ class Scene:
     def require_consistent(self):
         self.require_sums()
         with self.desk.world.platform.services.store.read() as db:
-            coins = {(coin.txid, coin.vout): coin for coin in db.scalars(select(ChainCoin))}
-            raws = {each.txid: Transaction.parse(each.raw) for each in db.scalars(select(ChainTransaction))}
+            coins = {(coin.txid, coin.vout): coin for coin in db.scalars(select(ChainCoinRow))}
+            raws = {
+                each.txid: Transaction.parse(each.raw) for each in db.scalars(select(ChainTransactionRow))
+            }
             for (txid, vout), coin in coins.items():
                 output = raws[txid].outputs[vout]
                 assert raws[txid].txid == txid
                 assert (output.amount, output.script_pubkey) == (coin.amount_sats, coin.script_pubkey)
-            for proposal in db.scalars(select(Proposal).where(Proposal.status == "CONFIRMED")):
-                query = select(ProposalInput).where(ProposalInput.proposal_id == proposal.id)
+            for proposal in db.scalars(select(ProposalRow).where(ProposalRow.status == "CONFIRMED")):
+                query = select(ProposalInputRow).where(ProposalInputRow.proposal_id == proposal.id)
                 for place in db.scalars(query):
                     coin = coins[place.txid, place.vout]
                     assert coin.spent_by == proposal.txid

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from custody.server.service.lifecycle import holds_coins
-from custody.server.store.models import CoinLock, Proposal, ProposalInput
+from custody.server.store.models import CoinLockRow, ProposalInputRow, ProposalRow
 from multisig import Psbt, Transaction, finalise
 from tests.support.custody import SHOP, SIGNERS, Desk, open_desk, sign
 from tests.support.examples import examples
@@ -152,8 +152,8 @@ class Life:
             self.desk.chain.mine_block([transaction])
 
     def check(self) -> None:
-        rows, places = self.desk.rows(Proposal), self.desk.rows(ProposalInput)
-        locks = {(lock.txid, lock.vout) for lock in self.desk.rows(CoinLock)}
+        rows, places = self.desk.rows(ProposalRow), self.desk.rows(ProposalInputRow)
+        locks = {(lock.txid, lock.vout) for lock in self.desk.rows(CoinLockRow)}
         for row in rows:
             self.check_record(row)
         families = {row.family_id: [each for each in rows if each.family_id == row.family_id] for row in rows}
@@ -168,7 +168,7 @@ class Life:
         shown = self.desk.wallets()[0]["detailed_vault_limits"]["Used"]
         assert shown == f"0.{sum(largest):08d}"
 
-    def check_record(self, row: Proposal) -> None:
+    def check_record(self, row: ProposalRow) -> None:
         seen = self.desk.chain.transaction(row.txid_expected)
         if seen is None:
             assert row.status != "CONFIRMED"
@@ -189,7 +189,7 @@ class Life:
             self.desk.world.clock.advance(seconds=61)
             self.desk.settle()
             self.desk.mine()
-        left = {row.status for row in self.desk.rows(Proposal)}
+        left = {row.status for row in self.desk.rows(ProposalRow)}
         assert not left & {"SIGNED", "STALLED", "BROADCASTING", "REPLACED"}
 
 

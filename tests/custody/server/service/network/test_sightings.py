@@ -4,7 +4,7 @@ import pytest
 
 from custody.server.service.audit.log import verify
 from custody.server.service.proposals.coins import lock_coins
-from custody.server.store.models import ChainTransaction, Proposal
+from custody.server.store.models import ChainTransactionRow, ProposalRow
 from multisig import Psbt, Transaction, build_psbt, finalise
 from multisig.builder import CoinToSpend
 from tests.support.custody import SHOP, ok, refused, sign
@@ -54,7 +54,7 @@ def signed_by_two(desk, psbt) -> Transaction:
 
 
 def final(desk, psbt_id) -> Transaction:
-    (proposal,) = desk.rows(Proposal, Proposal.id == psbt_id)
+    (proposal,) = desk.rows(ProposalRow, ProposalRow.id == psbt_id)
     return Transaction.parse(proposal.final_tx)
 
 
@@ -163,7 +163,7 @@ def test_p36_of_a_deposit_that_never_was_nothing_stays(desk):
     desk.deposit(100_000)
     for amount in (200_000, 300_000):
         desk.deposit(amount, blocks=0)
-        assert len(desk.rows(ChainTransaction)) == 2
+        assert len(desk.rows(ChainTransactionRow)) == 2
         forget_mempool(desk)
         desk.watcher.look()
-        assert len(desk.rows(ChainTransaction)) == 1
+        assert len(desk.rows(ChainTransactionRow)) == 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.server.store.models import ChainCoin, Proposal
+from custody.server.store.models import ChainCoinRow, ProposalRow
 from multisig import Psbt
 from tests.custody.server.service.network.test_sightings import (
     broadcasting,
@@ -132,7 +132,7 @@ def test_what_the_mempool_dropped_is_said_until_it_is_back_and_what_is_slow_unti
     assert "the chain asks for 2" in found["words"]
     desk.mine()
     assert desk.proposal(sent)["status"] == "CONFIRMED"
-    (row,) = desk.rows(Proposal, Proposal.id == sent)
+    (row,) = desk.rows(ProposalRow, ProposalRow.id == sent)
     assert (row.trouble, row.trouble_since) == (None, None)
     assert told_of(desk) == [("troubled", "slow"), ("trouble_ended", "slow")]
 
@@ -171,5 +171,5 @@ def test_a_payment_whose_deposit_left_the_chain_says_so_and_can_be_ended(desk):
 
 def coin_of(desk, txid):
     """The vault's coin that the transaction makes."""
-    (row,) = desk.rows(ChainCoin, ChainCoin.txid == txid)
+    (row,) = desk.rows(ChainCoinRow, ChainCoinRow.txid == txid)
     return f"{row.txid}:{row.vout}"

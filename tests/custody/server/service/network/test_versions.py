@@ -4,7 +4,7 @@ step (P36, P37).
 
 import pytest
 
-from custody.server.store.models import CoinLock, Job, Proposal
+from custody.server.store.models import CoinLockRow, JobRow, ProposalRow
 from multisig import OutPoint, Psbt
 from tests.custody.server.service.network.test_sightings import (
     final,
@@ -40,7 +40,7 @@ def a_bump_on_its_way(desk: Desk) -> None:
 
 
 def ids(desk: Desk) -> list[str]:
-    return [each.id for each in sorted(desk.rows(Proposal), key=lambda each: each.created_at)]
+    return [each.id for each in sorted(desk.rows(ProposalRow), key=lambda each: each.created_at)]
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def pair(desk):
 
 
 def locks(desk) -> dict[OutPoint, str]:
-    return {OutPoint(lock.txid, lock.vout): lock.family_id for lock in desk.rows(CoinLock)}
+    return {OutPoint(lock.txid, lock.vout): lock.family_id for lock in desk.rows(CoinLockRow)}
 
 
 def coins(desk, psbt_id) -> set[OutPoint]:
@@ -64,8 +64,8 @@ def coins(desk, psbt_id) -> set[OutPoint]:
 
 
 def open_jobs(desk):
-    waiting = Job.done_at.is_(None), Job.dead_at.is_(None), Job.kind == "broadcast"
-    return {job.subject for job in desk.rows(Job, *waiting)}
+    waiting = JobRow.done_at.is_(None), JobRow.dead_at.is_(None), JobRow.kind == "broadcast"
+    return {job.subject for job in desk.rows(JobRow, *waiting)}
 
 
 class TestWhicheverConfirms:
@@ -178,7 +178,7 @@ class TestTheMempool:
         desk.chain.broadcast(final(desk, third))
         with desk.world.platform.services.store.write() as db:
             # As another worker would have it, a moment before this one is told no.
-            db.get_one(Proposal, third).status = "BROADCASTING"
+            db.get_one(ProposalRow, third).status = "BROADCASTING"
         desk.outbox.run_due()
         assert status(desk, first, third) == ["REPLACED", "BROADCASTING"]
         assert desk.proposal(first)["failure_code"] is None

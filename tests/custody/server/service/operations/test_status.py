@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 from custody.server.service.jobs.outbox import enqueue
-from custody.server.service.operations.status import Figures, JobFigures, read_figures
+from custody.server.service.operations.status import JobFigures, StatusFigures, read_figures
 from custody.server.store import Store
-from custody.server.store.models import Job
+from custody.server.store.models import JobRow
 from tests.support.custody import Desk, ok
 from tests.support.platform import START
 
@@ -14,7 +14,7 @@ NOW = START + timedelta(minutes=10)
 
 def test_nothing_waits_in_an_empty_database(store: Store) -> None:
     with store.read() as db:
-        assert read_figures(db, NOW) == Figures((), (), ())
+        assert read_figures(db, NOW) == StatusFigures((), (), ())
 
 
 def test_jobs_by_kind(store: Store) -> None:
@@ -23,7 +23,7 @@ def test_jobs_by_kind(store: Store) -> None:
         for subject in ("dead", "leased", "waiting", "lapsed", "done"):
             enqueue(db, "mail", subject, START if subject == "dead" else later)
         enqueue(db, "broadcast", "one", later)
-        by_subject = {job.subject: job for job in db.query(Job)}
+        by_subject = {job.subject: job for job in db.query(JobRow)}
         by_subject["dead"].dead_at = NOW
         by_subject["done"].done_at = NOW
         by_subject["leased"].lease_until = NOW + timedelta(seconds=1)
@@ -41,7 +41,7 @@ def test_what_waits_for_its_next_try_is_old_and_not_due(store: Store) -> None:
     with store.write() as db:
         enqueue(db, "webhook", "tried", START)
         enqueue(db, "webhook", "leased", START)
-        by_subject = {job.subject: job for job in db.query(Job)}
+        by_subject = {job.subject: job for job in db.query(JobRow)}
         by_subject["tried"].run_at = NOW + timedelta(seconds=1)
         by_subject["leased"].lease_until = NOW + timedelta(seconds=1)
     with store.read() as db:

@@ -7,7 +7,7 @@ from sqlalchemy import delete, select
 
 from custody.schemas.permissions import PermissionName as P
 from custody.server.service.audit.log import verify
-from custody.server.store.models import AuditEvent, Membership, User
+from custody.server.store.models import AuditEventRow, MembershipRow, UserRow
 from tests.support.custody import Desk, ok, refused
 from tests.support.profiles import grant
 from tests.support.staff import add_role, change_role, remove, remove_permission
@@ -32,8 +32,10 @@ def leave(desk: Desk, name: str, **more: object):
 
 def newest_description(desk: Desk) -> str:
     with desk.world.platform.services.store.read() as db:
-        here = select(AuditEvent.description).where(AuditEvent.chain_id == f"workspace:{desk.workspace_id}")
-        return db.scalars(here.order_by(AuditEvent.position.desc())).first()
+        here = select(AuditEventRow.description).where(
+            AuditEventRow.chain_id == f"workspace:{desk.workspace_id}"
+        )
+        return db.scalars(here.order_by(AuditEventRow.position.desc())).first()
 
 
 class TestP23ARoleTakenAwayBeforeSigning:
@@ -71,7 +73,7 @@ class TestP23ARoleTakenAwayBeforeSigning:
             """The member goes while nothing else changes."""
             services.following.wait = original
             with services.store.write() as db:
-                db.execute(delete(Membership).where(Membership.user_id == funded.user_ids["bob"]))
+                db.execute(delete(MembershipRow).where(MembershipRow.user_id == funded.user_ids["bob"]))
             return False
 
         services.following.wait = removed_meanwhile
@@ -121,4 +123,4 @@ def test_a_removed_members_vault_and_name_stay_readable(desk: Desk) -> None:
     ok(remove(desk.admin, desk.user_ids["alice"]))
     assert len(desk.wallets()[0]["signers"]) == 3
     with desk.world.platform.services.store.read() as db:
-        assert db.get_one(User, desk.user_ids["alice"]).default_workspace_id is None
+        assert db.get_one(UserRow, desk.user_ids["alice"]).default_workspace_id is None

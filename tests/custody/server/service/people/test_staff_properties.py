@@ -43,7 +43,7 @@ from custody.server.domain.roles import EVERY_PERMISSION, KEPT, Permissions, Rol
 from custody.server.service.people.people import enter
 from custody.server.service.people.staff import staff_of
 from custody.server.service.people.workspaces import add_first_role, found_workspace
-from custody.server.store.models import Membership, Organisation, Workspace
+from custody.server.store.models import MembershipRow, OrganisationRow, WorkspaceRow
 from multisig import Network, Sats
 from tests.support.examples import examples
 from tests.support.platform import open_world
@@ -85,19 +85,19 @@ class Workplace(RuleBasedStateMachine):
     @initialize(places=st.lists(PLACES, min_size=4, max_size=4))
     def draw_roles(self, places: list[Permissions]) -> None:
         """Written without the rules, which must hold from any state."""
-        organisation = self.db.get_one(Organisation, 1)
+        organisation = self.db.get_one(OrganisationRow, 1)
         other = found_workspace(
             self.db, self.world.clock, organisation, name="Other", description="", chain=Network.REGTEST
         )
         for user_id, permissions in enumerate(places, start=2):
-            self.move(user_id, self.db.get_one(Workspace, WORKSPACE), permissions)
+            self.move(user_id, self.db.get_one(WorkspaceRow, WORKSPACE), permissions)
         self.move(6, other.workspace, NOTHING)
 
-    def move(self, user_id: int, to: Workspace, permissions: Permissions) -> None:
+    def move(self, user_id: int, to: WorkspaceRow, permissions: Permissions) -> None:
         template = RoleTemplate(f"Role of {user_id}", "", permissions, Sats(0))
         role = add_first_role(self.db, self.world.clock, to, template)
         place = {"workspace_id": to.id, "role_id": role.id}
-        self.db.execute(update(Membership).where(Membership.user_id == user_id).values(place))
+        self.db.execute(update(MembershipRow).where(MembershipRow.user_id == user_id).values(place))
 
     @staticmethod
     def caller(user_id: int) -> Caller:

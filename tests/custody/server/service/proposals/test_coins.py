@@ -17,9 +17,9 @@ from custody.server.domain.errors import InsufficientFunds, LockedFunds
 from custody.server.domain.selection import Candidate, Plan
 from custody.server.proposals import sends
 from custody.server.service.proposals import coins
-from custody.server.service.proposals.coins import VaultCoins, lock_coins
+from custody.server.service.proposals.coins import SpendableCoins, lock_coins
 from custody.server.service.proposals.drafting import choose_coins
-from custody.server.store.models import ChainCoin, CoinLock, Proposal, Vault, WatchedScript
+from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalRow, VaultRow, WatchedScriptRow
 from multisig import CHANGE, FeeRate, OutPoint, Psbt, Sats
 from tests.support.custody import ok, refused
 from tests.support.examples import examples
@@ -57,7 +57,7 @@ class Undone(Exception):
 def stored(desk, rows):
     """A vault's coins for as long as one transaction, which is then undone."""
     with suppress(Undone), desk.world.platform.services.store.write() as db:
-        vault = db.get_one(Vault, desk.vault["id"])
+        vault = db.get_one(VaultRow, desk.vault["id"])
         for number, (amount, height, is_own, is_locked) in enumerate(rows):
             (outpoint,) = flood(db, vault, [amount], height=height, salt=number)
             if is_own:
@@ -69,7 +69,7 @@ def stored(desk, rows):
         raise Undone
 
 
-def own(vault: Vault, outpoint: OutPoint) -> Proposal:
+def own(vault: VaultRow, outpoint: OutPoint) -> ProposalRow:
     """The proposal whose change the coin is."""
     place = {"workspace_id": vault.workspace_id, "vault_id": vault.id, "created_by": vault.created_by}
     return a_proposal(outpoint.txid, txid_expected=outpoint.txid, status="CONFIRMED", **place)
@@ -81,9 +81,9 @@ def depth(height: int | None) -> int:
 
 def in_memory(db, rows) -> tuple[list[Candidate], list[Candidate]]:
     """All coins, and those that no proposal holds, as the selection would see them without a bound."""
-    found = db.scalars(select(ChainCoin).order_by(ChainCoin.first_seen_at)).all()
-    locked = set(db.scalars(select(CoinLock.txid)))
-    mine = set(db.scalars(select(Proposal.txid_expected)))
+    found = db.scalars(select(ChainCoinRow).order_by(ChainCoinRow.first_seen_at)).all()
+    locked = set(db.scalars(select(CoinLockRow.txid)))
+    mine = set(db.scalars(select(ProposalRow.txid_expected)))
     everything = [
         Candidate(coin.txid, coin.vout, Sats(coin.amount_sats), depth(coin.height), coin.txid in mine)
         for coin in found
@@ -119,7 +119,7 @@ def test_what_all_coins_can_pay_the_coins_that_are_read_can_pay(desk, rows, targ
         everything, free = in_memory(db, rows)
         unbounded = select_coins(free, wanted, random.Random(dice))
         try:
-            pool, chosen = choose_coins(db, VaultCoins(vault.id, TIP), wanted, random.Random(dice))
+            pool, chosen = choose_coins(db, SpendableCoins(vault.id, TIP), wanted, random.Random(dice))
         except LockedFunds:
             assert unbounded is None
             assert select_coins(everything, wanted, random.Random(dice)) is not None
@@ -139,7 +139,7 @@ def flooded(desk):
     """One deposit that pays for everything, beside dust."""
     desk.deposit(50_000_000)
     with desk.world.platform.services.store.write() as db:
-        flood(db, db.get_one(Vault, desk.vault["id"]), [EACH] * DUST)
+        flood(db, db.get_one(VaultRow, desk.vault["id"]), [EACH] * DUST)
     return desk
 
 
@@ -176,7 +176,7 @@ def test_dust_neither_blocks_nor_makes_a_transaction_or_a_statement_large(floode
 def test_small_coins_are_used_up_beside_large_ones(desk):
     desk.deposit(*[50_000] * 3)
     with desk.world.platform.services.store.write() as db:
-        flood(db, db.get_one(Vault, desk.vault["id"]), [5_000] * 300)
+        flood(db, db.get_one(VaultRow, desk.vault["id"]), [5_000] * 300)
     spent = {
         item.witness_utxo.amount
         for _ in range(3)
@@ -220,9 +220,9 @@ def taken(db, draft):
     lock_coins(db, "regtest", [utxo.outpoint for utxo in draft.utxos], "faster")
 
 
-def coins_of(db, draft) -> list[ChainCoin]:
+def coins_of(db, draft) -> list[ChainCoinRow]:
     return [
-        db.get_one(ChainCoin, ("regtest", each.outpoint.txid, each.outpoint.vout)) for each in draft.utxos
+        db.get_one(ChainCoinRow, ("regtest", each.outpoint.txid, each.outpoint.vout)) for each in draft.utxos
     ]
 
 
@@ -262,15 +262,15 @@ def test_where_others_are_always_faster_it_is_drafted_in_the_turn_itself(desk, m
 
 def test_a_change_address_that_was_taken_meanwhile_is_not_given_twice(funded, monkeypatch):
     def take(db, _draft):
-        db.get_one(Vault, funded.vault["id"]).next_change_index += 3
+        db.get_one(VaultRow, funded.vault["id"]).next_change_index += 3
 
     with between(funded, monkeypatch, take) as drafted:
         created = ok(funded.propose(50_000))
     assert [one.draft.change_index for one in drafted] == [0]
     assert change_scripts(created) == [funded.policy.script_pubkey(CHANGE, 3)]
     with funded.world.platform.services.store.read() as db:
-        assert db.get_one(Vault, funded.vault["id"]).next_change_index == 4
-        watched = select(WatchedScript.address_index).where(WatchedScript.branch == CHANGE)
+        assert db.get_one(VaultRow, funded.vault["id"]).next_change_index == 4
+        watched = select(WatchedScriptRow.address_index).where(WatchedScriptRow.branch == CHANGE)
         assert max(db.scalars(watched)) >= 4
 
 
@@ -293,6 +293,6 @@ def test_p16_parallel_sends_share_neither_a_coin_nor_a_change_address(desk):
     policy = desk.policy
     assert sorted(scripts) == sorted(policy.script_pubkey(CHANGE, index) for index in range(len(scripts)))
     with desk.world.platform.services.store.read() as db:
-        assert db.get_one(Vault, desk.vault["id"]).next_change_index == len(scripts)
-        locked = {OutPoint(lock.txid, lock.vout) for lock in db.scalars(select(CoinLock))}
+        assert db.get_one(VaultRow, desk.vault["id"]).next_change_index == len(scripts)
+        locked = {OutPoint(lock.txid, lock.vout) for lock in db.scalars(select(CoinLockRow))}
     assert locked == set(outpoints)

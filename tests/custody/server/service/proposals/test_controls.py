@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from custody.schemas.permissions import PermissionName
-from custody.server.store.models import CoinLock, Key, Membership, Proposal
+from custody.server.store.models import CoinLockRow, KeyRow, MembershipRow, ProposalRow
 from tests.support.custody import CAFE, SHOP, SIGNERS, ok, refused
 from tests.support.profiles import forward, grant, pay_profile
 from tests.support.replacing import bump, cancel, made, status, take_back
@@ -66,7 +66,7 @@ class TestFrozen:
             # signerd shows it to a signer.
             assert "`custody vault unfreeze`" in told
             assert "POST" not in told
-        (row,) = desk.rows(Proposal)
+        (row,) = desk.rows(ProposalRow)
         assert (row.status, row.final_tx) == ("PENDING", None)
         ok(desk.decline("bob", psbt_id))
         ok(cancel(desk, psbt_id))
@@ -201,7 +201,7 @@ class TestWhoCanStillSign:
             earlier = made(by_alice(desk, "create-psbt", address))
             signed = {name: desk.signed(name, earlier) for name in SIGNERS}
             set_states(desk, dict(zip(SIGNERS, states, strict=True)), silent)
-            locked = len(desk.rows(CoinLock))
+            locked = len(desk.rows(CoinLockRow))
             answers = [by_alice(desk, path, address) for path in ("preview-psbt", "create-psbt")]
             (shown,) = (each for each in desk.wallets() if each["id"] == desk.vault["id"])
             assert shown["lacks_signers"] == (states.count("active") < shown["m"])
@@ -209,7 +209,7 @@ class TestWhoCanStillSign:
                 desk.submit(name, earlier, signed[name])
             can = desk.proposal(earlier)["status"] == "SIGNED"
             assert [answer.status_code for answer in answers] == [200 if can else 409] * 2, states
-            assert len(desk.rows(CoinLock)) - locked == can
+            assert len(desk.rows(CoinLockRow)) - locked == can
             if not can:
                 told = answers[0].json()["detail"]
                 assert told.startswith("2 signers of the vault Treasury have to sign this, and ")
@@ -255,10 +255,10 @@ def set_states(desk, states, silent):
     with desk.world.platform.services.store.write() as db:
         for name, state in states.items():
             user_id = desk.user_ids[name]
-            key = db.scalars(select(Key).where(Key.user_id == user_id)).one()
+            key = db.scalars(select(KeyRow).where(KeyRow.user_id == user_id)).one()
             key.status = "revoked" if state in {"superseded", "lost"} else "active"
             key.revoked_reason = state if key.status == "revoked" else None
-            member = db.scalars(select(Membership).where(Membership.user_id == user_id)).one()
+            member = db.scalars(select(MembershipRow).where(MembershipRow.user_id == user_id)).one()
             member.role_id = silent if state == "silent" else SIGNER_ROLE
 
 

@@ -14,7 +14,7 @@ from custody.server.domain.selection import BACKDATE_BLOCKS
 from custody.server.proposals import sends
 from custody.server.service.proposals.drafting import free_locktime
 from custody.server.service.requests.changes import MAX_TRIES
-from custody.server.store.models import Proposal
+from custody.server.store.models import ProposalRow
 from multisig import Psbt
 from multisig.transaction import LOCKTIME_THRESHOLD
 from tests.support.custody import Desk, ok, open_desk
@@ -35,7 +35,7 @@ OFTEN = 6
 
 
 def proposed(desk: Desk) -> list[str]:
-    return [proposal.txid_expected for proposal in desk.rows(Proposal)]
+    return [proposal.txid_expected for proposal in desk.rows(ProposalRow)]
 
 
 def require_distinct(desk: Desk, *, least: int) -> None:
@@ -130,7 +130,7 @@ def test_a_signer_is_asked_nothing_about_it_and_it_is_sent(desk):
     txid = finished(desk, psbt_id)
     desk.mine()
     assert desk.chain.transaction(txid).height == desk.chain.tip().height
-    statuses = sorted(proposal.status for proposal in desk.rows(Proposal))
+    statuses = sorted(proposal.status for proposal in desk.rows(ProposalRow))
     assert statuses == ["CANCELLED", "CANCELLED", "CANCELLED", "CONFIRMED"]
 
 
@@ -186,13 +186,13 @@ class TestTheDatabase:
     @pytest.fixture
     def row(self, desk):
         made(sending(desk)())
-        (first,) = desk.rows(Proposal)
-        return {column.name: getattr(first, column.name) for column in Proposal.__table__.columns}
+        (first,) = desk.rows(ProposalRow)
+        return {column.name: getattr(first, column.name) for column in ProposalRow.__table__.columns}
 
     def test_holds_no_transaction_twice(self, desk, row):
         other = {"id": "another", "family_id": "another", "tx_type": "forward"}
         with pytest.raises(IntegrityError), desk.world.platform.services.store.write() as db:
-            db.execute(insert(Proposal), row | other)
+            db.execute(insert(ProposalRow), row | other)
 
     def test_however_many_were_proposed_there_is_a_lock_time_left(self, desk, row):
         """Far beyond what looks like everybody's, and beyond a chain of a few blocks."""
@@ -203,9 +203,9 @@ class TestTheDatabase:
             assert free_locktime(db, replace(tx, locktime=tip), tip) == tip
             txids = {height: replace(tx, locktime=height).txid for height in taken}
             values = ({"id": txid, "family_id": txid, "txid_expected": txid} for txid in txids.values())
-            db.execute(insert(Proposal), [row | each for each in values])
+            db.execute(insert(ProposalRow), [row | each for each in values])
             assert free_locktime(db, replace(tx, locktime=tip), tip) == least
             assert free_locktime(db, replace(tx, locktime=least), tip) == least
             last = replace(tx, locktime=least).txid
-            db.execute(insert(Proposal), row | {"id": last, "family_id": last, "txid_expected": last})
+            db.execute(insert(ProposalRow), row | {"id": last, "family_id": last, "txid_expected": last})
             assert free_locktime(db, tx, tip) == LOCKTIME_THRESHOLD

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import update
 
-from custody.server.store.models import CoinLock, Key, Proposal
+from custody.server.store.models import CoinLockRow, KeyRow, ProposalRow
 from tests.support.custody import SIGNERS, Desk, ok, refused
 from tests.support.prepared import Story
 from tests.support.replacing import bump, cancel, finished, forget_mempool, made, status, take_back
@@ -23,12 +23,12 @@ def a_proposal(desk: Desk) -> None:
 
 @pytest.fixture
 def first(desk):
-    (proposal,) = desk.rows(Proposal)
+    (proposal,) = desk.rows(ProposalRow)
     return proposal.id
 
 
 def locked(desk) -> int:
-    return len(desk.rows(CoinLock))
+    return len(desk.rows(CoinLockRow))
 
 
 def used(desk):
@@ -79,13 +79,13 @@ def test_a_signature_is_out_and_the_coins_are_kept_until_a_member_frees_them(des
         ok(desk.signers[name].post("/api/v1/unfreeze-vault", body))
     with desk.world.platform.services.store.write() as db:
         db.execute(
-            update(Key)
-            .where(Key.user_id != desk.user_ids["alice"])
+            update(KeyRow)
+            .where(KeyRow.user_id != desk.user_ids["alice"])
             .values(status="revoked", revoked_reason="lost")
         )
     assert ok(cancel(desk, first))["self_spend_offered"] is False
     with desk.world.platform.services.store.write() as db:
-        db.execute(update(Key).values(status="active", revoked_reason=None))
+        db.execute(update(KeyRow).values(status="active", revoked_reason=None))
     assert locked(desk) == 1
     assert used(desk) != "0.00000000", "it may still leave"
     assert desk.proposal(first)["may_be_replaced"]

@@ -17,7 +17,7 @@ from custody.server.domain.errors import NotFound
 from custody.server.domain.selection import MAX_INPUTS
 from custody.server.service.keys.profiles import CHANGE_INDEX
 from custody.server.service.people.people import enter
-from custody.server.service.requests.changes import Outdated
+from custody.server.service.requests.changes import OutdatedDraft
 from multisig import CHANGE, RECEIVE, ChangeTo, OutPoint, Psbt, Transaction, TxOut, build_psbt, finalise, sats
 from multisig.builder import SEQUENCE, CoinToSpend
 from tests.custody.server.service.limits.test_limits import set_vault
@@ -397,12 +397,12 @@ def test_p16_a_draft_over_what_has_changed_meanwhile_is_made_anew_or_refused(des
     with drafting(desk) as (draft, create):
         first, second = draft(), draft()
         create(first)
-        with pytest.raises(Outdated):
+        with pytest.raises(OutdatedDraft):
             create(second)
         assert figures(desk.signers["alice"])[2] == 100_000, "of two over the same coins one is"
         third = draft()
         desk.deposit(10_000)
-        with pytest.raises(Outdated):
+        with pytest.raises(OutdatedDraft):
             create(third)  # its address was paid
         fourth = draft()
         lose_key(desk, "alice")

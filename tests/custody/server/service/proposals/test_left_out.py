@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from custody.schemas.forwards import ForwardToVaultRequest
 from custody.schemas.proposals import CreatePsbtRequest
-from custody.server.store.models import Proposal
+from custody.server.store.models import ProposalRow
 from tests.support.custody import CAFE, SHOP, ok
 from tests.support.examples import examples
 from tests.support.profiles import grant, pay_profile, policy_of
@@ -75,7 +75,7 @@ def require_no_more(desk, body, gone, null=()):
         assert answer.status_code == 422, answer.text
         return
     whole = ok(desk.admin.post("/api/v1/preview-psbt", body))
-    under_way = {row.id: sum(row.amounts_sats) for row in desk.rows(Proposal)}
+    under_way = {row.id: sum(row.amounts_sats) for row in desk.rows(ProposalRow)}
 
     def leaves(asked, shown):
         """A version counts once with what it replaces. A fee that is left out is the platform's: of a sweep

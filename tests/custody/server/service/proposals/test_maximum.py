@@ -10,7 +10,7 @@ from sqlalchemy import delete
 from custody.server.domain import selection
 from custody.server.domain.fees import MAX_FEE
 from custody.server.service.proposals import coins, drafting
-from custody.server.store.models import ChainCoin, CoinLock, Vault
+from custody.server.store.models import ChainCoinRow, CoinLockRow, VaultRow
 from multisig import Network, Psbt, Sats, decode_address, dust_threshold, format_btc
 from tests.support.custody import CAFE, SHOP, ok, refused
 from tests.support.examples import examples
@@ -38,13 +38,13 @@ def holding(desk, amounts, limit: int = RICH):
     """The vault with exactly these coins and this limit, for as long as it takes."""
     limited(desk, limit)
     with desk.world.platform.services.store.write() as db:
-        vault = db.get_one(Vault, desk.vault["id"])
+        vault = db.get_one(VaultRow, desk.vault["id"])
         for number, amount in enumerate(amounts):
             flood(db, vault, [amount], salt=f"{next(desk.numbers)} {number}")
     yield
     with desk.world.platform.services.store.write() as db:
-        db.execute(delete(CoinLock))
-        db.execute(delete(ChainCoin))
+        db.execute(delete(CoinLockRow))
+        db.execute(delete(ChainCoinRow))
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_it_says_what_it_leaves_out_and_why(desk):
     made(desk.propose(150_000, fee_rate="1"))
     desk.deposit(70_000, blocks=0)
     with desk.world.platform.services.store.write() as db:
-        flood(db, db.get_one(Vault, desk.vault["id"]), [150])
+        flood(db, db.get_one(VaultRow, desk.vault["id"]), [150])
     told = most(desk, fee_rate="2")
     (vault,) = desk.wallets()
     assert told["reserved_sats"] == vault["locked_sats"]

@@ -1,6 +1,6 @@
 """A send that names its coins spends exactly these, and keeps to every rule of its vault (P65)."""
 
-from custody.server.store.models import ChainCoin
+from custody.server.store.models import ChainCoinRow
 from multisig import Psbt
 from tests.support.custody import CAFE, SIGNERS, Desk, ok, refused
 from tests.support.replacing import bump, cancel, made
@@ -115,7 +115,7 @@ def test_the_coin_for_the_vaults_tokens_is_not_taken(desk):
     script = desk.policy.script_pubkey(0, 0).hex()
     held = [
         f"{coin.txid}:{coin.vout}"
-        for coin in desk.rows(ChainCoin, ChainCoin.spent_by.is_(None))
+        for coin in desk.rows(ChainCoinRow, ChainCoinRow.spent_by.is_(None))
         if coin.script_pubkey.hex() == script
     ]
     problem = refused(desk.propose(1_000, fee_rate="1", coins=held), 422, "VALIDATION")

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import update
 
 from custody.server.service.proposals.drafting import Drafter
-from custody.server.store.models import CoinLock, Proposal, User
+from custody.server.store.models import CoinLockRow, ProposalRow, UserRow
 from multisig import Psbt
 from tests.support.custody import CAFE, SHOP, Desk, ok, refused
 from tests.support.replacing import cancel, finished, made
@@ -38,10 +38,10 @@ def test_what_was_shown_is_what_is_made_of_the_same_coins(rich):
         {"recipients": [SHOP, CAFE], "amounts_sats": [900_000, 800_000]},
         {"amounts_sats": None, "sweep": True, "fee_rate": "3.5"},
     ):
-        before = rich.rows(Proposal), rich.world.audit_actions("workspace:1")
+        before = rich.rows(ProposalRow), rich.world.audit_actions("workspace:1")
         shown = preview(rich, **asked)
-        assert rich.rows(CoinLock) == []
-        assert [each.id for each in rich.rows(Proposal)] == [each.id for each in before[0]]
+        assert rich.rows(CoinLockRow) == []
+        assert [each.id for each in rich.rows(ProposalRow)] == [each.id for each in before[0]]
         assert rich.world.audit_actions("workspace:1") == before[1]
         assert shown["movement_sats"] == sum(shown["amounts_sats"]) + shown["fee_sats"]
         pinned = {"coins": shown["coins"], "fee_rate": shown["asked_fee_rate"]}
@@ -113,7 +113,9 @@ def test_a_list_by_vault_the_newest_first_with_names(rich):
     ids = []
     with rich.world.platform.services.store.write() as db:
         db.execute(
-            update(User).where(User.email == "alice@example.org").values(first_name="Alice", surname="Ruiz")
+            update(UserRow)
+            .where(UserRow.email == "alice@example.org")
+            .values(first_name="Alice", surname="Ruiz")
         )
     for number in range(2):
         ids.append(made(rich.propose(100_000 + number)))

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from custody.server import proofs
 from custody.server.cli import app
-from custody.server.store.models import CoinLock, Key, Proposal, ProposalInput
+from custody.server.store.models import CoinLockRow, KeyRow, ProposalInputRow, ProposalRow
 from multisig import Psbt
 from tests.support.custody import SHOP, SIGNERS, ok, refused
 from tests.support.profiles import grant
@@ -51,12 +51,12 @@ def test_p93_a_proof_is_signed_and_anybody_can_check_it(desk, tmp_path):
 def test_p93_it_locks_no_coin_and_is_never_sent(desk):
     desk.deposit(100_000)
     made = ok(make(desk, with_coins=True))["psbt_id"]
-    assert [row.amount_sats for row in desk.rows(ProposalInput)] == [0]
-    assert desk.rows(CoinLock) == []
+    assert [row.amount_sats for row in desk.rows(ProposalInputRow)] == [0]
+    assert desk.rows(CoinLockRow) == []
     payment = ok(desk.propose(20_000))["psbt_id"]
     desk.sign_off(made)
     desk.settle()
-    assert {row.family_id for row in desk.rows(CoinLock)} == {payment}
+    assert {row.family_id for row in desk.rows(CoinLockRow)} == {payment}
     desk.sign_off(payment)
     desk.settle()
     desk.mine()
@@ -116,7 +116,7 @@ def test_p95_where_no_quorum_can_sign_no_signer_is_asked(desk, makes, address, c
     }
     desk.deposit(40_000)
     with desk.world.platform.services.store.write() as db:
-        for key, (maker, firmware) in zip(db.scalars(select(Key)), makes, strict=True):
+        for key, (maker, firmware) in zip(db.scalars(select(KeyRow)), makes, strict=True):
             key.maker, key.model, key.firmware = maker, names.get(maker), firmware
     for with_coins, can in ((False, address), (True, coins)):
         if can:
@@ -137,7 +137,7 @@ def test_p96_a_lost_key_takes_a_proofs_other_signatures_with_it(desk):
     assert desk.proposal(made)["collected_signatures"] == 0
     # Who signed before counts again, with a signature of every coin.
     assert desk.approve("alice", made)["collected_signatures"] == 1
-    (row,) = desk.rows(Proposal)
+    (row,) = desk.rows(ProposalRow)
     assert [len(item.partial_signatures) for item in Psbt.parse(row.psbt).inputs] == [1, 1]
 
 
@@ -163,7 +163,7 @@ def test_p104_the_same_message_twice_in_one_block_is_one_proposal_and_a_new_one_
     first = ok(make(desk))["psbt_id"]
     told = refused(make(desk), 409, "STATE_CONFLICT")
     assert "at this block already" in told["detail"]
-    assert [row.id for row in desk.rows(Proposal)] == [first]
+    assert [row.id for row in desk.rows(ProposalRow)] == [first]
     desk.mine()
     ok(make(desk))
 

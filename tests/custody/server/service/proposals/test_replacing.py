@@ -5,7 +5,7 @@
 import pytest
 
 from custody.server.proposals import replacing
-from custody.server.store.models import CoinLock, Proposal
+from custody.server.store.models import CoinLockRow, ProposalRow
 from multisig import Network, OutPoint, Psbt, Transaction, inspect
 from tests.support.custody import CAFE, SHOP, ok, refused
 from tests.support.profiles import approve_forward, forward, grant, policy_of, profile_of
@@ -41,7 +41,7 @@ def paid(desk, psbt_id):
 
 
 def locked(desk) -> dict[OutPoint, str]:
-    return {OutPoint(lock.txid, lock.vout): lock.family_id for lock in desk.rows(CoinLock)}
+    return {OutPoint(lock.txid, lock.vout): lock.family_id for lock in desk.rows(CoinLockRow)}
 
 
 def used(desk):
@@ -134,7 +134,7 @@ class TestABump:
             ok(cancel(funded, each))
 
         txid = finished(funded, first)
-        (proposal,) = funded.rows(Proposal, Proposal.id == first)
+        (proposal,) = funded.rows(ProposalRow, ProposalRow.id == first)
         real = Transaction.parse(proposal.final_tx)
         second = made(bump(funded, first, priority="low"))
         fee = funded.proposal(second)["fee_sats"]
@@ -381,7 +381,7 @@ def test_two_bumps_at_once_end_in_one(funded, first):
     """The second was drafted before the first was stored: it is drafted again, and finds it."""
     with meanwhile(replacing, lambda: ok(bump(funded, first, fee_rate="6"))):
         refused(bump(funded, first, fee_rate="5"), 409, "STATE_CONFLICT")
-    assert len(funded.rows(Proposal)) == 2
+    assert len(funded.rows(ProposalRow)) == 2
 
 
 def test_a_version_that_came_and_ended_meanwhile_is_outbid_too(funded, first):

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from custody.server.service.jobs.outbox import BROADCAST
 from custody.server.service.proposals import verifying
 from custody.server.service.sign_in.sessions import end_sessions
-from custody.server.store.models import Job, Key, Proposal, Signature
+from custody.server.store.models import JobRow, KeyRow, ProposalRow, SignatureRow
 from multisig import Network, Psbt, Sats, TxOut, Vault, finalise
 from tests.support.custody import ok, refused, sign
 from tests.support.platform import seed
@@ -46,7 +46,7 @@ def high_s(signature):
 
 def revoke(desk, name, reason):
     with desk.world.platform.services.store.write() as db:
-        key = db.scalars(select(Key).where(Key.user_id == desk.user_ids[name])).one()
+        key = db.scalars(select(KeyRow).where(KeyRow.user_id == desk.user_ids[name])).one()
         key.status, key.revoked_reason = "revoked", reason
 
 
@@ -135,20 +135,20 @@ class TestKept:
         assert (first["collected_signatures"], again["collected_signatures"]) == (1, 1)
         assert "before" in again["detail"]
         assert funded.proposal(psbt_id) == after
-        assert funded.rows(Job, Job.kind == BROADCAST) == []
+        assert funded.rows(JobRow, JobRow.kind == BROADCAST) == []
 
         funded.approve("bob", psbt_id)
-        (proposal,), (job,) = funded.rows(Proposal), funded.rows(Job, Job.kind == BROADCAST)
+        (proposal,), (job,) = funded.rows(ProposalRow), funded.rows(JobRow, JobRow.kind == BROADCAST)
         assert proposal.final_tx is not None
         assert (job.kind, job.subject) == ("broadcast", psbt_id)
-        assert len(funded.rows(Signature)) == 2 * len(Psbt.parse(proposal.psbt).inputs)
+        assert len(funded.rows(SignatureRow)) == 2 * len(Psbt.parse(proposal.psbt).inputs)
         actions = funded.world.audit_actions(f"workspace:{funded.workspace_id}")
         assert actions[-3:] == ["SIGNATURE_SUBMITTED", "SIGNATURE_SUBMITTED", "PROPOSAL_FINALISED"]
 
         # A third comes too late and is told so; the same one is good when all has moved on, too.
         refused(funded.submit("carol", psbt_id, bad), 422, "BAD_SIGNATURE")
         assert "not recorded" in ok(funded.submit("carol", psbt_id, late))["detail"]
-        kept = {row.public_key for row in funded.rows(Signature)}
+        kept = {row.public_key for row in funded.rows(SignatureRow)}
         assert kept.isdisjoint(late.inputs[0].partial_signatures)
         funded.settle()
         again = ok(funded.submit("alice", psbt_id, signed))

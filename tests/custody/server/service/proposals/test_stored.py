@@ -1,7 +1,7 @@
 """What storing a proposal leaves in the database."""
 
 from custody.server.service.stored_vaults import policy_of
-from custody.server.store.models import Proposal, Vault
+from custody.server.store.models import ProposalRow, VaultRow
 from multisig import Psbt
 from tests.support.custody import ok
 
@@ -11,8 +11,8 @@ def test_what_is_stored_is_what_was_answered_and_the_next_change_goes_elsewhere(
     desk.deposit(200_000, 200_000)
     answers = [ok(desk.propose(50_000)) for _ in range(2)]
     with desk.world.platform.services.store.read() as db:
-        rows = [db.get_one(Proposal, answer["psbt_id"]) for answer in answers]
-        vault = db.get_one(Vault, desk.vault["id"])
+        rows = [db.get_one(ProposalRow, answer["psbt_id"]) for answer in answers]
+        vault = db.get_one(VaultRow, desk.vault["id"])
         policy = policy_of(vault)
         changes = {policy.script_pubkey(1, index) for index in range(vault.next_change_index)}
     for answer, row in zip(answers, rows, strict=True):
@@ -34,9 +34,9 @@ def test_a_proposal_that_is_refused_in_its_turn_leaves_nothing(desk, monkeypatch
     back.
     """
     desk.deposit(200_000)
-    audit = desk.world.platform.services.audit
+    audit = desk.world.platform.services.tools.audit
     with desk.world.platform.services.store.read() as db:
-        before = db.get_one(Vault, desk.vault["id"]).next_change_index
+        before = db.get_one(VaultRow, desk.vault["id"]).next_change_index
 
     def refuse(*_given, **_named):
         raise RuntimeError("the disk is full")
@@ -44,7 +44,7 @@ def test_a_proposal_that_is_refused_in_its_turn_leaves_nothing(desk, monkeypatch
     with monkeypatch.context() as patched:
         patched.setattr(type(audit), "record", refuse)
         assert desk.propose(50_000).status_code == 500
-    assert desk.rows(Proposal) == []
+    assert desk.rows(ProposalRow) == []
     with desk.world.platform.services.store.read() as db:
-        assert db.get_one(Vault, desk.vault["id"]).next_change_index == before
+        assert db.get_one(VaultRow, desk.vault["id"]).next_change_index == before
     ok(desk.propose(50_000))

@@ -8,7 +8,7 @@ from custody.server.chain.engine import InvalidSpend
 from custody.server.proposals import signing
 from custody.server.service.jobs.outbox import BROADCAST
 from custody.server.service.proposals import verifying
-from custody.server.store.models import Job, Proposal, Signature
+from custody.server.store.models import JobRow, ProposalRow, SignatureRow
 from multisig import Psbt
 from tests.support.custody import ok, refused
 
@@ -54,11 +54,11 @@ def test_the_signature_that_came_in_between_is_kept_beside_ours(funded, psbt_id,
     answer = ok(funded.submit("alice", psbt_id, bodies["alice"]))
     assert (answer["status"], answer["collected_signatures"]) == ("SIGNED", 2)
     assert len(verified) == 3, "ours, theirs, and ours again"
-    (proposal,) = funded.rows(Proposal)
+    (proposal,) = funded.rows(ProposalRow)
     inputs = Psbt.parse(proposal.psbt).inputs
     assert all(len(item.partial_signatures) == 2 for item in inputs)
-    assert count(funded, Signature) == 2 * len(inputs)
-    assert count(funded, Job, Job.kind == BROADCAST) == 1
+    assert count(funded, SignatureRow) == 2 * len(inputs)
+    assert count(funded, JobRow, JobRow.kind == BROADCAST) == 1
     funded.settle()
     assert funded.proposal(psbt_id)["status"] == "BROADCASTING"
 
@@ -70,8 +70,8 @@ def test_p11_the_threshold_that_was_met_in_between_is_not_met_twice(funded, psbt
     answer = ok(funded.submit("bob", psbt_id, bodies["bob"]))
     assert answer["status"] == "SIGNED"
     assert "not recorded" in answer["detail"]
-    assert count(funded, Job, Job.kind == BROADCAST) == 1
-    (proposal,) = funded.rows(Proposal)
+    assert count(funded, JobRow, JobRow.kind == BROADCAST) == 1
+    (proposal,) = funded.rows(ProposalRow)
     assert proposal.final_tx is not None
 
 
@@ -80,7 +80,7 @@ def test_a_proposal_that_ended_in_between_takes_no_signature(funded, psbt_id, mo
 
     meanwhile(funded, monkeypatch, lambda: funded.reject(psbt_id))
     refused(funded.submit("alice", psbt_id, signed), 409, "STATE_CONFLICT")
-    assert count(funded, Signature) == 0
+    assert count(funded, SignatureRow) == 0
 
 
 def test_where_others_sign_before_each_turn_it_is_verified_in_the_turn(
@@ -96,7 +96,7 @@ def test_where_others_sign_before_each_turn_it_is_verified_in_the_turn(
         # Not through the watched store: an act within an act would use up the next one.
         services = funded.world.platform.services
         with type(services.store).write(services.store) as db:
-            row = db.get_one(Proposal, psbt_id)
+            row = db.get_one(ProposalRow, psbt_id)
             base = Psbt.parse(row.psbt)
             new = {i: dict(item.partial_signatures) for i, item in enumerate(psbt.inputs)}
             row.psbt = base.with_signatures(new).to_bytes()
@@ -105,7 +105,7 @@ def test_where_others_sign_before_each_turn_it_is_verified_in_the_turn(
     answer = ok(funded.submit("alice", psbt_id, alice))
     assert answer["status"] in {"PENDING", "SIGNED"}
     assert len(verified) == 4
-    (proposal,) = funded.rows(Proposal)
+    (proposal,) = funded.rows(ProposalRow)
     kept = Psbt.parse(proposal.psbt)
     assert all(
         kept.inputs[i].partial_signatures.items() >= item.partial_signatures.items()
@@ -136,4 +136,4 @@ def test_what_the_engine_refuses_is_neither_kept_nor_sent(funded, psbt_id, monke
     monkeypatch.setattr(verifying, "verify_transaction", refuse)
     assert funded.submit("bob", psbt_id, funded.signed("bob", psbt_id)).status_code == 500
     assert funded.proposal(psbt_id) == before
-    assert count(funded, Job, Job.kind == BROADCAST) == 0
+    assert count(funded, JobRow, JobRow.kind == BROADCAST) == 0

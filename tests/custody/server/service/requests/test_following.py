@@ -7,7 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from custody.server.service.requests import changes as module
-from custody.server.service.requests.changes import Changes, Following, raise_revision
+from custody.server.service.requests.changes import Changes, LongPolls, raise_revision
 from custody.server.store import Store
 from tests.support.workspaces import found_workspace
 
@@ -26,13 +26,13 @@ def move(store: Store, changes: Changes, workspace_id: int) -> None:
         changes.moved(db, workspace_id)
 
 
-async def waiting(following: Following, count: int) -> None:
+async def waiting(following: LongPolls, count: int) -> None:
     with anyio.fail_after(LONG):
         while following.open != count:
             await anyio.lowlevel.checkpoint()
 
 
-async def ended(following: Following) -> None:
+async def ended(following: LongPolls) -> None:
     """Without a waiter there is no follower: no thread reads a database that the test is about to close."""
     with anyio.fail_after(LONG):
         while any(follower._task for follower in following._followers.values()):
@@ -40,11 +40,11 @@ async def ended(following: Following) -> None:
 
 
 @pytest.fixture
-async def make_following(store: Store) -> AsyncIterator[Callable[..., Following]]:
-    made: list[Following] = []
+async def make_following(store: Store) -> AsyncIterator[Callable[..., LongPolls]]:
+    made: list[LongPolls] = []
 
-    def make(changes: Changes | None = None) -> Following:
-        made.append(Following(store, changes or Changes()))
+    def make(changes: Changes | None = None) -> LongPolls:
+        made.append(LongPolls(store, changes or Changes()))
         return made[-1]
 
     yield make

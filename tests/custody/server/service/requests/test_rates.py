@@ -22,7 +22,7 @@ from custody.server.service.requests.rates import (
     caller_at,
 )
 from custody.server.store import Store
-from custody.server.store.models import Attempt
+from custody.server.store.models import AttemptRow
 from tests.support.platform import Clock
 
 ALICE, BOB = 1, 2
@@ -242,5 +242,5 @@ class TestInTheDatabase:
         clock.now += LONGEST_WINDOW
         in_the_database(store, clock, "another kind").take("bob@example.org")
         with store.read() as db:
-            assert db.scalar(select(func.count()).select_from(Attempt)) == 1
-            assert b"bob" not in db.scalars(select(Attempt.subject_hash)).one()
+            assert db.scalar(select(func.count()).select_from(AttemptRow)) == 1
+            assert b"bob" not in db.scalars(select(AttemptRow.subject_hash)).one()

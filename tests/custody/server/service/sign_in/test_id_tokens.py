@@ -9,7 +9,7 @@ from joserfc import jwk
 from custody.server.service.sign_in.id_tokens import (
     Expected,
     NotFresh,
-    NotGenuine,
+    TokenNotGenuine,
     UnknownKey,
     base64url,
     read_keys,
@@ -58,7 +58,7 @@ def test_one_that_is_genuine_names_its_subject(claims):
     ids=str,
 )  # fmt: skip
 def test_p74_what_is_not_for_us_or_not_now(claims):
-    with pytest.raises(NotGenuine):
+    with pytest.raises(TokenNotGenuine):
         judged(sign({**GOOD, **claims}, KEY))
 
 
@@ -94,7 +94,7 @@ def _spoilt(token: str) -> str:
     ],
 )  # fmt: skip
 def test_p74_a_token_without_a_valid_signature(token):
-    with pytest.raises(NotGenuine):
+    with pytest.raises(TokenNotGenuine):
         judged(token)
 
 
@@ -108,7 +108,7 @@ def test_p74_keys_that_sign_nothing_here():
         with pytest.raises(UnknownKey):
             judged(token, keys)
     for document in (None, [], {}, {"keys": {}}):
-        with pytest.raises(NotGenuine):
+        with pytest.raises(TokenNotGenuine):
             read_keys(document)
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from custody.server.domain.errors import IdentityRefused, ProviderUnavailable
 from custody.server.service.sign_in.id_tokens import Expected
-from custody.server.service.sign_in.providers import AT_ONCE, AT_ONCE_PUBLISHED, Client, Providers
+from custody.server.service.sign_in.providers import AT_ONCE, AT_ONCE_PUBLISHED, ProviderClient, Providers
 from custody.server.service.webhooks.sending import Sender
-from custody.server.store.models import IdentityProvider
+from custody.server.store.models import IdentityProviderRow
 from tests.support.identity import (
     CLIENT_ID,
     CLIENT_SECRET,
@@ -22,7 +22,7 @@ from tests.support.identity import (
 from tests.support.platform import Clock
 from tests.support.receiver import PUBLIC, Wire, status
 
-CLIENT = Client(CLIENT_ID, CLIENT_SECRET, "https://custody.example.org/back")
+CLIENT = ProviderClient(CLIENT_ID, CLIENT_SECRET, "https://custody.example.org/back")
 ASKED = {"nonce": "n", "redirect_uri": CLIENT.redirect_uri}
 DISCOVERY = "/.well-known/openid-configuration"
 
@@ -41,7 +41,7 @@ def rig(tmp_path, clock):
 
 
 def of(issuer, organisation_id=1):
-    return IdentityProvider(issuer=issuer, organisation_id=organisation_id)
+    return IdentityProviderRow(issuer=issuer, organisation_id=organisation_id)
 
 
 def refused(providers, issuer):

@@ -10,7 +10,7 @@ from custody.server.domain.errors import StateConflict
 from custody.server.service.secrets import Purpose
 from custody.server.service.sign_in import rotation as rotating
 from custody.server.service.sign_in.rotation import Rotation
-from custody.server.store.models import Credential
+from custody.server.store.models import CredentialRow
 from tests.support.accounts import PASSWORD, Phone, enrol, register, sign_in, validate
 from tests.support.platform import World, open_world
 
@@ -30,7 +30,7 @@ def phone(world: World) -> Phone:
 @pytest.fixture
 def rotation(world: World) -> Rotation:
     services = world.platform.services
-    return Rotation(services.store, services.audit, services.tools.secrets)
+    return Rotation(services.store, services.tools.audit, services.tools.secrets)
 
 
 class Killed(BaseException):
@@ -52,7 +52,7 @@ def secrets_of(world: World, purpose: Purpose = Purpose.TOTP) -> tuple[bytes, ..
 
 def sealed(world: World) -> list[bytes]:
     with world.platform.services.store.read() as db:
-        rows = db.execute(select(Credential.totp_secret, Credential.totp_pending)).all()
+        rows = db.execute(select(CredentialRow.totp_secret, CredentialRow.totp_pending)).all()
     return [value for row in rows for value in row if value is not None]
 
 
@@ -123,7 +123,7 @@ def test_two_rotations_at_once_drop_nothing_that_is_needed(
 
 def test_an_unreadable_offer_stops_no_rotation(world: World, phone: Phone, rotation: Rotation) -> None:
     with world.platform.services.store.write() as db:
-        db.scalars(select(Credential)).one().totp_pending = b"sealed with a file that is lost"
+        db.scalars(select(CredentialRow)).one().totp_pending = b"sealed with a file that is lost"
     rotation.rotate(Purpose.TOTP)
     assert b"sealed with a file that is lost" in sealed(world)
     assert works(world, phone)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.server.store.models import Contract
+from custody.server.store.models import ContractRow
 from tests.support.custody import Desk
 from tests.support.prepared import Story, nothing
 from tests.support.token_desk import TokenDesk
@@ -41,5 +41,5 @@ def tokens(desk: Desk) -> TokenDesk:
 @pytest.fixture
 def uid(tokens: TokenDesk) -> int:
     """Of a token that is started, of 900 of 1,000."""
-    (token,) = tokens.desk.rows(Contract)
+    (token,) = tokens.desk.rows(ContractRow)
     return token.uid

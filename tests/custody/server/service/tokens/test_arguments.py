@@ -2,7 +2,7 @@
 be moved again.
 """
 
-from custody.server.store.models import WatchedScript
+from custody.server.store.models import WatchedScriptRow
 from multisig import CHANGE, RECEIVE, Network, Vault
 from tests.support.custody import ok, refused
 from tests.support.neighbours import neighbour_of
@@ -62,5 +62,5 @@ def test_only_the_vaults_address_is_itself_to_its_limits(tokens, uid):
     with tokens.desk.world.platform.services.store.write() as db:
         script = tokens.desk.policy.script_pubkey(CHANGE, 5_000)
         place = {"vault_id": tokens.desk.vault["id"], "branch": CHANGE, "address_index": 5_000}
-        db.add(WatchedScript(chain="regtest", script_pubkey=script, **place))
+        db.add(WatchedScriptRow(chain="regtest", script_pubkey=script, **place))
     assert used(tokens) == ["2.00"]

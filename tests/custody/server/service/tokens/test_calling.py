@@ -5,7 +5,7 @@ import json
 from sqlalchemy import select
 
 from custody.server.service.tokens.state import simulation_of
-from custody.server.store.models import Contract, ContractCall, TokenBlock, TokenTransaction
+from custody.server.store.models import ContractCallRow, ContractRow, TokenBlockRow, TokenTransactionRow
 from multisig import RECEIVE, Psbt
 from multisig.tokens import Function
 from tests.support.custody import ok, refused
@@ -62,8 +62,8 @@ def test_every_function_from_init_to_a_change_of_owner(tokens):
     tokens.done(uid, "transfer_ownership", BOB)
     assert tokens.balance(own) == 899
     tokens.check()
-    assert {row.failure for row in tokens.desk.rows(TokenTransaction)} == {None}
-    called = {row.function_name for row in tokens.desk.rows(ContractCall)}
+    assert {row.failure for row in tokens.desk.rows(TokenTransactionRow)} == {None}
+    called = {row.function_name for row in tokens.desk.rows(ContractCallRow)}
     assert called == {function.wire_name for function in Function}
     refused(tokens.call(uid, "pause"), 422, "VALIDATION")
     problem = refused(tokens.call(uid, "mint", BOB, 1), 422, "VALIDATION")
@@ -74,7 +74,7 @@ def test_every_function_from_init_to_a_change_of_owner(tokens):
 def test_the_record_holds_what_was_asked_and_the_next_call_waits_for_its_change(tokens, uid):
     made = ok(tokens.call(uid, "transfer", BOB, 40, recipients=[BOB], priority="high"))
     first = made["psbt_id"]
-    (call,) = tokens.desk.rows(ContractCall, ContractCall.uid == made["call_uid"])
+    (call,) = tokens.desk.rows(ContractCallRow, ContractCallRow.uid == made["call_uid"])
     assert call.args == [{"type": "str", "value": BOB}, {"type": "int", "value": 40}]
     assert (call.amount, call.address_script, call.family_id) == (40, BOB_SCRIPT, first)
     record = tokens.desk.proposal(first)
@@ -204,11 +204,11 @@ class TestTheIndex:
     @staticmethod
     def read_more(tokens, blocks):
         with tokens.desk.world.platform.services.store.write() as db:
-            last = db.scalars(select(TokenBlock).order_by(TokenBlock.height.desc()).limit(1)).one()
+            last = db.scalars(select(TokenBlockRow).order_by(TokenBlockRow.height.desc()).limit(1)).one()
             values = {"chain": last.chain, "mined_at": last.mined_at, "state": last.state}
             for number in range(1, blocks + 1):
                 height = last.height + number
-                db.add(TokenBlock(height=height, block_hash=f"{number:064x}", **values))
+                db.add(TokenBlockRow(height=height, block_hash=f"{number:064x}", **values))
 
     def test_what_was_mined_on_a_branch_that_it_has_not_read_still_waits(self, tokens, uid):
         sent = tokens.finish(ok(tokens.call(uid, "transfer", BOB, 900))["psbt_id"], blocks=0)
@@ -219,11 +219,11 @@ class TestTheIndex:
         assert tokens.desk.proposal(sent["psbt_id"])["status"] == "BROADCASTING"
         store = tokens.desk.world.platform.services.store
         with store.read() as db:
-            (waiting,) = simulation_of(db, db.get_one(Contract, uid), tokens.desk.workspace_id).waiting
+            (waiting,) = simulation_of(db, db.get_one(ContractRow, uid), tokens.desk.workspace_id).waiting
         assert waiting.txid == payment.txid
         tokens.look()
         with store.read() as db:
-            assert simulation_of(db, db.get_one(Contract, uid), tokens.desk.workspace_id).waiting == ()
+            assert simulation_of(db, db.get_one(ContractRow, uid), tokens.desk.workspace_id).waiting == ()
 
 
 def given_up(tokens, *answers) -> None:

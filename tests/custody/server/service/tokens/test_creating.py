@@ -2,15 +2,15 @@
 
 from itertools import product
 
-from custody.server.store.models import Contract, Proposal
+from custody.server.store.models import ContractRow, ProposalRow
 from multisig import RECEIVE, FeeRate, Psbt
 from multisig.tokens import Deploy, bytecode_hash, decode_payload, parse_bytecode
 from multisig.tokens.machine import Cell
 from tests.support.custody import CAFE, SHOP, ok, refused
 
 
-def contract(tokens) -> Contract:
-    (only,) = tokens.desk.rows(Contract)
+def contract(tokens) -> ContractRow:
+    (only,) = tokens.desk.rows(ContractRow)
     return only
 
 
@@ -29,7 +29,7 @@ def test_a_token_from_the_request_to_the_chain(tokens):
     assert begins_at_address
     assert len(back) == 1
     assert len(data) == 1
-    (proposal,) = tokens.desk.rows(Proposal)
+    (proposal,) = tokens.desk.rows(ProposalRow)
     assert (proposal.movement_sats, proposal.counts_for_role) == (proposal.fee_sats, True)
     row = contract(tokens)
     known = parse_bytecode(row.bytecode)

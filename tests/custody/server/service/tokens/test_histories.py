@@ -15,7 +15,13 @@ from custody.server.service.tokens import indexer as module
 from custody.server.service.tokens.blocks import token_block
 from custody.server.service.tokens.indexer import Indexer
 from custody.server.store import Store
-from custody.server.store.models import Lease, TokenBlock, TokenCell, TokenEffect, TokenTransaction
+from custody.server.store.models import (
+    LeaseRow,
+    TokenBlockRow,
+    TokenCellRow,
+    TokenEffectRow,
+    TokenTransactionRow,
+)
 from tests.multisig.tokens.machine.histories import Tape
 from tests.support.examples import TIMES, examples
 from tests.support.forked import in_child
@@ -24,7 +30,7 @@ from tests.support.platform_crash import Steps
 from tests.support.token_chains import CODES, Chain, Turning, is_ours
 from tests.support.token_desk import stored_tokens as stored
 
-TABLES = (TokenCell, TokenEffect, TokenTransaction, TokenBlock)
+TABLES = (TokenCellRow, TokenEffectRow, TokenTransactionRow, TokenBlockRow)
 
 
 def follower(store: Store, chain: Chain) -> Indexer:
@@ -80,7 +86,7 @@ def test_the_histories_have_deployments_of_strangers_too(store):
     }
     ours = turning.chain.proposed(None, "", every)
     with store.read() as db:
-        read = set(db.scalars(select(TokenTransaction.txid).where(TokenTransaction.txid.in_(every))))
+        read = set(db.scalars(select(TokenTransactionRow.txid).where(TokenTransactionRow.txid.in_(every))))
     assert read == ours
     assert len(every) > len(ours) > 1
 
@@ -186,7 +192,7 @@ def with_beginning(database: str, chain: Chain | None) -> None:
     try:
         emptied(store)
         with store.write() as db:
-            db.execute(delete(Lease))
+            db.execute(delete(LeaseRow))
         if chain is not None:
             follower(store, chain).look()
     finally:

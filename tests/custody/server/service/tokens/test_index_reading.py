@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.service.jobs.outbox import BROADCAST
-from custody.server.store.models import AddressBookEntry, Job
+from custody.server.store.models import AddressBookEntryRow, JobRow
 from multisig import Network, Transaction, encode_address
 from multisig.tokens import Deploy, check_deployment, parse_bytecode, token_of_script
 from tests.support.custody import ok, refused
@@ -216,8 +216,8 @@ def test_the_workspaces_lists_have_the_books_names_and_each_address_once(tokens)
     with tokens.store.write() as db:
         now = tokens.desk.world.clock()
         entry = {"workspace_id": tokens.desk.workspace_id, "created_by": 1, "created_at": now}
-        db.add(AddressBookEntry(name="Bob", name_key="bob", address=BOBS, **entry))
-        db.add(AddressBookEntry(name="Nobody", name_key="nobody", address=open_address(9), **entry))
+        db.add(AddressBookEntryRow(name="Bob", name_key="bob", address=BOBS, **entry))
+        db.add(AddressBookEntryRow(name="Nobody", name_key="nobody", address=open_address(9), **entry))
     lists = tokens.read("get-workspace-whitelist")
     own = tokens.desk.vault["address"]
     first, second = lists["contracts"]
@@ -251,7 +251,9 @@ def test_p15_a_stalled_call_is_sent_again_as_it_was_signed_and_once(tokens):
         answer = ok(tokens.desk.admin.post(again, body))
         assert answer["txid"] == tokens.desk.proposal(psbt_id)["txid_expected"]
     with tokens.store.read() as db:
-        due = select(Job).where(Job.kind == BROADCAST, Job.subject == psbt_id, Job.done_at.is_(None))
+        due = select(JobRow).where(
+            JobRow.kind == BROADCAST, JobRow.subject == psbt_id, JobRow.done_at.is_(None)
+        )
         (job,) = db.scalars(due)
         assert job.run_at <= tokens.desk.world.clock()
     tokens.look()

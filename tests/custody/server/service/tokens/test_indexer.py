@@ -15,10 +15,10 @@ from custody.server.service.jobs.leases import Held, LeaseLost
 from custody.server.service.tokens.blocks import token_block
 from custody.server.service.tokens.indexer import Indexer
 from custody.server.store import Store
-from custody.server.store.models import TokenBlock, TokenTransaction
+from custody.server.store.models import TokenBlockRow, TokenTransactionRow
 from multisig.script import op_return_script, p2wsh
-from multisig.tokens import Bytecode, Call, Function, TokenAmount, encode_payload
-from multisig.tokens.machine import GENESIS_STATE, Cell, TokenState, judge_block
+from multisig.tokens import Bytecode, Function, TokenAmount, TokenCall, encode_payload
+from multisig.tokens.machine import GENESIS_STATE, Cell, TokenCells, judge_block
 from multisig.tokens.payload import MAGIC
 from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
 from multisig.units import Sats
@@ -82,9 +82,9 @@ class Tokens:
         self.coins[number].insert(0, OutPoint(transaction.txid, 0))
         return transaction.txid
 
-    def replayed(self) -> tuple[TokenState, list[bytes]]:
+    def replayed(self) -> tuple[TokenCells, list[bytes]]:
         """The whole chain judged anew, in memory."""
-        state, hashes = TokenState(), [GENESIS_STATE]
+        state, hashes = TokenCells(), [GENESIS_STATE]
         for height in range(self.chain.tip().height + 1):
             block = token_block(self.chain.data_at(height, MAGIC))
             ours = tuple(each for each in block.transactions if each.txid not in self.strangers)
@@ -119,13 +119,13 @@ def deployed(tokens: Tokens) -> str:
     """A token that has been started."""
     contract_id = tokens.carry(OWNER, gold().deployment)
     tokens.chain.mine(1)
-    tokens.carry(OWNER, Call(contract_id=contract_id, function=Function.INIT))
+    tokens.carry(OWNER, TokenCall(contract_id=contract_id, function=Function.INIT))
     tokens.chain.mine(1)
     return contract_id
 
 
-def transfer(contract_id: str, amount: int, to: int) -> Call:
-    return Call(
+def transfer(contract_id: str, amount: int, to: int) -> TokenCall:
+    return TokenCall(
         contract_id=contract_id, function=Function.TRANSFER, amount=TokenAmount(amount), address=holder(to)
     )
 
@@ -167,7 +167,7 @@ def test_a_failed_call_is_recorded_with_its_reason(tokens):
     tokens.chain.mine(1)
     tokens.indexer.look()
     with tokens.store.read() as db:
-        rows = {row.txid: row for row in db.scalars(select(TokenTransaction))}
+        rows = {row.txid: row for row in db.scalars(select(TokenTransactionRow))}
     assert rows[txid].failure == "insufficient-balance"
     assert (rows[malformed].failure, rows[malformed].contract_id) == ("malformed", None)
 
@@ -180,7 +180,7 @@ def test_a_deployment_that_was_not_proposed_here_has_no_effect(tokens):
     beside = tokens.carry(BOB, transfer(ours, 1, OWNER))
     (ref,) = tokens.chain.mine(1)
     calls = [
-        tokens.carry(OWNER, Call(contract_id=theirs, function=Function.INIT)),
+        tokens.carry(OWNER, TokenCall(contract_id=theirs, function=Function.INIT)),
         tokens.carry(OWNER, transfer(ours, 40, BOB)),
         tokens.carry(OWNER, transfer(theirs, 40, BOB)),
     ]
@@ -191,7 +191,7 @@ def test_a_deployment_that_was_not_proposed_here_has_no_effect(tokens):
     assert {contract_id for contract_id, _, _ in cells} == {ours}
     assert cells[ours, Cell.BALANCE, holder(BOB)] == 40
     with tokens.store.read() as db:
-        rows = {row.txid: row for row in db.scalars(select(TokenTransaction))}
+        rows = {row.txid: row for row in db.scalars(select(TokenTransactionRow))}
     assert theirs not in rows
     assert [rows[txid].failure for txid in calls] == ["unknown-contract", None, "unknown-contract"]
     carriers = tokens.chain.data_at(ref.height, MAGIC).transactions
@@ -272,7 +272,7 @@ def test_a_chain_that_is_below_the_first_block_to_be_read_is_waited_for(tokens):
 
 def read_first(tokens: Tokens) -> int:
     with tokens.store.read() as db:
-        return db.scalar(select(func.min(TokenBlock.height)))
+        return db.scalar(select(func.min(TokenBlockRow.height)))
 
 
 def test_a_deployment_with_a_long_list_asks_no_more_than_one_without(tokens):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from custody.server.service.tokens.blocks import token_block
 from multisig import RECEIVE, Network, decode_address
-from multisig.tokens import Call, Function, TokenAmount, encode_payload, parse_bytecode
-from multisig.tokens.machine import GENESIS_STATE, TokenState, TokenTransaction, judge_block, simulate
+from multisig.tokens import Function, TokenAmount, TokenCall, encode_payload, parse_bytecode
+from multisig.tokens.machine import GENESIS_STATE, TokenCells, TokenTransaction, judge_block, simulate
 from multisig.tokens.payload import MAGIC
 from tests.custody.server.service.tokens.test_creating import contract
 from tests.support.custody import ok, open_desk
@@ -70,7 +70,7 @@ class Life:
             assert (None if answer.status_code == 200 else errors[0]["code"]) == expected, answer.text
 
     def failure(self, function: Function, address: str | None, amount: int | None) -> str | None:
-        state, seen, contract_id = TokenState(), set(), ""
+        state, seen, contract_id = TokenCells(), set(), ""
         for height in range(self.desk.chain.tip().height + 1):
             block = token_block(self.desk.chain.data_at(height, MAGIC))
             done = judge_block(block, state, lambda _: self.bytecode, GENESIS_STATE)
@@ -87,7 +87,7 @@ class Life:
         value = None if amount is None else TokenAmount(amount)
         if not contract_id:
             return None
-        call = Call(contract_id=contract_id, function=function, amount=value, address=script)
+        call = TokenCall(contract_id=contract_id, function=function, amount=value, address=script)
         mine = TokenTransaction("", own, encode_payload(call))
         height = self.desk.chain.tip().height + 1
         failure = simulate([*before, mine], height, state, lambda _: self.bytecode)[-1].failure

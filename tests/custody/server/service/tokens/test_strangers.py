@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from custody.schemas.proposals import TxType
 from custody.server.service.tokens.blocks import proposed_deployments
-from custody.server.store.models import Contract, Proposal
+from custody.server.store.models import ContractRow, ProposalRow
 from multisig.script import op_return_script, p2wsh
 from multisig.tokens import Bytecode, encode_payload, parse_bytecode
 from multisig.tokens.machine import Cell
@@ -38,7 +38,7 @@ def mined_by_a_stranger(tokens: TokenDesk, bytecode: Bytecode) -> str:
 
 def bytecode_of(tokens: TokenDesk, contract_uid: int) -> Bytecode:
     with tokens.desk.world.platform.services.store.read() as db:
-        return parse_bytecode(db.get_one(Contract, contract_uid).bytecode)
+        return parse_bytecode(db.get_one(ContractRow, contract_uid).bytecode)
 
 
 def unpublished(tokens: TokenDesk) -> Bytecode:
@@ -95,11 +95,11 @@ def test_every_version_of_a_deployment_that_was_proposed_here_counts_and_nothing
     }
     assert records["given up"]["status"] == "REJECTED"
     with tokens.desk.world.platform.services.store.read() as db:
-        expected = dict(db.execute(select(Proposal.id, Proposal.txid_expected)).all())
+        expected = dict(db.execute(select(ProposalRow.id, ProposalRow.txid_expected)).all())
         asked = [*expected.values(), "11" * 32]
         found = proposed_deployments(db, "regtest", asked)
         assert found == {expected[records[name]["psbt_id"]] for name in ("given up", "deployed")}
-        kinds = select(Proposal.txid_expected).where(Proposal.tx_type == TxType.DEPLOY.value)
+        kinds = select(ProposalRow.txid_expected).where(ProposalRow.tx_type == TxType.DEPLOY.value)
         assert found == set(db.scalars(kinds))
         assert proposed_deployments(db, "signet", asked) == frozenset()
         assert proposed_deployments(db, "regtest", []) == frozenset()

@@ -4,7 +4,7 @@ they are.
 
 import pytest
 
-from custody.server.store.models import Contract, ContractCall, Proposal
+from custody.server.store.models import ContractCallRow, ContractRow, ProposalRow
 from multisig import RECEIVE, Psbt
 from multisig.tokens.machine import Cell
 from tests.custody.server.service.tokens.conftest import a_coin, a_token
@@ -56,7 +56,7 @@ def test_a_bump_keeps_the_first_input_the_order_and_the_data(small):
     record = small.desk.proposal(third)
     assert (record["tx_type"], record["op_return"]) == ("deploy", small.desk.proposal(first)["op_return"])
     assert small.finish(third)["status"] == "CONFIRMED"
-    (contract,) = small.desk.rows(Contract)
+    (contract,) = small.desk.rows(ContractRow)
     assert contract.deploy_family_id == first
     own = small.desk.policy.script_pubkey(RECEIVE, 0)
     assert small.cells()[record["txid_expected"], Cell.OWNER, b""] == own
@@ -74,7 +74,7 @@ def test_a_call_is_bumped_and_is_one_call(tokens, uid):
     assert tokens.finish(second)["status"] == "CONFIRMED"
     assert status(tokens.desk, asked["psbt_id"]) == ["INVALIDATED"]
     assert tokens.balance(BOB_SCRIPT) == 40
-    (call,) = tokens.desk.rows(ContractCall, ContractCall.function_name == "transfer")
+    (call,) = tokens.desk.rows(ContractCallRow, ContractCallRow.function_name == "transfer")
     assert (call.uid, call.family_id) == (asked["call_uid"], asked["psbt_id"])
     tokens.check()
 
@@ -84,7 +84,7 @@ def test_a_mint_that_is_bumped_counts_for_no_role_and_its_self_spend_does(tokens
     second = made(bump(tokens.desk, first, fee_rate="8"))
     third = made(take_back(tokens.desk, second, fee_rate="20"))
     with tokens.desk.world.platform.services.store.read() as db:
-        counted = [db.get_one(Proposal, each).counts_for_role for each in (first, second, third)]
+        counted = [db.get_one(ProposalRow, each).counts_for_role for each in (first, second, third)]
     assert counted == [False, False, True]
 
 

@@ -21,7 +21,7 @@ from custody.server.service.webhooks.delivery import (
     SHORTEST_WAIT,
     Shares,
 )
-from custody.server.store.models import Job, Webhook, WebhookDelivery
+from custody.server.store.models import JobRow, WebhookDeliveryRow, WebhookRow
 from tests.support.custody import ok, refused
 from tests.support.receiver import HOST, TAKEN, Answer, Receiver, status
 from tests.support.regtest import FakeClock
@@ -45,9 +45,9 @@ def attempts_until_it_ends(hooked: Hooked, delivery_id: str) -> int:
     return row.attempts
 
 
-def stored(hooked: Hooked, delivery_id: str) -> WebhookDelivery:
+def stored(hooked: Hooked, delivery_id: str) -> WebhookDeliveryRow:
     with hooked.world.platform.services.store.read() as db:
-        return db.get_one(WebhookDelivery, delivery_id)
+        return db.get_one(WebhookDeliveryRow, delivery_id)
 
 
 def sign_in_again(hooked: Hooked) -> None:
@@ -160,7 +160,7 @@ def test_one_that_fails_slowly_is_left_in_peace_as_one_that_hangs(hooked: Hooked
 
 def quiet_until(hooked: Hooked) -> datetime | None:
     with hooked.world.platform.services.store.read() as db:
-        return db.get_one(Webhook, hooked.webhook["webhook_id"]).quiet_until
+        return db.get_one(WebhookRow, hooked.webhook["webhook_id"]).quiet_until
 
 
 def take(hooked: Hooked, seconds: float, answer: Answer, hands: int = 1) -> list[float]:
@@ -207,7 +207,7 @@ def test_an_old_secret_that_cannot_be_read_any_more_keeps_nothing_back(hooked: H
     new = ok(hooked.own("update-webhook", rotate_secret=True))["secret"]
     for lost in ("sealed_old_secret", "sealed_secret"):
         with hooked.world.platform.services.store.write() as db:
-            setattr(db.get_one(Webhook, hooked.webhook["webhook_id"]), lost, b"sealed with a lost file")
+            setattr(db.get_one(WebhookRow, hooked.webhook["webhook_id"]), lost, b"sealed with a lost file")
         hooked.ping()
         hooked.world.deliver_webhooks()
         assert len(hooked.taken(new)) == 1, "without any secret nothing is sent unsigned"
@@ -287,7 +287,7 @@ def test_redelivered_it_has_the_same_event_id(hooked: Hooked) -> None:
     for end in (lambda _db, job: setattr(job, "dead_at", hooked.world.clock()), Session.delete):
         other = hooked.ping()
         with hooked.world.platform.services.store.write() as db:
-            end(db, db.scalars(select(Job).order_by(Job.id.desc())).first())
+            end(db, db.scalars(select(JobRow).order_by(JobRow.id.desc())).first())
         ok(hooked.call("redeliver-webhook", delivery_id=other["delivery_id"]))
         hooked.world.deliver_webhooks()
         assert hooked.taken()[-1].id == other["event_id"]
@@ -320,7 +320,7 @@ def test_p51_a_host_that_is_allowed_no_more_is_not_called(hooked: Hooked) -> Non
 
 def test_the_platforms_own_secret_may_change_between_two_deliveries(hooked: Hooked) -> None:
     services = hooked.world.platform.services
-    done = Rotation(services.store, services.audit, services.tools.secrets).rotate(Purpose.WEBHOOK)
+    done = Rotation(services.store, services.tools.audit, services.tools.secrets).rotate(Purpose.WEBHOOK)
     assert (done.reencrypted, done.dropped, done.still_read) == (1, 1, 0)
     hooked.ping()
     hooked.world.deliver_webhooks()

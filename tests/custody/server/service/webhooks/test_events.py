@@ -11,8 +11,8 @@ from custody.server.domain.credentials import PLATFORM
 from custody.server.domain.webhooks import CARRIES, EVENT_OF_ACTION
 from custody.server.service.stored_vaults import place_of
 from custody.server.service.webhook_events import WEBHOOK
-from custody.server.store.models import Job, WebhookDelivery
-from custody.server.store.models import WebhookEvent as Stored
+from custody.server.store.models import JobRow, WebhookDeliveryRow
+from custody.server.store.models import WebhookEventRow as Stored
 from tests.support.custody import CAFE, SHOP, Desk, ok
 from tests.support.platform import register_key, seed
 from tests.support.profiles import approve_forward, forward, grant, pay_profile
@@ -220,7 +220,7 @@ def test_two_webhooks_share_an_event_and_only_what_is_wanted_is_written(funded: 
     assert kinds(funded) == [], "what fails tells nothing"
     psbt_id = ok(funded.propose(50_000))["psbt_id"]
     assert kinds(funded) == ["proposal.created"]
-    assert len(funded.rows(WebhookDelivery)) == 2
+    assert len(funded.rows(WebhookDeliveryRow)) == 2
     here = {"workspace_id": funded.workspace_id, "enabled": False}
     ok(funded.admin.post("/api/v1/update-webhook", {**here, "webhook_id": wants_all}))
     ok(funded.decline("alice", psbt_id))
@@ -250,7 +250,7 @@ def test_thirty_deposits_and_ten_webhooks_cost_the_writers_turn_as_many_statemen
         listen(desk, url=f"{URL}{number}")
     assert statements(30) == few
     told = 2 * (2 + 2) + 2 * 30 * 10
-    assert len(desk.rows(WebhookDelivery)) == len(desk.rows(Job, Job.kind == WEBHOOK)) == told
+    assert len(desk.rows(WebhookDeliveryRow)) == len(desk.rows(JobRow, JobRow.kind == WEBHOOK)) == told
     numbers = [one.sequence for one in desk.rows(Stored)]
     assert sorted(numbers) == list(range(1, 2 * (2 + 2 + 30) + 1))
 
@@ -284,4 +284,4 @@ def test_an_action_of_the_log_that_is_told_of_cannot_be_recorded_without_saying_
     with services.store.write() as db:
         access = place_of(db, desk.workspace_id)
         with pytest.raises(AssertionError, match=action):
-            services.audit.record(db, PLATFORM, Category.CHAIN, action, "", access=access)
+            services.tools.audit.record(db, PLATFORM, Category.CHAIN, action, "", access=access)

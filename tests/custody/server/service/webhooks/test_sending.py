@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from custody.server.domain.webhooks import WebhookUrl, read_url
-from custody.server.service.webhooks.sending import Sender, Trouble, Undelivered, look_up
+from custody.server.service.webhooks.sending import DeliveryTrouble, Sender, Undelivered, look_up
 from tests.support.certificates import certificate_for
 from tests.support.receiver import HOST, PUBLIC, Receiver, Wire, answering, receiver, status
 
@@ -41,7 +41,7 @@ def sender(wire: Wire, ca: Path, seconds: float = PATIENCE) -> Sender:
     return Sender(wire.resolve, ca, connect=wire.connect, seconds=seconds)
 
 
-def trouble_of(sending: Sender, url: WebhookUrl) -> Trouble:
+def trouble_of(sending: Sender, url: WebhookUrl) -> DeliveryTrouble:
     with pytest.raises(Undelivered) as refused:
         sending.post(url, BODY, {})
     return refused.value.trouble
@@ -69,7 +69,7 @@ def test_p51_the_next_attempt_asks_and_checks_again(authority, own, wire) -> Non
     wire.addresses = [[PUBLIC], ["10.0.0.1"]]
     sending, url = sender(wire, authority[0]), read_url(own.url())
     assert sending.post(url, BODY, {}) == 200
-    assert trouble_of(sending, url) is Trouble.ADDRESS_NOT_PUBLIC
+    assert trouble_of(sending, url) is DeliveryTrouble.ADDRESS_NOT_PUBLIC
     assert wire.called == [(PUBLIC, own.port)]
 
 
@@ -79,7 +79,7 @@ def test_p51_the_next_attempt_asks_and_checks_again(authority, own, wire) -> Non
 )
 def test_p51_no_receiver_is_called_where_any_address_is_not_public(authority, own, wire, addresses) -> None:
     wire.addresses = [addresses]
-    assert trouble_of(sender(wire, authority[0]), read_url(own.url())) is Trouble.ADDRESS_NOT_PUBLIC
+    assert trouble_of(sender(wire, authority[0]), read_url(own.url())) is DeliveryTrouble.ADDRESS_NOT_PUBLIC
     assert (wire.called, own.arrived) == ([], [])
 
 
@@ -105,14 +105,14 @@ def test_a_host_that_the_operator_allows_may_be_anywhere(authority, own, wire) -
 
 def test_a_certificate_of_an_unknown_authority_is_refused(own, wire) -> None:
     sending = Sender(wire.resolve, connect=wire.connect)
-    assert trouble_of(sending, read_url(own.url())) is Trouble.TLS_FAILED
+    assert trouble_of(sending, read_url(own.url())) is DeliveryTrouble.TLS_FAILED
     assert own.arrived == []
 
 
 def test_a_certificate_for_another_name_is_refused(tmp_path, wire) -> None:
     ca, context = certificate_for(tmp_path, "elsewhere.example.org")
     with receiver(context) as other:
-        assert trouble_of(sender(wire, ca), read_url(other.url())) is Trouble.TLS_FAILED
+        assert trouble_of(sender(wire, ca), read_url(other.url())) is DeliveryTrouble.TLS_FAILED
         assert other.arrived == []
 
 
@@ -120,7 +120,7 @@ def test_a_receiver_that_is_down_is_unreachable(authority, wire) -> None:
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         port = nobody.getsockname()[1]
     url = read_url(f"https://{HOST}:{port}/")
-    assert trouble_of(sender(wire, authority[0]), url) is Trouble.UNREACHABLE
+    assert trouble_of(sender(wire, authority[0]), url) is DeliveryTrouble.UNREACHABLE
 
 
 def test_the_next_address_is_tried_where_one_is_dead(authority, own, wire) -> None:
@@ -161,14 +161,14 @@ def test_a_slow_receiver_is_cut_off_at_the_deadline(authority, own, wire, answer
     own.answer = answer
     started = time.monotonic()
     found = trouble_of(sender(wire, authority[0], LITTLE_PATIENCE), read_url(own.url()))
-    assert found is Trouble.TIMED_OUT or (answer is _drip and found is Trouble.BAD_ANSWER)
+    assert found is DeliveryTrouble.TIMED_OUT or (answer is _drip and found is DeliveryTrouble.BAD_ANSWER)
     assert time.monotonic() - started < 5
 
 
 def test_a_handshake_that_hangs_is_cut_off(authority, wire) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = read_url(f"https://{HOST}:{silent.getsockname()[1]}/")
-        assert trouble_of(sender(wire, authority[0], LITTLE_PATIENCE), url) is Trouble.TIMED_OUT
+        assert trouble_of(sender(wire, authority[0], LITTLE_PATIENCE), url) is DeliveryTrouble.TIMED_OUT
 
 
 def test_a_resolver_that_hangs_is_not_waited_for(authority, own, wire) -> None:
@@ -180,7 +180,7 @@ def test_a_resolver_that_hangs_is_not_waited_for(authority, own, wire) -> None:
 
     sending = Sender(resolve, authority[0], connect=wire.connect, seconds=LITTLE_PATIENCE)
     try:
-        assert trouble_of(sending, read_url(own.url())) is Trouble.NAME_NOT_FOUND
+        assert trouble_of(sending, read_url(own.url())) is DeliveryTrouble.NAME_NOT_FOUND
     finally:
         over.set()
 
@@ -211,7 +211,7 @@ def test_a_status_is_enough_where_the_body_hangs(authority, own, wire) -> None:
 )
 def test_what_is_no_answer_is_named(authority, own, wire, answer) -> None:
     own.answer = answering(answer)
-    assert trouble_of(sender(wire, authority[0]), read_url(own.url())) is Trouble.BAD_ANSWER
+    assert trouble_of(sender(wire, authority[0]), read_url(own.url())) is DeliveryTrouble.BAD_ANSWER
 
 
 def test_names_without_addresses_are_named(authority, wire) -> None:
@@ -219,7 +219,7 @@ def test_names_without_addresses_are_named(authority, wire) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "not known")
 
     sending = Sender(resolve, authority[0], connect=wire.connect)
-    assert trouble_of(sending, read_url(f"https://{HOST}/")) is Trouble.NAME_NOT_FOUND
+    assert trouble_of(sending, read_url(f"https://{HOST}/")) is DeliveryTrouble.NAME_NOT_FOUND
 
 
 def test_the_systems_resolver_gives_each_address_once() -> None:

@@ -11,7 +11,7 @@ from custody.server.service.jobs.tidying import Tidying
 from custody.server.service.webhook_events import WEBHOOK
 from custody.server.service.webhooks.delivery import Outgoing
 from custody.server.service.webhooks.tidying import EXPIRED_LOGS
-from custody.server.store.models import AuditEvent, Job, Webhook, WebhookDelivery, WebhookEvent
+from custody.server.store.models import AuditEventRow, JobRow, WebhookDeliveryRow, WebhookEventRow, WebhookRow
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World, open_world
 from tests.support.receiver import status
@@ -54,7 +54,7 @@ def test_the_secret_is_shown_once_and_not_stored_readably(world: World, admin: A
     (shown,) = listed(admin)
     assert {**shown, "secret": made["secret"]} == made
     with world.platform.services.store.read() as db:
-        stored = db.get_one(Webhook, made["webhook_id"])
+        stored = db.get_one(WebhookRow, made["webhook_id"])
         assert made["secret"].encode() not in stored.sealed_secret
 
 
@@ -69,7 +69,7 @@ def test_p49_neither_secret_nor_path_is_in_the_log(world: World, admin: As) -> N
     made = ok(create(admin, "a-secret-of-the-receivers"))
     new = ok(change(admin, made, rotate_secret=True))["secret"]
     with world.platform.services.store.read() as db:
-        said = "\n".join(db.scalars(select(AuditEvent.description)))
+        said = "\n".join(db.scalars(select(AuditEventRow.description)))
     assert not any(word in said for word in (made["secret"], new, "a-secret-of-the-receivers"))
 
 
@@ -136,9 +136,10 @@ def rows(hooked: Hooked) -> tuple[int, int, int]:
     """Deliveries, events, jobs."""
     with hooked.world.platform.services.store.read() as db:
         counts = [
-            db.scalar(select(func.count()).select_from(table)) for table in (WebhookDelivery, WebhookEvent)
+            db.scalar(select(func.count()).select_from(table))
+            for table in (WebhookDeliveryRow, WebhookEventRow)
         ]
-        jobs = db.scalar(select(func.count()).where(Job.kind == WEBHOOK))
+        jobs = db.scalar(select(func.count()).where(JobRow.kind == WEBHOOK))
         return counts[0] or 0, counts[1] or 0, jobs or 0
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from custody.text import SATS_PER_BTC
+from custody.common.text import SATS_PER_BTC
 
 if TYPE_CHECKING:
     from custody.schemas.asset_tokens import TokenMovement

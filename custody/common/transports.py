@@ -1,12 +1,21 @@
-"""httpx as the transport of ``custody.exchange``, for a program that awaits: each exchange ends in time, and
-its answer is bounded as it comes. A blocking program has ``custody.plain_http``.
+"""httpx as the transport of ``custody.common.exchange``, for a program that awaits: each exchange ends in
+time, and its answer is bounded as it comes. A blocking program has ``custody.common.plain_http``.
 """
 
 import asyncio
 
 import httpx
 
-from custody.exchange import CONNECT_SECONDS, Body, NoAnswer, Outcome, Reply, Request, Unfit, Why
+from custody.common.exchange import (
+    CONNECT_SECONDS,
+    Body,
+    HttpReply,
+    HttpRequest,
+    NoAnswer,
+    Outcome,
+    Unfit,
+    Why,
+)
 
 
 class AwaitingTransport:
@@ -15,7 +24,7 @@ class AwaitingTransport:
     def __init__(self, http: httpx.AsyncClient) -> None:
         self._http = http
 
-    async def __call__(self, request: Request) -> Outcome:
+    async def __call__(self, request: HttpRequest) -> Outcome:
         # httpx must not send cookies by itself: a plan says which are sent, and where.
         self._http.cookies.clear()
         try:
@@ -27,14 +36,14 @@ class AwaitingTransport:
                         body.add(piece)
                 finally:
                     await response.aclose()
-            return Reply(response.status_code, response.headers, body.whole(), request.path)
+            return HttpReply(response.status_code, response.headers, body.whole(), request.path)
         except TimeoutError:
             return NoAnswer(Why.ENDLESS, httpx.ReadTimeout("The answer has no end."))
         except (httpx.TransportError, Unfit) as error:
             return no_answer(error)
 
 
-def message(request: Request) -> httpx.Request:
+def message(request: HttpRequest) -> httpx.Request:
     timeout = httpx.Timeout(request.silence, connect=CONNECT_SECONDS)
     return httpx.Request(
         request.method,

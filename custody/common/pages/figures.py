@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from custody.text import SATS_PER_BTC, count, plain
+from custody.common.text import SATS_PER_BTC, count, plain
 
 # Devices and block explorers print addresses like this; people compare them group by group.
 ADDRESS_GROUP = 4

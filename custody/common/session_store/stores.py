@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from custody import children
-from custody.private_files import write_private
+from custody.common import children
+from custody.common.private_files import write_private
 
 Passphrase = Callable[[], str | None]
 
@@ -28,7 +28,7 @@ ARGON2_LANES = 4
 _HEADER = {"version": 1, "kdf": "argon2id", "memory_kib": ARGON2_MEMORY_KIB, "passes": ARGON2_PASSES}
 
 
-class Trouble(Protocol):
+class ErrorMaker(Protocol):
     """Makes an error of the program: a sentence, and a hint where the error's own does not fit."""
 
     def __call__(self, sentence: str, *, hint: str | None = None) -> Exception: ...
@@ -37,9 +37,9 @@ class Trouble(Protocol):
 class Errors(NamedTuple):
     """The errors of a program: the store cannot be used; it cannot be opened; it did not answer in time."""
 
-    unusable: Trouble
-    locked: Trouble
-    late: Trouble
+    unusable: ErrorMaker
+    locked: ErrorMaker
+    late: ErrorMaker
 
 
 class SecretStore(Protocol):
@@ -78,7 +78,7 @@ class KeyringStore:
 
     def _ask(self, verb: str, secret: str = "") -> str:
         """Raises ``unusable`` where the keyring, or the child, fails."""
-        module = "custody.session_store.keyring_child"
+        module = "custody.common.session_store.keyring_child"
         try:
             done = subprocess.run(  # noqa: S603 - our own interpreter and module
                 children.command(module, verb, self.service, self.account),

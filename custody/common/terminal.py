@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from custody.exits import Exit as Exit  # noqa: PLC0414 - every command takes it from here
-from custody.text import plain
+from custody.common.exits import Exit as Exit  # noqa: PLC0414 - every command takes it from here
+from custody.common.text import plain
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 EMAIL, PASSWORD, CODE = "E-mail", "Password", "One-time code (mailed to you, or your authenticator's)"
 
 
-class Answers(Protocol):
+class Prompter(Protocol):
     """Each raises the program's error where no answer comes."""
 
     def line(self, question: str, *, empty: bool = False) -> str:
@@ -84,7 +84,7 @@ class Script:
         return self.line(question).strip().lower() in {"y", "yes"}
 
 
-def answers(missing: Callable[[str], Exception]) -> Answers:
+def answers(missing: Callable[[str], Exception]) -> Prompter:
     """``missing``: what is raised with a sentence where no answer comes."""
     return Person() if sys.stdin.isatty() else Script(missing)
 

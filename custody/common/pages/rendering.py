@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
-from custody.pages import figures
+from custody.common.pages import figures
 
 _SHARED = Path(__file__).parent / "templates"
 

@@ -3,7 +3,7 @@
 import unicodedata
 from typing import Final
 
-from custody.text import without_unseen
+from custody.common.text import without_unseen
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address
 
 SCHEME: Final = "bitcoin:"

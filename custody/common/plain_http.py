@@ -1,4 +1,4 @@
-"""The standard library as the transport of ``custody.exchange``, for a program that waits.
+"""The standard library as the transport of ``custody.common.exchange``, for a program that waits.
 
 A command starts for each question: importing httpx alone would be half of its start.
 """
@@ -12,8 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from custody.deadlines import Deadline
-from custody.exchange import CONNECT_SECONDS, Body, NoAnswer, Outcome, Reply, Request, Unfit, Why
+from custody.common.deadlines import Deadline
+from custody.common.exchange import (
+    CONNECT_SECONDS,
+    Body,
+    HttpReply,
+    HttpRequest,
+    NoAnswer,
+    Outcome,
+    Unfit,
+    Why,
+)
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -21,11 +30,11 @@ if TYPE_CHECKING:
 PIECE = 1 << 16
 
 
-class Refused(Exception):
+class ConnectFailed(Exception):
     """No connection: no process listens, or its certificate is not trusted."""
 
 
-TROUBLES = (Refused, TimeoutError, http.client.HTTPException, OSError)
+TROUBLES = (ConnectFailed, TimeoutError, http.client.HTTPException, OSError)
 # A field has the module's name.
 Socket = socket.socket
 Connect = Callable[[str, int], Socket]
@@ -53,7 +62,7 @@ def tls_for(url: str, ca_file: Path | None) -> "SSLContext | None":
     return trust(ca_file) if urlsplit(url).scheme == "https" else None
 
 
-class Connection(http.client.HTTPConnection):
+class PlainConnection(http.client.HTTPConnection):
     """HTTP over what ``connect`` opens: never through a proxy."""
 
     def __init__(self, url: str, seconds: float, connect: Connect) -> None:
@@ -74,10 +83,10 @@ class Connection(http.client.HTTPConnection):
             if tls is not None:
                 self.sock = tls.wrap_socket(self.sock, server_hostname=self.host)
         except OSError as error:
-            raise Refused(error) from None
+            raise ConnectFailed(error) from None
         self.sock.settimeout(self.timeout)
 
-    def ask(self, request: Request) -> http.client.HTTPResponse:
+    def ask(self, request: HttpRequest) -> http.client.HTTPResponse:
         """Raises one of ``TROUBLES``."""
         place = urlsplit(request.url)
         target = f"{place.path or '/'}?{place.query}" if place.query else place.path or "/"
@@ -98,7 +107,7 @@ class PlainTransport:
     connect: Connect = over_tcp
     tls: "SSLContext | None" = None
 
-    def __call__(self, request: Request) -> Outcome:
+    def __call__(self, request: HttpRequest) -> Outcome:
         with Deadline(request.whole) as deadline:
             try:
                 with self._answered(request, deadline) as answer:
@@ -108,15 +117,15 @@ class PlainTransport:
                     # What http.client leaves to its caller where it reads by pieces.
                     if deadline.is_over or answer.length:
                         raise ConnectionError("the answer breaks off")
-                    return Reply(answer.status, headers, body.whole(), request.path)
+                    return HttpReply(answer.status, headers, body.whole(), request.path)
             except (*TROUBLES, Unfit) as error:
                 if deadline.is_over:
                     return NoAnswer(Why.ENDLESS, TimeoutError("The answer has no end."))
                 return no_answer(error)
 
     @contextmanager
-    def _answered(self, request: Request, deadline: Deadline) -> Iterator[http.client.HTTPResponse]:
-        connection = Connection(request.url, request.silence, self.connect)
+    def _answered(self, request: HttpRequest, deadline: Deadline) -> Iterator[http.client.HTTPResponse]:
+        connection = PlainConnection(request.url, request.silence, self.connect)
         try:
             connection.open(deadline, self.tls)
             yield connection.ask(request)
@@ -140,7 +149,7 @@ def headers_of(answer: http.client.HTTPResponse) -> dict[str, str]:
 
 def no_answer(error: Exception) -> NoAnswer:
     match error:
-        case Refused():
+        case ConnectFailed():
             return NoAnswer(Why.NO_CONNECTION, error.args[0])
         case TimeoutError():
             return NoAnswer(Why.LATE, error)

@@ -35,8 +35,8 @@ P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
-class Request:
-    """A step of a plan, whose outcome is a ``Reply`` or a ``NoAnswer``.
+class HttpRequest:
+    """A step of a plan, whose outcome is a ``HttpReply`` or a ``NoAnswer``.
     ``silence``: seconds between two pieces of the response. ``whole``: seconds for the whole exchange.
     A body or a header may hold a secret, and is left out of ``repr``.
     """
@@ -54,7 +54,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Reply:
+class HttpReply:
     """``path``: the request's. ``headers``: by their names in lower case."""
 
     status: int
@@ -141,12 +141,12 @@ class Exclusive(NamedTuple):
     plan: "Plan[None]"
 
 
-Outcome = Reply | NoAnswer
-Step = Request | Wait | Exclusive
+Outcome = HttpReply | NoAnswer
+Step = HttpRequest | Wait | Exclusive
 Plan = Generator[Step, Outcome | None, Answer]
 
 
-def exchange(request: Request) -> Plan[Outcome]:
+def exchange(request: HttpRequest) -> Plan[Outcome]:
     """Send the request once."""
     outcome = yield request
     assert outcome is not None, "something was sent"
@@ -154,17 +154,17 @@ def exchange(request: Request) -> Plan[Outcome]:
 
 
 def attempt(
-    request: Request, *, repeatable: bool, jitter: Callable[[], float], now: Callable[[], float]
+    request: HttpRequest, *, repeatable: bool, jitter: Callable[[], float], now: Callable[[], float]
 ) -> Plan[Outcome]:
     """Send the request; if it is repeatable, again after a pause while the server is busy or silent."""
     # Imported here: ``signerd-hwi`` repeats nothing.
-    from custody.pace import Backoff
+    from custody.common.pace import Backoff
 
     backoff = Backoff(jitter, first=FIRST_BACKOFF_SECONDS)
     for _ in range(TRIES - 1 if repeatable else 0):
         outcome = yield from exchange(request)
         asked = 0.0
-        if isinstance(outcome, Reply):
+        if isinstance(outcome, HttpReply):
             if outcome.status not in BUSY_STATUSES:
                 return outcome
             asked = retry_after(outcome, now()) or 0.0
@@ -177,7 +177,7 @@ def attempt(
     return (yield from exchange(request))
 
 
-def retry_after(reply: Reply, now: float) -> float | None:
+def retry_after(reply: HttpReply, now: float) -> float | None:
     """The seconds of either form of ``Retry-After`` (RFC 9110, section 10.2.3)."""
     text = reply.headers.get("retry-after", "").strip()
     if not text:
@@ -190,7 +190,7 @@ def retry_after(reply: Reply, now: float) -> float | None:
         return None
 
 
-def is_success(reply: Reply) -> bool:
+def is_success(reply: HttpReply) -> bool:
     """2xx, or 304."""
     return (
         HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES or reply.status == HTTPStatus.NOT_MODIFIED
@@ -201,7 +201,7 @@ class Waiting(Generic[Core]):
     """Runs plans in the caller's thread. ``core``: the client's state, passed to each plan."""
 
     def __init__(
-        self, core: Core, perform: Callable[[Request], Outcome], sleep: Callable[[float], None]
+        self, core: Core, perform: Callable[[HttpRequest], Outcome], sleep: Callable[[float], None]
     ) -> None:
         self.core = core
         self._perform = perform
@@ -218,7 +218,7 @@ class Waiting(Generic[Core]):
                 return done.value  # type: ignore[no-any-return]  # StopIteration does not carry the plan's type
             outcome = None
             match step:
-                case Request():
+                case HttpRequest():
                     outcome = self._perform(step)
                 case Wait(seconds):
                     self._sleep(seconds)
@@ -233,7 +233,7 @@ class Awaiting(Generic[Core]):
     def __init__(
         self,
         core: Core,
-        perform: Callable[[Request], Awaitable[Outcome]],
+        perform: Callable[[HttpRequest], Awaitable[Outcome]],
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         # Imported here: a synchronous program needs no event loop.
@@ -254,7 +254,7 @@ class Awaiting(Generic[Core]):
                 return done.value  # type: ignore[no-any-return]  # StopIteration does not carry the plan's type
             outcome = None
             match step:
-                case Request():
+                case HttpRequest():
                     outcome = await self._perform(step)
                 case Wait(seconds):
                     await self._sleep(seconds)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from custody.text import name_key
+from custody.common.text import name_key
 
 # Fewer characters of an id may be a typing mistake.
 LEAST: Final = 4
@@ -21,7 +21,7 @@ _NUMBERED: Final = re.compile(r"(.+?)(?: ([0-9]{1,6}))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Candidate:
+class NamedRecord:
     """``names``: each of them finds it. ``words``: its description, shown beside the id."""
 
     id: str
@@ -32,7 +32,7 @@ class Candidate:
 class Ambiguous(Exception):
     """Several could be meant; ``hint`` lists them."""
 
-    def __init__(self, given: str, found: Sequence[Candidate], kind: str) -> None:
+    def __init__(self, given: str, found: Sequence[NamedRecord], kind: str) -> None:
         super().__init__(f"'{given}' could be any of {len(found)} {kind}s")
         lines = [f"    {candidate.id}  {candidate.words}" for candidate in found[:MOST_LISTED]]
         more = [f"    and {len(found) - MOST_LISTED} more"] if len(found) > MOST_LISTED else []
@@ -48,7 +48,7 @@ def next_name(name: str, taken: Iterable[str]) -> str:
     return next(each for each in following if name_key(each) not in keys)
 
 
-def named(given: str, candidates: Iterable[Candidate], kind: str) -> Candidate | None:
+def named(given: str, candidates: Iterable[NamedRecord], kind: str) -> NamedRecord | None:
     """The candidate that ``given`` names, or None. Raises Ambiguous."""
     known = {candidate.id: candidate for candidate in candidates}
     if given in known:

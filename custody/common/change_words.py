@@ -5,11 +5,11 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, Final
 
-from custody.limit_words import bounds
+from custody.common.limit_words import bounds
+from custody.common.text import network_words
 from custody.schemas.calls import CONFIRMABLE
 from custody.schemas.changes import Change
 from custody.schemas.permissions import PermissionName
-from custody.text import network_words
 
 PERMISSION_WORDS: Final[Mapping[PermissionName, str]] = {
     PermissionName.MANAGE_WORKSPACE: "Propose payments, and manage vaults, tokens and the workspace",

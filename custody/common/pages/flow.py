@@ -5,7 +5,7 @@ band is in proportion to its amount.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from custody.pages.figures import grouped
+from custody.common.pages.figures import grouped
 
 WIDTH = 1000
 # The left edge of each column; the coins' labels are left of the first, the outputs' right of the last.

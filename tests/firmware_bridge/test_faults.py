@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_bridge import errors
-from firmware_bridge.families import MAX_DETAIL, Fault, clean_detail, maker_of, outcome
+from firmware_bridge.faults import MAX_DETAIL, ReportedFault, clean_detail, outcome
+from firmware_bridge.makers import maker_of
 from firmware_bridge.model import Family
 from firmware_bridge.presence.usb import USB_MODELS, usb_model
 
@@ -15,61 +16,75 @@ T, C, L = Family.TREZOR, Family.COLDCARD, Family.LEDGER
 CASES = [
     (
         T,
-        Fault(("PassphraseNeeded", "Cancelled", "HWWError"), "x canceled", hwi_code=-14),
+        ReportedFault(("PassphraseNeeded", "Cancelled", "HWWError"), "x canceled", hwi_code=-14),
         errors.NeedsPassphrase,
     ),
-    (T, Fault(("DeviceNotReadyError", "HWWError"), "Trezor is locked.", hwi_code=-12), errors.Locked),
-    (T, Fault(("TrezorFailure",), "Forbidden key path", status=3), errors.Unsupported),
-    (T, Fault(("TrezorFailure",), "Message too long", status=3), errors.Unsupported),
-    (T, Fault(("TrezorFailure",), "Something else", status=3), errors.DeviceFault),
+    (T, ReportedFault(("DeviceNotReadyError", "HWWError"), "Trezor is locked.", hwi_code=-12), errors.Locked),
+    (T, ReportedFault(("TrezorFailure",), "Forbidden key path", status=3), errors.Unsupported),
+    (T, ReportedFault(("TrezorFailure",), "Message too long", status=3), errors.Unsupported),
+    (T, ReportedFault(("TrezorFailure",), "Something else", status=3), errors.DeviceFault),
     (
         T,
-        Fault(("BadArgumentError", "HWWError"), "Cannot sign external inputs", hwi_code=-7),
+        ReportedFault(("BadArgumentError", "HWWError"), "Cannot sign external inputs", hwi_code=-7),
         errors.WrongDevice,
     ),
-    (T, Fault(("RuntimeError",), "RuntimeError: Unsupported Trezor model"), errors.Unsupported),
-    (T, Fault(("RuntimeError",), "RuntimeError: Unexpected magic characters"), errors.DeviceFault),
-    (T, Fault(("error", "Exception"), "error: unpack requires a buffer of 9 bytes"), errors.DeviceFault),
-    (T, Fault(("TransportException",), "Unexpected chunk size: 12"), errors.DeviceFault),
-    (T, Fault(("ConnectionRefusedError", "ConnectionError", "OSError"), "refused"), errors.Disconnected),
-    (C, Fault(("CCUserRefused", "RuntimeError"), "You refused permission"), errors.RefusedByPerson),
-    (C, Fault(("CCBusyError", "RuntimeError"), "handling another request"), errors.Busy),
+    (T, ReportedFault(("RuntimeError",), "RuntimeError: Unsupported Trezor model"), errors.Unsupported),
+    (T, ReportedFault(("RuntimeError",), "RuntimeError: Unexpected magic characters"), errors.DeviceFault),
+    (
+        T,
+        ReportedFault(("error", "Exception"), "error: unpack requires a buffer of 9 bytes"),
+        errors.DeviceFault,
+    ),
+    (T, ReportedFault(("TransportException",), "Unexpected chunk size: 12"), errors.DeviceFault),
+    (
+        T,
+        ReportedFault(("ConnectionRefusedError", "ConnectionError", "OSError"), "refused"),
+        errors.Disconnected,
+    ),
+    (C, ReportedFault(("CCUserRefused", "RuntimeError"), "You refused permission"), errors.RefusedByPerson),
+    (C, ReportedFault(("CCBusyError", "RuntimeError"), "handling another request"), errors.Busy),
     (
         C,
-        Fault(("CCProtoError",), "Coldcard Error: None of the keys involved in this transaction"),
+        ReportedFault(("CCProtoError",), "Coldcard Error: None of the keys involved in this transaction"),
         errors.WrongDevice,
     ),
-    (C, Fault(("CCFramingError", "CCProtoError"), "Framing Error: bad"), errors.Busy),
-    (C, Fault(("CCFramingError", "CCProtoError"), "Unknown response signature: 'xx'"), errors.DeviceFault),
-    (C, Fault(("AssertionError",), "AssertionError: timeout reading USB EP"), errors.TimedOut),
+    (C, ReportedFault(("CCFramingError", "CCProtoError"), "Framing Error: bad"), errors.Busy),
     (
         C,
-        Fault(("AssertionError",), "AssertionError: device doesn't have any secrets yet"),
+        ReportedFault(("CCFramingError", "CCProtoError"), "Unknown response signature: 'xx'"),
+        errors.DeviceFault,
+    ),
+    (C, ReportedFault(("AssertionError",), "AssertionError: timeout reading USB EP"), errors.TimedOut),
+    (
+        C,
+        ReportedFault(("AssertionError",), "AssertionError: device doesn't have any secrets yet"),
         errors.Uninitialised,
     ),
     (
         C,
-        Fault(("CCProtoError",), "Coldcard Error: Network fee bigger than 10% of total amount (it is 25%)."),
+        ReportedFault(
+            ("CCProtoError",), "Coldcard Error: Network fee bigger than 10% of total amount (it is 25%)."
+        ),
         errors.Unsupported,
     ),
-    (C, Fault(("CCProtoError",), "Coldcard Error: leading space(s) in msg"), errors.Unsupported),
+    (C, ReportedFault(("CCProtoError",), "Coldcard Error: leading space(s) in msg"), errors.Unsupported),
     (
         C,
-        Fault(("CCProtoError",), "Coldcard Error: too many spaces together in msg(max. 3)"),
+        ReportedFault(("CCProtoError",), "Coldcard Error: too many spaces together in msg(max. 3)"),
         errors.Unsupported,
     ),
-    (C, Fault(("CCProtoError",), "Coldcard Error: Spending Policy violation."), errors.Unsupported),
-    (C, Fault(("CCProtoError",), "Coldcard Error: msg too short (min. 2)"), errors.Unsupported),
-    (C, Fault(("CCProtoError",), "Coldcard Error: msg too long (max. 240)"), errors.Unsupported),
-    (C, Fault(("CCProtoError",), "Coldcard Error: must be ascii printable"), errors.Unsupported),
-    (C, Fault(("AssertionError",), "AssertionError: msg length: 3031"), errors.Unsupported),
-    (C, Fault(("OSError", "Exception"), "OSError: open failed"), errors.NoPermission),
-    (C, Fault(("OSError", "Exception"), "OSError: read error"), errors.Disconnected),
-    (C, Fault(("NotAvailable",), "NotAvailable: too large"), errors.Unsupported),
-    (L, Fault(("IncorrectDataError",), "x", status=0x6A80), errors.DeviceFault),
+    (C, ReportedFault(("CCProtoError",), "Coldcard Error: Spending Policy violation."), errors.Unsupported),
+    (C, ReportedFault(("CCProtoError",), "Coldcard Error: msg too short (min. 2)"), errors.Unsupported),
+    (C, ReportedFault(("CCProtoError",), "Coldcard Error: msg too long (max. 240)"), errors.Unsupported),
+    (C, ReportedFault(("CCProtoError",), "Coldcard Error: must be ascii printable"), errors.Unsupported),
+    (C, ReportedFault(("AssertionError",), "AssertionError: msg length: 3031"), errors.Unsupported),
+    (C, ReportedFault(("OSError", "Exception"), "OSError: open failed"), errors.NoPermission),
+    (C, ReportedFault(("OSError", "Exception"), "OSError: read error"), errors.Disconnected),
+    (C, ReportedFault(("NotAvailable",), "NotAvailable: too large"), errors.Unsupported),
+    (L, ReportedFault(("IncorrectDataError",), "x", status=0x6A80), errors.DeviceFault),
     (
         L,
-        Fault(
+        ReportedFault(
             ("DeviceConnectionError",),
             "Ledger is not in either the Bitcoin or Bitcoin Testnet app",
             hwi_code=-3,
@@ -93,7 +108,7 @@ def test_an_observed_failure_has_its_outcome(family, fault, expected):
     st.integers() | st.none(),
 )
 def test_anything_has_an_outcome_and_clean_words(family, text, status, hwi_code):
-    meant, detail = outcome(family, Fault(("Exception",), text, status, hwi_code))
+    meant, detail = outcome(family, ReportedFault(("Exception",), text, status, hwi_code))
     assert type(errors.from_worker(meant.code, detail)) is meant
     assert len(detail) <= MAX_DETAIL
     assert detail.isprintable()
@@ -155,5 +170,5 @@ def test_every_family_is_complete(family):
     from firmware_bridge import hwi_client
 
     assert maker_of(family).name
-    assert family in hwi_client._OPENERS
-    assert any(model.family is family for model in USB_MODELS)
+    assert family in hwi_client.OPENERS
+    assert all(model.family is family for model in maker_of(family).usb)

@@ -37,7 +37,7 @@ def command(module: str, *arguments: str) -> list[str]:
 
     Nothing is imported from the folder that the program was started in (``-P``): another user may own it.
     """
-    return [sys.executable, "-P", "-m", "custody.children", str(line()), module, *arguments]
+    return [sys.executable, "-P", "-m", "custody.common.children", str(line()), module, *arguments]
 
 
 def _watch(end: int) -> None:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from custody.recipients import SCHEME
+from custody.common.recipients import SCHEME
 from multisig import InvalidAddress, InvalidAmount, Network, Sats, sats
 from multisig.units import SATS_PER_BTC
 

@@ -1,0 +1,3 @@
+"""What the platform, its command line and the signer share: files, text, terminals, HTTP exchange, session
+secrets, pages.
+"""
