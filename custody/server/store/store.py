@@ -38,6 +38,7 @@ from custody.server.store.sqlite import open_sqlite
 _AT_LAST: Final = "before commit"
 _AFTERWARDS: Final = "after commit"
 _READ: Final = "read in this snapshot"
+Value = TypeVar("Value", bound=Any)
 
 
 def before_commit(db: Session, call: Callable[[], object]) -> None:
@@ -62,7 +63,7 @@ def committed(db: Session) -> None:
         call()
 
 
-def read_once(db: Session, key: Hashable, read: Callable[[], "Value"]) -> "Value":
+def read_once(db: Session, key: Hashable, read: Callable[[], Value]) -> Value:
     """What ``read`` returns. A snapshot keeps it by ``key``: a second reading would find the same. A
     transaction that writes reads each time.
     """
@@ -84,7 +85,6 @@ def within_days(
     return tuple(found)
 
 
-Value = TypeVar("Value", bound=Any)
 CHUNK: Final = 1_000
 
 

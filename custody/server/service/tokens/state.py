@@ -76,6 +76,8 @@ class Cells:
         """The cells of the token itself, of no holder, at once: most calls need several."""
         found = self._db.execute(_READ_OWN, {"of_chain": self._chain, "of_contract": contract_id})
         stored = {Cell(cell): joined(*value) for cell, *value in found}
+        if Cell.BYTECODE not in stored:
+            stored.clear()
         for cell in Cell:
             self._known.setdefault((contract_id, cell, b""), stored.get(cell))
 
