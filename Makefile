@@ -9,10 +9,11 @@ TARGETS ?=
 # Hundreds of interpreters start in the tests: without a cache each compiles the project again, and each worker every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test web lint types format bench fuzz fuzz-keep lock deb docs audit release clean
+.PHONY: help venv demo test test-full web lint types format bench fuzz fuzz-keep lock deb docs audit release clean
 help:
 	@echo "make demo          the main job, on this machine, with virtual devices (AUTO=1: without a person; TOKENS=1: then a token)"
-	@echo "make test          the whole suite (HWI=/path/to/HWI: with another one than the locked)"
+	@echo "make test          every behaviour once, in about five minutes (HWI=/path/to/HWI: with another one than the locked)"
+	@echo "make test-full     everything, on every supported Python that is found, in about twenty minutes"
 	@echo "make web           the client for web pages, in web/dist; needs Node.js 20 and npm"
 	@echo "make lint          ruff, mypy, import contracts"
 	@echo "make types         mypy once more, for macOS; the device library for Windows, too"
@@ -38,6 +39,12 @@ demo: venv
 
 test: venv
 	$(if $(HWI),PYTHONPATH=$(HWI)) $(BIN)/python -m pytest $(PYTEST_ARGS) $(TESTS)
+
+# With the second database and the second browser, storms, kills, many examples, containers and packages; of the
+# other interpreters what may differ, unless TESTS names a part.
+test-full: venv
+	TEST_FULL=1 $(MAKE) test
+	$(if $(TESTS),,VENV=$(VENV) tools/interpreters)
 
 web: web/dist/index.js
 

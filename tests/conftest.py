@@ -5,55 +5,14 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import structlog
 from hypothesis import settings
 
-from tests.support.examples import BRIEFLY, RUN, examples
+from tests.support.examples import IS_FULL, RUN, examples
 
-HERE = Path(__file__).parent
-# Set for a second interpreter, after a first one tried everything. Tried again is what the language and its
-# library may do otherwise: what is stored, the processes of the device library, the keyring and the clients;
-# and the demo, which runs every program as a whole.
-TRIED_AGAIN = (
-    "firmware_bridge",
-    "custody/server/store",
-    "custody/server/chain/test_embedded_chain.py",
-    "signerd/journal",
-    "signerd/account",
-    "signerd/cli/test_progress.py",
-    "end_to_end/test_demo.py",
-)
-# What devices say and what a file's bytes mean; and what waits for its clock.
-NOT_AGAIN = (
-    "firmware_bridge/advisories",
-    "firmware_bridge/airgap",
-    "firmware_bridge/test_endpoint_runs.py",
-    "firmware_bridge/test_guide.py",
-    "firmware_bridge/test_interleavings.py",
-    "firmware_bridge/test_worker.py",
-    "firmware_bridge/test_idle.py",
-)
-# A single test of each takes from twenty seconds to two minutes: begun last, it would be waited for alone.
-# Several programs at once, and one alone, by turns.
-LONG = (
-    "end_to_end/test_demo.py",
-    "custody/server/test_crash.py",
-    "signerd/browser/test_every_page.py",
-    "custody/server/service/network/test_hostile_explorer.py",
-    "end_to_end/test_demo_that_fails.py",
-    "custody/server/service/network/test_lives.py",
-    "signerd/test_crashes.py",
-    "signerd/hwi/test_parity.py",
-    "web/test_coordinator.py",
-    "custody/server/service/tokens/test_histories.py",
-    "custody/server/service/people/test_staff_properties.py",
-    "custody/server/test_money_properties.py",
-    "signerd/daemon/test_proposals.py",
-)
 MEMORY = Path("/dev/shm")
 ENOUGH_BYTES = 4 * 1024**3
 
@@ -86,7 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header() -> str:
-    return f"cases and databases drawn by TEST_RUN={RUN}"
+    tried = "everything" if IS_FULL else "every behaviour once; make test-full tries everything"
+    return f"{tried}; cases and databases drawn by TEST_RUN={RUN}"
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -95,26 +55,22 @@ def pytest_xdist_auto_num_workers() -> int:
     return 2 * (os.cpu_count() or 1)
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """What is not tried again is not read either: that alone takes every worker half a minute."""
-    if BRIEFLY not in os.environ:
-        return None
-    tried = _is_within(collection_path, TRIED_AGAIN) and not _is_within(collection_path, NOT_AGAIN)
-    leads_there = any((HERE / path).is_relative_to(collection_path) for path in TRIED_AGAIN)
-    return None if tried or leads_there else True
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The long ones first: where several work and steal from each other,
-    at the beginning of everybody's share.
+    """Leaves out what is marked ``slow``, or begins with it: begun last, a test of a minute would be waited
+    for alone. Where several work and steal from each other, each begins with its share of the slow modules.
     """
-    workers = getattr(config, "workerinput", {}).get("workercount", 1)
-    long: dict[Path, list[pytest.Item]] = {HERE / path: [] for path in LONG}
+    slow: dict[Path, list[pytest.Item]] = {}
     others: list[pytest.Item] = []
     for item in items:
-        long.get(item.path, others).append(item)
-    modules = [own for own in long.values() if own]
+        is_slow = item.get_closest_marker("slow") is not None
+        (slow.setdefault(item.path, []) if is_slow else others).append(item)
+    if not IS_FULL:
+        config.hook.pytest_deselected(items=[item for module in slow.values() for item in module])
+        items[:] = others
+        return
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    modules = sorted(slow.values(), key=len)
     total, done = len(items), 0
     items.clear()
     for who in range(workers):
@@ -129,10 +85,6 @@ def pytest_collection_finish() -> None:
     half a second each time.
     """
     gc.freeze()
-
-
-def _is_within(path: Path, places: Sequence[str]) -> bool:
-    return any(path.is_relative_to(HERE / place) for place in places)
 
 
 @pytest.fixture(autouse=True)

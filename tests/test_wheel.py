@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+pytestmark = pytest.mark.slow("builds the package three times")
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("custody", "device_simulators", "firmware_bridge", "multisig", "signerd")
 # Imports each module of the wheel, and prints what of the checkout was imported beside it.

@@ -1,13 +1,11 @@
 """The corpus itself: reproducible byte for byte, complete, and each attack beside an honest neighbour."""
 
 import re
-from collections import Counter
 from dataclasses import replace
 from functools import cache
 
 import pytest
 
-from device_simulators.faults import Faults
 from multisig import Psbt
 from signerd.core.checks.case import Outcome
 from signerd.core.checks.table import CHECKS, IMPORTS
@@ -17,7 +15,6 @@ from signerd.core.values import Imported
 from tests.attacks.cases import Proposal, attacks, entries, proposals
 from tests.attacks.guards import GUARDS
 from tests.attacks.make import CORPUS, files
-from tests.attacks.rules import RULES
 
 # The other numbers are no single transaction.
 NUMBERS = [f"S{number}" for number in (*range(1, 31), 32, 33)]
@@ -34,41 +31,8 @@ def test_every_number_is_there():
     assert [attack.number for attack in attacks()] == [*NUMBERS, "F-bomb", "F-number"]
 
 
-@pytest.mark.parametrize("attack", attacks(), ids=lambda attack: attack.number)
-def test_every_attack_has_two_variants_and_an_honest_neighbour(attack):
-    honest = hostile = 0
-    for part, cases in attack.parts.items():
-        for case in cases:
-            is_honest = case["honest"] if part == "proposals" else is_harmless(part, case)
-            honest, hostile = honest + is_honest, hostile + (not is_honest)
-    assert honest >= 1
-    assert hostile >= 2
-
-
-def is_harmless(part: str, case: dict) -> bool:
-    if part == "firmware":
-        return case["proves"] and not case["flaws"]
-    return case["outcome"] is None
-
-
-def test_names_are_used_once():
-    names = Counter(map(str, [*proposals(), *(e for part in PARTS for e in entries(part))]))
-    assert [name for name, count in names.items() if count > 1] == []
-
-
 GUARDED = ("misbehaviours", "copies", "damages", "vaults", "numbers", "bodies")
 PARTS = ("vaults", "misbehaviours", "firmware", "answers", "copies", "damages", "links", "numbers", "bodies")
-
-
-def test_every_name_in_it_is_one_that_exists():
-    guards = {*GUARDS, *(f"{kind}:{name}" for kind in ("check", "severity") for name in CHECKS)}
-    cases = [*proposals(), *(entry for part in GUARDED for entry in entries(part))]
-    assert {case.off for case in cases} - {None} <= guards
-    for proposal in proposals():
-        assert proposal.refusals | set(proposal.held) | set(proposal.warned) <= CHECKS.keys()
-    assert {damage.rule for damage in entries("damages")} == RULES.keys() - {"flipped"}
-    for device in entries("misbehaviours"):
-        Faults.parse(device.faults)
 
 
 def test_every_guard_is_switched_off_for_some_attack():

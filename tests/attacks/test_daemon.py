@@ -10,15 +10,19 @@ from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks
 from tests.attacks.cases import damage, entries, proposals, sound
 from tests.attacks.desk import assert_signed, at_desks, desk_with, in_turn, named, set_neighbours
 from tests.conformance import makes
+from tests.support.examples import drawn
 
 PLAIN = proposals(lambda p: not p.is_special and p.later is None)
+# A fast run draws some: each is refused by its check in `test_inspection.py`.
 HOSTILE = tuple(p for p in PLAIN if not p.honest)
+HOSTILE = tuple(drawn(HOSTILE, len(HOSTILE), of="hostile at a device"))
 # A change that was taken back is tried where it is kept, in `tests/signerd/journal`; a vault that was pinned
 # with a key that is not the device's, the journal does not even take.
 # What a screen shows is tried in `test_token_screens.py`, with the devices that have it.
 SPECIAL = proposals(lambda p: p.is_special and not {"changes", "own", "screen"} & p.around.keys())
 UNHEARD = tuple(p for p in SPECIAL if "workspace_network" in p.platform)
 APART = tuple(p for p in SPECIAL if p not in UNHEARD)
+APART = tuple(drawn(APART, len(APART), of="apart"))
 # A megabyte a round is the platform's cost too; the parser has been shown all of them.
 DAMAGES = tuple(d for d in entries("damages") if d.outcome and len(damage(d)) < 1 << 20)
 REFUSED = {RefusedByChecks.code, IllegalEvent.code}

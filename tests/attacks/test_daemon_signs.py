@@ -8,8 +8,10 @@ import pytest
 
 from tests.attacks.cases import proposals
 from tests.attacks.desk import assert_signed
+from tests.support.examples import drawn
 
 HONEST = proposals(lambda p: p.honest and not p.is_special and p.later is None)
+HONEST = drawn(HONEST, len(HONEST), of=__name__)
 LATER = proposals(lambda p: p.later is not None)
 
 

@@ -75,6 +75,7 @@ FAKES = (
     Make(Family.LEDGER, fake=True, clears=True, pin={"pin": PIN}, types_pin=True, enrols=True, proves=True),
 )
 ALL = VIRTUAL + FAKES
+FAST = (*VIRTUAL, FAKES[-1])
 ENROLLING = tuple(make for make in ALL if make.enrols)
 # Busy for a moment after its question, or until a key is pressed; the other makes are free at once.
 _STAYS_BUSY = frozenset({Family.COLDCARD, Family.LEDGER})

@@ -1,13 +1,9 @@
 """The seed of a virtual device: BIP-39, BIP-32 and the two kinds of signature."""
 
-import hashlib
-
-import pytest
 from coincurve import PublicKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from device_simulators.errors import InvalidSeed
 from device_simulators.seed import Seed
 from multisig import DerivationPath, Network
 from tests.support.examples import examples
@@ -29,33 +25,10 @@ def test_the_account_key_of_bip84_s_test_vector():
     )
 
 
-def test_the_words_of_zero_entropy():
-    assert Seed.from_entropy(bytes(16)).fingerprint == Seed.from_mnemonic(ABANDON).fingerprint
-
-
 def test_a_passphrase_is_another_wallet():
     plain = Seed.from_mnemonic(ABANDON)
     assert plain.with_passphrase("").fingerprint == plain.fingerprint
     assert str(plain.with_passphrase("TREZOR").fingerprint) != str(plain.fingerprint)
-
-
-@pytest.mark.parametrize(
-    "words", ["", "abandon", "abandon " * 12, ABANDON.replace("about", "zoo"), "no such words"]
-)
-def test_words_that_are_no_mnemonic(words):
-    with pytest.raises(InvalidSeed):
-        Seed.from_mnemonic(words)
-
-
-def test_entropy_of_another_length():
-    with pytest.raises(InvalidSeed):
-        Seed.from_entropy(bytes(15))
-
-
-def test_private_and_public_derivation_agree():
-    seed = Seed.from_mnemonic(ABANDON)
-    account = seed.xpub(DerivationPath.parse("m/48h/1h/0h/2h"), Network.REGTEST)
-    assert account.derive_public_key(0, 7) == seed.public_key(PATH)
 
 
 @settings(max_examples=examples(25))
@@ -69,22 +42,6 @@ def test_signatures_verify_are_deterministic_and_low_s(digest):
     assert int.from_bytes(signature[start_of_s:], "big") <= HALF_ORDER
 
 
-def test_a_recoverable_signature_gives_the_key_back():
-    seed = Seed.from_entropy(bytes(16))
-    digest = hashlib.sha256(b"message").digest()
-    signature = seed.sign_recoverable(PATH, digest)
-    assert 31 <= signature[0] <= 34
-    recovered = PublicKey.from_signature_and_message(
-        signature[1:] + bytes([signature[0] - 31]), digest, hasher=None
-    )
-    assert recovered.format() == seed.public_key(PATH)
-
-
 def test_the_symmetric_key_of_slip21_s_test_vector():
     key = Seed.from_mnemonic("all " * 12).symmetric_key(b"SLIP-0021")
     assert key.hex() == "1d065e3ac1bbe5c7fad32cf2305f7d709dc070d672044a19e610c77cdf33de0d"
-
-
-def test_the_words_are_not_in_the_repr():
-    assert "abandon" not in repr(Seed.from_mnemonic(ABANDON))
-    assert "73c5da0a" in repr(Seed.from_mnemonic(ABANDON))

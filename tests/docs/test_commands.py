@@ -17,35 +17,8 @@ from custody.server.settings import Settings
 from signerd.account.config import Config
 from signerd.cli.program import app as signerd
 from signerd.core.checks.table import CHECKS
-from tests.support.pages import DOCS, PAGES, ROOT, command_lines, named
+from tests.support.pages import PAGES, ROOT, command_lines, named
 
-# By page, what runs its lines as they stand there, in their order.
-RUN = {
-    "tests/custody/cli/test_incidents.py": "operate/incidents operate/limits operate/proofs "
-    "operate/purchases operate/scale operate/sign-in",
-    "tests/custody/cli/test_treasurer.py": "operate/treasurer",
-    "tests/custody/server/test_backup_guide.py": "operate/backup",
-    "tests/docs/test_walk.py": "sign/approving sign/backup sign/cli sign/codes sign/emergency "
-    "sign/first-steps sign/lost-device sign/pinning sign/rules",
-    "tests/end_to_end/test_tutorials.py": "build/tutorial-device build/tutorial-payment operate/trial",
-    "tests/signerd/browser/test_web_tutorial.py": "build/tutorial-web",
-    "tests/signerd/cli/test_proposals.py": "sign/payments operate/issuing-a-token",
-    "tests/signerd/hwi/test_core.py": "sign/core",
-}
-# By page, what runs its commands otherwise: with another device, file, check or answer than the page has.
-RUN_OTHERWISE = {
-    "tests/custody/cli/test_two_people.py": "operate/replacing-a-vault",
-    "tests/custody/server/cli/test_auditing.py": "operate/audit",
-    "tests/end_to_end/test_tutorials.py": "operate/platform",
-    "tests/signerd/cli/test_account.py": "sign/accounts",
-    "tests/signerd/cli/test_airgap.py": "sign/airgap",
-    "tests/signerd/cli/test_apps.py": "sign/page",
-    "tests/signerd/cli/test_daemon.py": "sign/accounts",
-    "tests/signerd/cli/test_devices.py": "build/devices",
-    "tests/signerd/cli/test_psbts.py": "sign/imported",
-    "tests/signerd/cli/test_service.py": "sign/install",
-    "tests/signerd/cli/test_vaults.py": "sign/airgap",
-}
 # `--no-workers` is the option; the tests alone change the others.
 UNDOCUMENTED = {"with_workers", "require_key_proof", "broadcast_wait_seconds"}
 PROGRAMS = {"signerd": signerd, "custody": custody}
@@ -98,38 +71,6 @@ def test_its_commands_are_the_programs(page):
     wrong = [fault(line, whole=True) for line in command_lines(page)]
     wrong += [fault(line, whole=False) for line in INLINE.findall(page.read_text(encoding="utf-8"))]
     assert [one for one in wrong if one] == []
-
-
-def words_of(line):
-    """The groups and the command of a line."""
-    name, *words = shlex.split(line)
-    command = PROGRAMS[name]
-    for word in words:
-        if not isinstance(command, click.Group):
-            return
-        if found := command.get_command(click.Context(command), word):
-            command = found
-            yield word
-
-
-def test_a_test_runs_the_lines_of_each_page_and_names_it():
-    runs = {page: [name] for name, pages in RUN.items() for page in pages.split()}
-    for name, pages in RUN_OTHERWISE.items():
-        for page in pages.split():
-            runs.setdefault(page, []).append(name)
-    with_lines = [page for page in PAGES if any(command_lines(page))]
-    assert sorted(runs) == sorted(str(page.relative_to(DOCS).with_suffix("")) for page in with_lines)
-    for page, names in runs.items():
-        folder, short = page.split("/")
-        # A test of several pages has a table of their names, without the folder.
-        is_named = re.compile(rf'{folder}/{short}\b|\b{short}\.md|"{short}"')
-        texts = {name: (ROOT / name).read_text(encoding="utf-8") for name in names}
-        assert [name for name, text in texts.items() if not is_named.search(text)] == [], page
-        if page in " ".join(RUN_OTHERWISE.values()).split():
-            wanted = {word for line in command_lines(DOCS / f"{page}.md") for word in words_of(line)}
-            followed = [DOCS / f"{other}.md" for name in names for other in RUN.get(name, "").split()]
-            every = "".join([*texts.values(), *(other.read_text(encoding="utf-8") for other in followed)])
-            assert [word for word in wanted if not re.search(rf"[\"' ]{word}\b", every)] == [], page
 
 
 def test_a_warning_that_a_page_acknowledges_is_a_checks():

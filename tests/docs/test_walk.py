@@ -68,8 +68,3 @@ def test_the_commands_of_a_guide_work_in_its_order(page, tmp_path):
                 desk.until(lambda: any(one.psbt_id == "p-1" for one in desk.service.journal.records()))
             ended = signerd(*arguments, state=state, typed=TYPED.get(arguments[0], ""))
             assert ended.status == Exit.OK, (line, ended.out, ended.err)
-
-
-def test_what_is_left_out_stands_in_the_guides():
-    lines = [line for page in PAGES for line in command_lines(DOCS / "sign" / f"{page}.md")]
-    assert {left_out(line) for line in lines} - {None} == set(LEFT_OUT)

@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 DEMO_SECONDS = 1800
 # The platform and what its operator does (the organisation, the coins, six blocks, a block); three devices,
 # three daemons. What a person does beside goes through the libraries: an interpreter takes a second to start.
@@ -22,6 +24,9 @@ main()
 """
 
 
+@pytest.mark.slow(
+    "every program as a whole: test_with_platform.py and the browser's main job try the same in less"
+)
 def test_the_main_job_and_a_token_run_unattended_and_the_confirmed_transaction_id_comes_last():
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM, "demo", "--auto", "--tokens"],

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conformance.rigs import short_folder
 from tests.support.descendants import needs_proc, until_gone
 
@@ -16,6 +18,9 @@ DEMO_SECONDS = 1800
 PATIENCE_SECONDS = 120
 
 
+@pytest.mark.slow(
+    "every program as a whole: test_with_platform.py and the browser's main job try the same in less"
+)
 @needs_proc
 def test_what_goes_wrong_is_told_and_a_kill_takes_every_program_along(
     tmp_path: Path,

@@ -22,6 +22,8 @@ from tests.support.bitcoind import free_port
 from tests.support.cluster import until
 from tests.support.pages import DOCS, shell_lines
 
+pytestmark = pytest.mark.slow("every line of three pages, with every program as a whole")
+
 TRIAL, PAYMENT = DOCS / "operate" / "trial.md", DOCS / "build" / "tutorial-payment.md"
 DEVICE = DOCS / "build" / "tutorial-device.md"
 PASSWORD, PHRASE, OWN_PHRASE = "a long password of mine", "phrase of signerd", "phrase of custody"

@@ -21,6 +21,7 @@ _SUITE = "tests/conformance"
 # A whole run of pytest, on a machine that may be busy with twenty others.
 _PATIENCE = 900
 _COUNTS = re.compile(r"(\d+) (passed|failed|skipped|deselected|errors?)")
+WHOLE = pytest.mark.slow("a run of pytest of its own")
 _CASES = "test_a_vault_spend_is_signed_and_verified or test_a_vaults_address_is_shown or sign-two-payments"
 
 
@@ -68,12 +69,14 @@ def run_contract(endpoint: str, cases: str, *more: str) -> tuple[Counter[str], s
     return Counter({word: int(count) for count, word in _COUNTS.findall(said.splitlines()[-1])}), said
 
 
+@WHOLE
 @pytest.mark.parametrize("endpoint", drawn(_FAMILIES, 1, of=__name__), indirect=True, ids=str)
 def test_the_same_cases_pass_on_a_device_in_a_process_of_its_own(endpoint):
     counted, said = run_contract(endpoint, _CASES)
     assert (counted["passed"], counted["failed"], counted["skipped"]) == (5, 0, 0), said
 
 
+@WHOLE
 def test_a_device_that_does_otherwise_fails(endpoint):
     counted, said = run_contract(
         endpoint, "sign-two-payments", "--hands", "tests.support.wrong_hands:Misreading"

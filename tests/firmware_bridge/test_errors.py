@@ -8,19 +8,6 @@ from firmware_bridge.model import DeviceState
 LEAVES = errors.BridgeError.__subclasses__()
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
-def test_a_leaf_has_a_code_a_sentence_and_a_hint_of_its_own(leaf):
-    error = leaf()
-    assert error.code == leaf.__dict__["code"]
-    assert error.hint == leaf.__dict__["hint"]
-    assert str(error).endswith(".")
-    assert str(error)[0].isupper()
-
-
-def test_codes_are_distinct():
-    assert len({leaf.code for leaf in LEAVES}) == len(LEAVES)
-
-
 def test_where_an_outcome_leaves_the_device_there_is_one_advice():
     """Each state that a person can end has its advice at one outcome, beside its hint."""
     found = [leaf.state for leaf in LEAVES if leaf.advice]

@@ -28,6 +28,7 @@ from multisig import (
 )
 from multisig.script import witness_output
 from tests.conformance import payments, rigs
+from tests.support.examples import examples
 from tests.support.virtual import Record
 
 VAULT = rigs.make_vault()
@@ -114,7 +115,7 @@ SCRIPTS = st.one_of(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(script=SCRIPTS)
 def test_a_ledger_takes_what_it_can_show(script):
     """The virtual device has its own reading of the app's source."""
@@ -165,7 +166,7 @@ async def signs_or_is_not_asked(family: Family, folder: Path, psbt: Psbt) -> Non
 
 
 @pytest.mark.parametrize("family", rigs.VIRTUAL)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 @given(psbt=spends())
 def test_a_device_signs_what_it_is_asked_for(family, psbt):
     with rigs.short_folder() as folder:

@@ -32,18 +32,3 @@ def test_every_seed_keeps_the_promises(name):
     for seed in drawn(seeds, DRAWN.get(name, len(seeds)), of=f"{name} seeds"):
         assert len(seed) <= TARGETS[name].largest, "the fuzzer would cut it off"
         TARGETS[name].check(seed)
-
-
-def test_the_corpus_is_small_and_nobody_else_s():
-    files = [path for path in corpus.KEPT.rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) < corpus.LARGEST_TOTAL
-    assert {path.parent.name for path in files} == set(TARGETS)
-    # Named by what is in it: nothing is there twice, and nothing was altered on its way.
-    again = {path.name for name in TARGETS for path in corpus.kept(name)}
-    assert len(again) == len(files)
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_an_input_is_named_by_its_hash(name, tmp_path):
-    corpus.write(tmp_path, (path.read_bytes() for path in corpus.kept(name)))
-    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in corpus.kept(name)}

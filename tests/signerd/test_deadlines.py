@@ -6,11 +6,9 @@ import pytest
 
 from firmware_bridge import Deadlines
 from signerd.account.config import MAX_PERSON_MINUTES, DevicesSection, SecretsSection
-from signerd.app import _bridge
 from signerd.demo import programs
 from signerd.doctor import examining, platform
 from signerd.endpoint import PERSON_SECONDS
-from tests.support.daemons import make_config
 
 # A child that imports HWI, a keyring's libraries or a desktop's bus takes about a second of an idle machine.
 BUSY_SECONDS = 30.0
@@ -36,11 +34,6 @@ def test_a_call_outlasts_the_person_who_thinks_at_the_device():
     """Whose minutes are those of the configuration, ten where it says nothing."""
     assert PERSON_SECONDS > 60 * MAX_PERSON_MINUTES
     assert DevicesSection().person_minutes * 60 == Deadlines().person
-
-
-def test_the_configurations_minutes_are_the_devices(tmp_path):
-    config = make_config(devices={"usb": False, "person_minutes": 90})
-    assert _bridge(config, tmp_path)._deadlines.person == 90 * 60
 
 
 def test_the_doctor_waits_longer_than_the_longest_of_its_checks():

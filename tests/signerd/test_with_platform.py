@@ -119,6 +119,7 @@ async def test_a_decline_and_data_are_understood_by_both_sides(desk: Desk) -> No
             )
 
 
+@pytest.mark.slow("a hundred vaults")
 async def test_a_workspace_of_a_hundred_vaults(desk: Desk) -> None:
     """Before a signer's keys run out the person is asked once, told why, and approves once for many; the
     paths are the bound.

@@ -32,14 +32,6 @@ def vault_with_device(threshold=2, account=0):
 VAULT = vault_with_device()
 
 
-def text_file(vault, name="Treasury"):
-    """The enrolment file in its simple text form."""
-    lines = [f"Name: {name}", f"Policy: {vault.threshold} of {len(vault.cosigners)}", "Format: P2WSH", ""]
-    for key in vault.cosigners:
-        lines += [f"Derivation: {key.origin.path}", f"{key.fingerprint.hex.upper()}: {key.xpub}", ""]
-    return "\n".join(lines).encode()
-
-
 def socket_path(tmp_path):
     return tmp_path / f"cc-{secrets.token_hex(4)}.sock"
 

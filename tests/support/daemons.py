@@ -129,13 +129,14 @@ async def until_state(daemon: Daemon, psbt_id: str, *states: State) -> None:
 
 
 async def approve(daemon: Daemon, psbt_id: str, *acknowledged: str) -> None:
+    """Approves what is shown now, once the daemon has heard of it."""
+    await until(lambda: state_of(daemon, psbt_id) is not None)
     shown = await daemon.proposal(psbt_id)
     await daemon.approve(psbt_id, shown.digest, frozenset(acknowledged))
 
 
 async def is_well(daemon: Daemon, fake: FakePlatform) -> None:
     """Whether the daemon still works: the honest proposal is signed, and the next one seen."""
-    await until_state(daemon, "p-1", State.WAITING_PERSON)
     await approve(daemon, "p-1")
     await until_state(daemon, "p-1", State.SUBMITTED)
     fake.proposals["p-2"] = snapshot_of(spend(n_inputs=3), "p-2")

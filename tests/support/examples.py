@@ -1,8 +1,10 @@
-"""How many examples a run of the tests tries, set by one variable.
+"""How much a run of the tests tries.
 
-A property draws new examples in each run, and a run draws some of the cases that take seconds: a few runs
-try all. ``TEST_EXAMPLES=50 make test TESTS=…`` tries fifty times as many; a further interpreter tries only a
-few. The draw depends on the commit's files: testing a commit again repeats it. The first lines of a run name
+``make test`` tries every behaviour once: on SQLite, in one browser, with few examples, without what is marked
+``slow``. ``make test-full`` (``TEST_FULL=1``) tries everything. Also there a run draws some of the cases that
+take seconds: a few runs try all. ``TEST_EXAMPLES=50`` tries everything with fifty times as many.
+
+The draw depends on the commit's files: testing a commit again repeats it. The first lines of a run name
 its draw: ``TEST_RUN=… make test`` repeats it on other files.
 """
 
@@ -16,9 +18,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-BRIEFLY = "CUSTODY_TEST_BRIEFLY"
-FEW = 10
 TIMES = int(os.environ.get("TEST_EXAMPLES", "1"))
+IS_FULL = "TEST_FULL" in os.environ or TIMES > 1
+FEW = 5
 
 
 def _tree() -> str:
@@ -40,13 +42,14 @@ RUN = os.environ["TEST_RUN"] = os.environ.get("TEST_RUN") or _tree()
 
 
 def examples(count: int) -> int:
-    return min(count, FEW) if BRIEFLY in os.environ else count * TIMES
+    return count * TIMES if IS_FULL else max(1, min(count // 4, FEW))
 
 
 def drawn(cases: Sequence[T], count: int, *, of: str) -> list[T]:
-    """``count`` of the cases times ``TEST_EXAMPLES``, in their order. ``of``: what they belong to; each draws
-    independently.
+    """``count`` of the cases times ``TEST_EXAMPLES``, in their order; a quarter of them in a fast run.
+    ``of``: what they belong to; each draws independently.
     """
     whole = range(len(cases))
-    chosen = random.Random(f"{RUN} {of}").sample(whole, min(len(cases), count * TIMES))
+    many = count * TIMES if IS_FULL else -(-count // 4)
+    chosen = random.Random(f"{RUN} {of}").sample(whole, min(len(cases), many))
     return [cases[which] for which in sorted(chosen)]

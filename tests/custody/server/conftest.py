@@ -1,4 +1,6 @@
-"""Tests with the fixture ``database`` run on SQLite or PostgreSQL, as the run draws; marked ones on both."""
+"""Tests with the fixture ``database`` run on SQLite; in a full run on SQLite or PostgreSQL, as the run draws,
+and the named ones on both.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +11,7 @@ from custody.server.store import Store, sqlite_url
 from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
 from tests.support.custody import Desk
 from tests.support.databases import make_sqlite
-from tests.support.examples import drawn
+from tests.support.examples import IS_FULL, drawn
 from tests.support.patience import PATIENCE
 from tests.support.postgresql import REQUIRED, Server, find_programs, is_required, running_server
 from tests.support.prepared import Copies, Story, nothing, three_deposits
@@ -59,6 +61,8 @@ def _databases(metafunc: pytest.Metafunc) -> list[str]:
     module, both = metafunc.module.__name__.rpartition(".")[2], ["sqlite", "postgresql"]
     if module in ALONE:
         return [ALONE[module]]
+    if not IS_FULL:
+        return ["sqlite"]
     if module in ON_BOTH:
         return both
     if find_programs() is None and not is_required():

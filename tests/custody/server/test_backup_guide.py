@@ -84,6 +84,7 @@ def test_a_backup_of_sqlite_is_tried_and_restored_and_what_it_lacks_is_named(tmp
         assert database.execute("SELECT email FROM users").fetchall() == [("a@example.org",)]
 
 
+@pytest.mark.slow("the second database")
 def test_a_backup_of_postgresql_is_restored(tmp_path: Path, postgresql: Server) -> None:
     with postgresql.empty_database() as url:
         where = {"PGHOST": str(postgresql.folder), "PGUSER": "custody"}

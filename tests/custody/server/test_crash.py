@@ -39,6 +39,9 @@ def root() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.slow(
+    "kills at many steps of whole lives: service/network/test_broadcast.py has the two that matter most"
+)
 @pytest.mark.parametrize(("name", "kind", "first", "stride"), [PAYMENT, *drawn(OTHERS, 1, of=__name__)])
 def test_whichever_process_is_killed_everything_ends_confirmed_once(
     name: str, kind: str, first: int, stride: int, root: Path, request: pytest.FixtureRequest

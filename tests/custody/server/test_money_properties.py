@@ -16,6 +16,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import httpx
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -41,6 +42,8 @@ from tests.support.custody import CAFE, SHOP, SIGNERS, Desk, ok, open_desk, refu
 from tests.support.examples import examples
 from tests.support.history import require_truth
 from tests.support.wallets import foreign_script
+
+pytestmark = pytest.mark.slow("whole lives: test_money_oracle.py judges shorter ones")
 
 M, N = 2, 3
 # Nothing holds a coin or counts any more.

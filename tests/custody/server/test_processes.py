@@ -62,6 +62,7 @@ def actions(store: Store) -> list[str]:
         )
 
 
+@pytest.mark.slow("five processes of the server for half a minute")
 def test_the_main_job_where_one_is_killed_and_one_is_told_to_stop(either: Cluster) -> None:
     """P12, P13: a worker dies between the node's acceptance test and its answer, two take over the job and
     the chain; whichever process answers, nothing is done twice, and what is told to stop gives back what it

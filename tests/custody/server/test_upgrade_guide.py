@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.custody.server.test_backup_guide import Operator
 from tests.custody.server.test_backup_guide import lines as backup_lines
@@ -18,6 +19,8 @@ from tests.support.custody import SHOP, ok
 from tests.support.pages import DOCS
 from tests.support.platform import As
 from tests.support.postgresql import Server
+
+pytestmark = pytest.mark.slow("the second database, two versions installed")
 
 GUIDE = (DOCS / "operate" / "upgrade.md").read_text(encoding="utf-8")
 MIGRATION = """

@@ -250,15 +250,6 @@ def test_a_pinned_vault_with_a_replaced_key_stays_readable_and_says_so(journal: 
     assert seen.changes == ()
 
 
-def test_a_vault_with_a_replaced_key_is_not_pinned_anew(journal: Journal) -> None:
-    replace_device(journal)
-    (seen,) = seen_vaults(journal)
-    assert "a device of yours that was replaced" in (seen.fault or "")
-    with pytest.raises(NotOurVault, match="a device of yours that was replaced"):
-        pin_it(journal)
-    assert journal.pins() == ()
-
-
 def test_s15_a_former_devices_fingerprint_on_another_key_is_an_alarm(journal: Journal) -> None:
     replace_device(journal)
     shown(journal, make_vault(account=5).descriptor)

@@ -252,6 +252,7 @@ async def _accept(service, asked) -> None:
     await service.apps.collect(asked.id, asked.secret)
 
 
+@pytest.mark.slow("axe on every page at two widths")
 def test_nothing_is_found_against_any_page(full):
     device = full.outer.bridge.device.id
     windows = {seated: full.open_browser(seated=seated).new_page() for seated in (True, False)}

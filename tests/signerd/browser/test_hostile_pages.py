@@ -60,6 +60,7 @@ def test_l1_l2_l3_l4_l9_l14_another_site_gets_nothing_beside_the_open_page(desk,
     desk.until_state("p-1", State.WAITING_PERSON)
 
 
+@pytest.mark.slow("the second browser; tests/web/test_coordinator.py tries the same guard in both")
 def test_p97_in_firefox_another_site_gets_nothing_either(desk, elsewhere, firefox):
     (stored,) = seat(desk.daemon)["origins"][0]["localStorage"]
     firefox.go(desk.origin)

@@ -9,7 +9,6 @@ import pytest
 
 from signerd import app
 from signerd.account.config import load_config
-from signerd.cli import account
 from signerd.cli.foreground import SetupOptions, config_for
 from signerd.cli.terminal import Exit
 from signerd.errors import AlreadyConfigured
@@ -257,9 +256,3 @@ def test_a_device_that_the_configuration_names_is_no_mistake(alone):
 def test_a_device_without_a_configuration_is_not_passed_over(state):
     ended = signerd("login", "--device", DEVICE, "--json", state=state, typed="a\nb\n")
     assert (ended.status, ended.error["code"]) == (Exit.STATE, "config-missing")
-
-
-def test_the_networks_on_the_command_line_are_the_networks():
-    from multisig import Network
-
-    assert [*account.NETWORKS] == [network.value for network in Network]

@@ -15,7 +15,7 @@ from tests.support.command import signerd
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of
 from tests.support.served import make_outer, served_daemon
 from tests.support.ur_keys import proof
-from tests.support.wallets import ALICE, BOB
+from tests.support.wallets import ALICE
 
 
 @pytest.fixture
@@ -108,21 +108,6 @@ def test_codes_of_which_some_are_missing_say_how_many(desk, tmp_path):
     ended = signerd("import", str(texts), state=desk.state)
     assert ended.status == Exit.USAGE
     assert "missing" in ended.err
-
-
-def test_what_is_no_answer(desk, tmp_path):
-    given = Psbt.parse(signerd("export", "p-1", "--yes", "--json", state=desk.state).json["psbt"])
-    file = tmp_path / "x"
-    for content, status in (
-        (b"", Exit.USAGE),
-        (b"no psbt", Exit.USAGE),
-        (BOB.sign(given).to_bytes(), Exit.NOT_DECIDED),
-        (given.to_bytes(), Exit.NOT_DECIDED),
-        (bill().to_bytes(), Exit.NOT_DECIDED),
-    ):
-        file.write_bytes(content)
-        assert signerd("import", str(file), state=desk.state).status == status, content[:9]
-    assert signerd("import", str(tmp_path / "none"), state=desk.state).status == Exit.USAGE
 
 
 def test_s6_what_changed_since_the_export_is_shown_and_asked_about_before_it_leaves(desk, outer, tmp_path):

@@ -96,15 +96,6 @@ def test_l13_a_yes_is_taken_back_until_the_app_has_its_token(daemon):
     assert collect(daemon, other).state == "accepted"
 
 
-def test_a_wrong_code_grants_nothing_and_says_how_many_tries_are_left(daemon):
-    pairing = ask(daemon)
-    wrong = f"{(int(pairing.code) + 1) % 1_000_000:06d}"
-    ended = signerd("pair", "--json", "--code", wrong, state=daemon.state)
-    assert (ended.status, ended.error["code"]) == (Exit.NOT_DECIDED, "wrong-pairing-code")
-    assert "2 tries are left" in ended.error["sentence"]
-    assert collect(daemon, pairing).state == "waiting"
-
-
 def test_it_waits_for_an_app_that_asks_and_for_none_of_another_site(daemon, monkeypatch):
     asked = []
 

@@ -9,7 +9,6 @@ import pytest
 from firmware_bridge import DeviceState
 from signerd.cli import devices
 from signerd.cli.terminal import Exit
-from signerd.demo import story
 from signerd.shapes import DeviceView
 from tests.conformance.rigs import short_folder
 from tests.support.command import is_tame, signerd
@@ -172,30 +171,6 @@ def test_an_address_that_cannot_be_is_named():
 )
 def test_what_cannot_be_is_a_mistake_of_use(arguments):
     assert signerd("device", "virtual", *arguments).status == 2
-
-
-def test_the_names_on_the_command_line_are_those_of_the_library():
-    from device_simulators.cli import SCRIPTS, TEST_NETWORKS
-    from device_simulators.fleet import FAMILIES
-
-    assert {*devices.FAMILIES} == {str(family) for family in FAMILIES}
-    assert {*devices.DECISIONS} == {name for name in SCRIPTS if name}
-    assert {*devices.TEST_NETWORKS} == {str(network) for network in TEST_NETWORKS}
-
-
-@pytest.mark.parametrize("auto", [True, False])
-@pytest.mark.parametrize("tokens", [True, False])
-def test_demo_tells_the_story_and_ends_with_its_status(monkeypatch, auto, tokens):
-    told = []
-    arguments = [*(["--auto"] if auto else []), *(["--tokens"] if tokens else [])]
-
-    def main(*, auto: bool, tokens: bool) -> int:
-        told.append((auto, tokens))
-        return 3
-
-    monkeypatch.setattr(story, "main", main)
-    assert signerd("demo", *arguments).status == 3
-    assert told == [(auto, tokens)]
 
 
 def test_demo_says_before_it_starts_anything_how_to_get_the_platform(monkeypatch):

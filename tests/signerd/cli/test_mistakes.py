@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from signerd.cli import vaults
 from signerd.cli.terminal import Exit
-from signerd.shapes.vaults import MAX_INDEX
 from tests.support.command import Ended, is_tame, signerd
 from tests.support.desk import snapshot_of, spend
 from tests.support.payments import spend_of
@@ -192,7 +190,3 @@ def test_a_first_sign_in_is_refused_by_the_option_that_is_wrong(tmp_path, monkey
     assert said in " ".join(ended.err.split())
     assert FOREIGN.search(ended.err) is None
     assert "config.toml" not in ended.err
-
-
-def test_the_last_address_that_may_be_shown_is_the_daemons():
-    assert vaults.MAX_SHOWN == MAX_INDEX

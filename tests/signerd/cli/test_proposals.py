@@ -7,7 +7,6 @@ import threading
 
 import pytest
 
-from firmware_bridge import DeviceState, RefusedByPerson
 from signerd.callers import LoopbackCaller
 from signerd.cli import progress
 from signerd.cli.terminal import Exit
@@ -170,29 +169,6 @@ def test_a_script_approves_with_yes_and_reads_one_json_value(desk, outer):
     assert "Confirm the transaction." in ended.err
 
 
-def test_a_refusal_on_the_device_is_not_signed_and_can_be_tried_again(desk, outer):
-    outer.bridge.failures.append(RefusedByPerson())
-    ended = signerd("approve", "p-1", "--yes", state=desk.state)
-    assert ended.status == Exit.NOT_SIGNED
-    assert "refused on the device" in ended.out
-    assert signerd("approve", "p-1", "--yes", state=desk.state).status == Exit.OK
-    assert len(outer.platform.signatures("p-1")) == 1
-
-
-def test_s6_what_was_signed_is_neither_signed_again_nor_declined(desk, outer):
-    assert signerd("approve", "p-1", "--yes", state=desk.state).status == Exit.OK
-    again = signerd("approve", "p-1", "--yes", state=desk.state)
-    assert again.status == Exit.NOT_DECIDED
-    assert "the platform has your signature" in again.err
-    assert signerd("reject", "p-1", "--yes", state=desk.state).status == Exit.NOT_DECIDED
-    assert outer.bridge.asked == 1
-    # An outcome that was there before is not waited for.
-    said: list[str] = []
-    with desk.client() as client:
-        view = progress.until_decided(client, "p-1", client.status().position, said.append)
-    assert (view.state, said) == ("submitted", [view.reason])
-
-
 def test_what_a_check_refuses_is_not_even_asked_for(state, outer):
     outer.platform.proposals["p-1"] = snapshot_of(spend(), fee=1)
     with served_daemon(state, outer) as daemon:
@@ -268,24 +244,6 @@ def test_a_new_token_is_approved_as_the_guide_types_it(state, outer):
             assert signerd("approve", psbt_id, "--yes", state=state).status == Exit.NOT_DECIDED
             typed = as_typed(state, line, psbt_id)
             assert (typed.status, typed.err) == (Exit.OK, "")
-
-
-def test_without_a_device_the_command_waits_until_it_comes(desk, outer, monkeypatch):
-    desk.on_loop(outer.bridge.becomes, DeviceState.LOCKED)
-    following = progress.until_decided
-
-    def plugged_in(*args):
-        desk.on_loop(outer.bridge.becomes, DeviceState.READY)
-        return following(*args)
-
-    monkeypatch.setattr("signerd.cli.progress.until_decided", plugged_in)
-    moment = signerd("approve", "p-1", "--yes", "--no-wait", "--json", state=desk.state)
-    assert (moment.status, moment.json["state"]) == (Exit.OK, "waiting-for-device")
-    assert outer.bridge.asked == 0
-    ended = signerd("approve", "p-1", "--yes", state=desk.state)
-    assert ended.status == Exit.OK
-    assert "approved, waits for your device" in ended.out
-    assert outer.bridge.asked == 1
 
 
 def test_an_approved_proposal_is_followed_without_asking_again(desk, outer, monkeypatch):

@@ -88,15 +88,6 @@ def test_s32_inspect_says_of_what_rests_on_an_unproven_amount_that_it_is_not_kno
     assert [coin["amount_sats"] for coin in money["coins"]] == [None]
 
 
-def test_what_is_no_psbt(desk, tmp_path):
-    path = tmp_path / "x"
-    for content in (b"", b"\xff\xfe", b"no psbt at all", b"cHNidP8"):
-        path.write_bytes(content)
-        for command in ("inspect", "sign"):
-            assert signerd(command, str(path), state=desk.state).status != Exit.OK, content
-    assert signerd("inspect", str(tmp_path / "none"), state=desk.state).status == Exit.USAGE
-
-
 def test_sign_shows_asks_and_writes_the_signed_psbt(desk, outer, file, tmp_path):
     out = tmp_path / "signed"
     ended = signerd("sign", str(file), "-o", str(out), state=desk.state, typed="y\n")

@@ -4,7 +4,7 @@
 
 import pytest
 
-from firmware_bridge import AddressMismatch, DeviceState, Disconnected, Unsupported
+from firmware_bridge import DeviceState, Unsupported
 from firmware_bridge.airgap import EnrolmentForm, enrolment_text
 from multisig import Network, Profile, encode_address, profile_account_path
 from signerd.cli.terminal import Exit
@@ -85,24 +85,6 @@ def test_pin_for_a_script(desk):
     assert (ended.json["pinned"], ended.json["address_shown"]) == (True, True)
     assert CODE in ended.err
     assert f"It must be {first_on(VAULT, 0)}" in ended.err
-
-
-def test_a_device_that_goes_leaves_nothing_pinned_and_pinning_again_goes_on(desk, outer):
-    outer.bridge.failures.append(Disconnected())
-    assert signerd("pin", VAULT_ID, "--code", CODE, state=desk.state).status == Exit.DEVICE
-    assert "not pinned" in signerd("vaults", state=desk.state).out
-    assert signerd("pin", VAULT_ID, "--code", CODE, state=desk.state).status == Exit.OK
-    assert outer.bridge.enrolled == [CODE]
-
-
-def test_s13_a_device_that_shows_another_address_is_an_alarm_and_nothing_is_pinned(desk, outer):
-    outer.bridge.showing.append(AddressMismatch(detail="tb1qsomethingelse"))
-    ended = signerd("pin", VAULT_ID, "--code", CODE, "--json", state=desk.state)
-    assert ended.status == Exit.NOT_DECIDED
-    assert ended.error["code"] == "address-differs"
-    assert "tb1qsomethingelse" in ended.error["sentence"]
-    assert VAULT.address(0, 0) in ended.error["sentence"]
-    assert "not pinned" in signerd("vaults", state=desk.state).out
 
 
 def test_a_device_that_cannot_show_addresses_is_done_without_by_a_flag_only(desk, outer):

@@ -7,7 +7,7 @@ from multisig import ChangeTo, TxOut, build_psbt, encode_address, op_return_scri
 from multisig.tokens import Function, encode_payload, token_script
 from signerd.cli.words import proposal_text, proposals_text
 from signerd.core.review import review
-from signerd.core.states import STATES, State, network_words, state_words
+from signerd.core.states import State, network_words
 from signerd.core.text import amount
 from signerd.core.values import Neighbour, Record, Trouble
 from signerd.daemon.proposal_views import proposal_view
@@ -85,11 +85,6 @@ def test_what_is_kept_says_once_that_the_platform_does_not_accept_it():
     told = proposals_text([proposal_view(record, review(snapshot, review_context()), NETWORK)])
     assert f"  s{reason[1:]}\n" in told
     assert told.lower().count("signed and kept") == 1
-
-
-def test_every_state_has_words():
-    assert set(STATES) == {state.value for state in State}
-    assert state_words("from-the-future") == "from-the-future"
 
 
 def test_a_test_network_cannot_be_mistaken():

@@ -22,6 +22,7 @@ from signerd.core.signing import imported_snapshot
 from signerd.core.values import Imported
 from tests.support.bills import PROFILE, PROFILE_KEY
 from tests.support.desk import NETWORK, VAULT, make_pin, own_keys, review_context
+from tests.support.examples import examples
 from tests.support.wallets import BOB, MALLORY, foreign_script, make_spend, with_input, with_output
 
 PAYMENT, BACK = 0, 1
@@ -82,7 +83,7 @@ def is_enough(item: PsbtInput) -> bool:
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=["vault", "profile"])
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=st.data())
 def test_what_is_absent_is_missing_or_is_not_needed(policy, data):
     whole, psbt = data.draw(subsets(policy))
@@ -103,7 +104,7 @@ def test_what_is_absent_is_missing_or_is_not_needed(policy, data):
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=["vault", "profile"])
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=st.data())
 def test_s32_a_figure_is_that_of_other_readers_or_is_not_known(policy, data):
     """It rests on proven amounts alone: what the coins only state counts for nothing."""
@@ -182,7 +183,7 @@ def policy_key(policy: Policy):
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=["vault", "profile"])
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(data=st.data())
 def test_what_contradicts_the_proof_is_refused_whatever_else_is_absent(policy, data):
     _whole, psbt = data.draw(subsets(policy))

@@ -21,6 +21,7 @@ from signerd.core.values import Imported, Record
 from signerd.daemon.imported import signed_of
 from signerd.errors import AnswerRefused, RefusedByChecks
 from tests.support.desk import NETWORK, VAULT, make_pin, own_keys, review_context, snapshot_of
+from tests.support.examples import examples
 from tests.support.wallets import ALICE, BOB, CAROL, Signer, make_spend, with_input
 
 SPEND = make_spend(VAULT)
@@ -75,7 +76,7 @@ def bdk_combines(psbts: list[Psbt]) -> Psbt:
     return Psbt.parse(base64.b64decode(reduce(lambda one, other: one.combine(other), theirs).serialize()))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     first=copies(),
     waiting=st.lists(copies(), max_size=2),
@@ -102,7 +103,7 @@ def test_what_came_is_given_back_with_our_own(first, waiting, at_the_device, sig
     assert ReceivedPsbt.parse(ReceivedPsbt.parse(to_version_2(first)).answer(given)).psbt == given
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(first=copies(), copy=copies(), place=st.integers(0, 1), bit=st.integers(8 * 8, 8 * 60))
 def test_a_signature_that_does_not_verify_is_kept_out_and_named(first, copy, place, bit):
     flipped = bytearray(BOB.signatures(SPEND, place)[key_of(BOB, place)])

@@ -62,6 +62,7 @@ SIGNED = run(RETURNED, start=SIGNING)
 SUBMITTING = run(events.SubmitStarted(), start=SIGNED)
 SUBMITTED = run(events.SubmitAccepted(1, 2), start=SUBMITTING)
 EXPORTED = run(events.Exported("terminal"), start=APPROVED)
+DECLINED = run(events.PersonDeclined("no"), start=EXPORTED)
 ANSWERED = events.AnswerImported(RETURNED.psbt, "terminal")
 
 
@@ -356,7 +357,7 @@ def test_s19_a_bad_answer_that_is_brought_changes_nothing(returned: bytes) -> No
         decide(EXPORTED, events.AnswerImported(returned), AROUND)
 
 
-@pytest.mark.parametrize("record", [APPROVED, SIGNING, SIGNED], ids=lambda r: r.state)
+@pytest.mark.parametrize("record", [APPROVED, SIGNING, SIGNED, DECLINED], ids=lambda r: r.state)
 def test_an_answer_to_nothing_that_was_exported_is_not_taken(record: Record) -> None:
     with pytest.raises(IllegalEvent, match="cannot take 'answered'"):
         decide(record, ANSWERED, AROUND)

@@ -83,17 +83,14 @@ async def test_from_files_to_a_pinned_vault(state, platform, bridge, exports):
         assert bridge.messages == []
 
 
-async def test_another_address_on_the_device_is_an_alarm_and_nothing_is_pinned(prepared, platform, bridge):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await daemon.unpin(VAULT_ID, VAULT.verification_code)
-        with pytest.raises(AddressDiffers):
-            await daemon.pin(VAULT_ID, VAULT.verification_code, airgapped="another")
-        assert daemon.journal.pin(VAULT_ID) is None
-        assert [e.note.subject for e in daemon.journal.audit() if e.note.kind == "address-differs"] == [
-            VAULT_ID
-        ]
-        with pytest.raises(WrongCode):
-            await daemon.pin(VAULT_ID, "WRONG", airgapped="same")
+async def test_another_address_on_the_device_is_an_alarm_and_nothing_is_pinned(daemon):
+    await daemon.unpin(VAULT_ID, VAULT.verification_code)
+    with pytest.raises(AddressDiffers):
+        await daemon.pin(VAULT_ID, VAULT.verification_code, airgapped="another")
+    assert daemon.journal.pin(VAULT_ID) is None
+    assert [e.note.subject for e in daemon.journal.audit() if e.note.kind == "address-differs"] == [VAULT_ID]
+    with pytest.raises(WrongCode):
+        await daemon.pin(VAULT_ID, "WRONG", airgapped="same")
 
 
 @pytest.mark.parametrize(
@@ -178,8 +175,7 @@ async def test_registering_needs_a_sign_in(state, platform, bridge):
 
 
 @pytest.mark.parametrize("form", ["coldcard", "descriptor", "bsms"])
-async def test_the_vault_is_given_in_each_form(prepared, platform, bridge, form):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        given = await daemon.airgap_setup.enrolment(VAULT_ID, form)
-        assert given.file_name.startswith("Treasury.")
-        assert given.text == enrolment_text(VAULT, "Treasury", EnrolmentForm(form))
+async def test_the_vault_is_given_in_each_form(daemon, form):
+    given = await daemon.airgap_setup.enrolment(VAULT_ID, form)
+    assert given.file_name.startswith("Treasury.")
+    assert given.text == enrolment_text(VAULT, "Treasury", EnrolmentForm(form))

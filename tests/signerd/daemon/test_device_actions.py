@@ -4,7 +4,6 @@ person never answers.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from signerd.errors import DeviceFailed, NoSuchDevice, NoSuchQuestion, NothingUn
 from signerd.loopback.binding import body_of
 from tests.support.daemons import daemon_at, until
 from tests.support.fake_bridge import FakeBridge
-from tests.support.fake_platform import FakePlatform
 
 pytestmark = pytest.mark.anyio
 # Nine digits: four stand in some random id by chance.
@@ -28,12 +26,6 @@ PIN = "791379137"
 @pytest.fixture
 def bridge() -> FakeBridge:
     return FakeBridge(state=DeviceState.LOCKED, secrets={Question.PIN: PIN})
-
-
-@pytest.fixture
-async def daemon(prepared: Path, platform: FakePlatform, bridge: FakeBridge) -> AsyncIterator[Daemon]:
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        yield daemon
 
 
 def device_of(bridge: FakeBridge) -> str:

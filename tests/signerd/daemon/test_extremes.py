@@ -115,7 +115,6 @@ async def test_f_a_platform_that_floods_is_an_alarm_and_what_was_approved_goes_o
 ):
     monkeypatch.setattr(quota, "MOST", 10)
     async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.SUBMITTED)
         platform.proposals |= {f"q-{n:02}": replace(HONEST, psbt_id=f"q-{n:02}") for n in range(40)}

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from firmware_bridge import Disconnected
 from multisig import (
     ChangeTo,
     Profile,
@@ -68,23 +67,22 @@ async def signed(daemon, psbt: Psbt, caller: LoopbackCaller = WALLET):
     return await daemon.imported.one(view.psbt_id, caller)
 
 
-async def test_a_vaults_psbt_is_asked_about_signed_and_handed_back(prepared, platform, bridge):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
-        assert view.state == "waiting-for-person"
-        assert view.vault_id == VAULT_ID
-        assert view.signed_psbt is None
-        assert bridge.asked == 0
-        told = await signed(daemon, bill())
-        assert told.psbt_id == view.psbt_id
-        done = Psbt.parse(told.signed_psbt)
-        assert done.tx == bill().tx
-        assert signer_progress(done, VAULT, ALICE.fingerprint).is_complete
-        assert told.final is None, "one of two signatures"
-        assert bridge.asked == 1
-        rounds = daemon.follower.state.rounds
-        await until(lambda: daemon.follower.state.rounds > rounds + 1)
-        assert platform.told() == []
+async def test_a_vaults_psbt_is_asked_about_signed_and_handed_back(daemon, platform, bridge):
+    view = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
+    assert view.state == "waiting-for-person"
+    assert view.vault_id == VAULT_ID
+    assert view.signed_psbt is None
+    assert bridge.asked == 0
+    told = await signed(daemon, bill())
+    assert told.psbt_id == view.psbt_id
+    done = Psbt.parse(told.signed_psbt)
+    assert done.tx == bill().tx
+    assert signer_progress(done, VAULT, ALICE.fingerprint).is_complete
+    assert told.final is None, "one of two signatures"
+    assert bridge.asked == 1
+    rounds = daemon.follower.state.rounds
+    await until(lambda: daemon.follower.state.rounds > rounds + 1)
+    assert platform.told() == []
 
 
 async def test_a_profiles_psbt_is_complete_with_our_signature(prepared, platform, bridge):
@@ -93,12 +91,6 @@ async def test_a_profiles_psbt_is_complete_with_our_signature(prepared, platform
     assert told.vault_id is None
     assert told.final is not None
     assert Psbt.parse(told.signed_psbt).tx.txid == make_spend(PROFILE).tx.txid
-
-
-async def test_a_vaults_psbt_with_the_other_signature_is_complete(prepared, platform, bridge):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        told = await signed(daemon, BOB.sign(bill()))
-    assert told.final is not None
 
 
 async def test_s6_it_is_signed_once_and_handed_out_again_the_same(prepared, platform, bridge):
@@ -192,17 +184,6 @@ async def test_what_was_not_decided_in_a_day_expires(prepared, platform, bridge)
     assert bridge.asked == 0
 
 
-async def test_a_device_that_fails_interrupts_it_and_the_person_is_asked_again(prepared, platform, bridge):
-    bridge.failures.append(Disconnected("unplugged"))
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
-        await approve(daemon, view.psbt_id)
-        await until_state(daemon, view.psbt_id, State.INTERRUPTED)
-        told = await signed(daemon, bill())
-    assert told.signed_psbt is not None
-    assert bridge.asked == 1
-
-
 # --- what is refused, or held -------------------------------------------------------------------------------
 
 
@@ -246,18 +227,6 @@ async def test_of_two_vaults_with_one_key_each_has_its_own(prepared, platform, b
         for vault, its_id in ((VAULT, VAULT_ID), (all_of_them, vault_id)):
             shown = await daemon.imported.inspect(bill(policy=vault).to_base64(), WALLET)
             assert (shown.allowed, shown.vault_id) == (True, its_id)
-
-
-async def test_s16_coins_of_a_vault_that_is_not_pinned_any_more(prepared, platform, bridge):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
-        digest = (await daemon.proposal(view.psbt_id)).digest
-        await daemon.unpin(VAULT_ID, make_pin().vault.verification_code)
-        with pytest.raises((IllegalEvent, StaleApproval)):
-            await daemon.approve(view.psbt_id, digest)
-        with pytest.raises(RefusedByChecks):
-            await daemon.imported.import_psbt(bill(1).to_base64(), WALLET)
-    assert bridge.asked == 0
 
 
 async def test_the_platforms_own_proposal_is_pointed_to(prepared, tmp_path, bridge):
@@ -309,18 +278,17 @@ async def test_s6_an_imported_cancel_of_what_was_signed_is_held(prepared, platfo
 # --- L6 -----------------------------------------------------------------------------------------------------
 
 
-async def test_l6_an_app_has_few_open_ones(prepared, platform, bridge):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        for number in range(imported.MOST_OPEN_OF_AN_APP):
-            await daemon.imported.import_psbt(bill(number, 10_000 + number).to_base64(), WALLET)
-        with pytest.raises(TooManyImported):
-            await daemon.imported.import_psbt(bill(30).to_base64(), WALLET)
-        assert len(await daemon.proposals(ended=False)) == imported.MOST_OPEN_OF_AN_APP
-        # Another one has its own, and the first has room again when the person has decided.
-        await daemon.imported.import_psbt(bill(31).to_base64(), OTHER)
-        (first, *_) = await daemon.imported.all(WALLET)
-        await daemon.reject(first.psbt_id)
+async def test_l6_an_app_has_few_open_ones(daemon):
+    for number in range(imported.MOST_OPEN_OF_AN_APP):
+        await daemon.imported.import_psbt(bill(number, 10_000 + number).to_base64(), WALLET)
+    with pytest.raises(TooManyImported):
         await daemon.imported.import_psbt(bill(30).to_base64(), WALLET)
+    assert len(await daemon.proposals(ended=False)) == imported.MOST_OPEN_OF_AN_APP
+    # Another one has its own, and the first has room again when the person has decided.
+    await daemon.imported.import_psbt(bill(31).to_base64(), OTHER)
+    (first, *_) = await daemon.imported.all(WALLET)
+    await daemon.reject(first.psbt_id)
+    await daemon.imported.import_psbt(bill(30).to_base64(), WALLET)
 
 
 async def test_l6_an_app_has_few_looked_at_in_a_minute(prepared, platform, bridge):
@@ -338,8 +306,7 @@ async def test_l6_an_app_has_few_looked_at_in_a_minute(prepared, platform, bridg
 
 
 @pytest.mark.parametrize("text", ["", "cHNidP8=\n", "cHNidP9=", "%%%%", "cHNid"])
-async def test_base64_is_read_strictly(prepared, platform, bridge, text):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        with pytest.raises((InvalidRequest, RefusedByChecks)) as refused:
-            await daemon.imported.import_psbt(text, WALLET)
-        assert text == "" or refused.type is InvalidRequest
+async def test_base64_is_read_strictly(daemon, text):
+    with pytest.raises((InvalidRequest, RefusedByChecks)) as refused:
+        await daemon.imported.import_psbt(text, WALLET)
+    assert text == "" or refused.type is InvalidRequest

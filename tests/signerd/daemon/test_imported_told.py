@@ -44,18 +44,17 @@ async def test_l8_a_site_is_told_by_its_address(prepared, platform, bridge) -> N
         assert "the site https://evil.example ('Shop') imported it" in shown.checks[0].sentence
 
 
-async def test_l13_an_app_hears_of_a_refusal_and_not_of_the_persons_rules(prepared, platform, bridge) -> None:
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        theirs = await daemon.imported.import_psbt(bill(1).to_base64(), WALLET)
-        own = await daemon.imported.import_psbt(bill(2, 20_000).to_base64(), TERMINAL)
-        # As after a change of the configuration, or when a rule's window has filled.
-        daemon.journal.limits = replace(daemon.journal.limits, max_fee=sats(500))
-        daemon.runner.perform(judge_again(daemon.journal))
-        (told,) = (line.text for line in daemon.feed.since(0, theirs.psbt_id) if line.kind == "attention")
-        assert told == "Refused by a check or by your rules: look at it for the reason."
-        (told,) = (line.text for line in daemon.feed.since(0, own.psbt_id) if line.kind == "attention")
-        assert "500 sats" in told
-        assert "500 sats" in (await daemon.proposal(theirs.psbt_id)).reason
+async def test_l13_an_app_hears_of_a_refusal_and_not_of_the_persons_rules(daemon) -> None:
+    theirs = await daemon.imported.import_psbt(bill(1).to_base64(), WALLET)
+    own = await daemon.imported.import_psbt(bill(2, 20_000).to_base64(), TERMINAL)
+    # As after a change of the configuration, or when a rule's window has filled.
+    daemon.journal.limits = replace(daemon.journal.limits, max_fee=sats(500))
+    daemon.runner.perform(judge_again(daemon.journal))
+    (told,) = (line.text for line in daemon.feed.since(0, theirs.psbt_id) if line.kind == "attention")
+    assert told == "Refused by a check or by your rules: look at it for the reason."
+    (told,) = (line.text for line in daemon.feed.since(0, own.psbt_id) if line.kind == "attention")
+    assert "500 sats" in told
+    assert "500 sats" in (await daemon.proposal(theirs.psbt_id)).reason
 
 
 async def test_l13_a_proposals_checks_tell_an_app_nothing_of_what_another_one_imported(

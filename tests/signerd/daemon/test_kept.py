@@ -56,7 +56,6 @@ async def test_declined_after_the_backup_it_does_not_go_out_once_that_is_restore
     """Of what the backup holds as signed it is not known either that it was not kept and declined since."""
     platform.before = refuse_signatures if held is State.KEPT else signatures_get_lost
     async with daemon_at(prepared, platform, bridge, sleep=no_second_try) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", held)
         (prepared / "config.toml").write_text(CONFIG)
@@ -151,7 +150,6 @@ async def test_a_try_is_one_request_and_none_follows_a_no(prepared, platform, br
 
     platform.before = busy
     async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
         await until(lambda: len(sent) == 2)
         await daemon.reject("p-1", "fraud")
@@ -281,7 +279,6 @@ async def test_a_version_that_was_heard_while_it_was_on_its_way_withdraws_it(pre
             return platform.answer(request)
 
     async with daemon_at(prepared, platform, bridge, transport=Slow()) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
         await on_its_way.wait()
         platform.proposals["p-2"] = replace(ENDED_VERSION, status=ProposalStatus.PENDING)

@@ -32,7 +32,6 @@ async def test_s6_a_bump_and_a_cancel_of_what_was_signed_are_signed_without_a_wa
 ) -> None:
     platform = platform_with(tmp_path, shop())
     async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.SUBMITTED)
         platform.proposals["p-2"] = shop((1, 2), 3_000, "p-2", replaces="p-1")
@@ -109,7 +108,6 @@ async def test_s19_what_another_device_signed_of_a_forward_is_not_taken(
     bridge.alter = lambda _psbt: BOB.sign(forward_psbt(profile=BOB.profile(NETWORK)))
     platform = platform_with(tmp_path, forward_of(forward_psbt()))
     async with daemon_at(registered, platform, bridge) as daemon:
-        await until_state(daemon, "f-1", State.WAITING_PERSON)
         await approve(daemon, "f-1")
         await until_state(daemon, "f-1", State.INTERRUPTED)
         assert "was not used" in daemon.journal.record("f-1").reason

@@ -58,7 +58,6 @@ async def test_f_whatever_the_platform_does_the_same_bytes_arrive(prepared, plat
     else:
         platform.before = hook
     async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.SUBMITTED)
     told = platform.signatures("p-1")
@@ -69,7 +68,6 @@ async def test_f_whatever_the_platform_does_the_same_bytes_arrive(prepared, plat
 async def test_a_final_no_is_kept_and_told(prepared, platform, bridge):
     platform.before = lambda r: problem(403, "KEY_REVOKED") if "sign-psbt" in r.url.path else None
     async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.QUARANTINED)
         assert daemon.journal.record("p-1").signature is not None
@@ -109,7 +107,6 @@ async def test_what_is_refused_for_now_is_kept_told_once_for_each_sentence_and_g
 
     platform.before = lambda r: answers.pop(0)() if answers and "sign-psbt" in r.url.path else None
     async with daemon_at(prepared, platform, bridge, sleep=sleep) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.SUBMITTED)
         lines = [line for line in daemon.feed.since(0, "p-1") if line.kind in {"attention", "state"}]
@@ -130,7 +127,6 @@ async def test_a_payment_that_was_replaced_is_not_submitted_when_it_comes_back(p
     """Approved while the treasurer took it back; that is rejected later, and the payment is pending again."""
     platform.before = lambda r: problem(409, "STATE_CONFLICT") if "sign-psbt" in r.url.path else None
     async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.WITHDRAWN)
         platform.before = lambda _request: None
@@ -141,18 +137,17 @@ async def test_a_payment_that_was_replaced_is_not_submitted_when_it_comes_back(p
     assert bridge.asked == 1
 
 
-async def test_f_an_unreachable_platform_is_said_and_waited_for(prepared, platform, bridge):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
+async def test_f_an_unreachable_platform_is_said_and_waited_for(daemon, platform):
+    await until_state(daemon, "p-1", State.WAITING_PERSON)
 
-        def down(_request: httpx.Request) -> httpx.Response:
-            raise httpx.ConnectError("refused")
+    def down(_request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused")
 
-        platform.before = down
-        await until(lambda: not daemon.follower.state.reachable)
-        assert any("platform" in note for note in (await daemon.status()).notes)
-        platform.before = lambda _request: None
-        await until(lambda: daemon.follower.state.reachable)
+    platform.before = down
+    await until(lambda: not daemon.follower.state.reachable)
+    assert any("platform" in note for note in (await daemon.status()).notes)
+    platform.before = lambda _request: None
+    await until(lambda: daemon.follower.state.reachable)
 
 
 @pytest.mark.parametrize(

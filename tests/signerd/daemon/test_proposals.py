@@ -25,32 +25,29 @@ pytestmark = pytest.mark.anyio
 HONEST = snapshot_of(spend())
 
 
-async def test_a_proposal_is_seen_approved_signed_and_submitted(prepared, platform, bridge):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        port: Daemon = daemon
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        shown = await port.proposal("p-1")
-        assert shown.allowed
-        assert shown.money is not None
-        assert (shown.money.paid_sats, shown.money.fee_sats) == (50_000, 1_000)
-        assert bridge.asked == 0
-        await port.approve("p-1", shown.digest, frozenset())
-        await until_state(daemon, "p-1", State.SUBMITTED)
-        assert bridge.asked == 1
-        (told,) = platform.signatures("p-1")
-        record = daemon.journal.record("p-1")
-        assert record.signature is not None
-        assert told["psbt"] == base64.b64encode(record.signature.psbt).decode()
-        assert told["key"] == record.signature.idempotency_key
-        platform.proposals["p-1"] = replace(
-            HONEST, status=ProposalStatus.BROADCASTING, txid=HONEST.txid_expected
-        )
-        await until_state(daemon, "p-1", State.BROADCAST)
-        platform.proposals["p-1"] = replace(HONEST, status=ProposalStatus.CONFIRMED, confirmations=6)
-        await until_state(daemon, "p-1", State.CONFIRMED)
-        assert (await daemon.verify_audit()).fault is None
-        # Months of ended ones would be kept.
-        assert not daemon.imported.reviews.kept
+async def test_a_proposal_is_seen_approved_signed_and_submitted(daemon, platform, bridge):
+    port: Daemon = daemon
+    await until_state(daemon, "p-1", State.WAITING_PERSON)
+    shown = await port.proposal("p-1")
+    assert shown.allowed
+    assert shown.money is not None
+    assert (shown.money.paid_sats, shown.money.fee_sats) == (50_000, 1_000)
+    assert bridge.asked == 0
+    await port.approve("p-1", shown.digest, frozenset())
+    await until_state(daemon, "p-1", State.SUBMITTED)
+    assert bridge.asked == 1
+    (told,) = platform.signatures("p-1")
+    record = daemon.journal.record("p-1")
+    assert record.signature is not None
+    assert told["psbt"] == base64.b64encode(record.signature.psbt).decode()
+    assert told["key"] == record.signature.idempotency_key
+    platform.proposals["p-1"] = replace(HONEST, status=ProposalStatus.BROADCASTING, txid=HONEST.txid_expected)
+    await until_state(daemon, "p-1", State.BROADCAST)
+    platform.proposals["p-1"] = replace(HONEST, status=ProposalStatus.CONFIRMED, confirmations=6)
+    await until_state(daemon, "p-1", State.CONFIRMED)
+    assert (await daemon.verify_audit()).fault is None
+    # Months of ended ones would be kept.
+    assert not daemon.imported.reviews.kept
 
 
 def test_every_trouble_and_every_advice_has_words():
@@ -98,7 +95,6 @@ async def test_what_keeps_a_transaction_back_is_told_once_and_shown_until_it_is_
 
 async def test_every_move_of_a_proposal_reaches_its_followers(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.SUBMITTED)
         platform.proposals["p-1"] = replace(HONEST, status=ProposalStatus.SIGNED, collected=2)

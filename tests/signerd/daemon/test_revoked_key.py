@@ -44,7 +44,6 @@ async def test_it_is_read_at_sign_in_and_stops_what_waits_for_the_device(
     bridge.state = DeviceState.LOCKED
     store = MemoryStore()
     async with daemon_at(prepared, platform, bridge, store=store) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.WAITING_DEVICE)
     platform.keys = keys
@@ -76,16 +75,15 @@ async def test_a_signature_turned_down_for_the_key_has_the_keys_read_at_once(pre
         await until(lambda: bool(alarms(daemon)))
 
 
-async def test_it_is_read_now_and_then_and_not_with_every_list(prepared, platform, bridge):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until(lambda: daemon.keys.reads > 0 and not daemon.keys.due.is_set())
-        asked = platform.requests.count(KEYS)
-        rounds = daemon.follower.state.rounds
-        await until(lambda: daemon.follower.state.rounds > rounds + 5)
-        assert platform.requests.count(KEYS) == asked <= 2
-        daemon.keys.every = 0.001
-        daemon.keys.due.set()
-        await until(lambda: platform.requests.count(KEYS) > asked + 2)
+async def test_it_is_read_now_and_then_and_not_with_every_list(daemon, platform):
+    await until(lambda: daemon.keys.reads > 0 and not daemon.keys.due.is_set())
+    asked = platform.requests.count(KEYS)
+    rounds = daemon.follower.state.rounds
+    await until(lambda: daemon.follower.state.rounds > rounds + 5)
+    assert platform.requests.count(KEYS) == asked <= 2
+    daemon.keys.every = 0.001
+    daemon.keys.due.set()
+    await until(lambda: platform.requests.count(KEYS) > asked + 2)
 
 
 async def test_f_a_platform_that_cannot_say_is_asked_again(prepared, platform, bridge):

@@ -27,7 +27,6 @@ async def test_f_a_device_that_cannot_be_asked_is_asked_when_it_is_ready(
     """
     bridge.state = hindered
     async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
         rounds = daemon.follower.state.rounds
         await until(lambda: daemon.follower.state.rounds > rounds + 2)
@@ -42,7 +41,6 @@ async def test_f_s18_another_device_or_passphrase_is_not_asked(prepared, platfor
     """Ready, and of other keys: it is as if none were there, until the right one comes."""
     bridge.signer = BOB
     async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
         rounds = daemon.follower.state.rounds
         await until(lambda: daemon.follower.state.rounds > rounds + 2)
@@ -56,7 +54,6 @@ async def test_f_s18_another_device_or_passphrase_is_not_asked(prepared, platfor
 async def test_a_device_that_locks_at_the_last_moment_keeps_the_approval(prepared, platform, bridge):
     bridge.failures = [Locked(), Locked()]
     async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.SUBMITTED)
         assert bridge.asked == 1
@@ -66,7 +63,6 @@ async def test_a_device_that_locks_at_the_last_moment_keeps_the_approval(prepare
 async def test_a_device_that_gave_nothing_asks_the_person_again(prepared, platform, bridge, failure):
     bridge.failures = [failure]
     async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.INTERRUPTED)
         assert failure.hint in daemon.journal.record("p-1").reason
@@ -77,7 +73,6 @@ async def test_a_device_that_gave_nothing_asks_the_person_again(prepared, platfo
 async def test_f_a_mistake_in_the_device_library_does_not_end_the_daemon(prepared, platform, bridge):
     bridge.failures = [RuntimeError("nobody foresaw it")]
     async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.INTERRUPTED)
         assert bridge.asked == 0

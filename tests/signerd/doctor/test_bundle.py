@@ -14,11 +14,17 @@ from signerd.cli.terminal import Exit
 from signerd.doctor.bundle import bundle
 from signerd.doctor.examining import examine
 from signerd.doctor.finding import DoctorFinding, DoctorOutcome, Installation
-from tests.signerd.loopback.test_routes import DEVICE, STATUS
+from signerd.shapes import DeviceView
+from tests.signerd.loopback.test_routes import STATUS
 from tests.support.backups import remembering
 from tests.support.command import signerd
 from tests.support.desk import VAULT
 from tests.support.examples import examples
+
+DEVICE = DeviceView(
+    id="trezor-1", family="trezor", model="T", label=None, endpoint="e", state="ready", fingerprint=None,
+    emulator=True, detail=None, advice=None,
+)  # fmt: skip
 
 PLANTED = {
     "xpub": str(VAULT.cosigners[0].xpub),

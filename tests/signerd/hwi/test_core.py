@@ -37,6 +37,8 @@ from tests.support.real_signer import ready
 from tests.support.regtest import open_script
 from tests.support.virtual import Record, profile, seed, vault, vault_key
 
+pytestmark = pytest.mark.slow("a real node with three wallets, and two dozen programs")
+
 NETWORK = Network.REGTEST
 OWN_ACCOUNT, WITH_A_VAULT = DOCS / "build" / "hwi.md", DOCS / "sign" / "core.md"
 MAKES = (Family.TREZOR, Family.COLDCARD, Family.LEDGER)

@@ -20,7 +20,7 @@ DIFFERENCES = {
 }
 
 
-pytestmark = pytest.mark.namespace
+pytestmark = [pytest.mark.namespace, pytest.mark.slow("ten programs of HWI one after the other")]
 
 
 @pytest.fixture(scope="module", params=drawn(sorted(DIFFERENCES), 1, of=__name__))

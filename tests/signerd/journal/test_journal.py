@@ -15,7 +15,7 @@ from signerd.core.audit import Note
 from signerd.core.events import AskPerson, FindDevice, SignOnDevice, Submit
 from signerd.core.states import State
 from signerd.core.values import SigningLimits, Snapshot
-from signerd.errors import IllegalEvent, JournalCorrupted, JournalUnwritable, UnknownProposal
+from signerd.errors import JournalCorrupted, JournalUnwritable, UnknownProposal
 from signerd.journal import Journal
 from signerd.journal.keys import AtDevice
 from tests.support.desk import (
@@ -23,7 +23,6 @@ from tests.support.desk import (
     NETWORK,
     VAULT,
     VAULT_ID,
-    judge_again,
     make_pin,
     own_keys,
     resumed,
@@ -106,14 +105,6 @@ def test_the_same_word_writes_nothing(journal):
     length, _ = journal.head()
     journal.poll(HONEST)
     assert journal.head()[0] == length
-
-
-def test_a_refused_event_changes_nothing(journal):
-    journal.poll(HONEST)
-    before = journal.record("p-1"), journal.head()
-    with pytest.raises(IllegalEvent):
-        journal.decide("p-1", events.DeviceFound("d"))
-    assert (journal.record("p-1"), journal.head()) == before
 
 
 def test_an_unknown_proposal_is_said_to_be_unknown(journal):
@@ -226,13 +217,6 @@ def test_enrolment_is_remembered(journal):
     journal.set_at_device(VAULT_ID, known, Note("enrolled", VAULT_ID))
     assert journal.at_device(VAULT_ID) == known
     assert journal.at_device("vault-404") == AtDevice()
-
-
-def test_s6_s25_a_proposal_that_was_first_shown_in_another_vault_cannot_hide_from_its_neighbours(journal):
-    journal.poll(replace(HONEST, vault_id="elsewhere"))
-    assert journal.poll(HONEST).record.state is State.QUARANTINED
-    judge_again(journal)
-    assert journal.record("p-1").state is State.QUARANTINED
 
 
 def test_s6_s25_a_signed_proposal_that_the_platform_moves_away_is_still_seen_by_its_neighbours(journal):

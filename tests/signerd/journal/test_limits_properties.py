@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from custody.schemas.proposals import ProposalStatus
-from multisig import Psbt
 from signerd.core.states import State
 from signerd.core.values import Imported, Snapshot
 from tests.signerd.journal.test_spending import NOON, Desk, paying
@@ -126,12 +125,3 @@ def test_f_the_journal_refuses_exactly_what_the_model_refuses(taken: list[tuple[
             assert world.desk.journal.head()[0] >= 3
         finally:
             world.desk.journal.close()
-
-
-def test_the_proposals_of_the_model_share_a_coin_where_it_says_so() -> None:
-    one, same, other = (
-        {item.outpoint for item in Psbt.parse(proposal(n, 20_000, coin).psbt).inputs}
-        for n, coin in ((1, 0), (2, 0), (3, 1))
-    )
-    assert one == same
-    assert not one & other

@@ -11,7 +11,7 @@ from signerd.core import events
 from signerd.core.audit import Note, first_fault
 from signerd.core.events import AskPerson, Level, Notify
 from signerd.core.states import State
-from signerd.errors import IllegalEvent, StaleApproval
+from signerd.errors import IllegalEvent
 from signerd.journal import Journal
 from tests.signerd.journal.test_journal import HONEST, open_one, prepared
 from tests.support.desk import CLAIM, VAULT_ID, judge_again, make_pin, snapshot_of, spend
@@ -132,17 +132,6 @@ def test_unpinning_ends_the_alarm_and_a_later_change_is_one_again(journal: Journ
     journal.learn(FOREIGN)
     assert kinds(journal).count("vault-changed") == 2
     assert first_fault(journal.audit()) is None
-
-
-def test_s16_what_was_shown_before_the_pin_is_refused_when_the_person_says_yes(journal: Journal) -> None:
-    """The digest that was shown covers the alarm: no yes of before is good after it."""
-    digest = journal.review("p-1").digest
-    journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
-    with pytest.raises(StaleApproval):
-        journal.decide("p-1", events.Approved(digest))
-    judge_again(journal)
-    with pytest.raises(IllegalEvent):
-        journal.decide("p-1", events.Approved(digest))
 
 
 def test_s26_no_yes_under_a_second_id_outlives_an_alarm_and_unpinning(journal: Journal) -> None:

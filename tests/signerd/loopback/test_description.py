@@ -33,7 +33,7 @@ from signerd.loopback.binding import arguments
 from signerd.loopback.description import describe
 from signerd.loopback.events import Streams
 from tests.support.daemons import make_config
-from tests.support.examples import drawn
+from tests.support.examples import drawn, examples
 from tests.support.served import Served, make_outer, served_daemon
 
 CHECKS = [
@@ -44,7 +44,7 @@ CHECKS = [
     response_headers_conformance,
 ]
 # For each row and mode. With a row's fields few, more say little.
-EXAMPLES = 4
+EXAMPLES = examples(4)
 # An id that exists leads further in than one by chance.
 REAL = {"psbt_id": "p-1", "vault_id": "vault-1"}
 MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
@@ -92,14 +92,14 @@ async def _paired(service) -> str:
     return (await service.apps.collect(asked.id, asked.secret)).token
 
 
-def _asks(row, mode: GenerationMode, callers: Callers, examples: int):
+def _asks(row, mode: GenerationMode, callers: Callers, count: int):
     """The decorator for a test's inner function, which gets a case of this row."""
     operation = callers.schema[PREFIX + row.path][row.method]
 
     def decorate(inner):
         return seed(1)(
             settings(
-                max_examples=examples,
+                max_examples=count,
                 derandomize=True,
                 database=None,
                 suppress_health_check=list(HealthCheck),

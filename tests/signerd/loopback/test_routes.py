@@ -1,4 +1,4 @@
-"""The table of routes: what each hands on, what it refuses, what it never repeats."""
+"""The table of routes: what it refuses, and what it never repeats."""
 
 import json
 import logging
@@ -8,20 +8,13 @@ import httpx
 import pytest
 
 from custody.common.exchange import HttpReply
-from multisig import Network
 from signerd import shapes
 from signerd.asking import refusal
-from signerd.callers import TERMINAL
-from signerd.core.review import review
-from signerd.core.states import State
-from signerd.core.values import Record
-from signerd.daemon.proposal_views import proposal_line, proposal_view
 from signerd.endpoint import HOST, PREFIX, socket_path
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError, leaves
 from signerd.loopback.answers import ROUTES
 from signerd.loopback.serve import interface
 from tests.signerd.test_problems import made
-from tests.support.desk import review_context, snapshot_of, spend
 from tests.support.served import served_script
 
 DIGEST = "ab" * 32
@@ -37,18 +30,6 @@ def silent(tmp_path_factory):
     """A daemon that knows no answer: nothing may reach it."""
     with served_script(tmp_path_factory.mktemp("silent") / "s") as daemon:
         yield daemon
-
-
-def record() -> Record:
-    return Record(snapshot_of(spend()), State.WAITING_PERSON, "t")
-
-
-def view() -> shapes.ProposalView:
-    return proposal_view(record(), review(record().snapshot, review_context()), Network.REGTEST)
-
-
-def line() -> shapes.ProposalLine:
-    return proposal_line(record(), review(record().snapshot, review_context()), Network.REGTEST)
 
 
 STATUS = shapes.Status(
@@ -68,105 +49,6 @@ STATUS = shapes.Status(
     journal_head="00",
     position=0,
 )
-SIGNED_IN = shapes.SignedIn(email="a@example.org", code_needed=True, secrets="memory")
-DEVICE = shapes.DeviceView(
-    id="trezor-1",
-    family="trezor",
-    model="T",
-    label=None,
-    endpoint="e",
-    state="ready",
-    fingerprint=None,
-    emulator=True,
-    detail=None,
-    advice=None,
-)
-PREVIEW = shapes.RegistrationPreview(
-    network="regtest", device_id="trezor-1", device="T", fingerprint="00", keys=(), digest=DIGEST
-)
-REGISTERED = shapes.Registered(key_id="k-1", network="regtest", fingerprint="00", label="T")
-VAULT = shapes.VaultView(
-    vault_id="v-1",
-    workspace_id=1,
-    name="V",
-    network="regtest",
-    threshold=2,
-    signers=3,
-    first_address="a",
-    verification_code="C",
-    account=0,
-    pinned=False,
-    enrolled=False,
-    fault=None,
-)
-IMPORTED = shapes.ImportedQuorum(source="file", descriptor="wsh(sortedmulti(2))")
-TO_COMPARE = shapes.PinPreview(vault=VAULT, source="file", advice=("Compare.",))
-REPORT = shapes.AuditReport(entries=1, head="00", at=None, fault=None)
-
-
-def test_every_call_of_the_client_reaches_its_method_with_what_was_given(state):
-    answers = {
-        "status": STATUS,
-        "sign_in": SIGNED_IN,
-        "confirm_sign_in": SIGNED_IN,
-        "sign_out": None,
-        "devices": (DEVICE,),
-        "preview_registration": PREVIEW,
-        "register": REGISTERED,
-        "vaults": (VAULT,),
-        "preview_pin": TO_COMPARE,
-        "pin": VAULT,
-        "unpin": VAULT,
-        "proposals": (line(),),
-        "proposal": view(),
-        "approve": line(),
-        "reject": line(),
-        "verify_audit": REPORT,
-    }
-    with served_script(state, **answers) as daemon, daemon.client() as client:
-        assert client.status() == STATUS
-        assert client.sign_in("a@example.org", "secret") == SIGNED_IN
-        assert client.confirm_sign_in("123456") == SIGNED_IN
-        client.sign_out()
-        assert client.devices() == (DEVICE,)
-        assert client.preview_registration() == PREVIEW
-        assert client.preview_registration("trezor-1") == PREVIEW
-        assert client.register("trezor-1", DIGEST, replace=True) == REGISTERED
-        assert client.vaults() == (VAULT,)
-        assert client.preview_pin("v-1") == client.preview_pin("v-1", IMPORTED) == TO_COMPARE
-        assert client.pin("v-1", " AB-CD ") == VAULT
-        assert client.pin("v-1", "AB", IMPORTED, without_device_address=True) == VAULT
-        assert client.pin("v-1", "AB", airgapped="same") == VAULT
-        assert client.unpin("v-1", " AB ") == VAULT
-        assert client.proposals() == client.proposals(ended=True) == (line(),)
-        assert client.proposal("p-1") == view()
-        assert client.approve("p-1", DIGEST, ["fee-share"]) == line()
-        assert client.reject("p-1", "too much") == line()
-        assert client.verify_audit() == REPORT
-        assert daemon.service.calls == [
-            ("status",),
-            ("sign_in", "a@example.org", "secret"),
-            ("confirm_sign_in", "123456"),
-            ("sign_out",),
-            ("devices",),
-            ("preview_registration", None),
-            ("preview_registration", "trezor-1"),
-            ("register", "trezor-1", DIGEST, True),
-            ("vaults", False),
-            ("preview_pin", "v-1", None),
-            ("preview_pin", "v-1", IMPORTED),
-            ("pin", "v-1", "AB-CD", None, False, None),
-            ("pin", "v-1", "AB", IMPORTED, True, None),
-            ("pin", "v-1", "AB", None, False, "same"),
-            ("unpin", "v-1", "AB"),
-            ("proposals", False, TERMINAL),
-            ("proposals", True, TERMINAL),
-            ("proposal", "p-1", TERMINAL),
-            ("approve", TERMINAL, "p-1", DIGEST, frozenset({"fee-share"})),
-            ("reject", TERMINAL, "p-1", "too much"),
-            ("verify_audit",),
-        ]
-        assert set(answers) == {call[0] for call in daemon.service.calls}
 
 
 def test_every_error_of_the_daemon_is_raised_again_at_the_client(state):

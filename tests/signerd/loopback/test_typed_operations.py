@@ -11,7 +11,7 @@ import pytest
 from firmware_bridge import Bridge, DeviceState, Question
 from signerd import shapes
 from signerd.callers import Right
-from signerd.daemon.devices import DeviceBridge, Devices
+from signerd.daemon.devices import DeviceBridge
 from signerd.endpoint import PREFIX
 from signerd.loopback.answers import ROUTES
 from signerd.loopback.binding import BODY, arguments
@@ -178,7 +178,3 @@ def test_l13_a_row_needs_the_right_that_its_danger_asks_for(method, path, right)
     (row,) = (row for row in ROUTES if (row.method, row.path) == (method, path))
     assert row.needs is right
     assert PREFIX == "/v1"
-
-
-def test_l5_devices_have_no_method_that_takes_a_command():
-    assert {"command", "send", "raw", "wipe", "setup", "restore", "backup"} & methods(Devices) == set()

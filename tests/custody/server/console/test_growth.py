@@ -1,5 +1,7 @@
 """A page's number of statements and its size do not grow with the number of rows."""
 
+import pytest
+
 from custody.server.console.application import ASSETS, ROOT
 from tests.support.asgi import asgi_client
 from tests.support.budgets import Asked, assert_as_budgeted, counted
@@ -17,6 +19,7 @@ FILES = (".csv", "/export")
 FIRST_BYTES = 100_000
 
 
+@pytest.mark.slow("every page twice over hundreds of rows")
 def test_no_page_takes_more_of_the_database_where_there_are_more_rows(desk):
     store, crowd, found, large = desk.world.platform.services.store, Crowd.of(desk), [], []
     with asgi_client(desk.world.platform.asgi) as http:

@@ -22,6 +22,8 @@ from custody.server.store.postgresql import (
 from tests.support.cutting import cutting_line
 from tests.support.postgresql import Server
 
+pytestmark = pytest.mark.slow("the second database")
+
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 

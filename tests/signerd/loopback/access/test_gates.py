@@ -285,13 +285,6 @@ def test_l12_a_cookie_grants_nothing_and_hinders_nothing(desk, method):
     assert desk.admit(asked(method, "/", desk.secret, *planted, *ours)).caller.kind is CallerKind.PAGE
 
 
-@pytest.mark.parametrize("site", ["same-site", "cross-site", "", "Same-Origin", "same-origin, none"])
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_l4_l9_a_browser_that_says_that_another_site_asked_is_believed(desk, method, site):
-    with pytest.raises(OriginRefused):
-        desk.admit(asked(method, "/", desk.secret, ("origin", OWN), ("sec-fetch-site", site)))
-
-
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
 def test_l4_a_missing_origin_is_no_sign_of_a_friend(desk, method):
     with pytest.raises(OriginRefused):

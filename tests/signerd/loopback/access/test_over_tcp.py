@@ -69,19 +69,11 @@ def test_l2_l11_a_picture_on_another_sites_page_is_refused_before_anything_is_ma
     assert port.daemon.service.calls == []
 
 
-def test_l2_a_stranger_gets_nothing_of_any_row(port):
-    for row in ROUTES:
-        if row.needs is not Right.ANYONE:
-            assert port.ask(row.method, f"/v1{row.path}").status == 401, row.path
-    assert port.ask("GET", "/v1/devices").headers["www-authenticate"] == "Bearer"
-    assert port.daemon.service.calls == []
-
-
 def test_a_site_that_was_let_in_reads_its_answers_and_why_it_was_refused(port):
     answer = port.ask("GET", "/v1/devices", BEARER)
     assert (answer.status, answer.body) == (200, b"[]")
     refused = port.ask("GET", "/v1/devices", {"Origin": SITE})
-    assert refused.status == 401
+    assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer")
     for one in (answer, refused):
         assert one.headers[CORS] == SITE
         assert one.headers["vary"] == "Origin"
@@ -103,14 +95,6 @@ def test_l14_a_preflight_is_answered_for_a_site_that_was_let_in_alone(port):
         refused = port.ask("OPTIONS", "/v1/devices", {**headers, **asks, **private})
         assert refused.status == 403
         assert not [name for name in refused.headers if name.startswith("access-control")]
-    assert port.daemon.service.calls == []
-
-
-def test_l13_an_app_gets_what_it_was_granted_and_no_more(port):
-    for row in ROUTES:
-        if row.needs not in READER.rights:
-            answer = port.ask(row.method, f"/v1{row.path}", BEARER)
-            assert (answer.status, answer.code) == (403, "not-allowed"), row.path
     assert port.daemon.service.calls == []
 
 

@@ -84,17 +84,6 @@ async def test_the_right_places_unlock_it(browser, bridge):
     assert "Unlocked" in (await browser.get(f"/devices/{bridge.device.id}/unlock")).text
 
 
-async def test_wrong_places_are_told_and_tried_again(browser, bridge):
-    _html, action = await ask(browser, bridge)
-    refused = await browser.post(action, data={"kind": "pin", "answer": "111111111"})
-    assert refused.status_code == 409
-    assert "111111111" not in refused.text
-    html = whole(await browser.get(f"/devices/{bridge.device.id}/unlock"))
-    assert "was not unlocked" in html.words
-    assert "Try again" in html.words
-    assert (await browser.post(action, data={"kind": "pin", "answer": PIN})).status_code == 404
-
-
 @pytest.mark.parametrize("typed", ["", "12a", "1230", "１２"])
 async def test_what_are_no_places_never_reaches_the_device(daemon, browser, bridge, typed):
     _html, action = await ask(browser, bridge)
@@ -117,13 +106,6 @@ async def test_a_passphrase_is_typed_twice_and_warned_of(daemon, browser, bridge
     assert "This is not the key that is registered here" in done.text
     assert str(BOB.fingerprint) in done.text
     assert "horse" not in done.text
-
-
-async def test_a_passphrase_may_be_left_to_the_device(browser, bridge):
-    bridge.secrets = {Question.PASSPHRASE: None}
-    _html, action = await ask(browser, bridge)
-    done = await browser.post(action, data={"kind": "passphrase", "answer": "", "again": "", "leave": "1"})
-    assert "Unlocked" in done.text
 
 
 @pytest.mark.parametrize(("given", "status"), [({"answer": "yes"}, 200), ({"leave": "1"}, 409)])

@@ -233,15 +233,6 @@ async def test_sent_twice_it_is_one_approval(desk):
     assert desk.bridge.asked == len(desk.platform.signatures("p-1")) == 1
 
 
-async def test_s24_what_changed_since_is_shown_and_not_approved(desk):
-    answer = await desk.post("/proposals/p-1/approve", digest="0" * 64)
-    assert answer.status_code == 409
-    assert answer.headers["hx-retarget"] == "#review"
-    assert "It changed since you looked" in answer.text
-    assert (await desk.daemon.proposal("p-1")).digest in answer.text
-    assert desk.daemon.journal.record("p-1").state is State.WAITING_PERSON
-
-
 async def test_a_part_that_shows_what_is_so_is_not_sent_again_and_one_that_does_not_is(desk):
     page = await desk.page("/proposals/p-1")
     for name in ("standing", "review", "notes"):

@@ -1,5 +1,7 @@
 """L17: a user in a hurry, who presses everything twice."""
 
+import pytest
+
 from custody.server.console.application import ROOT
 from tests.custody.server.console.test_every_page import fill
 from tests.support.asgi import asgi_client
@@ -12,6 +14,7 @@ from tests.support.hasty import WIDTHS, Hasty
 PAGES = 4
 
 
+@pytest.mark.slow("two hundred double clicks; tests/signerd/browser tries the same guard")
 def test_l17_whatever_comes_under_the_pointer_is_not_pressed_by_a_double_click(window):
     fill(window.desk)
     by_row = {}

@@ -180,6 +180,7 @@ def _peak_of_reading(store: Store) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow("a chain of thousands of entries")
 def test_a_long_chain_is_read_in_the_memory_of_a_short_one(store: Store) -> None:
     _fill(store, "organisation:1", 2_500)
     short = _peak_of_reading(store)

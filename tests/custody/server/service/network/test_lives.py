@@ -199,6 +199,7 @@ def answered(response: httpx.Response) -> bool:
     return response.status_code == 200
 
 
+@pytest.mark.slow("whole lives under a lying chain")
 @pytest.mark.filterwarnings("error")
 def test_the_record_says_what_the_chain_shows(tmp_path_factory):
     numbers = count()

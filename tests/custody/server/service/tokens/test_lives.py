@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -119,6 +120,7 @@ class Life:
         self.tokens.reorganise(depth, depth + 1)
 
 
+@pytest.mark.slow("whole lives of tokens; test_calling.py has one")
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=examples(4), suppress_health_check=list(HealthCheck))
 def test_lives_of_a_token(seed: int) -> None:
