@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from custody.schemas import calls
 from custody.schemas.call import Call
-from custody.schemas.calls import CALLS
 from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.requests.idempotency import Scope
 from custody.server.store.models import ContractRow, UserRow
@@ -20,7 +20,7 @@ from tests.support.profiles import policy_of
 from tests.support.token_desk import TokenDesk
 from tests.support.wallets import foreign_script
 
-ROWS = [pytest.param(row, id=row.path) for row in CALLS if row.creates]
+ROWS = [pytest.param(row, id=row.path) for row in calls.CALLS if row.creates]
 
 FORWARD = "/api/v1/forward-to-vault"
 FORWARDER = seed(99)
@@ -105,7 +105,7 @@ class Repeated:
         self.stage.desk.deposit(100_000, to=policy_of(FORWARDER).address(0, 0))
 
     def _request(self) -> int:
-        row = next(row for row in CALLS if row.path == "/api/v1/onboarding-requests" and row.creates)
+        row = next(row for row in calls.CALLS if row.path == "/api/v1/onboarding-requests" and row.creates)
         return ok(self.stage.colleague.post(row.path, sample(row, self.stage.known())))["uid"]
 
 
@@ -142,7 +142,7 @@ def test_a_key_is_one_persons_own(row: Call[Any, Any], stage: Stage) -> None:
 
 def test_a_key_counts_for_one_path(stage: Stage) -> None:
     roles, book = (
-        Repeated(next(row for row in CALLS if row.path == path), stage)
+        Repeated(next(row for row in calls.CALLS if row.path == path), stage)
         for path in ("/api/v1/create-role", "/api/v1/add-whitelist-address")
     )
     ok(roles.ask("shared", roles.body(4)))

@@ -107,8 +107,8 @@ from pathlib import Path
 landlock.abi = lambda: int(sys.argv[1])
 folder = Path(sys.argv[2])
 landlock.libc().prctl(38, 1, 0, 0, 0)
-missing = landlock.Rule(folder / "missing", landlock.READ)
-held = landlock.restrict([missing, landlock.Rule(folder / "open", landlock.READ)], [1])
+missing = landlock.PathRule(folder / "missing", landlock.READ)
+held = landlock.restrict([missing, landlock.PathRule(folder / "open", landlock.READ)], [1])
 told = [held, *(outcome((folder / name / "file").read_text) for name in ("shut", "open"))]
 """,
         abi,

@@ -44,7 +44,7 @@ def alone(state, outer, store, monkeypatch):
     (state / "config.toml").write_text(f'network = "regtest"\n[platform]\nurl = "{URL}"\n')
     monkeypatch.setattr("signerd.cli.foreground.secret_store", lambda *_args: store)
     outside = partial(app.DaemonDependencies, transport=outer.platform.transport, sleep=hurried_sleep)
-    monkeypatch.setattr(app, "Outside", outside)
+    monkeypatch.setattr(app, "DaemonDependencies", outside)
     return state
 
 

@@ -208,7 +208,7 @@ async def test_f_a_daemon_that_can_no_longer_write_stops_with_the_reason(state, 
     outside = partial(
         app.DaemonDependencies, transport=outer.platform.transport, bridge=outer.bridge, sleep=hurried_sleep
     )
-    monkeypatch.setattr(app, "Outside", outside)
+    monkeypatch.setattr(app, "DaemonDependencies", outside)
     session = {"email": EMAIL, "refresh_token": "refresh-0", "sid": "sid-0123456789abcdef", "url": URL}
     said = []
     with pytest.raises(JournalUnwritable, match="disk is full"):

@@ -52,7 +52,7 @@ def outer(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     found = make_outer(tmp_path)
     outside = partial(app.DaemonDependencies, transport=found.platform.transport, sleep=hurried_sleep)
-    monkeypatch.setattr(app, "Outside", outside)
+    monkeypatch.setattr(app, "DaemonDependencies", outside)
     return found
 
 

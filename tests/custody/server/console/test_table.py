@@ -4,6 +4,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 
+from custody.schemas.mail_settings import MAIL_SETTINGS
 from custody.server.console.table import Review, Row, route
 from custody.server.domain.errors import Invalid
 from tests.support.asgi import asgi_client
@@ -49,7 +50,7 @@ def _account(visit):
         keys=[],
         passkeys=None,
         providers=[],
-        mails=visit.get("mail-settings"),
+        mails=visit.ask(MAIL_SETTINGS),
         second_factor="none",
     )
 
