@@ -17,6 +17,7 @@ NAMES = (
     "custody",
     "tokens",
     "files",
+    "statements",
 )
 
 

@@ -50,6 +50,7 @@ from custody.server.service.requests.rates import caller_at
 from custody.server.service.services import Services, Tools
 from custody.server.service.sign_in.sessions import require_session
 from custody.server.service.stored_vaults import place_of
+from custody.server.store.snapshot import PageSnapshot
 
 Input = TypeVar("Input")
 Answer = TypeVar("Answer")
@@ -285,20 +286,22 @@ class EncodedAnswer:
         return value if isinstance(value, Page) else None
 
 
-def answer(services: Services, invocation: Invocation) -> EncodedAnswer:
-    """Makes the call, in transactions of its own. Raises what it refuses with, which is recorded."""
+def answer(services: Services, invocation: Invocation, snapshot: PageSnapshot | None = None) -> EncodedAnswer:
+    """Makes the call, in transactions of its own; what it reads first, in ``snapshot``, a page's, which ends
+    then. Raises what it refuses with, which is recorded.
+    """
     if invocation.call.by_address:
         admit(services, invocation.caller)
     try:
-        return run(services, invocation)
+        return run(services, invocation, snapshot)
     except REFUSALS as error:
         invocation.record_refusal(services, error)
         raise
 
 
-def run(services: Services, invocation: Invocation) -> EncodedAnswer:
+def run(services: Services, invocation: Invocation, snapshot: PageSnapshot | None = None) -> EncodedAnswer:
     """`answer`, for a function that makes another call: a refusal is recorded as its own."""
-    one = _Run(services, invocation)
+    one = _Run(services, invocation, snapshot)
     try:
         if one.scope is None:
             return EncodedAnswer(one.content(), one.value)
@@ -323,8 +326,9 @@ class _Run:
     gets the same bytes.
     """
 
-    def __init__(self, services: Services, invocation: Invocation) -> None:
+    def __init__(self, services: Services, invocation: Invocation, snapshot: PageSnapshot | None) -> None:
         self._services = services
+        self._page = snapshot
         self._invocation = invocation
         call, key = invocation.call, invocation.key
         self.scope = (
@@ -376,12 +380,17 @@ class _Run:
     @contextmanager
     def _open(self, part: In, tries: int = 0) -> Iterator[Ctx]:
         """What a part runs in, once its caller is let in."""
-        services, invocation = self._services, self._invocation
+        services, invocation, page = self._services, self._invocation, self._page
+        self._page = None
+        if page is not None and part is not In.SNAPSHOT:
+            page.end()
+            page = None
         if part is In.NOTHING:
             yield Ctx(services, invocation.caller, ids=invocation.ids, tries=tries, cookie=invocation.cookie)
             return
         store, writes = services.store, part in {In.WRITE, In.TRIAL}
-        with suppress(_RolledBack), store.write() if writes else store.read() as db:
+        opened = store.write() if writes else store.read() if page is None else page.last_reading()
+        with suppress(_RolledBack), opened as db:
             may_have_waited = writes or self._parts or invocation.call.long_poll
             if may_have_waited and invocation.call.needs is not Auth.OPEN:
                 # A session that was ended since changes and sees nothing.

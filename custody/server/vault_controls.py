@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import select
+from sqlalchemy import select, union_all
 from sqlalchemy.orm import Session
 
 from custody.schemas import vaults as wire
@@ -139,7 +139,8 @@ def _unfreeze(db: Session, vault: VaultRow, now: datetime) -> None:
     vault.frozen_at = vault.frozen_by = vault.freeze_reason = None
     vault.unfreeze_asked_at = vault.unfreeze_asked_by = None
     for one in (vault, *line_before(db, vault)):
-        for proposal_id in _ids(db, one, *TO_BROADCAST):
+        waiting, _ = _signed(db, one)
+        for proposal_id in waiting:
             enqueue(db, BROADCAST, proposal_id, now)
     # No mails were sent while nothing could be signed.
     signers = select(VaultSignerRow.user_id).where(VaultSignerRow.vault_id == vault.id)
@@ -157,6 +158,7 @@ def _changed(ctx: Ctx, vault: VaultRow, event: Event, **facts: Any) -> wire.Vaul
 def _shown(ctx: Ctx, vault: VaultRow) -> wire.VaultControls:
     db, asked_by = ctx.db, _asked_by(ctx, vault)
     names = names_of(db, (each for each in (vault.frozen_by, asked_by) if each is not None))
+    waiting, on_network = _signed(db, vault)
     return wire.VaultControls(
         vault_id=vault.id,
         only_address_book=vault.only_address_book,
@@ -169,25 +171,33 @@ def _shown(ctx: Ctx, vault: VaultRow) -> wire.VaultControls:
         unfreeze_asked_at=None if asked_by is None else vault.unfreeze_asked_at,
         unfreeze_asked_by=_text(asked_by),
         unfreeze_asked_by_name=None if asked_by is None else names.get(asked_by),
-        waiting_psbt_ids=_ids(db, vault, *TO_BROADCAST),
-        on_network_psbt_ids=_ids(db, vault, Status.BROADCASTING),
+        waiting_psbt_ids=waiting,
+        on_network_psbt_ids=on_network,
     )
 
 
-def _ids(db: Session, vault: VaultRow, *statuses: Status) -> list[str]:
-    """The vault's own movements with these statuses, the oldest first, without forwards."""
-    found: list[tuple[datetime, str]] = []
-    # One query for each status, which an index serves in order.
-    for status in statuses:
-        query = select(ProposalRow.created_at, ProposalRow.id).where(
+def _signed(db: Session, vault: VaultRow) -> tuple[list[str], list[str]]:
+    """The vault's own movements that wait for their broadcast, and those on the network, without forwards: of
+    each the oldest ``MAX_SHOWN``, the oldest first.
+    """
+    # Each part is read in the order of an index.
+    oldest = (
+        select(ProposalRow.created_at, ProposalRow.id, ProposalRow.status)
+        .where(
             ProposalRow.workspace_id == vault.workspace_id,
             ProposalRow.status == status.value,
             ProposalRow.vault_id == vault.id,
             ProposalRow.profile_key_id.is_(None),
         )
-        rows = db.execute(query.order_by(ProposalRow.created_at, ProposalRow.id).limit(MAX_SHOWN))
-        found += [(created_at, proposal_id) for created_at, proposal_id in rows]
-    return [proposal_id for _, proposal_id in sorted(found)[:MAX_SHOWN]]
+        .order_by(ProposalRow.created_at, ProposalRow.id)
+        .limit(MAX_SHOWN)
+        .subquery()
+        for status in (*TO_BROADCAST, Status.BROADCASTING)
+    )
+    found = sorted(map(tuple, db.execute(union_all(*map(select, oldest)))))
+    on_network = [proposal_id for _, proposal_id, status in found if status == Status.BROADCASTING.value]
+    waiting = [proposal_id for _, proposal_id, status in found if status != Status.BROADCASTING.value]
+    return waiting[:MAX_SHOWN], on_network
 
 
 def _text(user_id: int | None) -> str | None:

@@ -305,7 +305,6 @@ def vault_records(db: Session, limits: SpendingLimits, vaults: Sequence[VaultRow
     signers, balances = _signers(db, ids), balances_of(db, ids)
     known, trouble = _limits(db, limits, vaults)
     receive = receive_addresses(db, vaults)
-    lacking = lacking_signers(db, {vault.id: vault.m for vault in vaults})
     replaced = {new: old for old, new in db.execute(_REPLACED, {"ids": ids})}
     return [
         _record(
@@ -315,11 +314,15 @@ def vault_records(db: Session, limits: SpendingLimits, vaults: Sequence[VaultRow
             receive[vault.id],
             known.get(vault.id),
             trouble,
-            lacks_signers=vault.id in lacking,
+            lacks_signers=sum(map(_may_sign, signers[vault.id])) < vault.m,
             replaces=replaced.get(vault.id),
         )
         for vault in vaults
     ]
+
+
+def _may_sign(signer: wire.VaultSigner) -> bool:
+    return bool(signer.may_approve) and signer.key_state == "active"
 
 
 _REPLACED = select(VaultRow.id, VaultRow.replaced_by_id).where(

@@ -144,8 +144,8 @@ def _limits(visit: Visit, vault: Vault) -> Sequence[tuple[str, int]]:
 # --- what was typed, as the API takes it --------------------------------------------------------------------
 
 
-def asked(visit: Visit, vault: Vault) -> dict[str, Any]:
-    """The body of `create-psbt`. Raises Invalid beside the field."""
+def asked(visit: Visit) -> dict[str, Any]:
+    """The body of `create-psbt`. Raises Invalid beside the field, and NotFound."""
     form, rows = visit.form, typed_rows(visit)
     names = [row.recipient for row in rows if row.recipient and typed_address(row.recipient) is None]
     known = {name_key(each.name): each.address for each in entries_of(visit, "names", names)}
@@ -155,7 +155,7 @@ def asked(visit: Visit, vault: Vault) -> dict[str, Any]:
         raise Invalid.at("/recipients", "Type at least one recipient, or the data of a transaction.")
     body: dict[str, Any] = {
         "workspace_id": visit.here.id,
-        "wallet_id": vault.id,
+        "wallet_id": form.one("wallet"),
         "tx_type": "send",
         "recipients": recipients,
         "amounts_sats": None,
@@ -165,7 +165,7 @@ def asked(visit: Visit, vault: Vault) -> dict[str, Any]:
     }
     if form.ticked("coin"):
         body["coins"] = list(form.every("coin"))
-    amounts = [_sats(visit, number, row, recipients[number], vault) for number, row in enumerate(rows)]
+    amounts = [_sats(visit, number, row, recipients[number]) for number, row in enumerate(rows)]
     if form.ticked("most"):
         return body | _everything(visit, body, amounts)
     if None in amounts:
@@ -185,11 +185,12 @@ def _recipient(number: int, text: str, names: Mapping[str, str]) -> str:
     return found or text
 
 
-def _sats(visit: Visit, number: int, row: RecipientRow, recipient: str, vault: Vault) -> int | None:
+def _sats(visit: Visit, number: int, row: RecipientRow, recipient: str) -> int | None:
     """The typed amount, else the link's, if there is one. Raises Invalid."""
     pointer = f"/amounts_sats/{number}"
     if not row.amount:
-        return parse_recipient(recipient, Network(vault.chain), f"/recipients/{number}").amount
+        network = Network(vault_by_id(visit, visit.form.one("wallet")).chain)
+        return parse_recipient(recipient, network, f"/recipients/{number}").amount
     text = row.amount.replace(" ", "").replace("\N{NARROW NO-BREAK SPACE}", "")
     if visit.form.one("unit") == "sats":
         if not (text.isascii() and text.isdigit()) or len(text) > 16:
@@ -237,7 +238,7 @@ def review(visit: Visit) -> Review:
     if visit.form.ticked("confirmed"):
         return Review("Review the payment", (), "Propose it")
     vault = vault_by_id(visit, visit.form.one("wallet"))
-    with_fields = at_field(lambda: asked(visit, vault))
+    with_fields = at_field(lambda: asked(visit))
     shown: PsbtPreview = at_field(lambda: visit.ask(PREVIEW_PSBT, **with_fields))
     pinned = [("shown_coin", coin) for coin in shown.coins]
     amounts = "" if with_fields["amounts_sats"] is None else str(with_fields["amounts_sats"][0])
@@ -286,8 +287,7 @@ def _reviewed(body: Mapping[str, Any]) -> list[Any]:
 
 def make(visit: Visit) -> Response:
     form = visit.form
-    vault = vault_by_id(visit, form.one("wallet"))
-    body = asked(visit, vault)
+    body = asked(visit)
     require_as_shown(visit, *_reviewed(body))
     del body["priority" if "priority" in body else "fee_rate"]
     pinned = {"coins": list(form.every("shown_coin")), "fee_rate": form.one("shown_rate")}

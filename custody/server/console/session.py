@@ -4,15 +4,12 @@ The tokens of a sign-in are those of `/auth`: sessions are listed, ended and ren
 """
 
 import hmac
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Literal
 from urllib.parse import quote, unquote
 
-from sqlalchemy.orm import Session
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -22,7 +19,7 @@ from custody.server.domain.errors import PermissionDenied, StateConflict, TokenE
 from custody.server.service.services import Services
 from custody.server.service.sign_in.sessions import caller_of
 from custody.server.sign_in.sessions import renew_session
-from custody.server.store import Store
+from custody.server.store.snapshot import PageSnapshot
 from custody.server.web.cookies import is_secure
 from custody.server.web.http import address_of
 from custody.server.web.problems import trace_id_of
@@ -36,41 +33,6 @@ _SAID_SECONDS: Final = 60
 
 class FormOfAnotherSession(StateConflict):
     hint = "Look at it, and send it again."
-
-
-class PageSnapshot:
-    """A page's one view of the database, from when it is first read until the page is made, or until
-    something opens a transaction of its own: a request holds one connection at a time.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._opened = ExitStack()
-        self._db: Session | None = None
-        self._is_made = False
-
-    @contextmanager
-    def reading(self) -> Iterator[Session]:
-        if self._db is None:
-            self._db = self._opened.enter_context(self._store.read())
-        try:
-            yield self._db
-        except BaseException:
-            self._db = None
-            # Through the store, which names a database in trouble.
-            self._opened.__exit__(*sys.exc_info())
-            raise
-        if self._is_made:
-            self.end()
-
-    def close(self) -> None:
-        """The page is made. Where it is sent in parts, each is read by itself."""
-        self._is_made = True
-        self.end()
-
-    def end(self) -> None:
-        self._db = None
-        self._opened.close()
 
 
 @dataclass(frozen=True)

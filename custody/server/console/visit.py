@@ -28,12 +28,14 @@ from custody.schemas.users import Organisation, User, WorkspaceEntry
 from custody.server import calls
 from custody.server.calls import Ctx, In, Invocation, Steps, Watched
 from custody.server.console.rendering import TEMPLATES
-from custody.server.console.session import BrowserSession, PageSnapshot, said, say
+from custody.server.console.session import BrowserSession, said, say
 from custody.server.domain.credentials import Caller, anybody
 from custody.server.domain.errors import CustodyError, Invalid, NotFound, SecondPersonNeeded, faults_of
 from custody.server.service.people.people import user_record
 from custody.server.service.people.second_person import require_no_second_person
 from custody.server.service.services import Services
+from custody.server.store.snapshot import PageSnapshot
+from custody.server.store.store import read_once
 from custody.server.web.http import address_of
 from custody.server.web.problems import STATUS, trace_id_of
 from multisig import InvalidAmount, parse_btc
@@ -210,7 +212,8 @@ class Visit:
             with self.snapshot.reading() as db:
                 access = calls.let_in(self.platform, db, invocation)
                 ctx = Ctx(self.platform, invocation.caller, db, access, invocation.ids)
-                answer = calls.make(ctx, call, invocation.request)
+                key = call, calls.canonical(invocation.request), *invocation.ids.items()
+                answer = read_once(db, key, lambda: calls.make(ctx, call, invocation.request))
         except calls.REFUSALS as error:
             invocation.record_refusal(self.platform, error)
             raise
@@ -234,12 +237,11 @@ class Visit:
         """
         assert call in self.acts, "the row says what it may do"
         invocation = self._invocation(call, given, self._key(nth) if call.creates else None, check, ids)
-        self.snapshot.end()
         if call.second_person and self.form.ticked("ask_second_person"):
             wanted = dict(RequestChangeRequest.of(call, invocation.request))
-            calls.answer(self.platform, self._invocation(REQUEST_CHANGE, wanted))
+            calls.answer(self.platform, self._invocation(REQUEST_CHANGE, wanted), self.snapshot)
             raise WaitsForSecondPerson
-        answered = calls.answer(self.platform, invocation)
+        answered = calls.answer(self.platform, invocation, self.snapshot)
         repeated = answered.value is None
         answer: Answer = call.writer.validate_json(answered.content) if repeated else answered.value
         return answer

@@ -19,11 +19,13 @@ from custody.server.store.models import (
     ProposalRow,
     VaultRow,
 )
+from custody.server.store.store import read_once
 from multisig import Network, encode_address
 
 
 def tip_height(db: Session, chain: str) -> int:
-    return db.scalar(select(func.max(ChainBlockRow.height)).where(ChainBlockRow.chain == chain)) or 0
+    newest = select(func.max(ChainBlockRow.height)).where(ChainBlockRow.chain == chain)
+    return read_once(db, ("tip", chain), lambda: db.scalar(newest) or 0)
 
 
 def movement_records(

@@ -6,9 +6,9 @@ meets the threshold stores the final transaction and queues its broadcast in the
 
 import time
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Any, Final, cast
 
-from sqlalchemy import bindparam, func, insert, select
+from sqlalchemy import Select, and_, bindparam, func, insert, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.keys import RevokedReason
@@ -18,7 +18,7 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.calls import Ctx, In, Steps, serves_in_parts
 from custody.server.domain import lifecycle
 from custody.server.domain.audit import Category, Event
-from custody.server.domain.credentials import Caller, WorkspaceAccess
+from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import (
     KeyIsRevoked,
     NotASigner,
@@ -28,7 +28,7 @@ from custody.server.domain.errors import (
     StateConflict,
 )
 from custody.server.domain.keys import may_move_on
-from custody.server.service.jobs.outbox import BROADCAST, enqueue
+from custody.server.service.jobs.outbox import BROADCAST, enqueue_new
 from custody.server.service.keys.profiles import profile_policy
 from custody.server.service.lifecycle import require_newest
 from custody.server.service.proposals.bounds import (
@@ -124,7 +124,7 @@ def _expected(ctx: Ctx, request: SignPsbtRequest) -> ExpectedSpend:
     """What the caller has to sign: a submitted PSBT is only parsed for callers who may sign. Raises NotFound,
     PermissionDenied, NotASigner, KeyIsRevoked.
     """
-    signer = signer_of(ctx.db, ctx.caller, ctx.access, ctx.db.get(ProposalRow, request.psbt_id))
+    signer = _signer_of(ctx, request.psbt_id, _SIGNER)
     if request.psbt_base64 is not None:
         require_live_key(ctx.db, signer)
     proposal = signer.proposal
@@ -133,8 +133,7 @@ def _expected(ctx: Ctx, request: SignPsbtRequest) -> ExpectedSpend:
 
 def _submitted(ctx: Ctx, request: SignPsbtRequest, verified: Verified | None) -> SignPsbtResponse:
     """``verified``: None for a decline. Raises Outdated where the stored PSBT has changed since."""
-    proposal = ctx.db.get(ProposalRow, request.psbt_id, with_for_update=True)
-    signer = signer_of(ctx.db, ctx.caller, ctx.access, proposal)
+    signer = _signer_of(ctx, request.psbt_id, _SIGNER_LOCKED)
     if verified is None:
         return _decline(ctx, signer, request.reason)
     require_live_key(ctx.db, signer)
@@ -173,7 +172,8 @@ def _finalise(ctx: Ctx, proposal: ProposalRow, final: Transaction) -> None:
         ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.PROVEN)
     else:
         ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.THRESHOLD_MET)
-        enqueue(ctx.db, BROADCAST, proposal.id, ctx.now)
+        # It was pending until now, and is never again.
+        enqueue_new(ctx.db, BROADCAST, [proposal.id], ctx.now)
     ctx.event(FINALISED, proposal=proposal.id, txid=final.txid)
 
 
@@ -289,17 +289,30 @@ def _declines(db: Session, proposal: ProposalRow) -> int:
     return db.scalar(query) or 0
 
 
-def signer_of(db: Session, caller: Caller, access: WorkspaceAccess, proposal: ProposalRow | None) -> Signer:
+def _signer_of(ctx: Ctx, psbt_id: str, query: Select[*tuple[Any, ...]]) -> Signer:
     """Raises NotFound; PermissionDenied (a vault's movement needs PAYMENT_APPROVE); NotASigner."""
-    if proposal is None or proposal.workspace_id != access.workspace_id:
+    found = ctx.db.execute(query, {"user_id": ctx.caller.user_id, "psbt_id": psbt_id}).one_or_none()
+    if found is None or found[0].workspace_id != ctx.access.workspace_id:
         raise NotFound("There is no such proposal in this workspace.")
+    proposal, fingerprint, key_id, status, revoked_reason, vault = found
     if proposal.profile_key_id is not None:
-        return _owner(db, caller, proposal, proposal.profile_key_id)
-    if not access.holds_any(APPROVER):
+        return _owner(ctx.db, ctx.caller, proposal, proposal.profile_key_id)
+    if not ctx.access.holds_any(APPROVER):
         raise PermissionDenied(
             f"Your role in this workspace does not carry {PermissionName.PAYMENT_APPROVE.value}."
         )
-    return _vault_signer(db, caller, proposal)
+    if fingerprint is None:
+        raise NotASigner("You are not a signer of this vault.")
+    return Signer(
+        proposal,
+        policy_of(vault),
+        ctx.caller.user_id,
+        key_id,
+        status == ACTIVE,
+        revoked_reason,
+        Fingerprint.from_hex(fingerprint),
+        vault,
+    )
 
 
 def _owner(db: Session, caller: Caller, proposal: ProposalRow, key_id: str) -> Signer:
@@ -319,37 +332,24 @@ def _owner(db: Session, caller: Caller, proposal: ProposalRow, key_id: str) -> S
     )
 
 
-def _vault_signer(db: Session, caller: Caller, proposal: ProposalRow) -> Signer:
-    found = db.execute(
-        _VAULT_SIGNER, {"user_id": caller.user_id, "vault_id": proposal.vault_id}
-    ).one_or_none()
-    if found is None:
-        raise NotASigner("You are not a signer of this vault.")
-    fingerprint, key_id, status, revoked_reason, vault = found
-    return Signer(
-        proposal,
-        policy_of(vault),
-        caller.user_id,
-        key_id,
-        status == ACTIVE,
-        revoked_reason,
-        Fingerprint.from_hex(fingerprint),
-        vault,
-    )
-
-
-_VAULT_SIGNER = (
+_SIGNER = (
     select(
+        ProposalRow,
         VaultSignerRow.fingerprint,
         KeyRow.id,
         KeyRow.status,
         KeyRow.revoked_reason,
         VaultRow,
     )
-    .join(KeyRow, KeyRow.id == VaultSignerRow.key_id)
-    .join(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
-    .where(VaultSignerRow.vault_id == bindparam("vault_id"), VaultSignerRow.user_id == bindparam("user_id"))
+    .outerjoin(
+        VaultSignerRow,
+        and_(VaultSignerRow.vault_id == ProposalRow.vault_id, VaultSignerRow.user_id == bindparam("user_id")),
+    )
+    .outerjoin(KeyRow, KeyRow.id == VaultSignerRow.key_id)
+    .outerjoin(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
+    .where(ProposalRow.id == bindparam("psbt_id"))
 )
+_SIGNER_LOCKED = _SIGNER.with_for_update(of=ProposalRow)
 
 
 def require_live_key(db: Session, signer: Signer) -> None:

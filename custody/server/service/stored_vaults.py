@@ -2,11 +2,24 @@
 workspace that an event of the platform itself belongs to.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any
 
-from sqlalchemy import BindParameter, Select, and_, bindparam, case, func, insert, select, text, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.orm import Session
 
 from custody.server.domain.credentials import WorkspaceAccess
@@ -22,8 +35,8 @@ from custody.server.store.models import (
     WorkspaceRow,
     table_of,
 )
-from custody.server.store.store import chunks
-from multisig import CHANGE, MAX_INDEX, RECEIVE, Network, encode_address
+from custody.server.store.store import chunks, read_once
+from multisig import CHANGE, MAX_INDEX, RECEIVE, Network, OutPoint, encode_address
 from multisig import Vault as Policy
 
 # Parsing a descriptor checks every key; a policy keeps its branch nodes, so that the next address is cheap.
@@ -36,7 +49,7 @@ GAP = 20
 
 def vault_in(db: Session, access: WorkspaceAccess, vault_id: str) -> VaultRow:
     """Raises NotFound for a vault of another workspace too (P24)."""
-    vault = db.get(VaultRow, vault_id)
+    vault = read_once(db, ("vault", vault_id), lambda: db.get(VaultRow, vault_id))
     if vault is None or vault.workspace_id != access.workspace_id:
         raise NotFound("There is no such vault in this workspace.")
     return vault
@@ -178,20 +191,14 @@ def balances_of(db: Session, vault_ids: Collection[str]) -> dict[str, Balance]:
     """By vault id. No query sums all coins: the last movement has the confirmed balance; unconfirmed coins
     and held ones have indexes of their own.
     """
-    parts = (_balances(db, {"ids": some}) for some in chunks(vault_ids))
+    parts = (read_once(db, ("balances", *some), partial(_balances, db, some)) for some in chunks(vault_ids))
     return {vault_id: balance for part in parts for vault_id, balance in part.items()}
 
 
-def _balances(db: Session, ids: Mapping[str, list[str]]) -> dict[str, Balance]:
-    came: dict[str, int] = {}
-    confirmed = {vault_id: int(balance or 0) for vault_id, balance in db.execute(_LAST, ids)}
-    for vault_id, coming, leaving in db.execute(_MOVING, ids):
-        came[vault_id] = int(coming)
-        confirmed[vault_id] -= int(leaving)
-    held = {vault_id: int(sats) for vault_id, sats in db.execute(_HELD, ids)}
+def _balances(db: Session, ids: list[str]) -> dict[str, Balance]:
     return {
-        vault_id: Balance(sats, came.get(vault_id, 0), held.get(vault_id, 0))
-        for vault_id, sats in confirmed.items()
+        vault_id: Balance(int(last or 0) - int(leaving or 0), int(coming or 0), int(held or 0))
+        for vault_id, last, coming, leaving, held in db.execute(_OF_VAULTS, {"ids": ids})
     }
 
 
@@ -202,9 +209,15 @@ def sats_of(db: Session, vault_ids: Select[str]) -> dict[str, int]:
     return {vault_id: int(balance or 0) + int(more or 0) for vault_id, balance, more in db.execute(query)}
 
 
+def insert_locks(db: Session, chain: str, outpoints: Iterable[OutPoint], family_id: str) -> None:
+    """Locks the coins, each with what it holds of a vault."""
+    of = {"of_chain": chain, "of_family": family_id}
+    db.execute(_LOCK, [{**of, "of_txid": one.txid, "of_vout": one.vout} for one in outpoints])
+
+
 def note_held(db: Session, chain: str, txids: Iterable[str]) -> None:
-    """Updates what the locks on coins of these transactions hold of a vault: after a lock was made, or its
-    coin has changed.
+    """Updates what the locks on coins of these transactions hold of a vault: after the coin of one has
+    changed.
     """
     for some in chunks(set(txids)):
         db.execute(_NOTE_HELD, {"of_chain": chain, "txids": some})
@@ -242,34 +255,46 @@ _LAST_OF_VAULT = (
     .order_by(MovementRow.height.desc(), MovementRow.place.desc())
     .limit(1)
 )
-_LAST = select(VaultRow.id, _LAST_OF_VAULT.scalar_subquery()).where(VaultRow.id.in_(_IDS))
 _COMING = func.sum(case((ChainCoinRow.spent_by.is_(None), ChainCoinRow.amount_sats), else_=0))
 _LEAVING = func.sum(case((ChainCoinRow.height.is_not(None), ChainCoinRow.amount_sats), else_=0))
-_MOVES_OF_VAULT = select(_COMING - _LEAVING).where(ChainCoinRow.vault_id == VaultRow.id, text(MOVING))
-_MOVING = (
-    select(ChainCoinRow.vault_id, _COMING, _LEAVING)
-    .where(ChainCoinRow.vault_id.in_(_IDS), text(MOVING))
-    .group_by(ChainCoinRow.vault_id)
-)
-_HELD = (
-    select(CoinLockRow.vault_id, func.sum(CoinLockRow.held_sats))
-    .where(CoinLockRow.vault_id.in_(_IDS), text(HELD))
-    .group_by(CoinLockRow.vault_id)
-)
+_IS_MOVING = ChainCoinRow.vault_id == VaultRow.id, text(MOVING)
+_MOVES_OF_VAULT = select(_COMING - _LEAVING).where(*_IS_MOVING)
+_OF_VAULTS = select(
+    VaultRow.id,
+    _LAST_OF_VAULT.scalar_subquery(),
+    select(_COMING).where(*_IS_MOVING).scalar_subquery(),
+    select(_LEAVING).where(*_IS_MOVING).scalar_subquery(),
+    select(func.sum(CoinLockRow.held_sats))
+    .where(CoinLockRow.vault_id == VaultRow.id, text(HELD))
+    .scalar_subquery(),
+).where(VaultRow.id.in_(_IDS))
 _LOCKS = table_of(CoinLockRow)
-_COIN = select(ChainCoinRow).where(
-    ChainCoinRow.chain == _LOCKS.c.chain,
-    ChainCoinRow.txid == _LOCKS.c.txid,
-    ChainCoinRow.vout == _LOCKS.c.vout,
+
+
+def _held(chain: ColumnElement[str], txid: ColumnElement[str], vout: ColumnElement[int]) -> dict[str, Any]:
+    """What a lock on this coin holds of a vault: the lock's columns."""
+    coin = ChainCoinRow.chain == chain, ChainCoinRow.txid == txid, ChainCoinRow.vout == vout
+    unspent = select(ChainCoinRow.amount_sats).where(*coin, ChainCoinRow.spent_by.is_(None))
+    return {
+        "vault_id": select(ChainCoinRow.vault_id).where(*coin).scalar_subquery(),
+        "held_sats": func.coalesce(unspent.scalar_subquery(), 0),
+    }
+
+
+_PLACE: tuple[BindParameter[str], BindParameter[str], BindParameter[int]] = (
+    bindparam("of_chain"),
+    bindparam("of_txid"),
+    bindparam("of_vout"),
 )
-_UNSPENT = _COIN.where(ChainCoinRow.spent_by.is_(None))
+_LOCK = insert(_LOCKS).values(
+    **dict(zip(("chain", "txid", "vout"), _PLACE, strict=True)),
+    family_id=bindparam("of_family"),
+    **_held(*_PLACE),
+)
 _NOTE_HELD = (
     update(_LOCKS)
     .where(_LOCKS.c.chain == bindparam("of_chain"), _LOCKS.c.txid.in_(bindparam("txids", expanding=True)))
-    .values(
-        vault_id=_COIN.with_only_columns(ChainCoinRow.vault_id).scalar_subquery(),
-        held_sats=func.coalesce(_UNSPENT.with_only_columns(ChainCoinRow.amount_sats).scalar_subquery(), 0),
-    )
+    .values(_held(_LOCKS.c.chain, _LOCKS.c.txid, _LOCKS.c.vout))
 )
 _IS_LOCK_OF_COIN = and_(
     CoinLockRow.chain == ChainCoinRow.chain,

@@ -5,7 +5,7 @@ page of a list.
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from datetime import time as time_of_day
@@ -37,6 +37,8 @@ from custody.server.store.sqlite import open_sqlite
 
 _AT_LAST: Final = "before commit"
 _AFTERWARDS: Final = "after commit"
+_READ: Final = "read in this snapshot"
+Value = TypeVar("Value", bound=Any)
 
 
 def before_commit(db: Session, call: Callable[[], object]) -> None:
@@ -61,6 +63,16 @@ def committed(db: Session) -> None:
         call()
 
 
+def read_once(db: Session, key: Hashable, read: Callable[[], Value]) -> Value:
+    """What ``read`` returns. A snapshot keeps it by ``key``: a second reading would find the same. A
+    transaction that writes reads each time.
+    """
+    kept: dict[Hashable, Any] = db.info.get(_READ, {})
+    if key not in kept:
+        kept[key] = read()
+    return kept[key]  # type: ignore[no-any-return]  # by its key it is of this type
+
+
 def within_days(
     column: InstrumentedAttribute[datetime], first: date | None, last: date | None
 ) -> tuple[ColumnElement[bool], ...]:
@@ -73,7 +85,6 @@ def within_days(
     return tuple(found)
 
 
-Value = TypeVar("Value", bound=Any)
 CHUNK: Final = 1_000
 
 
@@ -182,6 +193,7 @@ class Store:
     def read(self) -> Iterator[Session]:
         """One consistent snapshot. The database refuses writes in it. Raises DatabaseUnavailable."""
         with self._trouble_named(), self._session(self._database.reading) as db, db.begin():
+            db.info[_READ] = {}
             yield db
 
     def is_outdated(self) -> bool:

@@ -47,6 +47,7 @@ from custody.server.service.limits.usage import (
 )
 from custody.server.service.token_status import token_families
 from custody.server.store.models import RoleRow, VaultRow
+from custody.server.store.store import read_once
 from multisig import Sats, sats
 
 
@@ -180,7 +181,7 @@ class SpendingLimits:
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: VaultRow, movement: OutgoingAmount
     ) -> None:
         """Both `require_role` and `require_vault`, in fewer queries."""
-        role, own = self._policies.of_movement(db, access.role_id, vault.id)
+        role, own = self._of_movement(db, access, vault)
         moment = movement.proposed_at
         whose = Whose(
             access.workspace_id, caller.user_id, role.cycle.start(moment), vault.id, own.cycle.start(moment)
@@ -197,7 +198,7 @@ class SpendingLimits:
         """The largest movement that `require` accepts now, or after another one of ``after`` satoshis.
         Reserves nothing.
         """
-        role, own = self._policies.of_movement(db, access.role_id, vault.id)
+        role, own = self._of_movement(db, access, vault)
         now = self._clock()
         of_member = usage_of_member(db, access.workspace_id, caller.user_id, role.cycle.start(now))
         used = usage_of_vault(db, vault.id, own.cycle.start(now)).used + after if own.is_per_cycle else 0
@@ -222,6 +223,12 @@ class SpendingLimits:
         since = policy.cycle.start(movement.proposed_at)
         if not _fits_surely(policy, most_of_vault(db, vault.id, since), movement):
             _require_vault(db, vault, policy, movement)
+
+    def _of_movement(
+        self, db: Session, access: WorkspaceAccess, vault: VaultRow
+    ) -> tuple[SpendingPolicy, SpendingPolicy]:
+        of = access.role_id, vault.id
+        return read_once(db, ("policies", *of), lambda: self._policies.of_movement(db, *of))
 
     def _of(self, db: Session, vault: VaultRow) -> SpendingPolicy:
         return self._policies.of_vaults(db, [vault.id])[vault.id]

@@ -37,7 +37,7 @@ from custody.server.store.models import (
     VaultRow,
     WatchedScriptRow,
 )
-from custody.server.store.store import chunks
+from custody.server.store.store import chunks, read_once
 from multisig import RECEIVE
 from multisig.tokens import Function
 
@@ -50,8 +50,8 @@ def usage_of_member(
     """What the member proposed in the workspace since then, in any role. ``family_id``: the family of a new
     version.
     """
-    whose = {"workspace_id": workspace_id, "user_id": user_id}
-    return _usage(db, _OF_MEMBER, {**whose, "since": since, "family_id": family_id})
+    whose = {"workspace_id": workspace_id, "user_id": user_id, "since": since, "family_id": family_id}
+    return read_once(db, ("usage of member", *whose.values()), lambda: _usage(db, _OF_MEMBER, whose))
 
 
 def usage_of_vault(db: Session, vault_id: str, since: datetime, family_id: str | None = None) -> Usage:
@@ -101,7 +101,7 @@ class Whose:
 
 def most_of(db: Session, whose: Whose) -> tuple[int, int]:
     """`most_of_member` and `most_of_vault`."""
-    member, vault = db.execute(_MOST_OF, vars(whose)).one()
+    member, vault = read_once(db, whose, lambda: db.execute(_MOST_OF, vars(whose)).one())
     return member or 0, vault or 0
 
 

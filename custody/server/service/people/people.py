@@ -15,7 +15,7 @@ from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
 from custody.server.domain.roles import Permissions
 from custody.server.service.people.second_person import confirms_in
-from custody.server.service.people.staff import is_owner_of, role_shapes
+from custody.server.service.people.staff import is_owner_of, role_shape
 from custody.server.service.sign_in.service_accounts import narrowed
 from custody.server.store.models import (
     IdentityProviderRow,
@@ -26,6 +26,7 @@ from custody.server.store.models import (
     UserRow,
     WorkspaceRow,
 )
+from custody.server.store.store import read_once
 
 
 def enter(
@@ -130,7 +131,8 @@ def workspace_info(workspace: WorkspaceRow) -> wire.WorkspaceInfo:
 
 def _access(db: Session, user_id: int, workspace_id: int) -> tuple[WorkspaceAccess | None, bool]:
     """The access, and whether the organisation requires its identity provider."""
-    place = db.execute(_PLACE, {"user_id": user_id, "workspace_id": workspace_id}).one_or_none()
+    whose = {"user_id": user_id, "workspace_id": workspace_id}
+    place = read_once(db, ("access", user_id, workspace_id), lambda: db.execute(_PLACE, whose).one_or_none())
     if place is None:
         return None, False
     organisation_id, network, chain, role_id, carried, asks_for_provider = place
@@ -206,7 +208,7 @@ def _no_entry(db: Session, caller: Caller, workspace_id: int) -> NotFound | Perm
 
 def _organisations(db: Session, user_id: int, bound_to: int | None) -> list[wire.Organisation]:
     rows = db.execute(
-        select(OrganisationRow, WorkspaceRow, RoleRow)
+        select(OrganisationRow, WorkspaceRow, RoleRow, _CARRIED)
         .join(WorkspaceRow, WorkspaceRow.organisation_id == OrganisationRow.id)
         .join(MembershipRow, MembershipRow.workspace_id == WorkspaceRow.id)
         .join(RoleRow, RoleRow.id == MembershipRow.role_id)
@@ -215,11 +217,11 @@ def _organisations(db: Session, user_id: int, bound_to: int | None) -> list[wire
         )
         .order_by(OrganisationRow.id, WorkspaceRow.id)
     ).all()
-    roles = role_shapes(db, (role for _, _, role in rows))
     found: dict[int, tuple[OrganisationRow, list[wire.WorkspaceEntry]]] = {}
-    for organisation, workspace, role in rows:
+    for organisation, workspace, role, carried in rows:
         _, entries = found.setdefault(organisation.id, (organisation, []))
-        entries.append(wire.WorkspaceEntry(workspace_info=workspace_info(workspace), role=roles[role.id]))
+        held = role_shape(role, _permissions(carried))
+        entries.append(wire.WorkspaceEntry(workspace_info=workspace_info(workspace), role=held))
     return [
         wire.Organisation(
             org_id=organisation.id,

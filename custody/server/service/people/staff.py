@@ -130,10 +130,10 @@ def role_shapes(db: Session, roles: Iterable[RoleRow]) -> dict[int, wire.Role]:
     granted: dict[int, list[PermissionName]] = {role_id: [] for role_id in by_id}
     for row in db.scalars(select(RolePermissionRow).where(RolePermissionRow.role_id.in_(by_id))):
         granted[row.role_id].append(PermissionName(row.permission))
-    return {role.id: _shape(role, granted[role.id]) for role in by_id.values()}
+    return {role.id: role_shape(role, granted[role.id]) for role in by_id.values()}
 
 
-def _shape(role: RoleRow, granted: Iterable[PermissionName]) -> wire.Role:
+def role_shape(role: RoleRow, granted: Iterable[PermissionName]) -> wire.Role:
     return wire.Role(
         role_id=role.id,
         name=role.name,

@@ -23,7 +23,6 @@ from sqlalchemy import (
     exists,
     false,
     func,
-    insert,
     literal_column,
     or_,
     select,
@@ -44,7 +43,7 @@ from custody.server.domain.selection import (
 )
 from custody.server.service.lifecycle import holds_coins_clause
 from custody.server.service.requests.changes import OutdatedDraft
-from custody.server.service.stored_vaults import ADDRESS_INDEX, address_script, balances_of, note_held
+from custody.server.service.stored_vaults import ADDRESS_INDEX, address_script, balances_of, insert_locks
 from custody.server.store.models import (
     MOVING,
     ChainCoinRow,
@@ -330,14 +329,9 @@ def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id
     """Locks all or none: where another family has locked one, the database refuses (P16). Raises
     LockedFunds.
     """
-    rows = [
-        {"chain": chain, "txid": outpoint.txid, "vout": outpoint.vout, "family_id": family_id}
-        for outpoint in outpoints
-    ]
-    if rows:
+    if outpoints:
         with duplicates_refused(LockedFunds("Another proposal took one of the coins at the same moment.")):
-            db.execute(insert(CoinLockRow), rows)
-        note_held(db, chain, (outpoint.txid for outpoint in outpoints))
+            insert_locks(db, chain, outpoints, family_id)
 
 
 def coins_to_spend(db: Session, chain: str, chosen: Sequence[Utxo]) -> list[CoinToSpend]:

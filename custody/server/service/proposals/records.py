@@ -228,7 +228,8 @@ def names_of(db: Session, user_ids: Iterable[int]) -> dict[int, str]:
     """Names as users gave them; users without one are left out. E-mail addresses are not shown: only managers
     of members may see them.
     """
-    found = db.execute(_NAMES, {"ids": list(user_ids)})
+    ids = list(user_ids)
+    found = db.execute(_NAMES, {"ids": ids}) if ids else ()
     named = {user_id: full_name(*parts) for user_id, *parts in found}
     return {user_id: name for user_id, name in named.items() if name}
 

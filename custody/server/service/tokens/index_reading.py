@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, func, select, tuple_
+from sqlalchemy import ColumnElement, Row, ScalarSelect, and_, func, select, tuple_
 from sqlalchemy.orm import Session
 
 from custody.schemas import asset_tokens as wire
@@ -52,12 +52,11 @@ def why_behind(db: Session, chain: str) -> str | None:
     A height does not identify the branch: after a reorganisation that the watcher saw, the index may have the
     same height on the stale branch. So both must have the same block at the lower of their heights.
     """
-    tip = db.scalar(select(func.max(ChainBlockRow.height)).where(ChainBlockRow.chain == chain))
+    tip, read = db.execute(select(_newest(ChainBlockRow, chain), _newest(TokenBlockRow, chain))).one()
     if tip is None:
         return None
-    read = indexed_height(db, chain)
-    if read < 0 or read < tip - TOLERATED_LAG:
-        upto = "nothing" if read < 0 else f"block {read}"
+    if read is None or read < tip - TOLERATED_LAG:
+        upto = "nothing" if read is None else f"block {read}"
         return f"The index of tokens is behind: it has read {upto} of {tip}."
     if shared_height(db, chain) < min(read, tip):
         return f"The index of tokens is behind: the chain has another block {min(read, tip)} by now."
@@ -66,8 +65,12 @@ def why_behind(db: Session, chain: str) -> str | None:
 
 def indexed_height(db: Session, chain: str) -> int:
     """The height of the last block that the index has read; -1 where it has read none."""
-    found = db.scalar(select(func.max(TokenBlockRow.height)).where(TokenBlockRow.chain == chain))
+    found = db.scalar(select(_newest(TokenBlockRow, chain)))
     return -1 if found is None else found
+
+
+def _newest(of: type[ChainBlockRow | TokenBlockRow], chain: str) -> "ScalarSelect[int | None]":
+    return select(func.max(of.height)).where(of.chain == chain).scalar_subquery()
 
 
 def shared_height(db: Session, chain: str) -> int:

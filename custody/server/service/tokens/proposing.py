@@ -206,7 +206,8 @@ class TokenProposals:
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: VaultRow, wanted: TokenProposal
     ) -> None:
         if wanted.counts_for_role:
-            self._limits.require_role(db, caller, access, wanted.movement)
-        self._limits.require_vault(db, vault, wanted.movement)
+            self._limits.require(db, caller, access, vault, wanted.movement)
+        else:
+            self._limits.require_vault(db, vault, wanted.movement)
         if wanted.moved is not None:
             self._limits.require_token(db, caller, access, vault, wanted.moved)

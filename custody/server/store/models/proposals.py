@@ -160,7 +160,7 @@ class ProposalInputRow(Base):
 class CoinLockRow(Base):
     """A lock of one coin by one family: the primary key refuses a second one (P16).
 
-    ``vault_id`` and ``held_sats`` are copied from the coin (`stored_vaults.note_held`), so that an index
+    ``vault_id`` and ``held_sats`` are copied from the coin (`stored_vaults.py`), so that an index
     gives a vault's locked sum. ``held_sats`` is 0 while the coin is spent or gone.
     """
 

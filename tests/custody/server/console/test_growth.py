@@ -1,13 +1,10 @@
 """A page's number of statements and its size do not grow with the number of rows."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
-from sqlalchemy import event
 
 from custody.server.console.application import ASSETS, ROOT
 from tests.support.asgi import asgi_client
+from tests.support.budgets import Asked, assert_as_budgeted, counted
 from tests.support.console import Visitor
 from tests.support.crowd import Crowd, Size
 
@@ -22,24 +19,6 @@ FILES = (".csv", "/export")
 FIRST_BYTES = 100_000
 
 
-@contextmanager
-def counted(store) -> Iterator[list[int]]:
-    """The number of parameters of each statement."""
-    seen: list[int] = []
-    engines = (store._database.reading, store._database.writing)
-
-    def note(_connection, _cursor, _statement, parameters, _context, _many):
-        seen.append(len(parameters))
-
-    for engine in engines:
-        event.listen(engine, "before_cursor_execute", note)
-    try:
-        yield seen
-    finally:
-        for engine in engines:
-            event.remove(engine, "before_cursor_execute", note)
-
-
 @pytest.mark.slow("every page twice over hundreds of rows")
 def test_no_page_takes_more_of_the_database_where_there_are_more_rows(desk):
     store, crowd, found, large = desk.world.platform.services.store, Crowd.of(desk), [], []
@@ -48,7 +27,7 @@ def test_no_page_takes_more_of_the_database_where_there_are_more_rows(desk):
         files = sum(int(http.get(f"{ROOT}/static/{n}").headers["content-length"]) for n in ASSETS.types)
         for size in PAGES:
             crowd.grow(size)
-            asked: dict[str, tuple[int, int]] = {}
+            asked: dict[str, Asked] = {}
             for label, path in crowd.pages(*FURTHER).items():
                 if not found:
                     # What is asked once in a process is no part of a page.
@@ -56,16 +35,16 @@ def test_no_page_takes_more_of_the_database_where_there_are_more_rows(desk):
                 with counted(store) as seen:
                     answer = http.get(path)
                 if answer.status_code == 200 and not label.endswith(FILES):
-                    asked[label] = len(seen), sum(seen)
+                    asked[label] = seen
                     large += [label] * (files + len(answer.content) > FIRST_BYTES)
             found.append(asked)
     assert large == []
     few, many = found
     grown = {
-        label: (few[label], (statements, values))
-        for label, (statements, values) in many.items()
-        if statements > few[label][0] or values > few[label][1] + MORE_VALUES
+        label: (few[label], each)
+        for label, each in many.items()
+        if len(each.statements) > len(few[label].statements)
+        or sum(each.statements) > sum(few[label].statements) + MORE_VALUES
     }
     assert grown == {}
-    assert len(many) > 40
-    assert max(statements for statements, _ in many.values()) < 120, many
+    assert_as_budgeted({label: each.figures for label, each in many.items()})

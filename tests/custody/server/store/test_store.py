@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from sqlalchemy import event, select, text
+from sqlalchemy import event, select, text, update
 from sqlalchemy.exc import DBAPIError, IntegrityError, InvalidRequestError
+from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import DatabaseUnavailable, Outdated
 from custody.server.settings import Settings
 from custody.server.store import CannotOpen, Store, sqlite_url
 from custody.server.store.database import READ_POOL
 from custody.server.store.models import Base, MembershipRow, OrganisationRow, RoleRow, UserRow, WorkspaceRow
-from custody.server.store.store import after_commit, open_database
+from custody.server.store.store import after_commit, open_database, read_once
 from tests.support.databases import make_impatient
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
@@ -55,6 +56,23 @@ def test_commits_what_ran_through_and_forgets_what_failed(store: Store) -> None:
     with pytest.raises(IntegrityError):
         write_rows(store, user("b@example.org"), user("a@example.org"))
     assert emails(store) == ["a@example.org"]
+
+
+def test_a_snapshot_reads_once_what_a_writer_reads_each_time(store: Store) -> None:
+    def first(db: Session) -> str | None:
+        return read_once(db, "first", lambda: db.scalar(select(UserRow.email)))
+
+    with store.write() as db:
+        assert first(db) is None
+        db.add(user("a@example.org"))
+        assert first(db) == "a@example.org"
+    with store.read() as one:
+        assert first(one) == "a@example.org"
+        with store.write() as db:
+            db.execute(update(UserRow).values(email="b@example.org"))
+        assert first(one) == "a@example.org"
+    with store.read() as next_one:
+        assert first(next_one) == "b@example.org"
 
 
 def test_what_follows_a_commit_is_done_in_its_turn(store: Store) -> None:

@@ -248,13 +248,15 @@ def bench(store: Store) -> Iterator[Bench]:
         tools = Tools(
             clock,
             token_bytes,
+            # No limit draws, asks the chain, or needs what a sign-in does.
+            None,
             audit,
             policies,
             limits,
             changes,
             lifecycle,
+            None,
             secrets,
-            # No limit needs what a sign-in does.
             None,
             None,
             None,

@@ -209,7 +209,7 @@ class TestKept:
         def fail(*_args, **_kwargs):
             raise RuntimeError("the disk is full")
 
-        monkeypatch.setattr("custody.server.proposals.signing.enqueue", fail)
+        monkeypatch.setattr("custody.server.proposals.signing.enqueue_new", fail)
         assert funded.submit("bob", psbt_id, signed).status_code == 500
         assert funded.proposal(psbt_id) == before
         monkeypatch.undo()

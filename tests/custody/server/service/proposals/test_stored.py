@@ -1,51 +1,9 @@
-"""What a proposal and an approval ask of the database while all other writers wait: the fewer, the more of
-them a second.
-"""
-
-from contextlib import contextmanager
-
-from sqlalchemy import event
+"""What storing a proposal leaves in the database."""
 
 from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import ProposalRow, VaultRow
 from multisig import Psbt
 from tests.support.custody import ok
-
-# BEGIN and COMMIT are not counted. A change that raises a count says why. A signer's earlier answer is read
-# by its key, apart from their seat. Whom a proposal waits for, and their mails, are two.
-PROPOSAL, FIRST, LAST = 23, 15, 21
-
-
-@contextmanager
-def turns(store):
-    """The statements of every transaction that writes."""
-    seen, engine = [], store._database.writing
-
-    def see(_connection, _cursor, statement, *_rest):
-        seen.append(statement)
-
-    event.listen(engine, "before_cursor_execute", see)
-    try:
-        yield seen
-    finally:
-        event.remove(engine, "before_cursor_execute", see)
-
-
-def asked(seen: list[str]) -> int:
-    return sum(not statement.startswith("BEGIN") and "pg_advisory" not in statement for statement in seen)
-
-
-def test_a_turn_asks_no_more_than_it_must(desk):
-    desk.deposit(400_000)
-    store = desk.world.platform.services.store
-    with turns(store) as seen:
-        psbt_id = ok(desk.propose(50_000))["psbt_id"]
-    assert asked(seen) <= PROPOSAL, seen
-    for name, most in (("alice", FIRST), ("bob", LAST)):
-        signed = desk.signed(name, psbt_id)
-        with turns(store) as seen:
-            ok(desk.submit(name, psbt_id, signed))
-        assert asked(seen) <= most, seen
 
 
 def test_what_is_stored_is_what_was_answered_and_the_next_change_goes_elsewhere(desk):
