@@ -23,8 +23,9 @@ from custody.server.service.proposals.bounds import (
 from custody.server.service.proposals.maximum import most_of_intent
 from custody.server.service.proposals.payments import read_rate, read_recipients
 from custody.server.service.proposals.records import rate_text
+from custody.server.service.shown import WHY
 from custody.server.service.stored_vaults import replacement_of
-from multisig import Network
+from multisig import MAX_MONEY, Network
 
 # Proposals of one sweep-vault: a bound on the work of a call.
 MAX_SWEEPS = 20
@@ -34,7 +35,7 @@ MAX_SWEEPS = 20
 def max_send(ctx: Ctx, query: MaxSendQuery) -> MaxSend:
     """`create_psbt` accepts this amount, and refuses one satoshi more. Raises NotFound (vault), Invalid,
     WrongNetworkAddress, VaultFrozen, NotInAddressBook, TooFewSigners, ChainUnavailable, PolicyUnavailable,
-    StateConflict (the vault is replaced).
+    StateConflict (the vault is replaced, or its coins cannot be).
     """
     vault = vault_to_spend(ctx.db, ctx.access, query.wallet_id)
     intent = read_recipients(query, Network(vault.chain))
@@ -45,6 +46,8 @@ def max_send(ctx: Ctx, query: MaxSendQuery) -> MaxSend:
     quote = ctx.tools.market.quote(vault.chain)
     rate = read_rate(query, quote)
     most = most_of_intent(ctx.db, ctx.tools.limits, ctx.caller, ctx.access, vault, intent, rate, quote)
+    if max(most.amount, *most.tally) > MAX_MONEY:
+        raise StateConflict(f"The coins of this vault are more than all bitcoin. {WHY}")
     return MaxSend(
         amount_sats=most.amount,
         fee_sats=most.fee,
