@@ -43,9 +43,6 @@ from custody.server.service.sign_in.accounts import Passwords, new_reset_token
 from custody.server.service.sign_in.passkeys import Passkeys
 from custody.server.service.sign_in.providers import Providers
 from custody.server.service.sign_in.service_accounts import ServiceSignIn
-from custody.server.service.tokens.calling import Calling, Resubmitting
-from custody.server.service.tokens.creating import TokenCreating
-from custody.server.service.tokens.proposing import TokenDrafter, TokenProposals
 from custody.server.service.webhook_events import WebhookEvents
 from custody.server.service.webhooks.delivery import WebhookJobs
 from custody.server.service.webhooks.sending import Resolve, Sender, look_up
@@ -182,7 +179,6 @@ def _wire(
     identity_sender = Sender(world.resolve, settings.identity_ca_file)
     changes, lifecycle = background.changes, background.lifecycle
     limits = SpendingLimits(clock, world.policies)
-    token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits)
     services = Services(
         store=store,
         tools=Tools(
@@ -215,11 +211,6 @@ def _wire(
         # A delivery with a time in the near future is valid for twice the tolerance.
         deliveries=Throttle(clock, limit=1, window=2 * TOLERANCE),
         drafter=Drafter(clock, world.rng),
-        resubmitting=Resubmitting(clock, audit),
-        token_creating=TokenCreating(
-            clock, audit, changes, background.market, token_drafter, token_proposals
-        ),
-        calling=Calling(clock, audit, changes, background.market, token_drafter, token_proposals),
         broadcast_wait_seconds=settings.broadcast_wait_seconds,
     )
     return services, Setup(store, clock, audit, passwords)

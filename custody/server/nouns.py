@@ -2,7 +2,6 @@
 
 from custody.server import (  # noqa: F401
     address_book,
-    asset_tokens,
     changes,
     forwards,
     identity_providers,
@@ -30,3 +29,4 @@ from custody.server import (  # noqa: F401
 from custody.server.history import coins, movements  # noqa: F401
 from custody.server.proposals import ending, proposing, reading, signing  # noqa: F401
 from custody.server.sign_in import accounts, passwords, second_factor, sessions, signing_in  # noqa: F401
+from custody.server.tokens import calling, creating, listing  # noqa: F401

@@ -125,7 +125,7 @@ def assert_as_budgeted(found: Mapping[str, tuple[int, int]]) -> None:
     assert found.keys() == known.keys()
     rows = {name: (found[name], (each.statements, each.transactions)) for name, each in known.items()}
     more = {name: row for name, row in rows.items() if row[0][0] > row[1][0] or row[0][1] > row[1][1]}
-    assert more == {}, "more than the budget, which is behind"
+    assert more == {}, f"more than the budget, which is behind: {more}"
     less = {name: row for name, row in rows.items() if row[0] != row[1]}
     assert less == {}, "less than the budget, which is behind: lower it"
     assert [name for name, each in known.items() if each.statements > FEW and not each.reason] == []

@@ -19,8 +19,6 @@ from custody.server.service.sign_in.accounts import Passwords
 from custody.server.service.sign_in.passkeys import Passkeys
 from custody.server.service.sign_in.providers import Providers
 from custody.server.service.sign_in.service_accounts import ServiceSignIn
-from custody.server.service.tokens.calling import Calling, Resubmitting
-from custody.server.service.tokens.creating import TokenCreating
 from custody.server.store import Store
 
 
@@ -69,8 +67,5 @@ class Services:
     # or in another process, it is not newer than the stored report and changes nothing.
     deliveries: Throttle
     drafter: Drafter
-    resubmitting: Resubmitting
-    token_creating: TokenCreating
-    calling: Calling
     # How long an approval that met the threshold waits for the broadcast before it answers.
     broadcast_wait_seconds: float

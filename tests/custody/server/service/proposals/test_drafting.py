@@ -15,6 +15,8 @@ from custody.server.proposals import sends
 from custody.server.service.proposals.drafting import free_locktime
 from custody.server.service.requests.changes import MAX_TRIES
 from custody.server.store.models import ProposalRow
+from custody.server.tokens import calling as token_calling
+from custody.server.tokens import creating
 from multisig import Psbt
 from multisig.transaction import LOCKTIME_THRESHOLD
 from tests.support.custody import Desk, ok, open_desk
@@ -140,24 +142,24 @@ def require_drafted_again(desk: Desk, kind, propose: Propose, monkeypatch: pytes
     """
     services, twins = desk.world.platform.services, []
     drafters = {
-        forwarding: forwards,
-        making_a_token: services.token_creating,
-        calling: services.calling,
+        forwarding: (forwards, "draft"),
+        making_a_token: (creating, "draft_token"),
+        calling: (token_calling, "draft_token"),
     }
-    drafter = drafters.get(kind, sends)
+    drafter, name = drafters.get(kind, (sends, "draft"))
     monkeypatch.setattr(services.tools.rng, "randrange", Steady().randrange)
-    draft, before = drafter.draft, len(proposed(desk))
+    draft, before = getattr(drafter, name), len(proposed(desk))
 
     def slow(*asked, **named):
         drafted = draft(*asked, **named)
         if len(twins) < MAX_TRIES:
             with monkeypatch.context() as quick:
-                quick.setattr(drafter, "draft", draft)
+                quick.setattr(drafter, name, draft)
                 twins.append(made(propose()))
             ok(cancel_own(desk, twins[-1]))
         return drafted
 
-    monkeypatch.setattr(drafter, "draft", slow)
+    monkeypatch.setattr(drafter, name, slow)
     made(propose())
     assert len(twins) == MAX_TRIES
     require_distinct(desk, least=before + MAX_TRIES + 1)

@@ -1,28 +1,23 @@
 """Creating a token: its bytecode, checked field by field, its record, and the proposal of its deployment."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from custody.schemas.asset_tokens import CreateTokenRequest, CreateTokenResponse
+from custody.schemas.asset_tokens import CREATE_TOKEN, CreateTokenRequest, CreateTokenResponse
 from custody.schemas.proposals import TxType
+from custody.server.calls import Ctx, In, Steps, serves_in_parts
 from custody.server.domain.audit import Category, Event
-from custody.server.domain.credentials import Caller, WorkspaceAccess
+from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid
-from custody.server.domain.fees import STANDARD_PRIORITY
-from custody.server.domain.ports import Clock
-from custody.server.service.audit.log import AuditLog
-from custody.server.service.backends import Market
 from custody.server.service.limits.limits import OutgoingAmount
 from custody.server.service.proposals.bounds import vault_to_spend
-from custody.server.service.proposals.drafting import Draft
-from custody.server.service.requests.changes import Changes, OutdatedDraft
+from custody.server.service.requests.changes import OutdatedDraft
 from custody.server.service.stored_vaults import address_script, vault_in
-from custody.server.service.tokens.proposing import TokenDrafter, TokenProposal, TokenProposals
 from custody.server.service.webhook_events import event_data
 from custody.server.store.models import AddressBookEntryRow, ContractRow, ProposalRow, VaultRow
+from custody.server.tokens.proposing import TokenProposal, draft_token, store_token
 from multisig import Network, decode_address
 from multisig.errors import InvalidToken
 from multisig.tokens import MAX_TOKEN_AMOUNT, Bytecode, TokenAmount, encode_payload
@@ -37,83 +32,36 @@ CREATED = Event(
 )
 
 
-@dataclass(frozen=True)
-class TokenDraft:
-    """A drafted token, not yet stored."""
-
-    bytecode: Bytecode
-    draft: Draft
-
-
-class TokenCreating:
-    def __init__(
-        self,
-        clock: Clock,
-        audit: AuditLog,
-        changes: Changes,
-        market: Market,
-        drafter: TokenDrafter,
-        proposals: TokenProposals,
-    ) -> None:
-        self._clock = clock
-        self._audit = audit
-        self._changes = changes
-        self._market = market
-        self._drafter = drafter
-        self._proposals = proposals
-
-    def draft(self, db: Session, access: WorkspaceAccess, request: CreateTokenRequest) -> TokenDraft:
-        """Only reads, for a snapshot, so that no writer waits.
-
-
-        Raises NotFound (vault); Invalid; TokenCoinMissing, LockedFunds, InsufficientFunds; ChainUnavailable.
-        """
-        vault = vault_to_spend(db, access, request.vault_id)
-        bytecode = bytecode_of(db, access, vault, request)
-        quote = self._market.quote(vault.chain)
-        rate = quote.rates[request.priority or STANDARD_PRIORITY]
-        payload = encode_payload(bytecode.deployment)
-        draft = self._drafter.draft(db, vault, payload, rate, quote, vault_at="/vault_id")
-        return TokenDraft(bytecode, draft)
-
-    def create(
-        self,
-        db: Session,
-        caller: Caller,
-        access: WorkspaceAccess,
-        request: CreateTokenRequest,
-        token: TokenDraft,
-    ) -> CreateTokenResponse:
-        """Stores the token and a proposal that deploys it.
-
-        Raises Outdated where a coin, or an entry of the address book, has changed since the draft; for the
-        fee, RoleLimitExceeded, VaultLimitExceeded and PolicyUnavailable.
-        """
-        vault, draft = vault_in(db, access, request.vault_id), token.draft
-        if bytecode_of(db, access, vault, request) != token.bytecode:
-            raise OutdatedDraft("The address book has changed meanwhile.")
-        movement = OutgoingAmount(draft.selection.fee, self._clock())
-        payload = encode_payload(token.bytecode.deployment)
-        wanted = TokenProposal(TxType.DEPLOY, payload, movement)
-        proposal = self._proposals.store(db, caller, access, vault, draft, wanted)
-        contract = _contract(vault, token.bytecode, proposal)
-        db.add(contract)
-        db.flush()
-        self._audit.record(
-            db,
-            caller,
-            CREATED,
-            access,
-            event_data(proposal),
-            contract=contract.uid,
-            ticker=contract.ticker,
-            vault=vault.id,
-            bytecode=contract.bytecode_hash.hex(),
-            proposal=proposal.id,
-            txid=proposal.txid_expected,
-        )
-        self._changes.moved(db, proposal.workspace_id)
-        return CreateTokenResponse(psbt_id=proposal.id, psbt_base64=draft.base64, contract_uid=contract.uid)
+@serves_in_parts(CREATE_TOKEN)
+def create_token(ctx: Ctx, request: CreateTokenRequest) -> Steps[CreateTokenResponse]:
+    """Raises NotFound (vault), Invalid, TokenCoinMissing, LockedFunds, InsufficientFunds, ChainUnavailable;
+    for the fee, RoleLimitExceeded, VaultLimitExceeded and PolicyUnavailable.
+    """
+    vault = vault_to_spend(ctx.db, ctx.access, request.vault_id)
+    bytecode = bytecode_of(ctx.db, ctx.access, vault, request)
+    payload = encode_payload(bytecode.deployment)
+    draft = draft_token(ctx, vault, payload, request.priority, vault_at="/vault_id")
+    ctx = yield In.WRITE
+    vault = vault_in(ctx.db, ctx.access, request.vault_id)
+    if bytecode_of(ctx.db, ctx.access, vault, request) != bytecode:
+        raise OutdatedDraft("The address book has changed meanwhile.")
+    movement = OutgoingAmount(draft.selection.fee, ctx.now)
+    proposal = store_token(ctx, vault, draft, TokenProposal(TxType.DEPLOY, payload, movement))
+    contract = _contract(vault, bytecode, proposal)
+    ctx.db.add(contract)
+    ctx.db.flush()
+    ctx.event(
+        CREATED,
+        event_data(proposal),
+        contract=contract.uid,
+        ticker=contract.ticker,
+        vault=vault.id,
+        bytecode=contract.bytecode_hash.hex(),
+        proposal=proposal.id,
+        txid=proposal.txid_expected,
+    )
+    ctx.tools.changes.moved(ctx.db, proposal.workspace_id)
+    return CreateTokenResponse(psbt_id=proposal.id, psbt_base64=draft.base64, contract_uid=contract.uid)
 
 
 def _contract(vault: VaultRow, bytecode: Bytecode, proposal: ProposalRow) -> ContractRow:

@@ -1,0 +1,203 @@
+"""Calling a token's functions: each call is a proposal, and is refused where it would have no effect."""
+
+import time
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from custody.schemas.asset_tokens import (
+    ADD_TO_CONTRACT_WHITELIST,
+    CALL_CONTRACT,
+    REMOVE_FROM_CONTRACT_WHITELIST,
+    RESUBMIT_CONTRACT_CALL,
+    CallContractRequest,
+    CallContractResponse,
+    CallStatus,
+    ContractWhitelistRequest,
+    ResubmitCallRequest,
+    ResubmitCallResponse,
+)
+from custody.schemas.permissions import PermissionName
+from custody.schemas.proposals import TxType
+from custody.server.calls import Ctx, In, Steps, serves_in_parts
+from custody.server.domain.audit import Category, Event
+from custody.server.domain.credentials import WorkspaceAccess
+from custody.server.domain.errors import CallNotStalled, DeploymentNotConfirmed, PermissionDenied
+from custody.server.proposals.signing import RECHECK_SECONDS
+from custody.server.service.jobs.outbox import BROADCAST, enqueue
+from custody.server.service.limits.limits import OutgoingAmount
+from custody.server.service.limits.usage import FOR_ROLE, FOR_VAULT, movement_of
+from custody.server.service.proposals.bounds import vault_to_spend
+from custody.server.service.proposals.drafting import Draft
+from custody.server.service.requests.changes import OutdatedDraft
+from custody.server.service.token_status import token_families
+from custody.server.service.tokens.arguments import (
+    PlannedCall,
+    read_call,
+    read_listing,
+    require_vault_address,
+)
+from custody.server.service.tokens.index_reading import require_current
+from custody.server.service.tokens.records import call_in, contract_in
+from custody.server.service.tokens.state import deployed_id, require_effect
+from custody.server.service.webhook_events import event_data
+from custody.server.store.models import ContractCallRow, ContractRow, ProposalRow, VaultRow
+from custody.server.tokens.proposing import TokenProposal, draft_token, store_token
+from multisig import Network
+from multisig.tokens import Function
+
+CallRequest = CallContractRequest | ContractWhitelistRequest
+
+
+CALLED = Event(
+    "TOKEN_CALLED",
+    "call {call}, {function} of contract {contract} by vault {vault}, proposal {proposal}, tx {txid}",
+    "proposed a call of the token {contract} by the vault {vault}: {function}",
+    Category.TOKENS,
+)
+RESUBMITTED = Event(
+    "CALL_RESUBMITTED",
+    "call {call}, proposal {proposal}, tx {txid}",
+    "sent the call of the proposal {proposal} to the network again",
+    Category.TOKENS,
+)
+
+
+@dataclass(frozen=True)
+class _Case:
+    vault: VaultRow
+    contract: ContractRow
+    planned: PlannedCall
+    contract_id: str
+
+
+@serves_in_parts(CALL_CONTRACT)
+def call_contract(ctx: Ctx, request: CallContractRequest) -> Steps[CallContractResponse]:
+    return _proposed(ctx, request)
+
+
+@serves_in_parts(ADD_TO_CONTRACT_WHITELIST)
+def add_to_contract_whitelist(ctx: Ctx, request: ContractWhitelistRequest) -> Steps[CallContractResponse]:
+    return _proposed(ctx, request, Function.ADD_TO_WHITELIST)
+
+
+@serves_in_parts(REMOVE_FROM_CONTRACT_WHITELIST)
+def remove_from_contract_whitelist(
+    ctx: Ctx, request: ContractWhitelistRequest
+) -> Steps[CallContractResponse]:
+    return _proposed(ctx, request, Function.REMOVE_FROM_WHITELIST)
+
+
+def _proposed(ctx: Ctx, request: CallRequest, listing: Function | None = None) -> Steps[CallContractResponse]:
+    """``listing``: the function, where the path names it and not the request. The call's effect is checked
+    again under the lock, after the calls that were proposed since the draft.
+
+    Raises NotFound (vault, contract), PermissionDenied, Invalid, WrongNetworkAddress; DeploymentNotConfirmed,
+    and the rule that the call would break (`refusal`); TokenCoinMissing, LockedFunds, InsufficientFunds;
+    ChainUnavailable; IndexBehind; RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
+    """
+    case = _case(ctx.db, ctx.access, request, listing)
+    payload = require_effect(ctx.db, case.contract, case.contract_id, case.vault, case.planned)
+    draft = draft_token(ctx, case.vault, payload, request.priority, vault_at="/wallet_id")
+    ctx = yield In.WRITE
+    case = _case(ctx.db, ctx.access, request, listing)
+    if require_effect(ctx.db, case.contract, case.contract_id, case.vault, case.planned) != payload:
+        raise OutdatedDraft("The token has another deployment now.")
+    proposal = store_token(ctx, case.vault, draft, _wanted(ctx, request, case, payload, draft))
+    call = _call(case, proposal)
+    ctx.db.add(call)
+    ctx.db.flush()
+    ctx.event(
+        CALLED,
+        event_data(proposal),
+        call=call.uid,
+        function=call.function_name,
+        contract=call.contract_uid,
+        vault=case.vault.id,
+        proposal=proposal.id,
+        txid=proposal.txid_expected,
+    )
+    ctx.tools.changes.moved(ctx.db, proposal.workspace_id)
+    return CallContractResponse(psbt_id=proposal.id, psbt_base64=draft.base64, call_uid=call.uid)
+
+
+def _wanted(ctx: Ctx, request: CallRequest, case: _Case, payload: bytes, draft: Draft) -> TokenProposal:
+    planned = case.planned
+    named = request.recipients if isinstance(request, CallContractRequest) else None
+    return TokenProposal(
+        TxType.CALL,
+        payload,
+        OutgoingAmount(draft.selection.fee, ctx.now),
+        movement_of(case.contract, case.vault, planned.function, planned.amount, planned.address, ctx.now),
+        recipients=tuple(named or ()),
+        contract_ids=(case.contract_id,),
+        # The specification's table: minting and burning count only for the vault's limit.
+        counts_for_role=planned.function not in FOR_VAULT - FOR_ROLE,
+    )
+
+
+def _case(db: Session, access: WorkspaceAccess, request: CallRequest, listing: Function | None) -> _Case:
+    vault = vault_to_spend(db, access, request.wallet_id)
+    contract = contract_in(db, access, request.contract_uid)
+    planned = _planned(request, listing, Network(vault.chain))
+    _require_permission(access, planned.function)
+    require_vault_address(db, vault, planned)
+    # A block that the index has not read may leave the call without effect, and its fee would be wasted.
+    require_current(db, contract.chain)
+    contract_id = deployed_id(db, contract)
+    if contract_id is None:
+        raise DeploymentNotConfirmed("The token's deployment has no confirmation, or lost it again.")
+    return _Case(vault, contract, planned, contract_id)
+
+
+def _planned(request: CallRequest, listing: Function | None, network: Network) -> PlannedCall:
+    if isinstance(request, CallContractRequest):
+        return read_call(request, network)
+    assert listing is not None, "the path of a whitelist request names the function"
+    return read_listing(request, listing, network)
+
+
+def _require_permission(access: WorkspaceAccess, function: Function) -> None:
+    needed = PermissionName.PAYMENT_INIT if function is Function.TRANSFER else PermissionName.MANAGE_WORKSPACE
+    if not access.holds_any(frozenset({needed})):
+        raise PermissionDenied(f"Your role in this workspace does not carry {needed.value}.")
+
+
+def _call(case: _Case, proposal: ProposalRow) -> ContractCallRow:
+    planned = case.planned
+    return ContractCallRow(
+        contract_uid=case.contract.uid,
+        workspace_id=case.vault.workspace_id,
+        vault_id=case.vault.id,
+        function_name=planned.function.wire_name,
+        args=[arg.model_dump() for arg in planned.args],
+        amount=planned.amount,
+        address_script=planned.address,
+        family_id=proposal.family_id,
+        created_by=proposal.created_by,
+        created_at=proposal.created_at,
+    )
+
+
+@serves_in_parts(RESUBMIT_CONTRACT_CALL, first=In.WRITE)
+def resubmit_contract_call(ctx: Ctx, request: ResubmitCallRequest) -> Steps[ResubmitCallResponse]:
+    """Broadcasts the stored final transaction of a stalled call again (P15), and waits a little for its
+    status. Idempotent. Raises NotFound, CallNotStalled.
+    """
+    call = call_in(ctx.db, ctx.access, request.call_uid)
+    family = token_families(ctx.db, ctx.access.chain, [call.family_id])[call.family_id]
+    if family.status is not CallStatus.STALLED:
+        raise CallNotStalled(f"The call is {family.status}: only a stalled one is sent again.")
+    txid, status = family.best.txid_expected, CallStatus(family.status)
+    enqueue(ctx.db, BROADCAST, family.best.id, ctx.now)
+    ctx.event(RESUBMITTED, call=call.uid, proposal=family.best.id, txid=txid)
+    deadline, changes = time.monotonic() + ctx.services.broadcast_wait_seconds, ctx.tools.changes
+    while status is CallStatus.STALLED and not changes.closing and (left := deadline - time.monotonic()) > 0:
+        seen = changes.version
+        ctx = yield In.SNAPSHOT
+        call = call_in(ctx.db, ctx.access, request.call_uid)
+        status = token_families(ctx.db, ctx.access.chain, [call.family_id])[call.family_id].status
+        if status is CallStatus.STALLED:
+            yield In.NOTHING
+            changes.wait(seen, min(left, RECHECK_SECONDS))
+    return ResubmitCallResponse(txid=txid, status=status)
