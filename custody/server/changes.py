@@ -88,8 +88,11 @@ def changes(ctx: Ctx, query: wire.ChangesQuery) -> Listed[wire.Change]:
     )
     if query.change_id is not None:
         visible = visible.where(PendingChangeRow.id == query.change_id)
-    newest = visible.order_by(PendingChangeRow.asked_at.desc(), PendingChangeRow.id).limit(MAX_SHOWN)
-    rows = ctx.db.execute(newest).all()
+    # What waits is all there, however many were decided since: they are fewer than are shown.
+    newest = (PendingChangeRow.asked_at.desc(), PendingChangeRow.id)
+    waiting_first = PendingChangeRow.status != ChangeStatus.PENDING.value
+    listed = visible.with_only_columns(PendingChangeRow.id).order_by(waiting_first, *newest).limit(MAX_SHOWN)
+    rows = ctx.db.execute(visible.where(PendingChangeRow.id.in_(listed)).order_by(*newest)).all()
     with_present = {change.id for change, may_confirm in rows if may_confirm or _may_ask(ctx, change)}
     shapes = partial(_shapes, ctx, with_present)
     return shown([change for change, _ in rows], shapes, "change_id", lambda change: change.id)

@@ -3,6 +3,7 @@
 import pytest
 
 from custody.schemas.permissions import PermissionName
+from custody.server import changes
 from custody.server.changes import change_expiry
 from custody.server.domain.roles import EVERY_PERMISSION, KEPT
 from tests.support.custody import SHOP, ok, refused
@@ -152,6 +153,17 @@ class TestRule:
         refused(ask(mallory.calls, "add-whitelist-address", name="m", address=SHOP), 409, "STATE_CONFLICT")
         change = ok(ask(alice, "remove-user-from-workspace", user_uuid=mallory.user_id))
         ok(decide(ruled, change))
+
+    def test_p56_what_waits_is_shown_however_many_were_decided_since(self, world, alice, ruled, monkeypatch):
+        monkeypatch.setattr(changes, "MAX_SHOWN", 3)
+        off = ok(ask(alice, "update-second-person-rule", is_on=False, cooling_off_hours=0))
+        for number in range(4):
+            world.clock.advance(seconds=1)
+            noise = ok(ask(alice, "add-whitelist-address", name=f"n{number}", address=SHOP))
+            ok(decide(alice, noise, "decline"))
+        shown = ok(ruled.get("/api/v1/changes", workspace_id=1))
+        assert [each["status"] for each in shown] == ["DECLINED", "DECLINED", "PENDING"]
+        assert shown[-1]["change_id"] == off["change_id"]
 
     def test_p56_enough_people_stay_to_confirm(self, alice, ruled):
         change = ok(ask(alice, "change-user-role", user_uuid=2, role_id=SIGNER))

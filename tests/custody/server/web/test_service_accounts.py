@@ -8,6 +8,7 @@ from sqlalchemy import Engine, event
 from custody.schemas.call import Way
 from custody.schemas.calls import CALLS
 from custody.schemas.permissions import Auth, PermissionName
+from custody.server import service_accounts
 from custody.server.domain.credentials import NEVER_GIVEN
 from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.people.service_accounts import SECRETS
@@ -51,6 +52,15 @@ def listed(caller: As) -> list[dict]:
 
 
 class TestRights:
+    def test_a_live_one_is_shown_however_many_were_revoked_since(self, world, alice, monkeypatch):
+        monkeypatch.setattr(service_accounts, "MAX_SHOWN", 3)
+        live = ok(create(world, alice, name="live"))["service_account_id"]
+        for number in range(4):
+            over = ok(create(world, alice, name=f"n{number}"))["service_account_id"]
+            ok(alice.post("/api/v1/revoke-service-account", {"workspace_id": 1, "service_account_id": over}))
+        assert [each["status"] for each in listed(alice)] == ["REVOKED", "REVOKED", "WAITING"]
+        assert listed(alice)[-1]["service_account_id"] == live
+
     def test_from_its_making_to_its_end(self, world, alice):
         answer = ok(create(world, alice, networks=["::ffff:192.0.2.0/120"]))
         assert (answer["status"], answer["networks"]) == ("WAITING", ["192.0.2.0/24"])
