@@ -280,7 +280,7 @@ class Outbox:
                 return LOST
             verdict = finish(db)
             self._write(job, verdict)
-            return type(verdict).__name__.lower()
+            return "done" if isinstance(verdict, JobDone) else type(verdict).__name__.lower()
 
     def _fail(self, task: Task, words: str) -> str:
         with self._store.write() as db:
