@@ -62,8 +62,10 @@ def _outbidding(rival: PricedTransaction, vsize: int) -> int:
 
 
 def least_rate(rivals: Iterable[PricedTransaction], vsize: int) -> FeeRate:
-    """The same as a rate, rounded up to the three decimals that a request can give."""
-    return FeeRate(-(-least_fee(rivals, vsize) * 1000 // vsize))
+    """The same as a rate, rounded down like the one that a preview shows: whoever asks for what was shown
+    gets it. What is paid is never less than `least_fee`.
+    """
+    return FeeRate.of(least_fee(rivals, vsize), vsize)
 
 
 def settle_replacement(

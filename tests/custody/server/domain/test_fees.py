@@ -38,9 +38,8 @@ def test_the_least_fee_outbids_every_rival_and_one_less_does_not(rivals, vsize):
 
 
 @given(st.lists(PRICED, min_size=1, max_size=3), SIZES)
-def test_the_rate_that_is_named_reaches_it(rivals, vsize):
-    rate = least_rate(rivals, vsize)
-    assert rate.fee_for(vsize) >= least_fee(rivals, vsize)
+def test_the_rate_that_is_named_is_the_one_that_its_fee_shows(rivals, vsize):
+    assert least_rate(rivals, vsize) == FeeRate.of(least_fee(rivals, vsize), vsize)
 
 
 def test_a_node_asks_for_no_other_increment():

@@ -66,6 +66,17 @@ class TestABump:
         assert back[0][0].amount - back[1][0].amount == after["fee_sats"] - before["fee_sats"]
         assert seen(funded, second).signals_rbf
 
+    @pytest.mark.parametrize("rate", ["1.01", "2.37", "3.333", "7.77"])
+    def test_the_rate_that_a_preview_shows_is_taken(self, desk, rate):
+        desk.deposit(400_000)
+        psbt_id = ok(desk.propose(100_000, fee_rate=rate))["psbt_id"]
+        place = {"wallet_id": desk.vault["id"], "workspace_id": desk.workspace_id, "tx_type": "send"}
+        for field in ("replaces_psbt_id", "cancels_psbt_id"):
+            body = place | {"recipients": [], field: psbt_id}
+            shown = ok(desk.admin.post("/api/v1/preview-psbt", body | {"priority": "high"}))["fee_rate"]
+            again = ok(desk.admin.post("/api/v1/preview-psbt", body | {"fee_rate": shown}))
+            assert again["fee_rate"] == shown
+
     def test_p48_what_is_no_bump_is_refused_with_the_least_that_nodes_would_take(self, funded, first):
         """Not even what it pays is repeated; of a family only the newest is replaced."""
         for changes in (
