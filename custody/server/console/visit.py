@@ -273,7 +273,8 @@ class Visit:
         if call.needs is Auth.OPEN:
             caller = self.anybody
         else:
-            self.platform.rates.take(self.caller.counted_as, is_write=call.is_change)
+            if call.counts:
+                self.platform.rates.take(self.caller.counted_as, is_write=call.is_change)
             caller = calls.known_as(self.caller, call, Way.UNLINKED)
         request = None if call.shape is None else shaped(call.shape, **given)
         return Invocation(call, request, caller, ids, key, check)

@@ -125,7 +125,8 @@ def _answering(call: Call[Any, Any]) -> Callable[..., Any]:
 def _parameters(call: Call[Any, Any]) -> list[inspect.Parameter]:
     annotations: dict[str, Any] = {"request": Request}
     if call.needs is not Auth.OPEN:
-        annotations["caller"] = Annotated[Caller, Depends(_changing if call.is_change else _reading)]
+        counted = _changing if call.is_change else _reading
+        annotations["caller"] = Annotated[Caller, Depends(counted if call.counts else _uncounted)]
     annotations |= dict.fromkeys(call.path_ids, Annotated[QueryId, Path()])
     if call.shape is not None:
         annotations["body"] = Annotated[call.shape, Body() if call.method == "POST" else Query()]
@@ -145,6 +146,12 @@ def _parameters(call: Call[Any, Any]) -> list[inspect.Parameter]:
 async def _reading(request: Request, _token: Token) -> Caller:
     """Counts the call and returns the caller, before FastAPI reports invalid input. Raises RateLimited."""
     return _counted(request, is_write=False)
+
+
+async def _uncounted(request: Request, _token: Token) -> Caller:
+    """`_reading` for a call that is always made."""
+    caller: Caller = request.state.caller
+    return caller
 
 
 async def _changing(request: Request, _token: Token) -> Caller:
