@@ -115,7 +115,13 @@ def confirm_change(ctx: Ctx, request: wire.ChangeRequest) -> wire.AppliedChange:
     asker = replace(
         ctx.caller, user_id=change.asked_by, name=change.asked_by_name, bound_to=change.organisation_id
     )
-    as_asker = _in_name_of(ctx, asker, call, call_request)
+    try:
+        as_asker = _in_name_of(ctx, asker, call, call_request)
+    except (NotFound, PermissionDenied) as error:
+        raise StateConflict(
+            "The member who asked for this change may not make it any more: decline it, and let a member who "
+            "may ask for it."
+        ) from error
     # What allowed no more when it was asked for may allow more now.
     _require_cooled(ctx, change.asked_at + _cooling(as_asker, call, call_request))
     answer = make(as_asker, call, call_request)

@@ -188,7 +188,8 @@ class TestChange:
         limits = {"transaction_limit": "0", "cycle_period": "M", "cycle_day": 1}
         change = ok(ask(clerk.calls, "create-role", name="Odd", **limits))
         ok(decide(ruled, ok(ask(alice, "change-user-role", user_uuid=clerk.user_id, role_id=SIGNER))))
-        refused(decide(ruled, change), 403, "PERMISSION_DENIED")
+        problem = refused(decide(ruled, change), 409, "STATE_CONFLICT")
+        assert "may not make it any more" in problem["detail"]
         states = {
             each["change_id"]: each["status"] for each in ok(ruled.get("/api/v1/changes", workspace_id=1))
         }
