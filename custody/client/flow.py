@@ -191,48 +191,6 @@ class Sent:
     key: str | None = None
 
 
-def row(
-    verb: str,
-    path: str,
-    answers: type[Answer] | TypeAdapter[Answer],
-    *,
-    repeatable: bool | None = None,
-    signed_in: bool = True,
-    ends_session: bool = False,
-) -> Callable[[Callable[P, Sent | None]], method[Core, P, Answer]]:
-    """A call of one endpoint: the function maps its arguments to the request. ``repeatable``: whether it is
-    sent again where no answer came; None: only with an idempotency key. ``ends_session``: it is forgotten
-    here whatever the platform answers. A session that an answer opens is kept.
-    """
-
-    def described(given: Callable[P, Sent | None]) -> method[Core, P, Answer]:
-        def plan(core: Core, /, *args: P.args, **kwargs: P.kwargs) -> Plan[Answer]:
-            sent = given(*args, **kwargs)
-            if sent is None:
-                sent = Sent(query=signature(given).bind(*args, **kwargs).arguments)
-            headers = {} if sent.key is None else {"Idempotency-Key": sent.key}
-            request = core.build(verb, path.format_map(sent.path), sent.body, sent.query, headers)
-            again = sent.key is not None if repeatable is None else repeatable
-            try:
-                if signed_in:
-                    reply = yield from call(core, request, repeatable=again)
-                else:
-                    reply = checked((yield from attempt(core, request, repeatable=again)))
-                answer = read_list(core, reply, answers)
-            finally:
-                if ends_session:
-                    core.set_session(None)
-            if isinstance(answer, LoginResponse) and not answer.requires_2fa:
-                ends_at = core.now() + (answer.expires_in or 0)
-                core.set_session(Session(answer.sid, answer.token, refresh_token_of(reply), ends_at))
-            return answer
-
-        plan.__doc__ = f"``{verb} {path}``" + (f": {given.__doc__}" if given.__doc__ else ".")
-        return method(plan, given)
-
-    return described
-
-
 @overload
 def sends(
     declared: Call[Any, list[Item | Unreadable]],
@@ -246,26 +204,53 @@ def sends(
 
 
 @overload
+def sends(
+    declared: Call[Any, Any], reader: type[Answer]
+) -> Callable[[Callable[P, Sent | None]], method[Core, P, Answer]]: ...
+
+
+@overload
 def sends(declared: Call[Any, Answer]) -> Callable[[Callable[P, Sent | None]], method[Core, P, Answer]]: ...
 
 
-def sends(declared: Call[Any, Any]) -> Callable[[Callable[P, Sent | None]], method[Core, P, Any]]:
-    """`row` of a declared call: what only reads is sent again where no answer came. Where the function
-    returns None, its arguments are the query.
+def sends(
+    declared: Call[Any, Any], reader: type[Any] | None = None
+) -> Callable[[Callable[P, Sent | None]], method[Core, P, Any]]:
+    """A declared call: the function maps its arguments to the request; where it returns None, they are the
+    query. What only reads is sent again where no answer came; a change, where the declaration says so or a
+    key comes with it. A session that an answer opens is kept. ``reader``: of an answer that the arguments
+    decide.
     """
-    reads = None if declared.writes else True
-    described_by = row(
-        declared.method,
-        declared.path,
-        declared.reader,
-        repeatable=reads if declared.repeatable is None else declared.repeatable,
-        signed_in=declared.needs is not Auth.OPEN,
-        ends_session=declared is LOGOUT,
-    )
+    shape = declared.reader if reader is None else reader
 
     def described(given: Callable[P, Sent | None]) -> method[Core, P, Any]:
-        given.__doc__ = declared.text
-        return described_by(given)
+        def plan(core: Core, /, *args: P.args, **kwargs: P.kwargs) -> Plan[Any]:
+            sent = given(*args, **kwargs)
+            if sent is None:
+                sent = Sent(query=signature(given).bind(*args, **kwargs).arguments)
+            headers = {} if sent.key is None else {"Idempotency-Key": sent.key}
+            path = declared.path.format_map(sent.path)
+            request = core.build(declared.method, path, sent.body, sent.query, headers)
+            again = declared.repeatable
+            if again is None:
+                again = sent.key is not None or not declared.writes
+            try:
+                if declared.needs is Auth.OPEN:
+                    reply = checked((yield from attempt(core, request, repeatable=again)))
+                else:
+                    reply = yield from call(core, request, repeatable=again)
+                answer = read_list(core, reply, shape)
+            finally:
+                if declared is LOGOUT:
+                    # Whatever the platform answers.
+                    core.set_session(None)
+            if isinstance(answer, LoginResponse) and not answer.requires_2fa:
+                ends_at = core.now() + (answer.expires_in or 0)
+                core.set_session(Session(answer.sid, answer.token, refresh_token_of(reply), ends_at))
+            return answer
+
+        plan.__doc__ = f"``{declared.method} {declared.path}``: {declared.text}"
+        return method(plan, given)
 
     return described
 

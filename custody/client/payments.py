@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import TypeAdapter
 
-from custody.client.flow import Core, call, next_page, read_list, row
+from custody.client.flow import Core, call, next_page, read_list, sends
 from custody.common.exchange import HttpRequest, Plan, method
 from custody.schemas.common import LATER, Few
 from custody.schemas.proposals import PSBT, Proposal, ProposalStatus
@@ -48,7 +48,7 @@ class ProposalFilters(TypedDict, total=False):
 
 
 class ReadProposalCalls:
-    @row("GET", PSBT.path, Proposal, repeatable=True)
+    @sends(PSBT, Proposal)
     @staticmethod
     def proposal(psbt_id: str) -> None: ...
 

@@ -30,7 +30,7 @@ from custody.server.service.limits.usage import FOR_ROLE, FOR_VAULT, movement_of
 from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.drafting import Draft
 from custody.server.service.requests.changes import OutdatedDraft
-from custody.server.service.token_status import token_families
+from custody.server.service.token_status import TokenFamily, token_families
 from custody.server.service.tokens.arguments import (
     PlannedCall,
     read_call,
@@ -184,8 +184,7 @@ def resubmit_contract_call(ctx: Ctx, request: ResubmitCallRequest) -> Steps[Resu
     """Broadcasts the stored final transaction of a stalled call again (P15), and waits a little for its
     status. Idempotent. Raises NotFound, CallNotStalled.
     """
-    call = call_in(ctx.db, ctx.access, request.call_uid)
-    family = token_families(ctx.db, ctx.access.chain, [call.family_id])[call.family_id]
+    call, family = _call_and_family(ctx, request.call_uid)
     if family.status is not CallStatus.STALLED:
         raise CallNotStalled(f"The call is {family.status}: only a stalled one is sent again.")
     txid, status = family.best.txid_expected, CallStatus(family.status)
@@ -195,9 +194,14 @@ def resubmit_contract_call(ctx: Ctx, request: ResubmitCallRequest) -> Steps[Resu
     while status is CallStatus.STALLED and not changes.closing and (left := deadline - time.monotonic()) > 0:
         seen = changes.version
         ctx = yield In.SNAPSHOT
-        call = call_in(ctx.db, ctx.access, request.call_uid)
-        status = token_families(ctx.db, ctx.access.chain, [call.family_id])[call.family_id].status
+        status = _call_and_family(ctx, request.call_uid)[1].status
         if status is CallStatus.STALLED:
             yield In.NOTHING
             changes.wait(seen, min(left, RECHECK_SECONDS))
     return ResubmitCallResponse(txid=txid, status=status)
+
+
+def _call_and_family(ctx: Ctx, uid: int) -> tuple[ContractCallRow, TokenFamily]:
+    """Raises NotFound."""
+    call = call_in(ctx.db, ctx.access, uid)
+    return call, token_families(ctx.db, ctx.access.chain, [call.family_id])[call.family_id]

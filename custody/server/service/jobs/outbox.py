@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import structlog
 from sqlalchemy import Select, bindparam, insert, or_, select
@@ -58,11 +58,14 @@ class Task:
 class JobDone:
     """The job is finished."""
 
+    outcome: ClassVar = "done"
+
 
 @dataclass(frozen=True)
 class Again:
     """Try again, at growing intervals, or ``after`` a time that the handler chooses."""
 
+    outcome: ClassVar = "again"
     reason: str
     after: timedelta | None = None
 
@@ -71,6 +74,7 @@ class Again:
 class Dead:
     """It will never succeed; an operator has to look at it."""
 
+    outcome: ClassVar = "dead"
     reason: str
 
 
@@ -280,7 +284,7 @@ class Outbox:
                 return LOST
             verdict = finish(db)
             self._write(job, verdict)
-            return "done" if isinstance(verdict, JobDone) else type(verdict).__name__.lower()
+            return verdict.outcome
 
     def _fail(self, task: Task, words: str) -> str:
         with self._store.write() as db:
