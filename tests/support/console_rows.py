@@ -11,8 +11,8 @@ from custody.server.console.application import ROOT, ROWS
 from custody.server.console.table import Row
 from tests.support.console import Visitor
 
-_READERS = "one|every|ticked|query|query_sats|query_day|number|whole|place_in_list"
-_FIELD = re.compile(rf"""\b(?:{_READERS})\(\s*(?:visit, )?"(\w+)\"""")
+_READERS = "one|every|ticked|query|query_sats|query_day|number|whole|cursor"
+_FIELD = re.compile(rf"""\b(?:{_READERS})\(\s*(?:page, )?"(\w+)\"""")
 
 
 def calls_of(row: Row) -> list[Call[Any, Any]]:
@@ -21,7 +21,7 @@ def calls_of(row: Row) -> list[Call[Any, Any]]:
 
 def fields_of(row: Row) -> set[str]:
     """The names of the form fields and query parameters that the row reads."""
-    pages = (page for page in (row.page, row.review, row.again) if page is not None)
+    pages = (page for page in (row.view, row.review, row.again) if page is not None)
     return {name for page in pages for source in _sources(page) for name in _FIELD.findall(source)}
 
 

@@ -19,10 +19,10 @@ from custody.schemas.mail_settings import MAIL_SETTINGS, UPDATE_MAIL_SETTINGS
 from custody.schemas.purchases import PURCHASES
 from custody.schemas.queries import QueryId
 from custody.schemas.users import UPDATE_USER_INFO
+from custody.server.console.context import PageContext, shaped
 from custody.server.console.identity import ACCOUNT, providers
 from custody.server.console.sign_in import require_same_twice
 from custody.server.console.table import Review, Row
-from custody.server.console.visit import Visit, shaped
 from custody.server.domain.errors import Invalid, NotFound
 from custody.server.service.sign_in.passkeys import Assertion
 from custody.server.sign_in import step_up
@@ -37,100 +37,101 @@ class _Named(BaseModel):
     passkey_id: QueryId
 
 
-def account(visit: Visit) -> Response:
-    with visit.reading() as ctx:
-        second_factor = second_factor_of(ctx.db, visit.caller.user_id)
+def account(page: PageContext) -> Response:
+    with page.reading() as ctx:
+        second_factor = second_factor_of(ctx.db, page.caller.user_id)
         asks_code = second_factor != "none" and not step_up.is_fresh(ctx)
         keys = ctx.tools.passkeys
         # None where the platform offers none.
-        passkeys = keys.of(ctx.db, visit.caller.user_id) if keys.are_offered else None
-    return visit.page(
+        passkeys = keys.of(ctx.db, page.caller.user_id) if keys.are_offered else None
+    return page.render(
         "account/account.html",
-        here="account",
-        sessions=visit.ask(SESSIONS),
-        mails=visit.ask(MAIL_SETTINGS),
-        keys=visit.ask(KEYS),
+        sessions=page.read(SESSIONS),
+        mails=page.read(MAIL_SETTINGS),
+        keys=page.read(KEYS),
         second_factor=second_factor,
         asks_code=asks_code,
         passkeys=passkeys,
-        providers=providers(visit),
+        providers=providers(page),
     )
 
 
-def new_passkey(visit: Visit) -> Response:
-    name = shaped(_PasskeyName, name=visit.form.one("name")).name
-    with visit.writing() as ctx:
+def new_passkey(page: PageContext) -> Response:
+    name = shaped(_PasskeyName, name=page.form.one("name")).name
+    with page.writing() as ctx:
         offer = step_up.offer_passkey(ctx)
-    return visit.page("account/passkey.html", here="account", name=name, offer=offer)
+    return page.render("account/passkey.html", name=name, offer=offer)
 
 
-def passkey_made(visit: Visit) -> Response:
-    name = shaped(_PasskeyName, name=visit.form.one("name")).name
-    with visit.writing() as ctx:
-        step_up.add_passkey(ctx, visit.form.one("token"), name, Assertion(visit.form.one("made")))
-    return visit.go(ACCOUNT, f"The passkey {name} is added.")
+def passkey_made(page: PageContext) -> Response:
+    name = shaped(_PasskeyName, name=page.form.one("name")).name
+    with page.writing() as ctx:
+        step_up.add_passkey(ctx, page.form.one("token"), name, Assertion(page.form.one("made")))
+    return page.redirect(ACCOUNT, f"The passkey {name} is added.")
 
 
-def remove_passkey(visit: Visit) -> Response:
-    named = shaped(_Named, passkey_id=visit.form.one("passkey_id"))
-    with visit.writing() as ctx:
+def remove_passkey(page: PageContext) -> Response:
+    named = shaped(_Named, passkey_id=page.form.one("passkey_id"))
+    with page.writing() as ctx:
         step_up.remove_passkey(ctx, named.passkey_id)
-    return visit.go(ACCOUNT, "The passkey is removed.")
+    return page.redirect(ACCOUNT, "The passkey is removed.")
 
 
-def name(visit: Visit) -> Response:
-    form = visit.form
-    visit.act(
+def name(page: PageContext) -> Response:
+    form = page.form
+    page.act(
         UPDATE_USER_INFO,
         first_name=form.one("first_name"),
         surname=form.one("surname"),
         phone_number=form.one("phone_number") or None,
     )
-    return visit.go(ACCOUNT, "Your name is changed.")
+    return page.redirect(ACCOUNT, "Your name is changed.")
 
 
-def password(visit: Visit) -> Response:
-    form = visit.form
-    require_same_twice(visit, "new_password")
-    visit.act(CHANGE_PASSWORD, password=form.one("password"), new_password=form.one("new_password"))
-    return visit.go(ACCOUNT, "Your password is changed, and your other sessions have ended.")
+def password(page: PageContext) -> Response:
+    form = page.form
+    require_same_twice(page, "new_password")
+    page.act(CHANGE_PASSWORD, password=form.one("password"), new_password=form.one("new_password"))
+    return page.redirect(ACCOUNT, "Your password is changed, and your other sessions have ended.")
 
 
-def second_factor(visit: Visit) -> Response:
-    form = visit.form
-    visit.act(TWO_FACTOR, method=form.one("method"), password=form.one("password"))
-    return visit.go(ACCOUNT, "Your second factor is changed.")
+def second_factor(page: PageContext) -> Response:
+    form = page.form
+    page.act(TWO_FACTOR, method=form.one("method"), password=form.one("password"))
+    return page.redirect(ACCOUNT, "Your second factor is changed.")
 
 
-def authenticator(visit: Visit) -> Response:
+def authenticator(page: PageContext) -> Response:
     """The secret is shown once, and takes effect when one of its codes is confirmed."""
-    offered = visit.act(TOTP_ENROL, password=visit.form.one("password"))
-    return visit.page("account/authenticator.html", here="account", offered=offered)
+    offered = page.act(TOTP_ENROL, password=page.form.one("password"))
+    return page.render("account/authenticator.html", offered=offered)
 
 
-def confirm_authenticator(visit: Visit) -> Response:
-    confirmed = visit.act(TOTP_CONFIRM, code=visit.form.one("code"))
-    places = visit.places
-    onward = f"{places[0].path}/" if len(places) == 1 else "/console/"
+def confirm_authenticator(page: PageContext) -> Response:
+    confirmed = page.act(TOTP_CONFIRM, code=page.form.one("code"))
+    workspaces = page.workspaces
+    onward = f"{workspaces[0].path}/" if len(workspaces) == 1 else "/console/"
     codes = confirmed.recovery_codes
-    return visit.page("account/recovery_codes.html", here="account", codes=codes, onward=onward)
+    return page.render("account/recovery_codes.html", codes=codes, onward=onward)
 
 
-def mistyped_code(visit: Visit) -> Response:
+def mistyped_code(page: PageContext) -> Response:
     """The secret that was shown still waits for a code."""
-    return visit.page("account/authenticator.html", here="account", offered=None)
+    return page.render("account/authenticator.html", offered=None)
 
 
-def end_sessions(visit: Visit) -> Response:
-    named = visit.form.one("session_id") or None
-    visit.act(REVOKE_SESSIONS, session_id=named, all_others=named is None)
-    return visit.go(ACCOUNT, "The session has ended." if named else "All your other sessions have ended.")
+def end_sessions(page: PageContext) -> Response:
+    named = page.form.one("session_id") or None
+    page.act(REVOKE_SESSIONS, session_id=named, all_others=named is None)
+    return page.redirect(
+        ACCOUNT, "The session has ended." if named else "All your other sessions have ended."
+    )
 
 
-def mails(visit: Visit) -> Response:
-    form = visit.form
-    visit.act(UPDATE_MAIL_SETTINGS, waiting=form.ticked("waiting"), amounts=form.ticked("amounts"))
-    return visit.go(ACCOUNT, "Your mails are changed.")
+def mails(page: PageContext) -> Response:
+    form = page.form
+    page.act(UPDATE_MAIL_SETTINGS, waiting=form.ticked("waiting"), amounts=form.ticked("amounts"))
+    return page.redirect(ACCOUNT, "Your mails are changed.")
 
 
 PAGE = 25
@@ -144,28 +145,28 @@ _MEANS = {
 }
 
 
-def _key(visit: Visit) -> Key:
+def _key(page: PageContext) -> Key:
     """Raises NotFound."""
-    for key in visit.ask(KEYS):
-        if key.id == visit.path_param("key_id"):
+    for key in page.read(KEYS):
+        if key.id == page.path_param("key_id"):
             return key
     raise NotFound("You have no such key.")
 
 
-def revoke_page(visit: Visit) -> Response:
-    return visit.page("account/revoke.html", here="account", key=_key(visit), reasons=REASONS)
+def revoke_page(page: PageContext) -> Response:
+    return page.render("account/revoke.html", key=_key(page), reasons=REASONS)
 
 
-def _reason(visit: Visit) -> str:
-    reason = visit.form.one("reason")
+def _reason(page: PageContext) -> str:
+    reason = page.form.one("reason")
     if reason not in REASONS:
         raise Invalid.at("/reason", "Choose a reason.")
     return reason
 
 
-def review_revoke(visit: Visit) -> Review:
-    key, reason = _key(visit), _reason(visit)
-    forced = (("Also where a vault keeps too few signers", "yes"),) if visit.form.ticked("force") else ()
+def review_revoke(page: PageContext) -> Review:
+    key, reason = _key(page), _reason(page)
+    forced = (("Also where a vault keeps too few signers", "yes"),) if page.form.ticked("force") else ()
     return Review(
         "Revoke your key",
         (
@@ -179,18 +180,16 @@ def review_revoke(visit: Visit) -> Review:
     )
 
 
-def revoke(visit: Visit) -> Response:
-    visit.act(REVOKE_KEY, key_id=_key(visit).id, reason=_reason(visit), force=visit.form.ticked("force"))
-    return visit.go(ACCOUNT, "The key is revoked.")
+def revoke(page: PageContext) -> Response:
+    page.act(REVOKE_KEY, key_id=_key(page).id, reason=_reason(page), force=page.form.ticked("force"))
+    return page.redirect(ACCOUNT, "The key is revoked.")
 
 
-def purchases(visit: Visit) -> Response:
-    after = visit.query("after")
-    found = visit.ask(PURCHASES, limit=PAGE + 1, after=after or None)
-    more = visit.following(found, PAGE, "id")
-    return visit.page(
-        "account/purchases.html", here="account", purchases=found[:PAGE], after=after, more=more
-    )
+def purchases(page: PageContext) -> Response:
+    after = page.query("after")
+    found = page.read(PURCHASES, limit=PAGE + 1, after=after or None)
+    more = page.following(found, PAGE, "id")
+    return page.render("account/purchases.html", purchases=found[:PAGE], after=after, more=more)
 
 
 ROWS = (

@@ -25,9 +25,9 @@ from custody.schemas.address_book import (
     WhitelistAddress,
 )
 from custody.schemas.changes import CHANGES, SECOND_PERSON_RULE
+from custody.server.console.context import PageContext, WaitsForSecondPerson
 from custody.server.console.rendering import TEMPLATES
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
-from custody.server.console.visit import Visit, WaitsForSecondPerson
 from custody.server.domain.address_book import canonical_address, require_name
 from custody.server.domain.errors import (
     CustodyError,
@@ -46,134 +46,133 @@ OFFERED = 10
 COLUMNS = ("name", "address")
 
 
-def addresses(visit: Visit) -> Response:
-    search, after = visit.query("search").strip(), visit.place_in_list("after")
-    found = entries(visit, limit=PAGE + 1, search=search or None, after=after)
-    next_after = visit.following(found, PAGE, "uid")
+def addresses(page: PageContext) -> Response:
+    search, after = page.query("search").strip(), page.cursor("after")
+    found = entries(page, limit=PAGE + 1, search=search or None, after=after)
+    next_after = page.following(found, PAGE, "uid")
     waiting = [
         change
-        for change in visit.ask(CHANGES, workspace_id=visit.here.id)
+        for change in page.read(CHANGES, workspace_id=page.workspace.id)
         if change.status == "PENDING"
-        and change.workspace_id == visit.here.id
+        and change.workspace_id == page.workspace.id
         and change.path.endswith("-whitelist-address")
     ]
-    return visit.page(
+    return page.render(
         "addresses/addresses.html",
-        here="addresses",
         entries=found[:PAGE],
         next_after=next_after,
         search=search,
         is_first=after is None,
-        rule=visit.ask(SECOND_PERSON_RULE, workspace_id=visit.here.id),
+        rule=page.read(SECOND_PERSON_RULE, workspace_id=page.workspace.id),
         waiting=len(waiting),
     )
 
 
-def offered(visit: Visit) -> Response:
+def offered(page: PageContext) -> Response:
     """For the form of a payment: the entries that match what is typed."""
-    found = entries(visit, limit=OFFERED, search=visit.query("recipient").strip() or None)
+    found = entries(page, limit=OFFERED, search=page.query("recipient").strip() or None)
     return Response(
         TEMPLATES.render("addresses/offered.html", entries=found), headers=HEADERS, media_type=HTML
     )
 
 
-def entries(visit: Visit, **query: Any) -> list[WhitelistAddress]:
-    return visit.ask(WHITELIST_ADDRESSES, workspace_id=visit.here.id, **query)
+def entries(page: PageContext, **query: Any) -> list[WhitelistAddress]:
+    return page.read(WHITELIST_ADDRESSES, workspace_id=page.workspace.id, **query)
 
 
 def entries_of(
-    visit: Visit, which: Literal["names", "addresses"], values: Sequence[str]
+    page: PageContext, which: Literal["names", "addresses"], values: Sequence[str]
 ) -> list[WhitelistAddress]:
     """The entries that have one of the values. A value that is too long matches none."""
     asked = list(dict.fromkeys(value for value in values if 0 < len(value) <= MAX_ADDRESS))
     return [
         entry
         for start in range(0, len(asked), MAX_NAMED)
-        for entry in entries(visit, **{which: asked[start : start + MAX_NAMED]})
+        for entry in entries(page, **{which: asked[start : start + MAX_NAMED]})
     ]
 
 
-def entry_page(visit: Visit) -> Response:
-    return visit.page("addresses/entry.html", here="addresses", entry=_entry(visit))
+def entry_page(page: PageContext) -> Response:
+    return page.render("addresses/entry.html", entry=_entry(page))
 
 
-def _entry(visit: Visit) -> WhitelistAddress:
+def _entry(page: PageContext) -> WhitelistAddress:
     """Raises NotFound."""
-    found = entry_of(visit, visit.path_param("uid"))
+    found = entry_of(page, page.path_param("uid"))
     if found is None:
         raise NotFound("There is no such entry in this workspace's address book.")
     return found
 
 
-def entry_of(visit: Visit, number: int) -> WhitelistAddress | None:
-    found = entries(visit, limit=1, after=number - 1 if number > 1 else None)
+def entry_of(page: PageContext, number: int) -> WhitelistAddress | None:
+    found = entries(page, limit=1, after=number - 1 if number > 1 else None)
     return found[0] if found and found[0].uid == number else None
 
 
-def review_new(visit: Visit) -> Review:
-    facts = (("Name", visit.form.one("name")), ("Address", visit.form.one("address").strip()))
+def review_new(page: PageContext) -> Review:
+    facts = (("Name", page.form.one("name")), ("Address", page.form.one("address").strip()))
     warning = "Compare the address with its owner, over another channel than the one it came by."
     return Review("Add this address?", facts, "Add", warning)
 
 
-def add(visit: Visit) -> Response:
-    form = visit.form
-    visit.act(
+def add(page: PageContext) -> Response:
+    form = page.form
+    page.act(
         ADD_WHITELIST_ADDRESS,
-        workspace_id=visit.here.id,
+        workspace_id=page.workspace.id,
         name=form.one("name"),
         address=form.one("address"),
     )
-    return visit.go(f"{visit.here.path}/addresses", "The address is in the book.")
+    return page.redirect(f"{page.workspace.path}/addresses", "The address is in the book.")
 
 
-def review_name(visit: Visit) -> Review:
-    found = _entry(visit)
+def review_name(page: PageContext) -> Review:
+    found = _entry(page)
     facts = (
         ("Address", found.address),
         ("Current name", found.name),
-        ("New name", visit.form.one("name")),
+        ("New name", page.form.one("name")),
     )
     return Review("Change this name?", facts, "Change the name")
 
 
-def rename(visit: Visit) -> Response:
-    number = visit.path_param("uid")
-    visit.act(RENAME_WHITELIST_ADDRESS, workspace_id=visit.here.id, uid=number, name=visit.form.one("name"))
-    return visit.go(f"{visit.here.path}/addresses/{number}", "The name is changed.")
+def rename(page: PageContext) -> Response:
+    number = page.path_param("uid")
+    page.act(RENAME_WHITELIST_ADDRESS, workspace_id=page.workspace.id, uid=number, name=page.form.one("name"))
+    return page.redirect(f"{page.workspace.path}/addresses/{number}", "The name is changed.")
 
 
-def review_removal(visit: Visit) -> Review:
-    found = _entry(visit)
+def review_removal(page: PageContext) -> Review:
+    found = _entry(page)
     facts = (("Name", found.name), ("Address", found.address))
     warning = "A vault that pays only the address book no longer pays it. Tokens' whitelists do not change."
     return Review("Remove this address?", facts, "Remove", warning)
 
 
-def remove(visit: Visit) -> Response:
-    visit.act(REMOVE_WHITELIST_ADDRESS, workspace_id=visit.here.id, uid=visit.path_param("uid"))
-    return visit.go(f"{visit.here.path}/addresses", "The address is removed.")
+def remove(page: PageContext) -> Response:
+    page.act(REMOVE_WHITELIST_ADDRESS, workspace_id=page.workspace.id, uid=page.path_param("uid"))
+    return page.redirect(f"{page.workspace.path}/addresses", "The address is removed.")
 
 
-def export(visit: Visit) -> Response:
+def export(page: PageContext) -> Response:
     """The whole book, safe to open in a spreadsheet, and as the import reads it. The first page is read
     before the answer begins, so that a refusal is a page.
     """
-    pages = _pages(visit)
-    rows = ((each.name, each.address) for page in chain([next(pages)], pages) for each in page)
-    headers = attachment(f"address-book-{visit.here.id}.csv")
+    pages = _pages(page)
+    rows = ((each.name, each.address) for found in chain([next(pages)], pages) for each in found)
+    headers = attachment(f"address-book-{page.workspace.id}.csv")
     return StreamingResponse(csv_lines(COLUMNS, rows), headers=headers, media_type="text/csv; charset=utf-8")
 
 
-def _pages(visit: Visit) -> Iterator[list[WhitelistAddress]]:
+def _pages(page: PageContext) -> Iterator[list[WhitelistAddress]]:
     """Read as they are sent: one at a time is in memory."""
     after = None
     while True:
-        page = entries(visit, limit=MAX_PAGE, after=after)
-        yield page
-        if len(page) < MAX_PAGE:
+        found = entries(page, limit=MAX_PAGE, after=after)
+        yield found
+        if len(found) < MAX_PAGE:
             return
-        after = page[-1].uid
+        after = found[-1].uid
 
 
 _HERE = "/w/{workspace_id:int}/addresses"
@@ -198,20 +197,20 @@ class ImportRow:
     why: str = ""
 
 
-def import_page(visit: Visit) -> Response:
-    return visit.page("addresses/import.html", here="addresses", most=MAX_ROWS)
+def import_page(page: PageContext) -> Response:
+    return page.render("addresses/import.html", most=MAX_ROWS)
 
 
-def read_lines(visit: Visit) -> list[ImportRow]:
+def read_lines(page: PageContext) -> list[ImportRow]:
     """What each row of the text would do to the book as it is now. Raises Invalid."""
-    rows = _rows(_text(visit))
-    book = entries(visit)
+    rows = _rows(_text(page))
+    book = entries(page)
     by_address = {entry.address: entry for entry in book}
     taken = {name_key(entry.name): entry.address for entry in book}
     lines: list[ImportRow] = []
     seen: set[str] = set()
     for number, (name, address) in rows:
-        line = _line(visit, number, name, address, by_address, taken)
+        line = _line(page, number, name, address, by_address, taken)
         if line.does != "refused" and line.address in seen:
             line = ImportRow(number, name, line.address, "refused", why="an earlier row has this address")
         seen.add(line.address)
@@ -221,9 +220,9 @@ def read_lines(visit: Visit) -> list[ImportRow]:
     return lines
 
 
-def _text(visit: Visit) -> str:
+def _text(page: PageContext) -> str:
     """The file's text, or the typed lines. Raises Invalid."""
-    given = [text for text in visit.form.every("csv") if text.strip()]
+    given = [text for text in page.form.every("csv") if text.strip()]
     if len(given) > 1:
         words = (
             "A file was chosen and lines were typed: import one, then the other. Here are the file's lines."
@@ -261,7 +260,7 @@ def _rows(text: str) -> list[tuple[int, tuple[str, str]]]:
 
 
 def _line(
-    visit: Visit,
+    page: PageContext,
     number: int,
     name: str,
     address: str,
@@ -269,7 +268,7 @@ def _line(
     taken: Mapping[str, str],
 ) -> ImportRow:
     try:
-        address = _canonical(address, visit.here.entry.workspace_info.net)
+        address = _canonical(address, page.workspace.entry.workspace_info.net)
         require_name(name)
     except CustodyError as error:
         return ImportRow(number, name, address, "refused", why=error.detail)
@@ -302,8 +301,8 @@ def _canonical(address: str, net: str) -> str:
         raise WrongNetworkAddress(words) from error
 
 
-def review_import(visit: Visit) -> Review:
-    lines = read_lines(visit)
+def review_import(page: PageContext) -> Review:
+    lines = read_lines(page)
     counts = {
         does: sum(line.does == does for line in lines) for does in ("add", "rename", "nothing", "refused")
     }
@@ -320,19 +319,19 @@ def review_import(visit: Visit) -> Review:
     )  # fmt: skip
 
 
-def import_lines(visit: Visit) -> Response:
+def import_lines(page: PageContext) -> Response:
     """One call per row: a refused row undoes none before it. Raises StateConflict where the rows would now do
     something other than the review showed.
     """
-    lines = read_lines(visit)
-    require_as_shown(visit, *lines)
+    lines = read_lines(page)
+    require_as_shown(page, *lines)
     done: list[tuple[ImportRow, str]] = []
     for line in lines:
         if line.does in {"nothing", "refused"}:
             done.append((line, line.why))
             continue
         try:
-            done.append((line, _act(visit, line)))
+            done.append((line, _act(page, line)))
         except SecondPersonNeeded:
             raise
         except RateLimited:
@@ -340,16 +339,16 @@ def import_lines(visit: Visit) -> Response:
             break
         except CustodyError as error:
             done.append((line, f"refused: {error.detail}"))
-    return visit.page("addresses/imported.html", here="addresses", done=done)
+    return page.render("addresses/imported.html", done=done)
 
 
-def _act(visit: Visit, line: ImportRow) -> str:
-    ids: dict[str, Any] = {"workspace_id": visit.here.id}
+def _act(page: PageContext, line: ImportRow) -> str:
+    ids: dict[str, Any] = {"workspace_id": page.workspace.id}
     try:
         if line.does == "rename":
-            visit.act(RENAME_WHITELIST_ADDRESS, **ids, uid=line.uid, name=line.name)
+            page.act(RENAME_WHITELIST_ADDRESS, **ids, uid=line.uid, name=line.name)
             return "renamed"
-        visit.act(ADD_WHITELIST_ADDRESS, nth=line.number, **ids, name=line.name, address=line.address)
+        page.act(ADD_WHITELIST_ADDRESS, nth=line.number, **ids, name=line.name, address=line.address)
     except WaitsForSecondPerson:
         return "waits for a second person"
     return "added"

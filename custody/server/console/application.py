@@ -38,10 +38,10 @@ from custody.server.console import (
     vaults,
     webhooks,
 )
+from custody.server.console.context import number_of
 from custody.server.console.rendering import STATIC
 from custody.server.console.session import BrowserSession
 from custody.server.console.table import Row, on_custody_error, on_http_error, record_path, route
-from custody.server.console.visit import number_of
 from custody.server.domain.errors import CustodyError, Unauthenticated
 from custody.server.service.people.people import enter
 from custody.server.service.requests.changes import read_revision

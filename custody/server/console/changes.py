@@ -14,61 +14,60 @@ from custody.schemas.changes import (
     SecondPersonRule,
 )
 from custody.schemas.roles import ROLES, RoleDetails
+from custody.server.console.context import PageContext
 from custody.server.console.members import members_of
 from custody.server.console.rendering import member_words
 from custody.server.console.table import Review, Row
-from custody.server.console.visit import Visit
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
 
 # Decided changes on the page.
 SHOWN = 20
 
 
-def changes(visit: Visit) -> Response:
-    every = visit.ask(CHANGES, workspace_id=visit.here.id)
-    rule = visit.ask(SECOND_PERSON_RULE, workspace_id=visit.here.id)
-    return visit.page(
+def changes(page: PageContext) -> Response:
+    every = page.read(CHANGES, workspace_id=page.workspace.id)
+    rule = page.read(SECOND_PERSON_RULE, workspace_id=page.workspace.id)
+    return page.render(
         "changes/changes.html",
-        here="changes",
         waiting=[each for each in every if each.status == "PENDING"],
         decided=[each for each in every if each.status != "PENDING"][:SHOWN],
         rule=rule,
-        setter=_setter(visit, rule),
+        setter=_setter(page, rule),
         title_of=title_of,
         facts_of=facts_of,
         names_nothing=names_nothing,
-        roles=_roles(visit),
+        roles=_roles(page),
     )
 
 
-def _setter(visit: Visit, rule: SecondPersonRule) -> str:
+def _setter(page: PageContext, rule: SecondPersonRule) -> str:
     """Who switched the rule on; empty for a person who may not see the members."""
-    if not rule.set_by or not visit.here.may("MANAGE_USERS"):
+    if not rule.set_by or not page.workspace.may("MANAGE_USERS"):
         return ""
-    setters = (each for each in members_of(visit) if str(each.uuid) == str(rule.set_by))
+    setters = (each for each in members_of(page) if str(each.uuid) == str(rule.set_by))
     return next(map(member_words, setters), "")
 
 
-def _roles(visit: Visit) -> list[RoleDetails]:
+def _roles(page: PageContext) -> list[RoleDetails]:
     """Of the organisation's first workspace, whose owners set the rule."""
-    own = (each for each in visit.places if each.organisation.org_id == visit.here.organisation.org_id)
+    own = (each for each in page.workspaces if each.organisation.org_id == page.workspace.organisation.org_id)
     first = min(own, key=lambda each: each.id)
     if not first.may("MANAGE_ROLE", "MANAGE_USERS", "MANAGE_WORKSPACE"):
         return []
-    return visit.ask(ROLES, workspace_id=first.id)
+    return page.read(ROLES, workspace_id=first.id)
 
 
-def _change(visit: Visit) -> Change:
+def _change(page: PageContext) -> Change:
     """Raises NotFound."""
-    change_id = visit.form.one("change_id") or visit.query("change_id")
-    found = visit.ask(CHANGES, workspace_id=visit.here.id, change_id=change_id)
+    change_id = page.form.one("change_id") or page.query("change_id")
+    found = page.read(CHANGES, workspace_id=page.workspace.id, change_id=change_id)
     if found:
         return found[0]
     raise NotFound("There is no such change, or your role does not confirm it.")
 
 
-def review_confirmation(visit: Visit) -> Review:
-    change = _change(visit)
+def review_confirmation(page: PageContext) -> Review:
+    change = _change(page)
     if names_nothing(change):
         raise StateConflict("It names something that no longer exists: decline it.")
     workspace, *said = facts_of(change)
@@ -86,49 +85,49 @@ def review_confirmation(visit: Visit) -> Review:
     )
 
 
-def confirm(visit: Visit) -> Response:
-    visit.act(CONFIRM_CHANGE, workspace_id=visit.here.id, change_id=visit.form.one("change_id"))
-    return visit.go(f"{visit.here.path}/changes", "The change is made.")
+def confirm(page: PageContext) -> Response:
+    page.act(CONFIRM_CHANGE, workspace_id=page.workspace.id, change_id=page.form.one("change_id"))
+    return page.redirect(f"{page.workspace.path}/changes", "The change is made.")
 
 
-def decline(visit: Visit) -> Response:
-    visit.act(
+def decline(page: PageContext) -> Response:
+    page.act(
         DECLINE_CHANGE,
-        workspace_id=visit.here.id,
-        change_id=visit.form.one("change_id"),
-        reason=visit.form.one("reason") or None,
+        workspace_id=page.workspace.id,
+        change_id=page.form.one("change_id"),
+        reason=page.form.one("reason") or None,
     )
-    return visit.go(f"{visit.here.path}/changes", "The change is declined.")
+    return page.redirect(f"{page.workspace.path}/changes", "The change is declined.")
 
 
-def review_rule(visit: Visit) -> Review:
-    if not visit.form.ticked("is_on"):
+def review_rule(page: PageContext) -> Review:
+    if not page.form.ticked("is_on"):
         return Review("Switch the rule off?", (), "Switch it off", "Each member then changes policy alone.")
-    role_id = visit.number("confirming_role_id")
-    named = next((each.name for each in _roles(visit) if each.role_id == role_id), None)
+    role_id = page.number("confirming_role_id")
+    named = next((each.name for each in _roles(page) if each.role_id == role_id), None)
     if named is None:
         raise Invalid.at("/confirming_role_id", "Choose a role of the list.")
     facts = (
         ("Who confirms", f"members in the role {named}"),
         (
             "Cooling off",
-            f"{count(visit.number('cooling_off_hours'), 'hour', 'hours')}, for a change that allows more",
+            f"{count(page.number('cooling_off_hours'), 'hour', 'hours')}, for a change that allows more",
         ),
     )
     warning = "From then on no member changes roles, limits, members or this rule alone."
     return Review("Switch the rule on?", facts, "Switch it on", warning)
 
 
-def change_rule(visit: Visit) -> Response:
-    is_on = visit.form.ticked("is_on")
-    visit.act(
+def change_rule(page: PageContext) -> Response:
+    is_on = page.form.ticked("is_on")
+    page.act(
         UPDATE_SECOND_PERSON_RULE,
-        workspace_id=visit.here.id,
+        workspace_id=page.workspace.id,
         is_on=is_on,
-        confirming_role_id=visit.number("confirming_role_id") if is_on else None,
-        cooling_off_hours=visit.number("cooling_off_hours") if is_on else 0,
+        confirming_role_id=page.number("confirming_role_id") if is_on else None,
+        cooling_off_hours=page.number("cooling_off_hours") if is_on else 0,
     )
-    return visit.go(f"{visit.here.path}/changes", f"The rule is {'on' if is_on else 'off'}.")
+    return page.redirect(f"{page.workspace.path}/changes", f"The rule is {'on' if is_on else 'off'}.")
 
 
 _HERE = "/w/{workspace_id:int}/changes"

@@ -8,48 +8,47 @@ from custody.common.pages.figures import address
 from custody.schemas.forwards import FORWARD_TO_VAULT, PREVIEW_FORWARD
 from custody.schemas.keys import SIGNING_PROFILE_ADDRESS, SigningProfileAddress
 from custody.schemas.proposals import PsbtPreview, TxType
+from custody.server.console.context import PageContext
 from custody.server.console.money import money_of
 from custody.server.console.proposing import MoneyReview, at_field
 from custody.server.console.table import Review, Row
 from custody.server.console.vaults import vault_by_id, vaults_to_choose
-from custody.server.console.visit import Visit
 from custody.server.domain.errors import CustodyError, Invalid, PermissionDenied
 from multisig import MultisigError, parse_btc
 
 
-def form_page(visit: Visit) -> Response:
-    if not visit.here.may("PAYMENT_INIT"):
+def form_page(page: PageContext) -> Response:
+    if not page.workspace.may("PAYMENT_INIT"):
         raise PermissionDenied("Your role here does not forward own money.")
     profile, why_not = None, ""
-    chosen = visit.form.one("vault") or visit.query("vault")
+    chosen = page.form.one("vault") or page.query("vault")
     try:
-        profile = _profile(visit)
+        profile = _profile(page)
     except CustodyError as error:
         why_not = error.detail
-    return visit.page(
+    return page.render(
         "proposals/forward.html",
-        here="proposals",
-        vaults=vaults_to_choose(visit, chosen),
+        vaults=vaults_to_choose(page, chosen),
         chosen=chosen,
         profile=profile,
         why_not=why_not,
     )
 
 
-def _profile(visit: Visit) -> SigningProfileAddress:
-    return visit.ask(SIGNING_PROFILE_ADDRESS, network=visit.here.entry.workspace_info.net)
+def _profile(page: PageContext) -> SigningProfileAddress:
+    return page.read(SIGNING_PROFILE_ADDRESS, network=page.workspace.entry.workspace_info.net)
 
 
-def _body(visit: Visit) -> dict[str, Any]:
+def _body(page: PageContext) -> dict[str, Any]:
     """Raises Invalid."""
-    form = visit.form
+    form = page.form
     body: dict[str, Any] = {
-        "workspace_id": visit.here.id,
+        "workspace_id": page.workspace.id,
         "vault_id": form.one("vault"),
-        "network": visit.here.entry.workspace_info.net,
+        "network": page.workspace.entry.workspace_info.net,
         "fee_sats": _whole(form.one("fee_sats")),
         "allow_unconfirmed": form.ticked("allow_unconfirmed"),
-        "wallet_address": _profile(visit).wallet_address,
+        "wallet_address": _profile(page).wallet_address,
     }
     amount = form.one("amount").strip()
     if form.ticked("sweep"):
@@ -69,13 +68,13 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def review(visit: Visit) -> Review:
+def review(page: PageContext) -> Review:
     """What the form would propose now. Raises what proposing it would, at its field."""
-    if visit.form.ticked("confirmed"):
+    if page.form.ticked("confirmed"):
         return Review("Forward your own money", (), "Propose it")
-    body = _body(visit)
-    vault = vault_by_id(visit, body["vault_id"])
-    shown: PsbtPreview = at_field(lambda: visit.ask(PREVIEW_FORWARD, **body))
+    body = _body(page)
+    vault = vault_by_id(page, body["vault_id"])
+    shown: PsbtPreview = at_field(lambda: page.read(PREVIEW_FORWARD, **body))
     return MoneyReview(
         "Forward your own money",
         (("From your own address", address(body["wallet_address"])),),
@@ -92,11 +91,11 @@ def review(visit: Visit) -> Review:
     )
 
 
-def make(visit: Visit) -> Response:
-    body = _body(visit) | {"coins": list(visit.form.every("shown_coin"))}
-    made = at_field(lambda: visit.act(FORWARD_TO_VAULT, **body))
-    return visit.go(
-        f"{visit.here.path}/proposals/{made.psbt_id}", "It is proposed. Sign it on your own machine."
+def make(page: PageContext) -> Response:
+    body = _body(page) | {"coins": list(page.form.every("shown_coin"))}
+    made = at_field(lambda: page.act(FORWARD_TO_VAULT, **body))
+    return page.redirect(
+        f"{page.workspace.path}/proposals/{made.psbt_id}", "It is proposed. Sign it on your own machine."
     )
 
 

@@ -19,114 +19,120 @@ from custody.schemas.onboarding import (
 from custody.schemas.proposals import PSBT
 from custody.schemas.vaults import LIST_WALLETS, Vault
 from custody.schemas.workspaces import CREATE_WORKSPACE, UPDATE_WORKSPACE
+from custody.server.console.context import PageContext
 from custody.server.console.table import Review, Row
-from custody.server.console.visit import Visit
 from custody.server.domain.errors import Invalid, NotFound, PermissionDenied
 
 # Waiting proposals and vaults on the overview; their own pages list all.
 FIRST = 10
 
 
-def workspaces(visit: Visit) -> Response:
-    invitations = [] if visit.caller.bound_to is not None else visit.ask(OWN_INVITATIONS)
-    return visit.page("home/workspaces.html", here="home", places=visit.places, invitations=invitations)
+def workspaces(page: PageContext) -> Response:
+    invitations = [] if page.caller.bound_to is not None else page.read(OWN_INVITATIONS)
+    return page.render(
+        "home/workspaces.html", section="home", workspaces=page.workspaces, invitations=invitations
+    )
 
 
-def invitation_page(visit: Visit) -> Response:
+def invitation_page(page: PageContext) -> Response:
     """The page that the mail links to. Raises NotFound."""
-    wanted = visit.path_param("invite_id")
-    for invitation in visit.ask(OWN_INVITATIONS):
+    wanted = page.path_param("invite_id")
+    for invitation in page.read(OWN_INVITATIONS):
         if invitation.invite_uid == wanted:
-            return visit.page("home/invitation.html", here="home", invitation=invitation)
+            return page.render("home/invitation.html", section="home", invitation=invitation)
     raise NotFound("No such invitation waits for you. It may have ended, or it is for another address.")
 
 
-def answer_invitation(visit: Visit) -> Response:
-    accept = visit.form.ticked("accept")
-    taken = visit.act(ACCEPT_INVITE, invite_id=visit.path_param("invite_id"), accept=accept)
+def answer_invitation(page: PageContext) -> Response:
+    accept = page.form.ticked("accept")
+    taken = page.act(ACCEPT_INVITE, invite_id=page.path_param("invite_id"), accept=accept)
     if accept:
-        return visit.go(
+        return page.redirect(
             f"/console/w/{taken.workspace_id}/", f"You are a member of {taken.workspace_name} now."
         )
-    return visit.go("/console/", "You declined the invitation.")
+    return page.redirect("/console/", "You declined the invitation.")
 
 
-def overview(visit: Visit) -> Response:
-    return visit.page("home/overview.html", here="", live_glance=_glance(visit), **_shown(visit))
+def overview(page: PageContext) -> Response:
+    return page.render("home/overview.html", live_glance=_glance(page), **_shown(page))
 
 
-def glance(visit: Visit) -> Response:
-    return visit.part(_glance(visit), **_shown(visit))
+def glance(page: PageContext) -> Response:
+    return page.render_part(_glance(page), **_shown(page))
 
 
-def _glance(visit: Visit) -> Live:
-    return Live("glance", "home/glance.html", f"{visit.here.path}/parts/glance")
+def _glance(page: PageContext) -> Live:
+    return Live("glance", "home/glance.html", f"{page.workspace.path}/parts/glance")
 
 
-def _shown(visit: Visit) -> dict[str, Any]:
-    sees = visit.here.may("VIEW_BALANCES", "PAYMENT_INIT", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
-    found: list[Vault] = visit.ask(LIST_WALLETS, workspace_id=visit.here.id, limit=FIRST + 1) if sees else []
+def _shown(page: PageContext) -> dict[str, Any]:
+    sees = page.workspace.may("VIEW_BALANCES", "PAYMENT_INIT", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
+    found: list[Vault] = (
+        page.read(LIST_WALLETS, workspace_id=page.workspace.id, limit=FIRST + 1) if sees else []
+    )
     vaults = found[:FIRST]
-    waiting = visit.ask(PSBT, workspace_id=visit.here.id, status="PENDING", limit=FIRST) if sees else []
+    waiting = page.read(PSBT, workspace_id=page.workspace.id, status="PENDING", limit=FIRST) if sees else []
     return {
         "vaults": vaults,
-        "are_all": len(vaults) == len(found) and not visit.unreadable,
+        "are_all": len(vaults) == len(found) and not page.unreadable,
         "waiting": waiting,
         "total_sats": sum(vault.confirmed_sats for vault in vaults),
         "names": {vault.id: vault.name for vault in vaults},
         "changes": [
-            each for each in visit.ask(CHANGES, workspace_id=visit.here.id) if each.status == "PENDING"
+            each for each in page.read(CHANGES, workspace_id=page.workspace.id) if each.status == "PENDING"
         ],
     }
 
 
-def workspace(visit: Visit) -> Response:
-    if not visit.here.may("MANAGE_WORKSPACE"):
+def workspace(page: PageContext) -> Response:
+    if not page.workspace.may("MANAGE_WORKSPACE"):
         raise PermissionDenied("Only those who manage the workspace change it.")
-    return visit.page("workspace/workspace.html", here="workspace", networks=NETWORKS)
+    return page.render("workspace/workspace.html", networks=NETWORKS)
 
 
-def review_name(visit: Visit) -> Review:
+def review_name(page: PageContext) -> Review:
     facts = (
-        ("Current name", visit.here.name),
-        ("New name", visit.form.one("name")),
-        ("Description", visit.form.one("description")),
+        ("Current name", page.workspace.name),
+        ("New name", page.form.one("name")),
+        ("Description", page.form.one("description")),
     )
     return Review("Change the workspace's name?", facts, "Change the name")
 
 
-def rename(visit: Visit) -> Response:
-    form, place = visit.form, visit.here
-    visit.act(
+def rename(page: PageContext) -> Response:
+    form, workspace = page.form, page.workspace
+    page.act(
         UPDATE_WORKSPACE,
-        workspace_id=place.id,
+        workspace_id=workspace.id,
         name=form.one("name"),
         description=form.one("description"),
     )
-    return visit.go(f"{place.path}/workspace", "The name is changed.")
+    return page.redirect(f"{workspace.path}/workspace", "The name is changed.")
 
 
-def review_new(visit: Visit) -> Review:
+def review_new(page: PageContext) -> Review:
     facts = (
-        ("Organisation", visit.here.organisation.org_name),
-        ("Name", visit.form.one("new_name")),
-        ("Description", visit.form.one("new_description")),
-        ("Network", dict(NETWORKS).get(visit.form.one("network"), "")),
+        ("Organisation", page.workspace.organisation.org_name),
+        ("Name", page.form.one("new_name")),
+        ("Description", page.form.one("new_description")),
+        ("Network", dict(NETWORKS).get(page.form.one("network"), "")),
     )
     return Review("Make this workspace?", facts, "Make the workspace", "Its network cannot be changed later.")
 
 
-def create(visit: Visit) -> Response:
-    form, place = visit.form, visit.here
-    made = visit.act(
+def create(page: PageContext) -> Response:
+    form, workspace = page.form, page.workspace
+    made = page.act(
         CREATE_WORKSPACE,
-        workspace_id=place.id,
-        org_id=place.organisation.org_id,
+        workspace_id=workspace.id,
+        org_id=workspace.organisation.org_id,
         name=form.one("new_name"),
         description=form.one("new_description"),
         network=form.one("network"),
     )
-    return visit.go(f"/console/w/{made.workspace_info.uid}/", "The workspace is made. You administer it.")
+    return page.redirect(
+        f"/console/w/{made.workspace_info.uid}/", "The workspace is made. You administer it."
+    )
 
 
 _HERE = "/w/{workspace_id:int}/workspace"
@@ -157,27 +163,27 @@ _FIELDS = (
 STATUSES = {"pending": "waits for the operator", "approved": "approved", "rejected": "declined"}
 
 
-def onboarding(visit: Visit) -> Response:
+def onboarding(page: PageContext) -> Response:
     """An operator sees every request, others their own."""
-    after = visit.place_in_list("after")
-    found = visit.ask(ONBOARDING_REQUESTS, limit=PAGE + 1, after=after)
-    return visit.page(
+    after = page.cursor("after")
+    found = page.read(ONBOARDING_REQUESTS, limit=PAGE + 1, after=after)
+    return page.render(
         "onboarding/onboarding.html",
-        here="home",
+        section="home",
         requests=found[:PAGE],
-        next_after=visit.following(found, PAGE, "uid"),
+        next_after=page.following(found, PAGE, "uid"),
         volumes=VOLUMES,
         networks=NETWORKS,
         statuses=STATUSES,
     )
 
 
-def _typed(visit: Visit) -> dict[str, Any]:
-    return {name: visit.form.one(name) for name in _FIELDS if visit.form.one(name)}
+def _typed(page: PageContext) -> dict[str, Any]:
+    return {name: page.form.one(name) for name in _FIELDS if page.form.one(name)}
 
 
-def review_request(visit: Visit) -> Review:
-    form = visit.form
+def review_request(page: PageContext) -> Review:
+    form = page.form
     try:
         volume = VOLUMES[MonthlyVolume(form.one("monthly_volume"))]
     except ValueError:
@@ -195,29 +201,29 @@ def review_request(visit: Visit) -> Review:
     return Review("Send this request?", facts, "Send", "An operator reads it and decides.")
 
 
-def submit(visit: Visit) -> Response:
-    visit.act(SUBMIT_ONBOARDING_REQUEST, **_typed(visit))
-    return visit.go("/console/onboarding", "Your request waits for an operator.")
+def submit(page: PageContext) -> Response:
+    page.act(SUBMIT_ONBOARDING_REQUEST, **_typed(page))
+    return page.redirect("/console/onboarding", "Your request waits for an operator.")
 
 
-def _one(visit: Visit) -> OnboardingRequest:
+def _one(page: PageContext) -> OnboardingRequest:
     """Raises NotFound."""
-    number = visit.path_param("uid")
+    number = page.path_param("uid")
     after = number - 1 if number > 1 else None
-    found = visit.ask(ONBOARDING_REQUESTS, limit=1, after=after)
+    found = page.read(ONBOARDING_REQUESTS, limit=1, after=after)
     if found and found[0].uid == number:
         return found[0]
     raise NotFound("There is no such request.")
 
 
-def review_decision(visit: Visit) -> Review:
-    found = _one(visit)
-    approves = visit.form.one("decision") == "approve"
+def review_decision(page: PageContext) -> Review:
+    found = _one(page)
+    approves = page.form.one("decision") == "approve"
     facts = (
         ("Organisation", found.org_name),
         ("First workspace", f"{found.workspace_name}, on {found.network}"),
         ("Who asks", f"{found.first_name} {found.last_name}, {found.requester_email}"),
-        ("Note to them", visit.form.one("review_note")),
+        ("Note to them", page.form.one("review_note")),
     )
     if approves:
         warning = "The organisation is founded, and the person who asks administers it."
@@ -225,15 +231,15 @@ def review_decision(visit: Visit) -> Review:
     return Review("Decline this request?", facts, "Decline")
 
 
-def decide(visit: Visit) -> Response:
-    number = visit.path_param("uid")
-    visit.act(
+def decide(page: PageContext) -> Response:
+    number = page.path_param("uid")
+    page.act(
         REVIEW_ONBOARDING_REQUEST,
         ids={"uid": number},
-        decision=visit.form.one("decision"),
-        review_note=visit.form.one("review_note") or None,
+        decision=page.form.one("decision"),
+        review_note=page.form.one("review_note") or None,
     )
-    return visit.go("/console/onboarding", "The request is decided.")
+    return page.redirect("/console/onboarding", "The request is decided.")
 
 
 ROWS = (

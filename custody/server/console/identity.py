@@ -15,9 +15,9 @@ from custody.schemas.identity_providers import (
 )
 from custody.schemas.users import Organisation
 from custody.server.console import session
+from custody.server.console.context import PageContext
 from custody.server.console.sign_in import sign_in_page, target_of
 from custody.server.console.table import Review, Row
-from custody.server.console.visit import Visit
 from custody.server.domain.credentials import IDENTITY_FLOW_LIFETIME
 from custody.server.domain.errors import Invalid, StateConflict, TokenExpired, Unauthenticated
 from custody.server.sign_in import identity
@@ -30,110 +30,108 @@ REMEMBERED_SECONDS: Final = 365 * 24 * 3600
 # --- signing in ---------------------------------------------------------------------------------------------
 
 
-def begin(visit: Visit) -> Response:
+def begin(page: PageContext) -> Response:
     """Raises StateConflict for a person who is signed in: the provider's session would replace theirs, and
     the request that comes back from the provider does not carry it (`SameSite=Strict`).
     """
-    visit.admit()
-    _require_signed_out(visit)
-    provider_id = visit.form.one("organisation").strip()
-    is_typed = visit.form.ticked("typed") or provider_id == session.cookie(visit.request, "organisation")
-    leaving = visit.make_in_parts(identity.begin(provider_id, target_of(visit)))
-    return _leave(visit, leaving, provider_id if is_typed else "")
+    page.admit()
+    _require_signed_out(page)
+    provider_id = page.form.one("organisation").strip()
+    is_typed = page.form.ticked("typed") or provider_id == session.cookie(page.request, "organisation")
+    leaving = page.make_in_parts(identity.begin(provider_id, target_of(page)))
+    return _leave(page, leaving, provider_id if is_typed else "")
 
 
-def _require_signed_out(visit: Visit) -> None:
-    if visit.held is None:
+def _require_signed_out(page: PageContext) -> None:
+    if page.held is None:
         return
     try:
-        _, visit.held = session.authenticate(visit.services, visit.request, visit.held, visit.snapshot)
+        _, page.held = session.authenticate(page.services, page.request, page.held, page.snapshot)
     except (Unauthenticated, TokenExpired):
         return
     raise StateConflict("You are signed in already. Sign out first, then sign in through your organisation.")
 
 
-def _leave(visit: Visit, leaving: ProviderRedirect, provider_id: str) -> Response:
+def _leave(page: PageContext, leaving: ProviderRedirect, provider_id: str) -> Response:
     """Through a page of ours: a form may not submit elsewhere. ``provider_id``: what the browser remembers
     afterwards; empty for a code that a link contained.
     """
-    response = visit.page("identity/onward.html", url=leaving.url, words=f"You go on to {leaving.issuer}.")
+    response = page.render("identity/onward.html", url=leaving.url, words=f"You go on to {leaving.issuer}.")
     value = f"{leaving.token}.{provider_id}"
     session.set_lax_cookie(
-        visit.request, response, "leaving", value, int(IDENTITY_FLOW_LIFETIME.total_seconds())
+        page.request, response, "leaving", value, int(IDENTITY_FLOW_LIFETIME.total_seconds())
     )
     return response
 
 
-def callback(visit: Visit) -> Response:
+def callback(page: PageContext) -> Response:
     """Through a page of ours again: a request that another site caused carries no session."""
-    visit.admit()
-    token, _, provider_id = session.cookie(visit.request, "leaving").partition(".")
-    back = ProviderCallback(
-        visit.query("state"), visit.query("code"), visit.query("error"), visit.query("iss")
-    )
-    organisation_id = visit.path_param("organisation_id")
-    arrived = visit.make_in_parts(identity.finish(organisation_id, token, back))
+    page.admit()
+    token, _, provider_id = session.cookie(page.request, "leaving").partition(".")
+    back = ProviderCallback(page.query("state"), page.query("code"), page.query("error"), page.query("iss"))
+    organisation_id = page.path_param("organisation_id")
+    arrived = page.make_in_parts(identity.finish(organisation_id, token, back))
     tokens = arrived.tokens
     words = "Your account is linked." if tokens is None else "You are signed in."
-    response = visit.page("identity/onward.html", url=arrived.target, words=words)
-    session.set_lax_cookie(visit.request, response, "leaving", "", 0)
+    response = page.render("identity/onward.html", url=arrived.target, words=words)
+    session.set_lax_cookie(page.request, response, "leaving", "", 0)
     if provider_id:
-        session.set_lax_cookie(visit.request, response, "organisation", provider_id, REMEMBERED_SECONDS)
+        session.set_lax_cookie(page.request, response, "organisation", provider_id, REMEMBERED_SECONDS)
     if tokens is not None:
         held = session.BrowserSession(tokens.access, tokens.sid, tokens.refresh)
-        held.keep(visit.request, response)
+        held.keep(page.request, response)
     return response
 
 
 # --- one's own link -----------------------------------------------------------------------------------------
 
 
-def _own_workspace(visit: Visit) -> int:
+def _own_workspace(page: PageContext) -> int:
     """The workspace that the form names. Raises Invalid where the person is not in it."""
-    wanted = visit.number("workspace_id")
-    if any(place.id == wanted for place in visit.places):
+    wanted = page.number("workspace_id")
+    if any(each.id == wanted for each in page.workspaces):
         return wanted
     raise Invalid.at("/workspace_id", "You are in no such workspace.")
 
 
-def link(visit: Visit) -> Response:
-    provider = visit.ask(IDENTITY_PROVIDER, workspace_id=_own_workspace(visit))
+def link(page: PageContext) -> Response:
+    provider = page.read(IDENTITY_PROVIDER, workspace_id=_own_workspace(page))
     provider_id = provider.provider_id or ""
-    leaving = visit.make_in_parts(identity.begin(provider_id, ACCOUNT, is_linking=True))
-    return _leave(visit, leaving, provider_id)
+    leaving = page.make_in_parts(identity.begin(provider_id, ACCOUNT, is_linking=True))
+    return _leave(page, leaving, provider_id)
 
 
-def providers(visit: Visit) -> list[tuple[Organisation, int, IdentityProvider]]:
+def providers(page: PageContext) -> list[tuple[Organisation, int, IdentityProvider]]:
     """Of the person's organisations, each with one of its workspaces."""
     found = []
-    for organisation in visit.user.organisations_info.organisations:
+    for organisation in page.user.organisations_info.organisations:
         workspace_id = organisation.workspaces.workspaces[0].workspace_info.uid
-        provider = visit.ask(IDENTITY_PROVIDER, workspace_id=workspace_id)
+        provider = page.read(IDENTITY_PROVIDER, workspace_id=workspace_id)
         if provider.has_secret:
             found.append((organisation, workspace_id, provider))
     return found
 
 
-def unlink(visit: Visit) -> Response:
-    visit.act(UNLINK_IDENTITY, workspace_id=_own_workspace(visit))
-    return visit.go(ACCOUNT, "The identity provider no longer signs you in.")
+def unlink(page: PageContext) -> Response:
+    page.act(UNLINK_IDENTITY, workspace_id=_own_workspace(page))
+    return page.redirect(ACCOUNT, "The identity provider no longer signs you in.")
 
 
 # --- the organisation's -------------------------------------------------------------------------------------
 
 
-def provider_page(visit: Visit) -> Response:
-    place = visit.here
-    provider = visit.ask(IDENTITY_PROVIDER, workspace_id=place.id)
-    links = visit.ask(IDENTITY_LINKS, workspace_id=place.id)
-    return visit.page("identity/provider.html", here="identity", provider=provider, links=links)
+def provider_page(page: PageContext) -> Response:
+    workspace = page.workspace
+    provider = page.read(IDENTITY_PROVIDER, workspace_id=workspace.id)
+    links = page.read(IDENTITY_LINKS, workspace_id=workspace.id)
+    return page.render("identity/provider.html", provider=provider, links=links)
 
 
-def review_provider(visit: Visit) -> Review:
-    form = visit.form
+def review_provider(page: PageContext) -> Review:
+    form = page.form
     must = "yes, all but owners" if form.ticked("is_required") else "no, they may"
     facts = (
-        ("Organisation", visit.here.organisation.org_name),
+        ("Organisation", page.workspace.organisation.org_name),
         ("Issuer", form.one("issuer")),
         ("Client", form.one("client_id")),
         ("Members have to use it", must),
@@ -142,39 +140,39 @@ def review_provider(visit: Visit) -> Review:
     return Review("Set this identity provider?", facts, "Set it", warning)
 
 
-def set_provider(visit: Visit) -> Response:
-    form, place = visit.form, visit.here
-    visit.act(
+def set_provider(page: PageContext) -> Response:
+    form, workspace = page.form, page.workspace
+    page.act(
         UPDATE_IDENTITY_PROVIDER,
-        workspace_id=place.id,
+        workspace_id=workspace.id,
         issuer=form.one("issuer").strip(),
         client_id=form.one("client_id").strip(),
         is_required=form.ticked("is_required"),
     )
-    return visit.go(f"{place.path}/identity", "The identity provider is set.")
+    return page.redirect(f"{workspace.path}/identity", "The identity provider is set.")
 
 
-def set_secret(visit: Visit) -> Response:
-    place = visit.here
-    secret = visit.form.one("client_secret").strip()
-    visit.act(UPDATE_IDENTITY_PROVIDER_SECRET, workspace_id=place.id, client_secret=secret)
-    return visit.go(f"{place.path}/identity", "The secret is kept, and never shown again.")
+def set_secret(page: PageContext) -> Response:
+    workspace = page.workspace
+    secret = page.form.one("client_secret").strip()
+    page.act(UPDATE_IDENTITY_PROVIDER_SECRET, workspace_id=workspace.id, client_secret=secret)
+    return page.redirect(f"{workspace.path}/identity", "The secret is kept, and never shown again.")
 
 
-def review_removal(visit: Visit) -> Review:
-    facts = (("Organisation", visit.here.organisation.org_name),)
+def review_removal(page: PageContext) -> Review:
+    facts = (("Organisation", page.workspace.organisation.org_name),)
     warning = "Its sessions and links end. Members sign in with their own passwords from then on."
     return Review("Remove the identity provider?", facts, "Remove", warning)
 
 
-def remove(visit: Visit) -> Response:
-    visit.act(REMOVE_IDENTITY_PROVIDER, workspace_id=visit.here.id)
-    return visit.go(f"{visit.here.path}/identity", "The identity provider is removed.")
+def remove(page: PageContext) -> Response:
+    page.act(REMOVE_IDENTITY_PROVIDER, workspace_id=page.workspace.id)
+    return page.redirect(f"{page.workspace.path}/identity", "The identity provider is removed.")
 
 
-def review_unlinking(visit: Visit) -> Review:
-    wanted = visit.number("user_id")
-    for each in visit.ask(IDENTITY_LINKS, workspace_id=visit.here.id):
+def review_unlinking(page: PageContext) -> Review:
+    wanted = page.number("user_id")
+    for each in page.read(IDENTITY_LINKS, workspace_id=page.workspace.id):
         if each.user_uuid == wanted:
             facts = (("Member", each.email),)
             warning = "Sessions through the link end. Their programs continue: revoke them under Programs."
@@ -182,9 +180,11 @@ def review_unlinking(visit: Visit) -> Review:
     raise Invalid.at("/user_id", "Choose one of the list.")
 
 
-def unlink_member(visit: Visit) -> Response:
-    visit.act(UNLINK_IDENTITY, workspace_id=visit.here.id, user_uuid=visit.number("user_id"))
-    return visit.go(f"{visit.here.path}/identity", "The member is unlinked. Their programs continue.")
+def unlink_member(page: PageContext) -> Response:
+    page.act(UNLINK_IDENTITY, workspace_id=page.workspace.id, user_uuid=page.number("user_id"))
+    return page.redirect(
+        f"{page.workspace.path}/identity", "The member is unlinked. Their programs continue."
+    )
 
 
 _HERE = "/w/{workspace_id:int}/identity"

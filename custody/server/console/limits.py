@@ -9,9 +9,9 @@ from starlette.responses import Response
 from custody.common.limit_words import WEEKDAYS, bounds, until
 from custody.schemas.limits import MY_LIMITS, MyLimits, VaultLimits
 from custody.schemas.vaults import LIST_WALLETS, Vault
+from custody.server.console.context import PageContext, whole
 from custody.server.console.rendering import is_everything, sats_of
 from custody.server.console.table import Row
-from custody.server.console.visit import Visit, whole
 from custody.server.domain.errors import Invalid
 from custody.server.domain.limits import Cycle, unused_of
 from multisig import InvalidAmount, Sats, format_btc, parse_btc
@@ -38,15 +38,15 @@ def left_words(mine: MyLimits, vault: Vault) -> Sequence[tuple[str, str]]:
 # --- what was typed -----------------------------------------------------------------------------------------
 
 
-def vault_limit(visit: Visit) -> dict[str, Any]:
+def vault_limit(page: PageContext) -> dict[str, Any]:
     """As `create_wallet` and `update-vault` take it. Raises Invalid."""
-    per_cycle = visit.form.one("per_cycle")
+    per_cycle = page.form.one("per_cycle")
     if per_cycle not in ("yes", "no"):
         raise Invalid.at("/per_cycle", "Choose what the limit is for.")
     return {
-        "transaction_limit": _btc(visit, "transaction_limit"),
+        "transaction_limit": _btc(page, "transaction_limit"),
         "per_cycle": per_cycle == "yes",
-        **_cycle(visit),
+        **_cycle(page),
     }
 
 
@@ -58,20 +58,20 @@ def vault_limit_in_force(now: VaultLimits | None) -> dict[str, Any] | None:
     return {"transaction_limit": now.limit, "per_cycle": now.per_cycle, **cycle}
 
 
-def role_limit(visit: Visit, name: str) -> dict[str, Any]:
+def role_limit(page: PageContext, name: str) -> dict[str, Any]:
     """As `create-role` and `update-role-policies` take it. Raises Invalid."""
-    return {name: _btc(visit, name), **_cycle(visit)}
+    return {name: _btc(page, name), **_cycle(page)}
 
 
-def _btc(visit: Visit, name: str) -> str:
+def _btc(page: PageContext, name: str) -> str:
     try:
-        return format_btc(parse_btc(visit.form.one(name)))
+        return format_btc(parse_btc(page.form.one(name)))
     except InvalidAmount as error:
         raise Invalid.at(f"/{name}", str(error)) from error
 
 
-def _cycle(visit: Visit) -> dict[str, Any]:
-    period, day = visit.form.one("cycle_period"), whole(visit, "cycle_day")
+def _cycle(page: PageContext) -> dict[str, Any]:
+    period, day = page.form.one("cycle_period"), whole(page, "cycle_day")
     longest = _LONGEST.get(period)
     if longest is None:
         raise Invalid.at("/cycle_period", "The sum is that of a week or of a month.")
@@ -102,19 +102,17 @@ def used_words(now: VaultLimits, typed: dict[str, Any]) -> str:
 # --- one's own ----------------------------------------------------------------------------------------------
 
 
-def my_limits(visit: Visit) -> Response:
-    mine = visit.ask(MY_LIMITS, workspace_id=visit.here.id)
+def my_limits(page: PageContext) -> Response:
+    mine = page.read(MY_LIMITS, workspace_id=page.workspace.id)
     vaults: list[Vault] = []
-    if sats_of(mine.limit) and visit.here.may("MANAGE_WORKSPACE"):
-        vaults = visit.ask(LIST_WALLETS, workspace_id=visit.here.id, limit=SHOWN + 1)
+    if sats_of(mine.limit) and page.workspace.may("MANAGE_WORKSPACE"):
+        vaults = page.read(LIST_WALLETS, workspace_id=page.workspace.id, limit=SHOWN + 1)
     known = [
         (vault, *_most_now(mine, vault.detailed_vault_limits))
         for vault in vaults[:SHOWN]
         if vault.detailed_vault_limits is not None
     ]
-    return visit.page(
-        "roles/limits.html", here="limits", limits=mine, most=known, has_more=len(vaults) > SHOWN
-    )
+    return page.render("roles/limits.html", limits=mine, most=known, has_more=len(vaults) > SHOWN)
 
 
 def _most_now(mine: MyLimits, own: VaultLimits) -> tuple[int, str]:

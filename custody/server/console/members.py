@@ -18,76 +18,75 @@ from custody.schemas.members import (
     Member,
 )
 from custody.schemas.roles import ROLES, RoleDetails
+from custody.server.console.context import PageContext
 from custody.server.console.rendering import member_words
 from custody.server.console.table import Review, Row
-from custody.server.console.visit import Visit
 from custody.server.domain.errors import Invalid, NotFound
 
 AT_ONCE = "It applies at once, to their pages and their programs."
 
 
-def members(visit: Visit) -> Response:
-    place = visit.here
-    return visit.page(
+def members(page: PageContext) -> Response:
+    workspace = page.workspace
+    return page.render(
         "members/members.html",
-        here="members",
-        members=members_of(visit) if place.may("MANAGE_USERS") else [],
-        roles=_roles(visit),
-        invitations=_invitations(visit),
-        colleagues=colleagues(visit),
+        members=members_of(page) if workspace.may("MANAGE_USERS") else [],
+        roles=_roles(page),
+        invitations=_invitations(page),
+        colleagues=colleagues(page),
     )
 
 
-def member_page(visit: Visit) -> Response:
-    found = _member(visit)
-    return visit.page("members/member.html", here="members", member=found, roles=_roles(visit))
+def member_page(page: PageContext) -> Response:
+    found = _member(page)
+    return page.render("members/member.html", member=found, roles=_roles(page))
 
 
-def members_of(visit: Visit) -> list[Member]:
-    return visit.ask(MEMBERS, workspace_id=visit.here.id)
+def members_of(page: PageContext) -> list[Member]:
+    return page.read(MEMBERS, workspace_id=page.workspace.id)
 
 
-def _roles(visit: Visit) -> list[RoleDetails]:
-    if not visit.here.may("MANAGE_ROLE", "MANAGE_USERS", "MANAGE_WORKSPACE"):
+def _roles(page: PageContext) -> list[RoleDetails]:
+    if not page.workspace.may("MANAGE_ROLE", "MANAGE_USERS", "MANAGE_WORKSPACE"):
         return []
-    found = visit.ask(ROLES, workspace_id=visit.here.id)
+    found = page.read(ROLES, workspace_id=page.workspace.id)
     # The form preselects the first.
     return sorted(found, key=lambda role: len(role.perm))
 
 
-def _invitations(visit: Visit) -> list[Invitation]:
-    if not visit.here.may("MANAGE_USERS"):
+def _invitations(page: PageContext) -> list[Invitation]:
+    if not page.workspace.may("MANAGE_USERS"):
         return []
-    return visit.ask(WORKSPACE_INVITATIONS, workspace_id=visit.here.id)
+    return page.read(WORKSPACE_INVITATIONS, workspace_id=page.workspace.id)
 
 
-def colleagues(visit: Visit) -> list[Member]:
+def colleagues(page: PageContext) -> list[Member]:
     """Members of the organisation's other workspaces, where the person may see them, and not of this one."""
-    place = visit.here
-    if not place.may("MANAGE_WORKSPACE") or not place.may("MANAGE_USERS"):
+    workspace = page.workspace
+    if not workspace.may("MANAGE_WORKSPACE") or not workspace.may("MANAGE_USERS"):
         return []
-    here = {member.uuid for member in members_of(visit)}
+    here = {member.uuid for member in members_of(page)}
     found: dict[int, Member] = {}
-    for entry in place.organisation.workspaces.workspaces:
+    for entry in workspace.organisation.workspaces.workspaces:
         permitted = {permission.rule_name for permission in entry.role.perm}
-        if entry.workspace_info.uid != place.id and "MANAGE_USERS" in permitted:
-            others = visit.ask(MEMBERS, workspace_id=entry.workspace_info.uid)
+        if entry.workspace_info.uid != workspace.id and "MANAGE_USERS" in permitted:
+            others = page.read(MEMBERS, workspace_id=entry.workspace_info.uid)
             found |= {other.uuid: other for other in others if other.uuid not in here}
     return list(found.values())
 
 
-def _member(visit: Visit) -> Member:
+def _member(page: PageContext) -> Member:
     """Raises NotFound."""
-    for member in members_of(visit):
-        if member.uuid == visit.path_param("user_id"):
+    for member in members_of(page):
+        if member.uuid == page.path_param("user_id"):
             return member
     raise NotFound("There is no such member in this workspace.")
 
 
-def _role(visit: Visit) -> RoleDetails:
+def _role(page: PageContext) -> RoleDetails:
     """Raises Invalid."""
-    wanted = visit.number("role_id")
-    for role in _roles(visit):
+    wanted = page.number("role_id")
+    for role in _roles(page):
         if role.role_id == wanted:
             return role
     raise Invalid.at("/role_id", "Choose one of the roles of this workspace.")
@@ -102,10 +101,10 @@ def _rights(role: RoleDetails) -> str:
 # --- inviting and adding ------------------------------------------------------------------------------------
 
 
-def review_invitation(visit: Visit) -> Review:
-    role = _role(visit)
+def review_invitation(page: PageContext) -> Review:
+    role = _role(page)
     facts = (
-        ("E-mail address", visit.form.one("invited_email")),
+        ("E-mail address", page.form.one("invited_email")),
         ("Role", role.name),
         ("What it may do", _rights(role)),
     )
@@ -113,52 +112,52 @@ def review_invitation(visit: Visit) -> Review:
     return Review("Invite this person?", facts, "Invite", warning)
 
 
-def invite(visit: Visit) -> Response:
-    place = visit.here
-    visit.act(
+def invite(page: PageContext) -> Response:
+    workspace = page.workspace
+    page.act(
         INVITE_TO_WORKSPACE,
-        invited_email=visit.form.one("invited_email"),
-        workspace_context=place.id,
-        org_id=place.organisation.org_id,
-        role_id=visit.number("role_id"),
+        invited_email=page.form.one("invited_email"),
+        workspace_context=workspace.id,
+        org_id=workspace.organisation.org_id,
+        role_id=page.number("role_id"),
     )
-    return visit.go(f"{place.path}/members", "The invitation is on its way.")
+    return page.redirect(f"{workspace.path}/members", "The invitation is on its way.")
 
 
-def revoke_invitation(visit: Visit) -> Response:
-    visit.act(REVOKE_INVITE, workspace_id=visit.here.id, invite_id=visit.form.one("invite_id"))
-    return visit.go(f"{visit.here.path}/members", "The invitation is taken back.")
+def revoke_invitation(page: PageContext) -> Response:
+    page.act(REVOKE_INVITE, workspace_id=page.workspace.id, invite_id=page.form.one("invite_id"))
+    return page.redirect(f"{page.workspace.path}/members", "The invitation is taken back.")
 
 
-def review_adding(visit: Visit) -> Review:
-    wanted = visit.number("user_id")
-    names = [member_words(each) for each in colleagues(visit) if each.uuid == wanted]
+def review_adding(page: PageContext) -> Review:
+    wanted = page.number("user_id")
+    names = [member_words(each) for each in colleagues(page) if each.uuid == wanted]
     if not names:
         raise Invalid.at("/user_id", "Choose a person of your organisation who is no member yet.")
-    role = _role(visit)
+    role = _role(page)
     facts = (("Person", names[0]), ("Role", role.name), ("What it may do", _rights(role)))
     return Review("Add this person?", facts, "Add")
 
 
-def add(visit: Visit) -> Response:
-    place = visit.here
-    visit.act(
+def add(page: PageContext) -> Response:
+    workspace = page.workspace
+    page.act(
         ADD_WORKSPACE_TO_USER,
-        workspace_id=place.id,
-        user_uuid=visit.number("user_id"),
-        role_uid=visit.number("role_id"),
-        creator_workspace_id=place.id,
-        creator_org_uuid=place.organisation.org_id,
+        workspace_id=workspace.id,
+        user_uuid=page.number("user_id"),
+        role_uid=page.number("role_id"),
+        creator_workspace_id=workspace.id,
+        creator_org_uuid=workspace.organisation.org_id,
     )
-    return visit.go(f"{place.path}/members", "The person is a member now.")
+    return page.redirect(f"{workspace.path}/members", "The person is a member now.")
 
 
 # --- one member ---------------------------------------------------------------------------------------------
 
 
-def review_role(visit: Visit) -> Review:
-    found = _member(visit)
-    role = _role(visit)
+def review_role(page: PageContext) -> Review:
+    found = _member(page)
+    role = _role(page)
     facts = (
         ("Member", member_words(found)),
         ("Current role", found.role.name),
@@ -168,45 +167,45 @@ def review_role(visit: Visit) -> Review:
     return Review("Give this member another role?", facts, "Change the role", AT_ONCE)
 
 
-def change_role(visit: Visit) -> Response:
-    visit.act(
+def change_role(page: PageContext) -> Response:
+    page.act(
         CHANGE_USER_ROLE,
-        workspace_id=visit.here.id,
-        user_uuid=visit.path_param("user_id"),
-        role_id=visit.number("role_id"),
-        force=visit.form.ticked("force"),
+        workspace_id=page.workspace.id,
+        user_uuid=page.path_param("user_id"),
+        role_id=page.number("role_id"),
+        force=page.form.ticked("force"),
     )
-    return visit.go(f"{visit.here.path}/members", "The role is changed.")
+    return page.redirect(f"{page.workspace.path}/members", "The role is changed.")
 
 
-def review_removal(visit: Visit) -> Review:
-    found = _member(visit)
+def review_removal(page: PageContext) -> Review:
+    found = _member(page)
     facts = (("Member", member_words(found)), ("Role", found.role.name))
     return Review("Remove this member?", facts, "Remove", AT_ONCE)
 
 
-def remove(visit: Visit) -> Response:
-    visit.act(
+def remove(page: PageContext) -> Response:
+    page.act(
         REMOVE_USER_FROM_WORKSPACE,
-        workspace_id=visit.here.id,
-        user_uuid=visit.path_param("user_id"),
-        force=visit.form.ticked("force"),
+        workspace_id=page.workspace.id,
+        user_uuid=page.path_param("user_id"),
+        force=page.form.ticked("force"),
     )
-    return visit.go(f"{visit.here.path}/members", "The member is removed.")
+    return page.redirect(f"{page.workspace.path}/members", "The member is removed.")
 
 
 # --- oneself ------------------------------------------------------------------------------------------------
 
 
-def review_leaving(visit: Visit) -> Review:
-    place = visit.here
-    facts = (("Workspace", place.name), ("Organisation", place.organisation.org_name))
+def review_leaving(page: PageContext) -> Review:
+    workspace = page.workspace
+    facts = (("Workspace", workspace.name), ("Organisation", workspace.organisation.org_name))
     return Review("Leave this workspace?", facts, "Leave", "Only an administrator can let you in again.")
 
 
-def leave(visit: Visit) -> Response:
-    visit.act(LEAVE_WORKSPACE, workspace_id=visit.here.id, force=visit.form.ticked("force"))
-    return visit.go("/console/", "You left the workspace.")
+def leave(page: PageContext) -> Response:
+    page.act(LEAVE_WORKSPACE, workspace_id=page.workspace.id, force=page.form.ticked("force"))
+    return page.redirect("/console/", "You left the workspace.")
 
 
 _HERE = "/w/{workspace_id:int}/members"

@@ -16,8 +16,8 @@ from custody.schemas.service_accounts import (
     UPDATE_SERVICE_ACCOUNT,
     ServiceAccount,
 )
+from custody.server.console.context import PageContext
 from custody.server.console.table import Review, Row
-from custody.server.console.visit import Visit
 from custody.server.domain.errors import Invalid, NotFound
 
 STATES = {
@@ -29,40 +29,39 @@ STATES = {
 }
 
 
-def programs(visit: Visit) -> Response:
-    return visit.page("programs/programs.html", here="programs", programs=_all(visit), states=STATES)
+def programs(page: PageContext) -> Response:
+    return page.render("programs/programs.html", programs=_all(page), states=STATES)
 
 
-def new_page(visit: Visit) -> Response:
-    return visit.page("programs/new.html", here="programs", permissions=PERMISSION_WORDS)
+def new_page(page: PageContext) -> Response:
+    return page.render("programs/new.html", permissions=PERMISSION_WORDS)
 
 
-def program_page(visit: Visit) -> Response:
-    return visit.page(
+def program_page(page: PageContext) -> Response:
+    return page.render(
         "programs/program.html",
-        here="programs",
-        program=_one(visit),
+        program=_one(page),
         states=STATES,
         permissions=PERMISSION_WORDS,
         overlap=DEFAULT_OVERLAP_HOURS,
     )
 
 
-def _all(visit: Visit) -> list[ServiceAccount]:
-    return visit.ask(SERVICE_ACCOUNTS, workspace_id=visit.here.id)
+def _all(page: PageContext) -> list[ServiceAccount]:
+    return page.read(SERVICE_ACCOUNTS, workspace_id=page.workspace.id)
 
 
-def _one(visit: Visit) -> ServiceAccount:
+def _one(page: PageContext) -> ServiceAccount:
     """Raises NotFound."""
-    for program in _all(visit):
-        if program.service_account_id == visit.path_param("program_id"):
+    for program in _all(page):
+        if program.service_account_id == page.path_param("program_id"):
             return program
     raise NotFound("There is no such program in this workspace.")
 
 
-def _typed(visit: Visit) -> dict[str, Any]:
+def _typed(page: PageContext) -> dict[str, Any]:
     """The form's account as the API takes it. A day ends at its last second in UTC."""
-    form = visit.form
+    form = page.form
     day = form.one("expires_on")
     return {
         "name": form.one("name"),
@@ -72,9 +71,9 @@ def _typed(visit: Visit) -> dict[str, Any]:
     }
 
 
-def _facts(visit: Visit) -> tuple[tuple[str, object], ...]:
+def _facts(page: PageContext) -> tuple[tuple[str, object], ...]:
     """Raises Invalid."""
-    form = visit.form
+    form = page.form
     try:
         rights = "; ".join(PERMISSION_WORDS[PermissionName(each)] for each in form.every("rights"))
     except ValueError:
@@ -87,57 +86,59 @@ def _facts(visit: Visit) -> tuple[tuple[str, object], ...]:
     )
 
 
-def review_new(visit: Visit) -> Review:
+def review_new(page: PageContext) -> Review:
     warning = "It acts in your name, with these of your rights, and within your limits."
-    return Review("Make this account?", _facts(visit), "Make the account", warning)
+    return Review("Make this account?", _facts(page), "Make the account", warning)
 
 
-def create(visit: Visit) -> Response:
-    made = visit.act(CREATE_SERVICE_ACCOUNT, workspace_id=visit.here.id, **_typed(visit))
-    return visit.go(
-        f"{visit.here.path}/programs/{made.service_account_id}", "The account is made. Make its secret."
+def create(page: PageContext) -> Response:
+    made = page.act(CREATE_SERVICE_ACCOUNT, workspace_id=page.workspace.id, **_typed(page))
+    return page.redirect(
+        f"{page.workspace.path}/programs/{made.service_account_id}", "The account is made. Make its secret."
     )
 
 
-def review_change(visit: Visit) -> Review:
-    return Review("Change this account?", _facts(visit), "Change the account")
+def review_change(page: PageContext) -> Review:
+    return Review("Change this account?", _facts(page), "Change the account")
 
 
-def change(visit: Visit) -> Response:
-    number = visit.path_param("program_id")
-    visit.act(UPDATE_SERVICE_ACCOUNT, workspace_id=visit.here.id, service_account_id=number, **_typed(visit))
-    return visit.go(f"{visit.here.path}/programs/{number}", "The account is changed.")
+def change(page: PageContext) -> Response:
+    number = page.path_param("program_id")
+    page.act(
+        UPDATE_SERVICE_ACCOUNT, workspace_id=page.workspace.id, service_account_id=number, **_typed(page)
+    )
+    return page.redirect(f"{page.workspace.path}/programs/{number}", "The account is changed.")
 
 
-def review_secret(visit: Visit) -> Review:
+def review_secret(page: PageContext) -> Review:
     facts = (
-        ("Program", _one(visit).name),
-        ("The current secret stays valid for", count(visit.number("overlap_hours"), "hour", "hours")),
+        ("Program", _one(page).name),
+        ("The current secret stays valid for", count(page.number("overlap_hours"), "hour", "hours")),
     )
     return Review("Make a new secret?", facts, "Make a new secret", "It is shown once.")
 
 
-def issue_secret(visit: Visit) -> Response:
-    issued = visit.act(
+def issue_secret(page: PageContext) -> Response:
+    issued = page.act(
         ISSUE_SERVICE_SECRET,
-        workspace_id=visit.here.id,
-        service_account_id=visit.path_param("program_id"),
-        overlap_hours=visit.number("overlap_hours"),
+        workspace_id=page.workspace.id,
+        service_account_id=page.path_param("program_id"),
+        overlap_hours=page.number("overlap_hours"),
     )
-    return visit.page("programs/secret.html", here="programs", issued=issued)
+    return page.render("programs/secret.html", issued=issued)
 
 
-def review_end(visit: Visit) -> Review:
-    return Review("Revoke this account?", (("Program", _one(visit).name),), "Revoke", "At once and for good.")
+def review_end(page: PageContext) -> Review:
+    return Review("Revoke this account?", (("Program", _one(page).name),), "Revoke", "At once and for good.")
 
 
-def revoke(visit: Visit) -> Response:
-    visit.act(
+def revoke(page: PageContext) -> Response:
+    page.act(
         REVOKE_SERVICE_ACCOUNT,
-        workspace_id=visit.here.id,
-        service_account_id=visit.path_param("program_id"),
+        workspace_id=page.workspace.id,
+        service_account_id=page.path_param("program_id"),
     )
-    return visit.go(f"{visit.here.path}/programs", "The account is revoked.")
+    return page.redirect(f"{page.workspace.path}/programs", "The account is revoked.")
 
 
 _HERE = "/w/{workspace_id:int}/programs"

@@ -7,37 +7,37 @@ from starlette.responses import Response
 from custody.common.pages.serving import attachment
 from custody.schemas.proofs import CREATE_PROOF, MAX_MESSAGE, PROOF
 from custody.schemas.proposals import PSBT
+from custody.server.console.context import PageContext
 from custody.server.console.proposals import PROPOSERS
 from custody.server.console.table import Review, Row
 from custody.server.console.vaults import vault_name, vaults_to_choose
-from custody.server.console.visit import Visit
 from custody.server.domain.errors import PermissionDenied
 
 PAGE: Final = 25
 
 
-def listing(visit: Visit) -> Response:
-    after = visit.query("after")
+def listing(page: PageContext) -> Response:
+    after = page.query("after")
     wanted = {"tx_type": "proof", "order": "newest", "limit": PAGE, "after": after or None}
-    found, following = visit.ask_page(PSBT, workspace_id=visit.here.id, **wanted)
-    return visit.page("proofs/list.html", here="proofs", proofs=found, after=after, following=following)
+    found, following = page.read_page(PSBT, workspace_id=page.workspace.id, **wanted)
+    return page.render("proofs/list.html", proofs=found, after=after, following=following)
 
 
-def form_page(visit: Visit) -> Response:
-    if not visit.here.may(*PROPOSERS):
+def form_page(page: PageContext) -> Response:
+    if not page.workspace.may(*PROPOSERS):
         raise PermissionDenied("Only those who manage the workspace ask for proofs.")
-    chosen = visit.form.one("vault") or visit.query("vault")
-    vaults = [(each.id, each.marked_name) for each in vaults_to_choose(visit, chosen)]
-    return visit.page("proofs/new.html", here="proofs", vaults=vaults, chosen=chosen, longest=MAX_MESSAGE)
+    chosen = page.form.one("vault") or page.query("vault")
+    vaults = [(each.id, each.marked_name) for each in vaults_to_choose(page, chosen)]
+    return page.render("proofs/new.html", vaults=vaults, chosen=chosen, longest=MAX_MESSAGE)
 
 
-def review(visit: Visit) -> Review:
-    form = visit.form
+def review(page: PageContext) -> Review:
+    form = page.form
     coins = "are named and signed for" if form.ticked("with_coins") else "are not named"
     return Review(
         "Ask for this proof?",
         (
-            ("Vault", vault_name(visit, form.one("vault")).name),
+            ("Vault", vault_name(page, form.one("vault")).name),
             ("Message", form.one("message").strip()),
             ("Added to it", "height and hash of the last block"),
             ("Address that signs", form.one("address").strip() or "the vault's first one"),
@@ -48,22 +48,22 @@ def review(visit: Visit) -> Review:
     )
 
 
-def make(visit: Visit) -> Response:
-    form = visit.form
-    made = visit.act(
+def make(page: PageContext) -> Response:
+    form = page.form
+    made = page.act(
         CREATE_PROOF,
-        workspace_id=visit.here.id,
+        workspace_id=page.workspace.id,
         vault_id=form.one("vault"),
         message=form.one("message"),
         address=form.one("address").strip() or None,
         with_coins=form.ticked("with_coins"),
     )
-    return visit.go(f"{visit.here.path}/proposals/{made.psbt_id}", "Its signers are asked.")
+    return page.redirect(f"{page.workspace.path}/proposals/{made.psbt_id}", "Its signers are asked.")
 
 
-def file(visit: Visit) -> Response:
-    psbt_id = visit.path_param("psbt_id")
-    found = visit.ask(PROOF, workspace_id=visit.here.id, psbt_id=psbt_id)
+def file(page: PageContext) -> Response:
+    psbt_id = page.path_param("psbt_id")
+    found = page.read(PROOF, workspace_id=page.workspace.id, psbt_id=psbt_id)
     headers = attachment(f"proof-{psbt_id[:8]}.json")
     return Response(found.model_dump_json(indent=2) + "\n", headers=headers, media_type="application/json")
 

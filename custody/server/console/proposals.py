@@ -11,10 +11,10 @@ from custody.common.pages.rendering import Live
 from custody.schemas.proposals import PSBT, Proposal, ProposalStatus, TroubleKind, TxType
 from custody.schemas.vaults import Vault
 from custody.server.console.addresses import entries_of
+from custody.server.console.context import PageContext, require_days_in_order
 from custody.server.console.money import money_of, proof_of
 from custody.server.console.table import Row
 from custody.server.console.vaults import vault_by_id
-from custody.server.console.visit import Visit, require_days_in_order
 from custody.server.domain.errors import Invalid
 
 PAGE: Final = 50
@@ -39,10 +39,10 @@ _STEPS_OF_PROOF: Final = (
 
 @dataclass(frozen=True)
 class ProposalStage:
-    """``place``: done, now or later."""
+    """``when``: done, now or later."""
 
     words: str
-    place: str
+    when: str
 
 
 def stages_of(proposal: Proposal) -> tuple[ProposalStage, ...]:
@@ -61,29 +61,29 @@ def stages_of(proposal: Proposal) -> tuple[ProposalStage, ...]:
 # --- the list -----------------------------------------------------------------------------------------------
 
 
-def listing(visit: Visit) -> Response:
-    wanted = {name: text for name in FILTERS if (text := visit.query(name).strip())}
+def listing(page: PageContext) -> Response:
+    wanted = {name: text for name in FILTERS if (text := page.query(name).strip())}
     found: dict[str, Any] = {"live_list": None}
     try:
-        require_days_in_order(visit)
-        found = {"live_list": _listed(visit, wanted), **_page_of(visit, wanted)}
+        require_days_in_order(page)
+        found = {"live_list": _listed(page, wanted), **_page_of(page, wanted)}
     except Invalid as error:
-        visit.problem = error
+        page.problem = error
     statuses = [(status.value, status) for status in ProposalStatus]
-    return visit.page("proposals/list.html", here="proposals", statuses=statuses, wanted=wanted, **found)
+    return page.render("proposals/list.html", statuses=statuses, wanted=wanted, **found)
 
 
-def listing_part(visit: Visit) -> Response:
-    wanted = {name: text for name in FILTERS if (text := visit.query(name).strip())}
-    return visit.part(_listed(visit, wanted), **_page_of(visit, wanted))
+def listing_part(page: PageContext) -> Response:
+    wanted = {name: text for name in FILTERS if (text := page.query(name).strip())}
+    return page.render_part(_listed(page, wanted), **_page_of(page, wanted))
 
 
-def _listed(visit: Visit, wanted: Mapping[str, str]) -> Live:
+def _listed(page: PageContext, wanted: Mapping[str, str]) -> Live:
     query = f"?{urlencode(wanted)}" if wanted else ""
-    return Live("listed", "proposals/listed.html", f"{visit.here.path}/parts/proposals{query}")
+    return Live("listed", "proposals/listed.html", f"{page.workspace.path}/parts/proposals{query}")
 
 
-def _page_of(visit: Visit, wanted: Mapping[str, str]) -> dict[str, Any]:
+def _page_of(page: PageContext, wanted: Mapping[str, str]) -> dict[str, Any]:
     asked: dict[str, Any] = {
         "search": wanted.get("search"),
         "status": wanted.get("status"),
@@ -93,7 +93,7 @@ def _page_of(visit: Visit, wanted: Mapping[str, str]) -> dict[str, Any]:
         "to_day": wanted.get("to_day"),
         "after": wanted.get("after"),
     }
-    found, after = visit.ask_page(PSBT, workspace_id=visit.here.id, order="newest", limit=PAGE, **asked)
+    found, after = page.read_page(PSBT, workspace_id=page.workspace.id, order="newest", limit=PAGE, **asked)
     kept = {name: value for name, value in wanted.items() if name != "after"}
     newest = urlencode(kept) if "after" in wanted else None
     following = urlencode({**kept, "after": after}) if after else ""
@@ -109,57 +109,57 @@ def _page_of(visit: Visit, wanted: Mapping[str, str]) -> dict[str, Any]:
 # --- one ----------------------------------------------------------------------------------------------------
 
 
-def proposal_page(visit: Visit) -> Response:
-    proposal = proposal_of(visit)
-    vault = vault_by_id(visit, proposal.vault_id)
-    return visit.page(
+def proposal_page(page: PageContext) -> Response:
+    proposal = proposal_of(page)
+    vault = vault_by_id(page, proposal.vault_id)
+    return page.render(
         "proposals/proposal.html",
-        here="proofs" if proposal.tx_type is TxType.PROOF else "proposals",
+        section="proofs" if proposal.tx_type is TxType.PROOF else "proposals",
         proposal=proposal,
-        live_standing=_standing_part(visit, proposal),
-        **_money(visit, proposal, vault),
-        **_standing(visit, proposal, vault),
+        live_standing=_standing_part(page, proposal),
+        **_money(page, proposal, vault),
+        **_standing(page, proposal, vault),
     )
 
 
-def standing(visit: Visit) -> Response:
-    proposal = proposal_of(visit)
-    vault = vault_by_id(visit, proposal.vault_id)
-    return visit.part(_standing_part(visit, proposal), proposal=proposal, **_standing(visit, proposal, vault))
+def standing(page: PageContext) -> Response:
+    proposal = proposal_of(page)
+    vault = vault_by_id(page, proposal.vault_id)
+    return page.render_part(
+        _standing_part(page, proposal), proposal=proposal, **_standing(page, proposal, vault)
+    )
 
 
-def proposal_of(visit: Visit) -> Proposal:
+def proposal_of(page: PageContext) -> Proposal:
     """Raises NotFound for one of another workspace."""
-    found: Proposal = visit.ask(PSBT, workspace_id=visit.here.id, psbt_id=visit.path_param("psbt_id"))
+    found: Proposal = page.read(PSBT, workspace_id=page.workspace.id, psbt_id=page.path_param("psbt_id"))
     return found
 
 
-def labels_of(visit: Visit, addresses: Sequence[str]) -> dict[str, str]:
+def labels_of(page: PageContext, addresses: Sequence[str]) -> dict[str, str]:
     """The address book's names, by address; empty for a person who may not read it."""
-    if not addresses or not visit.here.may(*BOOK_READERS):
+    if not addresses or not page.workspace.may(*BOOK_READERS):
         return {}
-    return {entry.address: entry.name for entry in entries_of(visit, "addresses", addresses)}
+    return {entry.address: entry.name for entry in entries_of(page, "addresses", addresses)}
 
 
-def _standing_part(visit: Visit, proposal: Proposal) -> Live:
-    path = f"{visit.here.path}/parts/proposals/{proposal.psbt_id}"
+def _standing_part(page: PageContext, proposal: Proposal) -> Live:
+    path = f"{page.workspace.path}/parts/proposals/{proposal.psbt_id}"
     return Live("standing", "proposals/standing.html", path)
 
 
-def _money(visit: Visit, proposal: Proposal, vault: Vault) -> dict[str, Any]:
+def _money(page: PageContext, proposal: Proposal, vault: Vault) -> dict[str, Any]:
     if proposal.tx_type is TxType.PROOF:
         return {"proof": proof_of(proposal.psbt_base64, vault)}
     return {
-        "money": money_of(
-            proposal.psbt_base64, vault, labels_of(visit, proposal.recipients), proposal.tx_type
-        )
+        "money": money_of(proposal.psbt_base64, vault, labels_of(page, proposal.recipients), proposal.tx_type)
     }
 
 
-def _standing(visit: Visit, proposal: Proposal, vault: Vault) -> dict[str, Any]:
-    place, status = visit.here, proposal.status
-    me, is_forward = str(visit.user.uuid), proposal.tx_type is TxType.FORWARD
-    may_propose = place.may(*PROPOSERS) and not is_forward
+def _standing(page: PageContext, proposal: Proposal, vault: Vault) -> dict[str, Any]:
+    workspace, status = page.workspace, proposal.status
+    me, is_forward = str(page.user.uuid), proposal.tx_type is TxType.FORWARD
+    may_propose = workspace.may(*PROPOSERS) and not is_forward
     may_end = proposal.created_by == me or may_propose
     is_pending = status is ProposalStatus.PENDING
     lacks_deposit = proposal.trouble is not None and proposal.trouble.kind is TroubleKind.COIN_MISSING

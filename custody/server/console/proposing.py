@@ -22,13 +22,13 @@ from custody.schemas.proposals import CREATE_PSBT, MAX_COINS, MAX_RECIPIENTS, PR
 from custody.schemas.sending import MAX_SEND
 from custody.schemas.vaults import VAULT_CONTROLS, Vault, VaultName
 from custody.server.console.addresses import entries_of
+from custody.server.console.context import PageContext, fee_rate
 from custody.server.console.limits import left_words
 from custody.server.console.money import Money, money_of
 from custody.server.console.proposals import PROPOSERS, labels_of
 from custody.server.console.rendering import sats_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.vaults import names_of, vault_by_id, vaults_to_choose
-from custody.server.console.visit import Visit, fee_rate
 from custody.server.domain.errors import (
     CustodyError,
     Fault,
@@ -73,67 +73,66 @@ class MoneyReview(Review):
 # --- the form -----------------------------------------------------------------------------------------------
 
 
-def form_page(visit: Visit) -> Response:
+def form_page(page: PageContext) -> Response:
     """With what was typed, where the form comes back."""
-    if not visit.here.may(*PROPOSERS):
+    if not page.workspace.may(*PROPOSERS):
         raise PermissionDenied(
             f"Your role lacks the permission: {PERMISSION_WORDS[PermissionName.MANAGE_WORKSPACE]}."
         )
-    wanted = visit.form.one("wallet") or visit.query("vault")
-    vaults = vaults_to_choose(visit, wanted)
-    chosen = vault_by_id(visit, wanted) if wanted else _first_shown(visit, vaults)
-    return visit.page(
+    wanted = page.form.one("wallet") or page.query("vault")
+    vaults = vaults_to_choose(page, wanted)
+    chosen = vault_by_id(page, wanted) if wanted else _first_shown(page, vaults)
+    return page.render(
         "proposals/new.html",
-        here="proposals",
         vaults=vaults,
         vault=chosen,
-        rows=_rows(visit),
+        rows=_rows(page),
         most_recipients=MAX_RECIPIENTS,
-        **({} if chosen is None else _funds(visit, chosen)),
+        **({} if chosen is None else _funds(page, chosen)),
     )
 
 
-def _first_shown(visit: Visit, vaults: Sequence[VaultName]) -> Vault | None:
+def _first_shown(page: PageContext, vaults: Sequence[VaultName]) -> Vault | None:
     """A vault whose row cannot be read is none to pay from, and keeps nobody from the others (P102)."""
     for each in vaults:
         with suppress(NotFound):
-            return vault_by_id(visit, each.id)
+            return vault_by_id(page, each.id)
     return None
 
 
-def _rows(visit: Visit) -> Sequence[RecipientRow]:
-    rows = typed_rows(visit)
-    more = MORE_ROWS if visit.form.one("back") == "more" else 0
+def _rows(page: PageContext) -> Sequence[RecipientRow]:
+    rows = typed_rows(page)
+    more = MORE_ROWS if page.form.one("back") == "more" else 0
     return (*rows, *[RecipientRow()] * max(more, 0 if rows else 1))[:MAX_RECIPIENTS]
 
 
-def typed_rows(visit: Visit) -> list[RecipientRow]:
+def typed_rows(page: PageContext) -> list[RecipientRow]:
     """The rows that are not empty."""
-    pairs = zip(visit.form.every("recipient"), visit.form.every("amount"), strict=False)
+    pairs = zip(page.form.every("recipient"), page.form.every("amount"), strict=False)
     stripped = (RecipientRow(recipient.strip(), amount.strip()) for recipient, amount in pairs)
     return [row for row in stripped if row.recipient or row.amount]
 
 
-def _funds(visit: Visit, vault: Vault) -> dict[str, Any]:
+def _funds(page: PageContext, vault: Vault) -> dict[str, Any]:
     """The vault's limits, what may be spent of it, and at which rates; its coins where the person asked to
     choose them. Where these are unknown, ``why_not``: the form works without.
     """
-    place = {"workspace_id": visit.here.id}
-    chooses = visit.form.one("back") == "coins" or visit.form.ticked("coin")
+    ids = {"workspace_id": page.workspace.id}
+    chooses = page.form.one("back") == "coins" or page.form.ticked("coin")
     found: dict[str, Any] = {"funds": None, "chooses": chooses, "coins": (), "limits": (), "why_not": ""}
     try:
-        found["limits"] = _limits(visit, vault)
-        funds = visit.ask(MAX_SEND, **place, wallet_id=vault.id, recipients=[vault.receive_address])
+        found["limits"] = _limits(page, vault)
+        funds = page.read(MAX_SEND, **ids, wallet_id=vault.id, recipients=[vault.receive_address])
         if chooses:
             asked_for = {"vault_id": vault.id, "state": CoinState.SPENDABLE, "limit": MAX_COINS}
-            found["coins"] = visit.ask(VAULT_COINS, **place, **asked_for).coins
+            found["coins"] = page.read(VAULT_COINS, **ids, **asked_for).coins
     except CustodyError as error:
         return found | {"why_not": error.detail}
     return found | {"funds": funds}
 
 
-def _limits(visit: Visit, vault: Vault) -> Sequence[tuple[str, int]]:
-    mine, own = visit.ask(MY_LIMITS, workspace_id=visit.here.id), vault.detailed_vault_limits
+def _limits(page: PageContext, vault: Vault) -> Sequence[tuple[str, int]]:
+    mine, own = page.read(MY_LIMITS, workspace_id=page.workspace.id), vault.detailed_vault_limits
     unused = {"role": sats_of(mine.unused), "vault": 0 if own is None else sats_of(own.unused)}
     each = (
         () if own is None or own.per_cycle else (("Most in each payment, fee included", sats_of(own.limit)),)
@@ -144,30 +143,30 @@ def _limits(visit: Visit, vault: Vault) -> Sequence[tuple[str, int]]:
 # --- what was typed, as the API takes it --------------------------------------------------------------------
 
 
-def asked(visit: Visit) -> dict[str, Any]:
+def asked(page: PageContext) -> dict[str, Any]:
     """The body of `create-psbt`. Raises Invalid beside the field, and NotFound."""
-    form, rows = visit.form, typed_rows(visit)
+    form, rows = page.form, typed_rows(page)
     names = [row.recipient for row in rows if row.recipient and typed_address(row.recipient) is None]
-    known = {name_key(each.name): each.address for each in entries_of(visit, "names", names)}
+    known = {name_key(each.name): each.address for each in entries_of(page, "names", names)}
     recipients = [_recipient(number, row.recipient, known) for number, row in enumerate(rows)]
     op_return = form.one("op_return").strip() or None
     if not rows and op_return is None:
         raise Invalid.at("/recipients", "Type at least one recipient, or the data of a transaction.")
     body: dict[str, Any] = {
-        "workspace_id": visit.here.id,
+        "workspace_id": page.workspace.id,
         "wallet_id": form.one("wallet"),
         "tx_type": "send",
         "recipients": recipients,
         "amounts_sats": None,
         "description": form.one("description").strip() or None,
         "op_return": op_return,
-        **_rate(visit),
+        **_rate(page),
     }
     if form.ticked("coin"):
         body["coins"] = list(form.every("coin"))
-    amounts = [_sats(visit, number, row, recipients[number]) for number, row in enumerate(rows)]
+    amounts = [_sats(page, number, row, recipients[number]) for number, row in enumerate(rows)]
     if form.ticked("most"):
-        return body | _everything(visit, body, amounts)
+        return body | _everything(page, body, amounts)
     if None in amounts:
         number = amounts.index(None)
         raise Invalid.at(f"/amounts_sats/{number}", "Type an amount, or tick that the most is sent.")
@@ -185,14 +184,14 @@ def _recipient(number: int, text: str, names: Mapping[str, str]) -> str:
     return found or text
 
 
-def _sats(visit: Visit, number: int, row: RecipientRow, recipient: str) -> int | None:
+def _sats(page: PageContext, number: int, row: RecipientRow, recipient: str) -> int | None:
     """The typed amount, else the link's, if there is one. Raises Invalid."""
     pointer = f"/amounts_sats/{number}"
     if not row.amount:
-        network = Network(vault_by_id(visit, visit.form.one("wallet")).chain)
+        network = Network(vault_by_id(page, page.form.one("wallet")).chain)
         return parse_recipient(recipient, network, f"/recipients/{number}").amount
     text = row.amount.replace(" ", "").replace("\N{NARROW NO-BREAK SPACE}", "")
-    if visit.form.one("unit") == "sats":
+    if page.form.one("unit") == "sats":
         if not (text.isascii() and text.isdigit()) or len(text) > 16:
             raise Invalid.at(pointer, "In sats an amount is a whole number, such as 25000.")
         return int(text)
@@ -202,21 +201,21 @@ def _sats(visit: Visit, number: int, row: RecipientRow, recipient: str) -> int |
         raise Invalid.at(pointer, f"In BTC an amount is like 0.25. {error}") from None
 
 
-def _rate(visit: Visit) -> dict[str, str]:
-    chosen = visit.form.one("fee", "medium")
+def _rate(page: PageContext) -> dict[str, str]:
+    chosen = page.form.one("fee", "medium")
     if chosen in get_args(Priority):
         return {"priority": chosen}
-    if not visit.form.one("fee_rate").strip():
+    if not page.form.one("fee_rate").strip():
         raise Invalid.at("/fee_rate", "Type a rate in sat/vB, or choose one of the three.")
-    return {"fee_rate": fee_rate(visit)}
+    return {"fee_rate": fee_rate(page)}
 
 
-def _everything(visit: Visit, body: Mapping[str, Any], amounts: Sequence[int | None]) -> dict[str, Any]:
+def _everything(page: PageContext, body: Mapping[str, Any], amounts: Sequence[int | None]) -> dict[str, Any]:
     """The most that one recipient can be sent now, by coins and limits; of named coins, all they hold.
 
     An amount that the review showed stays, whatever the vault has received since.
     """
-    shown = visit.form.one("shown_most")
+    shown = page.form.one("shown_most")
     if shown.isascii() and shown.isdigit():
         return {"amounts_sats": [int(shown[:16])]}
     if [*amounts] != [None]:
@@ -224,7 +223,7 @@ def _everything(visit: Visit, body: Mapping[str, Any], amounts: Sequence[int | N
     if "coins" in body:
         return {"sweep_coins": True}
     taken = ("workspace_id", "wallet_id", "op_return", "priority", "fee_rate", "recipients")
-    found = visit.ask(MAX_SEND, **{name: body.get(name) for name in taken})
+    found = page.read(MAX_SEND, **{name: body.get(name) for name in taken})
     if not found.amount_sats:
         raise Invalid.at("/most", found.words)
     return {"amounts_sats": [found.amount_sats]}
@@ -233,50 +232,50 @@ def _everything(visit: Visit, body: Mapping[str, Any], amounts: Sequence[int | N
 # --- the review, and making it ------------------------------------------------------------------------------
 
 
-def review(visit: Visit) -> Review:
+def review(page: PageContext) -> Review:
     """What the form would propose now. Raises what proposing it would, at its field."""
-    if visit.form.ticked("confirmed"):
+    if page.form.ticked("confirmed"):
         return Review("Review the payment", (), "Propose it")
-    vault = vault_by_id(visit, visit.form.one("wallet"))
-    with_fields = at_field(lambda: asked(visit))
-    shown: PsbtPreview = at_field(lambda: visit.ask(PREVIEW_PSBT, **with_fields))
+    vault = vault_by_id(page, page.form.one("wallet"))
+    with_fields = at_field(lambda: asked(page))
+    shown: PsbtPreview = at_field(lambda: page.read(PREVIEW_PSBT, **with_fields))
     pinned = [("shown_coin", coin) for coin in shown.coins]
     amounts = "" if with_fields["amounts_sats"] is None else str(with_fields["amounts_sats"][0])
     pinned += [("shown_rate", shown.asked_fee_rate), ("shown_most", amounts)]
     pinned.append(shown_mark(*_reviewed(with_fields)))
     return MoneyReview(
         "Review the payment",
-        (("Description", with_fields["description"] or "none"), ("Approvals", _approvals(visit, vault))),
+        (("Description", with_fields["description"] or "none"), ("Approvals", _approvals(page, vault))),
         "Propose it",
-        money=money_of(shown.psbt_base64, vault, labels_of(visit, shown.recipients)),
+        money=money_of(shown.psbt_base64, vault, labels_of(page, shown.recipients)),
         taken_from=vault.name,
         amounts=(("Leaves the vault, fee included", shown.movement_sats),),
-        left=left_of(visit, shown, vault),
+        left=left_of(page, shown, vault),
         pinned=pinned,
     )
 
 
-def _approvals(visit: Visit, vault: Vault) -> str:
-    names = names_of(visit, vault)
+def _approvals(page: PageContext, vault: Vault) -> str:
+    names = names_of(page, vault)
     signers = {
         each.user_id: names[each.user_id]
         for each in vault.signers
         if each.may_approve is not False and each.key_state in (None, "active")
     }
-    controls = visit.ask(VAULT_CONTROLS, workspace_id=visit.here.id, vault_id=vault.id)
+    controls = page.read(VAULT_CONTROLS, workspace_id=page.workspace.id, vault_id=vault.id)
     if not controls.maker_may_approve:
-        signers.pop(str(visit.user.uuid), None)
+        signers.pop(str(page.user.uuid), None)
     if len(signers) < vault.m:
         return f"{vault.m} are needed, and only these may approve: {', '.join(signers.values()) or 'no one'}"
     return f"{vault.m} of {', '.join(signers.values())}"
 
 
-def left_of(visit: Visit, shown: PsbtPreview, vault: Vault) -> Sequence[tuple[str, int]]:
+def left_of(page: PageContext, shown: PsbtPreview, vault: Vault) -> Sequence[tuple[str, int]]:
     """What the limits on sums leave after this payment."""
     if shown.role_left_sats is None or shown.vault_left_sats is None:
         return ()
     unused = {"role": shown.role_left_sats, "vault": shown.vault_left_sats}
-    mine = visit.ask(MY_LIMITS, workspace_id=visit.here.id)
+    mine = page.read(MY_LIMITS, workspace_id=page.workspace.id)
     return [(words, unused[whose]) for whose, words in left_words(mine, vault)]
 
 
@@ -285,14 +284,16 @@ def _reviewed(body: Mapping[str, Any]) -> list[Any]:
     return [body[name] for name in ("wallet_id", "recipients", "description", "op_return", "amounts_sats")]
 
 
-def make(visit: Visit) -> Response:
-    form = visit.form
-    body = asked(visit)
-    require_as_shown(visit, *_reviewed(body))
+def make(page: PageContext) -> Response:
+    form = page.form
+    body = asked(page)
+    require_as_shown(page, *_reviewed(body))
     del body["priority" if "priority" in body else "fee_rate"]
     pinned = {"coins": list(form.every("shown_coin")), "fee_rate": form.one("shown_rate")}
-    made = at_field(lambda: visit.act(CREATE_PSBT, **{**body, **pinned}), is_stale=True)
-    return visit.go(f"{visit.here.path}/proposals/{made.psbt_id}", "It is proposed. Its signers decide now.")
+    made = at_field(lambda: page.act(CREATE_PSBT, **{**body, **pinned}), is_stale=True)
+    return page.redirect(
+        f"{page.workspace.path}/proposals/{made.psbt_id}", "It is proposed. Its signers decide now."
+    )
 
 
 def at_field(call: Callable[[], Any], *, is_stale: bool = False) -> Any:

@@ -7,12 +7,12 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from custody.schemas.proposals import CANCEL_PSBT, CREATE_PSBT, PREVIEW_PSBT, Proposal, PsbtPreview
+from custody.server.console.context import PageContext, fee_rate
 from custody.server.console.money import money_of
 from custody.server.console.proposals import labels_of, proposal_of
 from custody.server.console.proposing import MoneyReview, left_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.vaults import vault_by_id
-from custody.server.console.visit import Visit, fee_rate
 from custody.server.domain.errors import CustodyError
 from multisig import Psbt
 
@@ -49,27 +49,26 @@ CHANGES: Final[Mapping[str, ReplacementForm]] = {
 }
 
 
-def _change(visit: Visit) -> ReplacementForm:
-    return CHANGES[visit.request.url.path.rpartition("/")[2]]
+def _change(page: PageContext) -> ReplacementForm:
+    return CHANGES[page.request.url.path.rpartition("/")[2]]
 
 
-def _body(visit: Visit, proposal: Proposal, change: ReplacementForm) -> dict[str, Any]:
-    place = {"workspace_id": visit.here.id, "wallet_id": proposal.vault_id, "tx_type": "send"}
-    return {**place, **change.asks(proposal.psbt_id)}
+def _body(page: PageContext, proposal: Proposal, change: ReplacementForm) -> dict[str, Any]:
+    ids = {"workspace_id": page.workspace.id, "wallet_id": proposal.vault_id, "tx_type": "send"}
+    return {**ids, **change.asks(proposal.psbt_id)}
 
 
-def form_page(visit: Visit) -> Response:
+def form_page(page: PageContext) -> Response:
     """What it pays now, and what the fastest rate would cost."""
-    proposal, change = proposal_of(visit), _change(visit)
+    proposal, change = proposal_of(page), _change(page)
     offered: PsbtPreview | None = None
     why_not = ""
     try:
-        offered = visit.ask(PREVIEW_PSBT, **_body(visit, proposal, change), priority="high")
+        offered = page.read(PREVIEW_PSBT, **_body(page, proposal, change), priority="high")
     except CustodyError as error:
         why_not = error.detail
-    return visit.page(
+    return page.render(
         "proposals/change.html",
-        here="proposals",
         proposal=proposal,
         change=change,
         offered=offered,
@@ -77,30 +76,30 @@ def form_page(visit: Visit) -> Response:
     )
 
 
-def review(visit: Visit) -> Review:
-    proposal, change = proposal_of(visit), _change(visit)
-    if visit.form.ticked("confirmed"):
+def review(page: PageContext) -> Review:
+    proposal, change = proposal_of(page), _change(page)
+    if page.form.ticked("confirmed"):
         return Review(change.title, (), change.action)
-    shown = visit.ask(PREVIEW_PSBT, **_asked(visit, proposal, change))
-    vault = vault_by_id(visit, proposal.vault_id)
+    shown = page.read(PREVIEW_PSBT, **_asked(page, proposal, change))
+    vault = vault_by_id(page, proposal.vault_id)
     return MoneyReview(
         change.title,
         (("Rate", f"{proposal.fee_rate} sat/vB before, {shown.fee_rate} sat/vB now"),),
         change.action,
-        money=money_of(shown.psbt_base64, vault, labels_of(visit, shown.recipients)),
+        money=money_of(shown.psbt_base64, vault, labels_of(page, shown.recipients)),
         taken_from=vault.name,
         amounts=(
             ("Fee before", proposal.fee_sats),
             ("Fee of this one", shown.fee_sats),
             ("Leaves the vault, fee included", shown.movement_sats),
         ),
-        left=left_of(visit, shown, vault),
+        left=left_of(page, shown, vault),
         pinned=(shown_mark(*_reviewed(shown.psbt_base64)),),
     )
 
 
-def _asked(visit: Visit, proposal: Proposal, change: ReplacementForm) -> dict[str, Any]:
-    return {**_body(visit, proposal, change), "fee_rate": fee_rate(visit)}
+def _asked(page: PageContext, proposal: Proposal, change: ReplacementForm) -> dict[str, Any]:
+    return {**_body(page, proposal, change), "fee_rate": fee_rate(page)}
 
 
 def _reviewed(psbt_base64: str) -> list[Any]:
@@ -110,25 +109,25 @@ def _reviewed(psbt_base64: str) -> list[Any]:
     return [sorted(str(each.outpoint) for each in psbt.inputs), sorted(pays)]
 
 
-def make(visit: Visit) -> Response:
-    proposal, change = proposal_of(visit), _change(visit)
-    made = visit.act(
+def make(page: PageContext) -> Response:
+    proposal, change = proposal_of(page), _change(page)
+    made = page.act(
         CREATE_PSBT,
-        check=lambda made: require_as_shown(visit, *_reviewed(made.psbt_base64)),
-        **_asked(visit, proposal, change),
+        check=lambda made: require_as_shown(page, *_reviewed(made.psbt_base64)),
+        **_asked(page, proposal, change),
     )
-    return visit.go(f"{visit.here.path}/proposals/{made.psbt_id}", change.done)
+    return page.redirect(f"{page.workspace.path}/proposals/{made.psbt_id}", change.done)
 
 
 # --- its end ------------------------------------------------------------------------------------------------
 
 
-def cancel_page(visit: Visit) -> Response:
-    return visit.page("proposals/cancel.html", here="proposals", proposal=proposal_of(visit))
+def cancel_page(page: PageContext) -> Response:
+    return page.render("proposals/cancel.html", proposal=proposal_of(page))
 
 
-def review_cancel(visit: Visit) -> Review:
-    proposal = proposal_of(visit)
+def review_cancel(page: PageContext) -> Review:
+    proposal = proposal_of(page)
     out = sum(signer.decision == "approve" for signer in proposal.signers)
     warning = ""
     if out:
@@ -138,33 +137,33 @@ def review_cancel(visit: Visit) -> Review:
             "them."
         )
     facts = (
-        ("Why", visit.form.one("reason") or "no reason given"),
+        ("Why", page.form.one("reason") or "no reason given"),
         ("What happens", "No further signature is accepted."),
     )
     return Review("Cancel the payment", facts, "Cancel it", warning)
 
 
-def cancel(visit: Visit) -> Response:
-    return _end(visit, reason=visit.form.one("reason").strip() or None)
+def cancel(page: PageContext) -> Response:
+    return _end(page, reason=page.form.one("reason").strip() or None)
 
 
-def release_page(visit: Visit) -> Response:
-    return visit.page("proposals/release.html", here="proposals", proposal=proposal_of(visit))
+def release_page(page: PageContext) -> Response:
+    return page.render("proposals/release.html", proposal=proposal_of(page))
 
 
-def release(visit: Visit) -> Response:
-    return _end(visit, release_coins=True)
+def release(page: PageContext) -> Response:
+    return _end(page, release_coins=True)
 
 
-def _end(visit: Visit, **how: Any) -> Response:
-    psbt_id = visit.path_param("psbt_id")
-    ended = visit.act(CANCEL_PSBT, psbt_id=psbt_id, workspace_id=visit.here.id, **how)
+def _end(page: PageContext, **how: Any) -> Response:
+    psbt_id = page.path_param("psbt_id")
+    ended = page.act(CANCEL_PSBT, psbt_id=psbt_id, workspace_id=page.workspace.id, **how)
     words = "It is cancelled. Its coins are free. The platform has no signature of it; a signer may hold one."
     if ended.coins_kept:
         words = "It is cancelled. Signatures of it are out: take its coins back, or free them."
     elif ended.released_signatures:
         words = "Its coins are free. Do not pay again before it can no longer be sent."
-    return visit.go(f"{visit.here.path}/proposals/{psbt_id}", words)
+    return page.redirect(f"{page.workspace.path}/proposals/{psbt_id}", words)
 
 
 _ONE = "/w/{workspace_id:int}/proposals/{psbt_id}"

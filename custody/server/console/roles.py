@@ -18,10 +18,10 @@ from custody.schemas.roles import (
     UPDATE_ROLE,
     RoleDetails,
 )
+from custody.server.console.context import PageContext
 from custody.server.console.limits import role_limit
 from custody.server.console.rendering import role_words
 from custody.server.console.table import Review, Row, in_force_mark, require_in_force, shown_mark
-from custody.server.console.visit import Visit
 from custody.server.domain.errors import Invalid, NotFound
 
 
@@ -57,26 +57,23 @@ READY_ROLES = (
 _EMPTY = ReadyRole("", "", frozenset(), limit="")
 
 
-def roles(visit: Visit) -> Response:
-    return visit.page("roles/roles.html", here="roles", roles=_roles(visit))
+def roles(page: PageContext) -> Response:
+    return page.render("roles/roles.html", roles=_roles(page))
 
 
-def new_role_page(visit: Visit) -> Response:
-    begun = {each.name: each for each in READY_ROLES}.get(visit.query("as"), _EMPTY)
-    return visit.page(
-        "roles/new.html", here="roles", permissions=PERMISSION_WORDS, ready=READY_ROLES, begun=begun
-    )
+def new_role_page(page: PageContext) -> Response:
+    begun = {each.name: each for each in READY_ROLES}.get(page.query("as"), _EMPTY)
+    return page.render("roles/new.html", permissions=PERMISSION_WORDS, ready=READY_ROLES, begun=begun)
 
 
-def role_page(visit: Visit) -> Response:
-    role = _role(visit)
-    return visit.page(
+def role_page(page: PageContext) -> Response:
+    role = _role(page)
+    return page.render(
         "roles/role.html",
-        here="roles",
         role=role,
         held={permission.rule_name for permission in role.perm},
         permissions=PERMISSION_WORDS,
-        in_force_mark=in_force_mark(visit, _limit_in_force(role)),
+        in_force_mark=in_force_mark(page, _limit_in_force(role)),
     )
 
 
@@ -86,14 +83,14 @@ def _limit_in_force(role: RoleDetails) -> dict[str, Any]:
     return {"new_transaction_limit": role.transaction_limit, **cycle}
 
 
-def _roles(visit: Visit) -> list[RoleDetails]:
-    return visit.ask(ROLES, workspace_id=visit.here.id)
+def _roles(page: PageContext) -> list[RoleDetails]:
+    return page.read(ROLES, workspace_id=page.workspace.id)
 
 
-def _role(visit: Visit) -> RoleDetails:
+def _role(page: PageContext) -> RoleDetails:
     """Raises NotFound."""
-    for role in _roles(visit):
-        if role.role_id == visit.path_param("role_id"):
+    for role in _roles(page):
+        if role.role_id == page.path_param("role_id"):
             return role
     raise NotFound("There is no such role in this workspace.")
 
@@ -109,95 +106,95 @@ def _role_words(typed: dict[str, Any], name: str) -> str:
 # --- making, naming, deleting -------------------------------------------------------------------------------
 
 
-def _wanted(visit: Visit) -> list[PermissionName]:
+def _wanted(page: PageContext) -> list[PermissionName]:
     """Raises Invalid."""
     try:
-        return [PermissionName(each) for each in visit.form.every("permissions")]
+        return [PermissionName(each) for each in page.form.every("permissions")]
     except ValueError:
         raise Invalid.at("/permissions", "Choose permissions of the list.") from None
 
 
-def review_new(visit: Visit) -> Review:
-    allowed = "; ".join(PERMISSION_WORDS[each] for each in _wanted(visit)) or "nothing"
+def review_new(page: PageContext) -> Review:
+    allowed = "; ".join(PERMISSION_WORDS[each] for each in _wanted(page)) or "nothing"
     facts = (
-        ("Name", visit.form.one("name")),
+        ("Name", page.form.one("name")),
         ("It allows", allowed),
-        ("Each member may propose", _role_words(role_limit(visit, "transaction_limit"), "transaction_limit")),
+        ("Each member may propose", _role_words(role_limit(page, "transaction_limit"), "transaction_limit")),
     )
     return Review("Make this role?", facts, "Make the role")
 
 
-def create(visit: Visit) -> Response:
-    visit.act(
+def create(page: PageContext) -> Response:
+    page.act(
         CREATE_ROLE,
-        workspace_id=visit.here.id,
-        name=visit.form.one("name"),
-        description=visit.form.one("description"),
-        permissions=_wanted(visit),
-        **role_limit(visit, "transaction_limit"),
+        workspace_id=page.workspace.id,
+        name=page.form.one("name"),
+        description=page.form.one("description"),
+        permissions=_wanted(page),
+        **role_limit(page, "transaction_limit"),
     )
-    return visit.go(f"{visit.here.path}/roles", "The role is made.")
+    return page.redirect(f"{page.workspace.path}/roles", "The role is made.")
 
 
-def review_name(visit: Visit) -> Review:
+def review_name(page: PageContext) -> Review:
     facts = (
-        ("Current name", _role(visit).name),
-        ("New name", visit.form.one("name")),
-        ("Description", visit.form.one("description")),
+        ("Current name", _role(page).name),
+        ("New name", page.form.one("name")),
+        ("Description", page.form.one("description")),
     )
     return Review("Change this role's name?", facts, "Change the name")
 
 
-def rename(visit: Visit) -> Response:
-    form = visit.form
-    ids = {"workspace_id": visit.here.id, "role_id": visit.path_param("role_id")}
-    visit.act(UPDATE_ROLE, **ids, name=form.one("name"), description=form.one("description"))
-    return visit.go(visit.request.url.path.removesuffix("/name"), "The name is changed.")
+def rename(page: PageContext) -> Response:
+    form = page.form
+    ids = {"workspace_id": page.workspace.id, "role_id": page.path_param("role_id")}
+    page.act(UPDATE_ROLE, **ids, name=form.one("name"), description=form.one("description"))
+    return page.redirect(page.request.url.path.removesuffix("/name"), "The name is changed.")
 
 
-def review_deletion(visit: Visit) -> Review:
-    return Review("Delete this role?", (("Role", _role(visit).name),), "Delete")
+def review_deletion(page: PageContext) -> Review:
+    return Review("Delete this role?", (("Role", _role(page).name),), "Delete")
 
 
-def delete(visit: Visit) -> Response:
-    visit.act(DELETE_ROLE, workspace_id=visit.here.id, role_id=visit.path_param("role_id"))
-    return visit.go(f"{visit.here.path}/roles", "The role is deleted.")
+def delete(page: PageContext) -> Response:
+    page.act(DELETE_ROLE, workspace_id=page.workspace.id, role_id=page.path_param("role_id"))
+    return page.redirect(f"{page.workspace.path}/roles", "The role is deleted.")
 
 
 # --- permissions and limit ----------------------------------------------------------------------------------
 
 
-def _permission(visit: Visit) -> PermissionName:
+def _permission(page: PageContext) -> PermissionName:
     try:
-        return PermissionName(visit.form.one("permission"))
+        return PermissionName(page.form.one("permission"))
     except ValueError:
         raise Invalid.at("/permission", "Choose a permission of the list.") from None
 
 
-def review_permission(visit: Visit) -> Review:
-    role, words = _role(visit), PERMISSION_WORDS[_permission(visit)]
+def review_permission(page: PageContext) -> Review:
+    role, words = _role(page), PERMISSION_WORDS[_permission(page)]
     title, action = "Add this permission?", "Add it"
-    if visit.form.one("do") == "take":
+    if page.form.one("do") == "take":
         title, action = "Take this permission away?", "Take it away"
     return Review(title, (("Role", role.name), ("Permission", words)), action, _holders(role))
 
 
-def change_permission(visit: Visit) -> Response:
-    here = {"workspace_id": visit.here.id, "role_id": visit.path_param("role_id")}
-    if visit.form.one("do") == "take":
-        force = visit.form.ticked("force")
-        visit.act(REMOVE_PERMISSION_FROM_ROLE, **here, rule_name=_permission(visit), force=force)
+def change_permission(page: PageContext) -> Response:
+    here = {"workspace_id": page.workspace.id, "role_id": page.path_param("role_id")}
+    if page.form.one("do") == "take":
+        force = page.form.ticked("force")
+        page.act(REMOVE_PERMISSION_FROM_ROLE, **here, rule_name=_permission(page), force=force)
         done = "The permission is taken away."
     else:
-        visit.act(ADD_PERMISSION_TO_ROLE, **here, rule_name=_permission(visit))
+        page.act(ADD_PERMISSION_TO_ROLE, **here, rule_name=_permission(page))
         done = "The permission is added."
-    return visit.go(visit.request.url.path.removesuffix("/permission"), done)
+    return page.redirect(page.request.url.path.removesuffix("/permission"), done)
 
 
-def review_limit(visit: Visit) -> Review:
-    role = _role(visit)
-    typed, now = role_limit(visit, "new_transaction_limit"), _limit_in_force(role)
-    require_in_force(visit, now, typed)
+def review_limit(page: PageContext) -> Review:
+    role = _role(page)
+    typed, now = role_limit(page, "new_transaction_limit"), _limit_in_force(role)
+    require_in_force(page, now, typed)
     before = role.limit_error or role_words(
         role.transaction_limit or "0", role.cycle_period or "M", role.cycle_day or 1
     )
@@ -214,14 +211,14 @@ def review_limit(visit: Visit) -> Review:
     )
 
 
-def change_limit(visit: Visit) -> Response:
-    visit.act(
+def change_limit(page: PageContext) -> Response:
+    page.act(
         UPDATE_ROLE_POLICIES,
-        workspace_id=visit.here.id,
-        role_id=visit.path_param("role_id"),
-        **role_limit(visit, "new_transaction_limit"),
+        workspace_id=page.workspace.id,
+        role_id=page.path_param("role_id"),
+        **role_limit(page, "new_transaction_limit"),
     )
-    return visit.go(visit.request.url.path.removesuffix("/limit"), "The limit is changed.")
+    return page.redirect(page.request.url.path.removesuffix("/limit"), "The limit is changed.")
 
 
 _HERE = "/w/{workspace_id:int}/roles"

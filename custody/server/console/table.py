@@ -21,7 +21,7 @@ from custody.common.pages.rendering import FORM, FORM_WITH_FILE, Fields
 from custody.common.pages.serving import HEADERS
 from custody.schemas.call import Call
 from custody.server.console import session
-from custody.server.console.visit import MAX_DIGITS, Visit, WaitsForSecondPerson
+from custody.server.console.context import MAX_DIGITS, PageContext, WaitsForSecondPerson
 from custody.server.domain.errors import (
     CustodyError,
     Invalid,
@@ -93,38 +93,38 @@ def shown_mark(*shown: object) -> tuple[str, str]:
     return "shown", sha256(repr(shown).encode()).hexdigest()
 
 
-def require_as_shown(visit: Visit, *now: object) -> None:
+def require_as_shown(page: PageContext, *now: object) -> None:
     """Raises StateConflict."""
-    if not _is_as_shown(visit, *now):
+    if not _is_as_shown(page, *now):
         raise StateConflict("What you looked at would now do something else. Look at it again.")
 
 
-def _is_as_shown(visit: Visit, *now: object) -> bool:
+def _is_as_shown(page: PageContext, *now: object) -> bool:
     name, mark = shown_mark(*now)
-    return visit.form.one(name) == mark
+    return page.form.one(name) == mark
 
 
 class ChangedMeanwhile(StateConflict):
     """What is in force is no longer what the form showed."""
 
 
-def in_force_mark(visit: Visit, now: object) -> str:
+def in_force_mark(page: PageContext, now: object) -> str:
     """For `pinned` of forms.html. What the person typed stays with what they typed it beside, however often
     the form comes back, until they are told that it was changed.
     """
     name, fresh = shown_mark(now)
-    return fresh if isinstance(visit.problem, ChangedMeanwhile) else visit.form.one(name, fresh)
+    return fresh if isinstance(page.problem, ChangedMeanwhile) else page.form.one(name, fresh)
 
 
-def require_in_force(visit: Visit, now: object, wanted: object) -> None:
+def require_in_force(page: PageContext, now: object, wanted: object) -> None:
     """For a form that shows what is in force (`pinned` of forms.html), beside which the person typed. Sent
     twice, what is wanted is in force already, and the answer is the first one's. Raises ChangedMeanwhile.
     """
-    if now != wanted and not _is_as_shown(visit, now):
+    if now != wanted and not _is_as_shown(page, now):
         raise ChangedMeanwhile("It was changed while you looked at it. Look at what is in force now.")
 
 
-Page = Callable[[Visit], Response]
+View = Callable[[PageContext], Response]
 
 
 @dataclass(frozen=True)
@@ -140,9 +140,9 @@ class Row:
 
     method: Literal["GET", "POST"]
     path: str
-    page: Page
-    again: Page | None = None
-    review: Callable[[Visit], Review] | None = None
+    view: View
+    again: View | None = None
+    review: Callable[[PageContext], Review] | None = None
     steps_up: bool = False
     is_open: bool = False
     has_file: bool = False
@@ -168,7 +168,7 @@ def route(row: Row) -> Route:
     async def answer(request: Request) -> Response:
         form = await _form(row, request) if row.method == "POST" else Fields()
         _require_storable(request, form)
-        return await anyio.to_thread.run_sync(_lead, row, request, form)
+        return await anyio.to_thread.run_sync(_respond, row, request, form)
 
     made = Route(record_path(row.path), answer, methods=[row.method])
     # Starlette adds HEAD to every GET; the table does not have it.
@@ -194,162 +194,164 @@ def _require_storable(request: Request, form: Fields) -> None:
         raise Invalid("A text holds U+0000, which is no character of any. Type it again.")
 
 
-def _lead(row: Row, request: Request, form: Fields) -> Response:
+def _respond(row: Row, request: Request, form: Fields) -> Response:
     services, held = services_of(request), session.BrowserSession.read(request)
-    visit = Visit(request, services, form, held=held, acts=row.acts)
+    page = PageContext(request, services, form, held=held, acts=row.acts)
     try:
-        return _led(row, visit)
+        return _signed_in(row, page)
     finally:
-        visit.snapshot.close()
+        page.snapshot.close()
 
 
-def _led(row: Row, visit: Visit) -> Response:
-    request, services, held = visit.request, visit.platform, visit.held
+def _signed_in(row: Row, page: PageContext) -> Response:
+    request, services, held = page.request, page.platform, page.held
     try:
         if row.method == "POST":
             session.require_own_site(request)
         if not row.is_open:
             if held is None:
                 return _to_sign_in(request)
-            visit.maybe_caller, visit.held = session.authenticate(services, request, held, visit.snapshot)
+            page.maybe_caller, page.held = session.authenticate(services, request, held, page.snapshot)
     except (Unauthenticated, TokenExpired):
         return _to_sign_in(request)
     except CustodyError as error:
-        return problem_page(visit, error)
+        return problem_page(page, error)
     try:
-        _require_for_bound(row, visit)
+        _require_for_bound(row, page)
     except PermissionDenied as error:
-        return problem_page(visit, error)
-    response = _answered(row, visit)
+        return problem_page(page, error)
+    response = _answered(row, page)
     # Whatever the answer is: the tokens that came are used up.
-    if visit.held is not None and visit.held is not held:
-        visit.held.keep(request, response)
+    if page.held is not None and page.held is not held:
+        page.held.keep(request, response)
     return response
 
 
-def _require_for_bound(row: Row, visit: Visit) -> None:
+def _require_for_bound(row: Row, page: PageContext) -> None:
     """Raises PermissionDenied where an identity provider signed the person in, and the page is about more
     than its organisation: the account itself.
     """
-    is_bound = visit.maybe_caller is not None and visit.caller.bound_to is not None
+    is_bound = page.maybe_caller is not None and page.caller.bound_to is not None
     if is_bound and not row.path.startswith("/w/{workspace_id:int}/") and row.path not in {"/", "/sign-out"}:
         raise PermissionDenied("Sign in with your own password for this, not through the identity provider.")
 
 
-def _answered(row: Row, visit: Visit) -> Response:
+def _answered(row: Row, page: PageContext) -> Response:
     try:
-        return _answer(row, visit)
+        return _answer(row, page)
     except (Unauthenticated, TokenExpired):
-        visit.held = None
-        return _to_sign_in(visit.request)
+        page.held = None
+        return _to_sign_in(page.request)
     except CustodyError as error:
-        return problem_page(visit, error)
+        return problem_page(page, error)
 
 
-def _answer(row: Row, visit: Visit) -> Response:
+def _answer(row: Row, page: PageContext) -> Response:
     if row.method == "GET":
-        return row.page(visit)
+        return row.view(page)
     try:
-        if not row.is_open and visit.held is not None:
-            session.require_own_form(visit.held, visit.form.one("form_token"))
-        if visit.form.ticked("back") and row.again is not None:
-            return row.again(visit)
-        waiting = _before(row, visit)
-        return row.page(visit) if waiting is None else waiting
+        if not row.is_open and page.held is not None:
+            session.require_own_form(page.held, page.form.one("form_token"))
+        if page.form.ticked("back") and row.again is not None:
+            return row.again(page)
+        waiting = _before(row, page)
+        return row.view(page) if waiting is None else waiting
     except WaitsForSecondPerson:
-        return visit.go(f"{visit.here.path}/changes", "It waits for a second person. Nothing is changed yet.")
+        return page.redirect(
+            f"{page.workspace.path}/changes", "It waits for a second person. Nothing is changed yet."
+        )
     except CustodyError as error:
         if isinstance(error, SecondPersonNeeded) and row.review is not None:
-            visit.problem = error
-            return _shown_back(visit, row.review(visit), None)
+            page.problem = error
+            return _shown_back(page, row.review(page), None)
         is_over = isinstance(error, Unauthenticated | TokenExpired) and not row.is_open
         if row.again is None or is_over:
             raise
-        visit.problem = error
-        return row.again(visit)
+        page.problem = error
+        return row.again(page)
 
 
-def _before(row: Row, visit: Visit) -> Response | None:
+def _before(row: Row, page: PageContext) -> Response | None:
     """The page that stands between a form and its act, where one does: what was typed, and the second factor.
 
     None where the person has confirmed and proven what is asked.
     """
-    form = visit.form
-    review = None if row.review is None else row.review(visit)
+    form = page.form
+    review = None if row.review is None else row.review(page)
     has_confirmed = review is None or form.ticked("confirmed")
     problem: CustodyError | None = None
     asked = None
-    if review is not None and not has_confirmed and (needed := visit.second_person()):
-        visit.problem = needed
-        return _shown_back(visit, review, None)
+    if review is not None and not has_confirmed and (needed := page.second_person()):
+        page.problem = needed
+        return _shown_back(page, review, None)
     if row.steps_up:
         try:
-            _prove(visit)
+            _prove(page)
         except Invalid as error:
             problem = error
-        with visit.reading() as ctx:
+        with page.reading() as ctx:
             is_fresh = step_up.is_fresh(ctx)
         if not is_fresh:
-            asked = _asked(visit)
+            asked = _asked(page)
     if has_confirmed and asked is None:
         return None
-    visit.problem = problem
-    return _shown_back(visit, review or Review("Confirm that it is you", (), "Go on"), asked)
+    page.problem = problem
+    return _shown_back(page, review or Review("Confirm that it is you", (), "Go on"), asked)
 
 
-def _shown_back(visit: Visit, review: Review, asked: StepUpPrompt | None) -> Response:
+def _shown_back(page: PageContext, review: Review, asked: StepUpPrompt | None) -> Response:
     """Where another person is needed, with the button that asks for one. Passwords stand in no page: they are
     typed again.
     """
-    form = visit.form
+    form = page.form
     anew = FRAME_FIELDS | {name for name, _ in review.pinned}
     names = [name for name in form.values if name not in anew]
     kept = [(name, value) for name in names if name not in SECRETS for value in form.every(name)]
     typed_again = [name for name in names if name in SECRETS]
-    return visit.page(review.template, review=review, kept=kept, asked=asked, typed_again=typed_again)
+    return page.render(review.template, review=review, kept=kept, asked=asked, typed_again=typed_again)
 
 
-def _prove(visit: Visit) -> None:
+def _prove(page: PageContext) -> None:
     """Raises Invalid, RateLimited."""
-    form, token = visit.form, visit.form.one("step_token")
+    form, token = page.form, page.form.one("step_token")
     if assertion := form.one("step_assertion"):
-        visit.make_in_parts(step_up.prove_by_code(token, Assertion(assertion)))
+        page.make_in_parts(step_up.prove_by_code(token, Assertion(assertion)))
     elif code := form.one("step_code"):
-        visit.make_in_parts(step_up.prove_by_code(token, code))
+        page.make_in_parts(step_up.prove_by_code(token, code))
     # A form that asks for the password has asked for the proof of an account without a second factor.
     elif password := form.one("step_password") or form.one("password"):
-        with visit.reading() as ctx:
-            takes_password = second_factor_of(ctx.db, visit.caller.user_id) == "none"
+        with page.reading() as ctx:
+            takes_password = second_factor_of(ctx.db, page.caller.user_id) == "none"
         if takes_password:
-            visit.make_in_parts(step_up.prove_by_password(password))
+            page.make_in_parts(step_up.prove_by_password(password))
 
 
-def _asked(visit: Visit) -> StepUpPrompt:
+def _asked(page: PageContext) -> StepUpPrompt:
     """A challenge that is open stays: a mistyped code needs no second mail. The last try closes it."""
-    form, session_id = visit.form, visit.caller.session_id
+    form, session_id = page.form, page.caller.session_id
     method, token = form.one("step_method"), form.one("step_token")
     is_kept = bool(token) and not form.ticked("another_code") and method in {"email", "totp"}
-    with visit.reading() as ctx:
+    with page.reading() as ctx:
         is_open = is_kept and find_challenge(ctx, token, session_id) is not None
     if not is_open:
-        awaited = visit.make_in_parts(step_up.ask_for_proof())
+        awaited = page.make_in_parts(step_up.ask_for_proof())
         if awaited is None:
             return StepUpPrompt("password")
         method, token = awaited.method, awaited.token_2fa
-    with visit.reading() as ctx:
+    with page.reading() as ctx:
         return StepUpPrompt(method, token, passkey_request(ctx, token, session_id))
 
 
-def problem_page(visit: Visit, error: CustodyError) -> Response:
+def problem_page(page: PageContext, error: CustodyError) -> Response:
     """An error where no form is to be shown again: a page of its own."""
-    visit.problem = error
-    if visit.maybe_caller is not None:
+    page.problem = error
+    if page.maybe_caller is not None:
         try:
-            return visit.page("problem.html")
+            return page.render("problem.html")
         except CustodyError:
             # Of a workspace that the person is not in: the frame would ask for it.
-            visit.maybe_caller = None
-    return visit.page("problem_bare.html")
+            page.maybe_caller = None
+    return page.render("problem_bare.html")
 
 
 def own_path(path: str) -> str:
@@ -374,18 +376,18 @@ def _to_sign_in(request: Request) -> Response:
 async def on_custody_error(request: Request, error: Exception) -> Response:
     """Before a row's own leading began."""
     assert isinstance(error, CustodyError)
-    visit = Visit(request, services_of(request))
-    return await anyio.to_thread.run_sync(problem_page, visit, error)
+    page = PageContext(request, services_of(request))
+    return await anyio.to_thread.run_sync(problem_page, page, error)
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:
     """No row has this path, or not this method; or more was sent than the platform reads."""
     assert isinstance(error, HTTPException)
-    visit = Visit(request, services_of(request))
+    page = PageContext(request, services_of(request))
     is_too_much = error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     told = (
         TooMuch("This is more than the console reads at once (128 kB). Send a long list in parts.")
         if is_too_much
         else NotFound("There is no such page.")
     )
-    return await anyio.to_thread.run_sync(problem_page, visit, told)
+    return await anyio.to_thread.run_sync(problem_page, page, told)

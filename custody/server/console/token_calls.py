@@ -9,11 +9,11 @@ from starlette.responses import Response
 from custody.common.pages.figures import address
 from custody.schemas.asset_tokens import CALL_CONTRACT, Contract
 from custody.schemas.vaults import VaultName
+from custody.server.console.context import PageContext, raw_units
 from custody.server.console.rendering import FUNCTION_WORDS, token_units
 from custody.server.console.table import Review, Row
 from custody.server.console.tokens import approving, priority, token_here
 from custody.server.console.vaults import vault_by_id, vault_name, vaults_to_choose
-from custody.server.console.visit import Visit, raw_units
 from custody.server.domain.errors import Invalid, NotFound
 from multisig.tokens import MAX_TOKEN_AMOUNT, Function
 
@@ -51,42 +51,41 @@ class TypedCall:
     args: list[dict[str, Any]]
 
 
-def _function(visit: Visit) -> Function:
+def _function(page: PageContext) -> Function:
     """Raises NotFound for an unknown name."""
     for function in Function:
-        if function.wire_name == visit.path_param("function"):
+        if function.wire_name == page.path_param("function"):
             return function
     raise NotFound("A token has no such function.")
 
 
-def call_page(visit: Visit) -> Response:
-    token, function = token_here(visit), _function(visit)
-    chosen = visit.form.one("wallet_id") or visit.query("vault")
-    return visit.page(
+def call_page(page: PageContext) -> Response:
+    token, function = token_here(page), _function(page)
+    chosen = page.form.one("wallet_id") or page.query("vault")
+    return page.render(
         "tokens/call.html",
-        here="tokens",
         token=token,
         function=function,
         title=FUNCTION_WORDS[function],
-        vaults=_callers(visit, token, function, chosen),
+        vaults=_callers(page, token, function, chosen),
         chosen=chosen,
         takes_address=function.takes_address and function is not Function.BURN,
         warning=_WARNINGS.get(function, ""),
     )
 
 
-def _callers(visit: Visit, token: Contract, function: Function, chosen: str) -> list[VaultName]:
+def _callers(page: PageContext, token: Contract, function: Function, chosen: str) -> list[VaultName]:
     """The vaults that may call it, the owner first: any holder transfers, the owner alone does the rest."""
-    own = vault_name(visit, token.vault_id)
+    own = vault_name(page, token.vault_id)
     if function is not Function.TRANSFER:
         return [own]
-    others = vaults_to_choose(visit, chosen)
+    others = vaults_to_choose(page, chosen)
     return [own, *(each for each in others if each.id != own.id)]
 
 
-def _typed(visit: Visit, token: Contract) -> TypedCall:
+def _typed(page: PageContext, token: Contract) -> TypedCall:
     """Raises Invalid."""
-    function, form = _function(visit), visit.form
+    function, form = _function(page), page.form
     raw = None
     if function.takes_amount:
         raw = raw_units(form.one("amount"), token.decimals, "amount")
@@ -95,7 +94,7 @@ def _typed(visit: Visit, token: Contract) -> TypedCall:
     named = form.one("address").strip()
     if function is Function.BURN:
         # The owner can burn its own tokens only.
-        named = vault_by_id(visit, token.vault_id).address
+        named = vault_by_id(page, token.vault_id).address
     if function.takes_address and not named:
         raise Invalid.at("/address", "Name the address.")
     args: list[dict[str, Any]] = []
@@ -106,10 +105,10 @@ def _typed(visit: Visit, token: Contract) -> TypedCall:
     return TypedCall(function, named, raw, args)
 
 
-def review_call(visit: Visit) -> Review:
-    token = token_here(visit)
-    typed = _typed(visit, token)
-    vault = vault_by_id(visit, visit.form.one("wallet_id"))
+def review_call(page: PageContext) -> Review:
+    token = token_here(page)
+    typed = _typed(page, token)
+    vault = vault_by_id(page, page.form.one("wallet_id"))
     amount = "" if typed.raw is None else f"{token_units(typed.raw, token.decimals)} {token.symbol} tokens"
     supply = f"{token_units(token.total_supply, token.decimals)} {token.symbol} tokens"
     sentence = _SENTENCES[typed.function].format(amount=amount, address=address(typed.address), supply=supply)
@@ -126,20 +125,20 @@ def review_call(visit: Visit) -> Review:
     )
 
 
-def make_call(visit: Visit) -> Response:
-    token = token_here(visit)
-    typed = _typed(visit, token)
-    made = visit.act(
+def make_call(page: PageContext) -> Response:
+    token = token_here(page)
+    typed = _typed(page, token)
+    made = page.act(
         CALL_CONTRACT,
-        workspace_id=visit.here.id,
+        workspace_id=page.workspace.id,
         contract_uid=token.contract_uid,
-        wallet_id=visit.form.one("wallet_id"),
+        wallet_id=page.form.one("wallet_id"),
         function_name=typed.function.wire_name,
         args=typed.args,
-        priority=priority(visit),
+        priority=priority(page),
     )
-    return visit.go(
-        f"{visit.here.path}/proposals/{made.psbt_id}",
+    return page.redirect(
+        f"{page.workspace.path}/proposals/{made.psbt_id}",
         "It is proposed. Its signers approve it on their devices.",
     )
 

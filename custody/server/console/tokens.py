@@ -33,10 +33,10 @@ from custody.schemas.asset_tokens import (
 )
 from custody.schemas.vaults import Vault
 from custody.server.console.addresses import entries_of
+from custody.server.console.context import PageContext, raw_units, whole
 from custody.server.console.rendering import CALL_WORDS, token_units
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.vaults import CHAIN_SECONDS, holdings, vault_by_id, vault_name, vaults_to_choose
-from custody.server.console.visit import Visit, raw_units, whole
 from custody.server.domain.errors import Invalid
 from custody.server.domain.lifecycle import TRANSITIONS
 from custody.server.domain.token_status import TABLE, Mined, contract_status
@@ -147,73 +147,71 @@ MANAGER = "MANAGE_WORKSPACE"
 PRIORITIES = ("medium", "low", "high")
 
 
-def tokens(visit: Visit) -> Response:
-    after, vault_id = visit.place_in_list("after"), visit.query("vault")
-    page = {"workspace_id": visit.here.id, "limit": PAGE + 1, "after": after}
+def tokens(page: PageContext) -> Response:
+    after, vault_id = page.cursor("after"), page.query("vault")
+    wanted = {"workspace_id": page.workspace.id, "limit": PAGE + 1, "after": after}
     found = (
-        visit.ask(CONTRACTS, vault_id=vault_id, **page)
+        page.read(CONTRACTS, vault_id=vault_id, **wanted)
         if vault_id
-        else visit.ask(WORKSPACE_CONTRACTS, **page)
+        else page.read(WORKSPACE_CONTRACTS, **wanted)
     )
-    shown, following = found[:PAGE], visit.following(found, PAGE, "contract_uid")
-    vaults = {each: vault_name(visit, each) for each in {one.vault_id for one in shown}}
-    held, trouble = holdings(visit, vault_id) if vault_id else ([], "")
+    shown, following = found[:PAGE], page.following(found, PAGE, "contract_uid")
+    vaults = {each: vault_name(page, each) for each in {one.vault_id for one in shown}}
+    held, trouble = holdings(page, vault_id) if vault_id else ([], "")
     more = None if following is None else urlencode({"vault": vault_id, "after": following})
-    return visit.page(
-        "tokens/list.html", here="tokens", tokens=shown, vaults=vaults,
-        all_vaults=vaults_to_choose(visit, vault_id),
+    return page.render(
+        "tokens/list.html", tokens=shown, vaults=vaults,
+        all_vaults=vaults_to_choose(page, vault_id),
         after=after, more=more, vault_id=vault_id, held=held, trouble=trouble,
     )  # fmt: skip
 
 
-def token_here(visit: Visit) -> Contract:
+def token_here(page: PageContext) -> Contract:
     """The token of the path. Raises NotFound."""
-    return visit.ask(CONTRACT, workspace_id=visit.here.id, contract_uid=visit.path_param("contract_uid"))
+    return page.read(CONTRACT, workspace_id=page.workspace.id, contract_uid=page.path_param("contract_uid"))
 
 
-def path_of(visit: Visit, contract_uid: int) -> str:
-    return f"{visit.here.path}/tokens/{contract_uid}"
+def path_of(page: PageContext, contract_uid: int) -> str:
+    return f"{page.workspace.path}/tokens/{contract_uid}"
 
 
-def token(visit: Visit) -> Response:
-    shown = token_here(visit)
-    return visit.page(
-        "tokens/token.html", here="tokens", live_standing=_live(visit), **_standing(visit, shown)
-    )
+def token(page: PageContext) -> Response:
+    shown = token_here(page)
+    return page.render("tokens/token.html", live_standing=_live(page), **_standing(page, shown))
 
 
-def standing(visit: Visit) -> Response:
-    return visit.part(_live(visit), **_standing(visit, token_here(visit)))
+def standing(page: PageContext) -> Response:
+    return page.render_part(_live(page), **_standing(page, token_here(page)))
 
 
-def _live(visit: Visit) -> Live:
-    path = f"{path_of(visit, visit.path_param('contract_uid'))}/standing"
-    before = visit.place_in_list("before")
+def _live(page: PageContext) -> Live:
+    path = f"{path_of(page, page.path_param('contract_uid'))}/standing"
+    before = page.cursor("before")
     wanted = path if before is None else f"{path}?before={before}"
     return Live("standing", "tokens/standing.html", wanted, CHAIN_SECONDS)
 
 
-def _standing(visit: Visit, shown: Contract) -> dict[str, Any]:
-    vault = vault_name(visit, shown.vault_id)
-    held, trouble = holdings(visit, vault.id)
-    before = visit.place_in_list("before")
-    calls = visit.ask(
+def _standing(page: PageContext, shown: Contract) -> dict[str, Any]:
+    vault = vault_name(page, shown.vault_id)
+    held, trouble = holdings(page, vault.id)
+    before = page.cursor("before")
+    calls = page.read(
         CONTRACT_CALLS,
-        workspace_id=visit.here.id,
+        workspace_id=page.workspace.id,
         contract_uid=shown.contract_uid,
         order="newest",
         limit=PAGE + 1,
         after=before,
     )
-    older = visit.following(calls, PAGE, "uid")
+    older = page.following(calls, PAGE, "uid")
     return {
         "token": shown,
-        "base": path_of(visit, shown.contract_uid),
+        "base": path_of(page, shown.contract_uid),
         "vault": vault,
         "picture": draw_states(CallStatus(shown.status.value), of_call=False),
         "held": next((one for one in held if one.contract_uid == shown.contract_uid), None),
         "trouble": trouble,
-        "whitelist": _whitelist(visit, shown),
+        "whitelist": _whitelist(page, shown),
         "first_listed": FIRST_LISTED,
         "calls": calls[:PAGE],
         "older": older,
@@ -221,19 +219,19 @@ def _standing(visit: Visit, shown: Contract) -> dict[str, Any]:
             status: draw_states(status, of_call=True) for status in {call.status for call in calls[:PAGE]}
         },
         "before": before,
-        "functions": _possible(visit, shown),
+        "functions": _possible(page, shown),
     }
 
 
-def _whitelist(visit: Visit, shown: Contract) -> Any:
+def _whitelist(page: PageContext, shown: Contract) -> Any:
     """None where the person may not see it, or the token belongs to another workspace."""
-    if not visit.here.may("PAYMENT_INIT", MANAGER):
+    if not page.workspace.may("PAYMENT_INIT", MANAGER):
         return None
-    found = visit.ask(WORKSPACE_WHITELIST, workspace_id=visit.here.id, contract_uid=shown.contract_uid)
+    found = page.read(WORKSPACE_WHITELIST, workspace_id=page.workspace.id, contract_uid=shown.contract_uid)
     return found.contracts[0] if found.contracts else None
 
 
-def _possible(visit: Visit, shown: Contract) -> list[str]:
+def _possible(page: PageContext, shown: Contract) -> list[str]:
     """The functions that the person may call and that have an effect in the token's state, as far as a page
     can say: the API checks each call.
     """
@@ -254,21 +252,21 @@ def _possible(visit: Visit, shown: Contract) -> list[str]:
             Function.TRANSFER_OWNERSHIP,
         ]
     may = {
-        function: visit.here.may("PAYMENT_INIT" if function is Function.TRANSFER else MANAGER)
+        function: page.workspace.may("PAYMENT_INIT" if function is Function.TRANSFER else MANAGER)
         for function in found
     }
     return [function.wire_name for function in found if may[function]]
 
 
-def new_token(visit: Visit) -> Response:
-    chosen = visit.form.one("vault_id") or visit.query("vault")
-    vaults = vaults_to_choose(visit, chosen)
-    return visit.page("tokens/new.html", here="tokens", vaults=vaults, chosen=chosen)
+def new_token(page: PageContext) -> Response:
+    chosen = page.form.one("vault_id") or page.query("vault")
+    vaults = vaults_to_choose(page, chosen)
+    return page.render("tokens/new.html", vaults=vaults, chosen=chosen)
 
 
-def _typed(visit: Visit, listed: list[WhitelistAddress]) -> dict[str, Any]:
+def _typed(page: PageContext, listed: list[WhitelistAddress]) -> dict[str, Any]:
     """What was typed of a token, as the API takes it. Raises Invalid."""
-    form, decimals = visit.form, whole(visit, "decimals_num")
+    form, decimals = page.form, whole(page, "decimals_num")
     if decimals > MAX_DECIMALS:
         raise Invalid.at("/decimals_num", f"A token has at most {MAX_DECIMALS} decimals.")
     return {
@@ -284,18 +282,18 @@ def _typed(visit: Visit, listed: list[WhitelistAddress]) -> dict[str, Any]:
     }
 
 
-def _listed(visit: Visit) -> list[WhitelistAddress]:
+def _listed(page: PageContext) -> list[WhitelistAddress]:
     """The whitelist from the start: a name or an address of the address book in each line. An address is
     never looked up as a name. Raises Invalid.
     """
-    lines = [line.strip() for line in visit.form.one("listed").splitlines() if line.strip()]
+    lines = [line.strip() for line in page.form.one("listed").splitlines() if line.strip()]
     if not lines:
         return []
     typed = {line: typed_address(line) for line in lines}
     names = [line for line, address in typed.items() if address is None]
-    by_name = {entry.name: entry for entry in entries_of(visit, "names", names)}
+    by_name = {entry.name: entry for entry in entries_of(page, "names", names)}
     addresses = [address for address in typed.values() if address is not None]
-    by_address = {entry.address: entry for entry in entries_of(visit, "addresses", addresses)}
+    by_address = {entry.address: entry for entry in entries_of(page, "addresses", addresses)}
     found: dict[int, WhitelistAddress] = {}
     for line in lines:
         address = typed[line]
@@ -315,10 +313,10 @@ def approving(vault: Vault) -> str:
     return count(vault.m, one, many)
 
 
-def review_token(visit: Visit) -> Review:
-    listed = _listed(visit)
-    typed = _typed(visit, listed)
-    vault = vault_by_id(visit, typed["vault_id"])
+def review_token(page: PageContext) -> Review:
+    listed = _listed(page)
+    typed = _typed(page, listed)
+    vault = vault_by_id(page, typed["vault_id"])
     first, most = (
         token_units(typed[name], typed["decimals_num"]) if int(typed[name]) < 2**63 else "too much"
         for name in ("total_supply", "max_supply")
@@ -346,37 +344,37 @@ def _addresses(listed: list[WhitelistAddress]) -> list[str]:
     return [entry.address for entry in listed]
 
 
-def make_token(visit: Visit) -> Response:
-    listed = _listed(visit)
-    require_as_shown(visit, *_addresses(listed))
-    made = visit.act(
+def make_token(page: PageContext) -> Response:
+    listed = _listed(page)
+    require_as_shown(page, *_addresses(listed))
+    made = page.act(
         CREATE_TOKEN,
-        workspace_id=visit.here.id,
-        network=visit.here.entry.workspace_info.net,
-        priority=priority(visit),
-        **_typed(visit, listed),
+        workspace_id=page.workspace.id,
+        network=page.workspace.entry.workspace_info.net,
+        priority=priority(page),
+        **_typed(page, listed),
     )
-    return visit.go(
-        path_of(visit, made.contract_uid), "The token is proposed. Its signers approve it on their devices."
+    return page.redirect(
+        path_of(page, made.contract_uid), "The token is proposed. Its signers approve it on their devices."
     )
 
 
-def priority(visit: Visit) -> str:
-    typed = visit.form.one("priority", PRIORITIES[0])
+def priority(page: PageContext) -> str:
+    typed = page.form.one("priority", PRIORITIES[0])
     if typed not in PRIORITIES:
         raise Invalid.at("/priority", "Choose how soon it is to be in a block.")
     return typed
 
 
-def resubmit(visit: Visit) -> Response:
-    call_uid = visit.path_param("call_uid")
-    answer = visit.act(RESUBMIT_CONTRACT_CALL, workspace_id=visit.here.id, call_uid=call_uid)
+def resubmit(page: PageContext) -> Response:
+    call_uid = page.path_param("call_uid")
+    answer = page.act(RESUBMIT_CONTRACT_CALL, workspace_id=page.workspace.id, call_uid=call_uid)
     words = (
         "The network did not take it yet. The platform keeps trying."
         if answer.status is CallStatus.STALLED
         else "It is on its way."
     )
-    return visit.go(path_of(visit, visit.path_param("contract_uid")), words)
+    return page.redirect(path_of(page, page.path_param("contract_uid")), words)
 
 
 _TOKENS = "/w/{workspace_id:int}/tokens"

@@ -15,25 +15,25 @@ from custody.schemas.vaults import (
     Vault,
     VaultControls,
 )
+from custody.server.console.context import PageContext
 from custody.server.console.limits import typed_words, used_words, vault_limit, vault_limit_in_force
 from custody.server.console.members import members_of
 from custody.server.console.rendering import controls_words, member_words, vault_words
 from custody.server.console.table import Review, Row, in_force_mark, require_in_force, shown_mark
 from custody.server.console.vaults import names_of, path_of, vault_here
-from custody.server.console.visit import Visit
 from custody.server.domain.errors import NotFound
 
 
-def _place(visit: Visit) -> dict[str, Any]:
-    return {"workspace_id": visit.here.id, "vault_id": visit.path_param("vault_id")}
+def _place(page: PageContext) -> dict[str, Any]:
+    return {"workspace_id": page.workspace.id, "vault_id": page.path_param("vault_id")}
 
 
-def _page(visit: Visit, shown: Vault, template: str, **context: Any) -> Response:
-    return visit.page(template, here="vaults", vault=shown, base=path_of(visit, shown), **context)
+def _page(page: PageContext, shown: Vault, template: str, **context: Any) -> Response:
+    return page.render(template, vault=shown, base=path_of(page, shown), **context)
 
 
-def _controls(visit: Visit) -> VaultControls:
-    return visit.ask(VAULT_CONTROLS, **_place(visit))
+def _controls(page: PageContext) -> VaultControls:
+    return page.read(VAULT_CONTROLS, **_place(page))
 
 
 # A signer's signerd keeps what was refused while the vault was frozen, and submits it afterwards.
@@ -42,17 +42,17 @@ _SIGNED_MEANWHILE = (
 )
 
 
-def limits(visit: Visit) -> Response:
-    shown = vault_here(visit)
-    mark = in_force_mark(visit, vault_limit_in_force(shown.detailed_vault_limits))
-    return _page(visit, shown, "vaults/limits.html", in_force_mark=mark)
+def limits(page: PageContext) -> Response:
+    shown = vault_here(page)
+    mark = in_force_mark(page, vault_limit_in_force(shown.detailed_vault_limits))
+    return _page(page, shown, "vaults/limits.html", in_force_mark=mark)
 
 
-def review_limits(visit: Visit) -> Review:
-    shown, typed = vault_here(visit), vault_limit(visit)
+def review_limits(page: PageContext) -> Review:
+    shown, typed = vault_here(page), vault_limit(page)
     now, is_sum = shown.detailed_vault_limits, typed["per_cycle"]
     in_force = vault_limit_in_force(now)
-    require_in_force(visit, in_force, typed)
+    require_in_force(page, in_force, typed)
     used = (("Of this sum", used_words(now, typed)),) if now is not None and is_sum else ()
     ends = " The limit of each payment ends." if now is not None and is_sum and not now.per_cycle else ""
     return Review(
@@ -68,16 +68,16 @@ def review_limits(visit: Visit) -> Review:
     )
 
 
-def change_limits(visit: Visit) -> Response:
-    visit.act(UPDATE_VAULT, **_place(visit), **vault_limit(visit))
-    return visit.go(path_of(visit, vault_here(visit)), "The limit is changed.")
+def change_limits(page: PageContext) -> Response:
+    page.act(UPDATE_VAULT, **_place(page), **vault_limit(page))
+    return page.redirect(path_of(page, vault_here(page)), "The limit is changed.")
 
 
-def controls(visit: Visit) -> Response:
-    found = _controls(visit)
+def controls(page: PageContext) -> Response:
+    found = _controls(page)
     now = _in_force(found)
-    context = {"controls": found, "now": _words(now), "in_force_mark": in_force_mark(visit, now)}
-    return _page(visit, vault_here(visit), "vaults/controls.html", **context)
+    context = {"controls": found, "now": _words(now), "in_force_mark": in_force_mark(page, now)}
+    return _page(page, vault_here(page), "vaults/controls.html", **context)
 
 
 def _in_force(found: VaultControls) -> dict[str, bool]:
@@ -88,15 +88,15 @@ def _words(controls: dict[str, bool]) -> str:
     return " ".join(f"{what} {how}." for what, how in controls_words(**controls))
 
 
-def _ticked(visit: Visit) -> dict[str, Any]:
-    return {name: visit.form.ticked(name) for name in ("only_address_book", "maker_may_approve")}
+def _ticked(page: PageContext) -> dict[str, Any]:
+    return {name: page.form.ticked(name) for name in ("only_address_book", "maker_may_approve")}
 
 
-def review_controls(visit: Visit) -> Review:
-    now, typed = _in_force(_controls(visit)), _ticked(visit)
-    require_in_force(visit, now, typed)
+def review_controls(page: PageContext) -> Review:
+    now, typed = _in_force(_controls(page)), _ticked(page)
+    require_in_force(page, now, typed)
     return Review(
-        f"Change the controls of {vault_here(visit).name}",
+        f"Change the controls of {vault_here(page).name}",
         (("Now", _words(now)), ("From now on", _words(typed))),
         "Change the controls",
         "They apply to the next proposal, and to the next approval of those that wait.",
@@ -104,18 +104,18 @@ def review_controls(visit: Visit) -> Review:
     )
 
 
-def change_controls(visit: Visit) -> Response:
-    visit.act(UPDATE_VAULT_CONTROLS, **_place(visit), **_ticked(visit))
-    return visit.go(path_of(visit, vault_here(visit)), "The controls are changed.")
+def change_controls(page: PageContext) -> Response:
+    page.act(UPDATE_VAULT_CONTROLS, **_place(page), **_ticked(page))
+    return page.redirect(path_of(page, vault_here(page)), "The controls are changed.")
 
 
-def freeze_page(visit: Visit) -> Response:
-    found = _controls(visit)
-    asked_by_you = found.unfreeze_asked_by == str(visit.user.uuid)
-    shown = vault_here(visit)
-    able = _who_may_unfreeze(visit, shown) if found.is_frozen else ()
+def freeze_page(page: PageContext) -> Response:
+    found = _controls(page)
+    asked_by_you = found.unfreeze_asked_by == str(page.user.uuid)
+    shown = vault_here(page)
+    able = _who_may_unfreeze(page, shown) if found.is_frozen else ()
     return _page(
-        visit,
+        page,
         shown,
         "vaults/freeze.html",
         controls=found,
@@ -125,36 +125,36 @@ def freeze_page(visit: Visit) -> Response:
     )
 
 
-def _who_may_unfreeze(visit: Visit, shown: Vault) -> list[str]:
+def _who_may_unfreeze(page: PageContext, shown: Vault) -> list[str]:
     """By name: all of them for a person who may see the members, else those among the vault's signers."""
-    if visit.here.may("MANAGE_USERS"):
+    if page.workspace.may("MANAGE_USERS"):
         return [
             member_words(each)
-            for each in members_of(visit)
+            for each in members_of(page)
             if any(permission.rule_name == PermissionName.PAYMENT_APPROVE for permission in each.role.perm)
         ]
-    names = names_of(visit, shown)
+    names = names_of(page, shown)
     return [names[each.user_id] for each in shown.signers if each.may_approve]
 
 
-def review_freeze(visit: Visit) -> Review:
+def review_freeze(page: PageContext) -> Review:
     return Review(
-        f"Freeze {vault_here(visit).name}",
-        (("Reason", visit.form.one("reason") or "none given"),),
+        f"Freeze {vault_here(page).name}",
+        (("Reason", page.form.one("reason") or "none given"),),
         "Freeze it now",
         "At once nothing is proposed, approved or sent from it, until two members unfreeze it. What is on "
         "the network stays there.",
     )
 
 
-def freeze(visit: Visit) -> Response:
-    visit.act(FREEZE_VAULT, **_place(visit), reason=visit.form.one("reason") or None)
-    return visit.go(path_of(visit, vault_here(visit)), "The vault is frozen.")
+def freeze(page: PageContext) -> Response:
+    page.act(FREEZE_VAULT, **_place(page), reason=page.form.one("reason") or None)
+    return page.redirect(path_of(page, vault_here(page)), "The vault is frozen.")
 
 
-def review_unfreeze(visit: Visit) -> Review:
-    shown, found = vault_here(visit), _controls(visit)
-    is_second = found.unfreeze_asked_by not in (None, str(visit.user.uuid))
+def review_unfreeze(page: PageContext) -> Review:
+    shown, found = vault_here(page), _controls(page)
+    is_second = found.unfreeze_asked_by not in (None, str(page.user.uuid))
     waits = len(found.waiting_psbt_ids)
     agrees = "" if is_second else "Another member who may approve has to agree within a day. "
     return Review(
@@ -168,35 +168,35 @@ def review_unfreeze(visit: Visit) -> Review:
     )
 
 
-def unfreeze(visit: Visit) -> Response:
-    after = visit.act(UNFREEZE_VAULT, **_place(visit))
+def unfreeze(page: PageContext) -> Response:
+    after = page.act(UNFREEZE_VAULT, **_place(page))
     words = (
         "You asked to unfreeze it: another member has to agree within a day."
         if after.is_frozen
         else "The vault is no longer frozen."
     )
-    return visit.go(path_of(visit, vault_here(visit)), words)
+    return page.redirect(path_of(page, vault_here(page)), words)
 
 
 # --- a signer's key -----------------------------------------------------------------------------------------
 
 
-def lost_page(visit: Visit) -> Response:
-    shown = vault_here(visit)
-    return _page(visit, shown, "vaults/lost.html", signer_name=_signer_name(visit, shown))
+def lost_page(page: PageContext) -> Response:
+    shown = vault_here(page)
+    return _page(page, shown, "vaults/lost.html", signer_name=_signer_name(page, shown))
 
 
-def _signer_name(visit: Visit, shown: Vault) -> str:
+def _signer_name(page: PageContext, shown: Vault) -> str:
     """Raises NotFound for a key that no signer of the vault has."""
     for each in shown.signers:
-        if each.key_id == visit.path_param("key_id"):
-            return names_of(visit, shown)[each.user_id]
+        if each.key_id == page.path_param("key_id"):
+            return names_of(page, shown)[each.user_id]
     raise NotFound("No signer of this vault has that key.")
 
 
-def review_lost(visit: Visit) -> Review:
-    name = _signer_name(visit, vault_here(visit))
-    forced = (("Also where a vault keeps too few signers", "yes"),) if visit.form.ticked("force") else ()
+def review_lost(page: PageContext) -> Review:
+    name = _signer_name(page, vault_here(page))
+    forced = (("Also where a vault keeps too few signers", "yes"),) if page.form.ticked("force") else ()
     return Review(
         f"Mark the key of {name} as lost",
         (
@@ -209,17 +209,17 @@ def review_lost(visit: Visit) -> Review:
     )
 
 
-def mark_lost(visit: Visit) -> Response:
+def mark_lost(page: PageContext) -> Response:
     # The workspace in which a second person confirms it, where one has to.
-    place: dict[str, Any] = {"workspace_id": visit.here.id} if visit.form.ticked("ask_second_person") else {}
-    visit.act(
+    ids: dict[str, Any] = {"workspace_id": page.workspace.id} if page.form.ticked("ask_second_person") else {}
+    page.act(
         REVOKE_KEY,
-        key_id=visit.path_param("key_id"),
+        key_id=page.path_param("key_id"),
         reason="lost",
-        force=visit.form.ticked("force"),
-        **place,
+        force=page.form.ticked("force"),
+        **ids,
     )
-    return visit.go(path_of(visit, vault_here(visit)), "The key is marked as lost.")
+    return page.redirect(path_of(page, vault_here(page)), "The key is marked as lost.")
 
 
 _VAULT = "/w/{workspace_id:int}/vaults/{vault_id}"

@@ -14,6 +14,7 @@ from custody.schemas.proposals import PSBT, Proposal
 from custody.schemas.sending import SWEEP_VAULT
 from custody.schemas.vaults import REPLACE_VAULT, VAULT_EXPORT, VAULT_NAMES, Vault
 from custody.server.console.addresses import entries
+from custody.server.console.context import PageContext, whole
 from custody.server.console.members import members_of
 from custody.server.console.proposals import BOOK_READERS
 from custody.server.console.rendering import COIN_WORDS, member_words
@@ -29,60 +30,59 @@ from custody.server.console.vaults import (
     vault_by_id,
     vault_here,
 )
-from custody.server.console.visit import Visit, whole
 from custody.server.domain.errors import Invalid
 from multisig import Network
 from multisig import Vault as Policy
 
 
-def _place(visit: Visit) -> dict[str, Any]:
-    return {"workspace_id": visit.here.id, "vault_id": visit.path_param("vault_id")}
+def _place(page: PageContext) -> dict[str, Any]:
+    return {"workspace_id": page.workspace.id, "vault_id": page.path_param("vault_id")}
 
 
-def replacement(visit: Visit) -> Response:
-    shown = vault_here(visit)
-    context = {"here": "vaults", "vault": shown, "base": path_of(visit, shown)}
-    context["named"] = _entries_that_lead_here(visit, shown)
+def replacement(page: PageContext) -> Response:
+    shown = vault_here(page)
+    context = {"vault": shown, "base": path_of(page, shown)}
+    context["named"] = _entries_that_lead_here(page, shown)
     if shown.replaced_by is not None:
-        return visit.page("vaults/replaced.html", **context, **_progress(visit, shown))
-    changes = visit.ask(CHANGES, workspace_id=visit.here.id)
+        return page.render("vaults/replaced.html", **context, **_progress(page, shown))
+    changes = page.read(CHANGES, workspace_id=page.workspace.id)
     waits = any(
         each.path == REPLACE_VAULT.path and each.status == "PENDING" and each.body["vault_id"] == shown.id
         for each in changes
     )
-    able = [each for each in members_of(visit) if each.can_sign]
+    able = [each for each in members_of(page) if each.can_sign]
     now = {each.user_id for each in shown.signers}
-    taken = [each.name for each in visit.ask(VAULT_NAMES, workspace_id=visit.here.id)]
+    taken = [each.name for each in page.read(VAULT_NAMES, workspace_id=page.workspace.id)]
     name = next_name(shown.name, taken)
-    return visit.page("vaults/replace.html", **context, waits=waits, able=able, now=now, name=name)
+    return page.render("vaults/replace.html", **context, waits=waits, able=able, now=now, name=name)
 
 
-def _entries_that_lead_here(visit: Visit, old: Vault) -> list[str]:
+def _entries_that_lead_here(page: PageContext, old: Vault) -> list[str]:
     """Names in the address book; none for a person who may not read it."""
-    return [each.name for each in entries(visit, leads_to=old.id)] if visit.here.may(*BOOK_READERS) else []
+    return [each.name for each in entries(page, leads_to=old.id)] if page.workspace.may(*BOOK_READERS) else []
 
 
-def _progress(visit: Visit, old: Vault) -> dict[str, Any]:
-    last = replacement_name(visit, old)
+def _progress(page: PageContext, old: Vault) -> dict[str, Any]:
+    last = replacement_name(page, old)
     assert last is not None, "its page shows a replacement"
-    new = vault_by_id(visit, last.id)
-    newest: list[Proposal] = visit.ask(
-        PSBT, workspace_id=visit.here.id, vault_id=old.id, order="newest", limit=PAGE
+    new = vault_by_id(page, last.id)
+    newest: list[Proposal] = page.read(
+        PSBT, workspace_id=page.workspace.id, vault_id=old.id, order="newest", limit=PAGE
     )
     return {
         "new": new,
-        "signers": _signers_with_fingerprints(visit, old, new),
-        "export": visit.ask(VAULT_EXPORT, workspace_id=visit.here.id, vault_id=new.id),
+        "signers": _signers_with_fingerprints(page, old, new),
+        "export": page.read(VAULT_EXPORT, workspace_id=page.workspace.id, vault_id=new.id),
         "sweeps": [each for each in newest if each.recipients == [new.address]],
         "states": COIN_WORDS,
-        "left": visit.ask(VAULT_COINS, **_place(visit), limit=PAGE),
-        "held": holdings(visit, old.id)[0],
+        "left": page.read(VAULT_COINS, **_place(page), limit=PAGE),
+        "held": holdings(page, old.id)[0],
     }
 
 
-def _signers_with_fingerprints(visit: Visit, old: Vault, new: Vault) -> list[tuple[str, str, bool]]:
+def _signers_with_fingerprints(page: PageContext, old: Vault, new: Vault) -> list[tuple[str, str, bool]]:
     """Name, master fingerprint and whether they are no signer of the old vault."""
-    names, before = names_of(visit, new), {each.user_id for each in old.signers}
+    names, before = names_of(page, new), {each.user_id for each in old.signers}
     cosigners = Policy.from_descriptor(new.descriptor, Network(new.chain)).cosigners
     return [
         (names[each.user_id], cosigners[each.key_index].fingerprint.hex, each.user_id not in before)
@@ -90,28 +90,28 @@ def _signers_with_fingerprints(visit: Visit, old: Vault, new: Vault) -> list[tup
     ]
 
 
-def _wanted(visit: Visit) -> dict[str, Any]:
-    signers = [each.uuid for each in chosen_signers(visit)]
-    return {**_place(visit), "name": visit.form.one("name"), "m": whole(visit, "m"), "signers": signers}
+def _wanted(page: PageContext) -> dict[str, Any]:
+    signers = [each.uuid for each in chosen_signers(page)]
+    return {**_place(page), "name": page.form.one("name"), "m": whole(page, "m"), "signers": signers}
 
 
-def review_replacement(visit: Visit) -> Review:
-    shown, signers, m = vault_here(visit), chosen_signers(visit), whole(visit, "m")
+def review_replacement(page: PageContext) -> Review:
+    shown, signers, m = vault_here(page), chosen_signers(page), whole(page, "m")
     require_signers(m, [member_words(each) for each in signers])
-    if not visit.form.one("name"):
+    if not page.form.one("name"):
         raise Invalid.at("/name", "Name the new vault.")
     now = {each.user_id for each in shown.signers}
-    pending: list[Proposal] = visit.ask(
-        PSBT, workspace_id=visit.here.id, vault_id=shown.id, status="PENDING", limit=PAGE
+    pending: list[Proposal] = page.read(
+        PSBT, workspace_id=page.workspace.id, vault_id=shown.id, status="PENDING", limit=PAGE
     )
     unsigned = [each for each in pending if each.tx_type == "send" and not each.collected_signatures]
     return Review(
-        f"Replace {shown.name} by {visit.form.one('name')}",
+        f"Replace {shown.name} by {page.form.one('name')}",
         (
             ("Policy", f"{m} of these {len(signers)} sign each payment"),
             *(("Signer" if str(each.uuid) in now else "New signer", member_words(each)) for each in signers),
             *((("Cancelled", f"the unsigned payment {each.psbt_id}")) for each in unsigned),
-            *(("Leads to the old vault", name) for name in _entries_that_lead_here(visit, shown)),
+            *(("Leads to the old vault", name) for name in _entries_that_lead_here(page, shown)),
         ),
         "Replace it",
         "Another manager of the workspace confirms it. Then the coins move to the new vault alone, beside "
@@ -119,15 +119,15 @@ def review_replacement(visit: Visit) -> Review:
     )
 
 
-def replace_vault(visit: Visit) -> Response:
-    visit.act(REPLACE_VAULT, **_wanted(visit))
-    return visit.go(f"{path_of(visit, vault_here(visit))}/replace", "The vault is replaced.")
+def replace_vault(page: PageContext) -> Response:
+    page.act(REPLACE_VAULT, **_wanted(page))
+    return page.redirect(f"{path_of(page, vault_here(page))}/replace", "The vault is replaced.")
 
 
-def sweep(visit: Visit) -> Response:
-    swept = visit.act(SWEEP_VAULT, **_place(visit))
+def sweep(page: PageContext) -> Response:
+    swept = page.act(SWEEP_VAULT, **_place(page))
     words = f"{count(len(swept.psbt_ids), 'sweep is', 'sweeps are')} proposed. The signers decide now."
-    return visit.go(f"{path_of(visit, vault_here(visit))}/replace", words)
+    return page.redirect(f"{path_of(page, vault_here(page))}/replace", words)
 
 
 _REPLACE = "/w/{workspace_id:int}/vaults/{vault_id}/replace"

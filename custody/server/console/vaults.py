@@ -26,11 +26,11 @@ from custody.schemas.vaults import (
     Vault,
     VaultName,
 )
+from custody.server.console.context import PageContext, query_day, query_sats, whole
 from custody.server.console.limits import typed_words, vault_limit
 from custody.server.console.members import members_of
 from custody.server.console.rendering import COIN_WORDS, MOVEMENT_WORDS, controls_words, member_words
 from custody.server.console.table import Review, Row
-from custody.server.console.visit import Visit, query_day, query_sats, whole
 from custody.server.domain.errors import CustodyError, Invalid
 from custody.server.store.models import full_name
 from multisig import Sats, format_btc
@@ -46,170 +46,169 @@ NEWEST = 5
 VIEWERS = ("VIEW_BALANCES", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
 
 
-def vaults(visit: Visit) -> Response:
-    name, after = visit.query("name").strip(), visit.query("after")
-    found = visit.ask(
+def vaults(page: PageContext) -> Response:
+    name, after = page.query("name").strip(), page.query("after")
+    found = page.read(
         LIST_WALLETS,
-        workspace_id=visit.here.id,
+        workspace_id=page.workspace.id,
         limit=PAGE + 1,
         name=name or None,
         after=after or None,
     )
-    shown, following = found[:PAGE], visit.following(found, PAGE, "id")
+    shown, following = found[:PAGE], page.following(found, PAGE, "id")
     more = None if following is None else urlencode({"name": name, "after": following})
-    return visit.page("vaults/list.html", here="vaults", vaults=shown, name=name, after=after, more=more)
+    return page.render("vaults/list.html", vaults=shown, name=name, after=after, more=more)
 
 
-def vault_here(visit: Visit) -> Vault:
+def vault_here(page: PageContext) -> Vault:
     """The vault of the path. Raises NotFound."""
-    return vault_by_id(visit, visit.path_param("vault_id"))
+    return vault_by_id(page, page.path_param("vault_id"))
 
 
-def vault_by_id(visit: Visit, vault_id: str) -> Vault:
+def vault_by_id(page: PageContext, vault_id: str) -> Vault:
     """Raises NotFound."""
-    found = visit.ask(LIST_WALLETS, workspace_id=visit.here.id, vault_id=vault_id)
+    found = page.read(LIST_WALLETS, workspace_id=page.workspace.id, vault_id=vault_id)
     if not found:
-        raise visit.missing("There is no such vault in this workspace.")
+        raise page.missing("There is no such vault in this workspace.")
     return found[0]
 
 
-def vault_name(visit: Visit, vault_id: str) -> VaultName:
+def vault_name(page: PageContext, vault_id: str) -> VaultName:
     """Raises NotFound."""
-    found = visit.ask(VAULT_NAMES, workspace_id=visit.here.id, vault_id=vault_id)
+    found = page.read(VAULT_NAMES, workspace_id=page.workspace.id, vault_id=vault_id)
     if not found:
-        raise visit.missing("There is no such vault in this workspace.")
+        raise page.missing("There is no such vault in this workspace.")
     return found[0]
 
 
-def replacement_name(visit: Visit, shown: Vault) -> VaultName | None:
+def replacement_name(page: PageContext, shown: Vault) -> VaultName | None:
     """The vault in its place now: the last one where a replacement was replaced again. Raises NotFound."""
     line, last, following = {shown.id}, None, shown.replaced_by
     # Whatever is stored, it is no circle.
     while following is not None and following not in line:
-        last = vault_name(visit, following)
+        last = vault_name(page, following)
         line.add(last.id)
         following = last.replaced_by
     return last
 
 
-def vaults_to_choose(visit: Visit, chosen: str = "") -> list[VaultName]:
+def vaults_to_choose(page: PageContext, chosen: str = "") -> list[VaultName]:
     """The first MAX_CHOICES, and ``chosen``, to which a vault's own page linked. Raises NotFound."""
-    found = visit.ask(VAULT_NAMES, workspace_id=visit.here.id, limit=MAX_CHOICES)
+    found = page.read(VAULT_NAMES, workspace_id=page.workspace.id, limit=MAX_CHOICES)
     if chosen and chosen not in {each.id for each in found}:
-        return [vault_name(visit, chosen), *found]
+        return [vault_name(page, chosen), *found]
     return found
 
 
-def path_of(visit: Visit, vault: Vault) -> str:
-    return f"{visit.here.path}/vaults/{vault.id}"
+def path_of(page: PageContext, vault: Vault) -> str:
+    return f"{page.workspace.path}/vaults/{vault.id}"
 
 
-def vault(visit: Visit) -> Response:
-    shown = vault_here(visit)
+def vault(page: PageContext) -> Response:
+    shown = vault_here(page)
     export = None
-    if visit.here.may(*VIEWERS):
-        export = visit.ask(VAULT_EXPORT, workspace_id=visit.here.id, vault_id=shown.id, format="bsms")
-    return visit.page(
-        "vaults/vault.html", here="vaults", export=export, live_standing=_live(visit, shown),
-        **_standing(visit, shown),
+    if page.workspace.may(*VIEWERS):
+        export = page.read(VAULT_EXPORT, workspace_id=page.workspace.id, vault_id=shown.id, format="bsms")
+    return page.render(
+        "vaults/vault.html", export=export, live_standing=_live(page, shown),
+        **_standing(page, shown),
     )  # fmt: skip
 
 
-def standing(visit: Visit) -> Response:
+def standing(page: PageContext) -> Response:
     """The part that follows what happens."""
-    shown = vault_here(visit)
-    return visit.part(_live(visit, shown), **_standing(visit, shown))
+    shown = vault_here(page)
+    return page.render_part(_live(page, shown), **_standing(page, shown))
 
 
-def _live(visit: Visit, shown: Vault) -> Live:
-    return Live("standing", "vaults/standing.html", f"{path_of(visit, shown)}/standing", CHAIN_SECONDS)
+def _live(page: PageContext, shown: Vault) -> Live:
+    return Live("standing", "vaults/standing.html", f"{path_of(page, shown)}/standing", CHAIN_SECONDS)
 
 
-def _standing(visit: Visit, shown: Vault) -> dict[str, Any]:
-    place = {"workspace_id": visit.here.id, "vault_id": shown.id}
-    controls = visit.ask(VAULT_CONTROLS, **place)
-    held, trouble = holdings(visit, shown.id)
+def _standing(page: PageContext, shown: Vault) -> dict[str, Any]:
+    ids = {"workspace_id": page.workspace.id, "vault_id": shown.id}
+    controls = page.read(VAULT_CONTROLS, **ids)
+    held, trouble = holdings(page, shown.id)
     return {
         "vault": shown,
-        "base": path_of(visit, shown),
+        "base": path_of(page, shown),
         "controls": controls,
         "controls_words": controls_words(
             only_address_book=controls.only_address_book, maker_may_approve=controls.maker_may_approve
         ),
-        "people": names_of(visit, shown),
-        "movements": visit.ask(VAULT_HISTORY, **place, limit=NEWEST).movements,
+        "people": names_of(page, shown),
+        "movements": page.read(VAULT_HISTORY, **ids, limit=NEWEST).movements,
         "held": held,
         "trouble": trouble,
     }
 
 
-def holdings(visit: Visit, vault_id: str) -> tuple[list[TokenBalance], str]:
+def holdings(page: PageContext, vault_id: str) -> tuple[list[TokenBalance], str]:
     """The tokens that a vault holds, and why where these are unknown."""
-    if not visit.here.may(*VIEWERS):
+    if not page.workspace.may(*VIEWERS):
         return [], ""
     try:
-        return visit.ask(TOKENS, workspace_id=visit.here.id, vault_id=vault_id), ""
+        return page.read(TOKENS, workspace_id=page.workspace.id, vault_id=vault_id), ""
     except CustodyError as error:
         return [], error.detail
 
 
-def names_of(visit: Visit, *shown: Vault) -> dict[str, str]:
+def names_of(page: PageContext, *shown: Vault) -> dict[str, str]:
     """The signers' names, by user id."""
     return {
-        each.user_id: visit.person(each.user_id, full_name(each.first_name.value, each.surname.value))
+        each.user_id: page.person(each.user_id, full_name(each.first_name.value, each.surname.value))
         for one in shown
         for each in one.signers
     }
 
 
-def bsms(visit: Visit) -> Response:
+def bsms(page: PageContext) -> Response:
     """The vault for other wallets, as a file (BIP-129)."""
-    place = {"workspace_id": visit.here.id, "vault_id": visit.path_param("vault_id")}
-    export = visit.ask(VAULT_EXPORT, **place, format="bsms")
+    ids = {"workspace_id": page.workspace.id, "vault_id": page.path_param("vault_id")}
+    export = page.read(VAULT_EXPORT, **ids, format="bsms")
     headers = attachment(f"vault-{export.vault_id[:8]}.bsms")
     return Response(export.text, headers=headers, media_type="text/plain; charset=utf-8")
 
 
-def receive(visit: Visit) -> Response:
+def receive(page: PageContext) -> Response:
     """A fresh address, with an amount where one was asked for (BIP-321). A vault that is replaced offers
     none.
     """
-    shown, sats = vault_here(visit), None
-    new = replacement_name(visit, shown)
+    shown, sats = vault_here(page), None
+    new = replacement_name(page, shown)
     try:
-        sats = query_sats(visit, "amount")
+        sats = query_sats(page, "amount")
     except Invalid as error:
-        visit.problem = error
+        page.problem = error
     link = f"bitcoin:{shown.receive_address}"
     if sats:
         link += f"?amount={format_btc(Sats(sats))}"
-    return visit.page(
-        "vaults/receive.html", here="vaults", vault=shown, base=path_of(visit, shown), link=link, sats=sats,
-        amount=visit.query("amount"), new=new,
+    return page.render(
+        "vaults/receive.html", vault=shown, base=path_of(page, shown), link=link, sats=sats,
+        amount=page.query("amount"), new=new,
     )  # fmt: skip
 
 
-def new_vault(visit: Visit) -> Response:
+def new_vault(page: PageContext) -> Response:
     """Raises PermissionDenied where the person may not see the members."""
-    members = members_of(visit)
-    return visit.page(
+    members = members_of(page)
+    return page.render(
         "vaults/new.html",
-        here="vaults",
         able=[each for each in members if each.can_sign],
         unable=[each for each in members if not each.can_sign],
     )
 
 
-def review_vault(visit: Visit) -> Review:
-    form = visit.form
-    names = [member_words(each) for each in chosen_signers(visit)]
-    m, typed = whole(visit, "m"), vault_limit(visit)
+def review_vault(page: PageContext) -> Review:
+    form = page.form
+    names = [member_words(each) for each in chosen_signers(page)]
+    m, typed = whole(page, "m"), vault_limit(page)
     require_signers(m, names)
     return Review(
         f"Make the vault {form.one('name')}",
         (
             ("Policy", f"{m} of these {len(names)} sign each payment"),
-            *((f"Signer {place}", name) for place, name in enumerate(names, start=1)),
+            *((f"Signer {number}", name) for number, name in enumerate(names, start=1)),
             ("Limit", typed_words(typed)),
         ),
         "Make the vault",
@@ -218,10 +217,10 @@ def review_vault(visit: Visit) -> Review:
     )
 
 
-def chosen_signers(visit: Visit) -> list[Member]:
+def chosen_signers(page: PageContext) -> list[Member]:
     """The chosen members. Raises Invalid."""
-    members = {str(each.uuid): each for each in members_of(visit)}
-    chosen = dict.fromkeys(visit.form.every("signers"))
+    members = {str(each.uuid): each for each in members_of(page)}
+    chosen = dict.fromkeys(page.form.every("signers"))
     if not chosen.keys() <= members.keys():
         raise Invalid.at("/signers", "Choose the signers among the members of the workspace.")
     return [members[each] for each in chosen]
@@ -234,18 +233,18 @@ def require_signers(m: int, names: Sequence[str]) -> None:
         raise Invalid.at("/m", f"{m} signatures cannot be asked of {count(len(names), 'signer', 'signers')}.")
 
 
-def make_vault(visit: Visit) -> Response:
-    form = visit.form
-    made = visit.act(
+def make_vault(page: PageContext) -> Response:
+    form = page.form
+    made = page.act(
         CREATE_WALLET,
-        workspace_id=visit.here.id,
+        workspace_id=page.workspace.id,
         name=form.one("name"),
-        network=visit.here.entry.workspace_info.net,
-        m=whole(visit, "m"),
-        signers=[each.uuid for each in chosen_signers(visit)],
-        **vault_limit(visit),
+        network=page.workspace.entry.workspace_info.net,
+        m=whole(page, "m"),
+        signers=[each.uuid for each in chosen_signers(page)],
+        **vault_limit(page),
     )
-    return visit.go(path_of(visit, made), " ".join(("The vault is made.", *(made.warnings or ()))))
+    return page.redirect(path_of(page, made), " ".join(("The vault is made.", *(made.warnings or ()))))
 
 
 # Rows per call for a file: the API's most.
@@ -253,12 +252,12 @@ FILE_PAGE = 500
 _TEXTS = ("kind", "status", "state", "label", "address", "txid", "with_replaced")
 
 
-def _wanted(visit: Visit, names: Sequence[str]) -> dict[str, Any]:
+def _wanted(page: PageContext, names: Sequence[str]) -> dict[str, Any]:
     """The filters that were given, as the API takes them. Raises Invalid."""
-    found: dict[str, Any] = {name: visit.query(name).strip() for name in names if name in _TEXTS}
-    found |= {"min_sats": query_sats(visit, "least"), "max_sats": query_sats(visit, "most")}
+    found: dict[str, Any] = {name: page.query(name).strip() for name in names if name in _TEXTS}
+    found |= {"min_sats": query_sats(page, "least"), "max_sats": query_sats(page, "most")}
     if "since" in names:
-        found |= {"from_time": query_day(visit, "since"), "to_time": query_day(visit, "before")}
+        found |= {"from_time": query_day(page, "since"), "to_time": query_day(page, "before")}
     return {name: value for name, value in found.items() if value != ""}
 
 
@@ -269,62 +268,62 @@ COIN_FILTERS = ("state", "address", "least", "most")
 
 
 def _page(
-    visit: Visit, call: Call[Any, Any], filters: Sequence[str], template: str, **context: Any
+    page: PageContext, call: Call[Any, Any], filters: Sequence[str], template: str, **context: Any
 ) -> Response:
     """A page of a list; where a filter cannot be read, an empty one that says what is wrong."""
-    shown, cursor = vault_here(visit), visit.query("cursor")
-    typed = {name: visit.query(name) for name in filters}
-    place = {"workspace_id": visit.here.id, "vault_id": shown.id}
+    shown, cursor = vault_here(page), page.query("cursor")
+    typed = {name: page.query(name) for name in filters}
+    ids = {"workspace_id": page.workspace.id, "vault_id": shown.id}
     found = None
     try:
-        found = visit.ask(call, **place, **_wanted(visit, filters), cursor=cursor or None, limit=PAGE)
+        found = page.read(call, **ids, **_wanted(page, filters), cursor=cursor or None, limit=PAGE)
     except Invalid as error:
-        visit.problem = error
+        page.problem = error
     query = urlencode({name: value for name, value in typed.items() if value})
-    return visit.page(
-        template, here="vaults", vault=shown, base=path_of(visit, shown), found=found, sought=typed,
+    return page.render(
+        template, vault=shown, base=path_of(page, shown), found=found, sought=typed,
         query=query, cursor=cursor, **context,
     )  # fmt: skip
 
 
-def movements(visit: Visit) -> Response:
-    return _page(visit, VAULT_HISTORY, MOVEMENT_FILTERS, "vaults/movements.html", kinds=MOVEMENT_WORDS)
+def movements(page: PageContext) -> Response:
+    return _page(page, VAULT_HISTORY, MOVEMENT_FILTERS, "vaults/movements.html", kinds=MOVEMENT_WORDS)
 
 
-def coins(visit: Visit) -> Response:
-    return _page(visit, VAULT_COINS, COIN_FILTERS, "vaults/coins.html", states=COIN_WORDS)
+def coins(page: PageContext) -> Response:
+    return _page(page, VAULT_COINS, COIN_FILTERS, "vaults/coins.html", states=COIN_WORDS)
 
 
-def movements_file(visit: Visit) -> Response:
+def movements_file(page: PageContext) -> Response:
     """Everything that the filters match, the oldest first."""
-    pages = _pages(visit, VAULT_HISTORY, MOVEMENT_FILTERS, {"order": "oldest"})
+    pages = _pages(page, VAULT_HISTORY, MOVEMENT_FILTERS, {"order": "oldest"})
     return _file(
-        visit, "movements", MOVEMENT_COLUMNS, pages, lambda page: map(movement_cells, page.movements)
+        page, "movements", MOVEMENT_COLUMNS, pages, lambda found: map(movement_cells, found.movements)
     )
 
 
-def coins_file(visit: Visit) -> Response:
-    pages = _pages(visit, VAULT_COINS, COIN_FILTERS, {})
-    return _file(visit, "coins", COIN_COLUMNS, pages, lambda page: map(coin_cells, page.coins))
+def coins_file(page: PageContext) -> Response:
+    pages = _pages(page, VAULT_COINS, COIN_FILTERS, {})
+    return _file(page, "coins", COIN_COLUMNS, pages, lambda found: map(coin_cells, found.coins))
 
 
 def _pages(
-    visit: Visit, call: Call[Any, Answer], filters: Sequence[str], more: Mapping[str, Any]
+    page: PageContext, call: Call[Any, Answer], filters: Sequence[str], more: Mapping[str, Any]
 ) -> Iterator[Answer]:
     """Read as they are sent: one at a time is in memory."""
-    place = {"workspace_id": visit.here.id, "vault_id": visit.path_param("vault_id")}
-    wanted: dict[str, Any] = {**place, **_wanted(visit, filters), **more, "limit": FILE_PAGE}
+    ids = {"workspace_id": page.workspace.id, "vault_id": page.path_param("vault_id")}
+    wanted: dict[str, Any] = {**ids, **_wanted(page, filters), **more, "limit": FILE_PAGE}
     cursor = None
     while True:
-        page: Any = visit.ask(call, **wanted, cursor=cursor)
-        yield page
-        cursor = page.next_cursor
+        found: Any = page.read(call, **wanted, cursor=cursor)
+        yield found
+        cursor = found.next_cursor
         if cursor is None:
             return
 
 
 def _file(
-    visit: Visit,
+    page: PageContext,
     what: str,
     header: Sequence[str],
     pages: Iterator[Any],
@@ -333,7 +332,7 @@ def _file(
     """The first page is read before the answer begins, so that a refusal is a page and no broken file."""
     first = next(pages)
     rows = chain.from_iterable(map(rows_of, chain((first,), pages)))
-    headers = attachment(f"{what}-{visit.path_param('vault_id')[:8]}.csv")
+    headers = attachment(f"{what}-{page.path_param('vault_id')[:8]}.csv")
     return StreamingResponse(csv_lines(header, rows), headers=headers, media_type="text/csv; charset=utf-8")
 
 

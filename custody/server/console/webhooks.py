@@ -16,8 +16,8 @@ from custody.schemas.webhooks import (
     EventKind,
     Webhook,
 )
+from custody.server.console.context import PageContext
 from custody.server.console.table import Review, Row
-from custody.server.console.visit import Visit
 from custody.server.domain.errors import NotFound
 
 # Of a webhook's deliveries on one page.
@@ -52,114 +52,115 @@ def kinds_by_subject() -> dict[str, list[str]]:
     return found
 
 
-def webhooks(visit: Visit) -> Response:
-    return visit.page("webhooks/webhooks.html", here="webhooks", webhooks=_all(visit), kind_words=kind_words)
+def webhooks(page: PageContext) -> Response:
+    return page.render("webhooks/webhooks.html", webhooks=_all(page), kind_words=kind_words)
 
 
-def new_page(visit: Visit) -> Response:
-    return visit.page("webhooks/new.html", here="webhooks", kinds=kinds_by_subject(), kind_words=kind_words)
+def new_page(page: PageContext) -> Response:
+    return page.render("webhooks/new.html", kinds=kinds_by_subject(), kind_words=kind_words)
 
 
-def webhook_page(visit: Visit) -> Response:
-    found = _one(visit)
-    after = visit.query("after") or None
-    deliveries = visit.ask(
+def webhook_page(page: PageContext) -> Response:
+    found = _one(page)
+    after = page.query("after") or None
+    deliveries = page.read(
         WEBHOOK_DELIVERIES,
-        workspace_id=visit.here.id,
+        workspace_id=page.workspace.id,
         webhook_id=found.webhook_id,
         after=after,
         limit=PAGE + 1,
     )
-    return visit.page(
+    return page.render(
         "webhooks/webhook.html",
-        here="webhooks",
         webhook=found,
         deliveries=deliveries[:PAGE],
-        next_after=visit.following(deliveries, PAGE, "delivery_id"),
+        next_after=page.following(deliveries, PAGE, "delivery_id"),
         after=after,
         kinds=kinds_by_subject(),
         kind_words=kind_words,
     )
 
 
-def _all(visit: Visit) -> list[Webhook]:
-    return visit.ask(WEBHOOKS, workspace_id=visit.here.id)
+def _all(page: PageContext) -> list[Webhook]:
+    return page.read(WEBHOOKS, workspace_id=page.workspace.id)
 
 
-def _one(visit: Visit) -> Webhook:
+def _one(page: PageContext) -> Webhook:
     """Raises NotFound."""
-    for webhook in _all(visit):
-        if webhook.webhook_id == visit.path_param("webhook_id"):
+    for webhook in _all(page):
+        if webhook.webhook_id == page.path_param("webhook_id"):
             return webhook
     raise NotFound("There is no such webhook in this workspace.")
 
 
-def _kinds(visit: Visit) -> list[str]:
-    return [EVERY_KIND] if visit.form.ticked("every_kind") else list(visit.form.every("kinds"))
+def _kinds(page: PageContext) -> list[str]:
+    return [EVERY_KIND] if page.form.ticked("every_kind") else list(page.form.every("kinds"))
 
 
-def _kinds_fact(visit: Visit) -> tuple[str, str]:
-    return "Events", "; ".join(map(kind_words, _kinds(visit))) or "nothing"
+def _kinds_fact(page: PageContext) -> tuple[str, str]:
+    return "Events", "; ".join(map(kind_words, _kinds(page))) or "nothing"
 
 
-def review_new(visit: Visit) -> Review:
-    facts = (("Address", visit.form.one("url")), _kinds_fact(visit))
+def review_new(page: PageContext) -> Review:
+    facts = (("Address", page.form.one("url")), _kinds_fact(page))
     return Review(
         "Make this webhook?", facts, "Make the webhook", "Its program will read amounts and addresses."
     )
 
 
-def create(visit: Visit) -> Response:
-    made = visit.act(
-        CREATE_WEBHOOK, workspace_id=visit.here.id, url=visit.form.one("url"), kinds=_kinds(visit)
+def create(page: PageContext) -> Response:
+    made = page.act(
+        CREATE_WEBHOOK, workspace_id=page.workspace.id, url=page.form.one("url"), kinds=_kinds(page)
     )
-    return visit.page("webhooks/secret.html", here="webhooks", webhook=made)
+    return page.render("webhooks/secret.html", webhook=made)
 
 
-def review_change(visit: Visit) -> Review:
-    found, form = _one(visit), visit.form
+def review_change(page: PageContext) -> Review:
+    found, form = _one(page), page.form
     if form.one("do") == "rotate":
         warning = "For a day, deliveries carry the signatures of both secrets."
         return Review("Make a new secret?", (("Address", found.url),), "Make a new secret", warning)
     if form.one("do") in {"enable", "disable"}:
         verb = "on" if form.one("do") == "enable" else "off"
         return Review(f"Switch this webhook {verb}?", (("Address", found.url),), f"Switch it {verb}")
-    return Review("Change the events?", (("Address", found.url), _kinds_fact(visit)), "Change the events")
+    return Review("Change the events?", (("Address", found.url), _kinds_fact(page)), "Change the events")
 
 
-def change(visit: Visit) -> Response:
-    do = visit.form.one("do")
-    wanted: dict[str, Any] = {"kinds": _kinds(visit)}
+def change(page: PageContext) -> Response:
+    do = page.form.one("do")
+    wanted: dict[str, Any] = {"kinds": _kinds(page)}
     if do == "rotate":
         wanted = {"rotate_secret": True}
     elif do in {"enable", "disable"}:
         wanted = {"enabled": do == "enable"}
-    changed = visit.act(
-        UPDATE_WEBHOOK, workspace_id=visit.here.id, webhook_id=visit.path_param("webhook_id"), **wanted
+    changed = page.act(
+        UPDATE_WEBHOOK, workspace_id=page.workspace.id, webhook_id=page.path_param("webhook_id"), **wanted
     )
     if changed.secret is not None:
-        return visit.page("webhooks/secret.html", here="webhooks", webhook=changed)
-    return visit.go(visit.request.url.path.removesuffix("/change"), "The webhook is changed.")
+        return page.render("webhooks/secret.html", webhook=changed)
+    return page.redirect(page.request.url.path.removesuffix("/change"), "The webhook is changed.")
 
 
-def review_deletion(visit: Visit) -> Review:
+def review_deletion(page: PageContext) -> Review:
     warning = "The log of its deliveries goes with it."
-    return Review("Delete this webhook?", (("Address", _one(visit).url),), "Delete", warning)
+    return Review("Delete this webhook?", (("Address", _one(page).url),), "Delete", warning)
 
 
-def delete(visit: Visit) -> Response:
-    visit.act(DELETE_WEBHOOK, workspace_id=visit.here.id, webhook_id=visit.path_param("webhook_id"))
-    return visit.go(f"{visit.here.path}/webhooks", "The webhook is deleted.")
+def delete(page: PageContext) -> Response:
+    page.act(DELETE_WEBHOOK, workspace_id=page.workspace.id, webhook_id=page.path_param("webhook_id"))
+    return page.redirect(f"{page.workspace.path}/webhooks", "The webhook is deleted.")
 
 
-def test(visit: Visit) -> Response:
-    visit.act(TEST_WEBHOOK, workspace_id=visit.here.id, webhook_id=visit.path_param("webhook_id"))
-    return visit.go(visit.request.url.path.removesuffix("/test"), "A test is on its way: see the deliveries.")
+def test(page: PageContext) -> Response:
+    page.act(TEST_WEBHOOK, workspace_id=page.workspace.id, webhook_id=page.path_param("webhook_id"))
+    return page.redirect(
+        page.request.url.path.removesuffix("/test"), "A test is on its way: see the deliveries."
+    )
 
 
-def redeliver(visit: Visit) -> Response:
-    visit.act(REDELIVER_WEBHOOK, workspace_id=visit.here.id, delivery_id=visit.form.one("delivery_id"))
-    return visit.go(visit.request.url.path.removesuffix("/redeliver"), "It is sent once more.")
+def redeliver(page: PageContext) -> Response:
+    page.act(REDELIVER_WEBHOOK, workspace_id=page.workspace.id, delivery_id=page.form.one("delivery_id"))
+    return page.redirect(page.request.url.path.removesuffix("/redeliver"), "It is sent once more.")
 
 
 _HERE = "/w/{workspace_id:int}/webhooks"

@@ -274,13 +274,13 @@ def test_p73_without_its_members_own_proof_it_proposes_and_no_more(acme):
     person, acted = acme.through("owner at login"), []
     token = _token(person)
 
-    def act(visit):
-        acted.append(visit.request.url.path)
-        return visit.go("/console/")
+    def act(page):
+        acted.append(page.request.url.path)
+        return page.redirect("/console/")
 
     rows = [row for row in ROWS if row.method == "POST" and row.path.startswith(WORKSPACE)]
     mounted = acme.world.platform.asgi.router.routes[-1].app
-    mounted.router.routes[:0] = [route(replace(row, page=act, again=None, review=None)) for row in rows]
+    mounted.router.routes[:0] = [route(replace(row, view=act, again=None, review=None)) for row in rows]
     done = set()
     for row in rows:
         path = ROOT + re.sub(r"{\w+(:int)?}", "1", row.path)

@@ -21,14 +21,14 @@ class Deed:
     def __init__(self) -> None:
         self.done: list[str] = []
 
-    def act(self, visit):
-        if visit.form.one("first_name") == "nobody":
+    def act(self, page):
+        if page.form.one("first_name") == "nobody":
             raise Invalid.at("/first_name", "This is no name.")
-        self.done.append(visit.form.one("first_name"))
+        self.done.append(page.form.one("first_name"))
         return PlainTextResponse("<html></html>")
 
-    def review(self, visit):
-        return Review("Is this right?", (("First name", visit.form.one("first_name")),), "Yes")
+    def review(self, page):
+        return Review("Is this right?", (("First name", page.form.one("first_name")),), "Yes")
 
 
 @pytest.fixture
@@ -42,15 +42,15 @@ def deed(desk):
     return deed
 
 
-def _account(visit):
-    return visit.page(
+def _account(page):
+    return page.render(
         "account/account.html",
         sessions=[],
         asks_code=False,
         keys=[],
         passkeys=None,
         providers=[],
-        mails=visit.ask(MAIL_SETTINGS),
+        mails=page.read(MAIL_SETTINGS),
         second_factor="none",
     )
 

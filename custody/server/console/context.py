@@ -79,7 +79,7 @@ class PageWorkspace:
 
 
 @dataclass
-class Visit:
+class PageContext:
     """``form``: what was sent; empty for a page that is only read. ``problem``: why a form was refused."""
 
     request: Request
@@ -118,7 +118,7 @@ class Visit:
             return user_record(db, self.caller.user_id, self.caller.bound_to)
 
     @cached_property
-    def places(self) -> list[PageWorkspace]:
+    def workspaces(self) -> list[PageWorkspace]:
         """The workspaces that the person is in."""
         return [
             PageWorkspace(organisation, entry)
@@ -127,22 +127,22 @@ class Visit:
         ]
 
     @cached_property
-    def place(self) -> PageWorkspace | None:
+    def maybe_workspace(self) -> PageWorkspace | None:
         """The workspace of the path. None where the page is of none. Raises NotFound where the person is no
         member.
         """
         number = self.request.path_params.get("workspace_id")
         if number is None:
             return None
-        for place in self.places:
-            if place.id == number:
-                return place
+        for each in self.workspaces:
+            if each.id == number:
+                return each
         raise NotFound("You are in no such workspace.")
 
     @property
-    def here(self) -> PageWorkspace:
-        assert self.place is not None, "the row's path names a workspace"
-        return self.place
+    def workspace(self) -> PageWorkspace:
+        assert self.maybe_workspace is not None, "the row's path names a workspace"
+        return self.maybe_workspace
 
     def person(self, user_id: str | int, name: str | None) -> str:
         """Their name. Where they gave none: the e-mail address, for a reader who may see the members."""
@@ -152,9 +152,9 @@ class Visit:
 
     @cached_property
     def _addresses(self) -> Mapping[str, str]:
-        if not self.here.may("MANAGE_USERS"):
+        if not self.workspace.may("MANAGE_USERS"):
             return {}
-        members = self.ask(MEMBERS, workspace_id=self.here.id)
+        members = self.read(MEMBERS, workspace_id=self.workspace.id)
         return {str(member.uuid): member.email for member in members}
 
     @property
@@ -173,7 +173,7 @@ class Visit:
             raise Invalid.at(f"/{name}", "Choose one of the list.")
         return found
 
-    def place_in_list(self, name: str) -> int | None:
+    def cursor(self, name: str) -> int | None:
         """The record's number in the query after which a list goes on; None for its start. Raises Invalid."""
         text = self.query(name)
         found = number_of(text)
@@ -187,25 +187,25 @@ class Visit:
     # --- calls, made here -----------------------------------------------------------------------------------
 
     @overload
-    def ask(self, call: Call[Any, list[Item | Unreadable]], /, **given: Any) -> list[Item]: ...
+    def read(self, call: Call[Any, list[Item | Unreadable]], /, **given: Any) -> list[Item]: ...
 
     @overload
-    def ask(self, call: Call[Any, Page[Item | Unreadable]], /, **given: Any) -> list[Item]: ...
+    def read(self, call: Call[Any, Page[Item | Unreadable]], /, **given: Any) -> list[Item]: ...
 
     @overload
-    def ask(self, call: Call[Any, Answer], /, **given: Any) -> Answer: ...
+    def read(self, call: Call[Any, Answer], /, **given: Any) -> Answer: ...
 
-    def ask(self, call: Call[Any, Any], /, **given: Any) -> Any:
+    def read(self, call: Call[Any, Any], /, **given: Any) -> Any:
         """What a call that only reads answers, in the page's snapshot. Raises what it refuses with."""
-        answer = self._asked(call, given)
+        answer = self._answer(call, given)
         return self._readable(answer.items if isinstance(answer, Page) else answer)
 
-    def ask_page(self, call: Call[Any, Page[Item | Unreadable]], /, **given: Any) -> tuple[list[Item], Any]:
-        """`ask` of a list in pages, and the ``after`` of the next page; None at the list's end."""
-        page = self._asked(call, given)
-        return self._readable(page.items), page.following(call.key)
+    def read_page(self, call: Call[Any, Page[Item | Unreadable]], /, **given: Any) -> tuple[list[Item], Any]:
+        """`read` of a list in pages, and the ``after`` of the next page; None at the list's end."""
+        answer = self._answer(call, given)
+        return self._readable(answer.items), answer.following(call.key)
 
-    def _asked(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Any:
+    def _answer(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Any:
         assert not call.writes, "an act has a transaction of its own"
         invocation = self._invocation(call, given)
         try:
@@ -250,14 +250,14 @@ class Visit:
         """What the form's call will be refused with, known before the person proves that it is they; None
         where they may not make it, or ask a second person with this form.
         """
-        if self.place is None or self.form.ticked("ask_second_person"):
+        if self.maybe_workspace is None or self.form.ticked("ask_second_person"):
             return None
-        needing = [each for each in self.acts if each.second_person and self.here.may(*each.permissions)]
+        needing = [each for each in self.acts if each.second_person and self.workspace.may(*each.permissions)]
         if not needing:
             return None
         with self.snapshot.reading() as db:
             try:
-                require_no_second_person(db, self.here.organisation.org_id, needing[0])
+                require_no_second_person(db, self.workspace.organisation.org_id, needing[0])
             except SecondPersonNeeded as needed:
                 return needed
         return None
@@ -339,7 +339,7 @@ class Visit:
 
     # --- the answer -----------------------------------------------------------------------------------------
 
-    def page(self, template: str, **context: object) -> Response:
+    def render(self, template: str, **context: object) -> Response:
         """A whole page, with what was typed and, for a refused form, why."""
         words, clear = said(self.request)
         status = HTTPStatus.OK if self.problem is None else STATUS[self.problem.code]
@@ -348,14 +348,14 @@ class Visit:
         clear(response)
         return response
 
-    def part(self, live: Live, **context: object) -> Response:
+    def render_part(self, live: Live, **context: object) -> Response:
         """A part that the browser loads again: no content where it shows the same already."""
         html, mark = TEMPLATES.live_part(live, {**self._frame(), **context})
         if mark == self.query("seen"):
             return Response(None, HTTPStatus.NO_CONTENT.value, HEADERS)
         return Response(html, HTTPStatus.OK.value, HEADERS, HTML)
 
-    def go(self, path: str, words: str = "") -> Response:
+    def redirect(self, path: str, words: str = "") -> Response:
         """On to another page, which says what was done."""
         response = RedirectResponse(quote(path, safe="/?=&#%"), HTTPStatus.SEE_OTHER.value, HEADERS)
         if words:
@@ -367,10 +367,10 @@ class Visit:
         return {
             "user": self.user if signed_in else None,
             "is_bound": signed_in and self.caller.bound_to is not None,
-            "place": self.place if signed_in else None,
+            "workspace": self.maybe_workspace if signed_in else None,
             "person": self.person,
             "path": self.request.url.path,
-            "here": self.section,
+            "section": self.section,
             "form_token": self.held.form_token if self.held is not None else "",
             "key": trace_id_of(self.request),
             "typed": self.form,
@@ -402,44 +402,44 @@ _RATE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})?", re.ASCII)
 _TOKENS = re.compile(r"([0-9]{1,20}|[0-9]{1,3}(?:,[0-9]{3}){1,6})(?:\.([0-9]{1,18}))?", re.ASCII)
 
 
-def whole(visit: Visit, name: str) -> int:
+def whole(page: PageContext, name: str) -> int:
     """A whole number of the form. Raises Invalid."""
-    found = number_of(visit.form.one(name).strip())
+    found = number_of(page.form.one(name).strip())
     if found is None:
         raise Invalid.at(f"/{name}", "Type a whole number.")
     return found
 
 
-def fee_rate(visit: Visit) -> str:
+def fee_rate(page: PageContext) -> str:
     """In sat/vB, as the API takes it. Raises Invalid."""
-    text = visit.form.one("fee_rate").strip()
+    text = page.form.one("fee_rate").strip()
     if not _RATE.fullmatch(text):
         words = "Write the rate in sat/vB, with a point and at most three places, as in 2.5."
         raise Invalid.at("/fee_rate", words)
     return text
 
 
-def query_sats(visit: Visit, name: str) -> int | None:
+def query_sats(page: PageContext, name: str) -> int | None:
     """The query's amount in bitcoin, in satoshi; None where none is given. Raises Invalid."""
-    text = visit.query(name).strip()
+    text = page.query(name).strip()
     try:
         return int(parse_btc(text)) if text else None
     except InvalidAmount as error:
         raise Invalid.at(f"/{name}", str(error)) from error
 
 
-def query_day(visit: Visit, name: str) -> datetime | None:
+def query_day(page: PageContext, name: str) -> datetime | None:
     """The beginning of the query's day in UTC; None where none is given. Raises Invalid."""
-    text = visit.query(name).strip()
+    text = page.query(name).strip()
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC) if text else None
     except ValueError:
         raise Invalid.at(f"/{name}", "This is not a day: write it as 2026-05-01.") from None
 
 
-def require_days_in_order(visit: Visit) -> None:
+def require_days_in_order(page: PageContext) -> None:
     """``from_day`` and ``to_day`` of a list's filter, named as on the page. Raises Invalid."""
-    first, last = query_day(visit, "from_day"), query_day(visit, "to_day")
+    first, last = query_day(page, "from_day"), query_day(page, "to_day")
     if first is not None and last is not None and first > last:
         raise Invalid.at("/from_day", "From is later than To: change one of them.")
 
