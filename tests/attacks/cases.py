@@ -1,15 +1,13 @@
-"""The corpus as the runners read it, from its files alone."""
+"""The attacks as the tests run them: each recipe in its scene, and what platform and machine know of it."""
 
-import base64
 import hashlib
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any
 
 from custody.schemas.proposals import ProposalStatus, TxType
-from multisig import Network, OriginKey, Policy, Profile, Psbt, Vault
+from multisig import OriginKey, Policy, Psbt
 from multisig.tokens import Bytecode, Deploy
 from signerd.core.states import State
 from signerd.core.tokens import (
@@ -22,81 +20,57 @@ from signerd.core.tokens import (
     prove_token,
 )
 from signerd.core.values import Neighbour, OwnKey, Pin, ReviewContext, SigningLimits, Snapshot
-from tests.attacks.make import CORPUS
-from tests.attacks.people import ALICE, NAME, VAULT_ID, WORKSPACE
+from tests.attacks.people import ALICE, NAME, VAULT, VAULT_ID, WORKSPACE
+from tests.attacks.recipes import PROPOSALS
+from tests.attacks.recipes.absurd import Damage
+from tests.attacks.recipes.scene import Neighbour as Beside
+from tests.attacks.recipes.scene import Recipe, Scene, story
 from tests.attacks.rules import damaged
+from tests.conformance.rigs import NETWORK
 
-T = TypeVar("T")
 ALLOWED_WITHOUT_LOOK = "transaction"
 """The verdict that sums up the findings: refused wherever there is one."""
 
 
-@dataclass(frozen=True)
-class Attack:
-    """One file of the corpus."""
+@dataclass(frozen=True, kw_only=True)
+class Proposal(Recipe):
+    """A recipe under its attack's number."""
 
     number: str
-    sentence: str
-    source: str
-    network: Network
-    pinned: Vault
-    parts: dict[str, list[dict[str, Any]]]
-
-
-@cache
-def attacks() -> tuple[Attack, ...]:
-    return tuple(_attack(json.loads(path.read_text())) for path in sorted(CORPUS.glob("*.json"), key=_order))
-
-
-def _order(path: Any) -> tuple[bool, int, str]:
-    """The attacks by their numbers, then the faults by their names."""
-    kind, name = path.stem[0], path.stem[1:]
-    return kind != "S", int(name) if kind == "S" else 0, name
-
-
-def _attack(data: dict[str, Any]) -> Attack:
-    network = Network(data.pop("network"))
-    pinned = Vault.from_descriptor(data.pop("pinned"), network)
-    return Attack(data.pop("number"), data.pop("sentence"), data.pop("source"), network, pinned, data)
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """A PSBT, what the platform says of it, what this machine knows, and what must come of it. See
-    `recipes.scene.Recipe`.
-    """
-
-    attack: Attack
-    data: dict[str, Any]
 
     def __str__(self) -> str:
-        return f"{self.attack.number} {self.data['name']}"
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self.data[name]
-        except KeyError:
-            raise AttributeError(name) from None
+        return f"{self.number} {self.name}"
 
     @property
     def psbt_id(self) -> str:
         """Short, and of the characters that an id may have."""
-        return f"{self.attack.number}-{hashlib.sha256(self.data['name'].encode()).hexdigest()[:8]}"
+        return f"{self.number}-{hashlib.sha256(self.name.encode()).hexdigest()[:8]}"
 
-    @property
+    @cached_property
+    def scene(self) -> Scene:
+        return Scene(str(self))
+
+    @cached_property
     def raw(self) -> bytes:
-        return base64.b64decode(self.data["psbt"])
+        return self.psbt(self.scene).to_bytes()
 
-    @property
+    @cached_property
     def parsed(self) -> Psbt:
         return Psbt.parse(self.raw)
+
+    @cached_property
+    def platform(self) -> dict[str, Any]:
+        """What the platform says."""
+        return {**story(self.parsed, self.named), **self.says, **self.tells(self.scene)}
+
+    @cached_property
+    def others(self) -> tuple[Beside, ...]:
+        return tuple(self.neighbours(self.scene)) if self.neighbours else ()
 
     @property
     def policy(self) -> Policy:
         """The policy of its coins: the pinned vault, or the profile of a forward."""
-        if self.profile is None:
-            return self.attack.pinned
-        return Profile(self.attack.network, OriginKey.parse(self.profile, self.attack.network))
+        return VAULT if self.forward is None else self.forward.profile()
 
     @property
     def codes(self) -> set[str]:
@@ -110,7 +84,7 @@ class Proposal:
     @property
     def is_special(self) -> bool:
         """Whether it needs a machine in an unusual state, whose daemon no other proposal can share."""
-        return bool(self.around) or "workspace_network" in self.platform
+        return bool(self.around or self.neighbours) or "workspace_network" in self.says
 
     def snapshot(self, raw: bytes | None = None) -> Snapshot:
         """What the platform says; ``raw`` instead of the PSBT's bytes."""
@@ -119,50 +93,46 @@ class Proposal:
     @property
     def looked_at_again(self) -> Snapshot:
         """What the platform says at the next poll, as complete as at the first."""
-        return snapshot(self.psbt_id, base64.b64decode(self.later["psbt"]), self.later["platform"])
+        assert self.later is not None
+        psbt = self.later(self.scene)
+        return snapshot(self.psbt_id, psbt.to_bytes(), story(psbt))
 
     def review_context(self) -> ReviewContext:
         around = self.around
-        own = OriginKey.parse(around["own"], self.attack.network) if "own" in around else ALICE.vault_key()
-        pin = Pin(VAULT_ID, around.get("workspace", WORKSPACE), NAME, self.attack.pinned, ALICE.vault_key())
+        own = OriginKey.parse(around["own"], NETWORK) if "own" in around else ALICE.vault_key()
+        pin = Pin(VAULT_ID, around.get("workspace", WORKSPACE), NAME, VAULT, ALICE.vault_key())
+        # By default a screen that shows all.
+        screen = around.get("screen", ("Ledger 2.4.6", 80, 0))
         return ReviewContext(
-            network=self.attack.network,
+            network=NETWORK,
             limits=SigningLimits(),
             pin=pin if around.get("pinned", True) else None,
-            claimed_descriptor=around.get("claimed", self.attack.pinned.descriptor),
+            claimed_descriptor=around.get("claimed", VAULT.descriptor),
             own_keys=(OwnKey(own, "vault", 0), OwnKey(ALICE.profile().key, "profile", 0)),
-            neighbours=tuple(self._neighbour(n, other) for n, other in self._others()),
+            neighbours=tuple(_neighbour(n, other) for n, other in enumerate(self.others)),
             claimed_replacement=around.get("replaced_by"),
             vault_changes=tuple(around.get("changes", ())),
             token=proven(self.snapshot(), self.platform),
-            screen=self._screen(),
-        )
-
-    def _screen(self) -> ModelScreen | None:
-        """By default one that shows all; in the corpus as [name, whole, first]."""
-        told = self.around.get("screen", ["Ledger 2.4.6", 80, 0])
-        return None if told is None else ModelScreen(*told)
-
-    def _others(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        yield from enumerate(self.around.get("neighbours", ()))
-
-    def _neighbour(self, number: int, other: dict[str, Any]) -> Neighbour:
-        raw = base64.b64decode(other["psbt"])
-        psbt = Psbt.parse(raw)
-        return Neighbour(
-            psbt_id=f"other-{number}",
-            state=State(other["state"]),
-            signed=other["signed"],
-            outpoints=frozenset(item.outpoint for item in psbt.tx.inputs),
-            payments=frozenset((output.script_pubkey, int(output.amount)) for output in psbt.tx.outputs),
-            psbt=raw,
-            collected=other.get("platform", {}).get("collected", 0),
-            required=2,
-            txid=psbt.tx.txid,
+            screen=None if screen is None else ModelScreen(*screen),
         )
 
 
-def snapshot(psbt_id: str, raw: bytes, story: dict[str, Any]) -> Snapshot:
+def _neighbour(number: int, other: Beside) -> Neighbour:
+    tx = other.psbt.tx
+    return Neighbour(
+        psbt_id=f"other-{number}",
+        state=State(other.state),
+        signed=other.signed,
+        outpoints=frozenset(item.outpoint for item in tx.inputs),
+        payments=frozenset((output.script_pubkey, int(output.amount)) for output in tx.outputs),
+        psbt=other.psbt.to_bytes(),
+        collected=other.tells.get("collected", 0),
+        required=2,
+        txid=tx.txid,
+    )
+
+
+def snapshot(psbt_id: str, raw: bytes, story: Mapping[str, Any]) -> Snapshot:
     claim = story.get("call")
     return Snapshot(
         psbt_id=psbt_id,
@@ -188,7 +158,7 @@ def snapshot(psbt_id: str, raw: bytes, story: dict[str, Any]) -> Snapshot:
     )
 
 
-def shown_of(story: dict[str, Any]) -> PublishedToken | None:
+def shown_of(story: Mapping[str, Any]) -> PublishedToken | None:
     """What the platform publishes of its token."""
     told = story.get("published")
     if told is None:
@@ -196,7 +166,7 @@ def shown_of(story: dict[str, Any]) -> PublishedToken | None:
     return PublishedToken(told["bytecode"].encode(), bytes.fromhex(told["deployment"]) or None)
 
 
-def proven(shown: Snapshot, story: dict[str, Any]) -> Bytecode | None:
+def proven(shown: Snapshot, story: Mapping[str, Any]) -> Bytecode | None:
     """What a machine knows of the token after it was shown this."""
     payload, told = payload_of_bytes(shown.psbt), shown_of(story)
     if payload is None or told is None or not shown.is_of_token:
@@ -209,42 +179,19 @@ def proven(shown: Snapshot, story: dict[str, Any]) -> Bytecode | None:
         return None
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A named case of any other part."""
-
-    attack: Attack
-    data: dict[str, Any]
-
-    def __str__(self) -> str:
-        return f"{self.attack.number} {self.data['name']}"
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self.data[name]
-        except KeyError:
-            raise AttributeError(name) from None
-
-    def bytes(self, name: str) -> bytes:
-        return base64.b64decode(self.data[name])
-
-
-def _all(part: str, make: Callable[[Attack, dict[str, Any]], T]) -> tuple[T, ...]:
-    return tuple(make(attack, data) for attack in attacks() for data in attack.parts.get(part, ()))
+_ALL = tuple(
+    Proposal(number=number, **vars(recipe)) for number, recipes in PROPOSALS.items() for recipe in recipes
+)
 
 
 def proposals(choose: Callable[[Proposal], bool] = lambda _proposal: True) -> tuple[Proposal, ...]:
-    return tuple(filter(choose, _all("proposals", Proposal)))
-
-
-def entries(part: str) -> tuple[Entry, ...]:
-    return _all(part, Entry)
+    return tuple(filter(choose, _ALL))
 
 
 def sound() -> Proposal:
     """The honest proposal that S23 damages."""
-    return next(p for p in proposals() if p.attack.number == "S23" and p.honest)
+    return next(p for p in _ALL if p.number == "S23" and p.honest)
 
 
-def damage(entry: Entry) -> bytes:
+def damage(entry: Damage) -> bytes:
     return damaged(sound().raw, entry.rule, entry.amount)

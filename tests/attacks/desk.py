@@ -2,8 +2,7 @@
 the real bridge.
 """
 
-import base64
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,6 +33,8 @@ from tests.support.fake_platform import FakePlatform
 from tests.support.served import Served, brief_sleep, served
 
 AT_REST = (State.SUBMITTED, State.INTERRUPTED, State.REFUSED, State.QUARANTINED)
+# The attacks of which some are about a token.
+OF_TOKENS = {"S6", "S12", "S13", "S27", "S28"}
 LOOKED_AT = (State.REFUSED, State.WAITING_PERSON)
 # What the platform says of another proposal, by the state that this machine must give it.
 SAYS = {"confirmed": ProposalStatus.CONFIRMED, "withdrawn": ProposalStatus.CANCELLED}
@@ -192,7 +193,7 @@ def at_desks(name: str, cases: Sequence[Any]) -> pytest.MarkDecorator:
     )
 
 
-def prepare(state: Path, around: dict[str, Any]) -> None:
+def prepare(state: Path, around: Mapping[str, Any]) -> None:
     """A machine that knows what the case says: usually Alice's registered keys and the pinned vault."""
     own = OriginKey.parse(around["own"], NETWORK) if "own" in around else ALICE.vault_key()
     keys = (OwnKey(own, "vault", 0), OwnKey(ALICE.profile().key, "profile", 0))
@@ -208,7 +209,7 @@ def prepare(state: Path, around: dict[str, Any]) -> None:
 def desk_with(
     make: Make,
     folder: Path,
-    around: dict[str, Any] | None = None,
+    around: Mapping[str, Any] | None = None,
     seed: Seed = ALICE.seed,
     **platform: Any,
 ) -> Iterator[Desk]:
@@ -218,8 +219,10 @@ def desk_with(
         path.mkdir(mode=0o700)
     told = around or {}
     prepare(state, told)
-    shown = {p.snapshot().contract_uid: shown_of(p.platform) for p in proposals()}
-    published = {uid: what for uid, what in shown.items() if uid is not None and what is not None}
+    tokens = (
+        (p.snapshot().contract_uid, shown_of(p.platform)) for p in proposals(lambda p: p.number in OF_TOKENS)
+    )
+    published = {uid: what for uid, what in tokens if uid is not None and what is not None}
     claimed = told.get("claimed", VAULT.descriptor)
     hostile = HostilePlatform(
         place, claimed=claimed, replaced_by=told.get("replaced_by"), published=published, **platform
@@ -256,17 +259,14 @@ def set_neighbours(desk: Desk, proposal: Proposal) -> None:
     """Put the other proposals of a case where they must stand: judged, or signed here, whatever is said of
     them then.
     """
-    for number, other in enumerate(proposal.around.get("neighbours", ())):
-        raw = base64.b64decode(other["psbt"])
-        told = {**story(Psbt.parse(raw)), **other.get("platform", {})}
-        shown, token = snapshot(f"other-{number}", raw, told), shown_of(told)
+    for number, other in enumerate(proposal.others):
+        told = {**story(other.psbt), **other.tells}
+        shown, token = snapshot(f"other-{number}", other.psbt.to_bytes(), told), shown_of(told)
         if token is not None and shown.contract_uid is not None:
             desk.platform.published[shown.contract_uid] = token
         view = desk.offer(shown)
-        if other["signed"]:
+        if other.signed:
             assert desk.approve(view, *view.to_acknowledge) is None
-        if other["state"] in SAYS:
-            desk.platform.proposals[shown.psbt_id] = replace(
-                shown, status=SAYS[other["state"]], confirmations=1
-            )
-            desk.await_state(shown.psbt_id, State(other["state"]))
+        if other.state in SAYS:
+            desk.platform.proposals[shown.psbt_id] = replace(shown, status=SAYS[other.state], confirmations=1)
+            desk.await_state(shown.psbt_id, State(other.state))

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks
-from tests.attacks.cases import damage, entries, proposals, sound
+from tests.attacks.cases import damage, proposals, sound
 from tests.attacks.desk import assert_signed, at_desks, desk_with, in_turn, named, set_neighbours
+from tests.attacks.recipes.absurd import DAMAGES
 from tests.conformance import makes
 from tests.support.examples import drawn
 
@@ -20,11 +21,11 @@ HOSTILE = tuple(drawn(HOSTILE, len(HOSTILE), of="hostile at a device"))
 # with a key that is not the device's, the journal does not even take.
 # What a screen shows is tried in `test_token_screens.py`, with the devices that have it.
 SPECIAL = proposals(lambda p: p.is_special and not {"changes", "own", "screen"} & p.around.keys())
-UNHEARD = tuple(p for p in SPECIAL if "workspace_network" in p.platform)
+UNHEARD = tuple(p for p in SPECIAL if "workspace_network" in p.says)
 APART = tuple(p for p in SPECIAL if p not in UNHEARD)
 APART = tuple(drawn(APART, len(APART), of="apart"))
 # A megabyte a round is the platform's cost too; the parser has been shown all of them.
-DAMAGES = tuple(d for d in entries("damages") if d.outcome and len(damage(d)) < 1 << 20)
+BROKEN = tuple(d for d in DAMAGES if d.outcome and len(damage(d)) < 1 << 20)
 REFUSED = {RefusedByChecks.code, IllegalEvent.code}
 
 
@@ -52,11 +53,11 @@ def assert_stopped(desk, proposal) -> None:
     assert desk.submitted(proposal.psbt_id) == 0
 
 
-@at_desks("entry", DAMAGES)
+@at_desks("entry", BROKEN)
 def test_s23_what_cannot_be_read_is_refused_and_the_daemon_goes_on(desk, entry):
     shown = desk.shown
     odd = sound().snapshot(damage(entry))
-    psbt_id = f"damage-{DAMAGES.index(entry)}"
+    psbt_id = f"damage-{BROKEN.index(entry)}"
     view = desk.offer(replace(odd, psbt_id=psbt_id))
     ended = desk.approve(view)
     desk.clear(psbt_id)

@@ -2,7 +2,6 @@
 firmware.
 """
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,16 +12,12 @@ import pytest
 from device_simulators.faults import Faults
 from device_simulators.panel import Decision, Prompt
 from firmware_bridge import Bridge, BridgeError, Device, Endpoint, Family
-from firmware_bridge.hwi_client.coldcard import open_device
-from firmware_bridge.hwi_client.coldcard.link import Ckcc
-from firmware_bridge.protocol import WorkerCall
 from multisig import MultisigError, signer_progress
 from signerd.account.registration import Offer
-from signerd.daemon import views
 from signerd.daemon.views import UNPROVEN_NONCES, device_view, preview_view
-from tests.attacks.cases import entries, sound
-from tests.attacks.guards import switch_off
+from tests.attacks.cases import sound
 from tests.attacks.people import ALICE, HOLDERS, VAULT
+from tests.attacks.recipes.devices import FIRMWARE, LINKS, MISBEHAVIOURS
 from tests.conformance import makes, rigs
 from tests.conformance.coldcard_middle import Lie, in_the_middle
 from tests.conformance.makes import Shown, enrol
@@ -30,11 +25,9 @@ from tests.conformance.rigs import NETWORK, Rig, Seed, bridged
 
 pytestmark = pytest.mark.anyio
 
-MISBEHAVIOURS = entries("misbehaviours")
 # The keys of a made device are those of its seed for its whole life; a played one can be swapped under the
 # person's eyes.
 PAIRS = [(entry, make) for entry in MISBEHAVIOURS for make in (makes.FAKES if entry.swaps else makes.VIRTUAL)]
-GUARDED = [entry for entry in MISBEHAVIOURS if entry.off]
 PSBT = sound().parsed
 
 
@@ -90,17 +83,6 @@ async def test_s18_s19_a_device_that_is_another_or_works_wrongly(entry, make, fo
     assert bool(shown) is entry.asks
 
 
-@pytest.mark.parametrize("entry", GUARDED, ids=str)
-async def test_s18_s19_without_the_guard_its_answer_would_be_passed_on(entry, folder, monkeypatch):
-    """A swapped device's signatures are not Alice's, so that the look at what is taken would stop them next:
-    off, too.
-    """
-    switch_off(monkeypatch, entry.off)
-    switch_off(monkeypatch, "what-is-taken")
-    ended, _ = await tried(rig_of(makes.FAKES[0], entry, folder), entry)
-    assert ended in {None, "passed on unsound", "incomplete"}
-
-
 # --- the cable (S21) ----------------------------------------------------------------------------------------
 
 
@@ -130,32 +112,12 @@ async def at(rig: Rig, endpoint: Endpoint) -> tuple[str | None, list[str]]:
         return await outcome(bridge, device), shown.kinds
 
 
-@pytest.mark.parametrize("entry", entries("links"), ids=str)
-async def test_s21_a_man_in_the_middle_of_a_coldcards_cable(entry, folder):
-    ended, shown = await linked(entry.lie, folder)
-    assert ended == entry.outcome
-    assert bool(shown) is (entry.outcome is None)
-
-
-def told_fingerprint(endpoint: Endpoint) -> str:
-    """The driver in this process, where a guard can be taken away."""
-    device = open_device(endpoint, NETWORK, None, WorkerCall(0, "probe"))
-    try:
-        return device.call("fingerprint", {})
-    finally:
-        device.close()
-
-
-@pytest.mark.parametrize(
-    "entry", [entry for entry in entries("links") if entry.outcome == "device-fault"], ids=str
-)
-async def test_s21_without_the_guard_he_reads_along(entry, folder, monkeypatch):
-    monkeypatch.setattr(Ckcc, "mitm_verify", lambda *_: True)
-    seed = Seed.from_entropy(b"M" * 16)
-    with coldcard_behind(entry.lie, folder) as (rig, endpoint):
-        between = in_the_middle(rig.socket, endpoint.place, seed=seed, network=NETWORK, lie=Lie[entry.lie])
-        async with rigs.plugged_in(rig), between:
-            assert await asyncio.to_thread(told_fingerprint, endpoint) == str(ALICE.fingerprint)
+@pytest.mark.parametrize("who", LINKS)
+async def test_s21_a_man_in_the_middle_of_a_coldcards_cable(who, folder):
+    lie, expected = LINKS[who]
+    ended, shown = await linked(lie, folder)
+    assert ended == expected
+    assert bool(shown) is (expected is None)
 
 
 # --- firmware (S20, S22) ------------------------------------------------------------------------------------
@@ -167,7 +129,6 @@ def of(entry) -> Device:
 
 
 OFFER = Offer(NETWORK, tuple(ALICE.vault_key(account) for account in range(8)), ALICE.profile().key)
-FIRMWARE = entries("firmware")
 
 
 @pytest.mark.parametrize("entry", FIRMWARE, ids=str)
@@ -177,15 +138,3 @@ def test_s20_s22_what_is_said_when_a_device_is_registered_and_listed(entry):
     for view in (preview, device_view(device)):
         assert {flaw.id for flaw in view.advisories} == set(entry.flaws)
     assert (UNPROVEN_NONCES in preview.notes) is not entry.proves
-
-
-def test_s22_without_the_list_nothing_would_be_said(monkeypatch):
-    monkeypatch.setattr(views, "known_flaws", lambda _device: ())
-    flawed = [entry for entry in FIRMWARE if entry.flaws]
-    assert not any(preview_view(OFFER, of(entry)).advisories for entry in flawed)
-
-
-def test_s20_without_the_question_nothing_would_be_said(monkeypatch):
-    monkeypatch.setattr(views, "has_anti_exfil", lambda _device: True)
-    unproven = [entry for entry in FIRMWARE if not entry.proves]
-    assert not any(UNPROVEN_NONCES in preview_view(OFFER, of(entry)).notes for entry in unproven)

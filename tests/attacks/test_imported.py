@@ -8,9 +8,10 @@ from multisig import Psbt, signer_progress
 from signerd.core.checks.table import JudgedKind, not_compared
 from signerd.core.states import State
 from signerd.errors import InvalidRequest, RefusedByChecks, RequestTooLarge
-from tests.attacks.cases import damage, entries, proposals
+from tests.attacks.cases import damage, proposals
 from tests.attacks.desk import at_desks
 from tests.attacks.people import ALICE
+from tests.attacks.recipes.absurd import DAMAGES
 
 # What only a record of the platform's could show to be wrong, or a forward's promise of where it goes.
 CLAIMED = frozenset(
@@ -33,10 +34,10 @@ PLAIN = proposals(lambda p: not p.is_special and p.later is None)
 HOSTILE = tuple(p for p in PLAIN if by_its_bytes(p))
 # One of the vault's coins and one of the profile's, which every make signs.
 HONEST = tuple(
-    next(p for p in PLAIN if p.honest and not p.warned and (p.profile is None) is of_vault)
+    next(p for p in PLAIN if p.honest and not p.warned and (p.forward is None) is of_vault)
     for of_vault in (True, False)
 )
-DAMAGES = tuple(d for d in entries("damages") if d.outcome)
+BROKEN = tuple(d for d in DAMAGES if d.outcome)
 
 
 @at_desks("proposal", HOSTILE)
@@ -55,7 +56,7 @@ def test_a_hostile_one_is_refused_at_import_and_the_screen_stays_dark(desk, prop
     assert shown.prompts == []
 
 
-@at_desks("entry", DAMAGES)
+@at_desks("entry", BROKEN)
 def test_s23_what_cannot_be_read_is_refused_and_the_daemon_goes_on(desk, entry):
     shown, text = desk.shown, base64.b64encode(damage(entry)).decode()
     with desk.client() as client:
@@ -83,6 +84,6 @@ def test_an_honest_one_is_shown_on_the_device_and_handed_back_signed(desk, propo
     assert signed.tx == proposal.parsed.tx
     assert signer_progress(signed, proposal.policy, ALICE.fingerprint).is_complete
     # Complete with one signature where the coins are the person's own.
-    assert (done.final is not None) is (proposal.profile is not None)
+    assert (done.final is not None) is (proposal.forward is not None)
     assert again == done
     assert desk.platform.told() == []

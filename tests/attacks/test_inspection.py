@@ -11,11 +11,10 @@ from multisig import FeeLimits, Psbt, Severity, inspect
 from signerd.core.checks.case import Outcome
 from signerd.core.review import ProposalReview, review
 from tests.attacks.cases import ALLOWED_WITHOUT_LOOK, Proposal, proposals
-from tests.attacks.guards import switch_off
+from tests.conformance.rigs import NETWORK
 
 HONEST = proposals(lambda p: p.honest)
 HOSTILE = proposals(lambda p: not p.honest and p.later is None)
-GUARDED = proposals(lambda p: p.off is not None)
 
 
 def refusals(found: ProposalReview) -> set[str]:
@@ -24,14 +23,6 @@ def refusals(found: ProposalReview) -> set[str]:
 
 def held(found: ProposalReview) -> set[str]:
     return set(found.to_acknowledge)
-
-
-def stopping(found: ProposalReview) -> set[str]:
-    """Whatever keeps it from the device until the person has done something about it; that nothing was
-    inspected, too.
-    """
-    absent = {"nothing-inspected"} if found.inspection is None and not refusals(found) else set()
-    return refusals(found) | held(found) | absent
 
 
 def warned(found: ProposalReview) -> set[str]:
@@ -47,7 +38,7 @@ def judged(proposal: Proposal) -> ProposalReview:
 @pytest.mark.parametrize("proposal", proposals(), ids=str)
 def test_what_the_bytes_alone_give_away(proposal):
     limits = FeeLimits(warn_share_percent=100)
-    seen = inspect(proposal.parsed, proposal.policy, network=proposal.attack.network, limits=limits)
+    seen = inspect(proposal.parsed, proposal.policy, network=NETWORK, limits=limits)
     refused = [(f.code, f.subject) for f in seen.findings if f.severity is Severity.REFUSE]
     assert sorted(refused) == sorted(map(tuple, proposal.findings))
     assert seen.ok is not bool(proposal.findings)
@@ -71,20 +62,10 @@ def test_a_hostile_one_is_refused_or_held_by_exactly_these_checks(proposal):
     assert proposal.refusals | held(found) | warned(found), "an attack that nobody is told of"
 
 
-@pytest.mark.parametrize("proposal", GUARDED, ids=str)
-def test_without_its_guard_it_passes_or_the_next_one_stops_it(proposal, monkeypatch):
-    """That the tests above would notice. What remains is written in the corpus."""
-    before = judged(proposal)
-    switch_off(monkeypatch, proposal.off)
-    after = judged(proposal)
-    assert stopping(after) == set(proposal.then)
-    assert stopping(before) - stopping(after) or warned(before) - warned(after), "the guard stopped nothing"
-
-
 @pytest.mark.parametrize("proposal", HOSTILE, ids=str)
 def test_no_approval_of_an_honest_one_counts_for_it(proposal):
     """S24: its digest is its own, also where the platform gives it the honest one's id."""
-    honest = next(p for p in HONEST if p.attack is proposal.attack)
+    honest = next(p for p in HONEST if p.number == proposal.number)
     same_id = replace(proposal.snapshot(), psbt_id=honest.psbt_id)
     assert review(same_id, proposal.review_context()).digest != judged(honest).digest
 

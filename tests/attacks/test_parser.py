@@ -9,12 +9,10 @@ import pytest
 from multisig import MultisigError, Psbt, PsbtTooLarge
 from multisig.wire import with_length
 from signerd.core.review import review
-from tests.attacks.cases import damage, entries, sound
-from tests.attacks.guards import switch_off
+from tests.attacks.cases import damage, sound
+from tests.attacks.recipes.absurd import DAMAGES
 from tests.attacks.rules import damaged
 
-DAMAGES = entries("damages")
-GUARDED = tuple(entry for entry in DAMAGES if entry.off)
 HONEST = sound()
 # What no reader may say: that it is sound, and another one.
 ANOTHER = "another"
@@ -45,13 +43,6 @@ def test_s23_signerd_refuses_it_and_raises_nothing(entry):
         (verdict,) = found.refusals
         assert verdict.name == "psbt-readable"
         assert verdict.figures == {"code": entry.outcome}
-
-
-@pytest.mark.parametrize("entry", GUARDED, ids=str)
-def test_s23_without_its_guard_it_would_be_read(entry, monkeypatch):
-    data = damage(entry)
-    switch_off(monkeypatch, entry.off)
-    assert outcome(data) == entry.then
 
 
 @pytest.mark.parametrize("entry", DAMAGES, ids=str)

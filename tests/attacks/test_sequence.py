@@ -4,7 +4,7 @@ device is asked.
 
 import pytest
 
-from signerd.core import engine, following
+from signerd.core import following
 from signerd.core.engine import decide
 from signerd.core.events import Approved, DeviceFound, Polled
 from signerd.core.following import receive
@@ -66,15 +66,3 @@ def test_s24_without_the_look_at_the_transaction_the_yes_still_does_not_fit(prop
     record = decide(record, Polled(proposal.looked_at_again), around).record
     with pytest.raises(StaleApproval):
         decide(record, yes, around)
-
-
-@pytest.mark.parametrize("proposal", ALTERED, ids=str)
-def test_s24_without_both_another_transaction_would_be_signed(proposal, monkeypatch):
-    """That the tests above would notice."""
-    monkeypatch.setattr(following, "identity_of", lambda _psbt: "the same")
-    monkeypatch.setattr(engine, "require_assent", lambda *_: None)
-    record, yes, around = looked_at(proposal)
-    record = decide(record, Polled(proposal.looked_at_again), around).record
-    record = decide(record, yes, around).record
-    (asked,) = decide(record, DeviceFound("device"), around).effects
-    assert asked.psbt == proposal.looked_at_again.psbt != proposal.raw

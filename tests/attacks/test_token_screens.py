@@ -87,7 +87,7 @@ def test_the_device_shows_the_hex_that_is_said_to_be_on_its_screen(desk, functio
     assert VAULT.address(RECEIVE, 0) == view.money.change[0].address
 
 
-ON_A_TREZOR_ONE = proposals(lambda p: p.attack.number == "S28" and p.around == ONE["around"])
+ON_A_TREZOR_ONE = proposals(lambda p: p.number == "S28" and p.around == ONE["around"])
 HIDDEN = tuple(p for p in ON_A_TREZOR_ONE if not p.honest)
 
 
@@ -96,7 +96,7 @@ HIDDEN = tuple(p for p in ON_A_TREZOR_ONE if not p.honest)
 def test_s28_what_a_trezor_one_cuts_off_is_named_before_it_is_asked(desk, proposal):
     assert desk.screen is not None
     assert desk.screen.name == "Trezor One (emulator) 1.14.1"
-    assert [desk.screen.whole, desk.screen.first] == proposal.around["screen"][1:]
+    assert [desk.screen.whole, desk.screen.first] == list(proposal.around["screen"][1:])
     shown, view = desk.shown, desk.offer(proposal.snapshot())
     try:
         text = signerd("show", proposal.psbt_id, state=desk.state).out

@@ -9,13 +9,9 @@ from signerd.core.claims import VaultClaim
 from signerd.core.values import OwnKey, SigningLimits
 from signerd.errors import SignerdError, VaultDiffers
 from signerd.journal import Journal
-from tests.attacks.cases import entries
-from tests.attacks.guards import switch_off
 from tests.attacks.people import ALICE, NAME, VAULT_ID, WORKSPACE
+from tests.attacks.recipes.quorum import VAULTS
 from tests.conformance.rigs import NETWORK
-
-VAULTS = entries("vaults")
-GUARDED = [entry for entry in VAULTS if entry.off]
 
 
 @pytest.fixture
@@ -50,9 +46,3 @@ def test_s15_s16_s17_what_may_be_pinned(journal, entry):
     wrong = readable(entry)
     assert outcome(journal, entry) == (VaultDiffers.code if wrong else entry.outcome)
     assert wrong in {None, entry.outcome}
-
-
-@pytest.mark.parametrize("entry", GUARDED, ids=str)
-def test_s15_s16_s17_without_its_guard_it_would_be_pinned(journal, entry, monkeypatch):
-    switch_off(monkeypatch, entry.off)
-    assert outcome(journal, entry) == entry.then

@@ -1,9 +1,8 @@
 """A client of a local server that answers with a decompression bomb: what it raises,
 and how much memory it takes.
 
-``python -m tests.support.bomb RULE MEGABYTES SHELL SHARE [GUARD]`` prints the name of the error and the
-megabytes that the client took. ``SHARE`` scales the bounds of an answer, so that a smaller bomb suffices;
-``GUARD`` names a check to disable. It runs in a process of its own: the parsers' memory is not Python's,
+``python -m tests.support.bomb RULE MEGABYTES SHELL`` prints the name of the error and the
+megabytes that the client took. It runs in a process of its own: the parsers' memory is not Python's,
 and the system reports only a process's peak.
 """
 
@@ -15,11 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import pytest
-
 from custody.client import AsyncClient, Client, ClientError, Session
-from custody.common import exchange
-from tests.attacks.guards import switch_off
 
 MEGABYTE = 1024 * 1024
 SESSION = Session("sid-0123456789abcdef", "access", "refresh", ends_at=1e12)
@@ -95,12 +90,8 @@ def waiting(url: str) -> None:
         client.list_wallets(1)
 
 
-def main(rule: str, megabytes: str, shell: str, share: str, guard: str = "") -> None:
+def main(rule: str, megabytes: str, shell: str) -> None:
     Bomber.rule, Bomber.megabytes = rule, int(megabytes)
-    exchange.MAX_ANSWER_BYTES = int(exchange.MAX_ANSWER_BYTES * float(share))
-    exchange.MAX_ANSWER_VALUES = int(exchange.MAX_ANSWER_VALUES * float(share))
-    if guard:
-        switch_off(pytest.MonkeyPatch(), guard)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Bomber)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}"

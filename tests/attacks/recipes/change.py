@@ -28,12 +28,12 @@ HERE_ONLY = "places-in-bounds"
 
 def pretended(name, psbt, **more):
     """An output that is not the vault's, and says that it is: without the check it is one payment more."""
-    return Recipe(name=name, psbt=psbt, findings=FAKE, off="claims-of-payments", **more)
+    return Recipe(name=name, psbt=psbt, findings=FAKE, **more)
 
 
 def disguised(name, psbt, findings=SCRIPT):
     """The vault's own script, with something false beside it that a device might believe."""
-    return Recipe(name=name, psbt=psbt, findings=findings, off="claims")
+    return Recipe(name=name, psbt=psbt, findings=findings)
 
 
 def own_script_far_away(scene: Scene, index: int = FAR, chain: int = 1):
@@ -94,19 +94,17 @@ S2 = (
         name="change to the same people's quorum on mainnet",
         psbt=lambda s: s.out(**change_to(MAINNET)),
         findings=(*FAKE, ("wrong-network", "transaction")),
-        off="claims-of-payments",
-        then=("wrong-network",),
     ),
 )  # fmt: skip
 
 S9 = (
     Recipe(name="change a few hundred addresses further", psbt=lambda s: s.out(**change_to(VAULT, 1, 900)), honest=True, named=(0,)),
-    Recipe(name="change to our own key far beyond any index", psbt=own_script_far_away, findings=ABSURD, off=HERE_ONLY, then=("fake-change",)),
-    Recipe(name="change at the last index there is", psbt=lambda s: own_script_far_away(s, HARDENED - 1), findings=ABSURD, off=HERE_ONLY, then=("fake-change",)),
-    Recipe(name="change to our own key on a third chain", psbt=lambda s: own_script_far_away(s, 0, 2), findings=ABSURD, off=HERE_ONLY, then=("fake-change",)),
-    Recipe(name="change to the whole quorum far beyond any index", psbt=lambda s: s.out(**quorum_far_away()), findings=ABSURD, off=HERE_ONLY, named=BOTH, then=("change-index",)),
+    Recipe(name="change to our own key far beyond any index", psbt=own_script_far_away, findings=ABSURD),
+    Recipe(name="change at the last index there is", psbt=lambda s: own_script_far_away(s, HARDENED - 1), findings=ABSURD),
+    Recipe(name="change to our own key on a third chain", psbt=lambda s: own_script_far_away(s, 0, 2), findings=ABSURD),
+    Recipe(name="change to the whole quorum far beyond any index", psbt=lambda s: s.out(**quorum_far_away()), findings=ABSURD, named=BOTH),
     pretended("change below a hardened level", lambda s: s.out(derivations=moved(s.origins_of_change, 1, 7 + HARDENED)), named=BOTH),
-    Recipe(name="a coin far beyond any index", psbt=lambda s: with_input(s.honest, 0, derivations=moved(s.honest.inputs[0].derivations, 0, 2_000_000)), findings=ABSURD_INPUT, handover="refused", off=HERE_ONLY, then=("input-not-ours",)),
+    Recipe(name="a coin far beyond any index", psbt=lambda s: with_input(s.honest, 0, derivations=moved(s.honest.inputs[0].derivations, 0, 2_000_000)), findings=ABSURD_INPUT, handover="refused"),
 )  # fmt: skip
 
 

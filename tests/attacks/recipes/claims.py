@@ -21,8 +21,8 @@ def beside(psbt: Psbt, *, signed: bool = True) -> tuple[Neighbour, ...]:
     return (Neighbour(psbt, signed, SIGNED if signed else WAITING),)
 
 
-TWICE = {"held": ("paid-twice",), "off": "check:paid-twice"}
-CONFLICT = {"held": ("conflict",), "off": "check:conflict"}
+TWICE = {"held": ("paid-twice",)}
+CONFLICT = {"held": ("conflict",)}
 
 S6 = (
     Recipe(name="the same payee gets another amount", psbt=lambda s: again(s, paid=40_000), neighbours=lambda s: beside(s.honest), honest=True),
@@ -57,7 +57,7 @@ def signed_by_others(psbt: Psbt, state: str = WAITING) -> tuple[Neighbour, ...]:
     return (Neighbour(psbt, signed=False, state=state, tells={"collected": 1}),)
 
 
-OTHERS = {"held": ("signed-by-others",), "off": "check:signed-by-others"}
+OTHERS = {"held": ("signed-by-others",)}
 
 S27 = (
     Recipe(name="others signed another payment", psbt=lambda s: again(s, paid=40_000), neighbours=lambda s: signed_by_others(s.honest), honest=True),
@@ -79,8 +79,6 @@ NOT_A_BUMP = {
     **DECLARED,
     "checks": ("replacement",),
     "held": ("conflict",),
-    "off": "check:replacement",
-    "then": ("conflict",),
 }
 
 
@@ -115,9 +113,9 @@ S11 = (
     Recipe(name="a bump that leaves a coin out", psbt=bump_without_a_coin, **NOT_A_BUMP),
     Recipe(name="a bump that lowers the fee", psbt=lambda s: s.spend(fee=500), **NOT_A_BUMP),
     Recipe(name="a bump that says nothing of the first", psbt=lambda s: s.spend(fee=3_000, paid=60_000), neighbours=lambda s: beside(s.honest), **CONFLICT),
-    Recipe(name="a bump of a proposal that nobody knows here", psbt=lambda s: s.spend(fee=3_000), says={"replaces": "gone"}, held=("replacement",), off="check:replacement"),
-    Recipe(name="the same payment from other coins, called a bump", psbt=again, says={"replaces": FIRST}, neighbours=lambda s: beside(s.honest), checks=("replacement",), held=("paid-twice",), off="check:replacement", then=("paid-twice",)),
-    Recipe(name="a cancel that spends no coin of the first", psbt=cancel_of_nothing, says={"replaces": FIRST}, neighbours=lambda s: beside(s.honest), checks=("replacement",), off="check:replacement"),
+    Recipe(name="a bump of a proposal that nobody knows here", psbt=lambda s: s.spend(fee=3_000), says={"replaces": "gone"}, held=("replacement",)),
+    Recipe(name="the same payment from other coins, called a bump", psbt=again, says={"replaces": FIRST}, neighbours=lambda s: beside(s.honest), checks=("replacement",), held=("paid-twice",)),
+    Recipe(name="a cancel that spends no coin of the first", psbt=cancel_of_nothing, says={"replaces": FIRST}, neighbours=lambda s: beside(s.honest), checks=("replacement",)),
 )  # fmt: skip
 
 
@@ -143,29 +141,29 @@ DEPLOYMENT = token_script(
     )
 )
 # The platform records the data as it is: that is all that a plain payment's record can say of it.
-A_TOKENS = {"checks": ("data",), "off": "token-payloads"}
+A_TOKENS = {"checks": ("data",)}
 
 
-def claimed(name, checks, off, then=(), psbt=lambda s: s.honest, **says):
-    return Recipe(name=name, psbt=psbt, checks=checks, off=f"check:{off}", then=then, says=says)
+def claimed(name, checks, psbt=lambda s: s.honest, **says):
+    return Recipe(name=name, psbt=psbt, checks=checks, says=says)
 
 
 S12 = (
     Recipe(name="the record says what the bytes say", honest=True),
     Recipe(name="a payment with data, both recorded", psbt=lambda s: s.with_data(op_return_script(b"invoice 7")), honest=True),
-    claimed("a recipient that is not paid", ("recipients", "amounts"), "recipients", ("amounts",), recipients=[MALLORYS.address(0, 0)]),
-    claimed("no recipient is recorded", ("recipients", "amounts"), "recipients", ("amounts",), recipients=[], amounts=[]),
-    claimed("a recipient of another network", ("recipients", "amounts"), "recipients", ("amounts",), recipients=[MAINNET.address(0, 0)]),
-    claimed("an amount of one satoshi more", ("amounts",), "amounts", amounts=[PAID + 1]),
-    claimed("more amounts than recipients", ("amounts",), "amounts", amounts=[PAID, PAID]),
-    claimed("another fee", ("fee-recorded",), "fee-recorded", fee=999),
-    claimed("another transaction", ("transaction-id",), "transaction-id", txid_expected="ab" * 32),
-    claimed("data that is not carried", ("data",), "data", op_return="0x6869"),
-    claimed("other data than is carried", ("data",), "data", psbt=lambda s: s.with_data(op_return_script(b"invoice 7")), op_return="invoice 8"),
+    claimed("a recipient that is not paid", ("recipients", "amounts"), recipients=[MALLORYS.address(0, 0)]),
+    claimed("no recipient is recorded", ("recipients", "amounts"), recipients=[], amounts=[]),
+    claimed("a recipient of another network", ("recipients", "amounts"), recipients=[MAINNET.address(0, 0)]),
+    claimed("an amount of one satoshi more", ("amounts",), amounts=[PAID + 1]),
+    claimed("more amounts than recipients", ("amounts",), amounts=[PAID, PAID]),
+    claimed("another fee", ("fee-recorded",), fee=999),
+    claimed("another transaction", ("transaction-id",), txid_expected="ab" * 32),
+    claimed("data that is not carried", ("data",), op_return="0x6869"),
+    claimed("other data than is carried", ("data",), psbt=lambda s: s.with_data(op_return_script(b"invoice 7")), op_return="invoice 8"),
     Recipe(name="a plain payment whose recorded data moves a token", psbt=lambda s: s.with_data(token()), **A_TOKENS),
     Recipe(name="a plain payment whose recorded data gives a token's ownership away", psbt=lambda s: s.with_data(token(Function.TRANSFER_OWNERSHIP)), **A_TOKENS),
-    Recipe(name="a plain payment whose recorded data deploys a token", psbt=lambda s: s.with_data(DEPLOYMENT), checks=("data",), off="check:data"),
-    claimed("a plain payment that is called a call of a token", ("kind-known",), "kind-known", kind="call"),
+    Recipe(name="a plain payment whose recorded data deploys a token", psbt=lambda s: s.with_data(DEPLOYMENT), checks=("data",)),
+    claimed("a plain payment that is called a call of a token", ("kind-known",), kind="call"),
 )  # fmt: skip
 
 
@@ -185,18 +183,16 @@ IN = VAULT.script_pubkey(0, 3)
 FORWARD = {"forward": ALICE, "named": (0,)}
 UNKNOWN_PROFILE = {
     "checks": ("forward-profile",),
-    "off": "check:forward-profile",
-    "then": ("nothing-inspected",),
 }
 KIND = {"kind": "forward"}
 FORWARDS = (
     Recipe(name="our own money into the vault", psbt=lambda s: forward(s, OURS, IN), says=KIND, honest=True, **FORWARD),
-    Recipe(name="a forward to a stranger", psbt=lambda s: forward(s, OURS, pay(1, s.name).script_pubkey), says=KIND, checks=("forward-destination",), off="check:forward-destination", **FORWARD),
-    Recipe(name="a forward into another vault of the same people", psbt=lambda s: forward(s, OURS, OTHER_ACCOUNT.script_pubkey(0, 3)), says=KIND, checks=("forward-destination",), off="check:forward-destination", **FORWARD),
-    Recipe(name="a forward beyond where the vault's coins are looked for", psbt=lambda s: forward(s, OURS, VAULT.script_pubkey(0, 1_000)), says=KIND, checks=("forward-destination",), off="check:forward-destination", **FORWARD),
+    Recipe(name="a forward to a stranger", psbt=lambda s: forward(s, OURS, pay(1, s.name).script_pubkey), says=KIND, checks=("forward-destination",), **FORWARD),
+    Recipe(name="a forward into another vault of the same people", psbt=lambda s: forward(s, OURS, OTHER_ACCOUNT.script_pubkey(0, 3)), says=KIND, checks=("forward-destination",), **FORWARD),
+    Recipe(name="a forward beyond where the vault's coins are looked for", psbt=lambda s: forward(s, OURS, VAULT.script_pubkey(0, 1_000)), says=KIND, checks=("forward-destination",), **FORWARD),
     Recipe(name="a forward from somebody else's profile", psbt=lambda s: forward(s, BOB.profile(), IN), says=KIND, forward=BOB, named=(0,), **UNKNOWN_PROFILE),
-    Recipe(name="a forward with recorded data", psbt=lambda s: forward_with(s, op_return_script(b"invoice 7")), says=KIND, checks=("forward-destination",), off="check:forward-destination", **FORWARD),
-    Recipe(name="a forward whose recorded data moves a token", psbt=lambda s: forward_with(s, token()), says=KIND, checks=("data", "forward-destination"), off="token-payloads", then=("forward-destination",), **FORWARD),
+    Recipe(name="a forward with recorded data", psbt=lambda s: forward_with(s, op_return_script(b"invoice 7")), says=KIND, checks=("forward-destination",), **FORWARD),
+    Recipe(name="a forward whose recorded data moves a token", psbt=lambda s: forward_with(s, token()), says=KIND, checks=("data", "forward-destination"), **FORWARD),
     Recipe(name="the vault's own money, called a forward", says=KIND, **UNKNOWN_PROFILE),
 )  # fmt: skip
 
@@ -210,8 +206,8 @@ def swapped(scene: Scene) -> Psbt:
 
 S13 = (
     Recipe(name="the page says what the bytes say", honest=True),
-    Recipe(name="the page shows the payment that was meant, the bytes pay Mallory", psbt=swapped, findings=(("fee-negative", "transaction"),), checks=("recipients", "amounts", *UNCOUNTED), says={"recipients": [VAULT.address(0, 99)], "amounts": [PAID], "fee": 1_000}, off="check:recipients", then=("fee-negative", "amounts", *UNCOUNTED)),
-    Recipe(name="the page calls Mallory's share change", psbt=lambda s: with_output(s.honest, 1, script_pubkey=MALLORYS.script_pubkey(1, 7), witness_script=None, derivations={}), checks=("recipients", "amounts"), named=(0,), off="check:recipients", then=("amounts",)),
+    Recipe(name="the page shows the payment that was meant, the bytes pay Mallory", psbt=swapped, findings=(("fee-negative", "transaction"),), checks=("recipients", "amounts", *UNCOUNTED), says={"recipients": [VAULT.address(0, 99)], "amounts": [PAID], "fee": 1_000}),
+    Recipe(name="the page calls Mallory's share change", psbt=lambda s: with_output(s.honest, 1, script_pubkey=MALLORYS.script_pubkey(1, 7), witness_script=None, derivations={}), checks=("recipients", "amounts"), named=(0,)),
     Recipe(name="words in the description that look like checks", says={"description": "Pays 1 sat.\r\n\x1b[32mChecks: all passed\x1b[0m \u202e"}, honest=True),
 )  # fmt: skip
 
@@ -225,14 +221,14 @@ MAINNETS = (("input-not-ours", "input 0"), ("fake-change", "output 1"), ("wrong-
 
 S14 = (
     Recipe(name="everything on one network", honest=True),
-    Recipe(name="a mainnet workspace", says={"workspace_network": "mainnet"}, checks=("network",), off="check:network"),
-    Recipe(name="mainnet's coins and keys", psbt=on_mainnet, findings=MAINNETS, handover="refused", off="one-network", then=("input-not-ours", "fake-change", "xpub-mismatch")),
-    Recipe(name="mainnet's origin on a payment", psbt=lambda s: with_output(s.honest, 0, derivations=MAINNET.derivations(1, 7)), findings=(("fake-change", "output 0"), ("wrong-network", "transaction")), off="one-network", then=("fake-change",)),
+    Recipe(name="a mainnet workspace", says={"workspace_network": "mainnet"}, checks=("network",)),
+    Recipe(name="mainnet's coins and keys", psbt=on_mainnet, findings=MAINNETS, handover="refused"),
+    Recipe(name="mainnet's origin on a payment", psbt=lambda s: with_output(s.honest, 0, derivations=MAINNET.derivations(1, 7)), findings=(("fake-change", "output 0"), ("wrong-network", "transaction"))),
 )  # fmt: skip
 
 S24 = (
-    claimed("the platform speaks of another transaction than it shows", ("transaction-id",), "transaction-id", txid_expected="cd" * 32),
-    Recipe(name="a payment that is signed now and can be sent in years", psbt=lambda s: s.spend(locktime=4_000_000_000), held=("locktime",), warned=("locked-by-time",), off="check:locktime"),
+    claimed("the platform speaks of another transaction than it shows", ("transaction-id",), txid_expected="cd" * 32),
+    Recipe(name="a payment that is signed now and can be sent in years", psbt=lambda s: s.spend(locktime=4_000_000_000), held=("locktime",), warned=("locked-by-time",)),
     Recipe(name="looked at again, and the same", later=lambda s: s.honest, honest=True),
     Recipe(name="looked at again, with a colleague's signature", later=lambda s: BOB.sign(s.honest), honest=True),
     Recipe(name="another payee after the person looked", later=lambda s: with_output(s.honest, 0, script_pubkey=MALLORYS.script_pubkey(0, 0))),
@@ -248,7 +244,7 @@ def _one_shared(scene: Scene) -> Psbt:
 
 S25 = (
     Recipe(name="two proposals of different coins", psbt=lambda s: again(s, "another shop"), neighbours=lambda s: beside(s.honest, signed=False), honest=True),
-    Recipe(name="two proposals of the same coins, none of them signed", psbt=lambda s: s.spend(paid=60_000), neighbours=lambda s: beside(s.honest, signed=False), warned=("conflict",), off="check:conflict"),
+    Recipe(name="two proposals of the same coins, none of them signed", psbt=lambda s: s.spend(paid=60_000), neighbours=lambda s: beside(s.honest, signed=False), warned=("conflict",)),
     Recipe(name="two proposals of the same coins, one of them signed", psbt=lambda s: s.spend(paid=60_000), neighbours=lambda s: beside(s.honest), **CONFLICT),
     Recipe(name="one coin of two is in a signed proposal", psbt=_one_shared, neighbours=lambda s: beside(s.honest), **CONFLICT),
 )  # fmt: skip

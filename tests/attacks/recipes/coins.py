@@ -16,9 +16,7 @@ UNCOUNTED = ("fee-recorded", "fee-total", "fee-rate", "fee-share")
 
 
 def foreign(name, psbt, place="input 1"):
-    return Recipe(
-        name=name, psbt=psbt, findings=(("input-not-ours", place),), handover="refused", off="ownership"
-    )
+    return Recipe(name=name, psbt=psbt, findings=(("input-not-ours", place),), handover="refused")
 
 
 def claimed_coin_of_mallory(scene: Scene) -> Psbt:
@@ -38,9 +36,7 @@ def coin_twice(scene: Scene) -> Psbt:
     return with_output(with_inputs(scene.honest, *inputs, inputs[0]), PAYMENT, amount=sats(PAID + COIN))
 
 
-COIN_TWICE = Recipe(
-    name="the same coin twice", psbt=coin_twice, findings=(("duplicate-input", "input 2"),), off="coins-once"
-)
+COIN_TWICE = Recipe(name="the same coin twice", psbt=coin_twice, findings=(("duplicate-input", "input 2"),))
 S3 = (
     Recipe(name="coins of the vault only", honest=True),
     Recipe(name="coins of the vault, signed by a colleague", psbt=lambda s: BOB.sign(s.honest), honest=True),
@@ -49,10 +45,10 @@ S3 = (
     foreign("a coin of the same keys, one of three", lambda s: s.with_input_of(ONE_OF_THREE)),
     foreign("a coin of one cosigner's own profile", lambda s: s.with_input_of(CAROL.profile())),
     foreign("a coin of Mallory's under our origins", claimed_coin_of_mallory),
-    Recipe(name="a coin without origins", psbt=lambda s: with_input(s.honest, 1, derivations={}), findings=(("origins-missing", "input 1"),), handover="refused", off="ownership"),
+    Recipe(name="a coin without origins", psbt=lambda s: with_input(s.honest, 1, derivations={}), findings=(("origins-missing", "input 1"),), handover="refused"),
     foreign("no coin but Mallory's", mallorys_alone, "input 0"),
     COIN_TWICE,
-    Recipe(name="a coin that is final already", psbt=lambda s: with_input(s.honest, 0, final_script_witness=(b"",)), findings=(("input-finalised", "input 0"),), handover="refused", off="how-it-is-signed"),
+    Recipe(name="a coin that is final already", psbt=lambda s: with_input(s.honest, 0, final_script_witness=(b"",)), findings=(("input-finalised", "input 0"),), handover="refused"),
 )  # fmt: skip
 
 
@@ -62,7 +58,6 @@ def misstated(name, amount):
         psbt=lambda s: with_input(s.honest, 0, witness_utxo=s.stated_coin(amount=sats(amount))),
         findings=AMOUNT,
         handover="refused",
-        off="stated-coin",
     )
 
 
@@ -91,9 +86,9 @@ S4 = (
     Recipe(name="each amount as its transaction has it", honest=True),
     misstated("an amount understated", 1_000),
     misstated("an amount overstated by one", 100_001),
-    Recipe(name="the first half of the fee attack", psbt=lambda s: understated_twice(s)[0], findings=AMOUNT, handover="refused", off="stated-coin"),
-    Recipe(name="the second half of the fee attack", psbt=lambda s: understated_twice(s)[1], findings=(("amount-mismatch", "input 1"),), handover="refused", off="stated-coin"),
-    Recipe(name="an understated amount that nothing contradicts", psbt=bare, findings=(("previous-transaction-missing", "input 1"),), checks=UNCOUNTED, handover="refused", off="previous-transactions", then=("fee-negative", *UNCOUNTED)),
+    Recipe(name="the first half of the fee attack", psbt=lambda s: understated_twice(s)[0], findings=AMOUNT, handover="refused"),
+    Recipe(name="the second half of the fee attack", psbt=lambda s: understated_twice(s)[1], findings=(("amount-mismatch", "input 1"),), handover="refused"),
+    Recipe(name="an understated amount that nothing contradicts", psbt=bare, findings=(("previous-transaction-missing", "input 1"),), checks=UNCOUNTED, handover="refused"),
     Recipe(name="the coin itself left out", psbt=lambda s: with_input(s.honest, 0, witness_utxo=None), honest=True),
 )  # fmt: skip
 
@@ -114,8 +109,6 @@ def hidden_fee(name, *unproven, amount=49_000):
         checks=UNCOUNTED,
         says={"fee": 1_000},
         handover="refused",
-        off="known-amounts",
-        then=("previous-transaction-missing",),
     )
 
 
@@ -124,7 +117,7 @@ S32 = (
     Recipe(name="amounts that are stated nowhere else", psbt=lambda s: with_input(with_input(s.honest, 0, witness_utxo=None), 1, witness_utxo=None), honest=True),
     hidden_fee("a coin whose amount is not proven, as the fee", 0),
     hidden_fee("another coin whose amount is not proven, as the fee", 1),
-    replace(hidden_fee("no coin whose amount is proven", 0, 1), off="previous-transactions", then=("fee-above-limit", "fee-recorded", "fee-share")),
+    hidden_fee("no coin whose amount is proven", 0, 1),
 )  # fmt: skip
 
 
@@ -148,7 +141,6 @@ def unproven(name, psbt, findings=NOT_THE_ONE):
         findings=findings,
         checks=UNCOUNTED,
         handover="refused",
-        off="previous-transactions",
     )
 
 
@@ -158,7 +150,7 @@ S5 = (
     unproven("a previous transaction with another amount", other_amount),
     unproven("the previous transaction of another coin", lambda s: with_input(s.honest, 0, non_witness_utxo=s.honest.inputs[1].non_witness_utxo)),
     unproven("an output that the previous transaction does not have", beyond_its_outputs),
-    Recipe(name="the coin stated with another script", psbt=lambda s: with_input(s.honest, 0, witness_utxo=s.stated_coin(script_pubkey=foreign_script())), findings=(("script-mismatch", "input 0"),), handover="refused", off="stated-coin"),
+    Recipe(name="the coin stated with another script", psbt=lambda s: with_input(s.honest, 0, witness_utxo=s.stated_coin(script_pubkey=foreign_script())), findings=(("script-mismatch", "input 0"),), handover="refused"),
 )  # fmt: skip
 
 
@@ -167,7 +159,6 @@ def asked_for(name, sighash):
         name=name,
         psbt=lambda s: with_input(s.honest, 1, sighash_type=sighash),
         findings=OPEN,
-        off="how-it-is-signed",
     )
 
 
@@ -180,7 +171,6 @@ def given(name, sighash):
         psbt=lambda s: BOB.sign(s.honest, sighash),
         findings=BAD_SIGNATURE,
         handover="refused",
-        off="signatures-of-others",
     )
 
 
@@ -197,7 +187,7 @@ S8 = (
     given("a colleague signed with NONE", 0x02),
     given("a colleague signed with SINGLE", 0x03),
     given("a colleague signed with ALL and ANYONECANPAY", 0x81),
-    Recipe(name="our own signature that leaves the outputs open", psbt=lambda s: ALICE.sign(s.honest, 0x02), findings=BAD_SIGNATURE, handover="refused", off="signatures-of-others"),
+    Recipe(name="our own signature that leaves the outputs open", psbt=lambda s: ALICE.sign(s.honest, 0x02), findings=BAD_SIGNATURE, handover="refused"),
 )  # fmt: skip
 
 S19 = (

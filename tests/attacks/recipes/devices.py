@@ -2,27 +2,31 @@
 flaw.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from multisig import Psbt, sats
 from tests.attacks.people import ALICE, BOB, MALLORY
-from tests.attacks.recipes.scene import Scene
+from tests.attacks.recipes.scene import Named, Scene
 from tests.support.wallets import ORDER, with_input, with_output
 
 BAD, FOREIGN, OTHER, UNSIGNED = "bad-signature", "foreign-signature", "psbt-mismatch", "not-finalisable"
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Named):
     """What a device gives back for the scene's honest spend. ``outcome``: the error's code, None where it is
     taken.
     """
 
-    name: str
     answer: Callable[[Scene], Psbt]
     outcome: str | None = None
+
+    @cached_property
+    def scene(self) -> Scene:
+        return Scene(f"S19 {self.name}")
 
 
 def _claims_more(scene: Scene) -> Psbt:
@@ -79,15 +83,17 @@ ANSWERS = (
 
 
 @dataclass(frozen=True)
-class Copy:
+class Copy(Named):
     """A copy of the scene's honest spend that Alice is given after she imported and signed it. ``outcome``: the error's
-    code, None where she gives back the signatures of both. ``off``: the guard to take away.
+    code, None where she gives back the signatures of both.
     """
 
-    name: str
     copy: Callable[[Scene], Psbt]
     outcome: str | None = None
-    off: str = "signatures-that-came"
+
+    @cached_property
+    def scene(self) -> Scene:
+        return Scene(f"S33 {self.name}")
 
 
 def _bobs(change: Callable[[bytes], bytes]) -> Callable[[Scene], Psbt]:
@@ -112,65 +118,52 @@ COPIES = (
 
 
 @dataclass(frozen=True)
-class Misbehaviour:
+class Misbehaviour(Named):
     """A device that is another, or works wrongly. ``faults`` as ``Faults.parse`` takes them.
 
     ``holds``: whose keys it has; ``swaps``: it changes to those at this prompt (a played device only). ``outcome``: the code
-    of the outcome, None where it signs; ``asks``: whether its person was asked. ``off``: the guard to take away.
+    of the outcome, None where it signs; ``asks``: whether its person was asked.
     """
 
-    name: str
     holds: str = "alice"
     swaps: str | None = None
     faults: dict[str, Any] = field(default_factory=dict)
     outcome: str | None = None
     asks: bool = True
-    off: str | None = None
 
 
-S18 = (
+MISBEHAVIOURS = (
     Misbehaviour("the right keys"),
     Misbehaviour("another cosigner's keys", holds="bob", outcome="wrong-device", asks=False),
     Misbehaviour("a stranger's keys", holds="mallory", outcome="wrong-device", asks=False),
     Misbehaviour("our seed under another passphrase", holds="alice with a passphrase", outcome="wrong-device", asks=False),
-    Misbehaviour("the passphrase is swapped while the person looks", holds="alice", swaps="alice with a passphrase", outcome="wrong-device", off="second-look"),
-)  # fmt: skip
-S19 = (
-    Misbehaviour("all signatures sound"),
-    Misbehaviour("a wrong signature on the first input", faults={"wrong_signatures": [0]}, outcome="bad-device-signature", off="what-is-taken"),
-    Misbehaviour("a wrong signature on the second input", faults={"wrong_signatures": [1]}, outcome="bad-device-signature", off="what-is-taken"),
+    Misbehaviour("the passphrase is swapped while the person looks", holds="alice", swaps="alice with a passphrase", outcome="wrong-device"),
+    Misbehaviour("a wrong signature on the first input", faults={"wrong_signatures": [0]}, outcome="bad-device-signature"),
+    Misbehaviour("a wrong signature on the second input", faults={"wrong_signatures": [1]}, outcome="bad-device-signature"),
     Misbehaviour("no signature at all", faults={"missing_signatures": [0, 1]}, outcome="device-fault"),
     Misbehaviour("bytes that are no answer", faults={"garbage_at": "return"}, outcome="device-fault"),
 )  # fmt: skip
-MISBEHAVIOURS: dict[str, Sequence[Misbehaviour]] = {"S18": S18, "S19": S19}
 
 
 @dataclass(frozen=True)
-class Firmware:
+class Firmware(Named):
     """``flaws``: the advisories that are told of it; ``proves``: whether its nonces have the host's part (S20)."""
 
-    name: str
     family: str
     version: str | None
     flaws: tuple[str, ...] = ()
     proves: bool = False
 
 
-FIRMWARE: dict[str, Sequence[Firmware]] = {
-    "S20": (
-        Firmware("a BitBox02 that proves its nonces", "bitbox02", "9.26.5", proves=True),
-        Firmware("a Trezor's nonces are its own", "trezor", "2.12.4"),
-        Firmware("a Ledger's nonces are its own", "ledger", "2.4.6"),
-    ),
-    "S22": (
-        Firmware("a BitBox02 without a known flaw", "bitbox02", "9.26.5", proves=True),
-        Firmware("a Ledger without a known flaw", "ledger", "2.4.6"),
-        Firmware("a Ledger that could be shown less than it signs", "ledger", "2.1.1", ("CVE-2023-7346",)),
-        Firmware("a BitBox02 that could be shown a wrong fee", "bitbox02", "9.14.1", ("BITBOX02-9.15.0-FEE",), proves=True),
-        Firmware("a Coldcard that signs what came after the screen", "coldcard", "5.6.0", ("COLDCARD-2026-08-STAGED-PSBT", "COLDCARD-2026-07-OLD-SEED")),
-        Firmware("a Trezor that takes a multisig for another", "trezor", "2.10.9", ("TREZOR-2.11.0-MULTISIG", "TREZOR-2.12.2-EXTERNAL-INPUTS")),
-    ),
-}  # fmt: skip
+FIRMWARE = (
+    Firmware("a BitBox02 that proves its nonces", "bitbox02", "9.26.5", proves=True),
+    Firmware("a Trezor's nonces are its own", "trezor", "2.12.4"),
+    Firmware("a Ledger's nonces are its own", "ledger", "2.4.6"),
+    Firmware("a Ledger that could be shown less than it signs", "ledger", "2.1.1", ("CVE-2023-7346",)),
+    Firmware("a BitBox02 that could be shown a wrong fee", "bitbox02", "9.14.1", ("BITBOX02-9.15.0-FEE",), proves=True),
+    Firmware("a Coldcard that signs what came after the screen", "coldcard", "5.6.0", ("COLDCARD-2026-08-STAGED-PSBT", "COLDCARD-2026-07-OLD-SEED")),
+    Firmware("a Trezor that takes a multisig for another", "trezor", "2.10.9", ("TREZOR-2.11.0-MULTISIG", "TREZOR-2.12.2-EXTERNAL-INPUTS")),
+)  # fmt: skip
 
 # The man in the middle (S21), as `tests.conformance.coldcard_middle` names him; None: there is none.
 LINKS = {

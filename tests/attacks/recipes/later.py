@@ -8,7 +8,7 @@ from tests.attacks.people import VAULT
 from tests.attacks.recipes.scene import COIN, FEE, PAID, Recipe, Scene, change_to
 from tests.support.wallets import fund, pay, with_inputs
 
-FAR = {"held": ("change-index",), "off": "check:change-index", "named": (0,)}
+FAR = {"held": ("change-index",), "named": (0,)}
 
 
 def split(scene: Scene, *indexes: int) -> Psbt:
@@ -44,7 +44,7 @@ S29 = (
 IN_TIME = 1 << 22
 A_DAY_OF_BLOCKS, A_YEAR_OF_BLOCKS = 144, 52_560
 A_DAY_OF_UNITS, A_YEAR_OF_UNITS = 168, 61_594
-AGED = {"held": ("locktime",), "warned": ("locked-by-age",), "off": "check:locktime"}
+AGED = {"held": ("locktime",), "warned": ("locked-by-age",)}
 SHORT = {"honest": True, "warned": ("locked-by-age",)}
 
 

@@ -21,13 +21,13 @@ S7 = (
     Recipe(name="a fee of one percent", psbt=lambda s: s.spend(fee=2_000), honest=True),
     Recipe(name="a fee just below the warning", psbt=lambda s: s.spend(fee=9_500), honest=True),
     Recipe(name="a fee that is warned about", psbt=lambda s: s.spend(fee=15_000), honest=True, warned=("fee-share",)),
-    Recipe(name="outputs beyond the coins", psbt=lambda s: s.out(amount=sats(2 * COIN + 1)), findings=(("fee-negative", WHOLE),), checks=UNCOUNTED, off="fee-of-the-bytes", then=UNCOUNTED),
-    Recipe(name="a tenth of what is moved", psbt=lambda s: s.spend(fee=18_182), checks=("fee-share",), off="check:fee-share"),
-    Recipe(name="a fee of most of the money", psbt=lambda s: s.out(amount=sats(1_000)), findings=(("fee-above-limit", WHOLE),), checks=("fee-share",), off="fee-of-the-bytes", then=("fee-share",)),
-    Recipe(name="all of the change", psbt=lambda s: with_outputs(s.honest, s.honest.outputs[0]), findings=(("fee-above-limit", WHOLE),), checks=("fee-share",), off="check:fee-share", then=("fee-above-limit",)),
-    Recipe(name="a rate above every rate there was", psbt=lambda s: rich(s, 300_000), checks=("fee-rate",), off="check:fee-rate"),
-    Recipe(name="a fee above 0.1 BTC", psbt=lambda s: rich(s, 10_000_001), findings=(("fee-above-limit", WHOLE),), checks=("fee-total", "fee-rate"), off="fee-of-the-bytes", then=("fee-total", "fee-rate")),
-    Recipe(name="nobody is paid", psbt=lambda s: with_outputs(s.honest), findings=(("no-outputs", WHOLE), ("fee-above-limit", WHOLE)), checks=("fee-share",), off="severity:no-outputs", then=("fee-above-limit", "fee-share")),
+    Recipe(name="outputs beyond the coins", psbt=lambda s: s.out(amount=sats(2 * COIN + 1)), findings=(("fee-negative", WHOLE),), checks=UNCOUNTED),
+    Recipe(name="a tenth of what is moved", psbt=lambda s: s.spend(fee=18_182), checks=("fee-share",)),
+    Recipe(name="a fee of most of the money", psbt=lambda s: s.out(amount=sats(1_000)), findings=(("fee-above-limit", WHOLE),), checks=("fee-share",)),
+    Recipe(name="all of the change", psbt=lambda s: with_outputs(s.honest, s.honest.outputs[0]), findings=(("fee-above-limit", WHOLE),), checks=("fee-share",)),
+    Recipe(name="a rate above every rate there was", psbt=lambda s: rich(s, 300_000), checks=("fee-rate",)),
+    Recipe(name="a fee above 0.1 BTC", psbt=lambda s: rich(s, 10_000_001), findings=(("fee-above-limit", WHOLE),), checks=("fee-total", "fee-rate")),
+    Recipe(name="nobody is paid", psbt=lambda s: with_outputs(s.honest), findings=(("no-outputs", WHOLE), ("fee-above-limit", WHOLE)), checks=("fee-share",)),
 )  # fmt: skip
 
 PUSH_2 = b"\x6a\x02hi"
@@ -36,7 +36,7 @@ UNKNOWN = (("unknown-output-script", "output 0"),)
 NAMELESS = ("recipients", "amounts")
 
 
-def hidden(name, script, *, shown="0x6869", then=()):
+def hidden(name, script, *, shown="0x6869"):
     """Data of which a lenient reader shows the first push; ``shown`` is what the platform says that it is."""
     return Recipe(
         name=name,
@@ -45,8 +45,6 @@ def hidden(name, script, *, shown="0x6869", then=()):
         checks=("recipients", "amounts", "data"),
         named=(0,),
         says={"op_return": shown},
-        off="strict-data",
-        then=then,
     )
 
 
@@ -56,8 +54,6 @@ def unknown(name, script):
         psbt=lambda s: s.paying(script),
         findings=UNKNOWN,
         checks=NAMELESS,
-        off="known-scripts",
-        then=NAMELESS,
     )
 
 
@@ -69,7 +65,6 @@ NO_TOKENS_DATA = Recipe(
     name="data that says it is a token's, and is not",
     psbt=lambda s: s.with_data(op_return_script(b"CPT\x01\xff")),
     findings=(("token-payload-invalid", "output 2"),),
-    off="token-payloads",
 )
 S10 = (
     Recipe(name="one piece of data, shown whole", psbt=lambda s: s.with_data(PUSH_2), honest=True),
@@ -80,9 +75,9 @@ S10 = (
     hidden("a push that ends early", b"\x6a\x05hi"),
     hidden("OP_RETURN and nothing", b"\x6a", shown="0x"),
     hidden("a number instead of a push", b"\x6a\x51", shown="0x"),
-    Recipe(name="money in the data output", psbt=lambda s: s.with_data(PUSH_2, amount=546), findings=(("op-return-burns", "output 2"),), off="severity:op-return-burns"),
-    Recipe(name="two data outputs, one of them recorded", psbt=with_second, findings=(("op-return-multiple", WHOLE),), checks=("data",), off="severity:op-return-multiple", then=("data",)),
-    Recipe(name="data that is not recorded", psbt=lambda s: s.with_data(PUSH_2), says={"op_return": None}, checks=("data",), off="check:data"),
+    Recipe(name="money in the data output", psbt=lambda s: s.with_data(PUSH_2, amount=546), findings=(("op-return-burns", "output 2"),)),
+    Recipe(name="two data outputs, one of them recorded", psbt=with_second, findings=(("op-return-multiple", WHOLE),), checks=("data",)),
+    Recipe(name="data that is not recorded", psbt=lambda s: s.with_data(PUSH_2), says={"op_return": None}, checks=("data",)),
     NO_TOKENS_DATA,
     unknown("an empty script", b""),
     unknown("a script that anyone can spend", b"\x51"),

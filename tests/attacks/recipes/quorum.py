@@ -27,16 +27,15 @@ from tests.attacks.people import (
     VAULT,
     vault_of,
 )
-from tests.attacks.recipes.scene import Recipe, Scene
+from tests.attacks.recipes.scene import Named, Recipe, Scene
 from tests.support.wallets import with_input
 
-UNCHANGED = "check:vault-unchanged"
 XPUB = (("xpub-mismatch", "transaction"),)
 
 
-def shown(name, descriptor, off=UNCHANGED, then=()):
+def shown(name, descriptor):
     """The platform shows the pinned vault like this today."""
-    return Recipe(name=name, around={"claimed": descriptor}, checks=("vault-unchanged",), off=off, then=then)
+    return Recipe(name=name, around={"claimed": descriptor}, checks=("vault-unchanged",))
 
 
 def foreign_xpub(scene: Scene) -> Psbt:
@@ -69,9 +68,9 @@ WITH_IMPOSTOR = replace(VAULT, cosigners=(impostors_key(), *IMPOSTOR))
 
 S15 = (
     Recipe(name="our own key is in the vault", honest=True),
-    Recipe(name="our device's key is another one than in the vault", around={"own": str(ALICE.vault_key(account=1))}, checks=("own-key",), off="check:own-key"),
-    Recipe(name="no key of ours is in the vault", around={"own": str(MALLORY.vault_key())}, checks=("own-key",), off="check:own-key"),
-    Recipe(name="an account key in the PSBT is Mallory's", psbt=foreign_xpub, findings=XPUB, off="account-keys"),
+    Recipe(name="our device's key is another one than in the vault", around={"own": str(ALICE.vault_key(account=1))}, checks=("own-key",)),
+    Recipe(name="no key of ours is in the vault", around={"own": str(MALLORY.vault_key())}, checks=("own-key",)),
+    Recipe(name="an account key in the PSBT is Mallory's", psbt=foreign_xpub, findings=XPUB),
     shown("the platform puts Mallory's key in the place of ours", MALLORYS.descriptor),
     shown("the platform puts Mallory's key under our name", WITH_IMPOSTOR.descriptor),
 )  # fmt: skip
@@ -83,11 +82,11 @@ S16 = (
     shown("another cosigner", vault_of((ALICE, BOB, MALLORY)).descriptor),
     shown("another account of the same people", OTHER_ACCOUNT.descriptor),
     shown("a descriptor that is none", "wsh(sortedmulti(2))#00000000"),
-    Recipe(name="a vault that nobody pinned here", around={"pinned": False}, checks=("vault-pinned", "vault-unchanged", "own-key"), off="check:vault-pinned", then=("vault-unchanged", "own-key")),
-    Recipe(name="a vault that was pinned in another workspace", around={"workspace": 2}, checks=("vault-pinned",), off="check:vault-pinned"),
-    Recipe(name="an account key in the PSBT that is not the pinned one", psbt=second_account, findings=XPUB, off="account-keys"),
-    Recipe(name="a change that the platform took back and nobody looked at", around={"changes": ["It needs 1 signatures, not 2."]}, checks=("vault-alarm",), off="check:vault-alarm"),
-    Recipe(name="a vault in its place, which nobody pinned here", around=REPLACED, held=("replacement-not-pinned",), off="check:replacement-not-pinned"),
+    Recipe(name="a vault that nobody pinned here", around={"pinned": False}, checks=("vault-pinned", "vault-unchanged", "own-key")),
+    Recipe(name="a vault that was pinned in another workspace", around={"workspace": 2}, checks=("vault-pinned",)),
+    Recipe(name="an account key in the PSBT that is not the pinned one", psbt=second_account, findings=XPUB),
+    Recipe(name="a change that the platform took back and nobody looked at", around={"changes": ["It needs 1 signatures, not 2."]}, checks=("vault-alarm",)),
+    Recipe(name="a vault in its place, which nobody pinned here", around=REPLACED, held=("replacement-not-pinned",)),
     Recipe(name="a replaced vault that pays itself alone", psbt=all_back, around=REPLACED, honest=True),
 )  # fmt: skip
 
@@ -113,30 +112,27 @@ SCRIPT = (("witness-script-mismatch", "input 0"),)
 
 S17 = (
     Recipe(name="three keys of three people, in order", honest=True),
-    Recipe(name="an account key under a repeated fingerprint", psbt=second_account, findings=XPUB, off="account-keys"),
-    Recipe(name="keys out of order in the script", psbt=lambda s: with_input(s.honest, 0, witness_script=reversed_keys(s)), findings=SCRIPT, off="claims"),
-    Recipe(name="keys out of order in the coin and its script", psbt=out_of_order, findings=(("script-mismatch", "input 0"), *SCRIPT), handover="refused", off="stated-coin", then=("witness-script-mismatch",)),
+    Recipe(name="an account key under a repeated fingerprint", psbt=second_account, findings=XPUB),
+    Recipe(name="keys out of order in the script", psbt=lambda s: with_input(s.honest, 0, witness_script=reversed_keys(s)), findings=SCRIPT),
+    Recipe(name="keys out of order in the coin and its script", psbt=out_of_order, findings=(("script-mismatch", "input 0"), *SCRIPT), handover="refused"),
     Recipe(name="a coin without its script", psbt=lambda s: with_input(s.honest, 0, witness_script=None), honest=True),
-    Recipe(name="a coin with a redeem script", psbt=lambda s: with_input(s.honest, 0, redeem_script=b"\x00"), findings=SCRIPT, off="claims"),
-    Recipe(name="a fourth key beside a coin", psbt=fourth_key, findings=(("origins-mismatch", "input 0"),), off="claims"),
+    Recipe(name="a coin with a redeem script", psbt=lambda s: with_input(s.honest, 0, redeem_script=b"\x00"), findings=SCRIPT),
+    Recipe(name="a fourth key beside a coin", psbt=fourth_key, findings=(("origins-mismatch", "input 0"),)),
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class VaultRecipe:
+class VaultRecipe(Named):
     """A quorum as a platform shows it to be pinned. ``outcome``: the error's code, None where it may be
-    pinned; ``off``: the guard without which it would be, but for ``then``.
+    pinned.
     """
 
-    name: str
     descriptor: str
     outcome: str | None = None
-    off: str | None = None
-    then: str | None = None
 
 
-def quorum(name: str, keys: Sequence[OriginKey], *expected: str) -> VaultRecipe:
-    return VaultRecipe(name, str(SortedMulti(2, tuple(keys))), *expected)
+def quorum(name: str, keys: Sequence[OriginKey], outcome: str | None = None) -> VaultRecipe:
+    return VaultRecipe(name, str(SortedMulti(2, tuple(keys))), outcome)
 
 
 def _under(label: OriginKey, key: OriginKey) -> OriginKey:
@@ -145,30 +141,17 @@ def _under(label: OriginKey, key: OriginKey) -> OriginKey:
 
 
 _A, _B, _C, _M = (person.vault_key() for person in (ALICE, BOB, CAROL, MALLORY))
-NOT_OURS, TWICE, NO_ACCOUNT = (
-    ("not-our-vault", "our-key"),
-    ("invalid-descriptor", "different-keys"),
-    ("invalid-key", "accounts"),
-)
-# No script is made of the same key twice.
-SAME_KEY = "invalid-transaction"
-VAULTS = {
-    "S15": (
-        quorum("our own key, and two others", (_A, _B, _C)),
-        quorum("a quorum without us", (_M, _B, _C), *NOT_OURS),
-        quorum("Mallory's key under our name", (impostors_key(), _B, _C), *NOT_OURS),
-        quorum("our key twice, once under another name", (_A, _under(_B, _A), _C), *TWICE, SAME_KEY),
-    ),
-    "S16": (
-        quorum("the same three in another order", (_C, _A, _B)),
-        VaultRecipe("a threshold that was changed and its checksum not", VAULT.descriptor.replace("sortedmulti(2", "sortedmulti(1"), "invalid-descriptor", "checksum"),
-    ),
-    "S17": (
-        quorum("three different people", (_A, _B, _C)),
-        quorum("a key that is repeated", (_A, _B, _B), *TWICE, SAME_KEY),
-        quorum("two accounts of one device", (_A, _B, BOB.vault_key(account=1)), *TWICE),
-        quorum("a key that is not at its path", (_A, _B, _under(_C, CAROL.profile().key)), *NO_ACCOUNT),
-        quorum("a key of no multisig account", (_A, _B, CAROL.profile().key), *NO_ACCOUNT),
-        quorum("a key of another network", (_A, _B, CAROL.vault_key(0, Network.MAINNET)), "wrong-network"),
-    ),
-}  # fmt: skip
+NOT_OURS, TWICE, NO_ACCOUNT = "not-our-vault", "invalid-descriptor", "invalid-key"
+VAULTS = (
+    quorum("our own key, and two others", (_A, _B, _C)),
+    quorum("a quorum without us", (_M, _B, _C), NOT_OURS),
+    quorum("Mallory's key under our name", (impostors_key(), _B, _C), NOT_OURS),
+    quorum("our key twice, once under another name", (_A, _under(_B, _A), _C), TWICE),
+    quorum("the same three in another order", (_C, _A, _B)),
+    VaultRecipe("a threshold that was changed and its checksum not", VAULT.descriptor.replace("sortedmulti(2", "sortedmulti(1"), "invalid-descriptor"),
+    quorum("a key that is repeated", (_A, _B, _B), TWICE),
+    quorum("two accounts of one device", (_A, _B, BOB.vault_key(account=1)), TWICE),
+    quorum("a key that is not at its path", (_A, _B, _under(_C, CAROL.profile().key)), NO_ACCOUNT),
+    quorum("a key of no multisig account", (_A, _B, CAROL.profile().key), NO_ACCOUNT),
+    quorum("a key of another network", (_A, _B, CAROL.vault_key(0, Network.MAINNET)), "wrong-network"),
+)  # fmt: skip

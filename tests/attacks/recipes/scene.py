@@ -113,6 +113,14 @@ def change_to(policy: Policy, chain: int = CHANGE, index: int = CHANGE_INDEX) ->
 
 
 @dataclass(frozen=True)
+class Named:
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
 class Neighbour:
     """Another proposal that is known already; ``signed`` here, or not. Its id is "other-0" and so on, in
     order.
@@ -133,11 +141,10 @@ class Recipe:
     ``findings``: what the inspection refuses, with the place. ``checks``: what else signerd refuses.
     ``held``, ``warned``: what must be acknowledged, and what is only shown. ``handover``: what stands between
     it and a device were signerd not there: "refused", or "clean" where what is handed over says nothing but
-    the truth. ``off``: the guard to take away, and ``then`` the refusals (or, for a hold, the holds) that
-    remain without it. ``named``: the outputs that the platform names as payments; a hostile platform names
+    the truth. ``named``: the outputs that the platform names as payments; a hostile platform names
     whatever makes its story whole, and so does this one. ``says``: in what its story differs from the
     transaction; ``tells``: the same where it follows from the scene, as all that is said of a token;
-    ``context``: in what this machine's knowledge differs. ``forward``: the coins are those of this person's
+    ``around``: in what this machine's knowledge differs. ``forward``: the coins are those of this person's
     own profile. ``later``: what the platform shows under the same id after the person has looked.
     """
 
@@ -149,13 +156,11 @@ class Recipe:
     held: Sequence[str] = ()
     warned: Sequence[str] = ()
     handover: str = "clean"
-    off: str | None = None
-    then: Sequence[str] = ()
     named: Sequence[int] | None = None
     says: Mapping[str, Any] = field(default_factory=dict)
     tells: Callable[[Scene], Mapping[str, Any]] = lambda _scene: {}
     around: Mapping[str, Any] = field(default_factory=dict)
-    neighbours: Callable[[Scene], Sequence[Neighbour]] = lambda _scene: ()
+    neighbours: Callable[[Scene], Sequence[Neighbour]] | None = None
     later: Callable[[Scene], Psbt] | None = None
     forward: Person | None = None
 

@@ -93,19 +93,16 @@ def misshapen(name: str, *outputs: TxOut | ChangeTo, index: int = 0) -> Recipe:
         name,
         psbt=lambda s: carrying(s, call(s), *outputs, index=index),
         checks=("token-shape",),
-        off="check:token-shape",
     )
 
 
 def unproven(name: str, shown: Callable[[Scene], Mapping[str, str]]) -> Recipe:
     """The bytecode that the platform publishes proves nothing."""
-    return called(
-        name, says=lambda s: {"published": shown(s)}, checks=("token-known",), off="check:token-known"
-    )
+    return called(name, says=lambda s: {"published": shown(s)}, checks=("token-known",))
 
 
 def lying(name: str, called_function: Function = Function.TRANSFER, /, **lies: str) -> Recipe:
-    return called(name, called_function, lies=lies, checks=("token-call",), off="check:token-call")
+    return called(name, called_function, lies=lies, checks=("token-call",))
 
 
 def deployed(
@@ -161,9 +158,9 @@ def blob_of_another(scene: Scene) -> dict[str, str]:
 
 
 BACK = sats(COIN - FEE)
-HOLD = {"held": ("token-effect",), "off": "check:token-effect"}
+HOLD = {"held": ("token-effect",)}
 LISTING = {"whitelist_enabled": True, "whitelist": (MALLORYS.script_pubkey(0, 0),)}
-LISTED = {"held": ("token-effect", "token-listed"), "off": "check:token-listed", "then": ("token-effect",)}
+LISTED = {"held": ("token-effect", "token-listed")}
 TOKENS = (
     called("a transfer of a proven token", honest=True),
     called("a mint of a proven token", Function.MINT, honest=True),
@@ -176,9 +173,9 @@ TOKENS = (
     lying("a transfer to another holder than is said", address=VAULT.address(RECEIVE, 0)),
     lying("a call of a token whose ticker is said to be another", ticker="SAND"),
     lying("a call of another contract than is said", contract_id="ab" * 32),
-    called("a call of which the platform says nothing", says=lambda _s: {"call": None}, checks=("token-call",), off="check:token-call"),
-    called("a call whose recorded data is another", says=lambda _s: {"op_return": "0x435054"}, checks=("token-call",), off="check:token-call"),
-    called("a call of another token than is said and shown", psbt=of_another_token, checks=("token-known", "token-call"), off="check:token-call", then=("token-known",)),
+    called("a call of which the platform says nothing", says=lambda _s: {"call": None}, checks=("token-call",)),
+    called("a call whose recorded data is another", says=lambda _s: {"op_return": "0x435054"}, checks=("token-call",)),
+    called("a call of another token than is said and shown", psbt=of_another_token, checks=("token-known", "token-call")),
     unproven("a call of a token whose bytecode is forged", with_forged_blob),
     unproven("a call of a token that is shown the bytecode of another deployment", blob_of_another),
     unproven("a call of a token that is shown another token's deployment", lambda s: published(s, decimals=0)),
@@ -189,19 +186,19 @@ TOKENS = (
     misshapen("a call that pays Mallory beside", TxOut(sats(50_000), MALLORYS.script_pubkey(0, 0)), ChangeTo(sats(49_000), RECEIVE, 0)),
     misshapen("a call whose coins all go to Mallory", TxOut(BACK, MALLORYS.script_pubkey(0, 0))),
     misshapen("a call that somebody else seems to make", index=1),
-    called("a call with a second piece of data", psbt=with_second_data, findings=(("op-return-multiple", "transaction"),), checks=("token-call",), off="severity:op-return-multiple", then=("token-call",)),
+    called("a call with a second piece of data", psbt=with_second_data, findings=(("op-return-multiple", "transaction"),), checks=("token-call",)),
     called("a call that hands the token over", Function.TRANSFER_OWNERSHIP, **HOLD),
     deployed("a deployment that the person has not named", **HOLD),
-    deployed("a deployment for another owner", changes={"owner_script": MALLORYS.script_pubkey(0, 0)}, checks=("token-effect",), off="check:token-effect"),
-    deployed("a deployment of another bytecode than is shown", says=lambda s: {"published": {**published(s), "bytecode": token_of(s, whitelist_enabled=True).blob.decode()}}, checks=("token-known",), held=("token-effect", "token-listed"), off="check:token-known", then=("token-effect", "token-listed")),
+    deployed("a deployment for another owner", changes={"owner_script": MALLORYS.script_pubkey(0, 0)}, checks=("token-effect",)),
+    deployed("a deployment of another bytecode than is shown", says=lambda s: {"published": {**published(s), "bytecode": token_of(s, whitelist_enabled=True).blob.decode()}}, checks=("token-known",), held=("token-effect", "token-listed")),
     deployed("a deployment that lists Mallory from the start", changes=LISTING, **LISTED),
     deployed("a deployment that lists Mallory for when only listed addresses may receive", changes={**LISTING, "whitelist_enabled": False}, **LISTED),
     deployed("a deployment that lists nobody where only listed addresses may receive", changes={"whitelist_enabled": True}, **LISTED),
-    deployed("a deployment of another list than is said", changes=LISTING, lies={"whitelist_hash": "ab" * 32}, checks=("token-call",), held=("token-effect", "token-listed"), off="check:token-call", then=("token-effect", "token-listed")),
-    deployed("a deployment that lists more addresses than is said", changes=LISTING, lies={"whitelist_count": "0"}, checks=("token-call",), held=("token-effect", "token-listed"), off="check:token-call", then=("token-effect", "token-listed")),
-    Recipe(name="a call in a plain payment, its token proven", psbt=lambda s: carrying(s, call(s)), tells=lambda s: {"published": published(s), "call": told(s, call(s))["call"]}, named=(), checks=("data",), off="check:data"),
-    Recipe(name="a payment to Mallory that is called the version that takes a call back", psbt=taken_away, tells=lambda s: {**told(s, call(s)), "call": None, "replaces": "other-7"}, named=(0,), checks=("kind-known",), off="check:kind-known", then=("replacement",)),
-    Recipe(name="a call that is called a deployment", psbt=lambda s: carrying(s, call(s)), tells=lambda s: {**told(s, call(s)), "kind": "deploy"}, named=(), checks=("kind-known",), off="check:kind-known"),
+    deployed("a deployment of another list than is said", changes=LISTING, lies={"whitelist_hash": "ab" * 32}, checks=("token-call",), held=("token-effect", "token-listed")),
+    deployed("a deployment that lists more addresses than is said", changes=LISTING, lies={"whitelist_count": "0"}, checks=("token-call",), held=("token-effect", "token-listed")),
+    Recipe(name="a call in a plain payment, its token proven", psbt=lambda s: carrying(s, call(s)), tells=lambda s: {"published": published(s), "call": told(s, call(s))["call"]}, named=(), checks=("data",)),
+    Recipe(name="a payment to Mallory that is called the version that takes a call back", psbt=taken_away, tells=lambda s: {**told(s, call(s)), "call": None, "replaces": "other-7"}, named=(0,), checks=("kind-known",)),
+    Recipe(name="a call that is called a deployment", psbt=lambda s: carrying(s, call(s)), tells=lambda s: {**told(s, call(s)), "kind": "deploy"}, named=(), checks=("kind-known",)),
 )  # fmt: skip
 
 
@@ -234,14 +231,11 @@ TWICE = (
         "the same transfer of a token once more from other coins",
         neighbours=once_before,
         held=("token-twice",),
-        off="check:token-twice",
     ),
     deployed(
         "the same token deployed once more from other coins",
         neighbours=deployed_before,
         held=("token-effect", "token-twice"),
-        off="check:token-twice",
-        then=("token-effect",),
     ),
 )
 
@@ -253,11 +247,9 @@ def on(model: str, whole: int | None, first: int = 0) -> dict[str, Any]:
 
 ONE = on("Trezor One 1.14.1", 32, 31)
 MODEL_T = on("Trezor Model T 2.3.6", 44, 43)
-CUT = {"held": ("token-not-on-screen",), "off": "check:token-not-on-screen"}
+CUT = {"held": ("token-not-on-screen",)}
 CUT_AND_HELD = {
     "held": ("token-effect", "token-not-on-screen"),
-    "off": "check:token-not-on-screen",
-    "then": ("token-effect",),
 }
 S28 = (
     called("a transfer that the screen shows whole", honest=True, **on("Coldcard Mk4 5.4.5", 160, 80)),
@@ -288,6 +280,5 @@ BY_OTHERS = (
         "others signed the same transfer of a token from other coins",
         neighbours=by_others,
         held=("signed-by-others",),
-        off="check:signed-by-others",
     ),
 )
