@@ -15,8 +15,9 @@ from pathlib import Path
 from benchmarks.devices.desk import Device
 from benchmarks.measure import best_ms
 from firmware_bridge import Bridge, Deadlines, DeviceState
+from firmware_bridge.bridge import LOOK_SECONDS
 from firmware_bridge.model import Family, Listing
-from firmware_bridge.presence import Hotplug, endpoint_listing, sysfs_listing
+from firmware_bridge.presence import endpoint_listing, sysfs_listing
 from tests.support.virtual import NETWORK
 
 FAMILIES = (Family.TREZOR, Family.COLDCARD, Family.LEDGER)
@@ -146,7 +147,7 @@ def look_ms(root: Path, devices: list[Device]) -> None:
     with asyncio.Runner() as runner:
         for name, listing in (("three virtual devices", emulators), (f"a bus of {BUS}, three signing", bus)):
             cost = best_ms(partial(_look, runner, listing))
-            print(f"one look at {name}: {cost:.3f} ms, every {Hotplug().patience:.0f} s")
+            print(f"one look at {name}: {cost:.3f} ms, every {LOOK_SECONDS:.0f} s")
 
 
 def main() -> None:

@@ -25,8 +25,8 @@ from typing import Any
 from benchmarks.devices.command import hwi
 from benchmarks.devices.desk import Device
 from benchmarks.idle import cpu_ms, memory_mb
-from benchmarks.plugging import Told, second_endpoint
 from benchmarks.plugging import measure as plugs
+from benchmarks.plugging import second_endpoint
 from firmware_bridge import Bridge, DeviceState
 from firmware_bridge.model import Endpoint, Family
 from tests.support.virtual import NETWORK, spend, vault
@@ -89,9 +89,7 @@ async def bare() -> None:
 
 
 async def daemon(folder: Path, endpoint: str) -> None:
-    """Obeys standard input: ``line`` adds one to the feed, ``sign`` signs in a loop until ``rest``, ``plug``
-    is a hotplug event.
-    """
+    """Obeys standard input: ``line`` adds one to the feed, ``sign`` signs in a loop until ``rest``."""
     from signerd.loopback.access.gates import AppRates
     from signerd.loopback.access.sessions import PageSessions
     from signerd.loopback.serve import serving
@@ -103,14 +101,10 @@ async def daemon(folder: Path, endpoint: str) -> None:
     state, sessions = folder / "s", PageSessions(time.monotonic)
     state.mkdir(mode=0o700)
     prepare(state)
-    platform, told = make_outer(folder).platform, Told()
-
-    def hotplug() -> Told:
-        return told
-
+    platform = make_outer(folder).platform
     places = [Endpoint.parse(endpoint), second_endpoint(folder)]
     async with (
-        Bridge(network=NETWORK, endpoints=places, usb=False, hotplug=hotplug) as bridge,
+        Bridge(network=NETWORK, endpoints=places, usb=False) as bridge,
         # With usual pauses: short ones would poll the platform ten times a second.
         daemon_at(state, platform, bridge, sleep=asyncio.sleep) as service,
         serving(service, state, port=0, sessions=sessions, clock=time.monotonic) as path,
@@ -123,17 +117,15 @@ async def daemon(folder: Path, endpoint: str) -> None:
         cookie = sessions.enter(sessions.entry()).token
         how = {"port": service.page_address.port, "token": token, "cookie": cookie, "socket": str(path)}
         print(json.dumps(how), flush=True)
-        await _obey(service, bridge, told)
+        await _obey(service, bridge)
 
 
-async def _obey(service: Any, bridge: Bridge, told: Told) -> None:
+async def _obey(service: Any, bridge: Bridge) -> None:
     signing: asyncio.Task[None] | None = None
     loop = asyncio.get_running_loop()
     while word := (await loop.run_in_executor(None, sys.stdin.readline)).strip():
         if word == "line":
             service.feed.add("bench", "info", str(time.monotonic_ns()))
-        elif word == "plug":
-            told.tell()
         elif word == "sign":
             signing = asyncio.create_task(_sign(bridge))
         elif signing is not None:
@@ -295,7 +287,7 @@ def measure(folder: Path) -> None:
                     f"(slowest {slowest:.1f}); "
                     f"{grown:.1f} MB more resident"
                 )
-            plugs(folder, told, lambda word: say(running, word))
+            plugs(folder, told)
             pages(told)
             while_it_waits(folder / "waits", (plain.pid, base))
     finally:

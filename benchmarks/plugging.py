@@ -1,43 +1,22 @@
 """From a plug to the page: a virtual Coldcard appears beside a running daemon, and an open page shows it.
 
-The benchmark sends the hotplug event: a virtual device has no cable, and without an event it is noticed
-within two seconds. The rest is real: the look, the device's first answers in a worker, the stream, the page.
+A bridge looks once a second. All of it is real: the look, the device's first answers in a worker, the stream,
+the page.
 """
 
-import asyncio
 import http.client
 import json
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks.devices.desk import Device
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.presence import Hotplug
 
 PLUGS = 10
-
-
-class Told(Hotplug):
-    """A hotplug source that the benchmark triggers."""
-
-    def __init__(self) -> None:
-        super().__init__(patience=15.0)
-        self._happened = asyncio.Event()
-
-    def tell(self) -> None:
-        self._happened.set()
-
-    async def wait(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._happened.wait()
-        except TimeoutError:
-            return
-        self._happened.clear()
 
 
 def place(folder: Path) -> Path:
@@ -49,7 +28,7 @@ def second_endpoint(folder: Path) -> Endpoint:
     return Endpoint.parse(f"coldcard:unix:{place(folder)}")
 
 
-def measure(folder: Path, told: dict[str, Any], say: Callable[[str], None]) -> None:
+def measure(folder: Path, told: dict[str, Any]) -> None:
     cookie = {"Cookie": f"signerd-{told['port']}={told['cookie']}"}
     page, stream = (http.client.HTTPConnection("127.0.0.1", told["port"], timeout=30) for _ in range(2))
     stream.request("GET", "/v1/events", headers=cookie)
@@ -61,7 +40,6 @@ def measure(folder: Path, told: dict[str, Any], say: Callable[[str], None]) -> N
             device = Device.start(Family.COLDCARD, Path(own), listen=str(place(folder)))
             try:
                 started = time.perf_counter()
-                say("plug")
                 next(lines)
                 noticed.append(time.perf_counter() - started)
                 while not next(lines).endswith("ready."):
@@ -73,7 +51,6 @@ def measure(folder: Path, told: dict[str, Any], say: Callable[[str], None]) -> N
                 drawn.append(time.perf_counter() - started)
             finally:
                 device.stop()
-        say("plug")
         while not next(lines).endswith("absent."):
             pass
     page.close()

@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
+import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -15,7 +16,6 @@ from firmware_bridge.lane import Lane
 from firmware_bridge.makers import maker_of
 from firmware_bridge.model import Deadlines, Device, DeviceEvent, Endpoint, Listing
 from firmware_bridge.operations import ShowAddress, SignMessage, Unlocked
-from firmware_bridge.presence import Hotplug
 from firmware_bridge.presence.holders import Turn, no_turns
 from firmware_bridge.record import Clock
 from firmware_bridge.roster import Roster
@@ -31,11 +31,8 @@ from multisig import (
     WrongNetwork,
 )
 
-# Seconds between two looks while an emulator is missing, or a device is to be probed again: no event reports
-# either.
-_WATCH_SECONDS: Final = 2.0
-# And while all emulators are connected and ready: only a look notices that one was stopped.
-_SETTLED_SECONDS: Final = 5.0
+# On Linux a look reads a few small files; elsewhere it asks libusb and hidapi, which takes milliseconds.
+LOOK_SECONDS: Final = 1.0 if sys.platform == "linux" else 2.0
 
 
 class Bridge:
@@ -62,13 +59,10 @@ class Bridge:
         listings: Sequence[Listing] | None = None,
         sandbox: bool = True,
         spawner: Spawner | None = None,
-        hotplug: Callable[[], Hotplug] | None = None,
         turn: Turn = no_turns,
     ) -> None:
         self._deadlines = deadlines
         start = spawner or (spawn if sandbox else unconfined)
-        self._hotplug = hotplug or (presence.best_hotplug if usb else presence.no_bus)
-        self._endpoints = frozenset(endpoints)
         self._roster = Roster(
             listings=_default_listings(endpoints, usb=usb) if listings is None else listings,
             make_lane=lambda endpoint: Lane(endpoint, network, deadlines=deadlines, spawner=start),
@@ -100,27 +94,14 @@ class Bridge:
             await asyncio.wait(probes)
         return self._roster.devices()
 
-    async def watch(self, seconds: float | None = None) -> None:
+    async def watch(self, seconds: float = LOOK_SECONDS) -> None:
         """Keep the list up to date until cancelled or the bridge closes; run it as a task. A slow device
-        delays no other.
-
-        A plugged-in device is noticed at once where the system reports it. `seconds` is the longest time
-        between two looks; the default depends on what the system reports. No look touches a device.
+        delays no other. `seconds`: between two looks, none of which touches a device.
         """
-        plugs = self._hotplug()
-        try:
-            while not self._roster.closed:
-                await self._roster.look()
-                self._roster.start_probes()
-                await plugs.wait(self._pause(plugs) if seconds is None else seconds)
-        finally:
-            plugs.close()
-
-    def _pause(self, plugs: Hotplug) -> float:
-        there = {device.endpoint for device in self._roster.devices()}
-        if self._roster.unsettled() or not self._endpoints <= there:
-            return min(_WATCH_SECONDS, plugs.patience)
-        return min(_SETTLED_SECONDS, plugs.patience) if self._endpoints else plugs.patience
+        while not self._roster.closed:
+            await self._roster.look()
+            self._roster.start_probes()
+            await asyncio.sleep(seconds)
 
     def events(self) -> AsyncIterator[DeviceEvent]:
         """Every change of state from this call on, until the bridge closes."""

@@ -29,7 +29,6 @@ from firmware_bridge.model import (
 )
 from firmware_bridge.presence.holders import FindHolder, Turn, holder_of, no_turns
 from firmware_bridge.record import (
-    ASK_AGAIN,
     Clock,
     DeviceRecord,
     Prober,
@@ -185,11 +184,6 @@ class Roster:
             for device_id, sighting in sightings.items():
                 self._notice(device_id, sighting)
             self._miss(sightings.keys())
-
-    def unsettled(self) -> bool:
-        """Whether a device is being probed, or is to be probed again."""
-        devices = (record.device for record in self._records.values() if record.sighting.can_be_opened)
-        return any(device.state in ASK_AGAIN | {DeviceState.PROBING} for device in devices)
 
     def start_probes(self) -> list[asyncio.Task[None]]:
         """Probe every device that is new and idle, each in its own worker; the tasks never raise."""

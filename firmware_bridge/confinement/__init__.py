@@ -17,8 +17,7 @@ from firmware_bridge.confinement import landlock, seccomp
 from firmware_bridge.confinement.landlock import LIST, READ, USE_DEVICE, PathRule
 from firmware_bridge.confinement.seccomp import Socket
 from firmware_bridge.model import Endpoint
-from firmware_bridge.presence.endpoints import host_and_port
-from firmware_bridge.presence.kernel_sockets import loopback_hosts
+from firmware_bridge.presence.endpoints import host_and_port, loopback_hosts
 from firmware_bridge.presence.usb import device_nodes
 
 _SET_NO_NEW_PRIVS: Final = 38

@@ -1,7 +1,7 @@
 """Noticing devices without opening them or sending them anything.
 
 A scan that opens devices breaks a signing that another program runs on one (a Coldcard's session, a Trezor's
-reply). So emulators are looked up in the kernel's socket tables, and USB devices in its listing of the bus.
+reply). So the kernel is asked: for its listing of the bus, and whether an emulator's address is free.
 """
 
 import asyncio
@@ -10,17 +10,9 @@ from collections.abc import Collection, Sequence
 
 from firmware_bridge.model import Endpoint, Listing, Sighting
 from firmware_bridge.presence.endpoints import endpoint_listing
-from firmware_bridge.presence.hotplug import Hotplug, best_hotplug, no_bus
 from firmware_bridge.presence.usb import sysfs_listing
 
-__all__ = [
-    "Hotplug",
-    "best_hotplug",
-    "endpoint_listing",
-    "no_bus",
-    "sysfs_listing",
-    "usb_listing",
-]
+__all__ = ["endpoint_listing", "sysfs_listing", "usb_listing"]
 
 
 def usb_listing() -> Listing:

@@ -18,8 +18,6 @@ from typing import Final
 from firmware_bridge import errors
 from firmware_bridge.faults import clean_detail
 from firmware_bridge.model import Endpoint
-from firmware_bridge.presence.endpoints import TABLES, host_and_port
-from firmware_bridge.presence.kernel_sockets import ESTABLISHED, inet_sockets, loopback_hosts
 from firmware_bridge.presence.usb import device_nodes
 
 FindHolder = Callable[[Endpoint], Awaitable[str | None]]
@@ -80,33 +78,16 @@ async def holder_of(endpoint: Endpoint) -> str | None:
         return None
 
 
-def find(endpoint: Endpoint, *, proc: Path = _PROC, tables: Path = TABLES) -> str | None:
+def find(endpoint: Endpoint, *, proc: Path = _PROC) -> str | None:
     """As `holder_of`, blocking for at most half a second."""
+    # An emulator's clients are not looked for.
+    nodes = () if endpoint.emulated else device_nodes(endpoint)
     try:
-        wanted = _open_as(endpoint, tables)
-        until = time.monotonic() + _SECONDS
-        return _name_of_holder(wanted, proc, until) if wanted else None
+        wanted = frozenset(map(str, nodes))
+        return _name_of_holder(wanted, proc, time.monotonic() + _SECONDS) if wanted else None
     except (OSError, ValueError, IndexError):
-        # No such tables on this system, or a process ended while they were read.
+        # No such folder on this system, or a process ended while it was read.
         return None
-
-
-def _open_as(endpoint: Endpoint, tables: Path) -> frozenset[str]:
-    """The link targets of descriptors by which a program uses the device."""
-    if endpoint.kind in {"udp", "tcp"}:
-        return frozenset(f"socket:[{inode}]" for inode in _clients(endpoint, tables))
-    if endpoint.emulated:
-        # The tables do not tell which socket a client of a Unix socket is connected to.
-        return frozenset()
-    return frozenset(str(node) for node in device_nodes(endpoint))
-
-
-def _clients(endpoint: Endpoint, tables: Path) -> Iterator[int]:
-    host, port = host_and_port(endpoint.place)
-    hosts = loopback_hosts(host)
-    for found in inet_sockets((tables / endpoint.kind).read_text(), [port]):
-        if found.state == ESTABLISHED and found.remote_port == port and found.remote in hosts:
-            yield found.inode
 
 
 def _name_of_holder(wanted: frozenset[str], proc: Path, until: float) -> str | None:

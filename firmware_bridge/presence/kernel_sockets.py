@@ -1,5 +1,5 @@
-"""The kernel's lists of the sockets on this machine: `/proc/net/udp`, `udp6`, `tcp` and `tcp6`, and
-sock_diag(7) for a single connection. Reading them sends nothing to any program.
+"""The kernel's lists of the TCP connections on this machine, `/proc/net/tcp` and `tcp6`, and sock_diag(7) for
+a single one. Reading them sends nothing to any program.
 """
 
 import errno
@@ -13,18 +13,14 @@ from typing import Final
 
 Address = IPv4Address | IPv6Address
 
-# include/net/tcp_states.h. An unconnected UDP socket is "closed", a connected one "established".
+# include/net/tcp_states.h
 ESTABLISHED: Final = 0x01
-CLOSED: Final = 0x07
-LISTENING: Final = 0x0A
-
 _WORD: Final = 4
-_LOOPBACK: Final[tuple[Address, ...]] = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
 
 
 @dataclass(frozen=True)
 class InetSocket:
-    """One UDP or TCP socket. `inode` is the number in the links of its owner's descriptors. If it is 0, no
+    """One TCP socket. `inode` is the number in the links of its owner's descriptors. If it is 0, no
     process holds the socket, and `uid` may be root's.
     """
 
@@ -35,30 +31,6 @@ class InetSocket:
     state: int
     uid: int
     inode: int
-
-    def hears(self, hosts: Sequence[Address]) -> bool:
-        """Whether the socket receives what is sent to one of these addresses. A wildcard covers its IP
-        version, `::` both.
-        """
-        return any(_covers(self.local, host) for host in hosts)
-
-
-def _covers(bound: Address, host: Address) -> bool:
-    mapped = bound.ipv4_mapped if isinstance(bound, IPv6Address) else None
-    if bound.is_unspecified or (mapped is not None and mapped.is_unspecified):
-        return bound.version == 6 or host.version == 4
-    return host in {bound, mapped}
-
-
-def loopback_hosts(host: str) -> tuple[Address, ...]:
-    """The loopback addresses that `host` may mean; none if it is another machine."""
-    if host == "localhost":
-        return _LOOPBACK
-    try:
-        address = ip_address(host.strip("[]"))
-    except ValueError:
-        return ()
-    return (address,) if address.is_loopback else ()
 
 
 def inet_sockets(table: str, ports: Iterable[int]) -> list[InetSocket]:

@@ -42,10 +42,12 @@ def sysfs_listing(root: Path = SYSFS, devfs: Path = DEVFS) -> Listing:
     device is read once.
     """
     others: set[_Entry] = set()
+    closed: set[_Entry] = set()
 
     async def look(_in_use: Collection[Endpoint]) -> Sequence[Sighting]:
         entries = _entries(root)
         others.intersection_update(entries)
+        closed.intersection_update(entries)
         seen = []
         for entry in sorted(set(entries) - others):
             try:
@@ -55,8 +57,11 @@ def sysfs_listing(root: Path = SYSFS, devfs: Path = DEVFS) -> Listing:
                 continue
             if sighting is None:
                 others.add(entry)
-            else:
+            elif sighting.permitted or entry in closed:
                 seen.append(sighting)
+            else:
+                # udev opens the file a moment after the kernel lists the device: the next look counts.
+                closed.add(entry)
         return seen
 
     return look

@@ -195,67 +195,6 @@ async def test_without_permission_the_rules_file_is_named():
         assert "20-coldcard.rules" in device.detail
 
 
-class Plugs:
-    """A bus that answers when the test allows it."""
-
-    patience = 3600.0
-
-    def __init__(self):
-        self.told = asyncio.Event()
-        self.waits = []
-        self.closed = False
-
-    async def wait(self, seconds):
-        self.waits.append(seconds)
-        await self.told.wait()
-        self.told.clear()
-
-    def close(self):
-        self.closed = True
-
-
-async def test_what_is_plugged_in_is_noticed_at_once_and_else_hardly_looked_for():
-    plugs, bus = Plugs(), Bus()
-
-    def hotplug():
-        return plugs
-
-    async with Bridge(
-        network=Network.REGTEST, listings=[bus], spawner=never, clock=Clock(), hotplug=hotplug
-    ) as bridge:
-        events = bridge.events()
-        watching = asyncio.create_task(bridge.watch())
-        await asyncio.sleep(0)
-        bus.sightings = [Sighting(ENDPOINT, "Nano Z", unsupported="Too new.")]
-        plugs.told.set()
-        async with asyncio.timeout(PATIENCE):
-            assert (await anext(events)).new == DeviceState.PRESENT
-        watching.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await watching
-    assert set(plugs.waits) == {plugs.patience}
-    assert plugs.closed
-
-
-async def test_virtual_devices_are_looked_for_less_often_while_all_are_there_and_nothing_is_left_to_ask():
-    endpoints = [Endpoint.parse("trezor:udp:127.0.0.1:1"), Endpoint.parse("trezor:udp:127.0.0.1:2")]
-    settled = [Sighting(endpoint, "Virtual", unsupported="Too new.") for endpoint in endpoints]
-    bus, plugs = Bus(*settled), Plugs()
-    async with Bridge(
-        network=Network.REGTEST, endpoints=endpoints, listings=[bus], spawner=never, clock=Clock()
-    ) as bridge:
-
-        async def pause(*sightings):
-            bus.sightings = list(sightings)
-            await bridge._roster.look()
-            return bridge._pause(plugs)
-
-        missing, rest = await pause(settled[0]), await pause(*settled)
-        assert missing < rest < plugs.patience
-        assert await pause(settled[0]) == missing, "one was switched off"
-        assert await pause(settled[0], Sighting(endpoints[1], "Virtual")) == missing, "it was not asked yet"
-
-
 async def test_a_silent_coldcard_is_asked_again_late_or_when_a_caller_wants_it():
     """A second handshake would break what another program does with it."""
     clock = Clock()

@@ -9,10 +9,11 @@ import pytest
 
 from firmware_bridge import presence
 from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.presence import endpoints
 from tests.conformance.rigs import short_folder
 
 pytestmark = pytest.mark.anyio
-needs_tables = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's tables are Linux's")
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the address itself is asked")
 
 
 @pytest.fixture
@@ -37,10 +38,6 @@ def tcp(server):
     return Endpoint(Family.LEDGER, f"tcp:127.0.0.1:{server.getsockname()[1]}")
 
 
-def without_tables(tmp_path):
-    return {"tables": tmp_path / "none"}
-
-
 async def test_a_unix_socket_is_there_while_it_is_bound_and_nothing_is_sent(folder):
     path = str(folder / "s")
     endpoint = Endpoint(Family.COLDCARD, f"unix:{path}")
@@ -56,7 +53,7 @@ async def test_a_unix_socket_is_there_while_it_is_bound_and_nothing_is_sent(fold
     assert await listing([]) == []
 
 
-@needs_tables
+@needs_linux
 async def test_a_unix_socket_that_serves_one_other_only_or_streams_is_there(folder):
     taken, stream, other = (str(folder / name) for name in ("taken", "stream", "other"))
     listing = presence.endpoint_listing(
@@ -79,7 +76,7 @@ async def test_a_unix_socket_bound_from_inside_its_folder_is_there(folder, monke
         assert len(await presence.endpoint_listing([endpoint])([])) == 1
 
 
-@needs_tables
+@needs_linux
 @pytest.mark.parametrize("in_use", [False, True])
 async def test_an_emulator_is_there_while_its_port_is_bound_and_hears_nothing(in_use):
     with listening(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)) as server:
@@ -91,35 +88,28 @@ async def test_an_emulator_is_there_while_its_port_is_bound_and_hears_nothing(in
     assert await listing([endpoint] if in_use else []) == []
 
 
-@needs_tables
+@needs_linux
 async def test_a_port_bound_on_every_address_counts():
     with listening(socket.AF_INET, socket.SOCK_DGRAM, ("0.0.0.0", 0)) as server:
         assert len(await presence.endpoint_listing([udp(server)])([])) == 1
 
 
-@needs_tables
+@needs_linux
 async def test_a_port_bound_for_both_kinds_of_address_counts():
     with listening(socket.AF_INET6, socket.SOCK_STREAM, ("::", 0)) as server:
         server.listen()
         assert len(await presence.endpoint_listing([tcp(server)])([])) == 1
 
 
-@needs_tables
-async def test_who_talks_from_the_port_to_a_chosen_peer_is_no_emulator():
-    with listening(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)) as server:
-        server.connect(("127.0.0.1", 9))
-        assert await presence.endpoint_listing([udp(server)])([]) == []
-
-
-@needs_tables
+@needs_linux
 async def test_a_tcp_emulator_is_there_while_it_listens_and_is_not_connected_to():
     with listening(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)) as server:
         listing = presence.endpoint_listing([tcp(server)])
-        assert await listing([]) == []
         server.listen()
         assert len(await listing([])) == 1
         with pytest.raises(BlockingIOError):
             server.accept()
+    assert await listing([]) == []
 
 
 async def test_a_tcp_emulator_in_use_may_have_stopped_listening():
@@ -128,29 +118,42 @@ async def test_a_tcp_emulator_in_use_may_have_stopped_listening():
     assert len(await presence.endpoint_listing([endpoint])([endpoint])) == 1
 
 
-async def test_without_tables_a_port_that_answers_something_else_is_no_trezor(tmp_path):
+@pytest.fixture
+def not_linux(monkeypatch):
+    """Where a bound address may be bound again, so that the emulator itself is asked."""
+    monkeypatch.setattr(endpoints.sys, "platform", "darwin")
+
+
+@pytest.mark.usefixtures("not_linux")
+async def test_elsewhere_a_port_that_answers_something_else_is_no_trezor():
     with listening(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)) as server:
-        assert await presence.endpoint_listing([udp(server)], **without_tables(tmp_path))([]) == []
+        listing = presence.endpoint_listing([udp(server)])
+        # One in use is not asked.
+        assert len(await listing([udp(server)])) == 1
+        with pytest.raises(BlockingIOError):
+            server.recv(1)
+        assert await listing([]) == []
         assert server.recv(64) == b"PINGPING"
 
 
-async def test_without_tables_an_endpoint_in_use_is_not_asked(tmp_path):
-    with listening(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)) as server:
-        endpoint = udp(server)
-        assert len(await presence.endpoint_listing([endpoint], **without_tables(tmp_path))([endpoint])) == 1
-        with pytest.raises(BlockingIOError):
-            server.recv(1)
-
-
-async def test_without_tables_a_closed_udp_port(tmp_path):
-    with listening(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)) as server:
-        endpoint = udp(server)
-    assert await presence.endpoint_listing([endpoint], **without_tables(tmp_path))([]) == []
-
-
-async def test_without_tables_a_tcp_port_is_there_while_it_listens(tmp_path):
+@pytest.mark.usefixtures("not_linux")
+async def test_elsewhere_a_tcp_port_is_there_while_it_listens():
     with listening(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)) as server:
-        listing = presence.endpoint_listing([tcp(server)], **without_tables(tmp_path))
+        listing = presence.endpoint_listing([tcp(server)])
         assert await listing([]) == []
         server.listen()
         assert len(await listing([])) == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", ["127.0.0.1"]),
+        ("localhost", ["127.0.0.1", "::1"]),
+        ("[::1]", ["::1"]),
+        ("192.0.2.1", []),
+        ("trezor.local", []),
+    ],
+)
+def test_only_this_machines_own_addresses_are_tried(host, expected):
+    assert [str(address) for address in endpoints.loopback_hosts(host)] == expected

@@ -1,8 +1,6 @@
 """Other programs: which one has a device open, and taking turns with them."""
 
-import asyncio
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -14,7 +12,6 @@ from firmware_bridge.errors import Busy
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.presence import holders
 from firmware_bridge.presence.holders import no_turns, turns_in
-from tests.support.patience import PATIENCE
 
 pytestmark = [
     pytest.mark.anyio,
@@ -119,65 +116,9 @@ def test_the_search_ends_at_its_deadline(tmp_path, monkeypatch):
     assert find(tmp_path) is None
 
 
-@pytest.fixture
-def other_program(tmp_path):
-    """A process of this user that the kernel does not show as our descendant: it outlives its parent."""
-    started = []
-
-    def start(code):
-        script = tmp_path / "sparrow"
-        script.write_text(code)
-        launcher = (
-            "import subprocess, sys;"
-            "p = subprocess.Popen([sys.executable, *sys.argv[1:]], stdout=sys.stdout);"
-            "print(p.pid, flush=True)"
-        )
-        launched = subprocess.Popen(
-            [sys.executable, "-c", launcher, str(script)], stdout=subprocess.PIPE, text=True
-        )
-        words = [launched.stdout.readline().strip(), launched.stdout.readline().strip()]
-        launched.wait(10)
-        launched.stdout.close()
-        started.append(int(next(word for word in words if word != "ready")))
-        assert "ready" in words
-
-    yield start
-    for number in started:
-        os.kill(number, 9)
-
-
-@pytest.mark.parametrize("kind", ["udp", "tcp"])
-async def test_who_is_connected_to_an_emulator_is_named(other_program, kind):
-    how = socket.SOCK_DGRAM if kind == "udp" else socket.SOCK_STREAM
-    with socket.socket(socket.AF_INET, how) as emulator:
-        emulator.bind(("127.0.0.1", 0))
-        if kind == "tcp":
-            emulator.listen()
-        port = emulator.getsockname()[1]
-        endpoint = Endpoint(Family.TREZOR, f"{kind}:127.0.0.1:{port}")
-        assert await holders.holder_of(endpoint) is None
-        other_program(
-            "import socket, time\n"
-            f"s = socket.socket(socket.AF_INET, {int(how)}); s.connect(('127.0.0.1', {port}))\n"
-            "print('ready', flush=True); time.sleep(60)\n"
-        )
-        async with asyncio.timeout(PATIENCE):
-            assert await holders.holder_of(endpoint) == "Sparrow"
-
-
-async def test_our_own_connection_is_not_another_program():
-    with (
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as emulator,
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client,
-    ):
-        emulator.bind(("127.0.0.1", 0))
-        client.connect(emulator.getsockname())
-        endpoint = Endpoint(Family.TREZOR, f"udp:127.0.0.1:{emulator.getsockname()[1]}")
-        assert await holders.holder_of(endpoint) is None
-
-
-async def test_a_unix_sockets_client_is_not_to_be_found_out():
-    assert await holders.holder_of(Endpoint(Family.COLDCARD, "unix:/tmp/none")) is None
+async def test_an_emulators_clients_are_not_looked_for():
+    for text in ("coldcard:unix:/tmp/none", "ledger:tcp:127.0.0.1:9999"):
+        assert await holders.holder_of(Endpoint.parse(text)) is None
 
 
 def test_this_machines_processes_are_searched_in_time():

@@ -3,49 +3,22 @@
 import errno
 import struct
 import sys
-from ipaddress import ip_address
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_bridge.presence import kernel_sockets
-from firmware_bridge.presence.kernel_sockets import (
-    CLOSED,
-    ESTABLISHED,
-    LISTENING,
-    inet_sockets,
-    loopback_hosts,
-)
+from firmware_bridge.presence.kernel_sockets import ESTABLISHED, inet_sockets
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 little = pytest.mark.skipif(sys.byteorder != "little", reason="the lines are of a little-endian machine")
 
 
-def line(local, remote="00000000:0000", state=CLOSED, inode=6539):
+def line(local, remote="00000000:0000", state=0x0A, inode=6539):
     return (
         f" 9: {local} {remote} {state:02X} 00000000:00000000 00:00000000 00000000  1000  0 {inode} 2 0000 0\n"
     )
-
-
-@little
-@pytest.mark.parametrize(
-    ("local", "host", "hears"),
-    [
-        ("0100007F:534C", "127.0.0.1", True),
-        ("0200007F:534C", "127.0.0.1", False),
-        ("00000000:534C", "127.0.0.1", True),
-        ("00000000:534C", "::1", False),
-        ("00000000000000000000000001000000:534C", "::1", True),
-        ("00000000000000000000000000000000:534C", "::1", True),
-        ("00000000000000000000000000000000:534C", "127.0.0.1", True),
-        ("0000000000000000FFFF00000100007F:534C", "127.0.0.1", True),
-        ("0000000000000000FFFF000000000000:534C", "127.0.0.1", True),
-    ],
-)
-def test_who_hears_what_is_sent_to_an_address(local, host, hears):
-    (found,) = inet_sockets(HEAD + line(local), [0x534C])
-    assert found.hears([ip_address(host)]) is hears
 
 
 @little
@@ -58,27 +31,13 @@ def test_a_socket_is_read_whole():
 
 
 def test_other_ports_are_passed_over():
-    assert inet_sockets(HEAD + line("0100007F:534C", state=LISTENING), [0x534D]) == []
+    assert inet_sockets(HEAD + line("0100007F:534C"), [0x534D]) == []
 
 
 @given(st.text())
 def test_a_malformed_table_has_no_sockets_and_raises_nothing(text):
     inet_sockets(HEAD + text, [0x534C])
     inet_sockets(HEAD + f"0: {text}:534C {text} 0A a b c d e f g", [0x534C])
-
-
-@pytest.mark.parametrize(
-    ("host", "expected"),
-    [
-        ("127.0.0.1", ["127.0.0.1"]),
-        ("localhost", ["127.0.0.1", "::1"]),
-        ("[::1]", ["::1"]),
-        ("192.0.2.1", []),
-        ("trezor.local", []),
-    ],
-)
-def test_only_this_machines_own_addresses_are_in_its_tables(host, expected):
-    assert [str(address) for address in loopback_hosts(host)] == expected
 
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sock_diag is Linux's")
