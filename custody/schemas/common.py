@@ -49,16 +49,16 @@ TextId = Annotated[
 # see (P50, S31). The joiners of Persian and Indic words and what follows an emoji are refused, too: two names
 # that differ in them look the same, or nearly so, and UTS 39 (table 1) restricts them in identifiers.
 _SEEN = AfterValidator(require_seen)
-_PATTERN = {"pattern": f"^[^{UNSEEN_BELOW_U10000}]*$"}
+SEEN_PATTERN = {"pattern": f"^[^{UNSEEN_BELOW_U10000}]*$"}
 Name = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=100),
     _SEEN,
-    Field(json_schema_extra=_PATTERN),
+    Field(json_schema_extra=SEEN_PATTERN),
 ]
 # A sentence beside a name; it may be empty.
 Line = Annotated[
-    str, StringConstraints(strip_whitespace=True, max_length=200), _SEEN, Field(json_schema_extra=_PATTERN)
+    str, StringConstraints(strip_whitespace=True, max_length=200), _SEEN, Field(json_schema_extra=SEEN_PATTERN)
 ]
 Text = Annotated[str, StringConstraints(max_length=1_000)]
 # RFC 5321: 64 for the local part, 255 for the domain. A bare addr-spec of RFC 5322, without a name, quotes,

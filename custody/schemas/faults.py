@@ -67,7 +67,7 @@ def _patterns() -> Mapping[str, str]:
     from custody.schemas.keys import FingerprintText, PathText
     from custody.schemas.proposals import FeeRateText
     from custody.schemas.purchases import CurrencyCode
-    from custody.schemas.users import PhoneNumber
+    from custody.schemas.users import PhoneNumberOrNothing
 
     named: Mapping[Any, str] = {
         CurrencyCode: "must be a currency's code, such as EUR",
@@ -77,7 +77,7 @@ def _patterns() -> Mapping[str, str]:
         FingerprintText: "must be a fingerprint: eight hexadecimal digits",
         OneTimeCode: "must be six digits, or a recovery code",
         PathText: "must be a derivation path, such as m/48h/0h/0h/2h",
-        PhoneNumber: "must be a telephone number, such as +44 20 7946 0000",
+        PhoneNumberOrNothing: "must be a telephone number, such as +44 20 7946 0000",
         SixDigits: "must be six digits",
         TextId: "takes only letters, digits, - and _",
     }

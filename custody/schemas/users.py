@@ -2,18 +2,19 @@
 changes of their own record.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
+from custody.common.text import require_seen
 from custody.schemas.call import Call, Way
 from custody.schemas.common import (
+    SEEN_PATTERN,
     ApiNetwork,
     Few,
     Int64,
     IntId,
     Label,
-    Name,
     NullString,
     NullTime,
     Prose,
@@ -22,9 +23,16 @@ from custody.schemas.common import (
 )
 from custody.schemas.permissions import ANY_MEMBER, Auth, PermissionName
 
+# An empty text takes away what is there.
+NameOrNothing = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, max_length=100),
+    AfterValidator(require_seen),
+    Field(json_schema_extra=SEEN_PATTERN),
+]
 # ITU-T E.164 counts fifteen digits; people write them with spaces, brackets and dashes.
-PhoneNumber = Annotated[
-    str, StringConstraints(strip_whitespace=True, max_length=32, pattern=r"^\+?[0-9][0-9 ()./-]{2,30}$")
+PhoneNumberOrNothing = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=32, pattern=r"^(\+?[0-9][0-9 ()./-]{2,30})?$")
 ]
 
 
@@ -105,9 +113,9 @@ class SetDefaultWorkspaceRequest(Request):
 class UpdateUserInfoRequest(Request):
     """``POST /api/v1/update-user-info``: of the caller. What is left out stays; an empty text takes it away."""  # noqa: E501
 
-    first_name: Name | Literal[""] | None = None
-    surname: Name | Literal[""] | None = None
-    phone_number: PhoneNumber | Literal[""] | None = None
+    first_name: NameOrNothing | None = None
+    surname: NameOrNothing | None = None
+    phone_number: PhoneNumberOrNothing | None = None
 
 
 USER_INFO = Call(

@@ -14,6 +14,7 @@ from custody.schemas.changes import (
     SecondPersonRule,
 )
 from custody.schemas.roles import ROLES, RoleDetails
+from custody.schemas.webhooks import CREATE_WEBHOOK, UPDATE_WEBHOOK, WebhookWithSecret
 from custody.server.console.context import PageContext
 from custody.server.console.members import members_of
 from custody.server.console.rendering import member_words
@@ -86,7 +87,11 @@ def review_confirmation(page: PageContext) -> Review:
 
 
 def confirm(page: PageContext) -> Response:
-    page.act(CONFIRM_CHANGE, workspace_id=page.workspace.id, change_id=page.form.one("change_id"))
+    applied = page.act(CONFIRM_CHANGE, workspace_id=page.workspace.id, change_id=page.form.one("change_id"))
+    if applied.change.path in {CREATE_WEBHOOK.path, UPDATE_WEBHOOK.path}:
+        webhook = WebhookWithSecret.model_validate(applied.answer)
+        if webhook.secret is not None:
+            return page.render("webhooks/secret.html", webhook=webhook)
     return page.redirect(f"{page.workspace.path}/changes", "The change is made.")
 
 

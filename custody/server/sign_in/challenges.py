@@ -2,6 +2,7 @@
 session proves its second factor once more.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hmac import compare_digest
 from typing import Final
@@ -26,12 +27,15 @@ from custody.server.domain.credentials import (
 from custody.server.domain.errors import MailRefused, MailUnavailable, OtpInvalid, RateLimited, SignInOver
 from custody.server.service.mail.jobs import TEXTS, Template, queue_mail
 from custody.server.service.mail.mailer import Mail
+from custody.server.service.requests.rates import AttemptLimit
 from custody.server.service.sign_in.passkeys import Assertion
 from custody.server.sign_in.second_factor import code_proof
 from custody.server.store.models import CredentialRow, OtpChallengeRow, SignInSessionRow, UserRow
 
 # The code hash of a challenge that makes a passkey.
 NO_CODE: Final = b""
+_WRONG_UNTOLD: Final = AttemptLimit("wrong-code", OTP_TRIES - 1, OTP_WINDOW)
+_MAILS: Final = AttemptLimit("wrong-codes-mail", 1, OTP_WINDOW)
 
 
 @dataclass(frozen=True)
@@ -164,10 +168,20 @@ def judge_code(ctx: Ctx, challenge: OtpChallengeRow, token_2fa: str, given: str 
     proof = _proof(ctx, challenge, token_2fa, given)
     if proof is not None or challenge.tries >= OTP_TRIES:
         challenge.closed_at = ctx.now
-    if proof is None and challenge.closed_at is not None:
-        email = ctx.db.get_one(UserRow, challenge.user_id).email
-        queue_mail(ctx.db, Template.SECOND_FACTOR_FAILED, email, {}, now=ctx.now)
+    if proof is None:
+        _count_wrong(ctx, challenge.user_id)
     return proof
+
+
+def _count_wrong(ctx: Ctx, user_id: int) -> None:
+    """Tells the owner of the fifth wrong code in an hour, over however many sign-ins, and once an hour."""
+    try:
+        _WRONG_UNTOLD.take(ctx.db, str(user_id), ctx.now)
+    except RateLimited:
+        with suppress(RateLimited):
+            _MAILS.take(ctx.db, str(user_id), ctx.now)
+            email = ctx.db.get_one(UserRow, user_id).email
+            queue_mail(ctx.db, Template.WRONG_CODES, email, {}, now=ctx.now)
 
 
 def _proof(ctx: Ctx, challenge: OtpChallengeRow, token_2fa: str, given: str | Assertion) -> str | None:

@@ -53,7 +53,7 @@ class Template(StrEnum):
     PASSWORD_RESET = "password-reset"  # noqa: S105 - a name
     PASSWORD_CHANGED = "password-changed"  # noqa: S105 - a name
     SECOND_FACTOR_CHANGED = "second-factor-changed"
-    SECOND_FACTOR_FAILED = "second-factor-failed"
+    WRONG_CODES = "wrong-codes"
     RECOVERY_CODE_USED = "recovery-code-used"
     INVITATION = "invitation"
     ONBOARDING_APPROVED = "onboarding-approved"
@@ -152,9 +152,9 @@ TEXTS: Mapping[Template, Text] = {
         "Signing in to your account now asks for: {method}.\n\n"
         "If this was not you, change your password at once and tell your administrator.\n",
     ),
-    Template.SECOND_FACTOR_FAILED: Text(
-        "Somebody who has your password was stopped",
-        "Somebody signed in with your password and then failed to give the code that comes after it.\n\n"
+    Template.WRONG_CODES: Text(
+        "Wrong codes after your password",
+        "Within an hour, somebody gave five wrong codes for your account, after its right password.\n\n"
         "If this was not you, change your password at once: somebody knows it.\n",
     ),
     Template.RECOVERY_CODE_USED: Text(

@@ -15,6 +15,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
+import idna
 import structlog
 from pydantic import SecretStr
 
@@ -137,7 +138,9 @@ class FileMailer:
 
     def send(self, mail: Mail) -> None:
         try:
-            message = self._builder.message(mail).as_bytes(policy=SMTP)
+            # A mailbox beyond ASCII stands in a header only as it is (RFC 6532).
+            policy = SMTP if mail.to.rpartition("@")[0].isascii() else SMTPUTF8
+            message = self._builder.message(mail).as_bytes(policy=policy)
         except ValueError as error:
             raise MailRefused("No header can hold this mail's address or subject.") from error
         try:
@@ -162,9 +165,11 @@ def _goes_as_it_is(text: str) -> bool:
 
 
 def address_of(text: str) -> Address:
-    """Quotes the local part where it has characters that are special in a header."""
+    """Quotes the local part where it has characters that are special in a header. A domain of other letters
+    is written in ASCII (RFC 5891): the library would make an encoded word of it, which is no domain.
+    """
     local, _, domain = text.rpartition("@")
-    return Address(username=local, domain=domain)
+    return Address(username=local, domain=domain if domain.isascii() else idna.encode(domain).decode())
 
 
 def _sender(text: str) -> Address:

@@ -80,6 +80,16 @@ def test_a_change_is_asked_for_shown_in_words_and_confirmed_after_cooling(desk, 
     assert "Payers" in alice.open(f"{here}/roles").words
 
 
+def test_who_confirms_a_webhook_is_shown_its_secret(desk, here, two):
+    """Once, as who makes one alone is: nobody else can read it."""
+    _, alice = two
+    request(desk, "create-webhook", desk.workspace_id, url="https://hooks.example.org/", kinds=["*"])
+    desk.later(hours=25)
+    alice.sign_in("alice@example.org").open(f"{here}/changes")
+    alice.send(f"{here}/changes/confirm").confirm(f"{here}/changes/confirm")
+    assert alice.page.by_id("secret").words.startswith("whsec_")
+
+
 def test_a_change_is_declined_with_a_reason(here, two):
     admin, alice = two
     ask(admin, here)

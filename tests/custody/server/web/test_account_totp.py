@@ -139,7 +139,20 @@ class TestSignIn:
             assert validate(world, token, wrong(phone)).status_code == 401
         assert validate(world, token, phone.code).status_code == 401
         world.deliver_mail()
-        assert [mail.subject for mail in world.mail.sent] == ["Somebody who has your password was stopped"]
+        assert [mail.subject for mail in world.mail.sent] == ["Wrong codes after your password"]
+
+    def test_the_owner_is_told_once_of_wrong_codes_over_many_sign_ins(
+        self, world: World, phone: Phone
+    ) -> None:
+        """P38: four tries in each, so that no sign-in is locked, and a right code between them."""
+        for number in range(12):
+            if number % 4 == 0:
+                token = waiting(world)
+            if number == 4:
+                assert validate(world, waiting(world), phone.code).status_code == 200
+            assert validate(world, token, wrong(phone)).status_code == 401
+            world.deliver_mail()
+            assert len(world.mail.sent) == (number >= 4), number
 
     def test_new_challenges_do_not_buy_new_tries(self, world: World, phone: Phone) -> None:
         """P38: twenty tries an hour, codes and recovery codes together."""

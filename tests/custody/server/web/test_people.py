@@ -245,7 +245,8 @@ class TestOnesOwnRecord:
             {"email": "other@example.org"},
             {"is_operator": True},
         ):
-            refused(alice.post("/api/v1/update-user-info", body), 422, "VALIDATION")
+            answer = refused(alice.post("/api/v1/update-user-info", body), 422, "VALIDATION")
+            assert [fault["pointer"] for fault in answer["errors"]] == [f"/{name}" for name in body]
 
     def test_the_default_is_one_of_ones_own(self, alice: As, world: World) -> None:
         second = second_workspace(alice)
