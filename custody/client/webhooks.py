@@ -1,6 +1,6 @@
 """For a program that receives webhooks: is this delivery the platform's, and what does it say?"""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from pydantic import ValidationError
@@ -17,7 +17,7 @@ def _now() -> datetime:
 
 
 def verify(
-    header: str | None,
+    headers: Mapping[str, str],
     body: bytes,
     secret: str,
     *,
@@ -26,11 +26,11 @@ def verify(
 ) -> WebhookEvent:
     """The event of a delivery. Raises NotGenuine.
 
-    ``header``: the value of ``Custody-Signature``. ``body``: the bytes as received, before they are read as
-    JSON. Deliveries come at least once: keep each event's ``id`` for a month, and answer one that is known
-    already without acting.
+    ``headers``: of the request. ``body``: the bytes as received, before they are read as JSON. Deliveries
+    come at least once: keep each event's ``id`` for a month, and answer one that is known already without
+    acting.
     """
-    if header is None or not is_genuine(header, body, secret, clock(), tolerance):
+    if not is_genuine(headers, body, secret, clock(), tolerance):
         raise NotGenuine(
             "The delivery is not signed with this webhook's secret, or not within the tolerance."
         )

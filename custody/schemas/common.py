@@ -58,7 +58,10 @@ Name = Annotated[
 ]
 # A sentence beside a name; it may be empty.
 Line = Annotated[
-    str, StringConstraints(strip_whitespace=True, max_length=200), _SEEN, Field(json_schema_extra=SEEN_PATTERN)
+    str,
+    StringConstraints(strip_whitespace=True, max_length=200),
+    _SEEN,
+    Field(json_schema_extra=SEEN_PATTERN),
 ]
 Text = Annotated[str, StringConstraints(max_length=1_000)]
 # RFC 5321: 64 for the local part, 255 for the domain. A bare addr-spec of RFC 5322, without a name, quotes,

@@ -1,12 +1,12 @@
 """Webhooks of a workspace, the events they are told of, how a delivery is signed, and the log of deliveries.
 
-A receiver switches on the names of events: none ever gets another meaning. A delivery's signature is an
-HMAC-SHA256 of ``t.body`` with a time, the form in which the platform is told of purchases.
+A receiver switches on the names of events: none ever gets another meaning.
 """
 
 import hmac
 import re
-from collections.abc import Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Final
@@ -137,57 +137,46 @@ Kinds = Annotated[
 ]
 
 
-SIGNATURE_HEADER: Final = "Custody-Signature"
-# The same at every attempt for one event and one webhook; the event's own id is in the body.
-DELIVERY_HEADER: Final = "Custody-Delivery"
-KIND_HEADER: Final = "Custody-Event"
-# As Stripe's libraries, which signed webhooks in this form first, allow by default.
+# As standardwebhooks.com says, so that a receiver can use the library of its language. The id is the event's.
+ID_HEADER: Final = "webhook-id"
+TIMESTAMP_HEADER: Final = "webhook-timestamp"
+SIGNATURE_HEADER: Final = "webhook-signature"
 TOLERANCE: Final = timedelta(minutes=5)
-# In a log or a repository it shows what it is.
+# In a log or a repository it shows what it is. The key follows it in base64.
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - what a secret begins with is none
 MAX_HEADER: Final = 500
-MAX_SIGNATURES: Final = 4
 
 
-def signature_header(secrets: Sequence[str], body: bytes, now: datetime) -> str:
-    """With each of the secrets; a secret's characters, as they stand, are the key."""
+def signed_headers(secrets: Sequence[str], event_id: str, body: bytes, now: datetime) -> dict[str, str]:
+    """Signed with each of the secrets."""
     timestamp = str(int(now.timestamp()))
-    return ",".join([f"t={timestamp}", *(f"s={_signature(secret, timestamp, body)}" for secret in secrets)])
+    signatures = (_signature(secret, event_id, timestamp, body) for secret in secrets)
+    return {ID_HEADER: event_id, TIMESTAMP_HEADER: timestamp, SIGNATURE_HEADER: " ".join(signatures)}
 
 
 def is_genuine(
-    header: str, body: bytes, secret: str, now: datetime, tolerance: timedelta = TOLERANCE
+    headers: Mapping[str, str], body: bytes, secret: str, now: datetime, tolerance: timedelta = TOLERANCE
 ) -> bool:
-    """Whether the secret signed the body at a time that is near enough to now, before or after."""
-    parts = _parts(header)
-    if parts is None:
+    """Whether the secret signed the body at a time that is near enough to now, before or after. Header names
+    in any case. Raises ValueError for what is no secret.
+    """
+    named = {name.lower(): value for name, value in headers.items()}
+    event_id, timestamp, given = (
+        named.get(name, "") for name in (ID_HEADER, TIMESTAMP_HEADER, SIGNATURE_HEADER)
+    )
+    # Eleven digits are the year 5138.
+    if len(event_id + given) > MAX_HEADER or not re.fullmatch("[0-9]{1,11}", timestamp):
         return False
-    timestamp, given = parts
-    wanted = _signature(secret, timestamp, body).encode()
+    wanted = _signature(secret, event_id, timestamp, body).encode()
     # Always all of them: the time that it takes does not depend on which one matches.
-    matches = [hmac.compare_digest(wanted, each.encode()) for each in given]
+    matches = [hmac.compare_digest(wanted, each.encode()) for each in given.split(" ")]
     return any(matches) and abs(now - datetime.fromtimestamp(int(timestamp), UTC)) <= tolerance
 
 
-def _signature(secret: str, timestamp: str, body: bytes) -> str:
-    return hmac.new(secret.encode(), timestamp.encode() + b"." + body, "sha256").hexdigest()
-
-
-def _parts(header: str) -> tuple[str, list[str]] | None:
-    """The time and the signatures. None where either is missing, malformed or repeated too often; other parts
-    belong to later forms.
-    """
-    if len(header) > MAX_HEADER:
-        return None
-    pairs = [part.strip().partition("=") for part in header.split(",")]
-    times = [value for name, _, value in pairs if name == "t"]
-    given = [value for name, _, value in pairs if name == "s"]
-    # Eleven digits are the year 5138.
-    if len(times) != 1 or not re.fullmatch("[0-9]{1,11}", times[0]):
-        return None
-    if not 1 <= len(given) <= MAX_SIGNATURES or not all(re.fullmatch("[0-9a-f]{64}", each) for each in given):
-        return None
-    return times[0], given
+def _signature(secret: str, event_id: str, timestamp: str, body: bytes) -> str:
+    key = b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+    signed = f"{event_id}.{timestamp}.".encode() + body
+    return f"v1,{b64encode(hmac.digest(key, signed, 'sha256')).decode()}"
 
 
 MAX_DELIVERIES: Final = 500

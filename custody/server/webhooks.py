@@ -1,5 +1,6 @@
 """Creating, changing and deleting webhooks, and the log of their deliveries."""
 
+from base64 import b64encode
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 from functools import partial
@@ -36,7 +37,7 @@ from custody.schemas.webhooks import (
 )
 from custody.server.calls import Ctx, serves
 from custody.server.domain.audit import Category, Event
-from custody.server.domain.credentials import new_id, new_token
+from custody.server.domain.credentials import TOKEN_BYTES, new_id
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.webhooks import BadUrl, read_url
 from custody.server.service.jobs.outbox import enqueue, is_open
@@ -202,7 +203,7 @@ def _find(ctx: Ctx, webhook_id: str) -> models.WebhookRow:
 
 
 def _new_secret(ctx: Ctx) -> str:
-    return SECRET_PREFIX + new_token(ctx.tools.random)
+    return SECRET_PREFIX + b64encode(ctx.tools.random(TOKEN_BYTES)).decode()
 
 
 def _kinds(given: Sequence[str]) -> list[str]:

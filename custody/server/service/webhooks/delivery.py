@@ -13,8 +13,8 @@ import structlog
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from custody.schemas.webhooks import DELIVERY_HEADER, KIND_HEADER, SIGNATURE_HEADER, signature_header
 from custody.schemas.webhooks import WebhookEvent as Told
+from custody.schemas.webhooks import signed_headers
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import PLATFORM
 from custody.server.domain.ports import Clock
@@ -79,7 +79,7 @@ class Outgoing:
     delivery_id: str
     workspace_id: int
     url: str
-    kind: str
+    event_id: str
     body: bytes
     secrets: tuple[str, ...] = field(repr=False)
 
@@ -153,9 +153,7 @@ class WebhookJobs:
                 return self._postponed(delivery_id, until, "the workspace's receivers used up their share")
             event = db.get_one(WebhookEventRow, delivery.event_id)
             secrets = tuple(self._secrets.that_sign(webhook, now))
-            return Outgoing(
-                delivery.id, webhook.workspace_id, webhook.url, event.kind, body_of(event), secrets
-            )
+            return Outgoing(delivery.id, webhook.workspace_id, webhook.url, event.id, body_of(event), secrets)
 
     def _postponed(self, delivery_id: str, until: datetime, why: str) -> Finish:
         """Not an attempt. Everything else that is due for the webhook is postponed too."""
@@ -194,9 +192,7 @@ class WebhookJobs:
         return {
             "Content-Type": "application/json",
             "User-Agent": USER_AGENT,
-            KIND_HEADER: letter.kind,
-            DELIVERY_HEADER: letter.delivery_id,
-            SIGNATURE_HEADER: signature_header(letter.secrets, letter.body, self._clock()),
+            **signed_headers(letter.secrets, letter.event_id, letter.body, self._clock()),
         }
 
     def _record(self, db: Session, delivery_id: str, attempt: DeliveryAttempt, *, hung: bool) -> Verdict:

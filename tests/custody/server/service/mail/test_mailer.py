@@ -57,7 +57,7 @@ def test_a_link_can_be_copied_from_the_file_and_a_line_too_long_for_a_mail_is_en
     assert message_from_bytes(encoded, policy=default).get_content().strip() == "x" * 999
 
 
-def test_an_address_beyond_ascii_is_the_same_mailbox_in_the_header(mailer: FileMailer, tmp_path: Path) -> None:
+def test_an_address_beyond_ascii_stays_that_mailbox(mailer: FileMailer, tmp_path: Path) -> None:
     mailer.send(Mail("ada@bücher.example", "Subject", "Text\n"))
     mailer.send(Mail("ädä@bücher.example", "Subject", "Text\n"))
     headers = [path.read_text(encoding="utf-8") for path in sorted((tmp_path / "mail").iterdir())]

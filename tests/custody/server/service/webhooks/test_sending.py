@@ -48,12 +48,12 @@ def trouble_of(sending: Sender, url: WebhookUrl) -> DeliveryTrouble:
 
 
 def test_what_is_sent_arrives_as_it_is(authority, own, wire) -> None:
-    code = sender(wire, authority[0]).post(read_url(own.url("/a/b?c=d")), BODY, {"Custody-Event": "ping"})
+    code = sender(wire, authority[0]).post(read_url(own.url("/a/b?c=d")), BODY, {"Webhook-Id": "1"})
     assert code == 200
     (request,) = own.arrived
     assert (request.line, request.body) == ("POST /a/b?c=d HTTP/1.1", BODY)
     assert request.headers["host"] == f"{HOST}:{own.port}"
-    assert request.headers["custody-event"] == "ping"
+    assert request.headers["webhook-id"] == "1"
 
 
 def test_p51_the_connection_goes_to_the_address_that_was_checked(authority, own, wire) -> None:

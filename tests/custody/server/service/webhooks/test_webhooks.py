@@ -49,7 +49,7 @@ def change(user: As, webhook: dict, **changes: object):
 def test_the_secret_is_shown_once_and_not_stored_readably(world: World, admin: As) -> None:
     made = ok(create(admin, kinds=["vault.created", "proposal.created", "vault.created"]))
     assert made["secret"].startswith("whsec_")
-    assert len(made["secret"]) == len("whsec_") + 43
+    assert len(made["secret"]) == len("whsec_") + 44
     assert made["kinds"] == ["proposal.created", "vault.created"]
     (shown,) = listed(admin)
     assert {**shown, "secret": made["secret"]} == made
