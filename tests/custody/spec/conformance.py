@@ -1,54 +1,39 @@
 """The specification's 42 endpoints against the OpenAPI document and what a running platform answered, field
-by field, and the page that says so: docs/understand/conformance.md.
+by field, for the page that says so: docs/understand/conformance.md.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from custody.schemas.calls import CALLS
 from tests.custody.spec.day import Day
 from tests.custody.spec.places import MAY_BE_ABSENT, PLACES
-from tests.custody.spec.reading import Asked, Call, Specification
-from tests.custody.spec.shapes import EACH, Document, Step, find, in_words, value_is
-from tests.custody.spec.told import REASONS, TOLD, Told
-
-ABSENT, UNTYPED = "no", "not shown"
-EXACT, PLAIN, DIFFERS = "exact", "exact; no field is told", "**differs**"
-_MEMBERS = {row.path for row in CALLS if row.needs == frozenset()}
+from tests.custody.spec.reading import Call, Specification
+from tests.custody.spec.shapes import EACH, Document, Step, find, value_is
+from tests.custody.spec.told import METHODS, TOLD, Told
 
 
 @dataclass(frozen=True)
 class Line:
-    """One thing that the specification tells, and how it is served."""
+    """One thing that the specification tells, and whether it is so. ``seen``: what is there instead."""
 
     part: str
     name: str
-    told: str
-    served: str
-    live: str
     is_exact: bool
+    seen: object = None
 
 
 @dataclass(frozen=True)
 class Row:
-    """An endpoint. ``beyond``: what the server takes and the specification does not tell of."""
+    """An endpoint."""
 
     method: str
     path: str
     lines: tuple[Line, ...]
-    beyond: tuple[str, ...]
 
     @property
     def wrong(self) -> list[Line]:
         return [line for line in self.lines if not line.is_exact]
-
-    @property
-    def verdict(self) -> str:
-        if self.wrong:
-            return REASONS.get(self.path, DIFFERS)
-        return EXACT if {line.part for line in self.lines} - {"method", "permission"} else PLAIN
 
 
 @dataclass(frozen=True)
@@ -62,62 +47,39 @@ class Comparison:
         return [self._row(call) for _, call in sorted(self.specification.calls.items())]
 
     def _row(self, call: Call) -> Row:
-        told = TOLD.get(call.path, ())
+        told = TOLD.get(call.path, Told())
         method, operation = self.document.operation(call.path)
-        if call.method:
-            method = call.method
-        asked = {name: each for one in told for name, each in one.asked.items()} | call.asked
-        fields, _ = self.document.asked(call.path)
+        served = {name.upper() for name in self.document.paths[call.path]}
+        live = {each.method for each in self.day.heard.answers(call.path)}
+        is_right = (call.method or METHODS.get(call.path)) in served and bool(live)
+        permissions = frozenset(operation["x-permissions"])
         lines = (
-            self._method(call, told),
-            self._permission(call, operation),
-            *self._asked(call.path, asked),
+            Line("method", "", is_right, (served, live)),
+            Line("permission", "", not call.permissions or permissions == call.permissions, permissions),
+            *self._asked(call, told),
             *self._answered(call, told),
             *self._records(call.path),
         )
-        return Row(method, call.path, lines, tuple(name for name in fields if name not in asked))
+        return Row(call.method or method, call.path, lines)
 
-    def _method(self, call: Call, told: Sequence[Told]) -> Line:
-        served = " and ".join(sorted(name.upper() for name in self.document.paths.get(call.path, ())))
-        decided = next((each.method for each in told if each.method), None)
-        live = sorted({each.method for each in self.day.heard.answers(call.path)})
-        right = (call.method or decided) in served.split(" and ") and bool(live)
-        return Line("method", "", call.method or UNTYPED, served, " and ".join(live) or ABSENT, right)
-
-    def _permission(self, call: Call, operation: Any) -> Line:
-        served = frozenset(operation["x-permissions"])
-        told = ", ".join(sorted(call.permissions)) or UNTYPED
-        nobody = "a sign-in" if "security" in operation else "none"
-        shown = ", ".join(sorted(served)) or ("any member" if call.path in _MEMBERS else nobody)
-        return Line("permission", "", told, shown, "", not call.permissions or served == call.permissions)
-
-    def _asked(self, path: str, asked: dict[str, Asked]) -> Iterator[Line]:
+    def _asked(self, call: Call, told: Told) -> Iterator[Line]:
         """Each was sent with success, and a call succeeded that sent nothing else."""
-        fields, required = self.document.asked(path)
-        calls = list(self.day.heard.answers(path))
-        sent = [each for each in calls if each.sent.keys() <= asked.keys()]
+        asked = told.asked | call.asked
+        fields, required = self.document.asked(call.path)
+        sent = [each.sent for each in self.day.heard.answers(call.path) if each.sent.keys() <= asked.keys()]
         for name, one in asked.items():
             schema = fields.get(name)
-            served = (
-                ABSENT if schema is None else f"{in_words(self.document, schema)}{_need(name in required)}"
-            )
             fits = schema is not None and self.document.is_a(schema, one.type, may_be_null=not one.required)
-            live = "taken" if any(name in each.sent for each in sent) else ABSENT
-            exact = fits and (name in required) is one.required and live != ABSENT
-            yield Line("asked", name, f"{one.type}{_need(one.required)}", served, live, exact)
+            is_taken = any(name in each for each in sent)
+            yield Line("asked", name, fits and (name in required) is one.required and is_taken, schema)
         for name in sorted(required - asked.keys()) if asked else ():
-            served = f"required {in_words(self.document, fields[name])}"
-            yield Line("asked", name, ABSENT, served, "", is_exact=False)
+            yield Line("asked", name, is_exact=False, seen=fields[name])
 
-    def _answered(self, call: Call, told: Sequence[Told]) -> Iterator[Line]:
-        named = call.answered | {name: words for each in told for name, words in each.answered.items()}
-        for name, words in named.items():
-            trail: tuple[Step, ...] = tuple(
-                part for step in name.split(".") for part in step.replace(EACH, f"/{EACH}").split("/") if part
-            )
-            if words == "User":
-                continue  # among the records
-            yield self._field("answer", name, words, call.path, trail)
+    def _answered(self, call: Call, told: Told) -> Iterator[Line]:
+        for name, words in (call.answered | told.answered).items():
+            steps = (part for step in name.split(".") for part in step.replace(EACH, f"/{EACH}").split("/"))
+            if words != "User":  # among the records
+                yield self._field("answer", name, words, call.path, tuple(filter(None, steps)))
 
     def _records(self, path: str) -> Iterator[Line]:
         for record, places in PLACES.items():
@@ -127,11 +89,9 @@ class Comparison:
                     self._field(record, name, words, path, (*trail, name), (record, name) in MAY_BE_ABSENT)
                     for name, words in fields
                 ]
-                right = sum(line.is_exact for line in found)
-                seen = sum(line.live != ABSENT for line in found)
-                where, count = ".".join(trail) or "the answer", f"{len(found)} fields"
-                yield Line(record, where, count, f"{right} as told", f"{seen} seen", right == len(found))
-                yield from (line for line in found if not line.is_exact)
+                wrong = [line for line in found if not line.is_exact]
+                yield Line(record, ".".join(trail), not wrong)
+                yield from wrong
 
     def _field(
         self,
@@ -148,17 +108,4 @@ class Comparison:
         if words:
             right &= self.document.is_any(schemas, words, may_be_null=may_be_absent)
             right &= all(value_is(value, words) for value in seen)
-        served = " or ".join(dict.fromkeys(in_words(self.document, each) for each in schemas)) or ABSENT
-        return Line(part, name, words or UNTYPED, served, _kinds(seen), right)
-
-
-def _need(is_required: bool) -> str:
-    return "" if is_required else ", optional"
-
-
-_KINDS = {type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string", dict: "object",
-          list: "array"}  # fmt: skip
-
-
-def _kinds(seen: Sequence[object]) -> str:
-    return " or ".join(sorted({_KINDS[type(value)] for value in seen})) or ABSENT
+        return Line(part, name, right, (words, schemas, seen[:3]))

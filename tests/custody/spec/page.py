@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from textwrap import fill
 
 from tests.custody.spec.conformance import Comparison, Line, Row
 from tests.custody.spec.reading import conditions
@@ -12,8 +11,7 @@ TITLE = """# The platform's API beside its specification
 
 Each endpoint that the specification names: how many of its fields a running platform took and answered.
 `tests/custody/spec/day.py` calls each with what the specification names and nothing else. –: the
-specification is silent, and the server decided. `python -m tests.custody.spec` writes this page, and prints
-the comparison field by field, with the permissions.
+specification is silent, and the server decided. `python -m tests.custody.spec` writes this page.
 """
 
 
@@ -29,16 +27,11 @@ def render(done: Comparison) -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-def details(done: Comparison) -> str:
-    """Field by field: what the specification says, what OpenAPI says, and what the platform answered."""
-    return "\n".join(_detail(number, row) for number, row in enumerate(done.rows, start=1))
-
-
 def _summed(row: Row) -> tuple[str, ...]:
     asked = [line for line in row.lines if line.part == "asked"]
     answered = [line for line in row.lines if line.part not in {"asked", "permission", "method"}]
-    verdict = f": **{row.verdict}**" if row.wrong else ""
-    return f"`{row.method} {row.path}`{verdict}", _share(asked), _share(answered)
+    differs = ": **differs**" if row.wrong else ""
+    return f"`{row.method} {row.path}`{differs}", _share(asked), _share(answered)
 
 
 def _share(lines: list[Line]) -> str:
@@ -48,25 +41,6 @@ def _share(lines: list[Line]) -> str:
 def _conditions(done: Comparison) -> Iterator[tuple[str, ...]]:
     for condition, outcome in conditions(done.specification.text).items():
         yield condition, outcome, done.day.told.get(condition, "**not shown**")
-
-
-def _detail(number: int, row: Row) -> str:
-    lines = [
-        (line.part, f"`{line.name}`" if line.name else "", line.told, line.served, line.live or "-")
-        for line in row.lines
-    ]
-    head = f"### {number}. `{row.method} {row.path}`\n\n{row.verdict[0].upper()}{row.verdict[1:]}.\n"
-    return "\n".join(
-        [head, _table(("", "name", "the specification", "OpenAPI", "live"), lines), *_beyond(row)]
-    )
-
-
-def _beyond(row: Row) -> Iterator[str]:
-    """A call that leaves these out succeeded, where the specification tells what is asked at all."""
-    if row.beyond:
-        is_told = any(line.part == "asked" for line in row.lines)
-        said = "The server also takes, where wanted:" if is_told else "The server takes, of its own decision:"
-        yield fill(f"{said} {', '.join(f'`{name}`' for name in row.beyond)}.", 110) + "\n"
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

@@ -135,19 +135,3 @@ def find(value: Json, trail: tuple[Step, ...]) -> list[Json]:
         else:
             found = [item for each in found if isinstance(each, list) for item in each]
     return found
-
-
-def in_words(document: Document, schema: Json) -> str:
-    """A schema's type, as briefly as the specification writes one."""
-    kinds = []
-    for branch in document.branches(schema):
-        kind = branch.get("type", "anything")
-        wrapped = [name for name, (inner, _) in _WRAPPED.items() if inner in branch.get("properties", ())]
-        if wrapped and "Valid" in branch["properties"]:
-            kind = wrapped[0]
-        elif kind == "array":
-            kind = f"{in_words(document, branch['items'])}[]"
-        elif "enum" in branch or "const" in branch:
-            kind = ", ".join(f"`{word}`" for word in branch.get("enum", [branch.get("const")]))
-        kinds.append(kind)
-    return " or ".join(dict.fromkeys(kinds))

@@ -106,7 +106,7 @@ class TestRule:
         assert logs[0]["trace_id"] == logs[1]["trace_id"]
 
     def test_p56_a_call_that_changes_policy_needs_one(self, alice, ruled):
-        """Refused before it is looked at. ``spec/contract.py`` decides which calls these are."""
+        """Refused before it is looked at. ``spec/test_permissions.py`` decides which calls these are."""
         for answer in (
             alice.post("/api/v1/add-whitelist-address", {"workspace_id": 1, "name": "x", "address": SHOP}),
             alice.post(
