@@ -2,7 +2,7 @@
 
 import multiprocessing
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from custody.server.app import Platform, PlatformDependencies, open_platform
 from custody.server.calls import Ctx
 from custody.server.domain.credentials import Caller
 from custody.server.listen import IDLE_SECONDS, ListenAddress, bind
-from custody.server.proposals import sends
+from custody.server.proposals.paying import create_psbt
 from custody.server.service.people.people import enter
 from custody.server.service.requests.changes import OutdatedDraft
 from custody.server.settings import Settings
@@ -56,10 +56,11 @@ def _propose(platform: Platform, caller: Caller, request: CreatePsbtRequest, tri
     services = platform.services
     with services.store.read() as db:
         access = enter(db, caller, request.workspace_id, frozenset(), services.tools.clock())
-        prepared = sends.draft(Ctx(services, caller, db, access, tries=tries), request)
-    with services.store.write() as db:
+        steps = create_psbt(Ctx(services, caller, db, access, tries=tries), request)
+        next(steps)
+    with services.store.write() as db, suppress(StopIteration):
         access = enter(db, caller, request.workspace_id, frozenset(), services.tools.clock())
-        sends.create(Ctx(services, caller, db, access), request, prepared)
+        steps.send(Ctx(services, caller, db, access))
 
 
 def _serve(state: str, url: str, pipe: Any) -> None:

@@ -33,7 +33,6 @@ from custody.server.service.mail.mailer import (
 from custody.server.service.operations.readiness import Readiness
 from custody.server.service.people.service_accounts import SECRETS, SECRETS_WINDOW
 from custody.server.service.people.setup import Setup
-from custody.server.service.proposals.drafting import Drafter
 from custody.server.service.requests.changes import Changes, LongPolls
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import Rates, Throttle
@@ -210,7 +209,6 @@ def _wire(
         service_secrets=Throttle(clock, limit=SECRETS, window=SECRETS_WINDOW),
         # A delivery with a time in the near future is valid for twice the tolerance.
         deliveries=Throttle(clock, limit=1, window=2 * TOLERANCE),
-        drafter=Drafter(clock, world.rng),
         broadcast_wait_seconds=settings.broadcast_wait_seconds,
     )
     return services, Setup(store, clock, audit, passwords)

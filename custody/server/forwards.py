@@ -2,17 +2,18 @@
 the member signs. No limit applies: limits are for what leaves a vault (docs/operate/limits.md).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from custody.schemas.forwards import FORWARD_TO_VAULT, PREVIEW_FORWARD, ForwardToVaultRequest
-from custody.schemas.proposals import CreatePsbtResponse, ProposalStatus, PsbtPreview, TxType
-from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
+from custody.schemas.proposals import CreatePsbtResponse, PsbtPreview, TxType
+from custody.server.calls import Ctx, Steps, serves, serves_in_parts
 from custody.server.domain.audit import Category, Event
-from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
+from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import (
     InsufficientFunds,
     Invalid,
@@ -24,10 +25,11 @@ from custody.server.domain.errors import (
 from custody.server.domain.forwarding import Allocation, ForwardTerms, Sizes, allocate, require_sensible
 from custody.server.domain.selection import (
     MAX_INPUTS,
-    PROPOSAL_LIFETIME,
     Candidate,
-    choose_locktime,
+    Selection,
 )
+from custody.server.proposals.drafts import Funding, Order, draft_of, preview_of
+from custody.server.proposals.propose import propose
 from custody.server.service.backends import Quote
 from custody.server.service.keys.profiles import (
     CHANGE_INDEX,
@@ -40,29 +42,18 @@ from custody.server.service.proposals.bounds import require_able_to_pay_on
 from custody.server.service.proposals.coins import (
     COINBASE_MATURITY,
     Utxo,
-    coins_to_spend,
     is_locked,
-    lock_coins,
-    require_unchanged,
     utxo_of,
 )
-from custody.server.service.proposals.drafting import Parts
-from custody.server.service.proposals.mempools import require_taken_by_nodes
-from custody.server.service.proposals.records import rate_text
-from custody.server.service.proposals.storing import store_with_inputs
-from custody.server.service.requests.changes import OutdatedDraft
+from custody.server.service.proposals.payments import Intent, PaidRecipient
 from custody.server.service.stored_vaults import policy_of, replacement_of, vault_in
-from custody.server.service.webhook_events import event_data
 from custody.server.store.models import ChainCoinRow, ProposalInputRow, ProposalRow, VaultRow
 from multisig import (
     CHANGE,
     RECEIVE,
-    Built,
-    ChangeTo,
     FeeRate,
     MultisigError,
     Network,
-    PsbtTooLarge,
     Sats,
     TxOut,
     decode_address,
@@ -153,18 +144,6 @@ class ProfileCoins:
         )
 
 
-@dataclass(frozen=True)
-class ForwardDraft:
-    """A forward that is ready to be proposed. ``receive_index``: that of the vault's address that it pays."""
-
-    key_id: str
-    receive_index: int
-    utxos: tuple[Utxo, ...]
-    payment: Sats
-    vsize: int
-    built: Built
-
-
 def _vault_to_fill(db: Session, access: WorkspaceAccess, vault_id: str) -> VaultRow:
     """Raises NotFound; StateConflict where it is replaced; TooFewSigners where it could not pay on."""
     vault = vault_in(db, access, vault_id)
@@ -177,37 +156,23 @@ def _vault_to_fill(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault
 
 @serves_in_parts(FORWARD_TO_VAULT)
 def forward_to_vault(ctx: Ctx, request: ForwardToVaultRequest) -> Steps[CreatePsbtResponse]:
-    drafted = draft(ctx, request)
-    ctx = yield In.WRITE
-    return create(ctx, request, drafted)
+    proposed = yield from propose(ctx, partial(_order, request))
+    row = proposed.row
+    sats = proposed.draft.funding.intent.total
+    proposed.announce(PROPOSED, sats=sats, key=row.profile_key_id, fee_sats=row.fee_sats)
+    return CreatePsbtResponse(psbt_id=row.id, psbt_base64=proposed.base64)
 
 
 @serves(PREVIEW_FORWARD)
 def preview_forward(ctx: Ctx, request: ForwardToVaultRequest) -> PsbtPreview:
-    drafted = draft(ctx, request)
-    rate = rate_text(FeeRate.of(Sats(request.fee_sats), drafted.vsize))
-    spent = sum(utxo.amount for utxo in drafted.utxos)
-    policy = policy_of(vault_in(ctx.db, ctx.access, request.vault_id))
-    return PsbtPreview(
-        psbt_base64=drafted.built.base64,
-        recipients=[policy.address(RECEIVE, drafted.receive_index)],
-        amounts_sats=[drafted.payment],
-        coins=[str(utxo.outpoint) for utxo in drafted.utxos],
-        change_sats=spent - drafted.payment - request.fee_sats,
-        fee_sats=request.fee_sats,
-        fee_rate=rate,
-        asked_fee_rate=rate,
-        vsize=drafted.vsize,
-        movement_sats=0,
-    )
+    draft = draft_of(ctx, _order(request, ctx), thorough=True)
+    return preview_of(draft, FeeRate.of(Sats(request.fee_sats), draft.funding.vsize), Sats(0))
 
 
-def draft(ctx: Ctx, request: ForwardToVaultRequest) -> ForwardDraft:
-    """Chooses the coins and builds the PSBT. It only reads, for a snapshot, so that no writer waits.
-
-    Raises NotFound (vault, profile), WalletAddressMismatch, KeyIsRevoked, Invalid, Dust,
-    InsufficientFunds, LockedFunds, ChainUnavailable, StateConflict (the vault is replaced, other coins
-    than requested, or nodes would not take it).
+def _order(request: ForwardToVaultRequest, ctx: Ctx) -> Order:
+    """Raises NotFound (vault, profile), WalletAddressMismatch, KeyIsRevoked, Invalid, Dust, StateConflict
+    (the vault is replaced). Funding it raises InsufficientFunds, LockedFunds, Invalid, Dust, StateConflict
+    (other coins than requested).
     """
     db, access = ctx.db, ctx.access
     if request.network != access.network:
@@ -217,102 +182,30 @@ def draft(ctx: Ctx, request: ForwardToVaultRequest) -> ForwardDraft:
     policy = own.policy(db)
     # The address is used again until the chain shows a payment to it: forwards that are never signed must
     # not open a gap, beyond which a wallet that restores the vault does not scan.
-    pays = policy_of(vault).script_pubkey(RECEIVE, vault.next_receive_index)
-    quote = ctx.tools.market.quote(vault.chain)
+    policy_of_vault, index = policy_of(vault), vault.next_receive_index
+    address, pays = policy_of_vault.address(RECEIVE, index), policy_of_vault.script_pubkey(RECEIVE, index)
     sizes, wish = _sizes(policy, pays), _wish(request)
     require_sensible(wish, sizes)
-    utxos, found = _choose(db, ProfileCoins(vault.chain, own.scripts, quote.tip.height), wish, sizes)
-    if request.coins is not None and {str(utxo.outpoint) for utxo in utxos} != set(request.coins):
-        raise StateConflict("Other coins would be spent now: look at the preview again.")
-    require_taken_by_nodes(db, vault.chain, utxos, found.vsize(sizes))
-    built = _build(ctx, vault, policy, pays, utxos, found, quote)
-    return ForwardDraft(own.key.id, vault.next_receive_index, utxos, found.payment, found.vsize(sizes), built)
 
+    def fund(quote: Quote) -> Iterator[Funding]:
+        utxos, found = _choose(db, ProfileCoins(vault.chain, own.scripts, quote.tip.height), wish, sizes)
+        if request.coins is not None and {str(utxo.outpoint) for utxo in utxos} != set(request.coins):
+            raise StateConflict("Other coins would be spent now: look at the preview again.")
+        intent = Intent((PaidRecipient(address, TxOut(found.payment, pays)),))
+        selection = Selection(utxos, found.change, wish.fee)
+        yield Funding(intent, selection, found.vsize(sizes), fresh=utxos)
 
-def _build(
-    ctx: Ctx,
-    vault: VaultRow,
-    policy: Policy,
-    pays: bytes,
-    utxos: Sequence[Utxo],
-    found: Allocation,
-    quote: Quote,
-) -> Built:
-    outputs: list[TxOut | ChangeTo] = [TxOut(found.payment, pays)]
-    if found.change:
-        outputs.insert(ctx.tools.rng.randrange(2), ChangeTo(found.change, CHANGE, CHANGE_INDEX))
-    locktime = choose_locktime(quote.tip.height, ctx.now.timestamp() - quote.tip.time, ctx.tools.rng)
-    parts = Parts(policy, tuple(coins_to_spend(ctx.db, vault.chain, utxos)), tuple(outputs), locktime)
-    try:
-        built = parts.build()
-    except PsbtTooLarge as error:
-        # Payers decide how large the previous transactions are, which the device has to read.
-        sentence = f"{len(utxos)} coins and their previous transactions are more than a device takes: {error}"
-        raise Invalid.at("/amount_sats", sentence, error.code) from error
-    own = parts.distinct(ctx.db, built.psbt, quote.tip.height)
-    return built if own is parts else own.build()
-
-
-def create(ctx: Ctx, request: ForwardToVaultRequest, drafted: ForwardDraft) -> CreatePsbtResponse:
-    """Stores the forward and locks its coins.
-
-    Raises Outdated where a coin of the draft was spent, this transaction was proposed, or the vault's
-    address was paid meanwhile; NotFound (vault), WalletAddressMismatch, KeyIsRevoked.
-    """
-    db = ctx.db
-    vault = _vault_to_fill(db, ctx.access, request.vault_id)
-    own = _profile_of(db, ctx.caller, ctx.access, request.wallet_address)
-    if (own.key.id, vault.next_receive_index) != (drafted.key_id, drafted.receive_index):
-        raise OutdatedDraft("The member has another key now, or the vault another address.")
-    require_unchanged(db, vault.chain, drafted.utxos)
-    proposal = _insert(ctx, vault, drafted)
-    ctx.event(
-        PROPOSED,
-        event_data(proposal),
-        proposal=proposal.id,
-        sats=drafted.payment,
-        key=own.key.id,
-        vault=vault.id,
-        fee_sats=proposal.fee_sats,
-        txid=proposal.txid_expected,
+    return Order(
+        TxType.FORWARD,
+        vault.id,
+        vault.chain,
+        policy,
+        Intent((PaidRecipient(address, TxOut(Sats(0), pays)),)),
+        fund,
+        change_at=(CHANGE, CHANGE_INDEX),
+        profile_key_id=own.key.id,
+        size_at="/amount_sats",
     )
-    return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=drafted.built.base64)
-
-
-def _insert(ctx: Ctx, vault: VaultRow, drafted: ForwardDraft) -> ProposalRow:
-    now, proposal_id = ctx.now, new_id(ctx.tools.random)
-    lock_coins(ctx.db, vault.chain, [utxo.outpoint for utxo in drafted.utxos], proposal_id)
-    fee = Sats(
-        sum(utxo.amount for utxo in drafted.utxos)
-        - sum(output.amount for output in drafted.built.psbt.outputs)
-    )
-    proposal = ProposalRow(
-        id=proposal_id,
-        family_id=proposal_id,
-        workspace_id=vault.workspace_id,
-        vault_id=vault.id,
-        profile_key_id=drafted.key_id,
-        tx_type=TxType.FORWARD.value,
-        status=ProposalStatus.PENDING.value,
-        created_by=ctx.caller.user_id,
-        psbt=drafted.built.raw,
-        txid_expected=drafted.built.psbt.tx.txid,
-        recipients=[policy_of(vault).address(RECEIVE, drafted.receive_index)],
-        amounts_sats=[int(drafted.payment)],
-        fee_sats=fee,
-        fee_rate_sat_per_kvb=FeeRate.of(fee, drafted.vsize).sat_per_kvb,
-        contract_ids=[],
-        m=1,
-        n=1,
-        movement_sats=0,
-        counts_for_role=True,
-        expires_at=now + PROPOSAL_LIFETIME,
-        created_at=now,
-        updated_at=now,
-    )
-    store_with_inputs(ctx.db, proposal, drafted.utxos)
-    ctx.tools.lifecycle.touch(ctx.db, proposal)
-    return proposal
 
 
 def _profile_of(db: Session, caller: Caller, access: WorkspaceAccess, address: str | None) -> OwnProfile:

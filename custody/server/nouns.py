@@ -27,6 +27,6 @@ from custody.server import (  # noqa: F401
     workspaces,
 )
 from custody.server.history import coins, movements  # noqa: F401
-from custody.server.proposals import ending, proposing, reading, signing  # noqa: F401
+from custody.server.proposals import ending, paying, reading, signing  # noqa: F401
 from custody.server.sign_in import accounts, passwords, second_factor, sessions, signing_in  # noqa: F401
 from custody.server.tokens import calling, creating, listing  # noqa: F401

@@ -4,8 +4,8 @@ It locks no coin, and no limit applies. The only stored input is the one that do
 never sees a proof on the chain.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
@@ -22,17 +22,18 @@ from custody.schemas.proofs import (
     block_named,
 )
 from custody.schemas.proposals import CreatePsbtResponse, ProposalStatus, TxType
-from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
+from custody.server.calls import Ctx, Steps, serves, serves_in_parts
 from custody.server.domain.audit import Category, Event
-from custody.server.domain.credentials import Caller, new_id
+from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
-from custody.server.domain.selection import PROPOSAL_LIFETIME
+from custody.server.domain.selection import Selection
+from custody.server.proposals.drafts import Funding, Order
+from custody.server.proposals.propose import CREATED, propose
+from custody.server.service.backends import Quote
 from custody.server.service.keys.quorums import MAY_APPROVE
-from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.proposals.bounds import require_signers, vault_to_spend
 from custody.server.service.proposals.coins import Utxo, coins_to_spend, utxo_of
-from custody.server.service.proposals.storing import CREATED, record_proposal, store_with_inputs
-from custody.server.service.requests.changes import OutdatedDraft
+from custody.server.service.proposals.payments import Intent
 from custody.server.service.stored_vaults import ADDRESS_INDEX, policy_of
 from custody.server.store.models import (
     ChainCoinRow,
@@ -64,31 +65,34 @@ PROPOSED = Event(
 )
 
 
-@dataclass(frozen=True)
-class ProofDraft:
-    """``first``: the input that stands for the message."""
-
-    built: Built
-    first: Utxo
-    coins: int
-
-
 @serves_in_parts(CREATE_PROOF)
 def create_proof(ctx: Ctx, request: CreateProofRequest) -> Steps[CreatePsbtResponse]:
     """Stores the proof for the vault's signers. Raises NotFound (vault), VaultFrozen, Invalid,
-    ChainUnavailable; Outdated for the same message at the same block.
+    ChainUnavailable; StateConflict for the same message at the same block.
     """
-    draft = _drafted(ctx, request)
-    ctx = yield In.WRITE
-    return _stored(ctx, request, draft)
+    proposed = yield from propose(ctx, partial(_order, request))
+    proposed.announce(PROPOSED, coins=len(proposed.draft.built.psbt.inputs) - 1)
+    return CreatePsbtResponse(psbt_id=proposed.row.id, psbt_base64=proposed.base64)
 
 
-def _drafted(ctx: Ctx, request: CreateProofRequest) -> ProofDraft:
-    """The PSBT of the message. Only reads."""
-    db = ctx.db
-    vault = vault_to_spend(db, ctx.access, request.vault_id)
+def _order(request: CreateProofRequest, ctx: Ctx) -> Order:
+    vault = vault_to_spend(ctx.db, ctx.access, request.vault_id)
+    return Order(
+        TxType.PROOF,
+        vault.id,
+        vault.chain,
+        policy_of(vault),
+        Intent(),
+        partial(_fund, ctx, request, vault),
+        description=request.message,
+        counts_for_role=False,
+    )
+
+
+def _fund(ctx: Ctx, request: CreateProofRequest, vault: VaultRow, quote: Quote) -> Iterator[Funding]:
+    """Nothing is spent: its one input on record is the one that stands for the message."""
+    db, tip = ctx.db, quote.tip
     branch, index = _place(db, vault, request.address)
-    tip = ctx.tools.market.quote(vault.chain).tip
     message = request.message + AT_BLOCK.format(height=tip.height, hash=tip.hash)
     coins = _coins(db, vault) if request.with_coins else []
     try:
@@ -99,49 +103,7 @@ def _drafted(ctx: Ctx, request: CreateProofRequest) -> ProofDraft:
     _require_devices(db, vault, ctx.caller, coins=len(coins))
     outpoint = built.psbt.inputs[0].outpoint
     first = Utxo(outpoint.txid, outpoint.vout, Sats(0), None, branch, index)
-    return ProofDraft(built, first, len(coins))
-
-
-def _stored(ctx: Ctx, request: CreateProofRequest, draft: ProofDraft) -> CreatePsbtResponse:
-    db, tools, now = ctx.db, ctx.tools, ctx.now
-    vault = vault_to_spend(db, ctx.access, request.vault_id)
-    require_signers(db, vault, _scripts(draft.built), ctx.caller.user_id)
-    proposal_id = new_id(tools.random)
-    proposal = ProposalRow(
-        id=proposal_id,
-        family_id=proposal_id,
-        workspace_id=vault.workspace_id,
-        vault_id=vault.id,
-        tx_type=TxType.PROOF.value,
-        status=ProposalStatus.PENDING.value,
-        created_by=ctx.caller.user_id,
-        description=request.message,
-        psbt=draft.built.raw,
-        txid_expected=draft.built.psbt.tx.txid,
-        recipients=[],
-        amounts_sats=[],
-        fee_sats=0,
-        fee_rate_sat_per_kvb=0,
-        contract_ids=[],
-        m=vault.m,
-        n=vault.n,
-        movement_sats=0,
-        counts_for_role=False,
-        expires_at=now + PROPOSAL_LIFETIME,
-        created_at=now,
-        updated_at=now,
-    )
-    try:
-        store_with_inputs(db, proposal, [draft.first])
-    except OutdatedDraft as error:
-        raise OutdatedDraft(
-            "This message was proposed at this block already: sign that proposal, or propose it again "
-            "after the next block."
-        ) from error
-    tell_waiting(db, select(VaultSignerRow.user_id).where(VaultSignerRow.vault_id == vault.id), now)
-    of = (tools.audit, tools.changes, ctx.caller, ctx.access, proposal)
-    record_proposal(db, *of, PROPOSED, coins=draft.coins)
-    return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.built.base64)
+    yield Funding(Intent(), Selection((first,), Sats(0), Sats(0)), built.psbt.tx.vsize, built=built)
 
 
 @serves(PROOF)

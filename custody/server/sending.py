@@ -14,13 +14,13 @@ from custody.schemas.sending import (
 )
 from custody.server.calls import Ctx, In, Invocation, Steps, run, serves, serves_in_parts
 from custody.server.domain.errors import Dust, InsufficientFunds, LockedFunds, StateConflict
+from custody.server.proposals.maximum import most_of_intent
 from custody.server.service.proposals.bounds import (
     require_move,
     require_scripts_listed,
     require_signers,
     vault_to_spend,
 )
-from custody.server.service.proposals.maximum import most_of_intent
 from custody.server.service.proposals.payments import read_rate, read_recipients
 from custody.server.service.proposals.records import rate_text
 from custody.server.service.shown import WHY
@@ -45,7 +45,7 @@ def max_send(ctx: Ctx, query: MaxSendQuery) -> MaxSend:
     require_signers(ctx.db, vault, scripts, ctx.caller.user_id)
     quote = ctx.tools.market.quote(vault.chain)
     rate = read_rate(query, quote)
-    most = most_of_intent(ctx.db, ctx.tools.limits, ctx.caller, ctx.access, vault, intent, rate, quote)
+    most = most_of_intent(ctx, vault, intent, rate, quote)
     if max(most.amount, *most.tally) > MAX_MONEY:
         raise StateConflict(f"The coins of this vault are more than all bitcoin. {WHY}")
     return MaxSend(

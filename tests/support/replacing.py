@@ -3,10 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import httpx
 
 from custody.schemas.proposals import Proposal as Shape
+from custody.server.proposals import propose
+from custody.server.proposals.drafts import Draft, draft_of
 from multisig import Network, Psbt, Vault
 from signerd.account.wire import PlatformWorkspace, snapshot_of
 from signerd.core.review import ProposalReview, review
@@ -46,22 +49,20 @@ def status(desk: Desk, *psbt_ids: str) -> list[str]:
 
 
 @contextmanager
-def meanwhile(drafter: Any, happen: Callable[[], object]) -> Iterator[None]:
-    """Runs ``happen`` between a use case's first draft and its storing."""
-    drafted, draft = [], drafter.draft
+def meanwhile(happen: Callable[[], object], times: int = 1) -> Iterator[list[Draft]]:
+    """Runs ``happen`` between each of the first drafts and its storing. Yields all drafts."""
+    drafted: list[Draft] = []
 
-    def slow(*asked: object, **named: object) -> object:
-        version = draft(*asked, **named)
-        if not drafted:
-            drafted.append(version)
-            happen()
-        return version
+    def slow(*args: Any, **named: Any) -> Draft:
+        draft = draft_of(*args, **named)
+        drafted.append(draft)
+        if len(drafted) <= times:
+            with patch.object(propose, "draft_of", draft_of):
+                happen()
+        return draft
 
-    drafter.draft = slow
-    try:
-        yield
-    finally:
-        drafter.draft = draft
+    with patch.object(propose, "draft_of", slow):
+        yield drafted
 
 
 def forget_mempool(desk: Desk) -> None:

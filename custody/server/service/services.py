@@ -10,7 +10,6 @@ from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.limits.limits import PolicyStore, SpendingLimits
 from custody.server.service.mail.mailer import Mailer
 from custody.server.service.operations.readiness import Readiness
-from custody.server.service.proposals.drafting import Drafter
 from custody.server.service.requests.changes import Changes, LongPolls
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import Rates, Throttle
@@ -66,6 +65,5 @@ class Services:
     # Of the purchase provider: the same bytes with the same signature are a replay (P45). After a restart,
     # or in another process, it is not newer than the stored report and changes nothing.
     deliveries: Throttle
-    drafter: Drafter
     # How long an approval that met the threshold waits for the broadcast before it answers.
     broadcast_wait_seconds: float

@@ -1,9 +1,8 @@
 """Calling a token's functions: each call is a proposal, and is refused where it would have no effect."""
 
 import time
-from dataclasses import dataclass
-
-from sqlalchemy.orm import Session
+from dataclasses import replace
+from functools import partial
 
 from custody.schemas.asset_tokens import (
     ADD_TO_CONTRACT_WHITELIST,
@@ -23,13 +22,12 @@ from custody.server.calls import Ctx, In, Steps, serves_in_parts
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import CallNotStalled, DeploymentNotConfirmed, PermissionDenied
+from custody.server.proposals.drafts import Order
+from custody.server.proposals.propose import propose
 from custody.server.proposals.signing import RECHECK_SECONDS
 from custody.server.service.jobs.outbox import BROADCAST, enqueue
-from custody.server.service.limits.limits import OutgoingAmount
 from custody.server.service.limits.usage import FOR_ROLE, FOR_VAULT, movement_of
 from custody.server.service.proposals.bounds import vault_to_spend
-from custody.server.service.proposals.drafting import Draft
-from custody.server.service.requests.changes import OutdatedDraft
 from custody.server.service.token_status import TokenFamily, token_families
 from custody.server.service.tokens.arguments import (
     PlannedCall,
@@ -40,9 +38,8 @@ from custody.server.service.tokens.arguments import (
 from custody.server.service.tokens.index_reading import require_current
 from custody.server.service.tokens.records import call_in, contract_in
 from custody.server.service.tokens.state import deployed_id, require_effect
-from custody.server.service.webhook_events import event_data
-from custody.server.store.models import ContractCallRow, ContractRow, ProposalRow, VaultRow
-from custody.server.tokens.proposing import TokenProposal, draft_token, store_token
+from custody.server.store.models import ContractCallRow, ProposalRow
+from custody.server.tokens.proposing import token_order
 from multisig import Network
 from multisig.tokens import Function
 
@@ -61,14 +58,6 @@ RESUBMITTED = Event(
     "sent the call of the proposal {proposal} to the network again",
     Category.TOKENS,
 )
-
-
-@dataclass(frozen=True)
-class _Case:
-    vault: VaultRow
-    contract: ContractRow
-    planned: PlannedCall
-    contract_id: str
 
 
 @serves_in_parts(CALL_CONTRACT)
@@ -96,58 +85,40 @@ def _proposed(ctx: Ctx, request: CallRequest, listing: Function | None = None) -
     and the rule that the call would break (`refusal`); TokenCoinMissing, LockedFunds, InsufficientFunds;
     ChainUnavailable; IndexBehind; RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
     """
-    case = _case(ctx.db, ctx.access, request, listing)
-    payload = require_effect(ctx.db, case.contract, case.contract_id, case.vault, case.planned)
-    draft = draft_token(ctx, case.vault, payload, request.priority, vault_at="/wallet_id")
-    ctx = yield In.WRITE
-    case = _case(ctx.db, ctx.access, request, listing)
-    if require_effect(ctx.db, case.contract, case.contract_id, case.vault, case.planned) != payload:
-        raise OutdatedDraft("The token has another deployment now.")
-    proposal = store_token(ctx, case.vault, draft, _wanted(ctx, request, case, payload, draft))
-    call = _call(case, proposal)
-    ctx.db.add(call)
-    ctx.db.flush()
-    ctx.event(
-        CALLED,
-        event_data(proposal),
-        call=call.uid,
-        function=call.function_name,
-        contract=call.contract_uid,
-        vault=case.vault.id,
-        proposal=proposal.id,
-        txid=proposal.txid_expected,
-    )
-    ctx.tools.changes.moved(ctx.db, proposal.workspace_id)
-    return CallContractResponse(psbt_id=proposal.id, psbt_base64=draft.base64, call_uid=call.uid)
+    proposed = yield from propose(ctx, partial(_order, request, listing))
+    row, db = proposed.row, proposed.ctx.db
+    planned = _planned(request, listing, Network(proposed.draft.order.chain))
+    call = _call(request.contract_uid, planned, row)
+    db.add(call)
+    db.flush()
+    proposed.announce(CALLED, call=call.uid, function=call.function_name, contract=call.contract_uid)
+    return CallContractResponse(psbt_id=row.id, psbt_base64=proposed.base64, call_uid=call.uid)
 
 
-def _wanted(ctx: Ctx, request: CallRequest, case: _Case, payload: bytes, draft: Draft) -> TokenProposal:
-    planned = case.planned
-    named = request.recipients if isinstance(request, CallContractRequest) else None
-    return TokenProposal(
-        TxType.CALL,
-        payload,
-        OutgoingAmount(draft.selection.fee, ctx.now),
-        movement_of(case.contract, case.vault, planned.function, planned.amount, planned.address, ctx.now),
-        recipients=tuple(named or ()),
-        contract_ids=(case.contract_id,),
-        # The specification's table: minting and burning count only for the vault's limit.
-        counts_for_role=planned.function not in FOR_VAULT - FOR_ROLE,
-    )
-
-
-def _case(db: Session, access: WorkspaceAccess, request: CallRequest, listing: Function | None) -> _Case:
-    vault = vault_to_spend(db, access, request.wallet_id)
-    contract = contract_in(db, access, request.contract_uid)
+def _order(request: CallRequest, listing: Function | None, ctx: Ctx) -> Order:
+    db = ctx.db
+    vault = vault_to_spend(db, ctx.access, request.wallet_id)
+    contract = contract_in(db, ctx.access, request.contract_uid)
     planned = _planned(request, listing, Network(vault.chain))
-    _require_permission(access, planned.function)
+    function = planned.function
+    _require_permission(ctx.access, function)
     require_vault_address(db, vault, planned)
     # A block that the index has not read may leave the call without effect, and its fee would be wasted.
     require_current(db, contract.chain)
     contract_id = deployed_id(db, contract)
     if contract_id is None:
         raise DeploymentNotConfirmed("The token's deployment has no confirmation, or lost it again.")
-    return _Case(vault, contract, planned, contract_id)
+    payload = require_effect(db, contract, contract_id, vault, planned)
+    order = token_order(ctx, TxType.CALL, vault, payload, request.priority, vault_at="/wallet_id")
+    named = request.recipients if isinstance(request, CallContractRequest) else None
+    return replace(
+        order,
+        recipients=tuple(named or ()),
+        contract_ids=(contract_id,),
+        # The specification's table: minting and burning count only for the vault's limit.
+        counts_for_role=function not in FOR_VAULT - FOR_ROLE,
+        tokens=movement_of(contract, vault, function, planned.amount, planned.address, ctx.now),
+    )
 
 
 def _planned(request: CallRequest, listing: Function | None, network: Network) -> PlannedCall:
@@ -163,12 +134,11 @@ def _require_permission(access: WorkspaceAccess, function: Function) -> None:
         raise PermissionDenied(f"Your role in this workspace does not carry {needed.value}.")
 
 
-def _call(case: _Case, proposal: ProposalRow) -> ContractCallRow:
-    planned = case.planned
+def _call(contract_uid: int, planned: PlannedCall, proposal: ProposalRow) -> ContractCallRow:
     return ContractCallRow(
-        contract_uid=case.contract.uid,
-        workspace_id=case.vault.workspace_id,
-        vault_id=case.vault.id,
+        contract_uid=contract_uid,
+        workspace_id=proposal.workspace_id,
+        vault_id=proposal.vault_id,
         function_name=planned.function.wire_name,
         args=[arg.model_dump() for arg in planned.args],
         amount=planned.amount,

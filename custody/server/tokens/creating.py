@@ -1,23 +1,24 @@
 """Creating a token: its bytecode, checked field by field, its record, and the proposal of its deployment."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas.asset_tokens import CREATE_TOKEN, CreateTokenRequest, CreateTokenResponse
 from custody.schemas.proposals import TxType
-from custody.server.calls import Ctx, In, Steps, serves_in_parts
+from custody.server.calls import Ctx, Steps, serves_in_parts
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid
-from custody.server.service.limits.limits import OutgoingAmount
+from custody.server.proposals.drafts import Order
+from custody.server.proposals.propose import propose
 from custody.server.service.proposals.bounds import vault_to_spend
-from custody.server.service.requests.changes import OutdatedDraft
 from custody.server.service.stored_vaults import address_script, vault_in
-from custody.server.service.webhook_events import event_data
 from custody.server.store.models import AddressBookEntryRow, ContractRow, ProposalRow, VaultRow
-from custody.server.tokens.proposing import TokenProposal, draft_token, store_token
+from custody.server.tokens.proposing import token_order
 from multisig import Network, decode_address
 from multisig.errors import InvalidToken
 from multisig.tokens import MAX_TOKEN_AMOUNT, Bytecode, TokenAmount, encode_payload
@@ -37,34 +38,27 @@ def create_token(ctx: Ctx, request: CreateTokenRequest) -> Steps[CreateTokenResp
     """Raises NotFound (vault), Invalid, TokenCoinMissing, LockedFunds, InsufficientFunds, ChainUnavailable;
     for the fee, RoleLimitExceeded, VaultLimitExceeded and PolicyUnavailable.
     """
+    proposed = yield from propose(ctx, partial(_order, request))
+    row, db, bytecode = proposed.row, proposed.ctx.db, proposed.draft.order.rests_on
+    assert isinstance(bytecode, Bytecode), "it is what a deployment rests on"
+    contract = _contract(row, vault_in(db, proposed.ctx.access, row.vault_id), bytecode)
+    db.add(contract)
+    db.flush()
+    digest = contract.bytecode_hash.hex()
+    proposed.announce(CREATED, contract=contract.uid, ticker=contract.ticker, bytecode=digest)
+    return CreateTokenResponse(psbt_id=row.id, psbt_base64=proposed.base64, contract_uid=contract.uid)
+
+
+def _order(request: CreateTokenRequest, ctx: Ctx) -> Order:
     vault = vault_to_spend(ctx.db, ctx.access, request.vault_id)
+    # The address book may change.
     bytecode = bytecode_of(ctx.db, ctx.access, vault, request)
     payload = encode_payload(bytecode.deployment)
-    draft = draft_token(ctx, vault, payload, request.priority, vault_at="/vault_id")
-    ctx = yield In.WRITE
-    vault = vault_in(ctx.db, ctx.access, request.vault_id)
-    if bytecode_of(ctx.db, ctx.access, vault, request) != bytecode:
-        raise OutdatedDraft("The address book has changed meanwhile.")
-    movement = OutgoingAmount(draft.selection.fee, ctx.now)
-    proposal = store_token(ctx, vault, draft, TokenProposal(TxType.DEPLOY, payload, movement))
-    contract = _contract(vault, bytecode, proposal)
-    ctx.db.add(contract)
-    ctx.db.flush()
-    ctx.event(
-        CREATED,
-        event_data(proposal),
-        contract=contract.uid,
-        ticker=contract.ticker,
-        vault=vault.id,
-        bytecode=contract.bytecode_hash.hex(),
-        proposal=proposal.id,
-        txid=proposal.txid_expected,
-    )
-    ctx.tools.changes.moved(ctx.db, proposal.workspace_id)
-    return CreateTokenResponse(psbt_id=proposal.id, psbt_base64=draft.base64, contract_uid=contract.uid)
+    order = token_order(ctx, TxType.DEPLOY, vault, payload, request.priority, vault_at="/vault_id")
+    return replace(order, rests_on=bytecode)
 
 
-def _contract(vault: VaultRow, bytecode: Bytecode, proposal: ProposalRow) -> ContractRow:
+def _contract(proposal: ProposalRow, vault: VaultRow, bytecode: Bytecode) -> ContractRow:
     return ContractRow(
         workspace_id=vault.workspace_id,
         vault_id=vault.id,

@@ -1,22 +1,19 @@
-"""Drafting and storing a token's proposal.
+"""What a token's proposal is funded with.
 
 Its transaction begins with a coin at the vault's address, carries the payload, and returns its change to that
 address.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from sqlalchemy.orm import Session
 
 from custody.schemas.common import Priority
 from custody.schemas.proposals import TxType
 from custody.server.calls import Ctx
-from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import (
     Fault,
     InsufficientFunds,
-    Invalid,
     LockedFunds,
     TokenCoinMissing,
     TokenCoinUnconfirmed,
@@ -27,59 +24,53 @@ from custody.server.domain.selection import (
     Plan,
     Selection,
     Tier,
-    choose_locktime,
     input_cost,
     largest_first,
     settle,
 )
-from custody.server.service.limits.limits import OutgoingAmount
-from custody.server.service.limits.usage import OutgoingTokens
+from custody.server.proposals.drafts import Funding, Order
+from custody.server.service.backends import Quote
 from custody.server.service.proposals.coins import (
     SpendableCoins,
     Utxo,
     awaited_token_coin,
-    coins_to_spend,
     has_locked_token_coin,
-    lock_coins,
-    require_unchanged,
     token_coins,
 )
-from custody.server.service.proposals.drafting import Draft, Parts, plan_of, require_sane_fee
+from custody.server.service.proposals.drafting import plan_of
 from custody.server.service.proposals.payments import Intent
-from custody.server.service.proposals.storing import Terms, store_proposal
 from custody.server.service.stored_vaults import ADDRESS_INDEX, policy_of
-from custody.server.store.models import ProposalRow, VaultRow
-from multisig import RECEIVE, ChangeTo, PsbtTooLarge, Sats, TxOut
+from custody.server.store.models import VaultRow
+from multisig import RECEIVE, Sats
 
 
-def draft_token(
-    ctx: Ctx, vault: VaultRow, payload: bytes, priority: Priority | None, *, vault_at: str
-) -> Draft:
-    """Only reads. Before the draft is stored, its coins have to be checked again (`require_unchanged`).
-    ``vault_at``: the JSON pointer of the vault in the request.
+def token_order(
+    ctx: Ctx, kind: TxType, vault: VaultRow, payload: bytes, priority: Priority | None, *, vault_at: str
+) -> Order:
+    """``vault_at``: the JSON pointer of the vault in the request.
 
-    Raises TokenCoinMissing, TokenCoinUnconfirmed; LockedFunds where the coins at the address are locked;
-    InsufficientFunds; Invalid (the fee is above the cap, or the PSBT larger than devices take).
+    Funding it raises TokenCoinMissing, TokenCoinUnconfirmed; LockedFunds where the coins at the address are
+    locked; InsufficientFunds.
     """
-    quote = ctx.tools.market.quote(vault.chain)
-    rate, rng = quote.rates[priority or STANDARD_PRIORITY], ctx.tools.rng
     intent = Intent(op_return=payload)
-    plan = plan_of(policy_of(vault), intent, rate)
-    selection = _choose(ctx.db, vault, plan, quote.tip.height, vault_at)
-    require_sane_fee(selection, vault_at)
-    outputs: list[TxOut | ChangeTo] = list(intent.outputs)
-    back = ChangeTo(selection.change, RECEIVE, ADDRESS_INDEX)
-    outputs.insert(rng.randrange(len(outputs) + 1), back)
-    lock = choose_locktime(quote.tip.height, ctx.now.timestamp() - quote.tip.time, rng)
-    coins = tuple(coins_to_spend(ctx.db, vault.chain, selection.coins))
-    parts = Parts(policy_of(vault), coins, tuple(outputs), lock)
-    vsize = plan.vsize(len(selection.coins), True)  # noqa: FBT003 - the shape Plan asks for
-    try:
-        draft = Draft(parts.build(), selection, vsize, parts)
-    except PsbtTooLarge as error:
-        sentence = f"The coins at the vault's address are more than a device takes: {error}"
-        raise Invalid.at(vault_at, sentence, error.code) from error
-    return draft.distinct(ctx.db, quote.tip.height)
+
+    def fund(quote: Quote) -> Iterator[Funding]:
+        plan = plan_of(policy_of(vault), intent, quote.rates[priority or STANDARD_PRIORITY])
+        selection = _choose(ctx.db, vault, plan, quote.tip.height, vault_at)
+        vsize = plan.vsize(len(selection.coins), True)  # noqa: FBT003 - the shape Plan asks for
+        yield Funding(intent, selection, vsize, fresh=selection.coins)
+
+    return Order(
+        kind,
+        vault.id,
+        vault.chain,
+        policy_of(vault),
+        intent,
+        fund,
+        change_at=(RECEIVE, ADDRESS_INDEX),
+        fee_at=vault_at,
+        size_at=vault_at,
+    )
 
 
 def _choose(db: Session, vault: VaultRow, plan: Plan, tip_height: int, vault_at: str) -> Selection[Utxo]:
@@ -142,54 +133,3 @@ def _no_coin(
         maker = f" comes from proposal {awaited.proposal_id}, which" if awaited.proposal_id else ""
         sentence = f"The vault's coin at {vault.address}{maker} is not confirmed yet."
     return kind(sentence, faults=(Fault(vault_at, sentence, "token-coin-missing"),))
-
-
-@dataclass(frozen=True)
-class TokenProposal:
-    """A token's proposal beside its transaction. ``movement``: the fee, in sat; ``moved``: of the token."""
-
-    tx_type: TxType
-    payload: bytes
-    movement: OutgoingAmount
-    moved: OutgoingTokens | None = None
-    recipients: tuple[str, ...] = ()
-    contract_ids: tuple[str, ...] = ()
-    counts_for_role: bool = True
-
-
-def store_token(ctx: Ctx, vault: VaultRow, draft: Draft, wanted: TokenProposal) -> ProposalRow:
-    """Stores a PENDING proposal, the first of its family.
-
-    Raises Outdated where a coin was spent, or this transaction was proposed, since the draft;
-    LockedFunds, RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
-    """
-    require_unchanged(ctx.db, vault.chain, draft.utxos)
-    _require_limits(ctx, vault, wanted)
-    proposal_id = new_id(ctx.tools.random)
-    lock_coins(ctx.db, vault.chain, [utxo.outpoint for utxo in draft.utxos], proposal_id)
-    terms = Terms(
-        proposal_id,
-        proposal_id,
-        ctx.caller.user_id,
-        None,
-        wanted.movement.amount,
-        wanted.movement.proposed_at,
-        tx_type=wanted.tx_type,
-        recipients=wanted.recipients,
-        op_return_hex=wanted.payload.hex(),
-        contract_ids=wanted.contract_ids,
-        counts_for_role=wanted.counts_for_role,
-    )
-    proposal = store_proposal(ctx.db, vault, draft, terms)
-    ctx.db.flush()
-    return proposal
-
-
-def _require_limits(ctx: Ctx, vault: VaultRow, wanted: TokenProposal) -> None:
-    limits = ctx.tools.limits
-    if wanted.counts_for_role:
-        limits.require(ctx.db, ctx.caller, ctx.access, vault, wanted.movement)
-    else:
-        limits.require_vault(ctx.db, vault, wanted.movement)
-    if wanted.moved is not None:
-        limits.require_token(ctx.db, ctx.caller, ctx.access, vault, wanted.moved)

@@ -1,8 +1,8 @@
-"""From an intent to the coins, the change, the fee and the unsigned PSBT. Everything here only reads."""
+"""From an intent to the coins, the change, the fee and the parts of the PSBT. Everything here only reads."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from typing import TypeGuard
@@ -10,9 +10,8 @@ from typing import TypeGuard
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
-from custody.server.domain.errors import InsufficientFunds, Invalid, LockedFunds
+from custody.server.domain.errors import InsufficientFunds, LockedFunds
 from custody.server.domain.fees import MAX_FEE
-from custody.server.domain.ports import Clock
 from custody.server.domain.selection import (
     BACKDATE_BLOCKS,
     BY_PLACE,
@@ -22,13 +21,10 @@ from custody.server.domain.selection import (
     RandomSource,
     Selection,
     Tier,
-    choose_locktime,
     economic,
     other_locktimes,
-    select_cheapest,
     select_fewest,
     select_from,
-    settle,
     spent_at_once,
 )
 from custody.server.service.backends import Quote
@@ -36,11 +32,10 @@ from custody.server.service.proposals.coins import (
     SpendableCoins,
     Utxo,
     coins_to_spend,
-    kept_for_tokens,
     size_of_previous,
 )
-from custody.server.service.proposals.mempools import is_taken_by_nodes, require_taken_by_nodes
-from custody.server.service.proposals.payments import Intent, NamedCoins
+from custody.server.service.proposals.mempools import is_taken_by_nodes
+from custody.server.service.proposals.payments import Intent
 from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import ProposalRow, VaultRow
 from multisig import (
@@ -64,65 +59,6 @@ from multisig import Vault as Policy
 
 # Bytes: an upper bound of one map of a PSBT with 15 keys, without the previous transaction.
 LARGEST_MAP = 2_000
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A transaction that is ready to be proposed. ``selection``: its coins, in the order of its inputs.
-    ``kept``: a coin that has to stay unspent. ``txid`` is computed here, before the write lock is taken.
-    """
-
-    built: Built
-    selection: Selection[Utxo]
-    vsize: int
-    parts: "Parts"
-    kept: Utxo | None = None
-    txid: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "txid", self.psbt.tx.txid)
-
-    @property
-    def psbt(self) -> Psbt:
-        return self.built.psbt
-
-    @property
-    def raw(self) -> bytes:
-        """The PSBT's bytes."""
-        return self.built.raw
-
-    @property
-    def scripts(self) -> set[bytes]:
-        """Its output scripts."""
-        return {output.script_pubkey for output in self.psbt.outputs}
-
-    @property
-    def utxos(self) -> tuple[Utxo, ...]:
-        return self.selection.coins
-
-    @property
-    def needed(self) -> tuple[Utxo, ...]:
-        """The coins that must be unchanged when this is stored: its own, and the kept one."""
-        return self.utxos if self.kept is None else (*self.utxos, self.kept)
-
-    @property
-    def base64(self) -> str:
-        return self.built.base64
-
-    @property
-    def change_index(self) -> int | None:
-        """The vault's change index that it uses; None without change."""
-        return self.parts.change_index
-
-    def with_change_at(self, index: int) -> "Draft":
-        """The same with another change index, after another proposal has taken the first one."""
-        parts = self.parts.with_change_at(index)
-        return replace(self, built=parts.build(), parts=parts)
-
-    def distinct(self, db: Session, tip_height: int) -> "Draft":
-        """The same as a transaction that no proposal has yet."""
-        parts = self.parts.distinct(db, self.psbt, tip_height)
-        return self if parts is self.parts else replace(self, built=parts.build(), parts=parts)
 
 
 @dataclass(frozen=True)
@@ -155,144 +91,6 @@ class Parts:
 
 def _is_change(item: TxOut | ChangeTo) -> TypeGuard[ChangeTo]:
     return isinstance(item, ChangeTo) and item.chain == CHANGE
-
-
-class Drafter:
-    def __init__(self, clock: Clock, rng: RandomSource) -> None:
-        self._clock = clock
-        self._rng = rng
-
-    def draft(
-        self,
-        db: Session,
-        vault: VaultRow,
-        intent: Intent,
-        rate: FeeRate,
-        quote: Quote,
-        *,
-        distinct: bool,
-    ) -> Draft:
-        """A payment; its change goes to the vault's next change index. Drafted from a snapshot, the coins
-        (`require_unchanged`) and that index have to be checked again before anything is stored. ``distinct``:
-        whether it must be a transaction that no proposal has yet.
-
-        Raises LockedFunds where it needs coins that other proposals have locked, InsufficientFunds where even
-        those do not suffice, Invalid where the fee is above the cap or the PSBT larger than devices take.
-        """
-        plan = plan_of(policy_of(vault), intent, rate)
-        source = SpendableCoins(vault.id, quote.tip.height)
-        kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
-        pool, selection = _choose(db, source, plan, self._rng, kept)
-        if selection.fee > MAX_FEE:
-            selection = select_fewest(pool, plan) or selection
-        try:
-            draft = self._build(db, vault, intent, plan, quote, selection, kept)
-        except PsbtTooLarge:
-            # Payers decide how large the previous transactions are, which devices have to read.
-            fewest = select_fewest(pool, plan) or selection
-            try:
-                draft = self._build(db, vault, intent, plan, quote, fewest, kept)
-            except PsbtTooLarge as error:
-                sentence = (
-                    f"{len(fewest.coins)} coins and their previous transactions are more than a device "
-                    f"takes: {error}"
-                )
-                raise Invalid.at("/amounts_sats", sentence, error.code) from error
-        return draft.distinct(db, quote.tip.height) if distinct else draft
-
-    def sweep(
-        self, db: Session, vault: VaultRow, intent: Intent, rate: FeeRate, quote: Quote, *, distinct: bool
-    ) -> tuple[Intent, Draft]:
-        """All that can be spent, less the fee, and the intent with that amount. Of more coins than a
-        transaction takes, the largest; without uneconomic coins and the one for the vault's tokens.
-
-        Raises LockedFunds, InsufficientFunds, Dust, Invalid; StateConflict where nodes would not take them.
-        """
-        plan = plan_of(policy_of(vault), intent, rate)
-        source = SpendableCoins(vault.id, quote.tip.height)
-        kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
-        coins = largest_that_fit(db, vault, intent, plan, quote, kept)
-        if not coins:
-            everything, _ = taken_together(db, vault, plan, quote, kept)
-            require_taken_by_nodes(db, vault.chain, everything, plan.vsize(len(everything), True))  # noqa: FBT003 - the shape Plan asks for
-            raise _nothing_to_sweep(db, source, plan, kept)
-        fee, held = plan.fee(len(coins), with_change=False), sum(coin.amount for coin in coins)
-        if held <= fee:
-            raise InsufficientFunds(f"The vault's coins are {held} sat, and their fee alone is {fee} sat.")
-        whole = intent.of_everything(Sats(held - fee))
-        selection = Selection(tuple(coins), Sats(0), fee)
-        draft = self._build(db, vault, whole, plan, quote, selection, kept)
-        return whole, draft.distinct(db, quote.tip.height) if distinct else draft
-
-    def spending(
-        self, db: Session, vault: VaultRow, intent: Intent, rate: FeeRate, quote: Quote, named: NamedCoins
-    ) -> tuple[Intent, Draft]:
-        """A payment from exactly these coins, as a transaction that no proposal has yet; a sweep sends their
-        sum less the fee. Raises InsufficientFunds, Dust, Invalid.
-        """
-        plan = plan_of(policy_of(vault), intent, rate)
-        held = sum(utxo.amount for utxo in named.coins)
-        most = max(0, held - plan.fee(len(named.coins), with_change=False))
-        if intent.sweeps and most:
-            intent = intent.of_everything(Sats(most))
-        selection = settle(named.coins, replace(plan, target=intent.total)) if most else None
-        if selection is None:
-            raise InsufficientFunds(
-                f"The named coins are {held} sat: {intent.total} sat and the fee are more. At most "
-                f"{most} sat can be sent from them.",
-                figures={"maximum_sats": most},
-            )
-        try:
-            draft = self._build(db, vault, intent, plan, quote, selection, named.kept)
-        except PsbtTooLarge as error:
-            sentence = f"These coins and their previous transactions are more than a device takes: {error}"
-            raise Invalid.at("/coins", sentence, error.code) from error
-        return intent, draft.distinct(db, quote.tip.height)
-
-    def cheapest(
-        self, db: Session, vault: VaultRow, intent: Intent, rate: FeeRate, quote: Quote
-    ) -> Draft | None:
-        """The payment at the lowest fee, as a transaction that no proposal has yet; None where the coins do
-        not suffice.
-        """
-        plan = plan_of(policy_of(vault), intent, rate)
-        kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
-        selection = select_cheapest(largest_that_fit(db, vault, intent, plan, quote, kept), plan)
-        if selection is None:
-            return None
-        draft = self._build(db, vault, intent, plan, quote, selection, kept)
-        return draft.distinct(db, quote.tip.height)
-
-    def _build(
-        self,
-        db: Session,
-        vault: VaultRow,
-        intent: Intent,
-        plan: Plan,
-        quote: Quote,
-        selection: Selection[Utxo],
-        kept: Utxo | None,
-    ) -> Draft:
-        require_sane_fee(selection)
-        vsize = plan.vsize(len(selection.coins), selection.change > 0)
-        require_taken_by_nodes(db, vault.chain, selection.coins, vsize)
-        parts = Parts(
-            policy_of(vault),
-            tuple(coins_to_spend(db, vault.chain, selection.coins)),
-            self._outputs(intent.outputs, selection, vault.next_change_index),
-            choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng),
-        )
-        return Draft(parts.build(), selection, vsize, parts, kept)
-
-    def _outputs(
-        self, outputs: Sequence[TxOut], selection: Selection[Utxo], change_index: int
-    ) -> tuple[TxOut | ChangeTo, ...]:
-        """The change goes to a random position, so that the position does not reveal it."""
-        placed: list[TxOut | ChangeTo] = list(outputs)
-        if selection.change:
-            place = self._rng.randrange(len(placed) + 1)
-            placed.insert(place, ChangeTo(selection.change, CHANGE, change_index))
-        return tuple(placed)
 
 
 def largest_that_fit(
@@ -341,26 +139,19 @@ def _is_small(db: Session, vault: VaultRow, intent: Intent, coins: Sequence[Utxo
     return maps * LARGEST_MAP + size_of_previous(db, vault.chain, coins) < PsbtLimits().max_bytes
 
 
-_Choice = tuple[list[Utxo], Selection[Utxo]]
+Choice = tuple[list[Utxo], Selection[Utxo]]
 
 
-def choose_coins(db: Session, source: SpendableCoins, plan: Plan, rng: RandomSource) -> _Choice:
-    """The pool and the selection from it. Raises LockedFunds, InsufficientFunds."""
-    found = _try_to_choose(db, source, plan, rng, None)
-    if found is None:
+def choose(db: Session, source: SpendableCoins, plan: Plan, rng: RandomSource, kept: Utxo | None) -> Choice:
+    """Coins to choose from, and the choice. Where one is kept, avoids the coins at the vault's address where
+    possible, and never takes that one. Raises LockedFunds, InsufficientFunds.
+    """
+    pools = (source,) if kept is None else (replace(source, avoids_address=True), source)
+    for each in pools:
+        if chosen := _try_to_choose(db, each, plan, rng, kept):
+            return chosen
+    if kept is None or _try_to_choose(db, source, plan, rng, None) is None:
         raise _too_little(db, source, plan)
-    return found
-
-
-def _choose(db: Session, source: SpendableCoins, plan: Plan, rng: RandomSource, kept: Utxo | None) -> _Choice:
-    """Avoids the coins at the vault's address where possible, and never takes ``kept``."""
-    if kept is None:
-        return choose_coins(db, source, plan, rng)
-    found = _try_to_choose(db, replace(source, avoids_address=True), plan, rng, kept)
-    found = found or _try_to_choose(db, source, plan, rng, kept)
-    if found is not None:
-        return found
-    choose_coins(db, source, plan, rng)
     raise InsufficientFunds(
         f"{plan.target} sat and the fee can only be paid with {kept.outpoint}, the coin of {kept.amount} "
         "sat that the vault keeps at its address for its tokens. Send less, or pay something back to that "
@@ -370,7 +161,7 @@ def _choose(db: Session, source: SpendableCoins, plan: Plan, rng: RandomSource, 
 
 def _try_to_choose(
     db: Session, source: SpendableCoins, plan: Plan, rng: RandomSource, kept: Utxo | None
-) -> _Choice | None:
+) -> Choice | None:
     for tier in Tier:
         for pool in source.pools(db, tier, plan):
             ours = _without(kept, pool)
@@ -403,12 +194,6 @@ def plan_of(policy: Policy, intent: Intent, rate: FeeRate) -> Plan:
     )
 
 
-def require_sane_fee(selection: Selection[Utxo], pointer: str = "/fee_rate") -> None:
-    if selection.fee > MAX_FEE:
-        sentence = f"The fee of {selection.fee} sat is above the cap of {MAX_FEE} sat."
-        raise Invalid.at(pointer, sentence, "fee-too-high")
-
-
 def _too_little(db: Session, source: SpendableCoins, plan: Plan) -> LockedFunds | InsufficientFunds:
     everything = source.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)
     if select_fewest(everything, plan) is not None:
@@ -425,7 +210,7 @@ def _too_little(db: Session, source: SpendableCoins, plan: Plan) -> LockedFunds 
     )
 
 
-def _nothing_to_sweep(
+def nothing_to_sweep(
     db: Session, source: SpendableCoins, plan: Plan, kept: Utxo | None
 ) -> LockedFunds | InsufficientFunds:
     if _without(kept, source.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)):

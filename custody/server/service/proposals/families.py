@@ -1,8 +1,8 @@
 """What a replacement is made from: the original proposal, its family's coins, and its payments."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from sqlalchemy import and_, select
 from sqlalchemy.orm import Session
@@ -20,7 +20,6 @@ from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalInputRow, ProposalRow, VaultRow
 from multisig import (
     Network,
-    OutPoint,
     Psbt,
     Sats,
     Transaction,
@@ -53,6 +52,11 @@ class ProposalFamily:
         """All versions, also ended ones: their signatures may have been given out, and they must not win."""
         return tuple(priced(member, self.vault) for member in self.members)
 
+    def state(self, held: Iterable[Utxo]) -> Hashable:
+        """The members, which of them are finalised, and the coins: what a version rests on."""
+        members = frozenset((member.id, member.final_tx is not None) for member in self.members)
+        return members, frozenset(utxo.outpoint for utxo in held)
+
 
 def find_proposal(
     db: Session, access: WorkspaceAccess, vault: VaultRow, psbt_id: str, pointer: str
@@ -64,23 +68,6 @@ def find_proposal(
     if proposal.vault_id != vault.id:
         raise Invalid.at("/wallet_id", f"The proposal in {pointer} is of another vault.")
     return proposal
-
-
-@dataclass(frozen=True)
-class FamilyState:
-    """The members, which of them are finalised, and the coins when a version was drafted."""
-
-    members: frozenset[tuple[str, bool]]
-    coins: frozenset[OutPoint]
-
-    @classmethod
-    def of(cls, family: ProposalFamily, held: Iterable[Utxo]) -> Self:
-        members = frozenset((member.id, member.final_tx is not None) for member in family.members)
-        return cls(members, frozenset(utxo.outpoint for utxo in held))
-
-
-def family_of(db: Session, original: ProposalRow, vault: VaultRow) -> ProposalFamily:
-    return ProposalFamily(original, members_of(db, original.family_id), vault)
 
 
 def may_be_replaced(proposal: ProposalRow) -> bool:

@@ -165,18 +165,12 @@ def read_rate(request: CreatePsbtRequest | MaxSendQuery, quote: Quote) -> FeeRat
     return rate
 
 
-@dataclass(frozen=True)
-class NamedCoins:
-    """The coins in the given order. ``kept``: another coin, which stays for the vault's tokens."""
-
-    coins: tuple[Utxo, ...]
-    kept: Utxo | None
-
-
 def named_coins(
     db: Session, vault: VaultRow, named: Sequence[str], tip_height: int, outputs: Sequence[TxOut]
-) -> NamedCoins:
-    """Raises Invalid for coins that are not the vault's, spent, unconfirmed or kept for its tokens; otherwise
+) -> tuple[tuple[Utxo, ...], Utxo | None]:
+    """The coins in the given order; and another coin, which stays for the vault's tokens.
+
+    Raises Invalid for coins that are not the vault's, spent, unconfirmed or kept for its tokens; otherwise
     LockedFunds for locked ones. The error has a fault for each such coin.
     """
     outpoints = [_parsed(text) for text in named]
@@ -196,7 +190,7 @@ def named_coins(
     if held:
         raise LockedFunds(_in_a_sentence(held), faults=tuple(held))
     coins = tuple(utxo_of(known[outpoint]) for outpoint in outpoints)
-    return NamedCoins(coins, _kept_coin(db, vault, coins, tip_height, outputs))
+    return coins, _kept_coin(db, vault, coins, tip_height, outputs)
 
 
 def _parsed(text: str) -> OutPoint:

@@ -14,7 +14,7 @@ from custody.server import address_book, limits, members, roles, service_account
 from custody.server.calls import REFUSALS, REFUSED
 from custody.server.console.audit_words import RowWords, recipient_words, row_words
 from custody.server.domain.audit import Event
-from custody.server.proposals import sends
+from custody.server.proposals import paying
 from custody.server.service.people import workspaces
 
 VAULT, PROPOSAL = "1f" * 16, "2e" * 16
@@ -57,9 +57,9 @@ def test_a_recipients_name_rewrites_no_sentence(name, others):
     facts = {"proposal": PROPOSAL, "vault": VAULT, "sats": 5000, "txid": "ab" * 32}
     paid = recipient_words("bc1q" + "x" * 38, name, others)
     more = ("", " and 1 other", " and 2 others")[others]
-    sentence = words(sends.PROPOSED, facts, recipients={PROPOSAL: paid}).sentence
+    sentence = words(paying.PROPOSED, facts, recipients={PROPOSAL: paid}).sentence
     assert f"to <b>{escape(plain(name))}</b>, bc1qxxxx…xxxxxx{more}: " in sentence
-    assert " to " not in words(sends.PROPOSED, facts).sentence
+    assert " to " not in words(paying.PROPOSED, facts).sentence
 
 
 def test_a_limit_is_told_with_what_it_bounds_before_and_after():

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from custody.server.proposals import replacing
 from custody.server.store.models import AddressBookEntryRow, ProposalRow
 from multisig import Network, Psbt, encode_address
 from tests.support.custody import CAFE, SHOP, ok
@@ -324,7 +323,7 @@ def test_the_version_that_is_compared_is_the_one_that_is_stored(desk, browse, he
     psbt_id = made(desk.propose(699_000, fee_rate="2", coins=[f"{coin['txid']}:{coin['vout']}"]))
     path = f"{here}/{psbt_id}/bump"
     person = browse("admin").open(path).send(path, fee_rate="9")
-    with meanwhile(replacing, lambda: desk.deposit(5_000_000)):
+    with meanwhile(lambda: desk.deposit(5_000_000)):
         person.confirm(path)
     stored = Psbt.parse(newest(desk).psbt)
     assert 5_000_000 not in [item.witness_utxo.amount for item in stored.inputs]

@@ -7,7 +7,6 @@ import pytest
 from sqlalchemy import select
 
 from custody.server.history import movements
-from custody.server.proposals import sends
 from custody.server.service.audit.log import verify
 from custody.server.store.models import CoinLockRow, KeyRow, ProposalRow, VaultSignerRow
 from multisig import RECEIVE
@@ -246,7 +245,7 @@ class TestSweep:
     def test_p109_a_payment_that_was_drafted_before_is_not_stored_after(self, desk, dora):
         """The replacement is confirmed between the draft and the write lock."""
         desk.deposit(3_000_000)
-        with meanwhile(sends, lambda: replaced(desk, dora)):
+        with meanwhile(lambda: replaced(desk, dora)):
             refused(desk.propose(100_000), 409, "STATE_CONFLICT")
         assert desk.rows(ProposalRow) == []
 

@@ -15,10 +15,11 @@ from sqlalchemy import Engine, event, select
 from custody.server.domain import selection
 from custody.server.domain.errors import InsufficientFunds, LockedFunds
 from custody.server.domain.selection import Candidate, Plan
-from custody.server.proposals import sends
+from custody.server.proposals import propose
+from custody.server.proposals.drafts import draft_of
 from custody.server.service.proposals import coins
 from custody.server.service.proposals.coins import SpendableCoins, lock_coins
-from custody.server.service.proposals.drafting import choose_coins
+from custody.server.service.proposals.drafting import choose
 from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalRow, VaultRow, WatchedScriptRow
 from multisig import CHANGE, FeeRate, OutPoint, Psbt, Sats
 from tests.support.custody import ok, refused
@@ -119,7 +120,7 @@ def test_what_all_coins_can_pay_the_coins_that_are_read_can_pay(desk, rows, targ
         everything, free = in_memory(db, rows)
         unbounded = select_coins(free, wanted, random.Random(dice))
         try:
-            pool, chosen = choose_coins(db, SpendableCoins(vault.id, TIP), wanted, random.Random(dice))
+            pool, chosen = choose(db, SpendableCoins(vault.id, TIP), wanted, random.Random(dice), None)
         except LockedFunds:
             assert unbounded is None
             assert select_coins(everything, wanted, random.Random(dice)) is not None
@@ -197,7 +198,7 @@ def between(desk, monkeypatch, act, times=1):
     drafted.
     """
     store = desk.world.platform.services.store
-    drafted, acted, draft, write = [], [], sends.draft, store.write
+    drafted, acted, draft, write = [], [], draft_of, store.write
 
     def watched(*args, **named):
         drafted.append(draft(*args, **named))
@@ -207,22 +208,23 @@ def between(desk, monkeypatch, act, times=1):
         if len(acted) < min(times, len(drafted)):
             acted.append(drafted[-1])
             with write() as db:
-                act(db, drafted[-1].draft)
+                act(db, drafted[-1])
         return write(*asked)
 
-    monkeypatch.setattr(sends, "draft", watched)
+    monkeypatch.setattr(propose, "draft_of", watched)
     monkeypatch.setattr(store, "write", interrupted)
     yield drafted
     monkeypatch.undo()
 
 
 def taken(db, draft):
-    lock_coins(db, "regtest", [utxo.outpoint for utxo in draft.utxos], "faster")
+    lock_coins(db, "regtest", [utxo.outpoint for utxo in draft.selection.coins], "faster")
 
 
 def coins_of(db, draft) -> list[ChainCoinRow]:
     return [
-        db.get_one(ChainCoinRow, ("regtest", each.outpoint.txid, each.outpoint.vout)) for each in draft.utxos
+        db.get_one(ChainCoinRow, ("regtest", each.outpoint.txid, each.outpoint.vout))
+        for each in draft.selection.coins
     ]
 
 
@@ -247,7 +249,7 @@ def test_coins_that_go_between_the_draft_and_the_turn_are_not_proposed(desk, mon
     with between(desk, monkeypatch, happens) as drafted:
         created = ok(desk.propose(200_000))
     assert len(drafted) == 2
-    gone = {utxo.outpoint for utxo in drafted[0].draft.utxos}
+    gone = {utxo.outpoint for utxo in drafted[0].selection.coins}
     assert gone.isdisjoint(item.outpoint for item in Psbt.parse(created["psbt_base64"]).inputs)
 
 
@@ -257,7 +259,7 @@ def test_where_others_are_always_faster_it_is_drafted_in_the_turn_itself(desk, m
         created = ok(desk.propose(200_000))
     assert len(drafted) == 4
     (item,) = Psbt.parse(created["psbt_base64"]).inputs
-    assert item.outpoint == drafted[-1].draft.utxos[0].outpoint
+    assert item.outpoint == drafted[-1].selection.coins[0].outpoint
 
 
 def test_a_change_address_that_was_taken_meanwhile_is_not_given_twice(funded, monkeypatch):
@@ -266,7 +268,7 @@ def test_a_change_address_that_was_taken_meanwhile_is_not_given_twice(funded, mo
 
     with between(funded, monkeypatch, take) as drafted:
         created = ok(funded.propose(50_000))
-    assert [one.draft.change_index for one in drafted] == [0]
+    assert [one.change_index for one in drafted] == [0]
     assert change_scripts(created) == [funded.policy.script_pubkey(CHANGE, 3)]
     with funded.world.platform.services.store.read() as db:
         assert db.get_one(VaultRow, funded.vault["id"]).next_change_index == 4

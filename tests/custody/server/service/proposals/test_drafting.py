@@ -9,19 +9,15 @@ import pytest
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
-from custody.server import forwards
 from custody.server.domain.selection import BACKDATE_BLOCKS
-from custody.server.proposals import sends
 from custody.server.service.proposals.drafting import free_locktime
 from custody.server.service.requests.changes import MAX_TRIES
 from custody.server.store.models import ProposalRow
-from custody.server.tokens import calling as token_calling
-from custody.server.tokens import creating
 from multisig import Psbt
 from multisig.transaction import LOCKTIME_THRESHOLD
 from tests.support.custody import Desk, ok, open_desk
 from tests.support.profiles import forward, grant, pay_profile
-from tests.support.replacing import bump, cancel, finished, lets_through, made, take_back
+from tests.support.replacing import bump, cancel, finished, lets_through, made, meanwhile, take_back
 from tests.support.token_desk import BOB, TokenDesk
 
 
@@ -94,7 +90,7 @@ def test_what_ended_is_proposed_again_as_another_transaction(desk, kind, monkeyp
     assert all(tip - BACKDATE_BLOCKS < psbt.tx.locktime <= tip for psbt in psbts), "as everybody's"
     assert len({psbt.tx.inputs for psbt in psbts}) == 1, "nothing else is another"
     ok(cancel_own(desk, psbt_ids[-1]))
-    require_drafted_again(desk, kind, propose, monkeypatch)
+    require_drafted_again(desk, propose, monkeypatch)
 
 
 def cancel_own(desk: Desk, psbt_id: str):
@@ -136,32 +132,15 @@ def test_a_signer_is_asked_nothing_about_it_and_it_is_sent(desk):
     assert statuses == ["CANCELLED", "CANCELLED", "CANCELLED", "CONFIRMED"]
 
 
-def require_drafted_again(desk: Desk, kind, propose: Propose, monkeypatch: pytest.MonkeyPatch) -> None:
+def require_drafted_again(desk: Desk, propose: Propose, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was proposed and ended since it was drafted: outside the write lock a few times, then inside it,
     where no other member can propose.
     """
-    services, twins = desk.world.platform.services, []
-    drafters = {
-        forwarding: (forwards, "draft"),
-        making_a_token: (creating, "draft_token"),
-        calling: (token_calling, "draft_token"),
-    }
-    drafter, name = drafters.get(kind, (sends, "draft"))
-    monkeypatch.setattr(services.tools.rng, "randrange", Steady().randrange)
-    draft, before = getattr(drafter, name), len(proposed(desk))
-
-    def slow(*asked, **named):
-        drafted = draft(*asked, **named)
-        if len(twins) < MAX_TRIES:
-            with monkeypatch.context() as quick:
-                quick.setattr(drafter, name, draft)
-                twins.append(made(propose()))
-            ok(cancel_own(desk, twins[-1]))
-        return drafted
-
-    monkeypatch.setattr(drafter, name, slow)
-    made(propose())
-    assert len(twins) == MAX_TRIES
+    monkeypatch.setattr(desk.world.platform.services.tools.rng, "randrange", Steady().randrange)
+    before = len(proposed(desk))
+    with meanwhile(lambda: ok(cancel_own(desk, made(propose()))), times=MAX_TRIES) as drafted:
+        made(propose())
+    assert len(drafted) == MAX_TRIES + 1
     require_distinct(desk, least=before + MAX_TRIES + 1)
 
 

@@ -3,18 +3,19 @@ does to it.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import bdkpython
 import pytest
 
 from custody.schemas.forwards import ForwardToVaultRequest
 from custody.schemas.permissions import PermissionName
-from custody.server import forwards
-from custody.server.calls import Ctx
+from custody.schemas.proposals import CreatePsbtResponse
+from custody.server.calls import Ctx, Steps
 from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import NotFound
 from custody.server.domain.selection import MAX_INPUTS
+from custody.server.forwards import forward_to_vault
 from custody.server.service.keys.profiles import CHANGE_INDEX
 from custody.server.service.people.people import enter
 from custody.server.service.requests.changes import OutdatedDraft
@@ -419,15 +420,17 @@ def drafting(desk: Desk) -> Iterator[tuple]:
     place = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"], "network": "testnet"}
     request = ForwardToVaultRequest(**place, amount_sats=50_000, fee_sats=1_000)
 
-    def draft() -> forwards.ForwardDraft:
+    def draft() -> Steps[CreatePsbtResponse]:
         with services.store.read() as db:
             access = enter(db, caller, desk.workspace_id, wanted, services.tools.clock())
-            return forwards.draft(Ctx(services, caller, db, access), request)
+            steps = forward_to_vault(Ctx(services, caller, db, access), request)
+            next(steps)
+            return steps
 
-    def create(made: forwards.ForwardDraft) -> None:
-        with services.store.write() as db:
+    def create(steps: Steps[CreatePsbtResponse]) -> None:
+        with services.store.write() as db, suppress(StopIteration):
             access = enter(db, caller, desk.workspace_id, wanted, services.tools.clock())
-            forwards.create(Ctx(services, caller, db, access), request, made)
+            steps.send(Ctx(services, caller, db, access))
 
     yield draft, create
 

@@ -9,6 +9,7 @@ from sqlalchemy import delete
 
 from custody.server.domain import selection
 from custody.server.domain.fees import MAX_FEE
+from custody.server.proposals import drafts, sends
 from custody.server.service.proposals import coins, drafting
 from custody.server.store.models import ChainCoinRow, CoinLockRow, VaultRow
 from multisig import Network, Psbt, Sats, decode_address, dust_threshold, format_btc
@@ -50,17 +51,18 @@ def holding(desk, amounts, limit: int = RICH):
 @pytest.fixture
 def few(monkeypatch, desk):
     """A transaction takes four coins, and the fee's cap is soon met. None is built in the writers' turn."""
-    build, writing = drafting.Drafter._build, desk.world.platform.services.store._database.writing
+    built, writing = drafts._built, desk.world.platform.services.store._database.writing
 
-    def outside(self, db, *rest):
-        assert db.get_bind() is not writing
-        return build(self, db, *rest)
+    def outside(ctx, *rest):
+        assert ctx.db.get_bind() is not writing
+        return built(ctx, *rest)
 
-    monkeypatch.setattr(drafting.Drafter, "_build", outside)
+    monkeypatch.setattr(drafts, "_built", outside)
     for module in (selection, drafting, coins):
         monkeypatch.setattr(module, "MAX_INPUTS", FEW)
     monkeypatch.setattr("custody.server.domain.selection.MAX_INPUTS", FEW)
-    monkeypatch.setattr(drafting, "MAX_FEE", Sats(9_000))
+    for module in (sends, drafts, drafting):
+        monkeypatch.setattr(module, "MAX_FEE", Sats(9_000))
     desk.numbers = iter(range(10**6))
     return desk
 

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import update
 
-from custody.server.service.proposals.drafting import Drafter
+from custody.server.proposals import sends
 from custody.server.store.models import CoinLockRow, ProposalRow, UserRow
 from multisig import Psbt
 from tests.support.custody import CAFE, SHOP, Desk, ok, refused
@@ -80,7 +80,7 @@ def test_it_refuses_what_making_it_would_refuse(rich, monkeypatch):
     def searched(*_what):
         raise AssertionError("no coins make a payment fit that is above the limit by itself")
 
-    monkeypatch.setattr(Drafter, "cheapest", searched)
+    monkeypatch.setattr(sends, "select_cheapest", searched)
     vault = {"workspace_id": rich.workspace_id, "vault_id": rich.vault["id"]}
     cycle = {"cycle_period": "M", "cycle_day": 1}
     ok(rich.admin.post("/api/v1/update-vault", vault | cycle | {"transaction_limit": "0.001"}))

@@ -163,7 +163,7 @@ def test_p96_a_proof_is_signed_whole_by_its_own_signers(desk):
 def test_p104_the_same_message_twice_in_one_block_is_one_proposal_and_a_new_one_after_the_next(desk):
     first = ok(make(desk))["psbt_id"]
     told = refused(make(desk), 409, "STATE_CONFLICT")
-    assert "at this block already" in told["detail"]
+    assert "was proposed already" in told["detail"]
     assert [row.id for row in desk.rows(ProposalRow)] == [first]
     desk.mine()
     ok(make(desk))

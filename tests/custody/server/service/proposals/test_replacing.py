@@ -4,7 +4,6 @@
 
 import pytest
 
-from custody.server.proposals import replacing
 from custody.server.store.models import CoinLockRow, ProposalRow
 from multisig import Network, OutPoint, Psbt, Transaction, inspect
 from tests.support.custody import CAFE, SHOP, ok, refused
@@ -390,7 +389,7 @@ def test_what_has_ended_is_not_replaced(funded, first, end):
 
 def test_two_bumps_at_once_end_in_one(funded, first):
     """The second was drafted before the first was stored: it is drafted again, and finds it."""
-    with meanwhile(replacing, lambda: ok(bump(funded, first, fee_rate="6"))):
+    with meanwhile(lambda: ok(bump(funded, first, fee_rate="6"))):
         refused(bump(funded, first, fee_rate="5"), 409, "STATE_CONFLICT")
     assert len(funded.rows(ProposalRow)) == 2
 
@@ -404,6 +403,6 @@ def test_a_version_that_came_and_ended_meanwhile_is_outbid_too(funded, first):
         funded.approve("alice", ended[0])
         ok(cancel(funded, ended[0]))
 
-    with meanwhile(replacing, come_and_go):
+    with meanwhile(come_and_go):
         third = made(bump(funded, first, priority="low"))
     assert funded.proposal(third)["fee_sats"] > funded.proposal(ended[0])["fee_sats"]

@@ -6,13 +6,11 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.sending import Bound
-from custody.server.domain.credentials import Caller, WorkspaceAccess
+from custody.server.calls import Ctx
 from custody.server.domain.selection import most_of, select_cheapest, spent_at_once
 from custody.server.service.backends import Quote
-from custody.server.service.limits.limits import Room, SpendingLimits
-from custody.server.service.proposals.bounds import (
-    is_move,
-)
+from custody.server.service.limits.limits import Room
+from custody.server.service.proposals.bounds import is_move
 from custody.server.service.proposals.coins import SpendableCoins, Tally, kept_for_tokens
 from custody.server.service.proposals.drafting import largest_that_fit, plan_of, taken_together
 from custody.server.service.proposals.mempools import WAITS_FOR_A_BLOCK
@@ -65,17 +63,9 @@ class MaximumAmount:
         return f" (beside {', '.join(told)})" if told else ""
 
 
-def most_of_intent(
-    db: Session,
-    limits: SpendingLimits,
-    caller: Caller,
-    access: WorkspaceAccess,
-    vault: VaultRow,
-    intent: Intent,
-    rate: FeeRate,
-    quote: Quote,
-) -> MaximumAmount:
+def most_of_intent(ctx: Ctx, vault: VaultRow, intent: Intent, rate: FeeRate, quote: Quote) -> MaximumAmount:
     """Ignores the amounts in ``intent``. Raises PolicyUnavailable."""
+    db = ctx.db
     plan = plan_of(policy_of(vault), intent, rate)
     kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
     coins = largest_that_fit(db, vault, intent, plan, quote, kept)
@@ -85,7 +75,7 @@ def most_of_intent(
     if not is_whole:
         everything, taken = taken_together(db, vault, plan, quote, kept)
         bound_by = "transaction" if everything is taken else "nodes"
-    amount, room = most_of(coins, plan), limits.room(db, caller, access, vault)
+    amount, room = most_of(coins, plan), ctx.tools.limits.room(db, ctx.caller, ctx.access, vault)
     own = own_scripts(db, vault, intent)
     if is_move(db, vault, {payment.output.script_pubkey for payment in intent.payments}):
         limited = amount

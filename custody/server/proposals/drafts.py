@@ -1,0 +1,251 @@
+"""From what somebody wants to propose to its unsigned transaction. Everything here only reads.
+
+Each kind of proposal is one function that reads an `Order`; the rest of the way is the same for all
+(`custody.server.proposals.propose`).
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from sqlalchemy.orm import Session
+
+from custody.schemas.proposals import PsbtPreview, TxType
+from custody.server.calls import Ctx
+from custody.server.domain.errors import Invalid, RoleLimitExceeded, VaultLimitExceeded
+from custody.server.domain.fees import MAX_FEE
+from custody.server.domain.selection import Selection, choose_locktime
+from custody.server.service.backends import Quote
+from custody.server.service.limits.limits import OutgoingAmount, Room
+from custody.server.service.limits.usage import OutgoingTokens
+from custody.server.service.proposals.bounds import is_move
+from custody.server.service.proposals.coins import Utxo, coins_to_spend
+from custody.server.service.proposals.drafting import Parts
+from custody.server.service.proposals.mempools import require_taken_by_nodes
+from custody.server.service.proposals.payments import Intent
+from custody.server.service.proposals.records import rate_text
+from custody.server.service.requests.changes import OutdatedDraft
+from custody.server.service.stored_vaults import vault_in
+from custody.server.store.models import VaultRow
+from multisig import CHANGE, Built, ChangeTo, FeeRate, Policy, PsbtTooLarge, Sats, TxOut
+
+NOTHING: Final = Sats(0)
+
+
+@dataclass(frozen=True)
+class Funding:
+    """The coins of a draft in the order of its inputs, their change and fee.
+
+    ``intent``: the order's, a sweep with its amount. ``paid``: what leaves the vault, without the fee.
+    ``fresh``: the coins that its family does not hold yet; they must be unchanged when it locks them.
+    ``kept``: a coin that has to stay unspent. ``least``: the movement at the lowest fee that there is, where
+    other coins may pay the same for less. ``built``: the PSBT of a proof, which spends nothing.
+    """
+
+    intent: Intent
+    selection: Selection[Utxo]
+    vsize: int
+    paid: Sats = NOTHING
+    fresh: tuple[Utxo, ...] = ()
+    kept: Utxo | None = None
+    least: Sats | None = None
+    built: Built | None = None
+
+
+# The first that builds a PSBT which devices take is used.
+Fund = Callable[[Quote], Iterable[Funding]]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What somebody wants to propose, before a coin is chosen. It is read in a snapshot, and again under the
+    write lock: where the two differ, the draft is outdated.
+
+    ``policy``: whose keys sign. ``rests_on``: what else must be the same. ``recipients``: those on record
+    where they are not the intent's. ``change_at``: branch and index of the change, else the vault's next.
+    ``profile_key_id``: the member's own key whose coins are spent, in the place of the vault's. ``fee_at``,
+    ``size_at``: the request's fields at fault where the fee or the PSBT is too large. ``cheapest``: the coins
+    with the lowest fee, where a limit refuses the first ones.
+    """
+
+    kind: TxType
+    vault_id: str
+    chain: str
+    policy: Policy = field(compare=False)
+    intent: Intent
+    fund: Fund = field(compare=False)
+    cheapest: Fund | None = field(default=None, compare=False)
+    rests_on: Hashable = None
+    description: str | None = None
+    recipients: tuple[str, ...] | None = None
+    contract_ids: tuple[str, ...] = ()
+    change_at: tuple[int, int] | None = None
+    profile_key_id: str | None = None
+    family_id: str | None = None
+    replaces_id: str | None = None
+    counts_for_role: bool = True
+    tokens: OutgoingTokens | None = field(default=None, compare=False)
+    fee_at: str = field(default="/fee_rate", compare=False)
+    size_at: str = field(default="/fee_rate", compare=False)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A transaction that is ready to be proposed. ``parts``: None of a proof. ``txid`` is computed here,
+    before the write lock is taken.
+    """
+
+    order: Order
+    funding: Funding
+    built: Built
+    parts: Parts | None
+    txid: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "txid", self.built.psbt.tx.txid)
+
+    @property
+    def selection(self) -> Selection[Utxo]:
+        return self.funding.selection
+
+    @property
+    def scripts(self) -> set[bytes]:
+        """Its output scripts."""
+        return {output.script_pubkey for output in self.built.psbt.outputs}
+
+    @property
+    def change_index(self) -> int | None:
+        """Of the vault's next change address, where the change goes there."""
+        return None if self.parts is None or self.order.change_at else self.parts.change_index
+
+    def with_change_at(self, index: int) -> "Draft":
+        """The same with another change index, after another proposal has taken the first one."""
+        if self.parts is None or self.change_index in {None, index}:
+            return self
+        return self._of(self.parts.with_change_at(index))
+
+    def distinct(self, db: Session, tip_height: int) -> "Draft":
+        """The same as a transaction that no proposal has yet."""
+        if self.parts is None:
+            return self
+        parts = self.parts.distinct(db, self.built.psbt, tip_height)
+        return self if parts is self.parts else self._of(parts)
+
+    def _of(self, parts: Parts) -> "Draft":
+        return replace(self, parts=parts, built=parts.build())
+
+
+def draft_of(ctx: Ctx, order: Order, *, thorough: bool) -> Draft:
+    """Chooses the coins and builds the PSBT. ``thorough``: also checks that the draft fits the limits and
+    that no proposal has this transaction. Both fail rarely, and are checked when it is stored.
+
+    Raises Invalid (the fee is above the cap, the PSBT larger than devices take), StateConflict (nodes would
+    not take it), LockedFunds, InsufficientFunds, ChainUnavailable; thorough, RoleLimitExceeded,
+    VaultLimitExceeded, PolicyUnavailable.
+    """
+    quote = ctx.tools.market.quote(order.chain)
+    draft = _first_that_fits(ctx, order, quote, order.fund(quote))
+    if not thorough:
+        return draft
+    if order.cheapest is not None:
+        try:
+            within_limits(ctx, draft)
+        except OutdatedDraft:
+            others = [*order.cheapest(quote)] or [replace(draft.funding, least=None)]
+            draft = _first_that_fits(ctx, order, quote, others)
+    return draft.distinct(ctx.db, quote.tip.height)
+
+
+def _first_that_fits(ctx: Ctx, order: Order, quote: Quote, fundings: Iterable[Funding]) -> Draft:
+    refused: Invalid | None = None
+    for funding in fundings:
+        try:
+            return _built(ctx, order, quote, funding)
+        except PsbtTooLarge as error:
+            # Payers decide how large the previous transactions are, which devices have to read.
+            coins = f"{len(funding.selection.coins)} coins and their previous transactions"
+            sentence = f"{coins} are more than a device takes: {error}"
+            refused = Invalid.at(order.size_at, sentence, error.code)
+    assert refused is not None, "an order is funded, or refused"
+    raise refused
+
+
+def _built(ctx: Ctx, order: Order, quote: Quote, funding: Funding) -> Draft:
+    """Raises PsbtTooLarge."""
+    if funding.built is not None:
+        return Draft(order, funding, funding.built, None)
+    selection = funding.selection
+    if selection.fee > MAX_FEE:
+        sentence = f"The fee of {selection.fee} sat is above the cap of {MAX_FEE} sat."
+        raise Invalid.at(order.fee_at, sentence, "fee-too-high")
+    if order.family_id is None:
+        require_taken_by_nodes(ctx.db, order.chain, selection.coins, funding.vsize)
+    parts = Parts(
+        order.policy,
+        tuple(coins_to_spend(ctx.db, order.chain, selection.coins)),
+        _outputs(ctx, order, funding),
+        choose_locktime(quote.tip.height, ctx.now.timestamp() - quote.tip.time, ctx.tools.rng),
+    )
+    return Draft(order, funding, parts.build(), parts)
+
+
+def _outputs(ctx: Ctx, order: Order, funding: Funding) -> tuple[TxOut | ChangeTo, ...]:
+    """The change goes to a random position, so that the position does not reveal it."""
+    outputs: list[TxOut | ChangeTo] = list(funding.intent.outputs)
+    if funding.selection.change:
+        branch, index = order.change_at or (CHANGE, _vault(ctx, order).next_change_index)
+        position = ctx.tools.rng.randrange(len(outputs) + 1)
+        outputs.insert(position, ChangeTo(funding.selection.change, branch, index))
+    return tuple(outputs)
+
+
+def within_limits(ctx: Ctx, draft: Draft) -> OutgoingAmount:
+    """Checks the limits, and returns what counts for them: what leaves the vault, with the fee.
+
+    Raises RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable; Outdated where another draft may fit.
+    """
+    order, funding = draft.order, draft.funding
+    nothing = OutgoingAmount(Sats(0), ctx.now, order.family_id)
+    # Limits are for what leaves a vault: a forward enters one, and a proof moves nothing.
+    if order.profile_key_id is not None or order.kind is TxType.PROOF:
+        return nothing
+    vault, limits = _vault(ctx, order), ctx.tools.limits
+    if is_move(ctx.db, vault, draft.scripts):
+        return nothing
+    movement = replace(nothing, amount=Sats(funding.paid + funding.selection.fee))
+    try:
+        if order.counts_for_role:
+            limits.require(ctx.db, ctx.caller, ctx.access, vault, movement)
+        else:
+            limits.require_vault(ctx.db, vault, movement)
+    except (RoleLimitExceeded, VaultLimitExceeded):
+        if funding.least is None:
+            raise
+        limits.require(ctx.db, ctx.caller, ctx.access, vault, replace(movement, amount=funding.least))
+        raise OutdatedDraft("Other coins may pay the same for less.") from None
+    if order.tokens is not None:
+        limits.require_token(ctx.db, ctx.caller, ctx.access, vault, order.tokens)
+    return movement
+
+
+def _vault(ctx: Ctx, order: Order) -> VaultRow:
+    return vault_in(ctx.db, ctx.access, order.vault_id)
+
+
+def preview_of(draft: Draft, asked: FeeRate, moved: Sats, left: Room | None = None) -> PsbtPreview:
+    """What would be proposed. ``asked``: the rate of the request; ``left``: of the limits, after it."""
+    funding, selection = draft.funding, draft.selection
+    return PsbtPreview(
+        psbt_base64=draft.built.base64,
+        recipients=[payment.address for payment in funding.intent.payments],
+        amounts_sats=[payment.output.amount for payment in funding.intent.payments],
+        coins=[str(utxo.outpoint) for utxo in selection.coins],
+        change_sats=selection.change,
+        fee_sats=selection.fee,
+        fee_rate=rate_text(FeeRate.of(selection.fee, funding.vsize)),
+        asked_fee_rate=rate_text(asked),
+        vsize=funding.vsize,
+        movement_sats=moved,
+        role_left_sats=None if left is None else left.role,
+        vault_left_sats=None if left is None else left.vault,
+    )

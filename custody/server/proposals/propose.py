@@ -1,0 +1,201 @@
+"""The one way to propose: from an order to the stored proposal, whatever is proposed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlalchemy import bindparam, insert, literal_column, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.proposals import ProposalStatus, TxType
+from custody.server.calls import Ctx, In, Steps
+from custody.server.domain.audit import Event
+from custody.server.domain.credentials import new_id
+from custody.server.domain.selection import PROPOSAL_LIFETIME
+from custody.server.proposals.drafts import Draft, Order, draft_of, within_limits
+from custody.server.service.lifecycle import settle_family
+from custody.server.service.limits.limits import OutgoingAmount
+from custody.server.service.mail.waiting import tell_waiting
+from custody.server.service.proposals.bounds import require_listed, require_move, require_signers
+from custody.server.service.proposals.coins import (
+    Utxo,
+    lock_coins,
+    require_makers_stay,
+    require_unchanged,
+)
+from custody.server.service.requests.changes import OutdatedDraft
+from custody.server.service.stored_vaults import GAP, index_after, vault_in, watch_branch
+from custody.server.service.webhook_events import event_data
+from custody.server.store.models import ChainCoinRow, ProposalInputRow, ProposalRow, VaultRow, VaultSignerRow
+from custody.server.store.store import duplicates_refused
+from multisig import CHANGE, FeeRate
+
+_PROPOSED_ALREADY = (
+    "This was proposed already, as the same transaction: sign that proposal, or propose it again after the "
+    "next block."
+)
+# How the audit log's words begin for each kind.
+CREATED: Final = "proposal {proposal} of vault {vault}, "
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """A proposal that is stored, in the transaction that stored it."""
+
+    ctx: Ctx
+    draft: Draft
+    row: ProposalRow
+
+    @property
+    def base64(self) -> str:
+        return self.draft.built.base64
+
+    def announce(self, event: Event, **facts: int | str | None) -> None:
+        """Wakes long polls, notifies webhooks and records the event, which is last."""
+        row, ctx = self.row, self.ctx
+        ctx.tools.changes.moved(ctx.db, row.workspace_id)
+        common = {"proposal": row.id, "vault": row.vault_id, "txid": row.txid_expected}
+        ctx.event(event, event_data(row), **common, **facts)
+
+
+def propose(ctx: Ctx, read: Callable[[Ctx], Order]) -> Steps[Proposed]:
+    """Drafts in a snapshot, so that no writer waits, and stores under the write lock. ``read`` chooses
+    nothing, and reads the same until what the draft rests on has changed.
+
+    Raises what `draft_of` and `permitted` do; Outdated where the order, a coin or a limit changed since, or
+    another proposal has this transaction.
+    """
+    draft = draft_of(ctx, read(ctx), thorough=ctx.tries > 0)
+    ctx = yield In.WRITE
+    order = read(ctx)
+    if order != draft.order:
+        raise OutdatedDraft("What it rests on has changed: a version, a coin, a key or an address.")
+    draft, funding = replace(draft, order=order), draft.funding
+    if funding.fresh:
+        kept = () if funding.kept is None else (funding.kept,)
+        require_unchanged(ctx.db, order.chain, (*funding.fresh, *kept))
+        if order.profile_key_id is None:
+            require_makers_stay(ctx.db, funding.fresh)
+    draft = draft.with_change_at(vault_in(ctx.db, ctx.access, order.vault_id).next_change_index)
+    return Proposed(ctx, draft, _stored(ctx, draft, permitted(ctx, draft)))
+
+
+def permitted(ctx: Ctx, draft: Draft) -> OutgoingAmount:
+    """What limits count of it. The same checks for a preview and for a proposal that is stored; whether the
+    vault is frozen, reading the order tells.
+
+    Raises what `within_limits` does; StateConflict where the vault is replaced, except for moves, calls and
+    new versions; NotInAddressBook, TooFewSigners.
+    """
+    movement, order = within_limits(ctx, draft), draft.order
+    if order.profile_key_id is not None:
+        return movement
+    vault = vault_in(ctx.db, ctx.access, order.vault_id)
+    if order.kind is not TxType.PROOF:
+        if order.replaces_id is None and order.kind is not TxType.CALL:
+            require_move(ctx.db, vault, draft.scripts)
+        require_listed(ctx.db, vault, draft.built.raw)
+    require_signers(ctx.db, vault, draft.scripts, ctx.caller.user_id, order.family_id)
+    return movement
+
+
+def _stored(ctx: Ctx, draft: Draft, movement: OutgoingAmount) -> ProposalRow:
+    """The proposal as PENDING, its coins locked, its signers told. Raises Outdated where another proposal
+    has this transaction; LockedFunds.
+    """
+    db, order = ctx.db, draft.order
+    vault = vault_in(db, ctx.access, order.vault_id)
+    row = _row(ctx, vault, draft, movement)
+    lock_coins(db, order.chain, [utxo.outpoint for utxo in draft.funding.fresh], row.family_id)
+    db.add(row)
+    with duplicates_refused(OutdatedDraft(_PROPOSED_ALREADY)):
+        db.flush()
+    utxos = enumerate(draft.selection.coins)
+    db.execute(insert(ProposalInputRow), [_input(row.id, index, utxo) for index, utxo in utxos])
+    if draft.change_index is not None:
+        watch_branch(db, vault, CHANGE, use_change_index(db, vault, draft.change_index))
+    if order.replaces_id is not None:
+        settle_family(db, row)
+    if order.profile_key_id is None:
+        # Also the maker: a program may have proposed it in their name.
+        signers = select(VaultSignerRow.user_id).where(VaultSignerRow.vault_id == vault.id)
+        tell_waiting(db, signers, movement.proposed_at)
+    return row
+
+
+def _row(ctx: Ctx, vault: VaultRow, draft: Draft, movement: OutgoingAmount) -> ProposalRow:
+    order, funding, now = draft.order, draft.funding, movement.proposed_at
+    intent, fee, proposal_id = funding.intent, funding.selection.fee, new_id(ctx.tools.random)
+    recipients = order.recipients
+    if recipients is None:
+        recipients = tuple(payment.address for payment in intent.payments)
+    return ProposalRow(
+        id=proposal_id,
+        family_id=order.family_id or proposal_id,
+        workspace_id=vault.workspace_id,
+        vault_id=vault.id,
+        profile_key_id=order.profile_key_id,
+        tx_type=order.kind.value,
+        status=ProposalStatus.PENDING.value,
+        created_by=ctx.caller.user_id,
+        description=order.description,
+        psbt=draft.built.raw,
+        txid_expected=draft.txid,
+        recipients=list(recipients),
+        amounts_sats=[int(payment.output.amount) for payment in intent.payments],
+        fee_sats=fee,
+        fee_rate_sat_per_kvb=FeeRate.of(fee, funding.vsize).sat_per_kvb,
+        op_return_hex=None if intent.op_return is None else intent.op_return.hex(),
+        contract_ids=list(order.contract_ids),
+        m=vault.m if order.profile_key_id is None else 1,
+        n=vault.n if order.profile_key_id is None else 1,
+        movement_sats=movement.amount,
+        counts_for_role=order.counts_for_role,
+        sweeps=intent.sweeps,
+        replaces_id=order.replaces_id,
+        expires_at=now + PROPOSAL_LIFETIME,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def _input(proposal_id: str, index: int, utxo: Utxo) -> dict[str, object]:
+    return {
+        "proposal_id": proposal_id,
+        "input_index": index,
+        "txid": utxo.txid,
+        "vout": utxo.vout,
+        "amount_sats": utxo.amount,
+        "branch": utxo.branch,
+        "address_index": utxo.address_index,
+    }
+
+
+def use_change_index(db: Session, vault: VaultRow, index: int) -> int:
+    """Advances and returns the vault's next change index after a proposal used ``index``.
+
+    A wallet that restores the vault stops scanning after ``GAP`` unused addresses. Proposals that are never
+    sent must not move the change beyond that: then an address is used twice, which only reveals that both
+    outputs are ours.
+    """
+    following = index_after(index)
+    if following < GAP or _is_used_from(db, vault, following - GAP):
+        vault.next_change_index = max(vault.next_change_index, following)
+    return vault.next_change_index
+
+
+def _is_used_from(db: Session, vault: VaultRow, index: int) -> bool:
+    """Whether the chain shows a coin at this change address or a later one."""
+    return db.scalar(_USED, {"vault_id": vault.id, "least": index}) is not None
+
+
+_USED = (
+    select(ChainCoinRow.vout)
+    .where(
+        ChainCoinRow.vault_id == bindparam("vault_id"),
+        # A literal, as in the index's condition: otherwise SQLite would not use the index.
+        ChainCoinRow.branch == literal_column(str(CHANGE)),
+        ChainCoinRow.address_index >= bindparam("least"),
+    )
+    .limit(1)
+)
