@@ -12,6 +12,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 from typing import Any, Final
 
+from hwilib.devices.ckcc.client import ColdcardDevice as Ckcc
 from hwilib.devices.ckcc.constants import AF_CLASSIC, MAX_TXN_LEN
 from hwilib.devices.ckcc.protocol import CCFramingError, CCProtoError, CCUserRefused
 from hwilib.devices.ckcc.protocol import CCProtocolPacker as Packer
@@ -33,7 +34,7 @@ from firmware_bridge.hwi_client.coldcard.commands import (
     question_command,
     quorum_command,
 )
-from firmware_bridge.hwi_client.coldcard.link import Ckcc, connect, upload
+from firmware_bridge.hwi_client.coldcard.link import connect, upload
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.protocol import TAKEN, DeviceFailure, DriverHost, WorkerCall
 from multisig import ExtendedPublicKey, MultisigError, Network, Psbt, hash160

@@ -11,11 +11,10 @@ from typing import Any, Final
 from hwilib.common import AddressType
 from hwilib.devices.ledger_bitcoin.client_base import Client
 from hwilib.devices.ledger_bitcoin.client_command import ByteStreamParser, ClientCommandCode
-from hwilib.devices.ledger_bitcoin.client_legacy import LegacyClient
 from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy
 from hwilib.psbt import PSBT
 
-from firmware_bridge.errors import Busy, DeviceFault, Locked, NotEnrolled, WrongApp
+from firmware_bridge.errors import Busy, DeviceFault, Locked, NotEnrolled, Unsupported, WrongApp
 from firmware_bridge.hwi_client.base import apostrophes
 from firmware_bridge.hwi_client.ledger.link import (
     DENIED,
@@ -25,6 +24,7 @@ from firmware_bridge.hwi_client.ledger.link import (
     LedgerLink,
     status_of,
 )
+from firmware_bridge.makers.versions import FirmwareVersion
 from firmware_bridge.operations import PolicyText
 from firmware_bridge.protocol import DeviceFailure, DriverHost
 from multisig import Network, NetworkKind
@@ -33,8 +33,11 @@ from multisig import Network, NetworkKind
 _SINGLE_SIGNATURE: Final = "wpkh(@0/**)"
 
 
-_MAINNET_APPS: Final = frozenset({"Bitcoin", "Bitcoin Legacy"})
-_TESTNET_APPS: Final = frozenset({"Bitcoin Test", "Bitcoin Test Legacy"})
+_MAINNET_APP: Final = "Bitcoin"
+_TESTNET_APP: Final = "Bitcoin Test"
+# Older apps have another protocol, which has single keys only.
+_OLDEST: Final = FirmwareVersion.of("2.1.0")
+_TOO_OLD: Final = "this version of the Bitcoin app knows no vaults: update it to 2.1 or later"
 # The answer of an emulator that was started without the app's name: its keys tell the network.
 _NAMELESS: Final = "app"
 
@@ -68,14 +71,15 @@ def read_app(link: LedgerLink) -> OpenApp:
 
 
 def require_network(app: OpenApp, network: Network) -> None:
-    """:raises DeviceFailure: another app is open, the app of another network, or the dashboard."""
-    wanted = _MAINNET_APPS if network.kind == NetworkKind.MAINNET else _TESTNET_APPS
-    if app.name not in wanted and app.name != _NAMELESS:
+    """:raises DeviceFailure: another app is open, that of another network, the dashboard, or one that is too
+    old.
+    """
+    wanted = _MAINNET_APP if network.kind == NetworkKind.MAINNET else _TESTNET_APP
+    if app.name not in {wanted, _NAMELESS}:
         raise DeviceFailure(WrongApp.code, app.name)
-
-
-def is_legacy(client: Any) -> bool:
-    return isinstance(client, LegacyClient)
+    version = FirmwareVersion.parse(app.version)
+    if version is not None and not version >= _OLDEST:
+        raise DeviceFailure(Unsupported.code, _TOO_OLD)
 
 
 def require_keys_of(client: Any, app: OpenApp, network: Network) -> None:
@@ -121,12 +125,6 @@ def proof_of(policy: PolicyText) -> bytes | None:
     if policy.hmac is None:
         raise DeviceFailure(NotEnrolled.code, None)
     return bytes.fromhex(policy.hmac)
-
-
-def legacy_address_wallet(policy: PolicyText, chain: int, index: int) -> WalletPolicy:
-    """One address of the account: in the old protocol, the key has the path of the address itself."""
-    origin = ledger_key(policy.keys[0]).partition("]")[0]
-    return WalletPolicy("", _SINGLE_SIGNATURE, [f"{origin}/{chain}/{index}]"])
 
 
 def ledger_key(expression: str) -> str:

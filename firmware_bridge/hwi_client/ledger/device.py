@@ -5,16 +5,15 @@ the scripts, and each pass. Here the person approves a vault once, the caller ke
 signs all inputs.
 """
 
-import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from hwilib.devices.ledger_bitcoin.client import createClient
+from hwilib.devices.ledger_bitcoin.client import NewClient
 from hwilib.psbt import PSBT
 
 from firmware_bridge import operations
-from firmware_bridge.errors import DeviceFault, Locked, RefusedByPerson, Uninitialised, Unsupported, WrongApp
+from firmware_bridge.errors import DeviceFault, Locked, Uninitialised, Unsupported, WrongApp
 from firmware_bridge.hwi_client.base import (
     OpenDevice,
     apostrophes,
@@ -25,8 +24,6 @@ from firmware_bridge.hwi_client.ledger.app import (
     Loading,
     OpenApp,
     account_path,
-    is_legacy,
-    legacy_address_wallet,
     proof_of,
     read_app,
     require_keys_of,
@@ -37,7 +34,6 @@ from firmware_bridge.hwi_client.ledger.app import (
 from firmware_bridge.hwi_client.ledger.link import (
     DENIED,
     NOT_SUPPORTED,
-    SECURITY_NOT_SATISFIED,
     UNKNOWN_POLICY,
     LedgerLink,
     Watch,
@@ -50,10 +46,7 @@ from firmware_bridge.protocol import DeviceFailure, DriverHost, WorkerCall
 from multisig import Network
 
 # Outcomes that a probe reports as the device's state; any other is a failure of the probe.
-_OBSTACLES: Final = frozenset({Locked.code, Uninitialised.code, WrongApp.code})
-# The statuses of a refusal. Older apps also use the one that means "locked" in newer ones.
-_REFUSALS: Final = frozenset({DENIED})
-_LEGACY_REFUSALS: Final = frozenset({DENIED, SECURITY_NOT_SATISFIED})
+_OBSTACLES: Final = frozenset({Locked.code, Uninitialised.code, WrongApp.code, Unsupported.code})
 
 
 class LedgerDevice(OpenDevice):
@@ -92,8 +85,7 @@ class LedgerDevice(OpenDevice):
         now = read_app(self._link)
         require_network(now, self._network)
         if self._client is None or now != app:
-            # Apps of versions 1.x and 2.0.x, and "Legacy" ones, have another protocol.
-            self._client = createClient(self._link, chain_of(self._network))
+            self._client = NewClient(self._link, chain_of(self._network))
         require_keys_of(self._client, now, self._network)
         self._app = now
         return self._client
@@ -124,29 +116,24 @@ class LedgerDevice(OpenDevice):
         proof, wallet = proof_of(policy), wallet_of(policy)
         client = self._steady()
         psbt = parse_psbt(asked.psbt)
-        if is_legacy(client):
-            _require_no_vault(policy)
-        else:
-            to_version_2(psbt)
-        with self._asking_to_sign(client, len(psbt.inputs)):
+        to_version_2(psbt)
+        with self._asking_to_sign(len(psbt.inputs)):
             signatures = client.sign_psbt(psbt, wallet, proof)
         psbt.convert_to_v0()
         return str(_with_signatures(psbt, signatures).serialize())
 
     def sign_message(self, asked: operations.SignMessage) -> str:
         client = self._steady()
-        with self._asking(client, *operations.CONFIRM_MESSAGE):
+        with self._asking(*operations.CONFIRM_MESSAGE):
             return str(client.sign_message(asked.text, apostrophes(asked.path)))
 
     def enrol(self, asked: operations.Enrol) -> str:
         policy = asked.policy
         wallet = wallet_of(policy)
         client = self._steady()
-        if is_legacy(client):
-            _require_no_vault(policy)
         if policy.hmac is not None and not asked.again and _knows(client, policy):
             return policy.hmac
-        with self._asking(client, *operations.CONFIRM_ENROLMENT):
+        with self._asking(*operations.CONFIRM_ENROLMENT):
             registered, proof = client.register_wallet(wallet)
         if registered != wallet.id:
             raise DeviceFailure(DeviceFault.code, "it registered another vault")
@@ -156,23 +143,18 @@ class LedgerDevice(OpenDevice):
         policy, chain, index = asked.policy, asked.chain, asked.index
         proof, wallet = proof_of(policy), wallet_of(policy)
         client = self._steady()
-        if is_legacy(client):
-            _require_no_vault(policy)
-            wallet = legacy_address_wallet(policy, chain, index)
-        with self._asking(client, *operations.CONFIRM_ADDRESS):
+        with self._asking(*operations.CONFIRM_ADDRESS):
             return str(client.get_wallet_address(wallet, proof, chain, index, display=True))
 
     def identify(self) -> None:
         """Show a key on the screen; the person presses either button."""
         client = self._steady()
-        try:
-            with self._asking(
-                client, "identify", "The device shows a key of its own: press either button on it"
-            ):
+        with self._asking("identify", "The device shows a key of its own: press either button on it"):
+            try:
                 client.get_extended_pubkey(account_path(self._network), display=True)
-        except DeviceFailure as failed:
-            if failed.code != RefusedByPerson.code:
-                raise
+            except Exception as error:
+                if status_of(error) != DENIED:
+                    raise
 
     def _steady(self) -> Any:
         """The client, after a harmless command: the first command fails if an earlier host left one
@@ -182,34 +164,22 @@ class LedgerDevice(OpenDevice):
         client.get_master_fingerprint()
         return client
 
-    def _asking_to_sign(self, client: Any, inputs: int) -> AbstractContextManager[None]:
-        """The person is asked when the transaction is loaded. In the old protocol that moment is unknown."""
-        if is_legacy(client) or self._app is None:
-            return self._asking(client, *operations.CONFIRM_TRANSACTION)
-        loading = Loading(self._caller, inputs, self._app.version)
-        watch = Watch(
-            _REFUSALS,
-            loading.started,
-            loading.requested,
-            loading.may_ask,
-            lambda: self._caller.tell(*operations.CONFIRM_TRANSACTION),
+    def _asking_to_sign(self, inputs: int) -> AbstractContextManager[None]:
+        """The person is asked when the transaction is loaded."""
+        loading = Loading(self._caller, inputs, "" if self._app is None else self._app.version)
+        return self._link.watched(
+            Watch(
+                loading.started,
+                loading.requested,
+                loading.may_ask,
+                lambda: self._caller.tell(*operations.CONFIRM_TRANSACTION),
+            )
         )
-        return self._watched(watch)
 
-    def _asking(self, client: Any, step: str, text: str) -> AbstractContextManager[None]:
-        """The person is asked on the device, and may refuse."""
+    def _asking(self, step: str, text: str) -> AbstractContextManager[None]:
+        """The person is asked on the device."""
         self._caller.tell(step, text)
-        return self._watched(Watch(_LEGACY_REFUSALS if is_legacy(client) else _REFUSALS))
-
-    @contextlib.contextmanager
-    def _watched(self, watch: Watch) -> Iterator[None]:
-        with self._link.watched(watch) as was_refused:
-            try:
-                yield
-            except Exception as error:
-                if was_refused():
-                    raise DeviceFailure(RefusedByPerson.code, None) from error
-                raise
+        return self._link.watched(Watch())
 
 
 def open_device(
@@ -252,11 +222,3 @@ def _with_signatures(psbt: PSBT, signatures: Iterable[tuple[Any, ...]]) -> PSBT:
         public_key, signature = told if len(told) == 2 else (told[0].pubkey, told[0].signature)
         psbt.inputs[index].partial_sigs[public_key] = signature
     return psbt
-
-
-def _require_no_vault(policy: operations.PolicyText) -> None:
-    """:raises DeviceFailure: the app's old protocol has single keys only."""
-    if policy.is_vault:
-        raise DeviceFailure(
-            Unsupported.code, "this version of the Bitcoin app knows no vaults: update it to 2.1 or later"
-        )

@@ -37,7 +37,6 @@ from firmware_bridge.protocol import DeviceFailure, receive_exactly
 
 OK: Final = 0x9000
 INTERRUPTED: Final = 0xE000
-SECURITY_NOT_SATISFIED: Final = 0x6982
 DENIED: Final = 0x6985
 INCORRECT_DATA: Final = 0x6A80
 NOT_SUPPORTED: Final = 0x6A82
@@ -52,7 +51,7 @@ _WORDS: Final[Mapping[int, str]] = {
     0x6700: "a command of the wrong length",
     0x6804: "it is locked",
     0x6901: QUESTION_OPEN,
-    SECURITY_NOT_SATISFIED: "it is locked",
+    0x6982: "it is locked",
     DENIED: "refused on the device",
     INCORRECT_DATA: "it does not accept this data",
     NOT_SUPPORTED: "the app does not support this",
@@ -178,9 +177,8 @@ def _payload(report: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Watch:
-    """How to follow a command that may ask the person. `refusals`: the status words of a refusal."""
+    """How to follow a command that may ask the person."""
 
-    refusals: frozenset[int]
     on_command: Callable[[bytes], None] = lambda _data: None
     on_request: Callable[[bytes], None] = lambda _request: None
     """Called with each request of the app to its host."""
@@ -195,7 +193,6 @@ class LedgerLink(TransportClient):  # type: ignore[misc]  # HWI is untyped
     def __init__(self, comm: Tcp | Usb) -> None:
         self._comm = comm
         self._watch: Watch | None = None
-        self._refused = False
         self._given_up = threading.Event()
         self._closing = threading.Event()
         self._waiter: threading.Thread | None = None
@@ -217,21 +214,16 @@ class LedgerLink(TransportClient):  # type: ignore[misc]  # HWI is untyped
             status, answer = self._exchange(command)
         if watch is not None and status == INTERRUPTED:
             watch.on_request(answer)
-        self._refused = self._refused or (watch is not None and status in watch.refusals)
         if status != OK:
             raise ApduException(status, answer)
         return bytes(answer)
 
     @contextlib.contextmanager
-    def watched(self, watch: Watch) -> Iterator[Callable[[], bool]]:
-        """Follow the commands in this block; yields a function that says whether the person has refused.
-
-        HWI's legacy client ignores failures while the person looks at the outputs, and fails at its next
-        command.
-        """
-        self._watch, self._refused = watch, False
+    def watched(self, watch: Watch) -> Iterator[None]:
+        """Follow the commands in this block."""
+        self._watch = watch
         try:
-            yield lambda: self._refused
+            yield
         finally:
             self._watch = None
 

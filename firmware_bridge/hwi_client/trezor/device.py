@@ -22,14 +22,12 @@ from firmware_bridge.hwi_client.base import (
 )
 from firmware_bridge.hwi_client.trezor.messages import address_request
 from firmware_bridge.hwi_client.trezor.screen import (
-    AddressProgress,
-    Announced,
+    GREETING,
+    MESSAGE_ON_ONE,
     PassphraseNeeded,
     PinNeeded,
     SigningProgress,
     TrezorUi,
-    message_elsewhere,
-    message_on_one,
 )
 from firmware_bridge.hwi_client.trezor.wire import TrezorConnection, transport_at
 from firmware_bridge.model import Endpoint, Family
@@ -139,7 +137,7 @@ class TrezorDevice(OpenDevice):
                 f"and this one has {len(message):,}"
             )
         path = parse_path(asked.path)
-        self._connection.ui.progress = message_on_one(message, path) if one else message_elsewhere()
+        self._connection.ui.words = MESSAGE_ON_ONE if one else operations.CONFIRM_MESSAGE
         answer = self._connection.call(
             messages.SignMessage(
                 coin_name=self._hwi.coin_name,
@@ -158,7 +156,6 @@ class TrezorDevice(OpenDevice):
         """
         fingerprint = self.fingerprint()
         path, multisig = address_request(asked, fingerprint, self._network)
-        self._connection.ui.progress = AddressProgress()
         address = btc.get_address(
             self._connection,
             self._hwi.coin_name,
@@ -172,9 +169,7 @@ class TrezorDevice(OpenDevice):
     def identify(self) -> None:
         """A harmless question; a Trezor One shows it without our text."""
         self._connection.look()
-        self._connection.ui.progress = Announced(
-            "identify", ['whether to "answer to ping"; either button ends it']
-        )
+        self._connection.ui.words = GREETING
         self._connection.ping(_GREETING, button_protection=True)
 
     def unlock(self) -> operations.Unlocked:

@@ -1,7 +1,7 @@
 """A Trezor's questions to the person: reported to the caller, and answered by `unlock` only."""
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -18,11 +18,6 @@ _MAX_PASSPHRASE_BYTES: Final = 50
 _PLACES: Final = frozenset("123456789")
 # Progress reports per signing: a report costs more than an input's messages.
 _SIGNING_NOTES: Final = 10
-# What fits on a Trezor One's page (fsm_layoutPaginated).
-_TEXT_PAGE: Final = 4 * 18
-_BYTES_PAGE: Final = 32
-_BIP44: Final = 0x80000000 + 44
-
 # Trezor's button requests (ButtonRequestType in messages-common.proto): step and text.
 _BUTTONS: Final[Mapping[int, tuple[str, str]]] = {
     2: ("confirm-fee", "The fee is high: confirm it on the device"),
@@ -33,6 +28,16 @@ _BUTTONS: Final[Mapping[int, tuple[str, str]]] = {
     20: ("enter-pin", "Enter the PIN on the device"),
 }
 _BUTTON: Final = ("confirm", "Confirm on the device")
+# What some operations show: of each of their screens this is said.
+MESSAGE_ON_ONE: Final = (
+    "confirm-message",
+    "Confirm each screen on the device: it warns of the path of a vault's key, and shows address and message",
+)
+HIDDEN_WALLET: Final = (
+    "confirm-passphrase",
+    "Confirm on the device that it opens a hidden wallet, and the passphrase if it is yours",
+)
+GREETING: Final = ("identify", 'The device asks whether to "answer to ping"; either button ends it')
 
 ENTRIES: Final = (messages.ButtonRequestType.PinEntry, messages.ButtonRequestType.PassphraseEntry)
 """Button requests for a secret on the device's own screen."""
@@ -58,10 +63,6 @@ Note = tuple[str, str, int | None, int | None]
 """Step, text, and the progress where it can be counted."""
 
 
-def _plain(code: int) -> Note:
-    return (*_BUTTONS.get(code, _BUTTON), None, None)
-
-
 class SigningProgress:
     """The progress of a signing. `inputs` and `payments`: how many there are, None if unknown.
 
@@ -77,7 +78,7 @@ class SigningProgress:
         self._asked_output: int | None = None
 
     def asked(self, code: int) -> Note:
-        step, text, done, total = _plain(code)
+        (step, text), done, total = _BUTTONS.get(code, _BUTTON), None, None
         if (
             code == messages.ButtonRequestType.ConfirmOutput
             and (counted := self.confirm_output()) is not None
@@ -106,70 +107,6 @@ class SigningProgress:
         return (done, total) if told else None
 
 
-class Announced:
-    """Screens that are known in advance, one button request each. Further ones are reported by their code."""
-
-    def __init__(self, step: str, screens: Sequence[str]) -> None:
-        self._step = step
-        self._screens = screens
-        self._asked = 0
-
-    def asked(self, code: int) -> Note:
-        if self._asked == len(self._screens):
-            return _plain(code)
-        text = self._screens[self._asked]
-        self._asked += 1
-        total = len(self._screens)
-        return self._step, f"Screen {self._asked} of {total} on the device: {text}", self._asked, total
-
-
-def message_on_one(message: bytes, path: Sequence[int]) -> Announced:
-    """The screens of fsm_msgSignMessage in legacy/v1.14.1. Messages are signed as by a P2PKH address, so that
-    it warns of other paths.
-    """
-    warned = ["it warns of a wrong address path, as for every key of a vault; continue"]
-    ascii_only = all(0x20 <= byte <= 0x7E for byte in message)
-    pages = max(1, -(-len(message) // (_TEXT_PAGE if ascii_only else _BYTES_PAGE)))
-    form = "the message" if ascii_only else "the message in hexadecimal"
-    return Announced(
-        "confirm-message",
-        [
-            *([] if path[:1] == [_BIP44] else warned),
-            "the address whose key signs; confirm it",
-            *(f"{form}, page {page} of {pages}" for page in range(1, pages + 1)),
-        ],
-    )
-
-
-def message_elsewhere() -> Announced:
-    return Announced("confirm-message", ["the message"])
-
-
-def hidden_wallet() -> Announced:
-    return Announced(
-        "confirm-passphrase",
-        ["whether to open a hidden wallet; confirm it", "the passphrase; confirm it if it is yours"],
-    )
-
-
-class AddressProgress:
-    """One address on several pages: the left button turns pages and refuses nothing."""
-
-    def __init__(self) -> None:
-        self._told = False
-
-    def asked(self, code: int) -> Note | None:
-        """None if it is nothing new."""
-        if self._told and code == messages.ButtonRequestType.Address:
-            return None
-        self._told = True
-        return _plain(code)
-
-
-# The expected questions of an operation: `asked` says what to report of the device's next button request.
-Progress = SigningProgress | Announced | AddressProgress
-
-
 class TrezorUi:
     """trezorlib's user interface: reports to the caller, and asks for secrets only within `person`."""
 
@@ -177,7 +114,14 @@ class TrezorUi:
         self._caller = caller
         self.asking = False
         """Whether the person may be asked for a PIN or a passphrase. If not, the need is an outcome."""
-        self.progress: Progress | None = None
+        self.progress: SigningProgress | None = None
+        self.words: tuple[str, str] | None = None
+        """Step and text of every screen of the operation, if its button requests do not tell."""
+        self._told: Note | None = None
+
+    def start_over(self) -> None:
+        """The next operation: nothing is known of its screens."""
+        self.progress = self.words = self._told = None
 
     @contextmanager
     def person(self) -> Iterator[None]:
@@ -189,16 +133,18 @@ class TrezorUi:
             self.asking = False
 
     def button_request(self, request: Any) -> None:
-        note = _plain(request.code) if self.progress is None else self.progress.asked(request.code)
-        if note is not None:
+        if self.progress is not None:
+            note = self.progress.asked(request.code)
+        else:
+            note = (*(self.words or _BUTTONS.get(request.code, _BUTTON)), None, None)
+        # An address has several pages, and newer models ask several times about one output.
+        if note != self._told:
+            self._told = note
             self._caller.tell(*note)
 
     def follow(self, request: Any) -> None:
         """Follow the device's requests while it signs."""
-        if (
-            isinstance(self.progress, SigningProgress)
-            and (signed := self.progress.follow(request)) is not None
-        ):
+        if self.progress is not None and (signed := self.progress.follow(request)) is not None:
             self._caller.tell("signing", "The device signs input {} of {}".format(*signed), *signed)
 
     def tell_check(self) -> None:

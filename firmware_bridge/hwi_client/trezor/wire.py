@@ -4,8 +4,7 @@ with a cancel, a kept session, and no question unless `unlock` asks for it.
 
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
 import hid
 from hwilib.devices.trezorlib import messages, models
@@ -17,9 +16,9 @@ from hwilib.devices.trezorlib.transport.hid import HidTransport
 from hwilib.devices.trezorlib.transport.udp import UdpTransport
 from hwilib.devices.trezorlib.transport.webusb import WebUsbTransport
 
-from firmware_bridge.errors import Busy, Disconnected, Locked, Uninitialised, Unsupported
+from firmware_bridge.errors import Locked, Uninitialised, Unsupported
 from firmware_bridge.hwi_client.trezor.messages import mend
-from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded, TrezorUi, hidden_wallet
+from firmware_bridge.hwi_client.trezor.screen import HIDDEN_WALLET, PassphraseNeeded, PinNeeded, TrezorUi
 from firmware_bridge.model import Endpoint
 from firmware_bridge.protocol import DeviceFailure
 
@@ -28,16 +27,6 @@ _MAX_STALE_MESSAGES: Final = 16
 # FailureType.InvalidProtocol of messages-common.proto, newer than HWI's copy.
 _INVALID_PROTOCOL: Final = 17
 _WRONG_PIN: Final = (messages.FailureType.PinInvalid, messages.FailureType.PinExpected)
-# While a question is on its screen, a Trezor One ignores most messages (msg_read_tiny in
-# legacy/firmware/messages.c, 1.14.1): it answers a Ping only once the question has gone. Any message ends a
-# later model's question.
-_PING_SECONDS: Final = 0.5
-_PING_WORDS: Final = "still there? "
-_INTERRUPTED: Final = (
-    "another program used the device while it asked: the question is gone, and nothing was answered"
-)
-_RESTARTED: Final = "the device restarted while it asked"
-
 T = TypeVar("T")
 
 
@@ -84,27 +73,6 @@ def transport_at(endpoint: Endpoint) -> Any:
     return found[0]
 
 
-class _Pinger:
-    """Sends a Ping every half second, in a thread, while a question is on the screen."""
-
-    def __init__(self, ping: Callable[[], bool]) -> None:
-        self._ping = ping
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="trezor-pings", daemon=True)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_error: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._over.wait(_PING_SECONDS):
-            if not self._ping():
-                return
-
-
 class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
     """`session`: the one in which the passphrase was given, or None."""
 
@@ -115,8 +83,6 @@ class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
         """The session of the wallet that `unlock` opened."""
         self._gate = threading.Lock()
         self._button_pending = False
-        self._question = 0
-        """The number of the question on the screen; each Ping contains it."""
         self._give_up = False
 
     def look(self) -> Any:
@@ -171,7 +137,7 @@ class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
 
     def start_over(self) -> None:
         """Reset the progress, and a cancel that came too late for the operation before."""
-        self.ui.progress = None
+        self.ui.start_over()
         with self._gate:
             self._give_up = False
 
@@ -214,65 +180,19 @@ class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
         # Not trezorlib's, which logs PIN and passphrase.
         self.transport.write(*self.mapping.encode(msg))
 
-    def _raw_read(self) -> Any:
-        """The next message. Answers to Pings about questions that were answered meanwhile are dropped.
-
-        :raises DeviceFailure: the open question has gone unanswered.
-        """
-        while True:
-            answer = self.mapping.decode(*self.transport.read())
-            asked = _pinged(answer)
-            if asked is None:
-                return answer
-            if self._button_pending and asked == self._question:
-                self._tell_apart()
-
     def _callback_button(self, msg: Any) -> Any:
         self._or_cancel(lambda: self.ui.refuse_entry(msg.code))
         self._raw_write(messages.ButtonAck())
         self.ui.button_request(msg)
         with self._gate:
-            self._question += 1
             self._button_pending = True
             if self._give_up:
                 self.cancel()
         try:
-            with _Pinger(self._ping) if self._ignores_pings() else nullcontext():
-                return self._raw_read()
+            return self._raw_read()
         finally:
             with self._gate:
                 self._button_pending = False
-
-    def _ignores_pings(self) -> bool:
-        return self.features is not None and self.features.model in {None, "1"}
-
-    def _ping(self) -> bool:
-        """Send a Ping; False if the question is over."""
-        with self._gate:
-            if not self._button_pending or self._give_up:
-                return False
-            try:
-                self._raw_write(messages.Ping(message=f"{_PING_WORDS}{self._question}"))
-            except Exception:  # noqa: BLE001 - the reading thread gets the same error
-                return False
-            return True
-
-    def _tell_apart(self) -> NoReturn:
-        """The question has gone unanswered: interrupted by another program, or, if the session is unknown, by
-        a restart.
-
-        :raises DeviceFailure: always.
-        """
-        with self._gate:
-            self._button_pending = False
-            self._raw_write(messages.Initialize(session_id=self.session_id))
-        for _ in range(_MAX_STALE_MESSAGES):
-            answer = self.mapping.decode(*self.transport.read())
-            if isinstance(answer, messages.Features):
-                if self.session_id is None or answer.session_id == self.session_id:
-                    raise DeviceFailure(Busy.code, _INTERRUPTED)
-                raise DeviceFailure(Disconnected.code, _RESTARTED)
-        raise TransportException("the device does not return to rest")
 
     def _callback_pin(self, msg: Any) -> Any:
         places = self._or_cancel(lambda: self.ui.get_pin(msg.type))
@@ -288,7 +208,7 @@ class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
         if passphrase is PASSPHRASE_ON_DEVICE:
             return self.call_raw(messages.PassphraseAck(on_device=True))
         if passphrase:
-            self.ui.progress = hidden_wallet()
+            self.ui.words = HIDDEN_WALLET
         return self.call_raw(messages.PassphraseAck(passphrase=passphrase, on_device=False))
 
     def _or_cancel(self, answer: Callable[[], T]) -> T:
@@ -313,14 +233,6 @@ class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
             raise TransportException("the device does not become idle")
         finally:
             self.close()
-
-
-def _pinged(answer: Any) -> int | None:
-    """The number of the question, if this is the answer to a Ping."""
-    if not isinstance(answer, messages.Success):
-        return None
-    words, _, number = (answer.message or "").rpartition(" ")
-    return int(number) if f"{words} " == _PING_WORDS and number.isascii() and number.isdigit() else None
 
 
 def is_locked(features: Any) -> bool:

@@ -36,7 +36,7 @@ async def test_a_probe_says_who_it_is():
     assert b.shown == []
 
 
-@pytest.mark.parametrize("app", ["BOLOS", "Ethereum", "Bitcoin"])
+@pytest.mark.parametrize("app", ["BOLOS", "Ethereum", "Bitcoin", "Bitcoin Test Legacy"])
 async def test_a_probe_names_the_wrong_app(app):
     async with bench(app_name=app) as b:
         answer = await b.driver.call("probe")

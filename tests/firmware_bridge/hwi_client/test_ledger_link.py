@@ -32,7 +32,7 @@ async def test_one_connection_for_all_that_is_asked():
 
 async def test_an_answer_that_comes_in_pieces():
     async def dribble(reader, writer):
-        for answer in (version(), version(), MASTER):
+        for answer in (version(), MASTER):
             await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
             for at in range(len(answer)):
                 writer.write(answer[at : at + 1])
@@ -132,6 +132,16 @@ async def test_an_app_that_does_not_tell_its_name(status):
     async with scripted({VERSION: [reply(status)]}) as (_script, endpoint), driven(endpoint) as driver:
         answer = await driver.call("probe")
     assert (answer.obstacle, answer.detail) == ("wrong-app", None)
+
+
+@pytest.mark.parametrize("number", ["1.6.5", "2.0.6"])
+async def test_an_app_that_knows_no_vaults_is_told_before_anything_is_asked(number):
+    answers = {VERSION: [version(number=number)]}
+    async with scripted(answers) as (script, endpoint), driven(endpoint) as driver:
+        assert (await driver.call("probe")).obstacle == "unsupported"
+        with fails_with("unsupported", r"update it to 2\.1 or later"):
+            await driver.call("sign", **SIGN_ARGS)
+    assert {command[:2] for command in script.commands} == {VERSION}
 
 
 async def test_an_answer_without_a_name():

@@ -99,16 +99,6 @@ def test_cancel_that_came_too_late_is_forgotten():
     assert transport.written == ["GetFeatures", "ButtonAck"]
 
 
-def test_the_answer_to_a_ping_about_an_earlier_question_is_dropped():
-    """The person was quicker: the device read the Ping between its two questions, and the second one is still
-    there.
-    """
-    late, done = messages.Success(message="still there? 1"), messages.Success(message="done")
-    transport, wire = connection(BUTTON, BUTTON, late, done)
-    assert wire.call(messages.GetFeatures(), check_fw=False).message == "done"
-    assert transport.written == ["GetFeatures", "ButtonAck", "ButtonAck"]
-
-
 def test_a_cut_off_conversation_is_cleared():
     rest = messages.Features(major_version=1, minor_version=14, patch_version=1)
     transport, wire = connection(BUTTON, GIVEN_UP, rest)
