@@ -8,7 +8,7 @@ import pytest
 
 from custody.client.webhooks import NotGenuine, verify
 from custody.schemas.webhooks import TOLERANCE, EventKind, WebhookEvent, signed_headers
-from custody.server.domain.webhooks import CARRIES, RETRIES
+from custody.server.domain.webhooks import CARRIES
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "build" / "webhooks.md").read_text(encoding="utf-8")
 SECRET, OTHER = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_b3RoZXIgb3RoZXIgb3RoZXIgb3RoZXI="
@@ -81,16 +81,3 @@ def test_every_kind_stands_in_the_table_with_what_it_carries() -> None:
         above = above if "as above" in carried else named
         shown |= dict.fromkeys(re.findall(r"`([a-z_.]+)`", kinds), above | named)
     assert {kind: set(CARRIES[kind]) for kind in EventKind} == shown
-
-
-def test_the_times_of_the_attempts_are_these() -> None:
-    said = re.search(r"after 10 seconds, 1, 5 and 30 minutes, ([0-9, and]+) hours", GUIDE)
-    assert said is not None
-    hours = [int(number) for number in re.findall("[0-9]+", said[1])]
-    assert [delay.total_seconds() for delay in RETRIES] == [
-        10,
-        60,
-        300,
-        1800,
-        *(3600 * each for each in hours),
-    ]

@@ -54,22 +54,6 @@ def test_a_codes_hash_depends_on_its_token() -> None:
     assert otp_hash("123456", "one") == otp_hash("123456", "one")
 
 
-def test_a_hash_is_not_the_token() -> None:
-    assert b"token" not in token_hash("token")
-    assert len(token_hash("token")) == 32
-
-
-def test_the_table() -> None:
-    def verdict(generation: int, used: int, *, was_used: bool) -> RefreshVerdict:
-        return judge(PresentedToken(generation, was_used=was_used), used)
-
-    assert verdict(1, 0, was_used=False) is RefreshVerdict.FIRST_USE
-    assert verdict(1, 1, was_used=True) is RefreshVerdict.REPEAT
-    assert verdict(2, 1, was_used=False) is RefreshVerdict.FIRST_USE
-    assert verdict(1, 2, was_used=True) is RefreshVerdict.REUSE
-    assert verdict(2, 2, was_used=False) is RefreshVerdict.REUSE
-
-
 @given(st.lists(st.integers(0, 50), max_size=30))
 def test_a_token_is_good_until_a_successor_of_its_was_used(choices: list[int]) -> None:
     """P40. The model: each token knows its parent; a use of a child, or of a sibling, kills it."""

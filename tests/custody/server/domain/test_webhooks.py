@@ -3,7 +3,7 @@ deliveries are tried for three days, and one that fails takes no worker from the
 """
 
 from datetime import UTC, datetime, timedelta
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_network
 from urllib.parse import urlsplit
 
 import pytest
@@ -20,8 +20,6 @@ from custody.server.domain.webhooks import (
     LONGEST_PAUSE,
     RETRIES,
     SHORTEST_PAUSE,
-    SPECIAL_IPV4,
-    SPECIAL_IPV6,
     BadUrl,
     WebhookUrl,
     carried,
@@ -36,10 +34,6 @@ from custody.server.domain.webhooks import (
 )
 
 
-def test_every_kind_says_what_it_carries() -> None:
-    assert set(CARRIES) == set(EventKind)
-
-
 @pytest.mark.parametrize("status", [each for each in ProposalStatus if each is not ProposalStatus.PENDING])
 def test_every_status_that_a_proposal_comes_to_has_its_kind(status: ProposalStatus) -> None:
     assert kind_of_status(status) == f"proposal.{status.lower()}"
@@ -51,11 +45,6 @@ def test_nothing_that_a_kind_does_not_name_leaves_the_platform() -> None:
     }
     words = {"description", "psbt", "name", "address", "email", "label"}
     assert not any(words & set(fields) for fields in CARRIES.values())
-
-
-def test_what_a_teller_leaves_out_is_a_mistake() -> None:
-    with pytest.raises(KeyError):
-        carried(EventKind.MEMBER_ADDED, {"user_id": 1})
 
 
 def test_a_webhook_wants_its_kinds_or_all() -> None:
@@ -283,12 +272,6 @@ def test_p51_what_python_calls_anything_else_than_global_is_not_public(address) 
         assert not is_public(address)
 
 
-@given(st.integers(0, 2**128 - 1).map(IPv6Address))
-def test_p51_only_global_unicast_is_public_in_ipv6(address: IPv6Address) -> None:
-    if int(address) >> 125 != 1:
-        assert not is_public(address)
-
-
 def test_p51_an_address_with_a_zone_is_not_public() -> None:
     assert not is_public_text("2606:4700:4700::1111%eth0")
 
@@ -299,14 +282,6 @@ def test_p51_an_address_with_a_zone_is_not_public() -> None:
 )
 def test_what_is_no_address_is_not_public(text: str) -> None:
     assert not is_public_text(text)
-
-
-def test_most_of_the_internet_is_public() -> None:
-    """The table refuses what it names, and no more."""
-    refused = sum(network.num_addresses for network in SPECIAL_IPV4)
-    assert refused < 0.15 * 2**32
-    assert all(network.subnet_of(ip_network("2000::/3")) for network in SPECIAL_IPV6)
-    assert is_public(ip_address("2a01:4f8::1"))
 
 
 START = datetime(2026, 3, 1, tzinfo=UTC)

@@ -114,20 +114,6 @@ class TestTheWholeWay:
         assert invite_id in mail.text
         assert "The invitation ends on 08 March 2026, 12:00 UTC." in mail.text
 
-    def test_a_refused_one_sends_no_mail(self, admin: As, world: World) -> None:
-        assert invite(admin, role_id=999).status_code == 404
-        world.deliver_mail()
-        assert world.mail.sent == []
-
-    def test_a_declined_one_leaves_the_lists_and_may_be_offered_again(
-        self, admin: As, guest: As, world: World
-    ) -> None:
-        assert decide(guest, invited(admin), "false").json()["Status"] == "declined"
-        assert own(guest) == pending(admin) == []
-        assert members(admin) == [(ADMIN, "Administrator")]
-        assert world.audit_actions("workspace:1")[-1] == "INVITATION_DECLINED"
-        assert len({one["InviteUID"] for one in [*pending(admin), {"InviteUID": invited(admin)}]}) == 1
-
 
 class TestTheAnswer:
     @pytest.mark.parametrize("accept", ["true", "false"])
@@ -143,18 +129,19 @@ class TestTheAnswer:
         revoke(admin, invite_id)
         assert decide(eve, invite_id, accept).json()["detail"] == told["detail"]
 
-    def test_to_one_that_never_was(self, guest: As) -> None:
-        refused(decide(guest, "0" * 32), 404, "no such invitation")
-
     @pytest.mark.parametrize("first", ["true", "false"])
-    @pytest.mark.parametrize("second", ["true", "false"])
-    def test_is_given_once(self, admin: As, guest: As, first: str, second: str) -> None:
+    def test_is_given_once(self, admin: As, guest: As, world: World, first: str) -> None:
         """P46."""
         invite_id = invited(admin)
         assert decide(guest, invite_id, first).status_code == 200
         words = "accepted already" if first == "true" else "was declined"
-        assert refused(decide(guest, invite_id, second), 409, words)["code"] == "STATE_CONFLICT"
+        for again in (decide(guest, invite_id), decide(guest, invite_id, "false"), revoke(admin, invite_id)):
+            refused(again, 409, words)
         assert len(members(admin)) == (2 if first == "true" else 1)
+        assert (
+            world.audit_actions("workspace:1")[-1]
+            == f"INVITATION_{'ACCEPTED' if first == 'true' else 'DECLINED'}"
+        )
 
     def test_is_given_once_in_a_race(self, admin: As, guest: As) -> None:
         """P46, with real parallel clients."""
@@ -163,20 +150,6 @@ class TestTheAnswer:
             answers = list(pool.map(lambda _: decide(guest, invite_id).status_code, range(4)))
         assert sorted(answers) == [200, 409, 409, 409]
         assert len(members(admin)) == 2
-
-    def test_needs_more_than_the_link(self, admin: As, world: World) -> None:
-        """A mail scanner follows links without an access token."""
-        invite_id = invited(admin)
-        link = f"/api/v1/accept-invite?invite_id={invite_id}&accept=true"
-        assert world.http.get(link).status_code == 401
-        assert world.http.head(link).status_code == 405
-        assert len(pending(admin)) == 1
-
-    def test_is_yes_or_no(self, admin: As, guest: As) -> None:
-        invite_id = invited(admin)
-        for query in ({}, {"accept": "maybe"}, {"accept": ""}):
-            answer = guest.get("/api/v1/accept-invite", invite_id=invite_id, **query)
-            assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/accept")
 
     def test_of_an_account_that_became_a_member_meanwhile(self, admin: As, guest: As, world: World) -> None:
         invite_id = invited(admin)
@@ -193,11 +166,6 @@ class TestTime:
         assert own(guest) == pending(admin) == []
         refused(decide(guest, invite_id), 409, "has expired")
         refused(revoke(admin, invite_id), 409, "has expired")
-
-    def test_spares_it_until_the_last_moment(self, admin: As, world: World) -> None:
-        invite_id = invited(admin)
-        world.clock.advance(days=6, hours=23, minutes=59)
-        assert decide(account(world, GUEST), invite_id).status_code == 200
 
     def test_is_written_down_by_the_worker(self, admin: As, world: World) -> None:
         first = invited(admin)
@@ -229,18 +197,8 @@ class TestRevoking:
         refused(revoke(admin, invite_id), 409, "was revoked")
         assert world.audit_actions("workspace:1")[-1] == "INVITATION_REVOKED"
 
-    def test_cannot_undo_an_acceptance(self, admin: As, guest: As) -> None:
-        invite_id = invited(admin)
-        decide(guest, invite_id)
-        refused(revoke(admin, invite_id), 409, "accepted already")
-        assert len(members(admin)) == 2
-
 
 class TestWho:
-    def test_an_address_of_another_tenant_is_as_good_as_any(self, admin: As, eve: As) -> None:
-        """The answer does not tell that it has an account."""
-        assert set(invite(admin, EVE).json()) == set(invite(admin).json())
-
     def test_a_member_cannot_be_invited(self, admin: As) -> None:
         for email in (ADMIN, ADMIN.upper()):
             refused(invite(admin, email), 409, "member of this workspace already")
@@ -250,11 +208,6 @@ class TestWho:
         refused(invite(admin, role_id=ADMINISTRATOR_ROLE), 409, first)
         revoke(admin, first)
         assert invite(admin).status_code == 200
-
-    def test_an_address_has_a_shape(self, admin: As) -> None:
-        """P50."""
-        for email in ("nobody", "a b@example.org", "a@b@c", "a\r\nBcc: x@example.org", ""):
-            assert invite(admin, email).status_code == 422
 
 
 class TestEscalation:
@@ -359,15 +312,3 @@ def test_where_registration_is_closed_an_invited_address_alone_gets_an_account(
             ADMIN: "You already have an account",
         }
         assert "REGISTRATION_REFUSED" in world.audit_actions()
-
-
-def test_an_offer_that_has_ended_invites_nobody(database: str, tmp_path: Path) -> None:
-    (folder := tmp_path / "closed").mkdir()
-    with open_world(folder, database_url=database, registration="invited") as world:
-        world.organisation("Acme", ADMIN)
-        invited(world.as_user(ADMIN))
-        revoke(world.as_user(ADMIN), invited(world.as_user(ADMIN), EVE))
-        world.clock.advance(days=60)
-        for email in (GUEST, EVE):
-            ok(world.http.post("/auth/register", json={"email": email, "password": PASSWORD}))
-            assert world.login(email).status_code == 401

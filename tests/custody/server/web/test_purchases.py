@@ -2,7 +2,6 @@
 
 import hmac
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -19,7 +18,7 @@ from custody.server.store import Store
 from tests.support.custody import ok, refused
 from tests.support.databases import everything_stored
 from tests.support.platform import As, World, key_offer, open_world, register_key, seed
-from tests.support.purchases import HOOK, deliver, post, sign, transaction
+from tests.support.purchases import deliver, post, sign, transaction
 
 LIST = "/api/v1/purchases"
 
@@ -57,14 +56,21 @@ class TestReports:
         PurchaseTransaction.model_validate(purchase)
         assert recorded(world) == ["PURCHASE_REPORTED"]
 
-    def test_follow_the_purchase_to_its_end(self, world: World, alice: As, address: str) -> None:
-        path = ("waitingPayment", "pending", "waitingAuthorization", "pending", "completed")
-        for second, status in enumerate(path):
-            news = {"status": status, "updatedAt": f"2026-03-01T11:59:4{second}.000Z"}
-            ok(deliver(world, transaction(address, cryptoTransactionId="ab" * 32, **news)))
+    def test_of_an_unknown_address_are_kept_and_of_something_else_forgotten(
+        self, world: World, alice: As, address: str
+    ) -> None:
+        """BIP-173: a bech32 address may be written in either case; in capitals it is the member's."""
+        ok(deliver(world, {"id": "x"}, event="identity_check_updated"))
+        ok(deliver(world, transaction("nowhere", id="p1")))
+        assert (ok(alice.get(LIST)), recorded(world)) == ([], ["PURCHASE_REPORTED"])
+        body = json.dumps({"type": "transaction_created", "data": transaction(address.upper())}).encode()
+        body = body.replace(b"295.45", b"1234567890.12345")
+        ok(post(world, body, sign(world, body)))
         (purchase,) = ok(alice.get(LIST))
-        assert (purchase["status"], purchase["crypto_transaction_id"]) == ("completed", "ab" * 32)
-        assert recorded(world) == ["PURCHASE_REPORTED", *["PURCHASE_UPDATED"] * 4]
+        assert purchase["base_currency_amount"] == 1234567890.12345
+        news = {"status": "completed", "updatedAt": "2026-03-01T11:59:59.000Z"}
+        ok(deliver(world, transaction(address, **news)))
+        assert [each["status"] for each in ok(alice.get(LIST))] == ["completed"]
 
     def test_that_are_old_or_come_after_the_end_change_nothing(
         self, world: World, alice: As, address: str
@@ -75,23 +81,6 @@ class TestReports:
             ok(deliver(world, transaction(address, status="completed", updatedAt=at)))
         assert ok(alice.get(LIST)) == before
         assert recorded(world) == ["PURCHASE_REPORTED"]
-
-    def test_of_an_unknown_address_are_kept_and_not_shown(
-        self, world: World, alice: As, address: str
-    ) -> None:
-        """BIP-173: a bech32 address may be written in either case; in capitals it is the member's."""
-        for number, where in enumerate(("", "nowhere", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4")):
-            ok(deliver(world, transaction(where, id=f"p{number}")))
-        assert ok(alice.get(LIST)) == []
-        assert recorded(world) == ["PURCHASE_REPORTED"] * 3
-        ok(deliver(world, transaction(address.upper())))
-        assert len(ok(alice.get(LIST))) == 1
-
-    def test_about_something_else_are_taken_and_forgotten(
-        self, world: World, alice: As, address: str
-    ) -> None:
-        ok(deliver(world, {"id": "x"}, event="identity_check_updated"))
-        assert recorded(world) == []
 
     def test_are_shown_to_their_member_alone(self, world: World, alice: As, address: str) -> None:
         """A user cannot register another's profile account to see their purchases."""
@@ -104,17 +93,6 @@ class TestReports:
         assert ok(bob.get(LIST)) == []
         refused(bob.get(LIST, after="bda09e91-559f-4e7a-807a-cdec1a903d9d"), 404, "NOT_FOUND")
 
-    def test_keep_amounts_as_they_were_written(self, world: World, alice: As, address: str) -> None:
-        body = json.dumps({"type": "transaction_created", "data": transaction(address)}).encode()
-        body = body.replace(b"0.00481234", b"0.100000000001").replace(b"295.45", b"1234567890.12345")
-        ok(post(world, body, sign(world, body)))
-        (purchase,) = ok(alice.get(LIST))
-        assert (purchase["quote_currency_amount"], purchase["base_currency_amount"]) == (
-            0.100000000001,
-            1234567890.12345,
-        )
-        assert "1234567890.12345" in everything_stored(world.platform.services.store)
-
 
 class TestForged:
     """P45: 401, and nothing changes."""
@@ -123,23 +101,11 @@ class TestForged:
         refused(answer, 401, "UNAUTHENTICATED")
         assert recorded(world) == []
 
-    def test_no_signature_at_all(self, world: World, address: str) -> None:
-        self.refuse(
-            world, world.http.post(HOOK, json={"type": "transaction_updated", "data": transaction(address)})
-        )
-
     def test_another_body(self, world: World, address: str) -> None:
         signed = sign(
             world, json.dumps({"type": "transaction_updated", "data": transaction(address)}).encode()
         )
         self.refuse(world, deliver(world, transaction(address, status="completed"), header=signed))
-
-    @pytest.mark.parametrize("minutes", [6, -6])
-    def test_at_another_time(self, world: World, address: str, minutes: int) -> None:
-        body = json.dumps({"type": "transaction_updated", "data": transaction(address)}).encode()
-        header = sign(world, body)
-        world.clock.advance(minutes=minutes)
-        self.refuse(world, post(world, body, header))
 
     def test_a_replay(self, world: World, alice: As, address: str) -> None:
         body = json.dumps({"type": "transaction_updated", "data": transaction(address)}).encode()
@@ -163,16 +129,6 @@ class TestForged:
         ok(deliver(world, transaction(address)))
         assert len(ok(alice.get(LIST))) == 1
 
-    def test_one_delivery_many_times_at_once(self, world: World, address: str) -> None:
-        body = json.dumps({"type": "transaction_updated", "data": transaction(address)}).encode()
-        header = sign(world, body)
-        with ThreadPoolExecutor(4) as pool:
-            statuses = sorted(
-                answer.status_code for answer in pool.map(lambda _: post(world, body, header), range(4))
-            )
-        assert statuses == [200, 401, 401, 401]
-        assert recorded(world) == ["PURCHASE_REPORTED"]
-
     def test_a_secret_that_was_dropped(self, world: World, address: str) -> None:
         kept = world.platform.services.tools.secrets
         (old,) = kept.of(Purpose.PURCHASE_WEBHOOK)
@@ -181,10 +137,6 @@ class TestForged:
         kept.drop(Purpose.PURCHASE_WEBHOOK, [old])
         newer = transaction(address, updatedAt="2026-03-01T11:59:59.000Z")
         refused(deliver(world, newer, secret=old), 401, "UNAUTHENTICATED")
-
-    def test_a_body_that_never_ends(self, world: World) -> None:
-        answer = world.http.post(HOOK, content=(b"x" * 65_536 for _ in range(4)))
-        refused(answer, 413, "BODY_TOO_LARGE")
 
 
 class TestSecret:

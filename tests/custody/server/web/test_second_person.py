@@ -105,19 +105,6 @@ class TestRule:
         assert "asked by alice@example.org (user 1)" in logs[1]["description"]
         assert logs[0]["trace_id"] == logs[1]["trace_id"]
 
-    def test_p56_a_call_that_changes_policy_needs_one(self, alice, ruled):
-        """Refused before it is looked at. ``spec/test_permissions.py`` decides which calls these are."""
-        for answer in (
-            alice.post("/api/v1/add-whitelist-address", {"workspace_id": 1, "name": "x", "address": SHOP}),
-            alice.post(
-                "/api/v1/invite-to-workspace",
-                {"invited_email": "x@example.org", "workspace_context": 1, "org_id": 1, "role_id": 1},
-            ),
-            change_role(alice, 2, SIGNER),
-            rule(alice, is_on=False),
-        ):
-            refused(answer, 409, NEEDED)
-
     def test_p56_two_switch_it_off_and_one_switched_it_on(self, alice, ruled):
         change = ok(ask(alice, "update-second-person-rule", is_on=False))
         assert ok(alice.get("/api/v1/second-person-rule", workspace_id=1))["is_on"]

@@ -3,11 +3,8 @@
 from contextlib import contextmanager
 
 import pytest
-from sqlalchemy import Engine, event
 
-from custody.schemas.call import Way
-from custody.schemas.calls import CALLS
-from custody.schemas.permissions import Auth, PermissionName
+from custody.schemas.permissions import PermissionName
 from custody.server import service_accounts
 from custody.server.domain.credentials import NEVER_GIVEN
 from custody.server.domain.roles import EVERY_PERMISSION
@@ -100,18 +97,6 @@ class TestRights:
         assert listed(alice)[0]["status"] == "REVOKED", "it does not come back with its maker"
         said = [entry["description"] for entry in log(alice) if entry["action"] == "MEMBER_REMOVED"]
         assert said[0].endswith(f"; service accounts revoked: {account_id}")
-
-    def test_p67_nothing_that_needs_a_second_person_is_a_programs(self):
-        programs = {row.path for row in CALLS if Way.PROGRAM in row.open_to}
-        assert not programs & {row.path for row in CALLS if row.second_person or row.needs is Auth.OPEN}
-        signing = {"sign-psbt", "forward-to-vault", "freeze-vault", "unfreeze-vault", "create_wallet"}
-        assert not {f"/api/v1/{name}" for name in signing} & programs
-
-    def test_p67_another_workspace_is_not_there_even_where_its_maker_is(self, world, alice):
-        body = {"org_id": 1, "workspace_id": 1, "name": "Second", "network": "testnet"}
-        ok(alice.post("/api/v1/create-workspace", body))
-        _, bot = made(world, alice)
-        refused(bot.get("/api/v1/list-wallets", workspace_id=2), 404, "NOT_FOUND")
 
     def test_only_its_maker_changes_it_and_a_workspace_manager_ends_it(self, world, alice):
         account_id, _ = made(world, alice)
@@ -259,25 +244,6 @@ class TestSecret:
         refused(issue(alice, other), 429, "RATE_LIMITED")
         world.clock.advance(hours=1)
         ok(issue(world.as_user("alice@example.org"), other))
-
-    def test_a_longer_list_asks_no_more_statements(self, world, alice):
-        seen: list[str] = []
-
-        def asked() -> int:
-            seen.clear()
-            event.listen(Engine, "before_cursor_execute", note)
-            listed(alice)
-            event.remove(Engine, "before_cursor_execute", note)
-            return len(seen)
-
-        def note(_connection, _cursor, statement, *_rest):
-            seen.append(statement)
-
-        made(world, alice)
-        few = asked()
-        for _ in range(3):
-            ok(create(world, alice))
-        assert asked() == few
 
     def test_p69_guesses_keep_no_program_out(self, world, alice):
         """Of its own neighbour, either: the bound is on what is answered to wrong ones."""

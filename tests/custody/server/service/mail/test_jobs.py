@@ -211,17 +211,3 @@ def test_links_lead_to_https_or_to_this_machine_or_nowhere():
             MailJobs(Post(), {}, url)
     for url in ("https://custody.example.org/app/", "http://127.0.0.1:8080", None):
         MailJobs(Post(), {}, url)
-
-
-def test_a_mail_that_cannot_be_written_delays_no_other(store, clock):
-    """P50: an unforeseen error ends this try, and not the worker's turn; after half a day the mail is
-    given up.
-    """
-    post = Post(IndexError("string index out of range"))
-    queue(store, clock)
-    queue(store, clock, Template.WELCOME)
-    assert worker(store, clock, post).run_due() == 2
-    assert [mail.subject for mail in post.sent] == ["Your custody account"]
-    clock.advance(seconds=1)
-    assert worker(store, clock, post).run_due() == 1
-    assert len(post.sent) == 2

@@ -7,7 +7,7 @@ from sqlalchemy import delete, select
 
 from custody.schemas.permissions import PermissionName as P
 from custody.server.service.audit.log import verify
-from custody.server.store.models import AuditEventRow, MembershipRow, UserRow
+from custody.server.store.models import AuditEventRow, MembershipRow
 from tests.support.custody import Desk, ok, refused
 from tests.support.profiles import grant
 from tests.support.staff import add_role, change_role, remove, remove_permission
@@ -116,11 +116,3 @@ class TestAVaultThatWouldBeLeftShort:
         approver = add_role(desk.world, "Approver", {P.PAYMENT_APPROVE})
         for name in desk.signers:
             ok(change_role(desk.admin, desk.user_ids[name], approver))
-
-
-def test_a_removed_members_vault_and_name_stay_readable(desk: Desk) -> None:
-    """Seats are fixed when the vault is made."""
-    ok(remove(desk.admin, desk.user_ids["alice"]))
-    assert len(desk.wallets()[0]["signers"]) == 3
-    with desk.world.platform.services.store.read() as db:
-        assert db.get_one(UserRow, desk.user_ids["alice"]).default_workspace_id is None

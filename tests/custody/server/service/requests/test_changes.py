@@ -6,8 +6,7 @@ import threading
 
 import pytest
 
-from custody.server.service.requests.changes import Changes, raise_revision, read_revision, read_revisions
-from custody.server.store import Store
+from custody.server.service.requests.changes import Changes, raise_revision, read_revision
 from tests.support.custody import Desk, ok
 from tests.support.workspaces import found_workspace
 
@@ -68,18 +67,6 @@ def test_a_move_that_is_rolled_back_is_none(store):
 def revision(desk: Desk, workspace_id: int | None = None) -> int:
     with desk.world.platform.services.store.read() as db:
         return read_revision(db, workspace_id or desk.workspace_id)
-
-
-def test_many_are_read_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("custody.server.store.store.CHUNK", 2)
-    with store.write() as db:
-        ids = [found_workspace(db, f"W{number}") for number in range(5)]
-        for count, workspace_id in enumerate(ids):
-            for _ in range(count):
-                raise_revision(db, workspace_id)
-    with store.read() as db:
-        assert read_revisions(db, ids) == dict(zip(ids[1:], (1, 2, 3, 4), strict=True))
-        assert read_revision(db, ids[0]) == 0
 
 
 class TestWhatMovesAWorkspace:

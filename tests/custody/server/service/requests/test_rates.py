@@ -65,18 +65,6 @@ def test_says_when_there_is_one_again_and_then_there_is(clock: Clock, size: int,
     buckets.take(ALICE)
 
 
-def test_fills_with_time_and_no_further(buckets: Throttle, clock: Clock) -> None:
-    empty(buckets)
-    clock.advance(seconds=30)
-    empty(buckets, count=30)
-    with pytest.raises(RateLimited):
-        buckets.take(ALICE)
-    clock.advance(days=1)
-    empty(buckets)
-    with pytest.raises(RateLimited):
-        buckets.take(ALICE)
-
-
 def test_a_clock_that_is_set_back_gives_and_takes_nothing(buckets: Throttle, clock: Clock) -> None:
     empty(buckets, count=59)
     clock.advance(days=-1)

@@ -11,7 +11,7 @@ from custody.server.service.secrets import Purpose
 from custody.server.service.sign_in import rotation as rotating
 from custody.server.service.sign_in.rotation import Rotation
 from custody.server.store.models import CredentialRow
-from tests.support.accounts import PASSWORD, Phone, enrol, register, sign_in, validate
+from tests.support.accounts import Phone, enrol, register, sign_in, validate
 from tests.support.platform import World, open_world
 
 
@@ -72,14 +72,6 @@ def test_authenticators_are_reencrypted_and_the_old_secret_is_gone(
     assert works(world, phone)
     assert world.audit_actions()[-1] == "SIGNED_IN"
     assert "SECRET_ROTATED" in world.audit_actions()
-
-
-def test_one_that_waits_for_its_confirmation_is_reencrypted_too(world: World, rotation: Rotation) -> None:
-    register(world)
-    session = sign_in(world)
-    phone = Phone(world, session.user.post("/auth/totp/enrol", {"password": PASSWORD}).json()["secret"])
-    rotation.rotate(Purpose.TOTP)
-    assert session.user.post("/auth/totp/confirm", {"code": phone.code}).status_code == 200
 
 
 def test_a_kill_at_any_point_leaves_everything_readable(

@@ -3,7 +3,7 @@ share of the workers (P51).
 """
 
 import ssl
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pytest
 from sqlalchemy import select
@@ -100,16 +100,6 @@ def test_it_is_tried_again_until_it_is_taken(hooked: Hooked) -> None:
     assert hooked.shown()["failing_since"] is None
 
 
-def test_it_is_given_up_after_three_days(hooked: Hooked) -> None:
-    hooked.receiver.answer = status(500)
-    started = hooked.world.clock()
-    assert attempts_until_it_ends(hooked, hooked.ping()["delivery_id"]) == 11
-    assert timedelta(days=2.9) < hooked.world.clock() - started <= timedelta(days=3)
-    (row,) = hooked.deliveries()
-    assert (row["status"], row["error"], row["next_attempt_at"]) == ("failed", "refused", None)
-    assert hooked.shown()["enabled"], "three days are a weekend"
-
-
 def test_a_receiver_that_fails_for_days_is_told_nothing_more(hooked: Hooked) -> None:
     hooked.receiver.answer = status(500)
     for _ in range(2):
@@ -126,18 +116,6 @@ def test_a_receiver_that_fails_for_days_is_told_nothing_more(hooked: Hooked) -> 
     hooked.ping()
     hooked.world.deliver_webhooks()
     assert hooked.deliveries()[0]["status"] == "delivered"
-
-
-def test_one_that_hangs_is_left_in_peace_for_longer(hooked: Hooked, monkeypatch) -> None:
-    """Each of its attempts keeps a worker for ten seconds."""
-    monkeypatch.setattr(hooked.world.platform.background.webhook_jobs._sender, "_seconds", 0.3)
-    hooked.receiver.answer = lambda _line, own: own.closing.wait(10)
-    first = hooked.ping()
-    second = hooked.ping()
-    hooked.world.deliver_webhooks()
-    assert stored(hooked, first["delivery_id"]).error == "timed-out"
-    left = stored(hooked, second["delivery_id"])
-    assert (left.attempts, left.next_attempt_at) == (0, hooked.world.clock() + AFTER_A_HANG)
 
 
 def test_one_that_fails_slowly_is_left_in_peace_as_one_that_hangs(hooked: Hooked) -> None:

@@ -203,16 +203,6 @@ def test_a_token_and_its_calls_by_their_statuses(desk: Desk) -> None:
     assert kinds(desk).count("proposal.created") == 3
 
 
-def test_accepting_an_invitation_tells_of_a_member(desk: Desk) -> None:
-    listen(desk)
-    body = {"invited_email": "eve@example.net", "workspace_context": 1, "org_id": 1, "role_id": 2}
-    invited = ok(desk.admin.post("/api/v1/invite-to-workspace", body))
-    desk.world.organisation("Umbrella", "eve@example.net")
-    eve = desk.world.as_user("eve@example.net")
-    ok(eve.get("/api/v1/accept-invite", invite_id=invited["invite_id"], accept=True))
-    assert [data["role_id"] for data in event_data(desk, "member.added")] == [2]
-
-
 def test_two_webhooks_share_an_event_and_only_what_is_wanted_is_written(funded: Desk) -> None:
     wants_one = listen(funded, "proposal.created")
     wants_all = listen(funded, url="https://other.example.org/")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from custody.server.domain.webhooks import WebhookUrl, read_url
-from custody.server.service.webhooks.sending import DeliveryTrouble, Sender, Undelivered, look_up
+from custody.server.service.webhooks.sending import DeliveryTrouble, Sender, Undelivered
 from tests.support.certificates import certificate_for
 from tests.support.receiver import HOST, PUBLIC, Receiver, Wire, answering, receiver, status
 
@@ -63,14 +63,6 @@ def test_p51_the_connection_goes_to_the_address_that_was_checked(authority, own,
     wire.addresses = [[PUBLIC], ["127.0.0.1"]]
     assert sender(wire, authority[0]).post(read_url(own.url()), BODY, {}) == 200
     assert (wire.asked, wire.called) == ([f"{HOST}."], [(PUBLIC, own.port)])
-
-
-def test_p51_the_next_attempt_asks_and_checks_again(authority, own, wire) -> None:
-    wire.addresses = [[PUBLIC], ["10.0.0.1"]]
-    sending, url = sender(wire, authority[0]), read_url(own.url())
-    assert sending.post(url, BODY, {}) == 200
-    assert trouble_of(sending, url) is DeliveryTrouble.ADDRESS_NOT_PUBLIC
-    assert wire.called == [(PUBLIC, own.port)]
 
 
 @pytest.mark.parametrize(
@@ -220,7 +212,3 @@ def test_names_without_addresses_are_named(authority, wire) -> None:
 
     sending = Sender(resolve, authority[0], connect=wire.connect)
     assert trouble_of(sending, read_url(f"https://{HOST}/")) is DeliveryTrouble.NAME_NOT_FOUND
-
-
-def test_the_systems_resolver_gives_each_address_once() -> None:
-    assert look_up("127.0.0.1") == ["127.0.0.1"]
