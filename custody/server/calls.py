@@ -33,6 +33,7 @@ from custody.server.domain.errors import (
     CustodyError,
     KeyIsRevoked,
     MakerMayNotApprove,
+    NoRoleOpens,
     NotASigner,
     NotFound,
     NotInAddressBook,
@@ -246,12 +247,10 @@ def let_in(services: Services, db: Session, invocation: Invocation) -> Workspace
     """
     call, caller = invocation.call, invocation.caller
     if caller.service is not None and Way.PROGRAM not in call.open_to:
-        raise PermissionDenied("A service account may not call this: it needs a person who is signed in.")
+        raise NoRoleOpens("A service account may not call this: it needs a person who is signed in.")
     if isinstance(call.needs, Auth):
         if caller.bound_to is not None and Way.BOUND not in call.open_to:
-            raise PermissionDenied(
-                "Sign in with your own password for this, not through the identity provider."
-            )
+            raise NoRoleOpens("Sign in with your own password for this, not through the identity provider.")
         return None
     if invocation.workspace_id is None:
         assert call.long_poll, "the call names a workspace"

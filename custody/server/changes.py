@@ -35,6 +35,7 @@ from custody.server.domain.credentials import PLATFORM, Caller, new_id
 from custody.server.domain.errors import (
     CustodyError,
     Invalid,
+    NoRoleOpens,
     NotFound,
     PermissionDenied,
     PolicyUnavailable,
@@ -107,7 +108,7 @@ def confirm_change(ctx: Ctx, request: wire.ChangeRequest) -> wire.AppliedChange:
             "rule, your role in the change's workspace lacks the permission."
         )
     if change.asked_by == ctx.caller.user_id:
-        raise PermissionDenied("You asked for this change: another member has to confirm it.")
+        raise NoRoleOpens("You asked for this change: another member has to confirm it.")
     _require_cooled(ctx, change.not_before)
     call = _call_at(change.path)
     call_request = call.takes.model_validate(change.body)
@@ -137,7 +138,7 @@ def confirm_change(ctx: Ctx, request: wire.ChangeRequest) -> wire.AppliedChange:
 def decline_change(ctx: Ctx, request: wire.DeclineChangeRequest) -> wire.Change:
     change = _decidable(ctx, request.change_id)
     if change.asked_by != ctx.caller.user_id and not _may_confirm(ctx, change):
-        raise PermissionDenied("Only the member who asked for it, or one who may confirm it, declines it.")
+        raise NoRoleOpens("Only the member who asked for it, or one who may confirm it, declines it.")
     change.reason = request.reason or None
     return _decided(ctx, change, ChangeStatus.DECLINED, DECLINED)
 

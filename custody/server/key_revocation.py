@@ -12,7 +12,12 @@ from custody.schemas.proposals import ProposalStatus, TxType
 from custody.server.calls import Ctx, serves
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import OPERATOR, PLATFORM, Caller
-from custody.server.domain.errors import NotFound, PermissionDenied, SecondPersonNeeded
+from custody.server.domain.errors import (
+    NoRoleOpens,
+    NotFound,
+    PermissionDenied,
+    SecondPersonNeeded,
+)
 from custody.server.domain.keys import changes_anything
 from custody.server.keys import key_shape
 from custody.server.service.keys.profiles import reason_of
@@ -147,7 +152,7 @@ def _require_administrator(db: Session, caller: Caller, key: KeyRow, reason: Rev
     if not _are_colleagues(db, caller.user_id, key.user_id):
         raise _no_such_key()
     if reason != "lost":
-        raise PermissionDenied("Only its owner replaces a key; an administrator marks it lost.")
+        raise NoRoleOpens("Only its owner replaces a key; an administrator marks it lost.")
     served = _workspaces_on(db, key.user_id, key.network)
     if not served or not served <= _managed_by(db, caller.user_id):
         needed = PermissionName.MANAGE_USERS

@@ -4,11 +4,14 @@ Two people confirm the replacement, so no limit counts a move, and the address b
 is proposed yet: sweeps are ordinary proposals, and they are the progress.
 """
 
+from collections.abc import Sequence
+
 from pydantic import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas import vaults as wire
+from custody.schemas.changes import Json
 from custody.schemas.proposals import CancelPsbtRequest, ProposalStatus, TxType
 from custody.schemas.vaults import REPLACE_VAULT
 from custody.server.calls import ChangeApproval, Ctx, serves
@@ -16,12 +19,13 @@ from custody.server.domain.audit import Category, Event
 from custody.server.domain.errors import Invalid, StateConflict
 from custody.server.domain.limits import in_btc
 from custody.server.proposals.ending import cancel_psbt, released_signatures
+from custody.server.service.people.named import person_words
 from custody.server.service.proposals.bounds import (
     require_signers,
     vault_to_spend,
 )
 from custody.server.service.stored_vaults import address_script, line_before, replacement_of, vault_in
-from custody.server.store.models import ChainCoinRow, ProposalRow, VaultRow, VaultSignerRow
+from custody.server.store.models import ChainCoinRow, ProposalRow, UserRow, VaultRow, VaultSignerRow
 from custody.server.vaults import create_wallet, vault_records
 
 REPLACED = Event(
@@ -40,7 +44,19 @@ def _in_full(ctx: Ctx, request: wire.ReplaceVaultRequest) -> wire.ReplaceVaultRe
     return request.model_copy(update={"m": request.m or old.m, "signers": signers})
 
 
-@serves(REPLACE_VAULT, ChangeApproval(in_full=_in_full))
+def _in_force(ctx: Ctx, requests: Sequence[wire.ReplaceVaultRequest]) -> list[dict[str, Json]]:
+    """The quorum of each vault, its signers by name."""
+    vaults = [ctx.db.get_one(VaultRow, each.vault_id) for each in requests]
+    return [{"m": each.m, "signers": "; ".join(_names(ctx, each))} for each in vaults]
+
+
+def _names(ctx: Ctx, vault: VaultRow) -> list[str]:
+    signs = UserRow.id == VaultSignerRow.user_id
+    query = select(UserRow).join(VaultSignerRow, signs).where(VaultSignerRow.vault_id == vault.id)
+    return [person_words(each) for each in ctx.db.scalars(query.order_by(VaultSignerRow.key_index))]
+
+
+@serves(REPLACE_VAULT, ChangeApproval(in_force=_in_force, in_full=_in_full))
 def replace_vault(ctx: Ctx, request: wire.ReplaceVaultRequest) -> wire.ReplacedVault:
     """Makes the new vault, marks the old one and cancels what nobody has signed. Raises what `create_wallet`
     does, VaultFrozen, StateConflict (it is replaced already), TooFewSigners (too few are left to move

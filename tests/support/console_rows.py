@@ -22,7 +22,8 @@ def calls_of(row: Row) -> list[Call[Any, Any]]:
 def fields_of(row: Row) -> set[str]:
     """The names of the form fields and query parameters that the row reads."""
     pages = (page for page in (row.view, row.review, row.again) if page is not None)
-    return {name for page in pages for source in _sources(page) for name in _FIELD.findall(source)}
+    named = {name for page in pages for source in _sources(page) for name in _FIELD.findall(source)}
+    return named | {name for call in row.acts if call.shape for name in call.shape.model_fields}
 
 
 def _sources(start: Callable) -> Iterator[str]:

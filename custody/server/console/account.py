@@ -22,8 +22,8 @@ from custody.schemas.users import UPDATE_USER_INFO
 from custody.server.console.context import PageContext, shaped
 from custody.server.console.identity import ACCOUNT, providers
 from custody.server.console.sign_in import require_same_twice
-from custody.server.console.table import Review, Row
-from custody.server.domain.errors import Invalid, NotFound
+from custody.server.console.table import Review, Row, form
+from custody.server.domain.errors import Invalid
 from custody.server.service.sign_in.passkeys import Assertion
 from custody.server.sign_in import step_up
 from custody.server.sign_in.second_factor import second_factor_of
@@ -77,28 +77,11 @@ def remove_passkey(page: PageContext) -> Response:
     return page.redirect(ACCOUNT, "The passkey is removed.")
 
 
-def name(page: PageContext) -> Response:
-    form = page.form
-    page.act(
-        UPDATE_USER_INFO,
-        first_name=form.one("first_name"),
-        surname=form.one("surname"),
-        phone_number=form.one("phone_number") or None,
-    )
-    return page.redirect(ACCOUNT, "Your name is changed.")
-
-
 def password(page: PageContext) -> Response:
     form = page.form
     require_same_twice(page, "new_password")
     page.act(CHANGE_PASSWORD, password=form.one("password"), new_password=form.one("new_password"))
     return page.redirect(ACCOUNT, "Your password is changed, and your other sessions have ended.")
-
-
-def second_factor(page: PageContext) -> Response:
-    form = page.form
-    page.act(TWO_FACTOR, method=form.one("method"), password=form.one("password"))
-    return page.redirect(ACCOUNT, "Your second factor is changed.")
 
 
 def authenticator(page: PageContext) -> Response:
@@ -128,12 +111,6 @@ def end_sessions(page: PageContext) -> Response:
     )
 
 
-def mails(page: PageContext) -> Response:
-    form = page.form
-    page.act(UPDATE_MAIL_SETTINGS, waiting=form.ticked("waiting"), amounts=form.ticked("amounts"))
-    return page.redirect(ACCOUNT, "Your mails are changed.")
-
-
 PAGE = 25
 REASONS = {
     "superseded": "another device replaced it; I still have the old one",
@@ -147,10 +124,7 @@ _MEANS = {
 
 def _key(page: PageContext) -> Key:
     """Raises NotFound."""
-    for key in page.read(KEYS):
-        if key.id == page.path_param("key_id"):
-            return key
-    raise NotFound("You have no such key.")
+    return page.one_of(page.read(KEYS), "id", "key_id", "You have no such key.")
 
 
 def revoke_page(page: PageContext) -> Response:
@@ -180,16 +154,10 @@ def review_revoke(page: PageContext) -> Review:
     )
 
 
-def revoke(page: PageContext) -> Response:
-    page.act(REVOKE_KEY, key_id=_key(page).id, reason=_reason(page), force=page.form.ticked("force"))
-    return page.redirect(ACCOUNT, "The key is revoked.")
-
-
 def purchases(page: PageContext) -> Response:
     after = page.query("after")
-    found = page.read(PURCHASES, limit=PAGE + 1, after=after or None)
-    more = page.following(found, PAGE, "id")
-    return page.render("account/purchases.html", purchases=found[:PAGE], after=after, more=more)
+    found, more = page.read_page(PURCHASES, {"after": after or None}, limit=PAGE)
+    return page.render("account/purchases.html", purchases=found, after=after, more=more)
 
 
 ROWS = (
@@ -197,20 +165,25 @@ ROWS = (
     Row("POST", "/account/passkeys/made", passkey_made, again=account, steps_up=True),
     Row("POST", "/account/passkeys/remove", remove_passkey, again=account, steps_up=True),
     Row("GET", "/account", account),
-    Row("POST", "/account/name", name, again=account, acts=(UPDATE_USER_INFO,)),
+    form(
+        "/account/name", UPDATE_USER_INFO, account, "Your name is changed.", optional=("phone_number",)
+    ),
     Row("POST", "/account/password", password, again=account, acts=(CHANGE_PASSWORD,)),
-    Row("POST", "/account/second-factor", second_factor, again=account, steps_up=True, acts=(TWO_FACTOR,)),
+    form(
+        "/account/second-factor", TWO_FACTOR, account, "Your second factor is changed.", steps_up=True,
+        given=lambda _page: {"enabled": None},
+    ),
     Row("POST", "/account/authenticator", authenticator, again=account, steps_up=True, acts=(TOTP_ENROL,)),
     Row(
         "POST", "/account/authenticator/confirm", confirm_authenticator, again=mistyped_code,
         acts=(TOTP_CONFIRM,),
     ),
     Row("POST", "/account/sessions/end", end_sessions, again=account, acts=(REVOKE_SESSIONS,)),
-    Row("POST", "/account/mails", mails, again=account, acts=(UPDATE_MAIL_SETTINGS,)),
+    form("/account/mails", UPDATE_MAIL_SETTINGS, account, "Your mails are changed."),
     Row("GET", "/account/keys/{key_id}/revoke", revoke_page),
-    Row(
-        "POST", "/account/keys/{key_id}/revoke", revoke, again=revoke_page, review=review_revoke,
-        steps_up=True, acts=(REVOKE_KEY,),
+    form(
+        "/account/keys/{key_id}/revoke", REVOKE_KEY, revoke_page, "The key is revoked.", to=ACCOUNT,
+        review=review_revoke, steps_up=True, given=lambda page: {"reason": _reason(page)},
     ),
     Row("GET", "/account/purchases", purchases),
 )  # fmt: skip

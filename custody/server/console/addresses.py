@@ -27,7 +27,7 @@ from custody.schemas.address_book import (
 from custody.schemas.changes import CHANGES, SECOND_PERSON_RULE
 from custody.server.console.context import PageContext, WaitsForSecondPerson
 from custody.server.console.rendering import TEMPLATES
-from custody.server.console.table import Review, Row, require_as_shown, shown_mark
+from custody.server.console.table import Review, Row, form, require_as_shown, shown_mark
 from custody.server.domain.address_book import canonical_address, require_name
 from custody.server.domain.errors import (
     CustodyError,
@@ -48,8 +48,8 @@ COLUMNS = ("name", "address")
 
 def addresses(page: PageContext) -> Response:
     search, after = page.query("search").strip(), page.cursor("after")
-    found = entries(page, limit=PAGE + 1, search=search or None, after=after)
-    next_after = page.following(found, PAGE, "uid")
+    wanted = {"workspace_id": page.workspace.id, "search": search or None, "after": after}
+    found, next_after = page.read_page(WHITELIST_ADDRESSES, wanted, limit=PAGE, key="uid")
     waiting = [
         change
         for change in page.read(CHANGES, workspace_id=page.workspace.id)
@@ -59,7 +59,7 @@ def addresses(page: PageContext) -> Response:
     ]
     return page.render(
         "addresses/addresses.html",
-        entries=found[:PAGE],
+        entries=found,
         next_after=next_after,
         search=search,
         is_first=after is None,
@@ -115,17 +115,6 @@ def review_new(page: PageContext) -> Review:
     return Review("Add this address?", facts, "Add", warning)
 
 
-def add(page: PageContext) -> Response:
-    form = page.form
-    page.act(
-        ADD_WHITELIST_ADDRESS,
-        workspace_id=page.workspace.id,
-        name=form.one("name"),
-        address=form.one("address"),
-    )
-    return page.redirect(f"{page.workspace.path}/addresses", "The address is in the book.")
-
-
 def review_name(page: PageContext) -> Review:
     found = _entry(page)
     facts = (
@@ -136,22 +125,11 @@ def review_name(page: PageContext) -> Review:
     return Review("Change this name?", facts, "Change the name")
 
 
-def rename(page: PageContext) -> Response:
-    number = page.path_param("uid")
-    page.act(RENAME_WHITELIST_ADDRESS, workspace_id=page.workspace.id, uid=number, name=page.form.one("name"))
-    return page.redirect(f"{page.workspace.path}/addresses/{number}", "The name is changed.")
-
-
 def review_removal(page: PageContext) -> Review:
     found = _entry(page)
     facts = (("Name", found.name), ("Address", found.address))
     warning = "A vault that pays only the address book no longer pays it. Tokens' whitelists do not change."
     return Review("Remove this address?", facts, "Remove", warning)
-
-
-def remove(page: PageContext) -> Response:
-    page.act(REMOVE_WHITELIST_ADDRESS, workspace_id=page.workspace.id, uid=page.path_param("uid"))
-    return page.redirect(f"{page.workspace.path}/addresses", "The address is removed.")
 
 
 def export(page: PageContext) -> Response:
@@ -365,17 +343,18 @@ ROWS = (
     ),
     Row("GET", _HERE, addresses),
     Row("GET", "/w/{workspace_id:int}/parts/addresses", offered),
-    Row(
-        "POST", _HERE, add, again=addresses, review=review_new, steps_up=True, acts=(ADD_WHITELIST_ADDRESS,)
+    form(
+        _HERE, ADD_WHITELIST_ADDRESS, addresses, "The address is in the book.", to="addresses",
+        review=review_new, steps_up=True,
     ),
     Row("GET", _HERE + "/export", export),
     Row("GET", _ONE, entry_page),
-    Row(
-        "POST", _ONE + "/name", rename, again=entry_page, review=review_name, steps_up=True,
-        acts=(RENAME_WHITELIST_ADDRESS,),
+    form(
+        _ONE + "/name", RENAME_WHITELIST_ADDRESS, entry_page, "The name is changed.", review=review_name,
+        steps_up=True,
     ),
-    Row(
-        "POST", _ONE + "/remove", remove, again=entry_page, review=review_removal, steps_up=True,
-        acts=(REMOVE_WHITELIST_ADDRESS,),
+    form(
+        _ONE + "/remove", REMOVE_WHITELIST_ADDRESS, entry_page, "The address is removed.", to="addresses",
+        review=review_removal, steps_up=True,
     ),
 )  # fmt: skip

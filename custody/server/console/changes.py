@@ -18,7 +18,7 @@ from custody.schemas.webhooks import CREATE_WEBHOOK, UPDATE_WEBHOOK, WebhookWith
 from custody.server.console.context import PageContext
 from custody.server.console.members import members_of
 from custody.server.console.rendering import member_words
-from custody.server.console.table import Review, Row
+from custody.server.console.table import Review, Row, form
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
 
 # Decided changes on the page.
@@ -87,22 +87,12 @@ def review_confirmation(page: PageContext) -> Review:
 
 
 def confirm(page: PageContext) -> Response:
-    applied = page.act(CONFIRM_CHANGE, workspace_id=page.workspace.id, change_id=page.form.one("change_id"))
+    applied = page.submit(CONFIRM_CHANGE)
     if applied.change.path in {CREATE_WEBHOOK.path, UPDATE_WEBHOOK.path}:
         webhook = WebhookWithSecret.model_validate(applied.answer)
         if webhook.secret is not None:
             return page.render("webhooks/secret.html", webhook=webhook)
     return page.redirect(f"{page.workspace.path}/changes", "The change is made.")
-
-
-def decline(page: PageContext) -> Response:
-    page.act(
-        DECLINE_CHANGE,
-        workspace_id=page.workspace.id,
-        change_id=page.form.one("change_id"),
-        reason=page.form.one("reason") or None,
-    )
-    return page.redirect(f"{page.workspace.path}/changes", "The change is declined.")
 
 
 def review_rule(page: PageContext) -> Review:
@@ -123,16 +113,8 @@ def review_rule(page: PageContext) -> Review:
     return Review("Switch the rule on?", facts, "Switch it on", warning)
 
 
-def change_rule(page: PageContext) -> Response:
-    is_on = page.form.ticked("is_on")
-    page.act(
-        UPDATE_SECOND_PERSON_RULE,
-        workspace_id=page.workspace.id,
-        is_on=is_on,
-        confirming_role_id=page.number("confirming_role_id") if is_on else None,
-        cooling_off_hours=page.number("cooling_off_hours") if is_on else 0,
-    )
-    return page.redirect(f"{page.workspace.path}/changes", f"The rule is {'on' if is_on else 'off'}.")
+def _rule(page: PageContext) -> dict[str, int | None]:
+    return {} if page.form.ticked("is_on") else {"confirming_role_id": None, "cooling_off_hours": 0}
 
 
 _HERE = "/w/{workspace_id:int}/changes"
@@ -142,9 +124,10 @@ ROWS = (
         "POST", _HERE + "/confirm", confirm, again=changes, review=review_confirmation, steps_up=True,
         acts=(CONFIRM_CHANGE,),
     ),
-    Row("POST", _HERE + "/decline", decline, again=changes, acts=(DECLINE_CHANGE,)),
-    Row(
-        "POST", _HERE + "/rule", change_rule, again=changes, review=review_rule, steps_up=True,
-        acts=(UPDATE_SECOND_PERSON_RULE,),
+    form(_HERE + "/decline", DECLINE_CHANGE, changes, "The change is declined.", optional=("reason",)),
+    form(
+        _HERE + "/rule", UPDATE_SECOND_PERSON_RULE, changes,
+        lambda rule: f"The rule is {'on' if rule.is_on else 'off'}.", review=review_rule, steps_up=True,
+        given=_rule,
     ),
 )  # fmt: skip

@@ -6,11 +6,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cached_property
 from http import HTTPStatus
-from types import MappingProxyType
-from typing import Any, TypeVar, overload
+from types import MappingProxyType, UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, overload
 from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
@@ -38,7 +37,6 @@ from custody.server.store.snapshot import PageSnapshot
 from custody.server.store.store import read_once
 from custody.server.web.http import address_of
 from custody.server.web.problems import STATUS, trace_id_of
-from multisig import InvalidAmount, parse_btc
 
 # The most digits of a record's number (64 bits).
 MAX_DIGITS = 18
@@ -90,8 +88,6 @@ class PageContext:
     problem: CustodyError | None = None
     # Entries of the lists on this page that cannot be shown.
     unreadable: list[Unreadable] = field(default_factory=list)
-    # How many of them the last answer had.
-    left_out: int = 0
     acts: tuple[Call[Any, Any], ...] = ()
 
     # --- who and where --------------------------------------------------------------------------------------
@@ -200,10 +196,18 @@ class PageContext:
         answer = self._answer(call, given)
         return self._readable(answer.items if isinstance(answer, Page) else answer)
 
-    def read_page(self, call: Call[Any, Page[Item | Unreadable]], /, **given: Any) -> tuple[list[Item], Any]:
-        """`read` of a list in pages, and the ``after`` of the next page; None at the list's end."""
-        answer = self._answer(call, given)
-        return self._readable(answer.items), answer.following(call.key)
+    def read_page(
+        self, call: Call[Any, Any], given: Mapping[str, Any], /, *, limit: int, key: str = ""
+    ) -> tuple[list[Any], Any]:
+        """`read` of a list in pages, and the ``after`` of the next page; None at the list's end. ``key``: the
+        entry's field for it, of a call that does not say whether more follow: one entry more is read.
+        """
+        if not key:
+            page = self._answer(call, {"limit": limit, **given})
+            return self._readable(page.items), page.following(call.key)
+        found = self._answer(call, {"limit": limit + 1, **given})
+        readable = self._readable(found)[:limit]
+        return readable, getattr(readable[-1], key) if len(found) > limit and readable else None
 
     def _answer(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Any:
         assert not call.writes, "an act has a transaction of its own"
@@ -245,6 +249,28 @@ class PageContext:
         repeated = answered.value is None
         answer: Answer = call.writer.validate_json(answered.content) if repeated else answered.value
         return answer
+
+    def submit(self, call: Call[Any, Answer], /, **given: Any) -> Answer:
+        """`act` with what is given, and for every other field of the call what the path or the form says. A
+        box that is not ticked is a no.
+        """
+        assert call.shape is not None, "a form's call takes fields"
+        params, typed = self.request.path_params, dict(given)
+        for name, declared in call.shape.model_fields.items():
+            kinds = set(_kinds_of(declared.annotation))
+            if name in given:
+                continue
+            if name in params:
+                typed[name] = params[name]
+            elif name == "org_id":
+                typed[name] = self.workspace.organisation.org_id
+            elif bool in kinds:
+                typed[name] = self.form.ticked(name)
+            elif kinds & {list, tuple}:
+                typed[name] = list(self.form.every(name))
+            elif name in self.form.values:
+                typed[name] = self.number(name) if int in kinds else self.form.one(name)
+        return self.act(call, ids={name: params[name] for name in call.path_ids}, **typed)
 
     def second_person(self) -> SecondPersonNeeded | None:
         """What the form's call will be refused with, known before the person proves that it is they; None
@@ -316,15 +342,14 @@ class PageContext:
             return answer
         found = [each for each in answer if not isinstance(each, Unreadable)]
         self.unreadable += [each for each in answer if isinstance(each, Unreadable)]
-        self.left_out = len(answer) - len(found)
         return found
 
-    def following(self, found: Sequence[Any], page: int, key: str) -> Any:
-        """The ``after`` of the next page, where the last answer was asked for one entry more than a page has;
-        None at the list's end.
-        """
-        is_more = len(found) + self.left_out > page and len(found) > 0
-        return getattr(found[:page][-1], key) if is_more else None
+    def one_of(self, found: Sequence[Item], key: str, name: str, words: str) -> Item:
+        """The entry whose ``key`` the path's parameter ``name`` has. Raises NotFound with the words."""
+        for each in found:
+            if getattr(each, key) == self.path_param(name):
+                return each
+        raise self.missing(words)
 
     def missing(self, words: str) -> NotFound:
         """Where a list has not what the path names."""
@@ -382,6 +407,18 @@ class PageContext:
         }
 
 
+def _kinds_of(annotation: Any) -> Iterator[Any]:
+    """The types that a field may have, without what constrains them."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        yield from _kinds_of(get_args(annotation)[0])
+    elif origin in {Union, UnionType}:
+        for each in get_args(annotation):
+            yield from _kinds_of(each)
+    else:
+        yield origin or annotation
+
+
 def number_of(text: str) -> int | None:
     """None where it is no number, or longer than a record's."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else None
@@ -396,61 +433,3 @@ def shaped(kind: type[Shape], /, **values: object) -> Shape:
         name = faults[0].pointer.removeprefix("/").replace("_", " ")
         words = f"{name}: {faults[0].detail}." if name else f"{faults[0].detail}."
         raise Invalid(words, faults=faults) from None
-
-
-_RATE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})?", re.ASCII)
-_TOKENS = re.compile(r"([0-9]{1,20}|[0-9]{1,3}(?:,[0-9]{3}){1,6})(?:\.([0-9]{1,18}))?", re.ASCII)
-
-
-def whole(page: PageContext, name: str) -> int:
-    """A whole number of the form. Raises Invalid."""
-    found = number_of(page.form.one(name).strip())
-    if found is None:
-        raise Invalid.at(f"/{name}", "Type a whole number.")
-    return found
-
-
-def fee_rate(page: PageContext) -> str:
-    """In sat/vB, as the API takes it. Raises Invalid."""
-    text = page.form.one("fee_rate").strip()
-    if not _RATE.fullmatch(text):
-        words = "Write the rate in sat/vB, with a point and at most three places, as in 2.5."
-        raise Invalid.at("/fee_rate", words)
-    return text
-
-
-def query_sats(page: PageContext, name: str) -> int | None:
-    """The query's amount in bitcoin, in satoshi; None where none is given. Raises Invalid."""
-    text = page.query(name).strip()
-    try:
-        return int(parse_btc(text)) if text else None
-    except InvalidAmount as error:
-        raise Invalid.at(f"/{name}", str(error)) from error
-
-
-def query_day(page: PageContext, name: str) -> datetime | None:
-    """The beginning of the query's day in UTC; None where none is given. Raises Invalid."""
-    text = page.query(name).strip()
-    try:
-        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC) if text else None
-    except ValueError:
-        raise Invalid.at(f"/{name}", "This is not a day: write it as 2026-05-01.") from None
-
-
-def require_days_in_order(page: PageContext) -> None:
-    """``from_day`` and ``to_day`` of a list's filter, named as on the page. Raises Invalid."""
-    first, last = query_day(page, "from_day"), query_day(page, "to_day")
-    if first is not None and last is not None and first > last:
-        raise Invalid.at("/from_day", "From is later than To: change one of them.")
-
-
-def raw_units(text: str, decimals: int, name: str) -> int:
-    """From whole tokens: 12.5 with two decimals is 1250. Commas separate thousands only. Raises Invalid."""
-    found = _TOKENS.fullmatch(text.strip())
-    fraction = "" if found is None else found[2] or ""
-    if found is None and "," in text:
-        raise Invalid.at(f"/{name}", "The amount has a comma. Write it with a point, as in 0.5.")
-    if found is None or len(fraction) > decimals:
-        most = f"at most {decimals} decimals" if decimals else "no decimals"
-        raise Invalid.at(f"/{name}", f"Type an amount of tokens with {most}, like 12.")
-    return int(found[1].replace(",", "") + fraction.ljust(decimals, "0"))

@@ -20,7 +20,7 @@ from custody.schemas.proposals import PSBT
 from custody.schemas.vaults import LIST_WALLETS, Vault
 from custody.schemas.workspaces import CREATE_WORKSPACE, UPDATE_WORKSPACE
 from custody.server.console.context import PageContext
-from custody.server.console.table import Review, Row
+from custody.server.console.table import Review, Row, form
 from custody.server.domain.errors import Invalid, NotFound, PermissionDenied
 
 # Waiting proposals and vaults on the overview; their own pages list all.
@@ -99,17 +99,6 @@ def review_name(page: PageContext) -> Review:
     return Review("Change the workspace's name?", facts, "Change the name")
 
 
-def rename(page: PageContext) -> Response:
-    form, workspace = page.form, page.workspace
-    page.act(
-        UPDATE_WORKSPACE,
-        workspace_id=workspace.id,
-        name=form.one("name"),
-        description=form.one("description"),
-    )
-    return page.redirect(f"{workspace.path}/workspace", "The name is changed.")
-
-
 def review_new(page: PageContext) -> Review:
     facts = (
         ("Organisation", page.workspace.organisation.org_name),
@@ -120,19 +109,9 @@ def review_new(page: PageContext) -> Review:
     return Review("Make this workspace?", facts, "Make the workspace", "Its network cannot be changed later.")
 
 
-def create(page: PageContext) -> Response:
-    form, workspace = page.form, page.workspace
-    made = page.act(
-        CREATE_WORKSPACE,
-        workspace_id=workspace.id,
-        org_id=workspace.organisation.org_id,
-        name=form.one("new_name"),
-        description=form.one("new_description"),
-        network=form.one("network"),
-    )
-    return page.redirect(
-        f"/console/w/{made.workspace_info.uid}/", "The workspace is made. You administer it."
-    )
+def _new(page: PageContext) -> dict[str, str]:
+    """The page has a form of the workspace's own name, too."""
+    return {name: page.form.one(f"new_{name}") for name in ("name", "description")}
 
 
 _HERE = "/w/{workspace_id:int}/workspace"
@@ -147,39 +126,21 @@ VOLUMES = {
     MonthlyVolume.OVER_10M: "more than 10 million US dollars",
 }
 NETWORKS = (("mainnet", "Bitcoin"), ("testnet", "a test network, whose coins are worth nothing"))
-_FIELDS = (
-    "first_name",
-    "last_name",
-    "work_email",
-    "messaging_platform",
-    "messaging_handle",
-    "monthly_volume",
-    "referral_source",
-    "referral_source_detail",
-    "org_name",
-    "workspace_name",
-    "network",
-)
 STATUSES = {"pending": "waits for the operator", "approved": "approved", "rejected": "declined"}
 
 
 def onboarding(page: PageContext) -> Response:
     """An operator sees every request, others their own."""
-    after = page.cursor("after")
-    found = page.read(ONBOARDING_REQUESTS, limit=PAGE + 1, after=after)
+    found, next_after = page.read_page(ONBOARDING_REQUESTS, {"after": page.cursor("after")}, limit=PAGE)
     return page.render(
         "onboarding/onboarding.html",
         section="home",
-        requests=found[:PAGE],
-        next_after=page.following(found, PAGE, "uid"),
+        requests=found,
+        next_after=next_after,
         volumes=VOLUMES,
         networks=NETWORKS,
         statuses=STATUSES,
     )
-
-
-def _typed(page: PageContext) -> dict[str, Any]:
-    return {name: page.form.one(name) for name in _FIELDS if page.form.one(name)}
 
 
 def review_request(page: PageContext) -> Review:
@@ -199,11 +160,6 @@ def review_request(page: PageContext) -> Review:
         ("You heard of us from", form.one("referral_source")),
     )
     return Review("Send this request?", facts, "Send", "An operator reads it and decides.")
-
-
-def submit(page: PageContext) -> Response:
-    page.act(SUBMIT_ONBOARDING_REQUEST, **_typed(page))
-    return page.redirect("/console/onboarding", "Your request waits for an operator.")
 
 
 def _one(page: PageContext) -> OnboardingRequest:
@@ -231,17 +187,6 @@ def review_decision(page: PageContext) -> Review:
     return Review("Decline this request?", facts, "Decline")
 
 
-def decide(page: PageContext) -> Response:
-    number = page.path_param("uid")
-    page.act(
-        REVIEW_ONBOARDING_REQUEST,
-        ids={"uid": number},
-        decision=page.form.one("decision"),
-        review_note=page.form.one("review_note") or None,
-    )
-    return page.redirect("/console/onboarding", "The request is decided.")
-
-
 ROWS = (
     Row("GET", "/", workspaces),
     Row("GET", "/invitations/{invite_id}", invitation_page),
@@ -249,21 +194,22 @@ ROWS = (
     Row("GET", "/w/{workspace_id:int}/", overview),
     Row("GET", "/w/{workspace_id:int}/parts/glance", glance),
     Row("GET", _HERE, workspace),
-    Row(
-        "POST", _HERE + "/name", rename, again=workspace, review=review_name, steps_up=True,
-        acts=(UPDATE_WORKSPACE,),
+    form(
+        _HERE + "/name", UPDATE_WORKSPACE, workspace, "The name is changed.", review=review_name,
+        steps_up=True,
     ),
-    Row(
-        "POST", _HERE + "/new", create, again=workspace, review=review_new, steps_up=True,
-        acts=(CREATE_WORKSPACE,),
+    form(
+        _HERE + "/new", CREATE_WORKSPACE, workspace, "The workspace is made. You administer it.",
+        to="/console/w/{0.workspace_info.uid}/", review=review_new, steps_up=True, given=_new,
     ),
     Row("GET", "/onboarding", onboarding),
-    Row(
-        "POST", "/onboarding", submit, again=onboarding, review=review_request,
-        acts=(SUBMIT_ONBOARDING_REQUEST,),
+    form(
+        "/onboarding", SUBMIT_ONBOARDING_REQUEST, onboarding, "Your request waits for an operator.",
+        to="/console/onboarding", review=review_request,
+        given=lambda page: dict.fromkeys(name for name in page.form.values if not page.form.one(name)),
     ),
-    Row(
-        "POST", "/onboarding/{uid:int}", decide, again=onboarding, review=review_decision, steps_up=True,
-        acts=(REVIEW_ONBOARDING_REQUEST,),
+    form(
+        "/onboarding/{uid:int}", REVIEW_ONBOARDING_REQUEST, onboarding, "The request is decided.",
+        review=review_decision, steps_up=True, optional=("review_note",),
     ),
 )  # fmt: skip

@@ -17,7 +17,7 @@ from custody.schemas.users import Organisation
 from custody.server.console import session
 from custody.server.console.context import PageContext
 from custody.server.console.sign_in import sign_in_page, target_of
-from custody.server.console.table import Review, Row
+from custody.server.console.table import Review, Row, form
 from custody.server.domain.credentials import IDENTITY_FLOW_LIFETIME
 from custody.server.domain.errors import Invalid, StateConflict, TokenExpired, Unauthenticated
 from custody.server.sign_in import identity
@@ -140,23 +140,8 @@ def review_provider(page: PageContext) -> Review:
     return Review("Set this identity provider?", facts, "Set it", warning)
 
 
-def set_provider(page: PageContext) -> Response:
-    form, workspace = page.form, page.workspace
-    page.act(
-        UPDATE_IDENTITY_PROVIDER,
-        workspace_id=workspace.id,
-        issuer=form.one("issuer").strip(),
-        client_id=form.one("client_id").strip(),
-        is_required=form.ticked("is_required"),
-    )
-    return page.redirect(f"{workspace.path}/identity", "The identity provider is set.")
-
-
-def set_secret(page: PageContext) -> Response:
-    workspace = page.workspace
-    secret = page.form.one("client_secret").strip()
-    page.act(UPDATE_IDENTITY_PROVIDER_SECRET, workspace_id=workspace.id, client_secret=secret)
-    return page.redirect(f"{workspace.path}/identity", "The secret is kept, and never shown again.")
+def _typed(page: PageContext) -> dict[str, str]:
+    return {name: page.form.one(name).strip() for name in ("issuer", "client_id")}
 
 
 def review_removal(page: PageContext) -> Review:
@@ -165,26 +150,14 @@ def review_removal(page: PageContext) -> Review:
     return Review("Remove the identity provider?", facts, "Remove", warning)
 
 
-def remove(page: PageContext) -> Response:
-    page.act(REMOVE_IDENTITY_PROVIDER, workspace_id=page.workspace.id)
-    return page.redirect(f"{page.workspace.path}/identity", "The identity provider is removed.")
-
-
 def review_unlinking(page: PageContext) -> Review:
-    wanted = page.number("user_id")
+    wanted = page.number("user_uuid")
     for each in page.read(IDENTITY_LINKS, workspace_id=page.workspace.id):
         if each.user_uuid == wanted:
             facts = (("Member", each.email),)
             warning = "Sessions through the link end. Their programs continue: revoke them under Programs."
             return Review("Unlink this member?", facts, "Unlink", warning)
-    raise Invalid.at("/user_id", "Choose one of the list.")
-
-
-def unlink_member(page: PageContext) -> Response:
-    page.act(UNLINK_IDENTITY, workspace_id=page.workspace.id, user_uuid=page.number("user_id"))
-    return page.redirect(
-        f"{page.workspace.path}/identity", "The member is unlinked. Their programs continue."
-    )
+    raise Invalid.at("/user_uuid", "Choose one of the list.")
 
 
 _HERE = "/w/{workspace_id:int}/identity"
@@ -194,39 +167,21 @@ ROWS = (
     Row("POST", "/account/identity/link", link, steps_up=True),
     Row("POST", "/account/identity/unlink", unlink, steps_up=True, acts=(UNLINK_IDENTITY,)),
     Row("GET", _HERE, provider_page),
-    Row(
-        "POST",
-        _HERE + "/set",
-        set_provider,
-        again=provider_page,
-        review=review_provider,
-        steps_up=True,
-        acts=(UPDATE_IDENTITY_PROVIDER,),
+    form(
+        _HERE + "/set", UPDATE_IDENTITY_PROVIDER, provider_page, "The identity provider is set.",
+        review=review_provider, steps_up=True, given=_typed,
     ),
-    Row(
-        "POST",
-        _HERE + "/secret",
-        set_secret,
-        again=provider_page,
-        steps_up=True,
-        acts=(UPDATE_IDENTITY_PROVIDER_SECRET,),
+    form(
+        _HERE + "/secret", UPDATE_IDENTITY_PROVIDER_SECRET, provider_page,
+        "The secret is kept, and never shown again.", steps_up=True,
+        given=lambda page: {"client_secret": page.form.one("client_secret").strip()},
     ),
-    Row(
-        "POST",
-        _HERE + "/remove",
-        remove,
-        again=provider_page,
-        review=review_removal,
-        steps_up=True,
-        acts=(REMOVE_IDENTITY_PROVIDER,),
+    form(
+        _HERE + "/remove", REMOVE_IDENTITY_PROVIDER, provider_page, "The identity provider is removed.",
+        review=review_removal, steps_up=True,
     ),
-    Row(
-        "POST",
-        _HERE + "/unlink",
-        unlink_member,
-        again=provider_page,
-        review=review_unlinking,
-        steps_up=True,
-        acts=(UNLINK_IDENTITY,),
+    form(
+        _HERE + "/unlink", UNLINK_IDENTITY, provider_page, "The member is unlinked. Their programs continue.",
+        review=review_unlinking, steps_up=True,
     ),
-)
+)  # fmt: skip

@@ -9,9 +9,10 @@ from starlette.responses import Response
 from custody.common.limit_words import WEEKDAYS, bounds, until
 from custody.schemas.limits import MY_LIMITS, MyLimits, VaultLimits
 from custody.schemas.vaults import LIST_WALLETS, Vault
-from custody.server.console.context import PageContext, whole
+from custody.server.console.context import PageContext
 from custody.server.console.rendering import is_everything, sats_of
 from custody.server.console.table import Row
+from custody.server.console.typed import whole
 from custody.server.domain.errors import Invalid
 from custody.server.domain.limits import Cycle, unused_of
 from multisig import InvalidAmount, Sats, format_btc, parse_btc

@@ -3,12 +3,7 @@
 from starlette.responses import Response
 
 from custody.common.change_words import PERMISSION_WORDS
-from custody.schemas.invitations import (
-    INVITE_TO_WORKSPACE,
-    REVOKE_INVITE,
-    WORKSPACE_INVITATIONS,
-    Invitation,
-)
+from custody.schemas.invitations import INVITE_TO_WORKSPACE, REVOKE_INVITE, WORKSPACE_INVITATIONS
 from custody.schemas.members import (
     ADD_WORKSPACE_TO_USER,
     CHANGE_USER_ROLE,
@@ -20,26 +15,24 @@ from custody.schemas.members import (
 from custody.schemas.roles import ROLES, RoleDetails
 from custody.server.console.context import PageContext
 from custody.server.console.rendering import member_words
-from custody.server.console.table import Review, Row
-from custody.server.domain.errors import Invalid, NotFound
+from custody.server.console.table import Review, Row, form
+from custody.server.domain.errors import Invalid
 
 AT_ONCE = "It applies at once, to their pages and their programs."
 
 
 def members(page: PageContext) -> Response:
-    workspace = page.workspace
     return page.render(
         "members/members.html",
-        members=members_of(page) if workspace.may("MANAGE_USERS") else [],
+        members=members_of(page),
         roles=_roles(page),
-        invitations=_invitations(page),
+        invitations=page.read(WORKSPACE_INVITATIONS, workspace_id=page.workspace.id),
         colleagues=colleagues(page),
     )
 
 
 def member_page(page: PageContext) -> Response:
-    found = _member(page)
-    return page.render("members/member.html", member=found, roles=_roles(page))
+    return page.render("members/member.html", member=_member(page), roles=_roles(page))
 
 
 def members_of(page: PageContext) -> list[Member]:
@@ -47,17 +40,8 @@ def members_of(page: PageContext) -> list[Member]:
 
 
 def _roles(page: PageContext) -> list[RoleDetails]:
-    if not page.workspace.may("MANAGE_ROLE", "MANAGE_USERS", "MANAGE_WORKSPACE"):
-        return []
-    found = page.read(ROLES, workspace_id=page.workspace.id)
-    # The form preselects the first.
-    return sorted(found, key=lambda role: len(role.perm))
-
-
-def _invitations(page: PageContext) -> list[Invitation]:
-    if not page.workspace.may("MANAGE_USERS"):
-        return []
-    return page.read(WORKSPACE_INVITATIONS, workspace_id=page.workspace.id)
+    """The form preselects the first."""
+    return sorted(page.read(ROLES, workspace_id=page.workspace.id), key=lambda role: len(role.perm))
 
 
 def colleagues(page: PageContext) -> list[Member]:
@@ -77,10 +61,7 @@ def colleagues(page: PageContext) -> list[Member]:
 
 def _member(page: PageContext) -> Member:
     """Raises NotFound."""
-    for member in members_of(page):
-        if member.uuid == page.path_param("user_id"):
-            return member
-    raise NotFound("There is no such member in this workspace.")
+    return page.one_of(members_of(page), "uuid", "user_uuid", "There is no such member in this workspace.")
 
 
 def _role(page: PageContext) -> RoleDetails:
@@ -112,44 +93,14 @@ def review_invitation(page: PageContext) -> Review:
     return Review("Invite this person?", facts, "Invite", warning)
 
 
-def invite(page: PageContext) -> Response:
-    workspace = page.workspace
-    page.act(
-        INVITE_TO_WORKSPACE,
-        invited_email=page.form.one("invited_email"),
-        workspace_context=workspace.id,
-        org_id=workspace.organisation.org_id,
-        role_id=page.number("role_id"),
-    )
-    return page.redirect(f"{workspace.path}/members", "The invitation is on its way.")
-
-
-def revoke_invitation(page: PageContext) -> Response:
-    page.act(REVOKE_INVITE, workspace_id=page.workspace.id, invite_id=page.form.one("invite_id"))
-    return page.redirect(f"{page.workspace.path}/members", "The invitation is taken back.")
-
-
 def review_adding(page: PageContext) -> Review:
-    wanted = page.number("user_id")
+    wanted = page.number("user_uuid")
     names = [member_words(each) for each in colleagues(page) if each.uuid == wanted]
     if not names:
-        raise Invalid.at("/user_id", "Choose a person of your organisation who is no member yet.")
+        raise Invalid.at("/user_uuid", "Choose a person of your organisation who is no member yet.")
     role = _role(page)
     facts = (("Person", names[0]), ("Role", role.name), ("What it may do", _rights(role)))
     return Review("Add this person?", facts, "Add")
-
-
-def add(page: PageContext) -> Response:
-    workspace = page.workspace
-    page.act(
-        ADD_WORKSPACE_TO_USER,
-        workspace_id=workspace.id,
-        user_uuid=page.number("user_id"),
-        role_uid=page.number("role_id"),
-        creator_workspace_id=workspace.id,
-        creator_org_uuid=workspace.organisation.org_id,
-    )
-    return page.redirect(f"{workspace.path}/members", "The person is a member now.")
 
 
 # --- one member ---------------------------------------------------------------------------------------------
@@ -167,31 +118,10 @@ def review_role(page: PageContext) -> Review:
     return Review("Give this member another role?", facts, "Change the role", AT_ONCE)
 
 
-def change_role(page: PageContext) -> Response:
-    page.act(
-        CHANGE_USER_ROLE,
-        workspace_id=page.workspace.id,
-        user_uuid=page.path_param("user_id"),
-        role_id=page.number("role_id"),
-        force=page.form.ticked("force"),
-    )
-    return page.redirect(f"{page.workspace.path}/members", "The role is changed.")
-
-
 def review_removal(page: PageContext) -> Review:
     found = _member(page)
     facts = (("Member", member_words(found)), ("Role", found.role.name))
     return Review("Remove this member?", facts, "Remove", AT_ONCE)
-
-
-def remove(page: PageContext) -> Response:
-    page.act(
-        REMOVE_USER_FROM_WORKSPACE,
-        workspace_id=page.workspace.id,
-        user_uuid=page.path_param("user_id"),
-        force=page.form.ticked("force"),
-    )
-    return page.redirect(f"{page.workspace.path}/members", "The member is removed.")
 
 
 # --- oneself ------------------------------------------------------------------------------------------------
@@ -203,35 +133,41 @@ def review_leaving(page: PageContext) -> Review:
     return Review("Leave this workspace?", facts, "Leave", "Only an administrator can let you in again.")
 
 
-def leave(page: PageContext) -> Response:
-    page.act(LEAVE_WORKSPACE, workspace_id=page.workspace.id, force=page.form.ticked("force"))
-    return page.redirect("/console/", "You left the workspace.")
+def leaving(page: PageContext) -> Response:
+    return page.render("members/leave.html")
+
+
+def _added(page: PageContext) -> dict[str, int]:
+    ids = {"creator_workspace_id": page.workspace.id, "creator_org_uuid": page.workspace.organisation.org_id}
+    return {"role_uid": page.number("role_id"), **ids}
 
 
 _HERE = "/w/{workspace_id:int}/members"
-_ONE = _HERE + "/{user_id:int}"
+_LEAVE = "/w/{workspace_id:int}/leave"
+_ONE = _HERE + "/{user_uuid:int}"
 ROWS = (
     Row("GET", _HERE, members),
-    Row(
-        "POST", _HERE + "/invite", invite, again=members, review=review_invitation, steps_up=True,
-        acts=(INVITE_TO_WORKSPACE,),
+    form(
+        _HERE + "/invite", INVITE_TO_WORKSPACE, members, "The invitation is on its way.",
+        review=review_invitation, steps_up=True, given=lambda page: {"workspace_context": page.workspace.id},
     ),
-    Row("POST", _HERE + "/revoke", revoke_invitation, again=members, acts=(REVOKE_INVITE,)),
-    Row(
-        "POST", _HERE + "/add", add, again=members, review=review_adding, steps_up=True,
-        acts=(ADD_WORKSPACE_TO_USER,),
+    form(_HERE + "/revoke", REVOKE_INVITE, members, "The invitation is taken back."),
+    form(
+        _HERE + "/add", ADD_WORKSPACE_TO_USER, members, "The person is a member now.",
+        review=review_adding, steps_up=True, given=_added,
     ),
-    Row(
-        "POST", _HERE + "/leave", leave, again=members, review=review_leaving, steps_up=True,
-        acts=(LEAVE_WORKSPACE,),
+    Row("GET", _LEAVE, leaving),
+    form(
+        _LEAVE, LEAVE_WORKSPACE, leaving, "You left the workspace.", to="/console/", review=review_leaving,
+        steps_up=True,
     ),
     Row("GET", _ONE, member_page),
-    Row(
-        "POST", _ONE + "/role", change_role, again=member_page, review=review_role, steps_up=True,
-        acts=(CHANGE_USER_ROLE,),
+    form(
+        _ONE + "/role", CHANGE_USER_ROLE, member_page, "The role is changed.", to="members",
+        review=review_role, steps_up=True,
     ),
-    Row(
-        "POST", _ONE + "/remove", remove, again=member_page, review=review_removal, steps_up=True,
-        acts=(REMOVE_USER_FROM_WORKSPACE,),
+    form(
+        _ONE + "/remove", REMOVE_USER_FROM_WORKSPACE, member_page, "The member is removed.", to="members",
+        review=review_removal, steps_up=True,
     ),
 )  # fmt: skip

@@ -17,9 +17,11 @@ from custody.schemas.service_accounts import (
     ServiceAccount,
 )
 from custody.server.console.context import PageContext
-from custody.server.console.table import Review, Row
-from custody.server.domain.errors import Invalid, NotFound
+from custody.server.console.table import Review, Row, form
+from custody.server.domain.credentials import NEVER_GIVEN
+from custody.server.domain.errors import Invalid
 
+RIGHTS = {name: words for name, words in PERMISSION_WORDS.items() if name not in NEVER_GIVEN}
 STATES = {
     "WAITING": "has no secret yet",
     "ACTIVE": "active",
@@ -34,7 +36,7 @@ def programs(page: PageContext) -> Response:
 
 
 def new_page(page: PageContext) -> Response:
-    return page.render("programs/new.html", permissions=PERMISSION_WORDS)
+    return page.render("programs/new.html", permissions=RIGHTS)
 
 
 def program_page(page: PageContext) -> Response:
@@ -42,7 +44,7 @@ def program_page(page: PageContext) -> Response:
         "programs/program.html",
         program=_one(page),
         states=STATES,
-        permissions=PERMISSION_WORDS,
+        permissions=RIGHTS,
         overlap=DEFAULT_OVERLAP_HOURS,
     )
 
@@ -53,20 +55,15 @@ def _all(page: PageContext) -> list[ServiceAccount]:
 
 def _one(page: PageContext) -> ServiceAccount:
     """Raises NotFound."""
-    for program in _all(page):
-        if program.service_account_id == page.path_param("program_id"):
-            return program
-    raise NotFound("There is no such program in this workspace.")
+    words = "There is no such program in this workspace."
+    return page.one_of(_all(page), "service_account_id", "service_account_id", words)
 
 
 def _typed(page: PageContext) -> dict[str, Any]:
-    """The form's account as the API takes it. A day ends at its last second in UTC."""
-    form = page.form
-    day = form.one("expires_on")
+    """A day ends at its last second in UTC."""
+    day = page.form.one("expires_on")
     return {
-        "name": form.one("name"),
-        "rights": list(form.every("rights")),
-        "networks": form.one("networks").split(),
+        "networks": page.form.one("networks").split(),
         "expires_at": f"{day}T23:59:59Z" if day else "",
     }
 
@@ -75,8 +72,8 @@ def _facts(page: PageContext) -> tuple[tuple[str, object], ...]:
     """Raises Invalid."""
     form = page.form
     try:
-        rights = "; ".join(PERMISSION_WORDS[PermissionName(each)] for each in form.every("rights"))
-    except ValueError:
+        rights = "; ".join(RIGHTS[PermissionName(each)] for each in form.every("rights"))
+    except (ValueError, KeyError):
         raise Invalid.at("/rights", "Choose rights of the list.") from None
     return (
         ("Name", form.one("name")),
@@ -91,23 +88,8 @@ def review_new(page: PageContext) -> Review:
     return Review("Make this account?", _facts(page), "Make the account", warning)
 
 
-def create(page: PageContext) -> Response:
-    made = page.act(CREATE_SERVICE_ACCOUNT, workspace_id=page.workspace.id, **_typed(page))
-    return page.redirect(
-        f"{page.workspace.path}/programs/{made.service_account_id}", "The account is made. Make its secret."
-    )
-
-
 def review_change(page: PageContext) -> Review:
     return Review("Change this account?", _facts(page), "Change the account")
-
-
-def change(page: PageContext) -> Response:
-    number = page.path_param("program_id")
-    page.act(
-        UPDATE_SERVICE_ACCOUNT, workspace_id=page.workspace.id, service_account_id=number, **_typed(page)
-    )
-    return page.redirect(f"{page.workspace.path}/programs/{number}", "The account is changed.")
 
 
 def review_secret(page: PageContext) -> Review:
@@ -119,68 +101,33 @@ def review_secret(page: PageContext) -> Review:
 
 
 def issue_secret(page: PageContext) -> Response:
-    issued = page.act(
-        ISSUE_SERVICE_SECRET,
-        workspace_id=page.workspace.id,
-        service_account_id=page.path_param("program_id"),
-        overlap_hours=page.number("overlap_hours"),
-    )
-    return page.render("programs/secret.html", issued=issued)
+    return page.render("programs/secret.html", issued=page.submit(ISSUE_SERVICE_SECRET))
 
 
 def review_end(page: PageContext) -> Review:
     return Review("Revoke this account?", (("Program", _one(page).name),), "Revoke", "At once and for good.")
 
 
-def revoke(page: PageContext) -> Response:
-    page.act(
-        REVOKE_SERVICE_ACCOUNT,
-        workspace_id=page.workspace.id,
-        service_account_id=page.path_param("program_id"),
-    )
-    return page.redirect(f"{page.workspace.path}/programs", "The account is revoked.")
-
-
 _HERE = "/w/{workspace_id:int}/programs"
-_ONE = _HERE + "/{program_id:int}"
+_ONE = _HERE + "/{service_account_id:int}"
 ROWS = (
     Row("GET", _HERE, programs),
     Row("GET", _HERE + "/new", new_page),
-    Row(
-        "POST",
-        _HERE + "/new",
-        create,
-        again=new_page,
-        review=review_new,
-        steps_up=True,
-        acts=(CREATE_SERVICE_ACCOUNT,),
+    form(
+        _HERE + "/new", CREATE_SERVICE_ACCOUNT, new_page, "The account is made. Make its secret.",
+        to="programs/{0.service_account_id}", review=review_new, steps_up=True, given=_typed,
     ),
     Row("GET", _ONE, program_page),
-    Row(
-        "POST",
-        _ONE + "/change",
-        change,
-        again=program_page,
-        review=review_change,
-        steps_up=True,
-        acts=(UPDATE_SERVICE_ACCOUNT,),
+    form(
+        _ONE + "/change", UPDATE_SERVICE_ACCOUNT, program_page, "The account is changed.",
+        review=review_change, steps_up=True, given=_typed,
     ),
     Row(
-        "POST",
-        _ONE + "/secret",
-        issue_secret,
-        again=program_page,
-        review=review_secret,
-        steps_up=True,
+        "POST", _ONE + "/secret", issue_secret, again=program_page, review=review_secret, steps_up=True,
         acts=(ISSUE_SERVICE_SECRET,),
     ),
-    Row(
-        "POST",
-        _ONE + "/revoke",
-        revoke,
-        again=program_page,
-        review=review_end,
-        steps_up=True,
-        acts=(REVOKE_SERVICE_ACCOUNT,),
+    form(
+        _ONE + "/revoke", REVOKE_SERVICE_ACCOUNT, program_page, "The account is revoked.", to="programs",
+        review=review_end, steps_up=True,
     ),
-)
+)  # fmt: skip

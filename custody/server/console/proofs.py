@@ -9,7 +9,7 @@ from custody.schemas.proofs import CREATE_PROOF, MAX_MESSAGE, PROOF
 from custody.schemas.proposals import PSBT
 from custody.server.console.context import PageContext
 from custody.server.console.proposals import PROPOSERS
-from custody.server.console.table import Review, Row
+from custody.server.console.table import Review, Row, form
 from custody.server.console.vaults import vault_name, vaults_to_choose
 from custody.server.domain.errors import PermissionDenied
 
@@ -18,15 +18,15 @@ PAGE: Final = 25
 
 def listing(page: PageContext) -> Response:
     after = page.query("after")
-    wanted = {"tx_type": "proof", "order": "newest", "limit": PAGE, "after": after or None}
-    found, following = page.read_page(PSBT, workspace_id=page.workspace.id, **wanted)
+    wanted = {"workspace_id": page.workspace.id, "tx_type": "proof", "order": "newest"}
+    found, following = page.read_page(PSBT, {**wanted, "after": after or None}, limit=PAGE)
     return page.render("proofs/list.html", proofs=found, after=after, following=following)
 
 
 def form_page(page: PageContext) -> Response:
     if not page.workspace.may(*PROPOSERS):
         raise PermissionDenied("Only those who manage the workspace ask for proofs.")
-    chosen = page.form.one("vault") or page.query("vault")
+    chosen = page.form.one("vault_id") or page.query("vault")
     vaults = [(each.id, each.marked_name) for each in vaults_to_choose(page, chosen)]
     return page.render("proofs/new.html", vaults=vaults, chosen=chosen, longest=MAX_MESSAGE)
 
@@ -37,7 +37,7 @@ def review(page: PageContext) -> Review:
     return Review(
         "Ask for this proof?",
         (
-            ("Vault", vault_name(page, form.one("vault")).name),
+            ("Vault", vault_name(page, form.one("vault_id")).name),
             ("Message", form.one("message").strip()),
             ("Added to it", "height and hash of the last block"),
             ("Address that signs", form.one("address").strip() or "the vault's first one"),
@@ -46,19 +46,6 @@ def review(page: PageContext) -> Review:
         "Ask the signers",
         "It moves nothing. Every reader of its file learns what it says.",
     )
-
-
-def make(page: PageContext) -> Response:
-    form = page.form
-    made = page.act(
-        CREATE_PROOF,
-        workspace_id=page.workspace.id,
-        vault_id=form.one("vault"),
-        message=form.one("message"),
-        address=form.one("address").strip() or None,
-        with_coins=form.ticked("with_coins"),
-    )
-    return page.redirect(f"{page.workspace.path}/proposals/{made.psbt_id}", "Its signers are asked.")
 
 
 def file(page: PageContext) -> Response:
@@ -72,6 +59,9 @@ _HERE = "/w/{workspace_id:int}/proofs"
 ROWS = (
     Row("GET", _HERE, listing),
     Row("GET", _HERE + "/new", form_page),
-    Row("POST", _HERE + "/new", make, again=form_page, review=review, acts=(CREATE_PROOF,)),
+    form(
+        _HERE + "/new", CREATE_PROOF, form_page, "Its signers are asked.", to="proposals/{0.psbt_id}",
+        review=review, given=lambda page: {"address": page.form.one("address").strip() or None},
+    ),
     Row("GET", _HERE + "/{psbt_id}/file", file),
-)
+)  # fmt: skip

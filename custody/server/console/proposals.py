@@ -11,9 +11,10 @@ from custody.common.pages.rendering import Live
 from custody.schemas.proposals import PSBT, Proposal, ProposalStatus, TroubleKind, TxType
 from custody.schemas.vaults import Vault
 from custody.server.console.addresses import entries_of
-from custody.server.console.context import PageContext, require_days_in_order
+from custody.server.console.context import PageContext
 from custody.server.console.money import money_of, proof_of
 from custody.server.console.table import Row
+from custody.server.console.typed import require_days_in_order
 from custody.server.console.vaults import vault_by_id
 from custody.server.domain.errors import Invalid
 
@@ -85,6 +86,8 @@ def _listed(page: PageContext, wanted: Mapping[str, str]) -> Live:
 
 def _page_of(page: PageContext, wanted: Mapping[str, str]) -> dict[str, Any]:
     asked: dict[str, Any] = {
+        "workspace_id": page.workspace.id,
+        "order": "newest",
         "search": wanted.get("search"),
         "status": wanted.get("status"),
         "awaiting": "me" if "awaiting" in wanted else None,
@@ -93,7 +96,7 @@ def _page_of(page: PageContext, wanted: Mapping[str, str]) -> dict[str, Any]:
         "to_day": wanted.get("to_day"),
         "after": wanted.get("after"),
     }
-    found, after = page.read_page(PSBT, workspace_id=page.workspace.id, order="newest", limit=PAGE, **asked)
+    found, after = page.read_page(PSBT, asked, limit=PAGE)
     kept = {name: value for name, value in wanted.items() if name != "after"}
     newest = urlencode(kept) if "after" in wanted else None
     following = urlencode({**kept, "after": after}) if after else ""

@@ -22,12 +22,13 @@ from custody.schemas.proposals import CREATE_PSBT, MAX_COINS, MAX_RECIPIENTS, PR
 from custody.schemas.sending import MAX_SEND
 from custody.schemas.vaults import VAULT_CONTROLS, Vault, VaultName
 from custody.server.console.addresses import entries_of
-from custody.server.console.context import PageContext, fee_rate
+from custody.server.console.context import PageContext
 from custody.server.console.limits import left_words
 from custody.server.console.money import Money, money_of
 from custody.server.console.proposals import PROPOSERS, labels_of
 from custody.server.console.rendering import sats_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
+from custody.server.console.typed import fee_rate
 from custody.server.console.vaults import names_of, vault_by_id, vaults_to_choose
 from custody.server.domain.errors import (
     CustodyError,

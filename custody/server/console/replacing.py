@@ -7,11 +7,12 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from custody.schemas.proposals import CANCEL_PSBT, CREATE_PSBT, PREVIEW_PSBT, Proposal, PsbtPreview
-from custody.server.console.context import PageContext, fee_rate
+from custody.server.console.context import PageContext
 from custody.server.console.money import money_of
 from custody.server.console.proposals import labels_of, proposal_of
 from custody.server.console.proposing import MoneyReview, left_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
+from custody.server.console.typed import fee_rate
 from custody.server.console.vaults import vault_by_id
 from custody.server.domain.errors import CustodyError
 from multisig import Psbt

@@ -21,8 +21,8 @@ from custody.schemas.roles import (
 from custody.server.console.context import PageContext
 from custody.server.console.limits import role_limit
 from custody.server.console.rendering import role_words
-from custody.server.console.table import Review, Row, in_force_mark, require_in_force, shown_mark
-from custody.server.domain.errors import Invalid, NotFound
+from custody.server.console.table import Review, Row, form, in_force_mark, require_in_force, shown_mark
+from custody.server.domain.errors import Invalid
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,7 @@ def _roles(page: PageContext) -> list[RoleDetails]:
 
 def _role(page: PageContext) -> RoleDetails:
     """Raises NotFound."""
-    for role in _roles(page):
-        if role.role_id == page.path_param("role_id"):
-            return role
-    raise NotFound("There is no such role in this workspace.")
+    return page.one_of(_roles(page), "role_id", "role_id", "There is no such role in this workspace.")
 
 
 def _holders(role: RoleDetails) -> str:
@@ -124,18 +121,6 @@ def review_new(page: PageContext) -> Review:
     return Review("Make this role?", facts, "Make the role")
 
 
-def create(page: PageContext) -> Response:
-    page.act(
-        CREATE_ROLE,
-        workspace_id=page.workspace.id,
-        name=page.form.one("name"),
-        description=page.form.one("description"),
-        permissions=_wanted(page),
-        **role_limit(page, "transaction_limit"),
-    )
-    return page.redirect(f"{page.workspace.path}/roles", "The role is made.")
-
-
 def review_name(page: PageContext) -> Review:
     facts = (
         ("Current name", _role(page).name),
@@ -145,20 +130,8 @@ def review_name(page: PageContext) -> Review:
     return Review("Change this role's name?", facts, "Change the name")
 
 
-def rename(page: PageContext) -> Response:
-    form = page.form
-    ids = {"workspace_id": page.workspace.id, "role_id": page.path_param("role_id")}
-    page.act(UPDATE_ROLE, **ids, name=form.one("name"), description=form.one("description"))
-    return page.redirect(page.request.url.path.removesuffix("/name"), "The name is changed.")
-
-
 def review_deletion(page: PageContext) -> Review:
     return Review("Delete this role?", (("Role", _role(page).name),), "Delete")
-
-
-def delete(page: PageContext) -> Response:
-    page.act(DELETE_ROLE, workspace_id=page.workspace.id, role_id=page.path_param("role_id"))
-    return page.redirect(f"{page.workspace.path}/roles", "The role is deleted.")
 
 
 # --- permissions and limit ----------------------------------------------------------------------------------
@@ -166,9 +139,9 @@ def delete(page: PageContext) -> Response:
 
 def _permission(page: PageContext) -> PermissionName:
     try:
-        return PermissionName(page.form.one("permission"))
+        return PermissionName(page.form.one("rule_name"))
     except ValueError:
-        raise Invalid.at("/permission", "Choose a permission of the list.") from None
+        raise Invalid.at("/rule_name", "Choose a permission of the list.") from None
 
 
 def review_permission(page: PageContext) -> Review:
@@ -180,13 +153,11 @@ def review_permission(page: PageContext) -> Review:
 
 
 def change_permission(page: PageContext) -> Response:
-    here = {"workspace_id": page.workspace.id, "role_id": page.path_param("role_id")}
     if page.form.one("do") == "take":
-        force = page.form.ticked("force")
-        page.act(REMOVE_PERMISSION_FROM_ROLE, **here, rule_name=_permission(page), force=force)
+        page.submit(REMOVE_PERMISSION_FROM_ROLE)
         done = "The permission is taken away."
     else:
-        page.act(ADD_PERMISSION_TO_ROLE, **here, rule_name=_permission(page))
+        page.submit(ADD_PERMISSION_TO_ROLE)
         done = "The permission is added."
     return page.redirect(page.request.url.path.removesuffix("/permission"), done)
 
@@ -211,40 +182,29 @@ def review_limit(page: PageContext) -> Review:
     )
 
 
-def change_limit(page: PageContext) -> Response:
-    page.act(
-        UPDATE_ROLE_POLICIES,
-        workspace_id=page.workspace.id,
-        role_id=page.path_param("role_id"),
-        **role_limit(page, "new_transaction_limit"),
-    )
-    return page.redirect(page.request.url.path.removesuffix("/limit"), "The limit is changed.")
-
-
 _HERE = "/w/{workspace_id:int}/roles"
 _ONE = _HERE + "/{role_id:int}"
 ROWS = (
     Row("GET", _HERE, roles),
     Row("GET", _HERE + "/new", new_role_page),
-    Row(
-        "POST", _HERE + "/new", create, again=new_role_page, review=review_new, steps_up=True,
-        acts=(CREATE_ROLE,),
+    form(
+        _HERE + "/new", CREATE_ROLE, new_role_page, "The role is made.", review=review_new, steps_up=True,
+        given=lambda page: role_limit(page, "transaction_limit"),
     ),
     Row("GET", _ONE, role_page),
-    Row(
-        "POST", _ONE + "/name", rename, again=role_page, review=review_name, steps_up=True,
-        acts=(UPDATE_ROLE,),
+    form(
+        _ONE + "/name", UPDATE_ROLE, role_page, "The name is changed.", review=review_name, steps_up=True,
     ),
-    Row(
-        "POST", _ONE + "/delete", delete, again=role_page, review=review_deletion, steps_up=True,
-        acts=(DELETE_ROLE,),
+    form(
+        _ONE + "/delete", DELETE_ROLE, role_page, "The role is deleted.", to="roles", review=review_deletion,
+        steps_up=True,
     ),
     Row(
         "POST", _ONE + "/permission", change_permission, again=role_page, review=review_permission,
         steps_up=True, acts=(ADD_PERMISSION_TO_ROLE, REMOVE_PERMISSION_FROM_ROLE),
     ),
-    Row(
-        "POST", _ONE + "/limit", change_limit, again=role_page, review=review_limit, steps_up=True,
-        acts=(UPDATE_ROLE_POLICIES,),
+    form(
+        _ONE + "/limit", UPDATE_ROLE_POLICIES, role_page, "The limit is changed.", review=review_limit,
+        steps_up=True, given=lambda page: role_limit(page, "new_transaction_limit"),
     ),
 )  # fmt: skip

@@ -15,7 +15,12 @@ from starlette.responses import Response
 
 from custody.server import calls
 from custody.server.domain.credentials import Caller, anybody
-from custody.server.domain.errors import PermissionDenied, StateConflict, TokenExpired, Unauthenticated
+from custody.server.domain.errors import (
+    NoRoleOpens,
+    StateConflict,
+    TokenExpired,
+    Unauthenticated,
+)
 from custody.server.service.services import Services
 from custody.server.service.sign_in.sessions import caller_of
 from custody.server.sign_in.sessions import renew_session
@@ -92,7 +97,7 @@ def require_own_site(request: Request) -> None:
     # site.
     is_own = origin == own if sent_by is None else sent_by == "same-origin" and origin in {None, own, "null"}
     if not is_own:
-        raise PermissionDenied("The form was sent by another site, or by a browser that does not say which.")
+        raise NoRoleOpens("The form was sent by another site, or by a browser that does not say which.")
 
 
 def require_own_form(held: BrowserSession, form_token: str) -> None:

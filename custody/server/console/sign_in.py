@@ -15,7 +15,7 @@ from custody.schemas.auth import (
 )
 from custody.server.console import session
 from custody.server.console.context import PageContext, shaped
-from custody.server.console.table import SIGN_IN, Row, own_path
+from custody.server.console.table import SIGN_IN, Row, form, own_path
 from custody.server.domain.errors import Invalid, SignInOver, Unauthenticated
 from custody.server.invitations import invited_address
 from custody.server.service.sign_in.identity import issuer_and_organisation
@@ -152,13 +152,6 @@ def forgotten_page(page: PageContext) -> Response:
     return page.render("forgotten.html")
 
 
-def forgotten(page: PageContext) -> Response:
-    page.act(REQUEST_PASSWORD_RESET, email=page.form.one("email"))
-    return page.redirect(
-        "/console/reset-password", "If this address has an account, a mail with a token is on its way."
-    )
-
-
 def reset_page(page: PageContext) -> Response:
     return page.render("reset.html")
 
@@ -189,9 +182,10 @@ ROWS = (
     Row("GET", "/register", register_page, is_open=True),
     Row("POST", "/register", register, again=register_page, is_open=True, acts=(LOGIN,)),
     Row("GET", "/forgotten-password", forgotten_page, is_open=True),
-    Row(
-        "POST", "/forgotten-password", forgotten, again=forgotten_page, is_open=True,
-        acts=(REQUEST_PASSWORD_RESET,),
+    form(
+        "/forgotten-password", REQUEST_PASSWORD_RESET, forgotten_page,
+        "If this address has an account, a mail with a token is on its way.", to="/console/reset-password",
+        is_open=True,
     ),
     Row("GET", "/reset-password", reset_page, is_open=True),
     Row("POST", "/reset-password", reset, again=reset_page, is_open=True, acts=(RESET_PASSWORD,)),

@@ -3,7 +3,7 @@ back before it acts, the second factor, and where an error is told.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from http import HTTPStatus
@@ -19,12 +19,13 @@ from starlette.routing import Route
 
 from custody.common.pages.rendering import FORM, FORM_WITH_FILE, Fields
 from custody.common.pages.serving import HEADERS
-from custody.schemas.call import Call
+from custody.schemas.call import Answer, Call
 from custody.server.console import session
 from custody.server.console.context import MAX_DIGITS, PageContext, WaitsForSecondPerson
 from custody.server.domain.errors import (
     CustodyError,
     Invalid,
+    NoRoleOpens,
     NotFound,
     PermissionDenied,
     SecondPersonNeeded,
@@ -149,6 +150,37 @@ class Row:
     acts: tuple[Call[Any, Any], ...] = ()
 
 
+def form(
+    path: str,
+    call: Call[Any, Answer],
+    again: View,
+    done: str | Callable[[Answer], str],
+    *,
+    to: str = "",
+    review: Callable[[PageContext], Review] | None = None,
+    steps_up: bool = False,
+    is_open: bool = False,
+    given: Callable[[PageContext], Mapping[str, Any]] = lambda _page: {},
+    optional: Sequence[str] = (),
+) -> Row:
+    """A row whose form makes one call with what was typed (`PageContext.submit`), and goes on with the words
+    ``done``.
+
+    ``to``: the page to go on to, below the workspace unless it begins with a slash, with the answer's fields
+    as ``{0.name}`` and the path's as ``{name}``; where empty, the page that the form belongs to. ``given``:
+    fields that are not as they were typed. ``optional``: texts that are left out where nothing was typed.
+    """
+
+    def view(page: PageContext) -> Response:
+        left_empty = {name: page.form.one(name) or None for name in optional}
+        answer = page.submit(call, **left_empty, **given(page))
+        target = to.format(answer, **page.request.path_params) or page.request.url.path.rpartition("/")[0]
+        words = done if isinstance(done, str) else done(answer)
+        return page.redirect(target if target[0] == "/" else f"{page.workspace.path}/{target}", words)
+
+    return Row("POST", path, view, again, review, steps_up=steps_up, is_open=is_open, acts=(call,))
+
+
 class _RecordNumber(IntegerConvertor):
     """A longer one leads to no row: Python reads no number of thousands of digits, the database none above 64
     bits.
@@ -233,7 +265,7 @@ def _require_for_bound(row: Row, page: PageContext) -> None:
     """
     is_bound = page.maybe_caller is not None and page.caller.bound_to is not None
     if is_bound and not row.path.startswith("/w/{workspace_id:int}/") and row.path not in {"/", "/sign-out"}:
-        raise PermissionDenied("Sign in with your own password for this, not through the identity provider.")
+        raise NoRoleOpens("Sign in with your own password for this, not through the identity provider.")
 
 
 def _answered(row: Row, page: PageContext) -> Response:

@@ -9,10 +9,11 @@ from starlette.responses import Response
 from custody.common.pages.figures import address
 from custody.schemas.asset_tokens import CALL_CONTRACT, Contract
 from custody.schemas.vaults import VaultName
-from custody.server.console.context import PageContext, raw_units
+from custody.server.console.context import PageContext
 from custody.server.console.rendering import FUNCTION_WORDS, token_units
 from custody.server.console.table import Review, Row
 from custody.server.console.tokens import approving, priority, token_here
+from custody.server.console.typed import raw_units
 from custody.server.console.vaults import vault_by_id, vault_name, vaults_to_choose
 from custody.server.domain.errors import Invalid, NotFound
 from multisig.tokens import MAX_TOKEN_AMOUNT, Function
@@ -79,7 +80,7 @@ def _callers(page: PageContext, token: Contract, function: Function, chosen: str
     own = vault_name(page, token.vault_id)
     if function is not Function.TRANSFER:
         return [own]
-    others = vaults_to_choose(page, chosen)
+    others = vaults_to_choose(page, chosen, replaced=True)
     return [own, *(each for each in others if each.id != own.id)]
 
 

@@ -30,12 +30,14 @@ from custody.schemas.asset_tokens import (
     CallStatus,
     Contract,
     ContractStatus,
+    ResubmitCallResponse,
 )
 from custody.schemas.vaults import Vault
 from custody.server.console.addresses import entries_of
-from custody.server.console.context import PageContext, raw_units, whole
+from custody.server.console.context import PageContext
 from custody.server.console.rendering import CALL_WORDS, token_units
-from custody.server.console.table import Review, Row, require_as_shown, shown_mark
+from custody.server.console.table import Review, Row, form, require_as_shown, shown_mark
+from custody.server.console.typed import raw_units, whole
 from custody.server.console.vaults import CHAIN_SECONDS, holdings, vault_by_id, vault_name, vaults_to_choose
 from custody.server.domain.errors import Invalid
 from custody.server.domain.lifecycle import TRANSITIONS
@@ -149,19 +151,15 @@ PRIORITIES = ("medium", "low", "high")
 
 def tokens(page: PageContext) -> Response:
     after, vault_id = page.cursor("after"), page.query("vault")
-    wanted = {"workspace_id": page.workspace.id, "limit": PAGE + 1, "after": after}
-    found = (
-        page.read(CONTRACTS, vault_id=vault_id, **wanted)
-        if vault_id
-        else page.read(WORKSPACE_CONTRACTS, **wanted)
-    )
-    shown, following = found[:PAGE], page.following(found, PAGE, "contract_uid")
+    call, of = (CONTRACTS, {"vault_id": vault_id}) if vault_id else (WORKSPACE_CONTRACTS, {})
+    wanted = {"workspace_id": page.workspace.id, "after": after, **of}
+    shown, following = page.read_page(call, wanted, limit=PAGE, key="contract_uid")
     vaults = {each: vault_name(page, each) for each in {one.vault_id for one in shown}}
     held, trouble = holdings(page, vault_id) if vault_id else ([], "")
     more = None if following is None else urlencode({"vault": vault_id, "after": following})
     return page.render(
         "tokens/list.html", tokens=shown, vaults=vaults,
-        all_vaults=vaults_to_choose(page, vault_id),
+        all_vaults=vaults_to_choose(page, vault_id, replaced=True),
         after=after, more=more, vault_id=vault_id, held=held, trouble=trouble,
     )  # fmt: skip
 
@@ -195,15 +193,8 @@ def _standing(page: PageContext, shown: Contract) -> dict[str, Any]:
     vault = vault_name(page, shown.vault_id)
     held, trouble = holdings(page, vault.id)
     before = page.cursor("before")
-    calls = page.read(
-        CONTRACT_CALLS,
-        workspace_id=page.workspace.id,
-        contract_uid=shown.contract_uid,
-        order="newest",
-        limit=PAGE + 1,
-        after=before,
-    )
-    older = page.following(calls, PAGE, "uid")
+    wanted = {"workspace_id": page.workspace.id, "contract_uid": shown.contract_uid, "order": "newest"}
+    calls, older = page.read_page(CONTRACT_CALLS, {**wanted, "after": before}, limit=PAGE)
     return {
         "token": shown,
         "base": path_of(page, shown.contract_uid),
@@ -213,10 +204,10 @@ def _standing(page: PageContext, shown: Contract) -> dict[str, Any]:
         "trouble": trouble,
         "whitelist": _whitelist(page, shown),
         "first_listed": FIRST_LISTED,
-        "calls": calls[:PAGE],
+        "calls": calls,
         "older": older,
         "call_pictures": {
-            status: draw_states(status, of_call=True) for status in {call.status for call in calls[:PAGE]}
+            status: draw_states(status, of_call=True) for status in {call.status for call in calls}
         },
         "before": before,
         "functions": _possible(page, shown),
@@ -366,15 +357,10 @@ def priority(page: PageContext) -> str:
     return typed
 
 
-def resubmit(page: PageContext) -> Response:
-    call_uid = page.path_param("call_uid")
-    answer = page.act(RESUBMIT_CONTRACT_CALL, workspace_id=page.workspace.id, call_uid=call_uid)
-    words = (
-        "The network did not take it yet. The platform keeps trying."
-        if answer.status is CallStatus.STALLED
-        else "It is on its way."
-    )
-    return page.redirect(path_of(page, page.path_param("contract_uid")), words)
+def _after_resubmit(call: ResubmitCallResponse) -> str:
+    if call.status is CallStatus.STALLED:
+        return "The network did not take it yet. The platform keeps trying."
+    return "It is on its way."
 
 
 _TOKENS = "/w/{workspace_id:int}/tokens"
@@ -386,8 +372,8 @@ ROWS = (
     ),
     Row("GET", f"{_TOKENS}/{{contract_uid:int}}", token),
     Row("GET", f"{_TOKENS}/{{contract_uid:int}}/standing", standing),
-    Row(
-        "POST", f"{_TOKENS}/{{contract_uid:int}}/calls/{{call_uid:int}}/resubmit", resubmit, again=token,
-        acts=(RESUBMIT_CONTRACT_CALL,),
+    form(
+        f"{_TOKENS}/{{contract_uid:int}}/calls/{{call_uid:int}}/resubmit", RESUBMIT_CONTRACT_CALL, token,
+        _after_resubmit, to="tokens/{contract_uid}",
     ),
 )  # fmt: skip

@@ -19,7 +19,7 @@ from custody.server.console.context import PageContext
 from custody.server.console.limits import typed_words, used_words, vault_limit, vault_limit_in_force
 from custody.server.console.members import members_of
 from custody.server.console.rendering import controls_words, member_words, vault_words
-from custody.server.console.table import Review, Row, in_force_mark, require_in_force, shown_mark
+from custody.server.console.table import Review, Row, form, in_force_mark, require_in_force, shown_mark
 from custody.server.console.vaults import names_of, path_of, vault_here
 from custody.server.domain.errors import NotFound
 
@@ -68,11 +68,6 @@ def review_limits(page: PageContext) -> Review:
     )
 
 
-def change_limits(page: PageContext) -> Response:
-    page.act(UPDATE_VAULT, **_place(page), **vault_limit(page))
-    return page.redirect(path_of(page, vault_here(page)), "The limit is changed.")
-
-
 def controls(page: PageContext) -> Response:
     found = _controls(page)
     now = _in_force(found)
@@ -102,11 +97,6 @@ def review_controls(page: PageContext) -> Review:
         "They apply to the next proposal, and to the next approval of those that wait.",
         pinned=(shown_mark(now),),
     )
-
-
-def change_controls(page: PageContext) -> Response:
-    page.act(UPDATE_VAULT_CONTROLS, **_place(page), **_ticked(page))
-    return page.redirect(path_of(page, vault_here(page)), "The controls are changed.")
 
 
 def freeze_page(page: PageContext) -> Response:
@@ -147,11 +137,6 @@ def review_freeze(page: PageContext) -> Review:
     )
 
 
-def freeze(page: PageContext) -> Response:
-    page.act(FREEZE_VAULT, **_place(page), reason=page.form.one("reason") or None)
-    return page.redirect(path_of(page, vault_here(page)), "The vault is frozen.")
-
-
 def review_unfreeze(page: PageContext) -> Review:
     shown, found = vault_here(page), _controls(page)
     is_second = found.unfreeze_asked_by not in (None, str(page.user.uuid))
@@ -168,14 +153,10 @@ def review_unfreeze(page: PageContext) -> Review:
     )
 
 
-def unfreeze(page: PageContext) -> Response:
-    after = page.act(UNFREEZE_VAULT, **_place(page))
-    words = (
-        "You asked to unfreeze it: another member has to agree within a day."
-        if after.is_frozen
-        else "The vault is no longer frozen."
-    )
-    return page.redirect(path_of(page, vault_here(page)), words)
+def _after_unfreeze(now: VaultControls) -> str:
+    if now.is_frozen:
+        return "You asked to unfreeze it: another member has to agree within a day."
+    return "The vault is no longer frozen."
 
 
 # --- a signer's key -----------------------------------------------------------------------------------------
@@ -209,40 +190,36 @@ def review_lost(page: PageContext) -> Review:
     )
 
 
-def mark_lost(page: PageContext) -> Response:
-    # The workspace in which a second person confirms it, where one has to.
-    ids: dict[str, Any] = {"workspace_id": page.workspace.id} if page.form.ticked("ask_second_person") else {}
-    page.act(
-        REVOKE_KEY,
-        key_id=page.path_param("key_id"),
-        reason="lost",
-        force=page.form.ticked("force"),
-        **ids,
-    )
-    return page.redirect(path_of(page, vault_here(page)), "The key is marked as lost.")
+def _lost(page: PageContext) -> dict[str, Any]:
+    """``workspace_id``: in which a second person confirms it, where one has to."""
+    asks = page.form.ticked("ask_second_person")
+    return {"reason": "lost", "workspace_id": page.workspace.id if asks else None}
 
 
 _VAULT = "/w/{workspace_id:int}/vaults/{vault_id}"
 ROWS = (
     Row("GET", f"{_VAULT}/limits", limits),
-    Row(
-        "POST", f"{_VAULT}/limits", change_limits, again=limits, review=review_limits, steps_up=True,
-        acts=(UPDATE_VAULT,),
+    form(
+        f"{_VAULT}/limits", UPDATE_VAULT, limits, "The limit is changed.", review=review_limits,
+        steps_up=True, given=vault_limit,
     ),
     Row("GET", f"{_VAULT}/controls", controls),
-    Row(
-        "POST", f"{_VAULT}/controls", change_controls, again=controls, review=review_controls, steps_up=True,
-        acts=(UPDATE_VAULT_CONTROLS,),
+    form(
+        f"{_VAULT}/controls", UPDATE_VAULT_CONTROLS, controls, "The controls are changed.",
+        review=review_controls, steps_up=True,
     ),
     Row("GET", f"{_VAULT}/freeze", freeze_page),
-    Row("POST", f"{_VAULT}/freeze", freeze, again=freeze_page, review=review_freeze, acts=(FREEZE_VAULT,)),
-    Row(
-        "POST", f"{_VAULT}/unfreeze", unfreeze, again=freeze_page, review=review_unfreeze, steps_up=True,
-        acts=(UNFREEZE_VAULT,),
+    form(
+        f"{_VAULT}/freeze", FREEZE_VAULT, freeze_page, "The vault is frozen.", review=review_freeze,
+        optional=("reason",),
+    ),
+    form(
+        f"{_VAULT}/unfreeze", UNFREEZE_VAULT, freeze_page, _after_unfreeze, review=review_unfreeze,
+        steps_up=True,
     ),
     Row("GET", f"{_VAULT}/signers/{{key_id}}/lost", lost_page),
-    Row(
-        "POST", f"{_VAULT}/signers/{{key_id}}/lost", mark_lost, again=lost_page, review=review_lost,
-        steps_up=True, acts=(REVOKE_KEY,),
+    form(
+        f"{_VAULT}/signers/{{key_id}}/lost", REVOKE_KEY, lost_page, "The key is marked as lost.",
+        to="vaults/{vault_id}", review=review_lost, steps_up=True, given=_lost,
     ),
 )  # fmt: skip

@@ -11,14 +11,15 @@ from custody.common.text import count
 from custody.schemas.changes import CHANGES
 from custody.schemas.history import VAULT_COINS
 from custody.schemas.proposals import PSBT, Proposal
-from custody.schemas.sending import SWEEP_VAULT
+from custody.schemas.sending import SWEEP_VAULT, SweptVault
 from custody.schemas.vaults import REPLACE_VAULT, VAULT_EXPORT, VAULT_NAMES, Vault
 from custody.server.console.addresses import entries
-from custody.server.console.context import PageContext, whole
+from custody.server.console.context import PageContext
 from custody.server.console.members import members_of
 from custody.server.console.proposals import BOOK_READERS
 from custody.server.console.rendering import COIN_WORDS, member_words
-from custody.server.console.table import Review, Row
+from custody.server.console.table import Review, Row, form
+from custody.server.console.typed import whole
 from custody.server.console.vaults import (
     PAGE,
     chosen_signers,
@@ -90,11 +91,6 @@ def _signers_with_fingerprints(page: PageContext, old: Vault, new: Vault) -> lis
     ]
 
 
-def _wanted(page: PageContext) -> dict[str, Any]:
-    signers = [each.uuid for each in chosen_signers(page)]
-    return {**_place(page), "name": page.form.one("name"), "m": whole(page, "m"), "signers": signers}
-
-
 def review_replacement(page: PageContext) -> Review:
     shown, signers, m = vault_here(page), chosen_signers(page), whole(page, "m")
     require_signers(m, [member_words(each) for each in signers])
@@ -119,23 +115,20 @@ def review_replacement(page: PageContext) -> Review:
     )
 
 
-def replace_vault(page: PageContext) -> Response:
-    page.act(REPLACE_VAULT, **_wanted(page))
-    return page.redirect(f"{path_of(page, vault_here(page))}/replace", "The vault is replaced.")
+def _new(page: PageContext) -> dict[str, Any]:
+    return {"m": whole(page, "m"), "signers": [each.uuid for each in chosen_signers(page)]}
 
 
-def sweep(page: PageContext) -> Response:
-    swept = page.act(SWEEP_VAULT, **_place(page))
-    words = f"{count(len(swept.psbt_ids), 'sweep is', 'sweeps are')} proposed. The signers decide now."
-    return page.redirect(f"{path_of(page, vault_here(page))}/replace", words)
+def _after_sweep(swept: SweptVault) -> str:
+    return f"{count(len(swept.psbt_ids), 'sweep is', 'sweeps are')} proposed. The signers decide now."
 
 
 _REPLACE = "/w/{workspace_id:int}/vaults/{vault_id}/replace"
 ROWS = (
     Row("GET", _REPLACE, replacement),
-    Row(
-        "POST", _REPLACE, replace_vault, again=replacement, review=review_replacement, steps_up=True,
-        acts=(REPLACE_VAULT,),
+    form(
+        _REPLACE, REPLACE_VAULT, replacement, "The vault is replaced.", to="vaults/{vault_id}/replace",
+        review=review_replacement, steps_up=True, given=_new,
     ),
-    Row("POST", f"{_REPLACE}/sweep", sweep, again=replacement, acts=(SWEEP_VAULT,)),
+    form(f"{_REPLACE}/sweep", SWEEP_VAULT, replacement, _after_sweep),
 )  # fmt: skip

@@ -26,11 +26,12 @@ from custody.schemas.vaults import (
     Vault,
     VaultName,
 )
-from custody.server.console.context import PageContext, query_day, query_sats, whole
+from custody.server.console.context import PageContext
 from custody.server.console.limits import typed_words, vault_limit
 from custody.server.console.members import members_of
 from custody.server.console.rendering import COIN_WORDS, MOVEMENT_WORDS, controls_words, member_words
 from custody.server.console.table import Review, Row
+from custody.server.console.typed import query_day, query_sats, whole
 from custody.server.domain.errors import CustodyError, Invalid
 from custody.server.store.models import full_name
 from multisig import Sats, format_btc
@@ -48,14 +49,8 @@ VIEWERS = ("VIEW_BALANCES", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
 
 def vaults(page: PageContext) -> Response:
     name, after = page.query("name").strip(), page.query("after")
-    found = page.read(
-        LIST_WALLETS,
-        workspace_id=page.workspace.id,
-        limit=PAGE + 1,
-        name=name or None,
-        after=after or None,
-    )
-    shown, following = found[:PAGE], page.following(found, PAGE, "id")
+    wanted = {"workspace_id": page.workspace.id, "name": name or None, "after": after or None}
+    shown, following = page.read_page(LIST_WALLETS, wanted, limit=PAGE, key="id")
     more = None if following is None else urlencode({"name": name, "after": following})
     return page.render("vaults/list.html", vaults=shown, name=name, after=after, more=more)
 
@@ -92,9 +87,12 @@ def replacement_name(page: PageContext, shown: Vault) -> VaultName | None:
     return last
 
 
-def vaults_to_choose(page: PageContext, chosen: str = "") -> list[VaultName]:
-    """The first MAX_CHOICES, and ``chosen``, to which a vault's own page linked. Raises NotFound."""
+def vaults_to_choose(page: PageContext, chosen: str = "", *, replaced: bool = False) -> list[VaultName]:
+    """The first MAX_CHOICES, and ``chosen``, to which a vault's own page linked. ``replaced``: those that pay
+    nothing new, too. Raises NotFound.
+    """
     found = page.read(VAULT_NAMES, workspace_id=page.workspace.id, limit=MAX_CHOICES)
+    found = [each for each in found if replaced or each.replaced_by is None]
     if chosen and chosen not in {each.id for each in found}:
         return [vault_name(page, chosen), *found]
     return found

@@ -17,8 +17,7 @@ from custody.schemas.webhooks import (
     Webhook,
 )
 from custody.server.console.context import PageContext
-from custody.server.console.table import Review, Row
-from custody.server.domain.errors import NotFound
+from custody.server.console.table import Review, Row, form
 
 # Of a webhook's deliveries on one page.
 PAGE = 25
@@ -61,20 +60,14 @@ def new_page(page: PageContext) -> Response:
 
 
 def webhook_page(page: PageContext) -> Response:
-    found = _one(page)
-    after = page.query("after") or None
-    deliveries = page.read(
-        WEBHOOK_DELIVERIES,
-        workspace_id=page.workspace.id,
-        webhook_id=found.webhook_id,
-        after=after,
-        limit=PAGE + 1,
-    )
+    webhook, after = _one(page), page.query("after") or None
+    wanted = {"workspace_id": page.workspace.id, "webhook_id": webhook.webhook_id, "after": after}
+    deliveries, next_after = page.read_page(WEBHOOK_DELIVERIES, wanted, limit=PAGE)
     return page.render(
         "webhooks/webhook.html",
-        webhook=found,
-        deliveries=deliveries[:PAGE],
-        next_after=page.following(deliveries, PAGE, "delivery_id"),
+        webhook=webhook,
+        deliveries=deliveries,
+        next_after=next_after,
         after=after,
         kinds=kinds_by_subject(),
         kind_words=kind_words,
@@ -87,10 +80,7 @@ def _all(page: PageContext) -> list[Webhook]:
 
 def _one(page: PageContext) -> Webhook:
     """Raises NotFound."""
-    for webhook in _all(page):
-        if webhook.webhook_id == page.path_param("webhook_id"):
-            return webhook
-    raise NotFound("There is no such webhook in this workspace.")
+    return page.one_of(_all(page), "webhook_id", "webhook_id", "There is no such webhook in this workspace.")
 
 
 def _kinds(page: PageContext) -> list[str]:
@@ -109,10 +99,7 @@ def review_new(page: PageContext) -> Review:
 
 
 def create(page: PageContext) -> Response:
-    made = page.act(
-        CREATE_WEBHOOK, workspace_id=page.workspace.id, url=page.form.one("url"), kinds=_kinds(page)
-    )
-    return page.render("webhooks/secret.html", webhook=made)
+    return page.render("webhooks/secret.html", webhook=page.submit(CREATE_WEBHOOK, kinds=_kinds(page)))
 
 
 def review_change(page: PageContext) -> Review:
@@ -133,9 +120,8 @@ def change(page: PageContext) -> Response:
         wanted = {"rotate_secret": True}
     elif do in {"enable", "disable"}:
         wanted = {"enabled": do == "enable"}
-    changed = page.act(
-        UPDATE_WEBHOOK, workspace_id=page.workspace.id, webhook_id=page.path_param("webhook_id"), **wanted
-    )
+    ids = {"workspace_id": page.workspace.id, "webhook_id": page.path_param("webhook_id")}
+    changed = page.act(UPDATE_WEBHOOK, **ids, **wanted)
     if changed.secret is not None:
         return page.render("webhooks/secret.html", webhook=changed)
     return page.redirect(page.request.url.path.removesuffix("/change"), "The webhook is changed.")
@@ -146,56 +132,24 @@ def review_deletion(page: PageContext) -> Review:
     return Review("Delete this webhook?", (("Address", _one(page).url),), "Delete", warning)
 
 
-def delete(page: PageContext) -> Response:
-    page.act(DELETE_WEBHOOK, workspace_id=page.workspace.id, webhook_id=page.path_param("webhook_id"))
-    return page.redirect(f"{page.workspace.path}/webhooks", "The webhook is deleted.")
-
-
-def test(page: PageContext) -> Response:
-    page.act(TEST_WEBHOOK, workspace_id=page.workspace.id, webhook_id=page.path_param("webhook_id"))
-    return page.redirect(
-        page.request.url.path.removesuffix("/test"), "A test is on its way: see the deliveries."
-    )
-
-
-def redeliver(page: PageContext) -> Response:
-    page.act(REDELIVER_WEBHOOK, workspace_id=page.workspace.id, delivery_id=page.form.one("delivery_id"))
-    return page.redirect(page.request.url.path.removesuffix("/redeliver"), "It is sent once more.")
-
-
 _HERE = "/w/{workspace_id:int}/webhooks"
 _ONE = _HERE + "/{webhook_id}"
 ROWS = (
     Row("GET", _HERE, webhooks),
     Row("GET", _HERE + "/new", new_page),
     Row(
-        "POST",
-        _HERE + "/new",
-        create,
-        again=new_page,
-        review=review_new,
-        steps_up=True,
+        "POST", _HERE + "/new", create, again=new_page, review=review_new, steps_up=True,
         acts=(CREATE_WEBHOOK,),
     ),
     Row("GET", _ONE, webhook_page),
     Row(
-        "POST",
-        _ONE + "/change",
-        change,
-        again=webhook_page,
-        review=review_change,
-        steps_up=True,
+        "POST", _ONE + "/change", change, again=webhook_page, review=review_change, steps_up=True,
         acts=(UPDATE_WEBHOOK,),
     ),
-    Row(
-        "POST",
-        _ONE + "/delete",
-        delete,
-        again=webhook_page,
-        review=review_deletion,
-        steps_up=True,
-        acts=(DELETE_WEBHOOK,),
+    form(
+        _ONE + "/delete", DELETE_WEBHOOK, webhook_page, "The webhook is deleted.", to="webhooks",
+        review=review_deletion, steps_up=True,
     ),
-    Row("POST", _ONE + "/test", test, again=webhook_page, acts=(TEST_WEBHOOK,)),
-    Row("POST", _ONE + "/redeliver", redeliver, again=webhook_page, acts=(REDELIVER_WEBHOOK,)),
-)
+    form(_ONE + "/test", TEST_WEBHOOK, webhook_page, "A test is on its way: see the deliveries."),
+    form(_ONE + "/redeliver", REDELIVER_WEBHOOK, webhook_page, "It is sent once more."),
+)  # fmt: skip

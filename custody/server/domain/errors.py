@@ -83,9 +83,21 @@ class Unauthenticated(CustodyError):
     hint = "Sign in again."
 
 
+class SecretRefused(Unauthenticated):
+    """A service account's."""
+
+    hint = "Give the program the account's newest secret; its maker can make another."
+
+
 class TokenExpired(CustodyError):
     code = ErrorCode.TOKEN_EXPIRED
     hint = "Refresh the access token with POST /auth/refresh."
+
+
+class AccountEnded(TokenExpired):
+    """A service account."""
+
+    hint = "Its maker changes the account's end, within a year."
 
 
 class OtpInvalid(CustodyError):
@@ -107,6 +119,12 @@ class WebhookRefused(CustodyError):
 class PermissionDenied(CustodyError):
     code = ErrorCode.PERMISSION_DENIED
     hint = "Ask an administrator of the workspace for a role that carries the permission."
+
+
+class NoRoleOpens(PermissionDenied):
+    """It depends on who calls and from where, not on a permission."""
+
+    hint = "No role changes that."
 
 
 class NotOrgMember(CustodyError):

@@ -17,7 +17,12 @@ from sqlalchemy.orm import Session
 from custody.server.calls import Ctx, In, Steps
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import IDENTITY_FLOW_LIFETIME, new_token, token_hash
-from custody.server.domain.errors import IdentityRefused, NotFound, PermissionDenied, StateConflict
+from custody.server.domain.errors import (
+    IdentityRefused,
+    NoRoleOpens,
+    NotFound,
+    StateConflict,
+)
 from custody.server.service.secrets import ClientSecrets
 from custody.server.service.sign_in.id_tokens import Expected, base64url
 from custody.server.service.sign_in.identity import link_of, redirect_uri_of
@@ -95,7 +100,7 @@ def begin(provider_id: str, target: str, *, is_linking: bool = False) -> Steps[P
     if provider.sealed_secret is None or redirect_uri is None:
         raise StateConflict("This identity provider is not ready: its owner has to enter its secret.")
     if is_linking and (caller.bound_to is not None or not _is_member(ctx.db, provider, caller.user_id)):
-        raise PermissionDenied("A member links their own account, signed in with their own password.")
+        raise NoRoleOpens("A member links their own account, signed in with their own password.")
     ctx = yield In.NOTHING
     published = ctx.tools.providers.published(provider)
     token = new_token(ctx.tools.random)

@@ -51,10 +51,12 @@ def _person(db: Session, change: PendingChangeRow, number: Any) -> str | None:
         UserRow.id.in_(inside.where(WorkspaceRow.organisation_id == change.organisation_id)),
     )
     found = db.scalars(query).one_or_none()
-    if found is None:
-        return None
-    named = full_name(found.first_name, found.surname)
-    return f"{named} ({found.email})" if named else found.email
+    return None if found is None else person_words(found)
+
+
+def person_words(user: UserRow) -> str:
+    named = full_name(user.first_name, user.surname)
+    return f"{named} ({user.email})" if named else user.email
 
 
 def _key(db: Session, change: PendingChangeRow, number: Any) -> str | None:

@@ -23,7 +23,12 @@ from custody.server.domain.credentials import (
     matches,
     plain_address,
 )
-from custody.server.domain.errors import PermissionDenied, RateLimited, TokenExpired, Unauthenticated
+from custody.server.domain.errors import (
+    AccountEnded,
+    NoRoleOpens,
+    RateLimited,
+    SecretRefused,
+)
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.requests.rates import Throttle, caller_at
@@ -66,7 +71,7 @@ class ServiceSignIn:
             account, used = self._find(db, secret)
             if account is None or used is None:
                 self._wrong.take(caller_at(address))
-                raise Unauthenticated("No service account has this secret, or it is no longer valid.")
+                raise SecretRefused("No service account has this secret, or it is no longer valid.")
             caller = self._caller(db, account, used, address, trace_id)
         if not is_inside(address, account.networks):
             self._record_strange(caller, account, address)
@@ -119,7 +124,7 @@ def narrowed(
     query = select(ServiceAccountRow).where(ServiceAccountRow.id == service.account_id)
     account = db.scalars(query.execution_options(populate_existing=True)).one()
     if service.secret_hash not in _live_hashes(account, now):
-        raise Unauthenticated("The service account's secret is no longer valid.")
+        raise SecretRefused("The service account's secret is no longer valid.")
     _require_good(account, address, now)
     rights = frozenset(map(PermissionName, account.rights)) - NEVER_GIVEN
     return replace(access, permissions=access.permissions & rights)
@@ -133,6 +138,6 @@ def _live_hashes(account: ServiceAccountRow, now: datetime) -> tuple[bytes | Non
 def _require_good(account: ServiceAccountRow, address: str, now: datetime) -> None:
     """Raises PermissionDenied, TokenExpired."""
     if not is_inside(address, account.networks):
-        raise PermissionDenied(f"This service account may not be used from {address}.")
+        raise NoRoleOpens(f"This service account may not be used from {address}.")
     if account.expires_at <= now:
-        raise TokenExpired("The service account has expired: its maker sets another end.")
+        raise AccountEnded("The service account has expired.")

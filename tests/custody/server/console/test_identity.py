@@ -335,7 +335,7 @@ def _sent(person: Visitor, path: str) -> int:
 
 
 def _token(person: Visitor) -> str:
-    return re.findall(r'name="form_token" value="([0-9a-f]+)"', person.open("/console/w/1/members").html)[0]
+    return re.findall(r'name="form_token" value="([0-9a-f]+)"', person.open("/console/w/1/leave").html)[0]
 
 
 class TestAnswers:

@@ -74,9 +74,17 @@ def test_a_role_is_changed_and_a_member_removed(desk, browse, here, role_ids):
 
 
 def test_the_last_administrator_is_told_why_they_stay(browse, desk, here, role_ids):
-    person = browse("admin").open(here).send(f"{here}/leave").confirm(f"{here}/leave", status=409)
+    leave = f"/console/w/{desk.workspace_id}/leave"
+    person = browse("admin").open(leave).send(leave).confirm(leave, status=409)
     assert "make another member administrator first" in person.words
     person.page.all("div", **{"data-code": "LAST_ADMIN"})[0]
+
+
+def test_a_member_without_any_right_over_members_leaves(browse, desk):
+    person = browse("carol").open(f"/console/w/{desk.workspace_id}/")
+    leave = person.link("Leave this workspace")
+    person.open(leave).send(leave, force="yes").confirm(leave)
+    assert "You are in no workspace yet." in person.words
 
 
 def test_a_colleague_of_another_workspace_is_added(desk, browse, here, role_ids):
@@ -84,6 +92,6 @@ def test_a_colleague_of_another_workspace_is_added(desk, browse, here, role_ids)
     person = browse("admin").open(place)
     person.send(f"{place}/new", new_name="Second", network="testnet").confirm(f"{place}/new")
     other = person.url.rstrip("/")
-    person.open(f"{other}/members").send(f"{other}/members/add", user_id=str(desk.user_ids["alice"]))
+    person.open(f"{other}/members").send(f"{other}/members/add", user_uuid=str(desk.user_ids["alice"]))
     person.confirm(f"{other}/members/add")
     assert "alice@example.org" in person.page.all("table")[0].words

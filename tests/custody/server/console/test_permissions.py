@@ -18,9 +18,9 @@ FORMS = [row for row in ROWS if row.method == "POST" and row.path.startswith("/w
 EACH_ALONE: list[frozenset[PermissionName]] = [frozenset(), *(frozenset({each}) for each in PermissionName)]
 # What a form sends that is filled in by anybody.
 FILLED = {
-    "name": "X", "new_name": "X", "description": "X", "role_id": "1", "user_id": "1", "network": "testnet",
+    "name": "X", "new_name": "X", "description": "X", "role_id": "1", "user_uuid": "1", "network": "testnet",
     "cycle_period": "M", "cycle_day": "1", "transaction_limit": "1", "new_transaction_limit": "1",
-    "permission": "VIEW_LOGS", "permissions": "VIEW_LOGS", "rights": "VIEW_LOGS", "networks": "192.0.2.1",
+    "rule_name": "VIEW_LOGS", "permissions": "VIEW_LOGS", "rights": "VIEW_LOGS", "networks": "192.0.2.1",
     "expires_on": "2026-06-30", "overlap_hours": "1", "url": "https://hooks.example.org", "kinds": "*",
     "every_kind": "yes", "invited_email": "x@example.org", "cooling_off_hours": "0",
     "confirming_role_id": "1",

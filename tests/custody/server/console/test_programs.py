@@ -13,6 +13,7 @@ def here(desk):
 
 def test_an_account_is_made_gets_its_secret_once_and_is_revoked(desk, browse, here):
     person = browse("admin").open(f"{here}/programs/new")
+    assert "Approve payments as a signer" not in person.words, "no program gets that right"
     typed = {"name": "Ledger", "networks": "192.0.2.0/24\n2001:db8::/48", "expires_on": "2026-06-30"}
     person.send(f"{here}/programs/new", **typed, repeated=(("rights", "VIEW_BALANCES"),))
     assert person.facts["It calls from"] == "192.0.2.0/24, 2001:db8::/48"

@@ -10,7 +10,7 @@ def test_a_proof_is_asked_for_signed_and_downloaded(desk, browse):
     more = ok(desk.create_vault("Savings"))["id"]
     person = browse("admin").open(f"{here}/vaults/{more}")
     person.open(person.link("Ask for a proof"))
-    assert ("vault", more) in person.form(f"{here}/proofs/new").fields
+    assert ("vault_id", more) in person.form(f"{here}/proofs/new").fields
     person.open(f"{here}/proofs").open(person.link("Ask for a proof"))
     person.send(f"{here}/proofs/new", message="Audit\u00a02026", with_coins="yes")
     person.confirm(f"{here}/proofs/new", 422)

@@ -67,7 +67,7 @@ def test_a_permission_is_added_and_taken_and_a_limit_changed(desk, browse, here)
     one = f"{here}/{roles_of(desk)['Payer']['RoleId']}"
     for do, held in (("take", {"PAYMENT_INIT"}), ("add", {"PAYMENT_INIT", "VIEW_BALANCES"})):
         person.open(one)
-        person.post_one(f"{one}/permission", permission="VIEW_BALANCES", do=do)
+        person.post_one(f"{one}/permission", rule_name="VIEW_BALANCES", do=do)
         person.confirm(f"{one}/permission")
         assert {each["RuleName"] for each in roles_of(desk)["Payer"]["Perm"]} == held
     person.open(one).send(f"{one}/limit", new_transaction_limit="2", cycle_period="M", cycle_day="31")
@@ -92,7 +92,7 @@ def test_a_permission_is_added_and_taken_and_a_limit_changed(desk, browse, here)
 def test_the_last_administrators_role_keeps_what_a_workspace_is_run_with(desk, browse, here):
     one = f"{here}/{roles_of(desk)['Administrator']['RoleId']}"
     person = browse("admin").open(one)
-    person.post_one(f"{one}/permission", permission="MANAGE_USERS", do="take")
+    person.post_one(f"{one}/permission", rule_name="MANAGE_USERS", do="take")
     person.confirm(f"{one}/permission", status=409)
     assert "A workspace keeps one member who can manage it" in person.words
 

@@ -217,10 +217,14 @@ def test_two_people_replace_a_vault_and_follow_it(desk, browse, admin, base):
     changes = f"/console/w/{desk.workspace_id}/changes"
     dora = browse("dora").open(changes).send(f"{changes}/confirm")
     assert (dora.facts["What would change"], dora.facts["Vault"]) == ("Replace a vault", "Treasury")
+    assert dora.facts["Signatures needed"] == "2, as now"
     assert all(f"{name}@example.org" in dora.facts["Signers"] for name in ("alice", "bob", "carol"))
     dora.confirm(f"{changes}/confirm")
     (new,) = (each for each in desk.wallets() if "replaces" in each)
     assert "This vault is replaced." in admin.open(base).words
+    for form, name in (("proofs", "vault_id"), ("tokens", "vault_id"), ("proposals", "wallet")):
+        chooses = admin.open(f"/console/w/{desk.workspace_id}/{form}/new").page.by_id(name)
+        assert chooses.words.strip() == "Treasury 2"
     admin.open(f"{base}/replace")
     for words in ("Treasury 2", desk.devices["alice"].fingerprint.hex, f"signerd pin {new['id']}"):
         assert words in admin.words

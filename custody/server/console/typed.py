@@ -1,0 +1,67 @@
+"""What a person typed, as the API takes it: numbers, rates, amounts and days. Each raises Invalid, beside the
+field.
+"""
+
+import re
+from datetime import UTC, datetime
+
+from custody.server.console.context import PageContext, number_of
+from custody.server.domain.errors import Invalid
+from multisig import InvalidAmount, parse_btc
+
+_RATE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})?", re.ASCII)
+_TOKENS = re.compile(r"([0-9]{1,20}|[0-9]{1,3}(?:,[0-9]{3}){1,6})(?:\.([0-9]{1,18}))?", re.ASCII)
+
+
+def whole(page: PageContext, name: str) -> int:
+    """A whole number of the form. Raises Invalid."""
+    found = number_of(page.form.one(name).strip())
+    if found is None:
+        raise Invalid.at(f"/{name}", "Type a whole number.")
+    return found
+
+
+def fee_rate(page: PageContext) -> str:
+    """In sat/vB, as the API takes it. Raises Invalid."""
+    text = page.form.one("fee_rate").strip()
+    if not _RATE.fullmatch(text):
+        words = "Write the rate in sat/vB, with a point and at most three places, as in 2.5."
+        raise Invalid.at("/fee_rate", words)
+    return text
+
+
+def query_sats(page: PageContext, name: str) -> int | None:
+    """The query's amount in bitcoin, in satoshi; None where none is given. Raises Invalid."""
+    text = page.query(name).strip()
+    try:
+        return int(parse_btc(text)) if text else None
+    except InvalidAmount as error:
+        raise Invalid.at(f"/{name}", str(error)) from error
+
+
+def query_day(page: PageContext, name: str) -> datetime | None:
+    """The beginning of the query's day in UTC; None where none is given. Raises Invalid."""
+    text = page.query(name).strip()
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC) if text else None
+    except ValueError:
+        raise Invalid.at(f"/{name}", "This is not a day: write it as 2026-05-01.") from None
+
+
+def require_days_in_order(page: PageContext) -> None:
+    """``from_day`` and ``to_day`` of a list's filter, named as on the page. Raises Invalid."""
+    first, last = query_day(page, "from_day"), query_day(page, "to_day")
+    if first is not None and last is not None and first > last:
+        raise Invalid.at("/from_day", "From is later than To: change one of them.")
+
+
+def raw_units(text: str, decimals: int, name: str) -> int:
+    """From whole tokens: 12.5 with two decimals is 1250. Commas separate thousands only. Raises Invalid."""
+    found = _TOKENS.fullmatch(text.strip())
+    fraction = "" if found is None else found[2] or ""
+    if found is None and "," in text:
+        raise Invalid.at(f"/{name}", "The amount has a comma. Write it with a point, as in 0.5.")
+    if found is None or len(fraction) > decimals:
+        most = f"at most {decimals} decimals" if decimals else "no decimals"
+        raise Invalid.at(f"/{name}", f"Type an amount of tokens with {most}, like 12.")
+    return int(found[1].replace(",", "") + fraction.ljust(decimals, "0"))
