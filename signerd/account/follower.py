@@ -214,12 +214,12 @@ class Follower:
             return False
         step = self.journal.withdraw_replaced(psbt_id)
         if step is not None:
-            self.sink.perform(step.effects)
+            self.sink.announce(step.news)
         elif is_member:
             self._left.discard(psbt_id)
         elif psbt_id not in self._left:
             self._left.add(psbt_id)
-            self.sink.perform((Notify(psbt_id, Level.ATTENTION, LEFT),))
+            self.sink.announce((Notify(psbt_id, Level.ATTENTION, LEFT),))
         return is_member
 
     async def _is_member(self, workspace_id: int) -> bool:
@@ -254,8 +254,8 @@ class Follower:
         )
         failed = (found for found in learnt if isinstance(found, UnreadableEntry))
         self._tell(VAULTS, workspace, (*listed.unreadable, *failed))
-        if any(isinstance(heard, ClaimOutcome) and heard.news for heard in learnt):
-            self.sink.perform((JudgeAgain(),))
+        if any(isinstance(heard, ClaimOutcome) and heard.is_new for heard in learnt):
+            self.sink.announce((JudgeAgain(),))
 
     async def _in_turn(self, take: Callable[[E], R], entries: Iterable[E]) -> list[R]:
         """Apply `take` to each entry; the event loop serves other tasks in between."""
@@ -300,7 +300,7 @@ class Follower:
         """Record and judge an entry. An unforeseen error fails that entry only; nothing is recorded."""
         try:
             found = take()
-            self.sink.perform(found.effects)
+            self.sink.announce(found.news)
         except PlatformFloods as error:
             self._alarm(error)
             return UnreadableEntry(name, said(error))
@@ -316,7 +316,7 @@ class Follower:
         sentence = f"ALARM: the platform floods this machine: {said(error)} {error.hint}"
         if sentence not in self._alarmed:
             self._alarmed.add(sentence)
-            self.sink.perform((Notify(PLATFORM, Level.ALARM, sentence),))
+            self.sink.announce((Notify(PLATFORM, Level.ALARM, sentence),))
 
     def _tell(self, group: str, workspace: PlatformWorkspace, left_out: Iterable[UnreadableEntry]) -> None:
         what = "vault" if group == VAULTS else "proposal"

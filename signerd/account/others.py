@@ -83,7 +83,7 @@ class TokenLookup:
             return "the platform does not name the token."
         try:
             published = await self.platform.published(workspace, snapshot.contract_uid)
-            self.sink.perform(self.journal.learn_token(payload, published))
+            self.sink.announce(self.journal.learn_token(payload, published))
         except (PlatformError, NotProven) as error:
             if isinstance(error, PlatformFloods):
                 self.alarm(error)
@@ -198,7 +198,7 @@ class OthersProposals:
                 # The end: the next reading begins at the first proposal that may still change.
                 self.places.pop(workspace.id, None)
                 if not left_out and self.journal.caught_up(workspace.id, codes):
-                    self.sink.perform((Notify(PLATFORM, Level.INFO, CAUGHT_UP),))
+                    self.sink.announce((Notify(PLATFORM, Level.INFO, CAUGHT_UP),))
                 return OthersRead(left_out=left_out)
             count, size, after = count + page.count, size + page.size, page.last
             self.places[workspace.id] = _Place(codes, after, waits, left_out)
@@ -225,13 +225,13 @@ class OthersProposals:
         """After a restore: record what carries our signature, even where this journal does not have it."""
         step = self.journal.recall(snapshot)
         if step is not None:
-            self.sink.perform(step.effects)
+            self.sink.announce(step.news)
         return self._look_at(snapshot)
 
     def _look_at(self, snapshot: Snapshot) -> _Seen:
         step = self.journal.replaced(snapshot)
         if step is not None:
-            self.sink.perform(step.effects)
+            self.sink.announce(step.news)
         pin = self.journal.pin_of(snapshot)
         if pin is None or self.journal.is_followed(snapshot.psbt_id):
             return _Seen(snapshot.psbt_id)

@@ -41,10 +41,10 @@ from signerd.account.wire import (
 )
 from signerd.core import events
 from signerd.core.claims import VaultClaim
-from signerd.core.events import Effect, Submit, SubmitDecline
+from signerd.core.events import News, request_key
 from signerd.core.text import foreign, plain, said
 from signerd.core.tokens import PublishedToken
-from signerd.core.values import Snapshot
+from signerd.core.values import Record, Snapshot
 from signerd.errors import (
     PlatformAnswersWrongly,
     PlatformError,
@@ -158,7 +158,7 @@ class PlatformPage:
 
 
 class Sink(Protocol):
-    def perform(self, effects: Iterable[Effect]) -> None: ...
+    def announce(self, news: Iterable[News]) -> None: ...
 
 
 class PlatformClient:
@@ -323,17 +323,19 @@ class PlatformClient:
     async def register_key(self, body: RegisterKeyRequest, idempotency_key: str) -> Key:
         return await self._client.register_key(body, idempotency_key=idempotency_key)
 
-    async def submit(self, effect: Submit) -> events.ProposalEvent:
+    async def submit(self, record: Record) -> events.ProposalEvent:
         """Send the stored signature. Returns the platform's answer as an event; raises no error of the
         platform's.
         """
+        signature = record.signature
+        assert signature is not None, "only what is signed is submitted"
         body = SignPsbtRequest(
-            psbt_id=effect.psbt_id,
-            workspace_id=effect.workspace_id,
-            psbt_base64=base64.b64encode(effect.psbt).decode(),
+            psbt_id=record.psbt_id,
+            workspace_id=record.snapshot.workspace_id,
+            psbt_base64=base64.b64encode(signature.psbt).decode(),
         )
         try:
-            answer = await self._sign_psbt(body, effect.idempotency_key)
+            answer = await self._sign_psbt(body, signature.idempotency_key)
         except PlatformRefused as error:
             return events.SubmitTurnedDown(error.platform_code, str(error))
         except PlatformUnreachable as error:
@@ -346,18 +348,20 @@ class PlatformClient:
         counted = answer.collected_signatures, answer.required_signatures
         return events.SubmitAccepted(*counted, _remark(answer), answer.status)
 
-    async def decline(self, effect: SubmitDecline) -> events.DeclineDelivered | None:
+    async def decline(self, record: Record) -> events.DeclineDelivered | None:
         """Send the person's decline; None where it has to be sent again later. Raises no error of the
         platform's.
         """
+        assert record.decline is not None, "only what is declined is told to be"
+        reason = record.decline.reason
         body = SignPsbtRequest(
-            psbt_id=effect.psbt_id,
-            workspace_id=effect.workspace_id,
+            psbt_id=record.psbt_id,
+            workspace_id=record.snapshot.workspace_id,
             decision="reject",
-            reason=effect.reason or None,
+            reason=reason or None,
         )
         try:
-            answer = await self._sign_psbt(body, effect.idempotency_key)
+            answer = await self._sign_psbt(body, request_key("decline", record.psbt_id, reason.encode()))
         except PlatformRefused as error:
             return events.DeclineDelivered(f"The platform did not need it: {said(error)}")
         except PlatformUnreachable as error:

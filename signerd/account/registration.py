@@ -43,7 +43,7 @@ from multisig import (
 )
 from signerd.account.platform import PlatformClient, Sink
 from signerd.core.audit import Note
-from signerd.core.events import REGISTRATION, Effect
+from signerd.core.events import REGISTRATION, News
 from signerd.core.keys import ListedKey, VaultAccounts, revocation_of
 from signerd.core.text import canonical, said
 from signerd.core.values import OwnKey
@@ -142,7 +142,7 @@ async def register(
     sign_text: SignText,
     journal: Journal,
     device: KeyDevice,
-) -> tuple[Key, tuple[Effect, ...]]:
+) -> tuple[Key, tuple[News, ...]]:
     """Prove possession on the device and register what was offered. Returns the key, and effects on
     proposals.
 
@@ -187,7 +187,7 @@ async def register_proven(
     platform: PlatformClient,
     journal: Journal,
     device: KeyDevice,
-) -> tuple[Key, tuple[Effect, ...]]:
+) -> tuple[Key, tuple[News, ...]]:
     """Register what was offered, by the device's signature of the challenge. Raises what the platform
     raises.
     """
@@ -319,7 +319,7 @@ class KeyWatch:
             return
         told = revocation_of(base, key_id, [listed_key(key) for key in self._listed], self.now())
         if told is not None:
-            self.sink.perform(self.journal.revoke(told))
+            self.sink.announce(self.journal.revoke(told))
         advice = None if told else self.accounts_of(base.key.fingerprint).advice
         self.troubles.report(KEYS, {} if advice is None else {REGISTRATION: advice})
 

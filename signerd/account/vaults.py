@@ -23,7 +23,7 @@ from signerd.core.claims import (
     same_quorum,
     without_our_key,
 )
-from signerd.core.events import Effect
+from signerd.core.events import News
 from signerd.core.keys import made_with_former
 from signerd.core.text import as_argument, foreign, said
 from signerd.core.values import OwnKey, Pin
@@ -166,7 +166,7 @@ def _shown_words(at_device: AtDevice, *, by_eye: bool) -> str:
     return "compared by the person" if by_eye else "shown"
 
 
-def unpin(journal: Journal, vault_id: str, code: str) -> tuple[Effect, ...]:
+def unpin(journal: Journal, vault_id: str, code: str) -> tuple[News, ...]:
     """Remove a pin. The person types the vault's code.
 
     Raises:

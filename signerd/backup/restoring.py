@@ -22,7 +22,7 @@ from multisig import MultisigError, Network
 from signerd.account.config import FILE, RULES_FILE, load_config
 from signerd.backup.container import REGISTRATIONS, Backup, fingerprint
 from signerd.backup.schedule import NAME, note_made
-from signerd.core.states import AT_THE_DEVICE, NOT_TAKEN, State
+from signerd.core.states import NOT_TAKEN, State
 from signerd.core.values import SigningLimits
 from signerd.errors import BackupUnreadable, ConfigError, FolderNotEmpty, JournalError, SignerdError
 from signerd.journal import Journal
@@ -133,7 +133,7 @@ def _fill(backup: Backup, folder: Path, now: Callable[[], datetime], fault: Faul
         with Journal(
             folder, network=manifest.network, limits=SigningLimits(), now=now, fault=fault
         ) as journal:
-            unclear = len(journal.ids([*AT_THE_DEVICE, State.INTERRUPTED]))
+            unclear = len(journal.ids([State.SIGNING, State.INTERRUPTED]))
             undelivered = len(journal.ids(NOT_TAKEN))
             journal.restore(manifest.made_at)
             pins = tuple((pin.name, pin.vault.verification_code) for pin in journal.pins())

@@ -15,7 +15,7 @@ from signerd.cli.desk import Desk, answering, asking, path_option, read_file, ve
 from signerd.cli.naming import proposal_named
 from signerd.cli.terminal import Exit, answer, aside, put, say
 from signerd.cli.words import payment_lines, proposal_text, proposals_text, psbt_text, standing_words
-from signerd.core.states import ASKED, AT_THE_DEVICE, DELIVERED, ON_THE_WAY, network_words, state_words
+from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY, State, network_words, state_words
 from signerd.errors import AnswerMissing, IllegalEvent, InvalidRequest, NeedsAcknowledgement, RefusedByChecks
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def status_of(final: "ProposalView") -> Exit:
 def reject(desk: Desk, psbt_id: str, reason: str, verbose: bool) -> None:
     """Show a proposal, ask, and decline it; the platform is told."""
     view = proposal_named(desk.daemon, psbt_id, unseen=desk.yes)
-    if view.state in AT_THE_DEVICE:
+    if view.state == State.SIGNING:
         raise IllegalEvent(
             f"the proposal cannot be declined here now: {state_words(view.state)}",
             hint="Say no on the device.",

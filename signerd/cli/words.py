@@ -25,7 +25,7 @@ PROFILE = "your own profile"
 # The check that compares with what is replaced.
 REPLACEMENT = "replacement"
 # Before the decision: what is said of deciding is true in these.
-_UNDECIDED = ASKED | {"received", "inspected"}
+_UNDECIDED = ASKED | {"received"}
 _MARKS = {"allow": "ok     ", "warn": "WARNING", "refuse": "REFUSED"}
 
 
@@ -247,7 +247,7 @@ def _claims(view: "ProposalView") -> list[str]:
     return lines
 
 
-def _verdict(view: "ProposalView | PsbtReview", state: str = "inspected") -> list[str]:
+def _verdict(view: "ProposalView | PsbtReview", state: str = "received") -> list[str]:
     if not view.allowed:
         return ["It cannot be approved: a check refuses it."]
     if view.to_acknowledge and state in _UNDECIDED:

@@ -1,8 +1,8 @@
-"""The engine: (record, event) → new record, effects to perform, notes for the audit chain.
+"""The engine: (record, event) → new record, news, notes for the audit chain.
 
-Pure. The journal calls it inside the transaction that stores the result; the runner then performs the
-effects. The handlers are for the person's decision, the device's answer, the submission, and the end of an
-imported PSBT.
+Pure. The journal calls it inside the transaction that stores the result. What is then to be done follows from
+the record (``todo``). The handlers are for the person's decision, the device's answer, the submission, and
+the end of an imported PSBT.
 """
 
 import hashlib
@@ -23,18 +23,7 @@ from multisig import (
 )
 from signerd.core import events, following
 from signerd.core.audit import Note
-from signerd.core.events import (
-    Effect,
-    ExportPsbt,
-    Level,
-    Notify,
-    ReadKeys,
-    SignOnDevice,
-    Step,
-    due_effects,
-    request_key,
-    then_step,
-)
+from signerd.core.events import Level, News, Notify, ReadKeys, Step, request_key, then_step
 from signerd.core.following import ANEW, COMPLETED, OVER, ended, own_signature, recalled, reconsidered
 from signerd.core.places import NEW_POLICY, policy_code, used_by
 from signerd.core.review import ProposalReview, review
@@ -52,7 +41,7 @@ def approved(record: Record, event: events.Approved, context: ReviewContext) -> 
     approval = Approval(event.digest, event.acknowledged & found.to_acknowledge)
     approved = replace(record, state=state, approval=approval, reason="")
     note = Note("approved", record.psbt_id, {**_shown(found, approval), **_who(event.by)})
-    return Step(approved, due_effects(approved, context), (note,))
+    return Step(approved, notes=(note,))
 
 
 def require_assent(found: ProposalReview, approval: Approval) -> None:
@@ -89,7 +78,7 @@ def _who(by: str) -> dict[str, str]:
     return {"by": by} if by else {}
 
 
-def refused(record: Record, event: events.PersonDeclined, context: ReviewContext) -> Step:
+def refused(record: Record, event: events.PersonDeclined, _around: ReviewContext) -> Step:
     is_on_its_way = record.snapshot.imported is None and record.state in NOT_TAKEN
     if record.signature is not None and not is_on_its_way:
         raise IllegalEvent("you already signed it: declining now changes nothing")
@@ -103,7 +92,7 @@ def refused(record: Record, event: events.PersonDeclined, context: ReviewContext
         reason=" ".join(filter(None, (reason, _exported_note(record)))),
     )
     note = Note("declined", record.psbt_id, {"reason": event.reason, **_who(event.by)})
-    return Step(declined, due_effects(declined, context), (note,))
+    return Step(declined, notes=(note,))
 
 
 # The reason for an exported proposal that has ended here.
@@ -124,10 +113,9 @@ def device_found(record: Record, event: events.DeviceFound, context: ReviewConte
         signing, approval = _require_valid_approval(record, context)
     except (StaleApproval, RefusedByChecks, NeedsAcknowledgement):
         return _approval_lapsed(record, context)
-    at_device, fingerprint = replace(record, state=state), signing.key.origin.fingerprint
-    effect = SignOnDevice(record.psbt_id, record.snapshot.psbt, signing.policy, fingerprint, event.device)
-    facts = {"device": event.device, "digest": approval.digest, "fingerprint": str(fingerprint)}
-    return Step(at_device, (effect,), (Note("device-asked", record.psbt_id, facts),))
+    fingerprint = str(signing.key.origin.fingerprint)
+    facts = {"device": event.device, "digest": approval.digest, "fingerprint": fingerprint}
+    return Step(replace(record, state=state), notes=(Note("device-asked", record.psbt_id, facts),))
 
 
 def _require_valid_approval(record: Record, context: ReviewContext) -> tuple[SigningPolicy, Approval]:
@@ -154,7 +142,6 @@ def exported(record: Record, event: events.Exported, context: ReviewContext) -> 
             raise
         return _approval_lapsed(record, context)
     psbt = record.snapshot.psbt if record.exported is None else record.exported
-    effect = ExportPsbt(record.psbt_id, psbt, signing.policy)
     facts = {
         "digest": approval.digest,
         "fingerprint": str(signing.key.origin.fingerprint),
@@ -163,7 +150,7 @@ def exported(record: Record, event: events.Exported, context: ReviewContext) -> 
         **_who(event.by),
     }
     notes = () if again else (Note("exported", record.psbt_id, facts),)
-    return Step(replace(record, state=state, exported=psbt), (effect,), notes)
+    return Step(replace(record, state=state, exported=psbt), notes=notes)
 
 
 def answered(record: Record, event: events.AnswerImported, context: ReviewContext) -> Step:
@@ -188,20 +175,19 @@ def _approval_lapsed(record: Record, context: ReviewContext) -> Step:
     note = Note("approval-lapsed", record.psbt_id)
     again = reconsidered(record, events.Reconsidered(), context)
     told = Notify(record.psbt_id, Level.ATTENTION, sentence)
-    return Step(again.record, (*again.effects, told), (note, *again.notes))
+    return Step(again.record, (*again.news, told), (note, *again.notes))
 
 
 def device_returned(record: Record, event: events.DeviceReturned, context: ReviewContext) -> Step:
     """S19: only verified signatures are used of the returned PSBT, and every input must have ours."""
-    verifying = replace(record, state=advance(record.state, ProposalMove.DEVICE_RETURNED))
+    verified = replace(record, state=advance(record.state, ProposalMove.VERIFIED))
     signing = signing_of(record.snapshot, context)
     if signing is None or (context.pin is None and not record.snapshot.is_of_profile):
-        return _verify_failed(verifying, "the vault is no longer pinned.")
+        return _verify_failed(record, "the vault is no longer pinned.")
     try:
         signed = _verified(record.snapshot.psbt, event.psbt, signing)
     except MultisigError as error:
-        return _verify_failed(verifying, said(error))
-    verified = replace(verifying, state=advance(verifying.state, ProposalMove.VERIFIED))
+        return _verify_failed(record, said(error))
     return _signed(verified, signed, signing, context)
 
 
@@ -217,7 +203,7 @@ def _signed(
         **_places(signed, signing, context),
         **_who(by),
     }
-    step = Step(stored, due_effects(stored, context), (Note("signed", psbt_id, facts),))
+    step = Step(stored, notes=(Note("signed", psbt_id, facts),))
     return then_step(step, lambda r: ready_for_importer(r) or ended(r))
 
 
@@ -251,13 +237,12 @@ def _places(signed: bytes, signing: SigningPolicy, context: ReviewContext) -> di
     return {"places": used_by(inspection, context.places.get(code, NEW_POLICY)), "policy": code}
 
 
-def _verify_failed(verifying: Record, why: str) -> Step:
+def _verify_failed(record: Record, why: str) -> Step:
     reason = f"What the device returned was not used: {why}"
-    failed = replace(
-        verifying, state=advance(verifying.state, ProposalMove.VERIFY_FAILED), approval=None, reason=reason
-    )
-    told = Notify(verifying.psbt_id, Level.ALARM, reason)
-    step = Step(failed, (told,), (Note("verify-failed", verifying.psbt_id, {"why": why}),))
+    state = advance(record.state, ProposalMove.DEVICE_FAILED)
+    failed = replace(record, state=state, approval=None, reason=reason)
+    told = Notify(record.psbt_id, Level.ALARM, reason)
+    step = Step(failed, (told,), (Note("verify-failed", record.psbt_id, {"why": why}),))
     return then_step(step, ended)
 
 
@@ -308,15 +293,15 @@ def submit_accepted(record: Record, event: events.SubmitAccepted, _around: Revie
     reason = f"{event.collected} of {event.required} signatures are there. {foreign(event.sentence)}".rstrip()
     if said_no:
         reason = f"{TAKEN_ALL_THE_SAME} {reason}"
-    effects = (Notify(record.psbt_id, Level.ALARM, reason),) if said_no else ()
+    news = (Notify(record.psbt_id, Level.ALARM, reason),) if said_no else ()
     if event.sentence and event.status in COMPLETED:
         # Others may have completed it without our signature.
         out = replace(record, state=advance(record.state, ProposalMove.WENT_OUT), reason=reason)
         facts = {"from": record.state.value, "platform": event.status.value, "txid": ""}
-        return Step(out, effects, (Note(out.state.value, record.psbt_id, facts),))
+        return Step(out, news, (Note(out.state.value, record.psbt_id, facts),))
     accepted = replace(record, state=advance(record.state, ProposalMove.ACCEPTED), reason=reason)
     counted = {"collected": event.collected, "required": event.required}
-    return then_step(Step(accepted, effects, (Note("submitted", record.psbt_id, counted),)), ended)
+    return then_step(Step(accepted, news, (Note("submitted", record.psbt_id, counted),)), ended)
 
 
 # The reason for what was declined, withdrawn or ended while it was being submitted.
@@ -338,17 +323,17 @@ def polled(record: Record, event: events.Polled, context: ReviewContext) -> Step
     return then_step(step, lambda known: submit_accepted(known, told, context))
 
 
-def submit_undelivered(record: Record, event: events.SubmitUndelivered, context: ReviewContext) -> Step:
+def submit_undelivered(record: Record, event: events.SubmitUndelivered, _around: ReviewContext) -> Step:
     if record.state in OVERRULED:
         return _late(record, "undelivered")
     if record.state is State.KEPT:
         return Step(record)
     waiting = replace(record, state=advance(record.state, ProposalMove.UNDELIVERED), reason=event.sentence)
     note = Note("undelivered", record.psbt_id, {"sentence": event.sentence})
-    return Step(waiting, due_effects(waiting, context), (note,))
+    return Step(waiting, notes=(note,))
 
 
-def submit_kept(record: Record, event: events.SubmitKept, context: ReviewContext) -> Step:
+def submit_kept(record: Record, event: events.SubmitKept, _around: ReviewContext) -> Step:
     """Notified and recorded once for each sentence."""
     if record.state in OVERRULED:
         return _late(record, event.code)
@@ -358,7 +343,7 @@ def submit_kept(record: Record, event: events.SubmitKept, context: ReviewContext
         return Step(record)
     facts = {"code": event.code, "sentence": event.sentence}
     told = Notify(record.psbt_id, Level.ATTENTION, reason)
-    return Step(kept, (told, *due_effects(kept, context)), (Note(State.KEPT.value, record.psbt_id, facts),))
+    return Step(kept, (told,), (Note(State.KEPT.value, record.psbt_id, facts),))
 
 
 GOES_AGAIN = (
@@ -376,7 +361,7 @@ def submit_turned_down(record: Record, event: events.SubmitTurnedDown, _around: 
     reason = f"{reason} {ANEW}" if is_over else reason
     refused = replace(record, state=advance(record.state, move), reason=reason)
     facts = {"code": event.code, "sentence": event.sentence}
-    told: tuple[Effect, ...] = (Notify(record.psbt_id, Level.ATTENTION, reason),)
+    told: tuple[News, ...] = (Notify(record.psbt_id, Level.ATTENTION, reason),)
     if event.code == KEY_REVOKED:
         told = (*told, ReadKeys())
     return then_step(Step(refused, told, (Note("turned-down", record.psbt_id, facts),)), ended)

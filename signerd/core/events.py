@@ -1,7 +1,4 @@
-"""The engine's input and output: events, effects and steps.
-
-Effects are what the runner performs after the step is recorded.
-"""
+"""The engine's input and output: events, and steps with the news for the person."""
 
 import hashlib
 from collections.abc import Callable
@@ -9,10 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from custody.schemas.proposals import ProposalStatus
-from multisig import Fingerprint, Policy
 from signerd.core.audit import Note
-from signerd.core.signing import signing_of
-from signerd.core.states import State
 from signerd.core.tokens import hidden_parts, payload_of_bytes, screen_words
 from signerd.core.values import Record, ReviewContext, Snapshot
 
@@ -144,7 +138,7 @@ class DeclineDelivered(ProposalEvent):
 
 @dataclass(frozen=True)
 class Restarted(ProposalEvent):
-    """The daemon started again; effects may have been interrupted."""
+    """The daemon started again; what it did may have been interrupted."""
 
 
 @dataclass(frozen=True)
@@ -184,54 +178,6 @@ class AskPerson:
     screen: str = ""
 
 
-@dataclass(frozen=True)
-class FindDevice:
-    """Wait until the device with this fingerprint is ready."""
-
-    psbt_id: str
-    fingerprint: Fingerprint
-
-
-@dataclass(frozen=True)
-class SignOnDevice:
-    """Ask the device. Performed at most once for each recorded *signing*."""
-
-    psbt_id: str
-    psbt: bytes = field(repr=False)
-    policy: Policy
-    fingerprint: Fingerprint
-    device: str
-
-
-@dataclass(frozen=True)
-class ExportPsbt:
-    """Export this PSBT. Performed after *exported* is recorded; safe to repeat."""
-
-    psbt_id: str
-    psbt: bytes = field(repr=False)
-    policy: Policy
-
-
-@dataclass(frozen=True)
-class Submit:
-    """Send these stored bytes under this key; safe to repeat."""
-
-    psbt_id: str
-    workspace_id: int
-    psbt: bytes = field(repr=False)
-    idempotency_key: str
-
-
-@dataclass(frozen=True)
-class SubmitDecline:
-    """Send the person's decline; safe to repeat."""
-
-    psbt_id: str
-    workspace_id: int
-    reason: str
-    idempotency_key: str
-
-
 class Level(StrEnum):
     INFO = "info"
     ATTENTION = "attention"
@@ -261,17 +207,7 @@ class JudgeAgain:
     """What all proposals are judged by has changed: judge those that wait for the person again, in turn."""
 
 
-Effect = (
-    AskPerson
-    | FindDevice
-    | SignOnDevice
-    | ExportPsbt
-    | Submit
-    | SubmitDecline
-    | Notify
-    | ReadKeys
-    | JudgeAgain
-)
+News = AskPerson | Notify | ReadKeys | JudgeAgain
 
 
 @dataclass(frozen=True)
@@ -279,37 +215,19 @@ class Step:
     """The result of a decision. The same record and no notes mean that nothing happened."""
 
     record: Record
-    effects: tuple[Effect, ...] = ()
+    news: tuple[News, ...] = ()
     notes: tuple[Note, ...] = ()
 
 
 def then_step(step: Step, then: Callable[[Record], Step | None]) -> Step:
-    """Apply a second step. Of the first one's effects only notifications are kept."""
     following = then(step.record)
     if following is None:
         return step
-    lasting = tuple(effect for effect in step.effects if isinstance(effect, Notify | ReadKeys))
-    return Step(following.record, lasting + following.effects, step.notes + following.notes)
+    return Step(following.record, step.news + following.news, step.notes + following.notes)
 
 
-def due_effects(record: Record, context: ReviewContext) -> tuple[Effect, ...]:
-    """The effects of the record's state, also after a restart."""
-    snapshot = record.snapshot
-    match record.state:
-        case State.WAITING_PERSON | State.INTERRUPTED:
-            return (AskPerson(record.psbt_id, _not_on_screen(snapshot, context)),)
-        case State.WAITING_DEVICE:
-            signing = signing_of(snapshot, context)
-            return () if signing is None else (FindDevice(record.psbt_id, signing.key.origin.fingerprint),)
-        case State.SIGNED | State.KEPT if record.signature is not None:
-            stored = record.signature
-            return (Submit(record.psbt_id, snapshot.workspace_id, stored.psbt, stored.idempotency_key),)
-        case State.DECLINED if record.decline is not None and not record.decline.delivered:
-            reason = record.decline.reason
-            key = request_key("decline", record.psbt_id, reason.encode())
-            return (SubmitDecline(record.psbt_id, snapshot.workspace_id, reason, key),)
-        case _:
-            return ()
+def ask_person(snapshot: Snapshot, context: ReviewContext) -> AskPerson:
+    return AskPerson(snapshot.psbt_id, _not_on_screen(snapshot, context))
 
 
 def _not_on_screen(snapshot: Snapshot, context: ReviewContext) -> str:

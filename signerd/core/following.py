@@ -16,11 +16,11 @@ from custody.schemas.vaults import MAX_SIGNERS
 from multisig import Inspection, MultisigError, Psbt, inspect, progress_of
 from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.events import Level, Notify, Step, due_effects, request_key, then_step
+from signerd.core.events import Level, Notify, Step, ask_person, request_key, then_step
 from signerd.core.places import NEW_POLICY, policy_code, used_by
 from signerd.core.review import review
 from signerd.core.signing import SigningPolicy, signing_of
-from signerd.core.states import AT_THE_DEVICE, TABLE, TO_SUBMIT, UNDECIDED, ProposalMove, State, advance
+from signerd.core.states import TABLE, TO_SUBMIT, UNDECIDED, ProposalMove, State, advance
 from signerd.core.text import foreign
 from signerd.core.values import Record, ReviewContext, SignedPsbt, Snapshot, Unfollowed, identity_of
 
@@ -206,14 +206,11 @@ def judged(record: Record, context: ReviewContext) -> Step:
     note = Note(
         "judged", record.psbt_id, {"digest": found.digest, "refusals": [v.name for v in found.refusals]}
     )
-    state = record.state
-    if found.inspection is not None:
-        state = advance(state, ProposalMove.INSPECT)
     if found.allowed:
-        waiting = replace(record, state=advance(state, ProposalMove.ALLOW), reason="")
-        return Step(waiting, due_effects(waiting, context), (note,))
+        waiting = replace(record, state=advance(record.state, ProposalMove.ALLOW), reason="")
+        return Step(waiting, (ask_person(record.snapshot, context),), (note,))
     reason = " ".join(verdict.sentence for verdict in found.refusals)
-    refused = replace(record, state=advance(state, ProposalMove.REFUSE), reason=reason)
+    refused = replace(record, state=advance(record.state, ProposalMove.REFUSE), reason=reason)
     return Step(refused, (Notify(record.psbt_id, Level.ATTENTION, _refusal(record, reason)),), (note,))
 
 
@@ -326,7 +323,7 @@ def recalled(record: Record, _event: events.Recalled, context: ReviewContext) ->
     quarantined: the missing inputs may have been signed, so they are not signed again.
     """
     found = own_signature(record.snapshot, context)
-    if found is None or record.signature is not None or record.state in AT_THE_DEVICE:
+    if found is None or record.signature is not None or record.state is State.SIGNING:
         return Step(record)
     psbt_id, psbt = record.psbt_id, record.snapshot.psbt
     signature = SignedPsbt(psbt, request_key("submit", psbt_id, psbt))

@@ -16,13 +16,11 @@ from signerd.errors import IllegalEvent
 
 class State(StrEnum):
     RECEIVED = "received"
-    INSPECTED = "inspected"
     REFUSED = "refused"
     WAITING_PERSON = "waiting-for-person"
     WAITING_DEVICE = "waiting-for-device"
     EXPORTED = "exported"
     SIGNING = "signing"
-    VERIFYING = "verifying"
     SIGNED = "signed"
     SUBMITTING = "submitting"
     KEPT = "kept"
@@ -41,7 +39,6 @@ class State(StrEnum):
 class ProposalMove(StrEnum):
     """The inputs of the table. The events with the details are in ``events``."""
 
-    INSPECT = "inspect"
     ALLOW = "allow"
     REFUSE = "refuse"
     RECONSIDER = "reconsider"
@@ -51,11 +48,9 @@ class ProposalMove(StrEnum):
     EXPORT = "export"
     ANSWERED = "answered"
     ASK_DEVICE = "ask-device"
-    DEVICE_RETURNED = "device-returned"
     DEVICE_NOT_READY = "device-not-ready"
     DEVICE_FAILED = "device-failed"
     VERIFIED = "verified"
-    VERIFY_FAILED = "verify-failed"
     HAND_OVER = "hand-over"
     SUBMIT = "submit"
     ACCEPTED = "accepted"
@@ -76,17 +71,16 @@ S = State
 M = ProposalMove
 
 # Before a device was asked: the platform's state may still change everything.
-UNDECIDED = (S.RECEIVED, S.INSPECTED, S.REFUSED, S.WAITING_PERSON, S.WAITING_DEVICE, S.INTERRUPTED)
-# While a device is being asked, the platform's state is applied only after its answer.
-AT_THE_DEVICE = (S.SIGNING, S.VERIFYING)
+UNDECIDED = (S.RECEIVED, S.REFUSED, S.WAITING_PERSON, S.WAITING_DEVICE, S.INTERRUPTED)
 # States in which the platform's status is followed. Ends are not final: a signed transaction may confirm
 # later, and a reorganisation may undo a confirmation.
-FOLLOWING = tuple(state for state in State if state not in {*AT_THE_DEVICE, S.HANDED_OVER})
+# While a device is being asked, it is applied only after the answer.
+FOLLOWING = tuple(state for state in State if state not in {S.SIGNING, S.HANDED_OVER})
 # Signed and to be submitted; and, with SUBMITTING, signed and not known to be with the platform.
 TO_SUBMIT = (S.SIGNED, S.KEPT)
 NOT_TAKEN = (*TO_SUBMIT, S.SUBMITTING)
 # The person may still decline. After the platform has the signature, declining has no effect.
-DECLINABLE = (*UNDECIDED[2:], S.EXPORTED, *NOT_TAKEN, S.QUARANTINED)
+DECLINABLE = (*UNDECIDED[1:], S.EXPORTED, *NOT_TAKEN, S.QUARANTINED)
 
 
 def _rows(states: Iterable[State], move: ProposalMove, to: State) -> dict[tuple[State, ProposalMove], State]:
@@ -95,10 +89,8 @@ def _rows(states: Iterable[State], move: ProposalMove, to: State) -> dict[tuple[
 
 TABLE: Mapping[tuple[State, ProposalMove], State] = MappingProxyType(
     {
-        (S.RECEIVED, M.INSPECT): S.INSPECTED,
+        (S.RECEIVED, M.ALLOW): S.WAITING_PERSON,
         (S.RECEIVED, M.REFUSE): S.REFUSED,
-        (S.INSPECTED, M.ALLOW): S.WAITING_PERSON,
-        (S.INSPECTED, M.REFUSE): S.REFUSED,
         **_rows((S.REFUSED, S.WAITING_PERSON, S.WAITING_DEVICE, S.INTERRUPTED), M.RECONSIDER, S.RECEIVED),
         **_rows((*UNDECIDED, S.EXPORTED), M.ALTERED, S.QUARANTINED),
         (S.WAITING_PERSON, M.APPROVE): S.WAITING_DEVICE,
@@ -110,13 +102,10 @@ TABLE: Mapping[tuple[State, ProposalMove], State] = MappingProxyType(
         (S.EXPORTED, M.APPROVE): S.EXPORTED,
         (S.EXPORTED, M.ANSWERED): S.SIGNED,
         (S.WAITING_DEVICE, M.ASK_DEVICE): S.SIGNING,
-        (S.SIGNING, M.DEVICE_RETURNED): S.VERIFYING,
+        (S.SIGNING, M.VERIFIED): S.SIGNED,
         (S.SIGNING, M.DEVICE_NOT_READY): S.WAITING_DEVICE,
         (S.SIGNING, M.DEVICE_FAILED): S.INTERRUPTED,
         (S.SIGNING, M.RESTARTED): S.INTERRUPTED,
-        (S.VERIFYING, M.VERIFIED): S.SIGNED,
-        (S.VERIFYING, M.VERIFY_FAILED): S.INTERRUPTED,
-        (S.VERIFYING, M.RESTARTED): S.INTERRUPTED,
         (S.SIGNED, M.HAND_OVER): S.HANDED_OVER,
         (S.SIGNED, M.SUBMIT): S.SUBMITTING,
         (S.SUBMITTING, M.ACCEPTED): S.SUBMITTED,
@@ -159,13 +148,11 @@ def advance(state: State, move: ProposalMove) -> State:
 # Sentences for the person, by State's values.
 STATES = {
     "received": "received",
-    "inspected": "inspected",
     "refused": "refused by a check here",
     "waiting-for-person": "waits for your decision",
     "waiting-for-device": "approved, waits for your device",
     "exported": "exported: it may be signed; import the answer",
     "signing": "your device is asked",
-    "verifying": "your device's answer is being checked",
     "signed": "signed, not submitted yet",
     "submitting": "being submitted",
     # The reason goes on with why, and with what happens next.
@@ -183,9 +170,7 @@ STATES = {
 }
 # The states in which the person is asked; those between the approval and the platform; those after it.
 ASKED = frozenset({"waiting-for-person", "interrupted"})
-ON_THE_WAY = frozenset(
-    {"waiting-for-device", "exported", "signing", "verifying", "signed", "submitting", "kept"}
-)
+ON_THE_WAY = frozenset({"waiting-for-device", "exported", "signing", "signed", "submitting", "kept"})
 DELIVERED = frozenset({"submitted", "handed-over", "broadcast", "confirmed"})
 
 

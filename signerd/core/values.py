@@ -13,7 +13,7 @@ from multisig.tokens import Bytecode
 from signerd.core.places import Places
 from signerd.core.rules.spending import Spent
 from signerd.core.rules.values import NO_RULES, Rules
-from signerd.core.states import AT_THE_DEVICE, DECIDED_YES, State
+from signerd.core.states import DECIDED_YES, State
 from signerd.core.tokens import ModelScreen, TokenClaim
 
 
@@ -248,7 +248,7 @@ class Neighbour:
         """
         if self.is_proof:
             return False
-        return self.signed or self.exported or self.state in DECIDED_YES or self.state in AT_THE_DEVICE
+        return self.signed or self.exported or self.state in DECIDED_YES or self.state is State.SIGNING
 
     @property
     def is_open(self) -> bool:
@@ -297,7 +297,6 @@ class Unfollowed:
 OPEN_STATES = frozenset(
     {
         State.RECEIVED,
-        State.INSPECTED,
         State.WAITING_PERSON,
         State.WAITING_DEVICE,
         State.INTERRUPTED,

@@ -17,7 +17,7 @@ from signerd.callers import LoopbackCaller
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.signing import signing_of
-from signerd.core.states import AT_THE_DEVICE, State, state_words
+from signerd.core.states import State, state_words
 from signerd.core.text import said
 from signerd.core.tokens import ModelScreen
 from signerd.core.values import Record
@@ -68,21 +68,21 @@ class Airgap:
 
         await self.runner.checked.wait()
         record = self.journal.record(psbt_id)
-        if record.state in AT_THE_DEVICE:
+        if record.state is State.SIGNING:
             raise IllegalEvent("your device on its cable is asked to sign it already", hint=AT_DEVICE)
         # Before the export is recorded: the request may be one that no device accepts.
         request = self._request_of(record)
         event = events.Exported(by.audit_name, sha256(request).hexdigest())
-        given = self.runner.decide_to_export(psbt_id, event)
-        if given is None:
+        record = self.runner.decide(psbt_id, event).record
+        signing = self.journal.signing(record.snapshot)
+        if record.state is not State.EXPORTED or record.exported is None or signing is None:
             raise StaleApproval("the proposal changed after you approved it")
-        record = self.journal.record(psbt_id)
-        pin, psbt = self.journal.pin_of(record.snapshot), Psbt.parse(given.psbt)
+        pin, psbt = self.journal.pin_of(record.snapshot), Psbt.parse(record.exported)
         return ExportedPsbt(
             psbt_id=psbt_id,
             network=str(self.journal.network),
             file_name=request_name(PROFILE_LABEL if pin is None else pin.name, psbt),
-            psbt=written_as(version, Psbt.parse(_request(psbt, given.policy))),
+            psbt=written_as(version, Psbt.parse(_request(psbt, signing.policy))),
         )
 
     async def answer(self, psbt: str, by: LoopbackCaller) -> ProposalLine:

@@ -13,7 +13,7 @@ from signerd.account.platform import PlatformClient
 from signerd.account.registration import Offer, ask_challenge, register_proven, require_challenge
 from signerd.account.session import Account
 from signerd.account.vaults import pinnable
-from signerd.core.events import Effect
+from signerd.core.events import News
 from signerd.core.text import said
 from signerd.daemon.devices import FIRST
 from signerd.daemon.vaults import written_on
@@ -33,7 +33,7 @@ class AirgapSetup:
     account: Account
     platform: PlatformClient
     label: str
-    taken: Callable[[Offer, Key, tuple[Effect, ...]], Registered]
+    taken: Callable[[Offer, Key, tuple[News, ...]], Registered]
 
     async def preview(self, exports: Sequence[str]) -> RegistrationPreview:
         """The keys in these files; nothing is sent. Raises AnswerRefused."""

@@ -32,7 +32,7 @@ from firmware_bridge.makers import why_no_proof
 from multisig import RECEIVE, DerivationPath, Fingerprint, MultisigError, OriginKey, Policy, Psbt, Vault
 from signerd.core import events
 from signerd.core.addresses import on_screen
-from signerd.core.events import SignOnDevice
+from signerd.core.signing import SigningPolicy
 from signerd.core.text import as_compared, foreign, plain, said
 from signerd.core.tokens import ModelScreen
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed, DeviceUnready, NoSuchDevice
@@ -186,13 +186,15 @@ class Devices:
             raise NoSuchDevice("no device is ready")
         raise NoSuchDevice("several devices are ready", hint="Name one with --device.")
 
-    async def sign(self, effect: SignOnDevice, on_progress: OnProgress) -> events.ProposalEvent:
+    async def sign(
+        self, device_id: str, psbt: bytes, signing: SigningPolicy, on_progress: OnProgress
+    ) -> events.ProposalEvent:
         """Ask the device for the signatures of one proposal."""
         self.fault("device:before:sign")
         try:
-            psbt = Psbt.parse(effect.psbt)
+            signer = signing.key.origin.fingerprint
             signed = await self.bridge.sign(
-                effect.device, psbt, effect.policy, signer=effect.fingerprint, on_progress=on_progress
+                device_id, Psbt.parse(psbt), signing.policy, signer=signer, on_progress=on_progress
             )
         except BridgeError as error:
             asked = not isinstance(error, NOT_ASKED)
@@ -201,7 +203,7 @@ class Devices:
             return events.NoSignature(error.code, said(error), asked=True)
         except Exception:  # noqa: BLE001 - the library raises only BridgeError: anything else is a bug in it
             # A bug in the library fails this call only.
-            _log.exception("asking the device %s failed in an unforeseen way", effect.device)
+            _log.exception("asking the device %s failed in an unforeseen way", device_id)
             return events.NoSignature(DeviceFault.code, UNFORESEEN, asked=True)
         self.fault("device:after:sign")
         return events.DeviceReturned(signed.to_bytes())

@@ -102,7 +102,7 @@ class Editing:
             journal.lowered = frozenset(draft.config.checks.lowered)
         if draft.rules is not None:
             journal.rules = draft.rules
-        self.runner.perform((JudgeAgain(),))
+        self.runner.announce((JudgeAgain(),))
 
     # --- reading --------------------------------------------------------------------------------------------
 

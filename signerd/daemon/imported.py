@@ -101,7 +101,7 @@ class ImportedPsbts:
         self._require_room(snapshot, caller)
         self._limit_size(snapshot, caller)
         self._require_new(identity)
-        self.runner.perform(self.journal.import_psbt(self._with_figures(snapshot, caller)).effects)
+        self.runner.announce(self.journal.import_psbt(self._with_figures(snapshot, caller)).news)
         self._news.set()
         return self._view(self.journal.record(snapshot.psbt_id), caller).model_copy(update={"is_new": True})
 

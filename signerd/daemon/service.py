@@ -32,7 +32,7 @@ from signerd.backup.schedule import last_backup, reminders
 from signerd.callers import TERMINAL, LoopbackCaller
 from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.events import REGISTRATION, Effect, JudgeAgain
+from signerd.core.events import REGISTRATION, JudgeAgain, News
 from signerd.core.keys import VaultAccounts
 from signerd.core.review import ProposalReview
 from signerd.core.states import State
@@ -417,9 +417,9 @@ class Daemon:
                 known[name] = getattr(KeyDevice.model_validate({name: value}), name)
         return KeyDevice.model_validate(known)
 
-    def _registered(self, offer: Offer, key: Key, effects: tuple[Effect, ...]) -> Registered:
-        self.runner.perform(effects)
-        self.runner.perform((JudgeAgain(),))
+    def _registered(self, offer: Offer, key: Key, effects: tuple[News, ...]) -> Registered:
+        self.runner.announce(effects)
+        self.runner.announce((JudgeAgain(),))
         self.keys.due.set()
         self.runner.look()
         return Registered(
@@ -474,14 +474,14 @@ class Daemon:
             if self.account.signed_in.is_set() and self.follower.state.reachable:
                 await self.follower.read_others_now(seen.workspace_id)
         finally:
-            self.runner.perform(effects)
+            self.runner.announce(effects)
         return vault_view(seen, self.journal.network)
 
     async def unpin(self, vault_id: str, code: str) -> VaultView:
         """Remove a pin. Raises as ``account.vaults.unpin``."""
         effects = unpin(self.journal, vault_id, code)
         self.feed.add(vault_id, "attention", "The vault is not pinned any more: nothing of it is signed.")
-        self.runner.perform(effects)
+        self.runner.announce(effects)
         return vault_view(seen_vault(self.journal, vault_id), self.journal.network)
 
     @property

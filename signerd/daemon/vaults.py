@@ -14,7 +14,7 @@ from signerd.account.vaults import GivenVault, SeenVault, Source, pin, pinnable,
 from signerd.callers import LoopbackCaller
 from signerd.core.addresses import on_screen
 from signerd.core.audit import Note
-from signerd.core.events import Effect, JudgeAgain
+from signerd.core.events import JudgeAgain, News
 from signerd.core.text import as_compared, foreign, plain, said
 from signerd.core.values import Pin
 from signerd.daemon.device_actions import Prompts, asked_by
@@ -244,7 +244,7 @@ class Pinning:
         *,
         without_device_address: bool,
         airgapped: Compared | None = None,
-    ) -> tuple[SeenVault, tuple[Effect, ...]]:
+    ) -> tuple[SeenVault, tuple[News, ...]]:
         """Check, ask the device, check again and record. ``airgapped``: the person compared the first address
         on a device without a cable, and found it so.
 

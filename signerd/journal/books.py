@@ -87,20 +87,20 @@ class PlaceBook:
 # A rolling window, so that the limit cannot be spent twice around midnight; by the latest time that the chain
 # has seen, so that a clock that is set back frees nothing. What a device was asked and did not sign is left
 # out by its state.
-_SPENT = f"""
+_SPENT = """
 SELECT p.psbt_id, p.quorum, (
   SELECT facts FROM audit WHERE subject = p.psbt_id AND kind IN ('approved', 'recalled')
   ORDER BY sequence DESC LIMIT 1
 ) AS approved
 FROM proposals p LEFT JOIN signatures s USING (psbt_id)
-WHERE (s.psbt_id IS NOT NULL OR p.exported IS NOT NULL OR p.state IN ({rows.AT_DEVICE}))
+WHERE (s.psbt_id IS NOT NULL OR p.exported IS NOT NULL OR p.state = 'signing')
   AND p.psbt_id IN (
     SELECT subject FROM audit INDEXED BY audit_by_kind
     WHERE kind IN ('device-asked', 'exported', 'signed')
       AND sequence >= (SELECT min(sequence) FROM audit INDEXED BY audit_times WHERE at > ?)
   )
 ORDER BY p.rowid
-"""  # noqa: S608 - the states are ours
+"""
 
 
 def spent_since(connection: sqlite3.Connection, begin: str) -> tuple[Spent, ...]:

@@ -17,10 +17,11 @@ from signerd.core.engine import decide
 from signerd.core.events import (
     AnswerImported,
     Approved,
+    AskPerson,
     DeviceFound,
-    Effect,
     Exported,
     JudgeAgain,
+    News,
     Polled,
     ProposalEvent,
     Recalled,
@@ -28,14 +29,14 @@ from signerd.core.events import (
     Replaced,
     Restarted,
     Step,
-    due_effects,
+    ask_person,
 )
 from signerd.core.following import forgotten, own_signature, receive
 from signerd.core.places import NEW_POLICY, policy_code
 from signerd.core.review import ProposalReview, review, verdict_key
 from signerd.core.rules.spending import NO_QUORUM, Spent
 from signerd.core.rules.values import DAY
-from signerd.core.signing import PROFILE
+from signerd.core.signing import PROFILE, SigningPolicy, signing_of
 from signerd.core.states import NOT_TAKEN, TABLE, TO_SUBMIT, UNDECIDED, ProposalMove, State
 from signerd.core.values import OwnKey, Pin, Record, ReviewContext, Snapshot, Unfollowed, parts_of
 from signerd.errors import NotCaughtUp, UnknownProposal
@@ -53,7 +54,7 @@ from signerd.journal.chain import stamp
 from signerd.journal.keys_and_vaults import KeysAndVaults
 from signerd.journal.quota import work_of
 
-# The states that a restart changes: how far an effect went is not known there.
+# The states that a restart changes: how far it went is not known there.
 INTERRUPTIBLE = tuple(state for state in State if (state, ProposalMove.RESTARTED) in TABLE)
 # Nothing was decided about it: it is judged anew, in turn, after something changed.
 RECONSIDERED = (State.REFUSED, State.WAITING_PERSON)
@@ -142,7 +143,7 @@ class Journal(KeysAndVaults):
         for psbt_id in self.ids(INTERRUPTIBLE):
             self.decide(psbt_id, Restarted())
 
-    def reconsider(self, psbt_id: str) -> tuple[Effect, ...]:
+    def reconsider(self, psbt_id: str) -> tuple[News, ...]:
         """Judge one anew, if it still waits for the person: since it was listed, it may have moved on, when a
         yes must not lapse, or be forgotten. Where nothing of what it was judged by has changed, its verdict
         is kept.
@@ -157,16 +158,20 @@ class Journal(KeysAndVaults):
         with self._transaction("Reconsidered"):
             step = self._stored(record, decide(record, Reconsidered(), context))
             self._keep_verdict(step.record, context)
-            return step.effects
+            return step.news
 
     def _keep_verdict(self, record: Record, context: ReviewContext) -> None:
         if record.state in RECONSIDERED:
             rows.write_verdict_key(self._db, record.psbt_id, verdict_key(record.snapshot, context))
 
-    def due_effects_of(self, psbt_id: str) -> tuple[Effect, ...]:
-        """What one proposal's state asks for now. Raises UnknownProposal."""
-        record = self.record(psbt_id)
-        return due_effects(record, self._context_alone(record.snapshot))
+    def ask_person(self, psbt_id: str) -> AskPerson:
+        """Raises UnknownProposal."""
+        snapshot = self.record(psbt_id).snapshot
+        return ask_person(snapshot, self._context_alone(snapshot))
+
+    def signing(self, snapshot: Snapshot) -> SigningPolicy | None:
+        """With which of our keys, and of which policy."""
+        return signing_of(snapshot, self._context_alone(snapshot))
 
     def is_lapsed(self, snapshot: Snapshot) -> bool:
         """Whether an imported PSBT can no longer be approved."""
@@ -211,14 +216,17 @@ class Journal(KeysAndVaults):
         query = f"SELECT psbt_id FROM proposals WHERE state IN ({marks}) ORDER BY rowid"  # noqa: S608 - question marks alone
         return tuple(row["psbt_id"] for row in self._db.execute(query, tuple(states)))
 
-    def unsettled(self) -> tuple[str, ...]:
-        """Ids of those about which something may still be done or heard, in the order in which they came."""
-        query = "SELECT psbt_id FROM proposals WHERE settled = 0 ORDER BY rowid"
+    def to_deliver(self) -> tuple[str, ...]:
+        """Ids of those of which a signature or a decline is still to reach the platform (``todo``)."""
+        query = (
+            "SELECT psbt_id FROM proposals WHERE state IN ('signed', 'kept') "
+            "OR (state = 'declined' AND NOT json_extract(decline, '$.delivered')) ORDER BY rowid"
+        )
         return tuple(row["psbt_id"] for row in self._db.execute(query))
 
     def followed(self, workspace_id: int) -> tuple[str, ...]:
-        """The platform's proposals among them: imported PSBTs are never mentioned to it, not even by their
-        id.
+        """Ids of the platform's proposals of which something may still be heard: imported PSBTs are never
+        mentioned to it, not even by their id.
         """
         query = (
             "SELECT psbt_id FROM proposals WHERE settled = 0 AND workspace_id = ? AND imported_by IS NULL "
@@ -379,18 +387,15 @@ class Journal(KeysAndVaults):
         judged_by_it = pin is not None and pin.vault.verification_code == code
         return judged_by_it or rows.read_quorum(self._db, snapshot.psbt_id) == code
 
-    def _judge_anew(self, records: Sequence[Record] | None = None) -> tuple[Effect, ...]:
+    def _judge_anew(self, records: Sequence[Record] | None = None) -> tuple[News, ...]:
         """Within a transaction: these, or all that is decided and unsigned, are judged again at once; what
         waits for the person is due.
         """
-        effects = tuple(
-            effect
+        steps = (
+            self._stored(record, decide(record, Reconsidered(), self.review_context(record.snapshot)))
             for record in (self.records(DECIDED) if records is None else records)
-            for effect in self._stored(
-                record, decide(record, Reconsidered(), self.review_context(record.snapshot))
-            ).effects
         )
-        return (*effects, JudgeAgain())
+        return (*(news for step in steps for news in step.news), JudgeAgain())
 
     def _find(self, psbt_id: str) -> Record | None:
         query = f"{rows.RECORD_COLUMNS} WHERE p.psbt_id = ?"

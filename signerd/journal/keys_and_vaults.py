@@ -11,7 +11,7 @@ from multisig import Fingerprint
 from multisig.tokens import Payload, bytecode_hash
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim, changes, fingerprint_of_change
-from signerd.core.events import REGISTRATION, Effect, JudgeAgain, Level, Notify
+from signerd.core.events import REGISTRATION, JudgeAgain, Level, News, Notify
 from signerd.core.keys import Revocation
 from signerd.core.tokens import ModelScreen, PublishedToken, subject_of
 from signerd.core.values import OwnKey, Pin, Record, Snapshot
@@ -25,10 +25,10 @@ NOT_AT_DEVICE = AtDevice()
 
 @dataclass(frozen=True)
 class ClaimOutcome:
-    """Whether the platform's claim about a vault is new, and the effects."""
+    """Whether the platform's claim about a vault is new, and the news for the person."""
 
-    news: bool
-    effects: tuple[Effect, ...] = ()
+    is_new: bool
+    news: tuple[News, ...] = ()
 
 
 class KeysAndVaults(ChainedJournal, ABC):
@@ -39,7 +39,7 @@ class KeysAndVaults(ChainedJournal, ABC):
         """The decided and unsigned proposals judged by the vault pinned under this code."""
 
     @abstractmethod
-    def _judge_anew(self, records: Sequence[Record] | None = None) -> tuple[Effect, ...]:
+    def _judge_anew(self, records: Sequence[Record] | None = None) -> tuple[News, ...]:
         """Within a transaction: judge these, or all decided and unsigned proposals, again at once; with
         ``JudgeAgain`` for those that wait for the person.
         """
@@ -50,7 +50,7 @@ class KeysAndVaults(ChainedJournal, ABC):
         """The keys of the registered device."""
         return self.keys.registered()
 
-    def add_own_keys(self, keys: Sequence[OwnKey], platform_key_id: str, note: Note) -> tuple[Effect, ...]:
+    def add_own_keys(self, keys: Sequence[OwnKey], platform_key_id: str, note: Note) -> tuple[News, ...]:
         """The keys that the device itself gave, under the key's id at the platform.
 
         Keys under another id are replaced, and every approval that waits for a device lapses: that device may
@@ -61,7 +61,7 @@ class KeysAndVaults(ChainedJournal, ABC):
             self._append(note)
             return self._judge_anew() if replaced else ()
 
-    def revoke(self, told: Revocation) -> tuple[Effect, ...]:
+    def revoke(self, told: Revocation) -> tuple[News, ...]:
         """The platform revoked the registered key: recorded and reported once, and the device is asked
         nothing more.
 
@@ -111,7 +111,7 @@ class KeysAndVaults(ChainedJournal, ABC):
             self._append(replace(note, facts=facts))
         self.rules = self.rules.pinned(pin.vault_id, code)
 
-    def unpin(self, vault_id: str, note: Note) -> tuple[Effect, ...]:
+    def unpin(self, vault_id: str, note: Note) -> tuple[News, ...]:
         """Forget a pinned vault and its changes; its approvals that wait for a device lapse."""
         pin = self.pin(vault_id)
         if pin is None:
@@ -151,7 +151,7 @@ class KeysAndVaults(ChainedJournal, ABC):
         known = self._vaults.claim(claim.vault_id)
         news = known != claim
         if not (news or fresh):
-            return ClaimOutcome(news=False)
+            return ClaimOutcome(is_new=False)
         if news and not fresh:  # An alarm has no daily allowance.
             if known is None:
                 self._quota.require_room_for("vaults")
@@ -160,9 +160,9 @@ class KeysAndVaults(ChainedJournal, ABC):
             if news:
                 self._vaults.write_claim(claim)
                 self._append(Note("vault-claim", claim.vault_id, facts_of(claim)))
-            return ClaimOutcome(news=True, effects=self._alarm(code, claim, mark, told) if fresh else ())
+            return ClaimOutcome(is_new=True, news=self._alarm(code, claim, mark, told) if fresh else ())
 
-    def _alarm(self, code: str, claim: VaultClaim, mark: str, told: tuple[str, ...]) -> tuple[Effect, ...]:
+    def _alarm(self, code: str, claim: VaultClaim, mark: str, told: tuple[str, ...]) -> tuple[News, ...]:
         self._vaults.write_change(code, mark, told)
         self._append(Note("vault-changed", claim.vault_id, {**facts_of(claim), "changes": list(told)}))
         sentence = (
@@ -182,7 +182,7 @@ class KeysAndVaults(ChainedJournal, ABC):
         pin = self.pin(vault_id)
         return () if pin is None else self._vaults.changes(pin.vault.verification_code)
 
-    def see_screen(self, fingerprint: Fingerprint, screen: ModelScreen) -> tuple[Effect, ...]:
+    def see_screen(self, fingerprint: Fingerprint, screen: ModelScreen) -> tuple[News, ...]:
         """Record what the screen of a connected device shows, and judge again what waits for the person.
 
         What waits for the device is judged again before the device is asked.
@@ -192,7 +192,7 @@ class KeysAndVaults(ChainedJournal, ABC):
         self.note(screen_note(fingerprint, screen))
         return (JudgeAgain(),)
 
-    def learn_token(self, payload: Payload, published: PublishedToken) -> tuple[Effect, ...]:
+    def learn_token(self, payload: Payload, published: PublishedToken) -> tuple[News, ...]:
         """Store the token that these bytes prove, and judge what waits again.
 
         Raises NotProven, and PlatformFloods where there is no room: nothing is stored.

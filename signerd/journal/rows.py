@@ -16,7 +16,7 @@ from custody.schemas.vaults import MAX_SIGNERS
 from multisig import MultisigError, Network, OriginKey, OutPoint, Vault
 from signerd.core.audit import GENESIS, Entry, Note
 from signerd.core.following import is_settled
-from signerd.core.states import AT_THE_DEVICE, DECIDED_YES, State
+from signerd.core.states import DECIDED_YES, State
 from signerd.core.text import canonical
 from signerd.core.values import (
     OPEN_STATES,
@@ -38,8 +38,7 @@ _SNAPSHOT = TypeAdapter(Snapshot)
 # would burn all of its coins, and is refused.
 NOTHING_PAID = (b"\x6a", 0)
 # States in which a proposal may confirm without a signature stored here.
-_LEAVING = ", ".join(f"'{state}'" for state in sorted({*DECIDED_YES, *AT_THE_DEVICE}))
-AT_DEVICE = ", ".join(f"'{state}'" for state in AT_THE_DEVICE)
+_LEAVING = ", ".join(f"'{state}'" for state in sorted({*DECIDED_YES, State.SIGNING}))
 _OPEN = ", ".join(f"'{state}'" for state in sorted(OPEN_STATES))
 
 RECORD_COLUMNS = """

@@ -6,9 +6,10 @@ from types import MappingProxyType
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import MultisigError, Network, Psbt, Vault, encode_address, inspect
 from signerd.core.claims import VaultClaim
-from signerd.core.events import Effect
+from signerd.core.events import News
 from signerd.core.rules.reading import Known, written_rules
 from signerd.core.rules.values import Rules
+from signerd.core.todo import Work, todo
 from signerd.core.tokens import ModelScreen
 from signerd.core.values import OwnKey, Pin, ReviewContext, SigningLimits, Snapshot
 from signerd.journal import Journal
@@ -90,15 +91,18 @@ def signed_by(signer: Signer, snapshot: Snapshot) -> bytes:
     return signer.sign(Psbt.parse(snapshot.psbt)).to_bytes()
 
 
-def judge_again(journal: Journal) -> tuple[Effect, ...]:
+def judge_again(journal: Journal) -> tuple[News, ...]:
     """As the daemon does when it is due."""
-    return tuple(effect for psbt_id in journal.ids(RECONSIDERED) for effect in journal.reconsider(psbt_id))
+    return tuple(news for psbt_id in journal.ids(RECONSIDERED) for news in journal.reconsider(psbt_id))
 
 
-def resumed(journal: Journal) -> tuple[Effect, ...]:
-    """All that a daemon does at its start, in order."""
+def resumed(journal: Journal) -> dict[str, Work]:
+    """What a daemon does at its start, in order."""
     journal.restart()
-    return tuple(effect for psbt_id in journal.unsettled() for effect in journal.due_effects_of(psbt_id))
+    found = {record.psbt_id: todo(record) for record in journal.records()}
+    delivered = {psbt_id for psbt_id, work in found.items() if work not in {None, Work.ASK_DEVICE}}
+    assert set(journal.to_deliver()) == delivered
+    return {psbt_id: work for psbt_id, work in found.items() if work is not None}
 
 
 def read_rules(text: str, network: Network, known: Known = MappingProxyType({})) -> Rules:

@@ -11,7 +11,7 @@ from multisig import Network
 from multisig.tokens import TokenCall
 from signerd.core.checks.case import NO_FEE, Figure, InspectedCase, Verdict, allow, hold, refuse, warn
 from signerd.core.families import FamilyFigures, differences, outbids, payee, pays_less, rate_text
-from signerd.core.states import AT_THE_DEVICE
+from signerd.core.states import State
 from signerd.core.text import amount, count, foreign
 from signerd.core.values import Neighbour, Unfollowed
 
@@ -163,7 +163,7 @@ def _how(other: Neighbour) -> str:
         return f"On {other.signed_at:%Y-%m-%d at %H:%M} UTC you {done}"
     if other.signed or other.exported:
         return f"You {done}"
-    return "Your device is asked to sign" if other.state in AT_THE_DEVICE else "The others completed"
+    return "Your device is asked to sign" if other.state is State.SIGNING else "The others completed"
 
 
 def _payments(case: InspectedCase, payments: Iterable[tuple[bytes, int]]) -> str:

@@ -34,9 +34,7 @@ def listed(lines: tuple[ProposalLine, ...]) -> GroupedProposals:
     waiting = tuple(line for line in newest if line.state in ASKED)
     stopped = tuple(line for line in newest if line.state in {"refused", "quarantined"})
     going = tuple(
-        line
-        for line in newest
-        if line.state in ON_THE_WAY | DELIVERED - {"confirmed"} | {"received", "inspected"}
+        line for line in newest if line.state in ON_THE_WAY | DELIVERED - {"confirmed"} | {"received"}
     )
     here = {line.psbt_id for line in (*waiting, *stopped, *going)}
     ended = tuple(line for line in newest if line.psbt_id not in here)

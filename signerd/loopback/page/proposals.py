@@ -21,10 +21,10 @@ from signerd.loopback.page import rendering
 from signerd.loopback.page.rendering import PageRequest, PageRoute, shaped
 from signerd.shapes import ChangeView, CheckView, MoneyView, PaymentView, ProposalLine, ProposalView
 
-AT_THE_DEVICE = frozenset({"waiting-for-device", "exported", "signing", "verifying"})
+AT_THE_DEVICE = frozenset({"waiting-for-device", "exported", "signing"})
 # The steps from the decision to the confirmation, each with its states.
 STEPS = (
-    ("Your decision", frozenset({"received", "inspected", "waiting-for-person", "interrupted"})),
+    ("Your decision", frozenset({"received", "waiting-for-person", "interrupted"})),
     ("Your device signs", AT_THE_DEVICE),
     ("The platform takes the signature", frozenset({"signed", "submitting", "kept"})),
     ("Others sign, and it is sent", frozenset({"submitted"})),
@@ -139,7 +139,7 @@ def status_line(view: ProposalLine, lines: Sequence[FeedLine]) -> str:
 
     ``lines``: the feed's lines about the proposal, oldest first. Those of an earlier state are skipped.
     """
-    if view.state in {"signing", "verifying"}:
+    if view.state == "signing":
         after = max((n for n, line in enumerate(lines, 1) if line.kind == "state"), default=0)
         told = [plain(line.text) for line in lines[after:] if line.kind == "progress"]
         if told:

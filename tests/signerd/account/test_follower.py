@@ -2,6 +2,7 @@
 side by side.
 """
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from custody.schemas.proposals import ProposalStatus
 from multisig import Network
 from signerd.account import follower
 from signerd.account.follower import FOLLOWED_A_ROUND
-from signerd.core.events import Effect, JudgeAgain
+from signerd.core.events import JudgeAgain, News
 from signerd.core.rules.reading import written_rules
 from signerd.core.states import State
 from signerd.core.values import SigningLimits
@@ -228,16 +229,15 @@ async def test_f_what_is_forgotten_while_others_are_judged_ends_no_task(prepared
 
         real = journal.reconsider
 
-        def judged(psbt_id: str) -> tuple[Effect, ...]:
+        def judged(psbt_id: str) -> tuple[News, ...]:
             found = real(psbt_id)
             if psbt_id == "p-1":
                 forget()
             return found
 
         monkeypatch.setattr(journal, "reconsider", judged)
-        runner.perform((JudgeAgain(),))
+        runner.announce((JudgeAgain(),))
         await until(lambda: not journal.is_followed("p-2") and not runner._judging_due.is_set())
         assert [real(psbt_id) for psbt_id in listed] == [(), ()]
         assert not daemon.task.done()
-        await runner._ask_if_ready("p-2")
-        assert runner.decide_to_ask("p-2", "device") is None
+        await runner._ask_if_ready(asyncio.TaskGroup(), "p-2")

@@ -50,8 +50,8 @@ class Pages:
 class Told:
     lines: list[str]
 
-    def perform(self, effects):
-        self.lines.extend(f"{e.level}: {e.sentence}" for e in effects if isinstance(e, Notify))
+    def announce(self, news):
+        self.lines.extend(f"{e.level}: {e.sentence}" for e in news if isinstance(e, Notify))
 
 
 def others(journal, *pages, between=None, told=None):

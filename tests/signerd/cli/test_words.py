@@ -43,7 +43,7 @@ def test_it_is_held_only_until_the_decision():
         view = proposal_view(Record(snapshot, state, "t"), found, NETWORK)
         return "held until you name these warnings: conflict" in proposal_text(view)
 
-    before = {State.RECEIVED, State.INSPECTED, State.WAITING_PERSON, State.INTERRUPTED}
+    before = {State.RECEIVED, State.WAITING_PERSON, State.INTERRUPTED}
     assert {state for state in State if told(state)} == before
 
 

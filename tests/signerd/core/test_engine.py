@@ -10,22 +10,11 @@ from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import Psbt, sats
 from signerd.core import events
 from signerd.core.engine import TAKEN_ALL_THE_SAME, decide
-from signerd.core.events import (
-    AskPerson,
-    Effect,
-    ExportPsbt,
-    FindDevice,
-    Level,
-    Notify,
-    SignOnDevice,
-    Step,
-    Submit,
-    SubmitDecline,
-    due_effects,
-)
+from signerd.core.events import AskPerson, Level, News, Notify, Step
 from signerd.core.following import is_settled, receive
 from signerd.core.review import review
 from signerd.core.states import State
+from signerd.core.todo import Work, todo
 from signerd.core.values import Imported, Record, ReviewContext, SigningLimits, Snapshot
 from signerd.errors import AnswerRefused, IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
 from tests.support.desk import review_context, signed_by, snapshot_of, spend
@@ -36,8 +25,8 @@ HONEST = snapshot_of(spend())
 AROUND = review_context()
 
 
-def kinds(effects: Iterable[Effect]) -> list[type]:
-    return [type(effect) for effect in effects]
+def kinds(news: Iterable[News]) -> list[type]:
+    return [type(one) for one in news]
 
 
 def note_kinds(step: Step) -> list[str]:
@@ -69,14 +58,14 @@ ANSWERED = events.AnswerImported(RETURNED.psbt, "terminal")
 def test_received_is_judged_and_asks_the_person() -> None:
     step = receive(HONEST, AROUND)
     assert step.record.state is State.WAITING_PERSON
-    assert step.effects == (AskPerson("p-1"),)
+    assert step.news == (AskPerson("p-1"),)
     assert note_kinds(step) == ["received", "judged"]
 
 
 def test_a_refused_proposal_asks_no_one_and_says_why() -> None:
     step = receive(HONEST, review_context(pin=None))
     assert step.record.state is State.REFUSED
-    assert kinds(step.effects) == [Notify]
+    assert kinds(step.news) == [Notify]
     assert "not pinned" in step.record.reason
 
 
@@ -100,17 +89,12 @@ def test_tighter_limits_refuse_what_waited() -> None:
 
 def test_the_whole_way() -> None:
     step = decide(receive(HONEST, AROUND).record, approval(), AROUND)
-    assert kinds(step.effects) == [FindDevice]
+    assert todo(step.record) is Work.ASK_DEVICE
     step = decide(step.record, events.DeviceFound("trezor-1"), AROUND)
-    assert step.record.state is State.SIGNING
-    (effect,) = step.effects
-    assert isinstance(effect, SignOnDevice)
-    assert (effect.psbt, effect.fingerprint) == (HONEST.psbt, ALICE.fingerprint)
+    assert (step.record.state, todo(step.record)) == (State.SIGNING, None)
     step = decide(step.record, RETURNED, AROUND)
-    assert step.record.state is State.SIGNED
-    (submit,) = step.effects
-    assert isinstance(submit, Submit)
-    assert Psbt.parse(submit.psbt).inputs[0].partial_signatures
+    assert (step.record.state, todo(step.record)) == (State.SIGNED, Work.SUBMIT)
+    assert Psbt.parse(step.record.signature.psbt).inputs[0].partial_signatures
     step = decide(step.record, events.SubmitStarted(), AROUND)
     step = decide(step.record, events.SubmitAccepted(2, 2), AROUND)
     assert step.record.state is State.SUBMITTED
@@ -134,7 +118,6 @@ def test_s24_what_changed_after_the_approval_is_asked_again() -> None:
     step = decide(changed, events.DeviceFound("trezor-1"), AROUND)
     assert step.record.state is State.WAITING_PERSON
     assert step.record.approval is None
-    assert SignOnDevice not in kinds(step.effects)
     assert "approval-lapsed" in note_kinds(step)
 
 
@@ -143,8 +126,8 @@ def test_s24_another_transaction_under_the_same_id_is_quarantined() -> None:
     step = decide(APPROVED, events.Polled(other), AROUND)
     assert step.record.state is State.QUARANTINED
     assert step.record.approval is None
-    assert [e.level for e in step.effects if isinstance(e, Notify)] == [Level.ALARM]
-    assert due_effects(step.record, AROUND) == ()
+    assert [one.level for one in step.news if isinstance(one, Notify)] == [Level.ALARM]
+    assert todo(step.record) is None
 
 
 @pytest.mark.parametrize(
@@ -170,9 +153,9 @@ def test_s24_another_transaction_after_the_signature_alarms_once_and_is_not_foll
     first = decide(SUBMITTED, events.Polled(other), AROUND)
     assert first.record.state is State.SUBMITTED
     assert first.record.snapshot.psbt == HONEST.psbt
-    assert kinds(first.effects) == [Notify]
+    assert kinds(first.news) == [Notify]
     again = decide(first.record, events.Polled(replace(other, collected=2)), AROUND)
-    assert again.effects == again.notes == ()
+    assert again.news == again.notes == ()
     gone = decide(again.record, events.Polled(replace(other, status=ProposalStatus.CANCELLED)), AROUND)
     assert gone.record.state is State.WITHDRAWN
 
@@ -199,11 +182,9 @@ def test_s6_a_held_proposal_needs_the_warnings_name() -> None:
 def test_declining_tells_the_platform_once() -> None:
     step = decide(receive(HONEST, AROUND).record, events.PersonDeclined("wrong invoice"), AROUND)
     assert step.record.state is State.DECLINED
-    (effect,) = step.effects
-    assert isinstance(effect, SubmitDecline)
-    assert effect.reason == "wrong invoice"
+    assert todo(step.record) is Work.TELL_DECLINE
     delivered = decide(step.record, events.DeclineDelivered(), AROUND).record
-    assert due_effects(delivered, AROUND) == ()
+    assert todo(delivered) is None
 
 
 @pytest.mark.parametrize("record", [SIGNED, SUBMITTING], ids=lambda r: r.state)
@@ -211,10 +192,10 @@ def test_what_is_signed_can_be_declined_until_the_platform_has_it(record: Record
     """In an outage nothing else stops it. It counts as signed, and an answer that was on its way is told."""
     step = decide(record, events.PersonDeclined("changed my mind"), AROUND)
     assert (step.record.state, step.record.signature) == (State.DECLINED, record.signature)
-    assert kinds(step.effects) == [SubmitDecline]
+    assert todo(step.record) is Work.TELL_DECLINE
     assert "counts as signed" in step.record.reason
     taken = decide(step.record, events.SubmitAccepted(1, 2), AROUND)
-    assert (taken.record.state, kinds(taken.effects)) == (State.SUBMITTED, [Notify])
+    assert (taken.record.state, kinds(taken.news)) == (State.SUBMITTED, [Notify])
 
 
 def test_what_the_platform_has_cannot_be_declined() -> None:
@@ -235,7 +216,6 @@ def test_a_refusal_at_the_device_asks_the_person_again() -> None:
     step = decide(SIGNING, events.NoSignature("refused-by-person", "Refused.", asked=True), AROUND)
     assert step.record.state is State.INTERRUPTED
     assert step.record.approval is None
-    assert due_effects(step.record, AROUND) == (AskPerson("p-1"),)
     assert run(approval(), start=step.record).state is State.WAITING_DEVICE
 
 
@@ -258,7 +238,7 @@ def test_s19_a_bad_answer_of_the_device_is_not_used(returned: bytes) -> None:
     step = decide(SIGNING, events.DeviceReturned(returned), AROUND)
     assert step.record.state is State.INTERRUPTED
     assert step.record.signature is None
-    assert [e.level for e in step.effects if isinstance(e, Notify)] == [Level.ALARM]
+    assert [one.level for one in step.news if isinstance(one, Notify)] == [Level.ALARM]
 
 
 def test_s19_only_signatures_are_taken_from_the_device() -> None:
@@ -283,7 +263,7 @@ def test_the_platforms_word_waits_for_the_device() -> None:
     after = decide(signing, RETURNED, AROUND)
     assert after.record.state is State.BROADCAST
     assert after.record.signature is not None
-    assert Submit not in kinds(after.effects)
+    assert todo(after.record) is None
 
 
 # --- a device without a cable -------------------------------------------------------------------------------
@@ -292,13 +272,10 @@ def test_the_platforms_word_waits_for_the_device() -> None:
 def test_it_is_recorded_as_exported_before_it_is_given_out() -> None:
     step = decide(APPROVED, events.Exported("terminal"), AROUND)
     assert (step.record.state, step.record.exported) == (State.EXPORTED, HONEST.psbt)
-    (effect,) = step.effects
-    assert isinstance(effect, ExportPsbt)
-    assert effect.psbt == HONEST.psbt
     (note,) = step.notes
     assert (note.kind, note.facts["by"]) == ("exported", "terminal")
     assert note.facts["psbt_sha256"] == sha256(HONEST.psbt).hexdigest()
-    assert due_effects(step.record, AROUND) == ()
+    assert todo(step.record) is None
 
 
 @pytest.mark.parametrize(
@@ -313,15 +290,13 @@ def test_s24_what_changed_after_the_approval_is_asked_again_instead_of_exported(
     changed = decide(APPROVED, events.Polled(replace(HONEST, description="Invoice 8")), AROUND).record
     step = decide(changed, events.Exported(), AROUND)
     assert (step.record.state, step.record.exported) == (State.WAITING_PERSON, None)
-    assert ExportPsbt not in kinds(step.effects)
 
 
 def test_exported_again_it_is_the_same_bytes_and_no_second_entry() -> None:
     with_bobs = replace(HONEST, psbt=signed_by(BOB, HONEST), collected=1)
     later = run(events.Polled(with_bobs), start=EXPORTED)
     step = decide(later, events.Exported(), AROUND)
-    assert [effect.psbt for effect in step.effects if isinstance(effect, ExportPsbt)] == [HONEST.psbt]
-    assert step == Step(later, step.effects)
+    assert step == Step(later)
 
 
 def test_exported_again_it_stays_here_where_a_check_refuses_it_now() -> None:
@@ -340,7 +315,7 @@ def test_the_answer_is_verified_stored_and_submitted_as_a_devices() -> None:
     step = decide(EXPORTED, ANSWERED, AROUND)
     assert step.record.state is State.SIGNED
     assert step.record.signature == SIGNED.signature
-    assert step.effects == due_effects(SIGNED, AROUND)
+    assert todo(step.record) is Work.SUBMIT
     assert note_kinds(step) == ["signed"]
     assert step.record.exported == HONEST.psbt
 
@@ -383,7 +358,7 @@ def test_s6_declining_it_says_that_it_may_be_signed_and_forgets_nothing() -> Non
     step = decide(EXPORTED, events.PersonDeclined("no"), AROUND)
     assert (step.record.state, step.record.exported) == (State.DECLINED, HONEST.psbt)
     assert "may be signed" in step.record.reason
-    assert kinds(step.effects) == [SubmitDecline]
+    assert todo(step.record) is Work.TELL_DECLINE
 
 
 @pytest.mark.parametrize(
@@ -425,16 +400,12 @@ def test_a_proposal_that_ended_while_the_device_was_locked_is_not_asked_about_ag
     assert cancelled.state is State.SIGNING
     locked = decide(cancelled, events.NoSignature("locked", "It is locked.", asked=False), AROUND)
     assert locked.record.state is State.WITHDRAWN
-    assert locked.effects == ()
+    assert locked.news == ()
 
 
 def test_an_undelivered_signature_is_sent_again_as_it_is() -> None:
     step = decide(SUBMITTING, events.SubmitUndelivered("no answer"), AROUND)
-    assert step.effects == due_effects(SIGNED, AROUND)
-    (effect,) = step.effects
-    assert isinstance(effect, Submit)
-    assert SIGNED.signature is not None
-    assert (effect.psbt, effect.idempotency_key) == (SIGNED.signature.psbt, SIGNED.signature.idempotency_key)
+    assert (todo(step.record), step.record.signature) == (Work.SUBMIT, SIGNED.signature)
 
 
 def test_a_signature_that_the_platform_turns_down_is_kept_and_quarantined() -> None:
@@ -448,31 +419,31 @@ KEPT = run(REFUSED_NOW, start=SUBMITTING)
 
 
 def test_a_signature_that_is_refused_for_now_is_kept_and_only_another_sentence_is_news() -> None:
-    assert (KEPT.state, due_effects(KEPT, AROUND)) == (State.KEPT, due_effects(SIGNED, AROUND))
+    assert (KEPT.state, todo(KEPT)) == (State.KEPT, Work.SUBMIT)
     for nothing_new in (
         events.SubmitStarted(), REFUSED_NOW, events.SubmitUndelivered("no answer"), events.Restarted()
     ):  # fmt: skip
         assert decide(KEPT, nothing_new, AROUND) == Step(KEPT)
     step = decide(KEPT, events.SubmitKept("VAULT_FROZEN", "It is frozen again."), AROUND)
-    assert (kinds(step.effects), note_kinds(step)) == ([Notify, Submit], ["kept"])
+    assert (kinds(step.news), note_kinds(step)) == ([Notify], ["kept"])
     assert run(events.SubmitAccepted(1, 2), start=KEPT).state is State.SUBMITTED
     assert run(events.SubmitTurnedDown("KEY_REVOKED", "no"), start=KEPT).state is State.QUARANTINED
     ends = {"CANCELLED": State.WITHDRAWN, "REPLACED": State.SUPERSEDED, "SIGNED": State.BROADCAST}
     for word, after in ends.items():
         gone = run(events.Polled(replace(HONEST, status=ProposalStatus(word))), start=KEPT)
-        assert (gone.state, due_effects(gone, AROUND)) == (after, ())
+        assert (gone.state, todo(gone)) == (after, None)
 
 
 def test_a_no_to_what_is_kept_stops_it_and_what_was_on_its_way_is_told() -> None:
     step = decide(KEPT, events.PersonDeclined("too dear"), AROUND)
-    assert (step.record.state, kinds(step.effects)) == (State.DECLINED, [SubmitDecline])
+    assert (step.record.state, todo(step.record)) == (State.DECLINED, Work.TELL_DECLINE)
     assert (step.record.signature, "counts as signed" in step.record.reason) == (SIGNED.signature, True)
     for late in (REFUSED_NOW, events.SubmitUndelivered("no"), events.SubmitTurnedDown("KEY_REVOKED", "no")):
         assert decide(step.record, late, AROUND).record == step.record
     taken = run(
         events.SubmitAccepted(2, 2), events.DeclineDelivered("It has your signature."), start=step.record
     )
-    assert (taken.state, due_effects(taken, AROUND)) == (State.SUBMITTED, ())
+    assert (taken.state, todo(taken)) == (State.SUBMITTED, None)
     assert taken.reason == f"{TAKEN_ALL_THE_SAME} 2 of 2 signatures are there. It has your signature."
 
 
@@ -490,7 +461,7 @@ def test_an_acceptance_after_a_no_is_told_where_the_person_looks(
     for heard in (events.SubmitAccepted(1, 2), events.Polled(shown))[: 2 if status == "PENDING" else 1]:
         step = decide(gone, heard, AROUND)
         assert TAKEN_ALL_THE_SAME in step.record.reason
-        assert [effect.level for effect in step.effects if isinstance(effect, Notify)] == [Level.ALARM]
+        assert [one.level for one in step.news if isinstance(one, Notify)] == [Level.ALARM]
         assert step.record.state is (State.SUBMITTED if status == "PENDING" else State.WITHDRAWN)
         for late in (events.SubmitAccepted(1, 2), REFUSED_NOW, events.SubmitUndelivered("no")):
             assert decide(decide(step.record, late, AROUND).record, events.Restarted(), AROUND).notes == ()
@@ -509,14 +480,10 @@ def test_what_others_completed_without_the_signature_is_not_said_to_have_it() ->
 def test_what_is_kept_or_followed_for_too_long_ends_and_stays_signed() -> None:
     assert run(events.Lapsed(), start=SIGNED).state is State.WITHDRAWN
     ended = run(events.Lapsed(), start=KEPT)
-    assert (ended.state, ended.signature, due_effects(ended, AROUND)) == (
-        State.WITHDRAWN,
-        SIGNED.signature,
-        (),
-    )
+    assert (ended.state, ended.signature, todo(ended)) == (State.WITHDRAWN, SIGNED.signature, None)
     assert not is_settled(ended)
     step = decide(ended, events.Lapsed(), AROUND)
-    assert (is_settled(step.record), kinds(step.effects), note_kinds(step)) == (True, [Notify], ["let-go"])
+    assert (is_settled(step.record), kinds(step.news), note_kinds(step)) == (True, [Notify], ["let-go"])
     assert "counts as signed" in step.record.reason
     assert decide(step.record, events.Lapsed(), AROUND) == Step(step.record)
     out = run(events.Polled(replace(HONEST, status=ProposalStatus.BROADCASTING)), start=step.record)
@@ -531,14 +498,14 @@ def test_an_answer_that_comes_once_what_ended_is_pending_again_is_taken(status: 
     again = run(events.Polled(over), events.Polled(HONEST), start=SUBMITTING)
     assert again.snapshot.status is ProposalStatus.PENDING
     step = decide(again, events.SubmitAccepted(1, 2), AROUND)
-    assert (step.record.state, kinds(step.effects)) == (State.SUBMITTED, [Notify])
+    assert (step.record.state, kinds(step.news)) == (State.SUBMITTED, [Notify])
     assert TAKEN_ALL_THE_SAME in step.record.reason
 
 
 def test_what_was_replaced_before_the_platform_had_it_is_not_submitted_any_more() -> None:
     for waits in (SIGNED, KEPT):
         step = decide(waits, events.Replaced("p-2"), AROUND)
-        assert (step.record.state, kinds(step.effects), note_kinds(step)) == (
+        assert (step.record.state, kinds(step.news), note_kinds(step)) == (
             State.WITHDRAWN, [Notify], ["withdrawn"]
         )  # fmt: skip
     for there in (SUBMITTING, SUBMITTED, receive(HONEST, AROUND).record):
@@ -549,7 +516,7 @@ def test_a_proposal_that_was_replaced_or_ended_is_withdrawn_for_good_then_follow
     """What replaced it may be rejected: then it is pending again, and nothing is submitted unasked."""
     gone = run(events.SubmitTurnedDown("STATE_CONFLICT", "It was replaced by p-2."), start=SUBMITTING)
     back = run(events.Polled(HONEST), events.Restarted(), start=gone)
-    assert (back.state, due_effects(back, AROUND)) == (State.WITHDRAWN, ())
+    assert (back.state, todo(back)) == (State.WITHDRAWN, None)
     out = replace(HONEST, status=ProposalStatus.BROADCASTING)
     assert run(events.Polled(out), start=gone).state is State.BROADCAST
 
@@ -606,7 +573,7 @@ def test_a_colleagues_signature_does_not_ask_the_person_again() -> None:
         events.Polled(replace(HONEST, psbt=signed_by(BOB, HONEST), collected=1)),
         AROUND,
     )
-    assert step.effects == ()
+    assert step.news == ()
     assert step.record.snapshot.collected == 1
 
 
@@ -633,7 +600,7 @@ def test_a_lie_that_comes_later_refuses_what_waited() -> None:
 def test_an_end_that_the_platform_tells_closes_what_waited(status: ProposalStatus, state: State) -> None:
     step = decide(APPROVED, events.Polled(replace(HONEST, status=status)), AROUND)
     assert step.record.state is state
-    assert due_effects(step.record, AROUND) == ()
+    assert todo(step.record) is None
 
 
 def test_a_payment_that_is_called_proven_is_no_more_than_it_was() -> None:
@@ -653,4 +620,4 @@ def test_met_by_the_others_does_not_stop_a_signature_on_its_way() -> None:
 def test_a_proposal_first_seen_at_its_end_is_not_asked_about() -> None:
     step = receive(replace(HONEST, status=ProposalStatus.CANCELLED), AROUND)
     assert step.record.state is State.WITHDRAWN
-    assert step.effects == ()
+    assert step.news == ()

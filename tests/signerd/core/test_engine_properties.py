@@ -11,10 +11,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from custody.schemas.proposals import ProposalStatus, TxType
 from signerd.core import events
 from signerd.core.engine import decide
-from signerd.core.events import Effect, ExportPsbt, SignOnDevice, Submit, SubmitDecline, due_effects
 from signerd.core.following import IMPORTED_ENDS, is_settled, receive
 from signerd.core.review import review
 from signerd.core.states import State
+from signerd.core.todo import Work, todo
 from signerd.core.values import Imported, Record, ReviewContext
 from signerd.errors import DecisionError
 from tests.support.desk import review_context, signed_by, snapshot_of, spend
@@ -101,7 +101,7 @@ class Life(RuleBasedStateMachine):
             assert self.record is before
             return
         self.record = step.record
-        self.look_at(step.effects)
+        self.look_at(before)
         if before.state is not State.SIGNING and step.record.state is State.SIGNING:
             assert isinstance(event, events.DeviceFound)
             assert before.state is State.WAITING_DEVICE
@@ -109,22 +109,21 @@ class Life(RuleBasedStateMachine):
         if decided(step.record) != decided(before):
             assert step.notes
 
-    def look_at(self, effects: tuple[Effect, ...]) -> None:
-        for effect in effects:
-            if isinstance(effect, SignOnDevice | ExportPsbt):
-                seen = review(self.record.snapshot, self.context)
-                assert seen.allowed
-                assert seen.digest in self.yes_to
-                assert self.record.signature is None
-            if isinstance(effect, SignOnDevice):
-                assert effect.psbt == self.record.snapshot.psbt
-                assert self.record.exported is None
-            if isinstance(effect, ExportPsbt):
-                assert effect.psbt == self.record.exported
-                self.given_out.add(effect.psbt)
-            if isinstance(effect, Submit):
-                self.signatures.add(effect.psbt)
-                self.keys.add(effect.idempotency_key)
+    def look_at(self, before: Record) -> None:
+        record = self.record
+        begins = (record.state, record.exported) != (before.state, before.exported)
+        if begins and record.state in (State.SIGNING, State.EXPORTED) and record.signature is None:
+            seen = review(record.snapshot, self.context)
+            assert seen.allowed
+            assert seen.digest in self.yes_to
+        if record.state is State.SIGNING:
+            assert record.exported is None
+        if record.exported is not None:
+            self.given_out.add(record.exported)
+        if todo(record) is Work.SUBMIT:
+            assert record.signature is not None
+            self.signatures.add(record.signature.psbt)
+            self.keys.add(record.signature.idempotency_key)
 
     @rule(context=st.sampled_from([*[AROUNDS[0]] * 5, *AROUNDS]))
     def machine_changes(self, context: ReviewContext) -> None:
@@ -177,10 +176,6 @@ class Life(RuleBasedStateMachine):
     def something_happens(self, event: events.ProposalEvent) -> None:
         self.apply(event)
 
-    @rule()
-    def daemon_performs_what_stands(self) -> None:
-        self.look_at(due_effects(self.record, self.context))
-
     @invariant()
     def one_signature_under_one_key(self) -> None:
         assert len(self.signatures) <= 1
@@ -213,9 +208,9 @@ class ImportedLife(Life):
     def arrive(self) -> None:  # type: ignore[override]
         self.record = receive(IMPORTED, self.context).record
 
-    def look_at(self, effects: tuple[Effect, ...]) -> None:
-        assert not any(isinstance(effect, Submit | SubmitDecline) for effect in effects)
-        super().look_at(effects)
+    @invariant()
+    def the_platform_is_told_nothing(self) -> None:
+        assert not hasattr(self, "record") or todo(self.record) in {None, Work.ASK_DEVICE}
 
     @rule(lapsed=st.booleans())
     def time_passes(self, *, lapsed: bool) -> None:

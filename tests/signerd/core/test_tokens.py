@@ -123,7 +123,7 @@ def test_s28_an_approval_for_a_screen_that_shows_all_lapses_where_another_device
         step = journal.decide(psbt_id, events.DeviceFound("one"))
         assert step.record.state is State.WAITING_PERSON
         assert journal.review(psbt_id).to_acknowledge == {NAME}
-        (asked,) = [effect for effect in step.effects if isinstance(effect, AskPerson)]
+        (asked,) = [news for news in step.news if isinstance(news, AskPerson)]
         assert "the first 31" in asked.screen
 
 

@@ -19,7 +19,7 @@ from firmware_bridge import (
     NotEnrolled,
 )
 from signerd.core import events
-from signerd.core.events import SignOnDevice
+from signerd.core.signing import SigningPolicy
 from signerd.core.states import State
 from signerd.daemon.devices import FIRST, UNFORESEEN, Devices
 from signerd.daemon.service import Daemon
@@ -129,20 +129,21 @@ async def test_a_vault_is_enrolled_under_a_name_that_the_device_takes():
     assert bridge.labels == [f"Tresor der Geno {vault.verification_code[:4]}"]
 
 
-def asking() -> SignOnDevice:
-    return SignOnDevice("p-1", spend().to_bytes(), VAULT, ALICE.fingerprint, FakeBridge().device.id)
+async def asked(failure: Exception) -> events.ProposalEvent:
+    bridge, signing = FakeBridge(failures=[failure]), SigningPolicy(VAULT, ALICE.vault_key())
+    return await Devices(bridge).sign(bridge.device.id, spend().to_bytes(), signing, lambda _step: None)
 
 
 @pytest.mark.parametrize("mistake", [RuntimeError("a mistake"), KeyError("x"), TimeoutError()])
 async def test_f_a_mistake_in_the_library_is_this_devices_failure_and_is_logged(mistake, caplog):
-    outcome = await Devices(FakeBridge(failures=[mistake])).sign(asking(), lambda _step: None)
+    outcome = await asked(mistake)
     assert outcome == events.NoSignature("device-fault", UNFORESEEN, asked=True)
     (record,) = caplog.records
     assert (record.levelname, record.exc_info[1]) == ("ERROR", mistake)
 
 
 @pytest.mark.parametrize(
-    ("failure", "asked"),
+    ("failure", "shown"),
     [
         (Locked(), False),
         # Its state stays ready: to leave the approval standing would be to try for ever, every two seconds.
@@ -151,10 +152,10 @@ async def test_f_a_mistake_in_the_library_is_this_devices_failure_and_is_logged(
         (Disconnected(), True),
     ],
 )
-async def test_an_approval_stands_only_where_the_devices_own_state_says_when_to_ask_again(failure, asked):
-    outcome = await Devices(FakeBridge(failures=[failure])).sign(asking(), lambda _step: None)
+async def test_an_approval_stands_only_where_the_devices_own_state_says_when_to_ask_again(failure, shown):
+    outcome = await asked(failure)
     assert isinstance(outcome, events.NoSignature)
-    assert (outcome.code, outcome.asked) == (failure.code, asked)
+    assert (outcome.code, outcome.asked) == (failure.code, shown)
 
 
 @dataclass

@@ -49,7 +49,7 @@ async def test_l13_an_app_hears_of_a_refusal_and_not_of_the_persons_rules(daemon
     own = await daemon.imported.import_psbt(bill(2, 20_000).to_base64(), TERMINAL)
     # As after a change of the configuration, or when a rule's window has filled.
     daemon.journal.limits = replace(daemon.journal.limits, max_fee=sats(500))
-    daemon.runner.perform(judge_again(daemon.journal))
+    daemon.runner.announce(judge_again(daemon.journal))
     (told,) = (line.text for line in daemon.feed.since(0, theirs.psbt_id) if line.kind == "attention")
     assert told == "Refused by a check or by your rules: look at it for the reason."
     (told,) = (line.text for line in daemon.feed.since(0, own.psbt_id) if line.kind == "attention")

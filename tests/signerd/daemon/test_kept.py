@@ -312,7 +312,7 @@ async def test_what_is_kept_for_a_month_ends_and_what_is_over_for_three_is_not_f
             journal._now = lambda days=days: utc_now() + timedelta(days=days)
             await for_some_turns()
             assert journal.record("p-1").state is state
-            assert bool(journal.unsettled()) is is_followed
+            assert bool(journal.followed(1)) is is_followed
         platform.proposals["p-3"] = snapshot_of(spend(fee=3_000), "p-3")
         await until_state(daemon, "p-3", State.WAITING_PERSON)
         assert (await daemon.proposal("p-3")).to_acknowledge == ("conflict",)

@@ -41,9 +41,9 @@ def test_a_call_is_refused_until_its_token_is_proven_and_asked_about_then(journa
     step = journal.poll(token_snapshot(call()))
     assert step.record.state is State.REFUSED
     assert journal.learn_token(call(), published(GOLD)) == (JudgeAgain(),)
-    effects = judge_again(journal)
+    news = judge_again(journal)
     assert journal.record("t-1").state is State.WAITING_PERSON
-    assert effects
+    assert news
     assert journal.review("t-1").token == GOLD
     assert first_fault(journal.audit()) is None
 

@@ -12,8 +12,8 @@ from custody.schemas.proposals import ProposalStatus
 from multisig import ChangeTo, build_psbt, sats
 from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.events import AskPerson, FindDevice, SignOnDevice, Submit
 from signerd.core.states import State
+from signerd.core.todo import Work
 from signerd.core.values import SigningLimits, Snapshot
 from signerd.errors import JournalCorrupted, JournalUnwritable, UnknownProposal
 from signerd.journal import Journal
@@ -77,7 +77,7 @@ def test_everything_about_a_proposal_survives_a_restart(tmp_path):
         assert journal.own_keys() == own_keys()
 
 
-def test_effects_after_a_restart_are_those_of_the_states(tmp_path):
+def test_what_is_to_be_done_after_a_restart_follows_from_the_states(tmp_path):
     snapshots = [snapshot_of(spend(n_inputs=n), f"p-{n}") for n in range(1, 6)]
     with prepared(tmp_path) as journal:
         to_signed(journal, snapshots[0])
@@ -86,17 +86,9 @@ def test_effects_after_a_restart_are_those_of_the_states(tmp_path):
         for psbt_id in ("p-3", "p-4"):
             found = journal.review(psbt_id)
             journal.decide(psbt_id, events.Approved(found.digest, found.to_acknowledge))
-        (asked,) = journal.decide("p-4", events.DeviceFound("d")).effects
-        assert isinstance(asked, SignOnDevice)
+        journal.decide("p-4", events.DeviceFound("d"))
     with open_one(tmp_path) as journal:
-        effects = resumed(journal)
-        assert [(type(effect), effect.psbt_id) for effect in effects] == [
-            (Submit, "p-1"),
-            (AskPerson, "p-2"),
-            (FindDevice, "p-3"),
-            (AskPerson, "p-4"),
-            (AskPerson, "p-5"),
-        ]
+        assert resumed(journal) == {"p-1": Work.SUBMIT, "p-3": Work.ASK_DEVICE}
         assert journal.record("p-4").state is State.INTERRUPTED
 
 
@@ -193,13 +185,13 @@ def test_what_is_settled_is_not_followed_any_more(journal, signed, status, confi
     else:
         journal.poll(HONEST)
     journal.poll(replace(HONEST, status=status, confirmations=confirmations))
-    assert (journal.unsettled() == ()) is settled
+    assert (journal.followed(1) == ()) is settled
 
 
 def test_a_claim_is_news_once(journal):
-    assert not journal.learn(CLAIM).news
+    assert not journal.learn(CLAIM).is_new
     renamed = replace(CLAIM, name="Renamed")
-    assert journal.learn(renamed).news
+    assert journal.learn(renamed).is_new
     assert journal.claims() == (renamed,)
     # A name is a label: no alarm, but it is told beside the proposals.
     assert journal.vault_changes(VAULT_ID) == ()
@@ -264,7 +256,7 @@ def test_what_was_exported_survives_a_restart_and_is_found_by_its_transaction(tm
         to_exported(journal)
         before = journal.records()
     with open_one(tmp_path) as journal:
-        assert resumed(journal) == ()
+        assert resumed(journal) == {}
         assert journal.records() == before
         assert journal.exports_of(before[0].identity) == before
         assert journal.exports_of("00" * 32) == ()

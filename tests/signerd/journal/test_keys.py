@@ -9,9 +9,10 @@ import pytest
 
 from signerd.core import events
 from signerd.core.audit import Note, first_fault
-from signerd.core.events import Notify, Submit
+from signerd.core.events import Notify
 from signerd.core.keys import Revocation, RevocationReason
 from signerd.core.states import State
+from signerd.core.todo import Work, todo
 from signerd.core.values import OwnKey
 from signerd.journal import Journal
 from tests.signerd.journal.test_journal import HONEST, NOW, open_one, prepared, to_signed
@@ -67,7 +68,7 @@ def test_an_approval_does_not_wait_for_a_device_that_was_replaced(journal: Journ
     assert f"your former key {fingerprint}, of a device of yours that was replaced on 2026-01-02" in (
         journal.record("p-1").reason
     )
-    assert journal.due_effects_of("p-1") == ()
+    assert todo(journal.record("p-1")) is None
 
 
 def test_a_signature_of_a_device_that_was_replaced_is_still_submitted(journal: Journal) -> None:
@@ -75,7 +76,7 @@ def test_a_signature_of_a_device_that_was_replaced_is_still_submitted(journal: J
     to_signed(journal)
     replace_device(journal)
     assert journal.record("p-1").state is State.SIGNED
-    assert [type(effect) for effect in journal.due_effects_of("p-1")] == [Submit]
+    assert todo(journal.record("p-1")) is Work.SUBMIT
 
 
 def test_when_a_device_was_replaced_is_kept_while_it_is(journal: Journal) -> None:
@@ -105,7 +106,7 @@ def test_a_key_that_is_said_to_be_revoked_lapses_what_waits_for_its_device_and_k
     record = journal.record("p-1")
     assert (record.state, record.approval) == (State.REFUSED, None)
     assert [verdict.name for verdict in journal.review("p-1").refusals] == ["key-revoked"]
-    assert journal.due_effects_of("p-1") == ()
+    assert todo(journal.record("p-1")) is None
     assert journal.own_keys() == own_keys()
     assert journal.pins() == (make_pin(),)
     assert first_fault(journal.audit()) is None
@@ -129,7 +130,7 @@ def test_a_word_about_another_key_than_the_registered_one_is_none(journal: Journ
 def test_a_signature_of_a_key_that_is_said_to_be_revoked_is_still_submitted(journal: Journal) -> None:
     to_signed(journal)
     journal.revoke(revoked())
-    assert [type(effect) for effect in journal.due_effects_of("p-1")] == [Submit]
+    assert todo(journal.record("p-1")) is Work.SUBMIT
 
 
 @pytest.mark.parametrize("key_id", ["key-1", "key-2"])

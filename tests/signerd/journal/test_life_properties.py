@@ -21,9 +21,9 @@ from custody.schemas.proposals import ProposalStatus
 from multisig import ChangeTo, Psbt, build_psbt, sats
 from signerd.core import events
 from signerd.core.audit import Entry, Note, first_fault
-from signerd.core.events import Effect, SignOnDevice, Submit
 from signerd.core.keys import Revocation, RevocationReason
 from signerd.core.states import State
+from signerd.core.todo import Work, todo
 from signerd.core.values import Record, SigningLimits, Snapshot
 from signerd.errors import DecisionError
 from signerd.journal import Journal
@@ -124,8 +124,7 @@ class Life(RuleBasedStateMachine):
         """Do it; where it is killed in the middle, begin again as a daemon does."""
         try:
             with suppress(DecisionError):
-                found = what()
-                self.look_at(getattr(found, "effects", found if isinstance(found, tuple) else ()))
+                what()
         except Killed:
             self.start_again()
 
@@ -134,8 +133,8 @@ class Life(RuleBasedStateMachine):
         self.dies = None
         self.journal.close()
         self.journal = self._open()
-        self.look_at(resumed(self.journal))
-        self.look_at(judge_again(self.journal))
+        resumed(self.journal)
+        judge_again(self.journal)
 
     @rule(side=st.sampled_from(("before", "after")))
     def the_next_write_kills(self, side: str) -> None:
@@ -241,6 +240,7 @@ class Life(RuleBasedStateMachine):
         now = self.journal.record(psbt_id)
         if now.state is State.SIGNING and before.state is not State.SIGNING:
             assert before.state is State.WAITING_DEVICE
+            assert now.snapshot.psbt == HONEST[psbt_id].psbt
             assert sound
 
     @rule(psbt_id=st.sampled_from(IDS), data=st.data())
@@ -275,19 +275,6 @@ class Life(RuleBasedStateMachine):
 
     # --- what must hold -------------------------------------------------------------------------------------
 
-    def look_at(self, effects: Iterable[Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, SignOnDevice):
-                record = self.journal.record(effect.psbt_id)
-                assert record.state is State.SIGNING
-                assert record.approval is not None
-                assert record.approval.digest in self.yes_to
-                assert effect.psbt == HONEST[effect.psbt_id].psbt
-                assert self.is_sound(record.snapshot)
-            if isinstance(effect, Submit):
-                self.signatures[effect.psbt_id].add(effect.psbt)
-                assert len(self.signatures[effect.psbt_id]) == 1
-
     def is_sound(self, shown: Snapshot) -> bool:
         """By what is stored, and no judgement of it: an honest story of the pinned vault, and a key that is
         ours.
@@ -316,6 +303,13 @@ class Life(RuleBasedStateMachine):
                 assert record.approval is not None
                 assert record.approval.digest in self.yes_to
                 assert record.signature is None
+
+    @invariant()
+    def one_signature_of_each_is_submitted(self) -> None:
+        for record in self.journal.records() if hasattr(self, "journal") else ():
+            if todo(record) is Work.SUBMIT and record.signature is not None:
+                self.signatures[record.psbt_id].add(record.signature.psbt)
+                assert len(self.signatures[record.psbt_id]) == 1
 
 
 TAKES_THE_YES_AWAY = frozenset(

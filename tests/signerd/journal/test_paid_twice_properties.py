@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from custody.schemas.proposals import ProposalStatus
 from multisig import Psbt, estimate_vsize
 from signerd.core import events
-from signerd.core.states import AT_THE_DEVICE, State
+from signerd.core.states import State
 from signerd.core.values import Snapshot
 from signerd.errors import DecisionError
 from signerd.journal import Journal
@@ -180,7 +180,7 @@ class World:
             name
             for name, state in states.items()
             if name != psbt_id
-            and (name in self.signed or name in self.exported or state in AT_THE_DEVICE or state in OUT)
+            and (name in self.signed or name in self.exported or state is State.SIGNING or state in OUT)
         }
 
     def pays_again(self, this: Plan, other: Plan) -> bool:

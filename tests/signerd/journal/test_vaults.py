@@ -40,7 +40,7 @@ def approve(journal: Journal) -> None:
 def test_s16_a_change_is_recorded_told_and_refuses(journal: Journal, claim) -> None:
     """Of any part: which parts there are is `core/test_claims.py`'s."""
     learnt = journal.learn(claim)
-    told = [effect for effect in learnt.effects if isinstance(effect, Notify)]
+    told = [news for news in learnt.news if isinstance(news, Notify)]
     assert (told[0].psbt_id, told[0].level) == (VAULT_ID, Level.ALARM)
     assert journal.vault_changes(VAULT_ID)
     assert kinds(journal).count("vault-changed") == 1
@@ -53,12 +53,12 @@ def test_s16_each_distinct_change_is_an_alarm_once(journal: Journal) -> None:
     for claim in (FOREIGN, WEAKER, FOREIGN, CLAIM, WEAKER, replace(WEAKER, name="Renamed")):
         journal.learn(claim)
     assert kinds(journal).count("vault-changed") == 2
-    assert not journal.learn(replace(WEAKER, name="Renamed")).news
+    assert not journal.learn(replace(WEAKER, name="Renamed")).is_new
 
 
 def test_s16_taking_it_back_does_not_end_the_alarm(journal: Journal) -> None:
     journal.learn(FOREIGN)
-    assert journal.learn(CLAIM).effects == ()
+    assert journal.learn(CLAIM).news == ()
     assert AskPerson("p-1") not in judge_again(journal)
     review = journal.review("p-1")
     assert {verdict.name for verdict in review.refusals} == {"vault-alarm"}
@@ -87,14 +87,14 @@ def test_s16_an_alarm_survives_a_restart(journal: Journal, tmp_path: Path) -> No
     journal.close()
     with open_one(tmp_path) as again:
         assert again.vault_changes(VAULT_ID) == told
-        assert not again.learn(FOREIGN).news
+        assert not again.learn(FOREIGN).is_new
 
 
 def test_a_change_of_a_vault_that_is_not_pinned_is_news_and_no_alarm(journal: Journal) -> None:
     other = replace(FOREIGN, vault_id="vault-2")
-    assert journal.learn(other).news
+    assert journal.learn(other).is_new
     learnt = journal.learn(replace(other, descriptor=make_vault(threshold=1).descriptor))
-    assert (learnt.news, learnt.effects) == (True, ())
+    assert (learnt.is_new, learnt.news) == (True, ())
 
 
 def test_s26_a_change_of_the_pinned_vault_under_another_id_is_an_alarm(journal: Journal) -> None:
@@ -102,12 +102,12 @@ def test_s26_a_change_of_the_pinned_vault_under_another_id_is_an_alarm(journal: 
     later.
     """
     other = replace(CLAIM, vault_id="vault-2", name="Renamed")
-    assert journal.learn(other).effects == ()
-    (alarm, *_) = journal.learn(replace(FOREIGN, vault_id="vault-2")).effects
+    assert journal.learn(other).news == ()
+    (alarm, *_) = journal.learn(replace(FOREIGN, vault_id="vault-2")).news
     assert isinstance(alarm, Notify)
     assert journal.vault_changes(VAULT_ID)
     assert journal.pin("vault-2") is None
-    assert journal.learn(replace(CLAIM, vault_id="vault-3", threshold=1)).effects
+    assert journal.learn(replace(CLAIM, vault_id="vault-3", threshold=1)).news
 
 
 def test_unpinning_ends_every_approval_and_pinning_again_brings_none_back(journal: Journal) -> None:

@@ -15,8 +15,10 @@ from custody.schemas.proposals import ProposalStatus
 from multisig import Psbt, build_psbt, sats
 from signerd.core import events
 from signerd.core.audit import Note
+from signerd.core.events import AskPerson
 from signerd.core.review import verdict_key
 from signerd.core.states import State
+from signerd.core.todo import Work
 from signerd.core.tokens import ModelScreen
 from signerd.core.values import ReviewContext, SigningLimits, Snapshot
 from signerd.errors import PlatformFloods
@@ -156,7 +158,8 @@ def test_s34_a_start_looks_up_no_other_proposal_before_it_serves(journal: Journa
         journal.poll(snapshot_of(over_one_coin(number), f"p-{number}"))
     sign(journal, shop((7,), psbt_id="p-9"))
     monkeypatch.setattr(rows, "read_neighbours", None)
-    assert {type(effect) for effect in resumed(journal)} == {events.AskPerson, events.Submit}
+    assert resumed(journal) == {"p-9": Work.SUBMIT}
+    assert journal.ask_person("p-1") == AskPerson("p-1")
 
 
 def test_s34_the_inputs_and_outputs_of_what_is_open_are_bounded(journal: Journal, monkeypatch) -> None:

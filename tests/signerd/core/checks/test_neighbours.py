@@ -107,7 +107,6 @@ def test_s6_no_word_of_the_platform_lifts_a_hold(state: State) -> None:
     ("state", "words"),
     [
         (State.SIGNING, "Your device is asked to sign p-1"),
-        (State.VERIFYING, "Your device is asked to sign p-1"),
         (State.BROADCAST, "The others completed p-1"),
     ],
 )
