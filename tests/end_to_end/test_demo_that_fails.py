@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 120
 
 
 @pytest.mark.slow(
-    "every program as a whole: test_with_platform.py and the browser's main job try the same in less"
+    "every program as a whole: test_with_platform.py tries the same in less"
 )
 @needs_proc
 def test_what_goes_wrong_is_told_and_a_kill_takes_every_program_along(

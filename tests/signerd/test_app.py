@@ -3,7 +3,7 @@
 import pytest
 
 from firmware_bridge import Registration, RegistrationFile
-from signerd.app import REGISTRATIONS_FILE, DaemonDependencies, _bridge, open_daemon
+from signerd.app import REGISTRATIONS_FILE, DaemonDependencies, open_daemon
 from signerd.errors import RegistrationsUnreadable
 from signerd.journal.storage import StateFolder
 from tests.support.daemons import MemoryStore, make_config
@@ -44,8 +44,3 @@ async def test_registrations_that_cannot_be_read_are_told_and_kept(tmp_path):
     with pytest.raises(RegistrationsUnreadable, match="holds no registrations"):
         await opened(state)
     assert (state / REGISTRATIONS_FILE).read_text() == "{"
-
-
-def test_the_configurations_minutes_are_the_devices(tmp_path):
-    config = make_config(devices={"usb": False, "person_minutes": 90})
-    assert _bridge(config, tmp_path)._deadlines.person == 90 * 60

@@ -5,10 +5,9 @@ second fails none.
 import pytest
 
 from firmware_bridge import Deadlines
-from signerd.account.config import MAX_PERSON_MINUTES, DevicesSection, SecretsSection
+from signerd.account.config import SecretsSection
 from signerd.demo import programs
-from signerd.doctor import examining, platform
-from signerd.endpoint import PERSON_SECONDS
+from signerd.doctor import platform
 
 # A child that imports HWI, a keyring's libraries or a desktop's bus takes about a second of an idle machine.
 BUSY_SECONDS = 30.0
@@ -28,13 +27,3 @@ BUSY_SECONDS = 30.0
 )
 def test_a_process_of_ours_is_given_time_on_a_busy_machine(seconds):
     assert seconds >= BUSY_SECONDS
-
-
-def test_a_call_outlasts_the_person_who_thinks_at_the_device():
-    """Whose minutes are those of the configuration, ten where it says nothing."""
-    assert PERSON_SECONDS > 60 * MAX_PERSON_MINUTES
-    assert DevicesSection().person_minutes * 60 == Deadlines().person
-
-
-def test_the_doctor_waits_longer_than_the_longest_of_its_checks():
-    assert max(platform.KEYRING_SECONDS, platform.ANSWER_SECONDS) < examining.SECONDS

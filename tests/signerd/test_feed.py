@@ -8,18 +8,9 @@ from itertools import pairwise
 import pytest
 
 from signerd.errors import JournalUnwritable
-from signerd.feed import ALARMS_KEPT, LINES_KEPT, MOST_TOLD, STEADY_SECONDS, Feed, TaskSupervisor, Troubles
-from tests.support.patience import PATIENCE
+from signerd.feed import LINES_KEPT, MOST_TOLD, STEADY_SECONDS, Feed, TaskSupervisor, Troubles
 
 pytestmark = pytest.mark.anyio
-
-
-async def test_the_newest_lines_are_kept():
-    feed = Feed(before=7)
-    for n in range(LINES_KEPT + 5):
-        feed.add(f"p-{n}", "ask", "x")
-    assert [line.number for line in feed.since(0)] == list(range(13, 13 + LINES_KEPT))
-    assert feed.since(feed.last) == ()
 
 
 async def test_l6_an_alarm_is_kept_whatever_else_happens():
@@ -35,16 +26,6 @@ async def test_l6_an_alarm_is_kept_whatever_else_happens():
     assert [line.text for line in feed.since(0, "p-1")] == ["ALARM: one"]
     assert [line.text for line in feed.since(2) if line.kind == "alarm"] == ["ALARM: two"]
     assert (await feed.wait(1, None, 0))[0].text == "ALARM: one"
-
-
-async def test_alarms_have_a_bound_of_their_own():
-    feed = Feed()
-    for n in range(ALARMS_KEPT + 1):
-        feed.add(f"p-{n}", "alarm", "x")
-    for _ in range(LINES_KEPT):
-        feed.add("q", "ask", "x")
-    alarms = [line.subject for line in feed.since(0) if line.kind == "alarm"]
-    assert alarms == [f"p-{n}" for n in range(1, ALARMS_KEPT + 1)]
 
 
 @pytest.fixture
@@ -83,38 +64,6 @@ async def test_the_pauses_grow_to_a_bound_and_it_is_told_once(troubles: Troubles
     assert all(one <= other for one, other in pairwise(pauses.between))
     assert pauses.between[-1] == 60.0
     assert troubles.sentences() == ()
-
-
-async def test_it_is_well_once_it_has_gone_on_for_a_while(troubles: Troubles) -> None:
-    pauses, begun, fail = Pauses(), asyncio.Event(), asyncio.Event()
-    tries = 0
-
-    async def fails_at_first() -> None:
-        nonlocal tries
-        tries += 1
-        if tries == 1:
-            raise OSError("no descriptors")
-        begun.set()
-        await fail.wait()
-        fail.clear()
-        raise OSError("again")
-
-    keeping = asyncio.create_task(
-        TaskSupervisor(troubles, lambda: 1.0, pauses.sleep).supervise("devices", "Looking", fails_at_first)
-    )
-    await begun.wait()
-    assert len(troubles.sentences()) == 1
-    pauses.steady.set()
-    async with asyncio.timeout(PATIENCE):
-        while troubles.sentences():  # noqa: ASYNC110 - another task's word, without an event
-            await asyncio.sleep(0)
-    # A failure after that begins with the first pause again.
-    fail.set()
-    async with asyncio.timeout(PATIENCE):
-        while len(pauses.between) < 2:  # noqa: ASYNC110
-            await asyncio.sleep(0)
-    assert pauses.between == [1.0, 1.0]
-    keeping.cancel()
 
 
 async def test_an_error_of_ours_goes_up(troubles: Troubles) -> None:

@@ -18,7 +18,7 @@ from firmware_bridge import BridgeError
 from firmware_bridge.airgap.handoff import decode_psbt
 from firmware_bridge.airgap.vault_files import parse_signer_keys
 from multisig import InvalidDescriptor, MultisigError, Network
-from multisig.bip322 import ProofSignature, ProofState, verify_message
+from multisig.bip322 import ProofSignature
 from multisig.descriptor import SortedMulti, strip_checksum, with_checksum
 from multisig.vault_files import vault_of_file
 from signerd.account.config import load_config
@@ -136,12 +136,6 @@ def test_a_copy_is_asked_for_where_the_copy_is_at_fault(data: st.DataObject) -> 
         whole = f"{error} {error.hint}"
         assert "checksum is wrong: a character is mistyped" not in whole or "extended key" in whole
         assert COPY not in whole or "not written as" in whole
-
-
-def test_a_signature_of_before_bip_322_is_not_read_rather_than_wrong() -> None:
-    verdict = verify_message("text", VAULT.script_pubkey(0, 0), LEGACY, lambda *_: None)
-    assert verdict.state is ProofState.INCONCLUSIVE
-    assert "not read" in verdict.reason
 
 
 def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:

@@ -23,11 +23,6 @@ def test_what_an_error_is_stands_at_its_class_or_its_branch():
     assert all(not branch.meaning for branch in SignerdError.__subclasses__())
 
 
-def test_every_leaf_has_a_code_of_its_own():
-    codes = [leaf.code for leaf in leaves()]
-    assert len(codes) == len(set(codes))
-
-
 @pytest.mark.parametrize("leaf", leaves(), ids=lambda leaf: leaf.code)
 def test_a_problem_comes_out_as_the_error_that_went_in(leaf):
     error = made(leaf)
@@ -37,12 +32,6 @@ def test_a_problem_comes_out_as_the_error_that_went_in(leaf):
     again = error_from(body)
     assert type(again) is leaf
     assert (str(again), again.hint) == (str(error), error.hint)
-
-
-def test_the_platforms_own_code_travels_along():
-    again = error_from(problem(made(e.PlatformRefused)))
-    assert isinstance(again, e.PlatformRefused)
-    assert (again.platform_code, again.status) == ("LIMIT_EXCEEDED", 422)
 
 
 @pytest.mark.parametrize(

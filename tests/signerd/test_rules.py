@@ -72,24 +72,6 @@ async def test_what_a_rule_holds_is_signed_once_it_is_named(tmp_path: Path, cloc
         assert len(platform.signatures("p-1")) == 1
 
 
-async def test_what_is_lowered_is_shown_in_the_proposal_and_in_the_status(
-    tmp_path: Path, clock: Clock
-) -> None:
-    lowered = {"checks": {"lowered": ["fee-share"]}}
-    async with daemon_under("", tmp_path, clock, spend(fee=18_182), **lowered) as (
-        daemon,
-        _platform,
-        _bridge,
-    ):
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        shown = await daemon.proposal("p-1")
-        assert shown.to_acknowledge == ("fee-share",)
-        assert "WARNING  Lowered in this machine's configuration: fee-share.  [lowered]" in proposal_text(
-            shown
-        )
-        assert "Lowered in the configuration: fee-share." in (await daemon.status()).notes
-
-
 async def test_s26_rules_for_a_vault_that_was_never_pinned_stop_the_start(
     tmp_path: Path, clock: Clock
 ) -> None:

@@ -7,25 +7,19 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 
 from device_simulators.panel import approve_all, ask_person
 from firmware_bridge import Bridge, Endpoint, Family
 from multisig import DerivationPath, Network
 from signerd.app import DaemonDependencies, _turn, open_daemon
-from signerd.core.states import State
 from signerd.daemon.service import Daemon
-from signerd.endpoint import socket_path
 from signerd.errors import DeviceError
 from signerd.journal import StateFolder
 from tests.conformance.rigs import Rig, make_rig, plugged_in, replace_deadlines, short_folder
-from tests.support.daemons import MemoryStore, approve, daemon_at, make_config, prepare, until, until_state
-from tests.support.desk import snapshot_of, spend
-from tests.support.fake_bridge import FakeBridge
+from tests.support.daemons import MemoryStore, make_config
 from tests.support.fake_platform import FakePlatform
 from tests.support.platform import seed
-from tests.support.wallets import BOB
 
 pytestmark = pytest.mark.anyio
 
@@ -34,67 +28,6 @@ def folder_of(tmp_path: Path, name: str) -> Path:
     folder = tmp_path / name
     folder.mkdir(mode=0o700)
     return folder
-
-
-async def test_two_accounts_run_beside_each_other(tmp_path: Path) -> None:
-    """Each has its session, journal, pins and proposals; what one decides is nothing to the other."""
-    folders = [folder_of(tmp_path, name) for name in ("one", "two")]
-    platforms = [FakePlatform(folder_of(tmp_path, name), {}) for name in ("platform-1", "platform-2")]
-    bridges = [FakeBridge(), FakeBridge()]
-    stores = [MemoryStore(), MemoryStore()]
-    for folder, platform, psbt_id in zip(folders, platforms, ("p-1", "p-2"), strict=True):
-        prepare(folder)
-        platform.proposals = {psbt_id: snapshot_of(spend(), psbt_id)}
-    async with (
-        daemon_at(folders[0], platforms[0], bridges[0], store=stores[0]) as one,
-        daemon_at(folders[1], platforms[1], bridges[1], store=stores[1]) as two,
-    ):
-        await until_state(one, "p-1", State.WAITING_PERSON)
-        await until_state(two, "p-2", State.WAITING_PERSON)
-        await approve(one, "p-1")
-        await until_state(one, "p-1", State.SUBMITTED)
-        assert [record.psbt_id for record in two.journal.records()] == ["p-2"]
-        assert two.journal.record("p-2").state is State.WAITING_PERSON
-        await one.sign_out()
-        await approve(two, "p-2")
-        await until_state(two, "p-2", State.SUBMITTED)
-        assert (one.account.email, stores[0].kept) == (None, None)
-        assert stores[1].kept is not None
-    assert [len(platform.told()) for platform in platforms] == [1, 1]
-    assert [bridge.asked for bridge in bridges] == [1, 1]
-    assert socket_path(folders[0]) != socket_path(folders[1])
-
-
-async def test_one_account_on_both_networks(tmp_path: Path) -> None:
-    """One platform, one account with a workspace on each network: each daemon follows those of its own."""
-    shared = folder_of(tmp_path, "platform")
-    platform = FakePlatform(shared, {"p-1": snapshot_of(spend())})
-
-    def both(request: httpx.Request) -> httpx.Response | None:
-        if request.url.path != "/api/v1/get-user-info":
-            return None
-        user = platform._user()
-        workspaces = user["OrganisationsInfo"]["Organisations"][0]["Workspaces"]["Workspaces"]
-        (test,) = workspaces
-        real = test | {"WorkspaceInfo": test["WorkspaceInfo"] | {"uid": 2, "net": "mainnet"}}
-        workspaces.append(real)
-        return httpx.Response(200, json=user)
-
-    platform.before = both
-    test, real = folder_of(tmp_path, "test"), folder_of(tmp_path, "real")
-    prepare(test)
-    # The platform knows both sign-ins; the script knows one token, so the second signs in with the session of
-    # the first.
-    store = MemoryStore()
-    async with daemon_at(test, platform, FakeBridge(), store=store) as on_test:
-        await until_state(on_test, "p-1", State.WAITING_PERSON)
-        bridge = FakeBridge(signer=BOB)
-        config = make_config(network="mainnet")
-        async with daemon_at(real, platform, bridge, config=config, store=MemoryStore(store.kept)) as on_real:
-            await until(lambda: on_real.follower.state.reachable)
-            assert [w.id for w in on_real.follower.state.workspaces] == [2]
-            assert [w.id for w in on_test.follower.state.workspaces] == [1]
-            assert {(await d.status()).network for d in (on_test, on_real)} == {"regtest", "mainnet"}
 
 
 @asynccontextmanager

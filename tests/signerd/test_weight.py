@@ -6,11 +6,6 @@ import signal
 import subprocess
 import sys
 
-import pytest
-
-from custody.common import terminal
-from custody.common.terminal import Exit
-from signerd.cli.terminal import end_with
 from tests.signerd.cli.test_daemon import CONFIG
 
 # Of other commands, of terminals, of the platform's server, of the devices' worker processes, of the
@@ -82,20 +77,3 @@ def test_the_daemon_carries_nothing_that_it_does_not_use(tmp_path):
     assert [name for name in LEFT_OUT if name in loaded] == []
     # Its platform has told it of nothing.
     assert {"Proposal", "Vault", "Contract"}.isdisjoint(built)
-
-
-def test_a_passphrase_that_is_being_chosen_is_typed_twice(monkeypatch, capsys):
-    typed = iter(["", "one", "another", "one", "one"])
-    monkeypatch.setattr(terminal.getpass, "getpass", lambda *_: next(typed))
-    assert terminal.Person().secret("Choose a passphrase", fresh=True) == "one"
-    assert "The two differ." in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("left", [EOFError, KeyboardInterrupt])
-def test_a_question_that_is_left_ends_the_program_with_its_status(left):
-    def ask():
-        raise left
-
-    with pytest.raises(SystemExit) as ended:
-        end_with(ask)
-    assert ended.value.code == Exit.INTERRUPTED

@@ -15,7 +15,7 @@ from signerd.core.claims import VaultClaim
 from signerd.core.values import OwnKey, Pin
 from signerd.errors import AddressDiffers, AddressNotShown
 from tests.conformance import makes
-from tests.conformance.makes import PIN, VAULT, Shown, profile_of
+from tests.conformance.makes import PIN, VAULT
 from tests.conformance.rigs import bridged, short_folder
 from tests.conformance.rigs import running as during
 from tests.support.daemons import daemon_at, make_config
@@ -101,28 +101,6 @@ async def running_with_vault(rig, folder):
     async with running(rig, folder) as (daemon, device):
         know_the_vault(daemon, rig)
         yield daemon, device
-
-
-@pytest.mark.parametrize("make", makes.VIRTUAL, ids=makes.named)
-async def test_real_devices_show_addresses_of_the_vault_and_of_the_profile(make, folder):
-    rig = make.rig(folder)
-    async with running(rig, folder) as (daemon, device):
-        know_the_vault(daemon, rig)
-        await daemon.bridge_devices.enrol(device.id, VAULT, "Savings", lambda _progress: None)
-        screen = Shown(rig)
-        for index in (0, 7):
-            shown = await daemon.addresses.show_of_vault(VAULT_ID, 0, index, PAGE)
-            assert shown.address == VAULT.address(0, index)
-        shown = await daemon.addresses.show_of_profile(0, 3, PAGE)
-        assert shown.address == profile_of(rig).address(0, 3)
-        pixels = "".join(screen.text.split())
-        assert VAULT.address(0, 7) in pixels
-        assert shown.address in pixels
-        keys = await daemon.handling.account_keys(device.id, 0, PAGE)
-        assert [key.xpub for key in keys.keys] == [
-            str(VAULT.cosigner_for(rig.seed.fingerprint).xpub),
-            str(profile_of(rig).key.xpub),
-        ]
 
 
 async def test_s13_no_button_of_a_trezor_refuses_an_address_so_the_person_says_it_here(folder):

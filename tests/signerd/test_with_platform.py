@@ -2,8 +2,6 @@
 signed.
 """
 
-import asyncio
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,12 +11,11 @@ import pytest
 from custody.server.service.people.setup import NewPerson
 from firmware_bridge import Family
 from multisig import Network, multisig_account_path
-from signerd.account.platform import PlatformClient
 from signerd.account.session import Account
 from signerd.core.keys import ALL_ACCOUNTS, FEW_ACCOUNTS
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
-from signerd.errors import NeedsAcknowledgement, PlatformRefused, SecretsLocked
+from signerd.errors import NeedsAcknowledgement, PlatformRefused
 from tests.conformance.rigs import make_rig, short_folder
 from tests.support.custody import Desk, ok, refused
 from tests.support.daemons import MemoryStore, make_config, unhurried_sleep, until, until_state
@@ -95,28 +92,6 @@ async def approve(daemon: Daemon, psbt_id: str, paid: int = PAID) -> None:
     assert shown.money.paid_sats == paid
     assert {check.outcome for check in shown.checks} == {"allow"}
     await daemon.approve(psbt_id, shown.digest)
-
-
-async def test_a_decline_and_data_are_understood_by_both_sides(desk: Desk) -> None:
-    with short_folder() as name:
-        folder = Path(name)
-        trezor = make_rig(Family.TREZOR, folder, seed=desk.devices["alice"])
-        async with signer(desk, "alice", trezor, folder) as alice:
-            await register(alice)
-            desk.vault = ok(
-                desk.create_vault(m=1, signers=[desk.user_ids[name] for name in ("alice", "carol")])
-            )
-            await pin(alice, desk.vault["id"])
-            desk.deposit(50_000_000)
-            psbt_id = ok(desk.propose(PAID, op_return="0x00ff"))["psbt_id"]
-            await until_state(alice, psbt_id, State.WAITING_PERSON)
-            shown = await alice.proposal(psbt_id)
-            assert shown.money is not None
-            assert [data.data for data in shown.money.data] == ["00ff"]
-            await alice.reject(psbt_id, "not ordered")
-            await until(
-                lambda: [s["decision"] for s in desk.proposal(psbt_id)["signers"]].count("reject") == 1
-            )
 
 
 @pytest.mark.slow("a hundred vaults")
@@ -207,21 +182,6 @@ async def test_s27_what_two_others_signed_before_this_signers_daemon_ever_ran(de
             assert {line.psbt_id for line in await alice.proposals(ended=True)} == set(again.values())
 
 
-async def test_a_second_device_is_not_registered_in_silence(desk: Desk) -> None:
-    with short_folder() as name:
-        folder = Path(name)
-        for number in (1, 2):
-            rig = make_rig(Family.TREZOR, folder, seed=seed(number))
-            async with signer(desk, "alice", rig, folder) as alice:
-                if number == 1:
-                    await register(alice)
-                    continue
-                preview = await alice.preview_registration()
-                with pytest.raises(PlatformRefused) as refused:
-                    await alice.register(preview.device_id, preview.digest)
-                assert refused.value.platform_code == "KEY_ALREADY_ACTIVE"
-
-
 async def test_a_lost_devices_key_is_replaced(desk: Desk) -> None:
     """What waited for the lost device is not waited for any more; a vault with the new key is signed for at
     once.
@@ -307,40 +267,6 @@ async def test_a_device_that_was_replaced_is_named_and_can_be_registered_again(d
             await until_state(alice, moving, State.SUBMITTED, State.BROADCAST)
 
 
-async def test_a_key_that_was_replaced_from_another_desktop_is_told_on_this_one(desk: Desk) -> None:
-    with short_folder() as here, short_folder() as elsewhere:
-        first = make_rig(Family.TREZOR, Path(here), seed=seed(1))
-        second = make_rig(Family.TREZOR, Path(elsewhere), seed=seed(4))
-        async with signer(desk, "alice", first, Path(here)) as alice:
-            await register(alice)
-            members = [desk.user_ids[name] for name in ("alice", "carol")]
-            desk.vault = ok(desk.create_vault(m=1, signers=members))
-            await pin(alice, desk.vault["id"])
-        async with signer(desk, "alice", second, Path(elsewhere)) as other:
-            await register(other, replace=True)
-            successor = (await other.status()).fingerprint
-        async with signer(desk, "alice", first, Path(here)) as alice:
-            await until(lambda: alice.journal.keys.revocation() is not None)
-            told = [note for note in (await alice.status()).notes if "from another desktop" in note]
-            assert [f"the device {successor}" in note for note in told] == [True]
-            (vault,) = await alice.vaults()
-            assert vault.pinned
-            # Registered again it is the key once more.
-            await register(alice, replace=True)
-            assert alice.journal.keys.revocation() is None
-
-
-class CountingStore(MemoryStore):
-    saves: int = 0
-    locked: bool = False
-
-    def save(self, secret: str) -> None:
-        if self.locked:
-            raise SecretsLocked("the keyring is locked")
-        self.saves += 1
-        super().save(secret)
-
-
 async def test_the_one_time_code_of_the_real_platform(desk: Desk) -> None:
     desk.world.platform.setup.add_member(
         workspace_id=desk.workspace_id,
@@ -352,41 +278,4 @@ async def test_the_one_time_code_of_the_real_platform(desk: Desk) -> None:
     assert not await account.login("dora@example.org", PASSWORD)
     await account.confirm(desk.world.mail.newest_code())
     assert account.email == "dora@example.org"
-    await account.close()
-
-
-async def test_a_sign_in_is_stored_once(desk: Desk) -> None:
-    """Also where the task that stores what is renewed hears of it."""
-    store = CountingStore()
-    transport = httpx.ASGITransport(desk.world.platform.asgi, client=("192.0.2.9", 50_000))
-    account = Account(make_config(), store, transport=transport)
-    keeping = asyncio.create_task(account.keep())
-    assert await account.login("carol@example.org", PASSWORD)
-    # A turn for the task, and one for what it would ask of a thread.
-    for _ in range(3):
-        await asyncio.to_thread(lambda: None)
-    assert (store.saves, json.loads(store.kept or "")["email"]) == (1, "carol@example.org")
-    keeping.cancel()
-    await account.close()
-
-
-async def test_the_real_platforms_tag_spares_an_unchanged_list(desk: Desk) -> None:
-    """Without a long poll: the second answer is empty, and what changes ends that."""
-    desk.vault = ok(desk.create_vault(m=1, signers=[desk.user_ids["carol"]]))
-    desk.deposit(50_000_000)
-    transport = httpx.ASGITransport(desk.world.platform.asgi, client=("192.0.2.9", 50_000))
-    account = Account(make_config(), MemoryStore(), transport=transport)
-    assert await account.login("carol@example.org", PASSWORD)
-    platform = PlatformClient(account.client)
-    (workspace,) = (await platform.user()).workspaces.items
-    first, tag = await platform.awaiting(workspace, None, 0)
-    assert first is not None
-    assert first.items == ()
-    assert tag is not None
-    assert await platform.awaiting(workspace, tag, 0) == (None, tag)
-    psbt_id = ok(desk.propose(PAID))["psbt_id"]
-    changed, other = await platform.awaiting(workspace, tag, 0)
-    assert changed is not None
-    assert [snapshot.psbt_id for snapshot in changed.items] == [psbt_id]
-    assert other != tag
     await account.close()

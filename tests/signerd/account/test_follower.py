@@ -71,18 +71,6 @@ def watched(tmp_path: Path) -> WatchedPlatform:
     return WatchedPlatform(tmp_path, {"p-1": snapshot_of(spend())})
 
 
-async def test_without_a_long_poll_the_tag_spares_the_list(prepared, watched):
-    config = make_config(platform={"url": URL, "long_poll_seconds": 0})
-    async with daemon_at(prepared, watched, FakeBridge(), config=config) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        await until(lambda: watched.watched.unchanged() > 2)
-    (first, _), *later = watched.watched.lists
-    assert "if-none-match" not in first.headers
-    tag = watched.watched.lists[0][1].headers["etag"]
-    assert {request.headers["if-none-match"] for request, _ in later} == {tag}
-    assert all("prefer" not in request.headers for request, _ in watched.watched.lists)
-
-
 async def test_a_long_poll_names_its_patience_from_the_second_call_on(prepared, watched):
     config = make_config(platform={"url": URL, "long_poll_seconds": 20})
     async with daemon_at(prepared, watched, FakeBridge(), config=config):
@@ -101,23 +89,6 @@ async def test_a_long_poll_is_short_while_something_is_followed_by_itself(prepar
         # It leaves the list, and is not over: no long poll tells what becomes of it.
         watched.proposals["p-1"] = replace(watched.proposals["p-1"], status=ProposalStatus.BROADCASTING)
         await until(lambda: watched.watched.lists[-1][0].headers["prefer"] == "wait=20")
-
-
-async def test_what_stands_in_an_unchanged_list_is_not_asked_for_one_by_one(prepared, watched):
-    async with daemon_at(prepared, watched, FakeBridge()) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        await until(lambda: watched.watched.unchanged() > 2)
-        assert watched.watched.singles == []
-        # Once it has left the list it is followed by itself.
-        watched.proposals["p-1"] = replace(watched.proposals["p-1"], status=ProposalStatus.EXPIRED)
-        await until(lambda: "p-1" in watched.watched.singles)
-
-
-async def test_a_changed_list_is_taken_though_a_tag_was_given(prepared, watched):
-    async with daemon_at(prepared, watched, FakeBridge()) as daemon:
-        await until(lambda: watched.watched.unchanged() > 0)
-        watched.proposals["p-2"] = snapshot_of(spend(), "p-2")
-        await until(lambda: any(record.psbt_id == "p-2" for record in daemon.journal.records()))
 
 
 async def test_s34_a_round_judges_so_many_inputs_and_outputs_and_the_rest_is_asked_for_again(
@@ -157,15 +128,6 @@ def several(*numbers: int) -> Callable[[httpx.Request], httpx.Response | None]:
 
 def asked_of(watched: WatchedPlatform) -> set[str]:
     return {request.url.params["workspace_id"] for request, _ in watched.watched.lists}
-
-
-async def test_every_workspace_of_the_network_is_followed(prepared, watched):
-    hook = several(1, 2, 3)
-    watched.before = lambda request: hook(watched, request)
-    async with daemon_at(prepared, watched, FakeBridge()) as daemon:
-        await until(lambda: asked_of(watched) == {"1", "2", "3"})
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        assert [workspace.id for workspace in daemon.follower.state.workspaces] == [1, 2, 3]
 
 
 async def test_only_the_configured_workspaces_are_followed(prepared, watched):

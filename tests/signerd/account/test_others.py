@@ -115,11 +115,3 @@ async def test_what_cannot_be_read_ends_no_catching_up(journal):
     assert journal.behind() == {1}
     await others(journal, listed(shop((3,), psbt_id="p-3")), second).read(WORKSPACE)
     assert journal.behind() == frozenset()
-
-
-async def test_what_an_earlier_round_left_out_is_still_left_out(journal, monkeypatch):
-    monkeypatch.setattr("signerd.account.others.MOST_LISTED", 1)
-    look = others(journal, listed(unreadable=(BAD,)), listed(shop((4,), psbt_id="p-4")))
-    assert (await look.read(WORKSPACE)).more
-    assert (await look.read(WORKSPACE)).left_out == (BAD,)
-    assert journal.behind() == {1}

@@ -52,20 +52,6 @@ def test_what_is_saved_is_private_says_nothing_and_is_read_again_by_the_same_pas
         assert first.load() is None
 
 
-def test_the_passphrase_is_asked_for_once(tmp_path: Path) -> None:
-    asked: list[int] = []
-
-    def ask() -> str:
-        asked.append(1)
-        return "open sesame"
-
-    one = SignerdFileStore(tmp_path / "secrets.json", ask)
-    for secret in ("a", "b", "c"):
-        one.save(secret)
-    assert one.load() == "c"
-    assert len(asked) == 1
-
-
 def test_another_passphrase_neither_reads_nor_overwrites(tmp_path):
     store(tmp_path).save("the refresh token")
     for passphrase in ("open sesam", "", None):
@@ -100,25 +86,6 @@ def test_a_full_disk_is_said_in_words_and_loses_nothing(tmp_path, monkeypatch):
         with pytest.raises(NoSecretStore, match="cannot be written: No space left on device"):
             kept.save("another")
     assert store(tmp_path).load() == "kept"
-
-
-def test_a_file_that_cannot_be_removed_is_said(tmp_path):
-    (tmp_path / "secrets.json").mkdir()
-    with pytest.raises(NoSecretStore, match="cannot be written"):
-        store(tmp_path).clear()
-
-
-def test_a_program_that_does_not_start_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(children.sys, "executable", str(tmp_path / "none"))
-    with pytest.raises(NoSecretStore, match="no program can be started"):
-        SignerdKeyringStore("state", 1.0).save("x")
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{}", "not json"])
-def test_a_broken_file_is_refused(tmp_path: Path, content: str) -> None:
-    (tmp_path / "secrets.json").write_text(content)
-    with pytest.raises(SecretsLocked):
-        store(tmp_path).load()
 
 
 def test_systemd_hands_over_a_passphrase(tmp_path: Path) -> None:
@@ -181,12 +148,6 @@ def test_the_child_sets_gets_and_deletes(
     assert keyring_child.main("delete", "signerd", "x") == 0
     assert keyring_child.main("delete", "signerd", "x") == 0
     assert real.kept == {}
-
-
-def test_a_machine_without_a_keyring_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
-    with pytest.raises(NoSecretStore, match="no keyring"):
-        SignerdKeyringStore("state", 20.0).load()
 
 
 def test_a_keyring_that_waits_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from custody.client import Session
 from custody.common.session_store import stores
 from signerd.account.secrets import SignerdFileStore
 from signerd.account.session import Account
-from tests.support.daemons import MemoryStore, make_config
+from tests.support.daemons import make_config
 
 pytestmark = pytest.mark.anyio
 RENEWED = Session("sid", refresh_token="the renewed one")
@@ -54,18 +54,3 @@ async def test_on_a_full_disk_the_daemon_goes_on_and_stores_the_session_later(tm
     keeping.cancel()
     await account.close()
     assert json.loads(store.load() or "")["refresh_token"] == "the renewed one"
-
-
-async def test_whatever_the_failure_was_closing_tries_once_more():
-    class Failing(MemoryStore):
-        def save(self, secret: str) -> None:
-            if self.kept is None:
-                self.kept = ""
-                raise OSError(errno.EIO, os.strerror(errno.EIO))
-            super().save(secret)
-
-    account = renewed(Account(make_config(), store := Failing()))
-    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
-        await account.keep()
-    await account.close()
-    assert json.loads(store.kept or "")["refresh_token"] == "the renewed one"

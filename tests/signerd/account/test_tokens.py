@@ -39,17 +39,6 @@ async def test_a_call_is_first_shown_in_the_decimals_of_its_token(prepared, tmp_
         assert platform.requests.count(("GET", "/api/v1/contract")) == 1
 
 
-async def test_a_deployment_is_compared_with_the_bytecode_before_it_is_shown(prepared, tmp_path):
-    proposals = {"t-1": token_snapshot(GOLD.deployment)}
-    platform = FakePlatform(tmp_path, proposals, published={1: PublishedToken(GOLD.blob)})
-    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
-        await until_state(daemon, "t-1", State.WAITING_PERSON)
-        view = await daemon.proposal("t-1")
-        assert view.to_acknowledge == ("token-effect", "token-not-on-screen")
-        (data,) = view.money.data
-        assert (data.token.proven, data.token.name) == (True, "Gold of the House")
-
-
 FORGED = {
     "nothing": {},
     "the blob of another token": {1: PublishedToken(gold(name="Sand").blob, published(GOLD).deployment)},

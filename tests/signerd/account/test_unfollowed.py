@@ -104,20 +104,6 @@ async def test_what_cannot_be_paid_beside_it_holds_nothing(prepared, platform, o
         assert await held(daemon) == set()
 
 
-async def test_s27_what_never_awaits_this_signer_is_looked_at_until_others_sign_it(prepared, platform):
-    platform.not_ours = {"p-1"}
-    platform.proposals |= {"p-1": shop(), "p-3": shop((3,), psbt_id="p-3", status=ProposalStatus.EXPIRED)}
-    asked = watched(platform)
-    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
-        assert await held(daemon) == set()
-        await approve(daemon, "p-2")
-        platform.proposals["p-1"] = shop(collected=1)
-        platform.proposals["p-4"] = shop((4,), psbt_id="p-4")
-        assert "p-1 (1 of 2 signatures, pending there" in (await held(daemon, "p-4") and told(daemon, "p-4"))
-        # The first that waits stays the first that is asked for.
-        assert set(asked) == {None}
-
-
 async def test_s27_no_later_word_takes_a_signature_back(prepared, platform):
     async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         assert await held(daemon) == {"signed-by-others"}
@@ -208,30 +194,6 @@ async def test_f_a_whole_list_that_cannot_be_read_is_told_and_stops_nothing(prep
         await until_state(daemon, "p-2", State.SUBMITTED)
 
 
-async def test_where_the_platform_lost_its_past_the_list_is_read_from_the_first_on(prepared, platform):
-    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
-        assert await held(daemon) == {"signed-by-others"}
-        await until(lambda: daemon.journal.unfollowed.heard_until(1, frozenset()) is not None)
-    platform.before = lambda r: problem(422, "INVALID") if whole_list(r) and "after" in r.url.params else None
-    platform.proposals = {"p-8": replace(PAID, psbt_id="p-8"), "p-9": shop((9,), psbt_id="p-9")}
-    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
-        await until_state(daemon, "p-9", State.WAITING_PERSON)
-        platform.proposals["p-7"] = shop((7,), psbt_id="p-7")
-        await until_state(daemon, "p-7", State.WAITING_PERSON)
-        assert "p-8 (2 of 2" in told(daemon, "p-9")
-
-
-async def test_one_that_is_followed_since_is_named_once(prepared, platform):
-    platform.not_ours = {"p-1"}
-    platform.proposals["p-1"] = shop(collected=1)
-    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
-        assert await held(daemon) == {"signed-by-others"}
-        platform.not_ours = set()
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        assert told(daemon).count("p-1 (") == 1
-        assert "p-1 (1 of 2 signatures, waiting-for-person here)" in told(daemon)
-
-
 async def test_s27_copies_of_the_proposal_itself_push_nothing_out_of_what_is_compared(
     prepared, platform, monkeypatch
 ):
@@ -251,19 +213,3 @@ async def test_s27_copies_of_the_proposal_itself_push_nothing_out_of_what_is_com
         assert await held(daemon) == {"signed-by-others"}
         await until(lambda: daemon.journal.unfollowed.knows("z-4"))
         assert set((await daemon.proposal("p-2")).to_acknowledge) == {"signed-by-others"}
-
-
-async def test_a_list_behind_one_that_waits_is_read_to_its_end_in_the_next_rounds(
-    prepared, platform, monkeypatch
-):
-    monkeypatch.setattr("signerd.account.platform.PAGE", 2)
-    monkeypatch.setattr("signerd.account.others.MOST_LISTED", 4)
-    platform.proposals = {"p-10": shop((10,), psbt_id="p-10")}
-    platform.not_ours.add("p-10")
-    platform.proposals |= {
-        f"p-{n:02}": shop((n,), psbt_id=f"p-{n:02}", status=ProposalStatus.EXPIRED) for n in range(11, 21)
-    }
-    platform.proposals |= {"p-21": replace(PAID, psbt_id="p-21"), "p-22": shop((2,), psbt_id="p-22")}
-    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
-        await until(lambda: daemon.journal.unfollowed.knows("p-21"))
-        assert await held(daemon, "p-22") == {"signed-by-others"}

@@ -13,7 +13,6 @@ from signerd.core.claims import VaultClaim
 from signerd.core.values import Pin, SigningLimits
 from signerd.errors import (
     AccountReused,
-    NoRegisteredKey,
     NotOurVault,
     NotPinned,
     UnknownVault,
@@ -62,17 +61,6 @@ def test_a_pinned_vault_is_known_with_our_key_in_it(journal: Journal) -> None:
     assert [entry.note.kind for entry in journal.audit()].count("pinned") == 1
 
 
-def test_the_order_of_cosigners_does_not_matter_later(journal: Journal) -> None:
-    pin_it(journal)
-    journal.learn(replace(CLAIM, descriptor=make_vault((CAROL, BOB, ALICE)).descriptor))
-    assert next(seen_vaults(journal)).fault is None
-
-
-def test_an_unknown_vault_is_said(journal: Journal) -> None:
-    with pytest.raises(UnknownVault):
-        pinnable(journal, "vault-404")
-
-
 @pytest.mark.parametrize(
     "descriptor",
     ["", "wsh(sortedmulti(2))", VAULT.descriptor[:-1] + "x", VAULT.descriptor.replace("48h", "49h")],
@@ -113,13 +101,6 @@ def test_s15_an_account_that_was_never_registered_is_not_ours(journal: Journal) 
     shown(journal, make_vault(account=7).descriptor)
     with pytest.raises(NotOurVault):
         pinnable(journal, "vault-2")
-
-
-def test_pinning_needs_a_registered_key(tmp_path: Path) -> None:
-    with Journal(tmp_path, network=NETWORK, limits=SigningLimits()) as journal:
-        journal.learn(CLAIM)
-        with pytest.raises(NoRegisteredKey):
-            pinnable(journal, VAULT_ID)
 
 
 def test_s17_keys_in_a_fixed_order_are_no_vault_of_ours(journal: Journal) -> None:
@@ -200,14 +181,6 @@ def test_s16_a_changed_vault_is_shown_as_pinned_and_cannot_be_pinned_over(journa
         assert "signerd unpin" in told.value.hint
 
 
-def test_another_name_is_shown_and_changes_nothing(journal: Journal) -> None:
-    pinned = pin_it(journal)
-    journal.learn(replace(CLAIM, name="Savings"))
-    (seen,) = seen_vaults(journal)
-    assert (seen.name, seen.renamed, seen.fault) == ("Treasury", "Savings", None)
-    assert pinnable(journal, VAULT_ID) == pinned
-
-
 def test_s16_unpinning_takes_the_code_under_which_it_was_pinned(journal: Journal) -> None:
     with pytest.raises(NotPinned):
         unpin(journal, VAULT_ID, CODE)
@@ -225,15 +198,6 @@ def test_s16_unpinning_takes_the_code_under_which_it_was_pinned(journal: Journal
     assert last(journal).kind == "unpinned"
     assert last(journal).facts["changes"]
     assert pin_it(journal).vault == weaker
-
-
-def test_what_the_device_does_later_is_remembered(journal: Journal) -> None:
-    pin(journal, pinnable(journal, VAULT_ID), Source.RECORD, AtDevice())
-    assert journal.at_device(VAULT_ID) == AtDevice()
-    pin_it(journal)
-    assert journal.at_device(VAULT_ID) == SHOWN
-    pin(journal, pinnable(journal, VAULT_ID), Source.RECORD, AtDevice())
-    assert journal.at_device(VAULT_ID) == SHOWN
 
 
 def replace_device(journal: Journal) -> None:

@@ -1,28 +1,22 @@
 """The use cases of pairing over a real journal: L2, L6, L7, L13."""
 
 import asyncio
-import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from signerd.apps.names import PREFIX
-from signerd.apps.requests import LIFE_SECONDS, MAX_OPEN, MAX_PER_ASKER_AND_MINUTE, MAX_PER_MINUTE, MAX_TRIES
-from signerd.callers import STRANGER, TERMINAL, Right
+from signerd.apps.requests import MAX_PER_ASKER_AND_MINUTE, MAX_PER_MINUTE
 from signerd.errors import (
     AlreadyAsking,
-    InvalidRequest,
-    NameTaken,
     NotAllowed,
     NotPaired,
     TooManyPairings,
-    UnknownApp,
     UnknownPairing,
     WrongPairingCode,
 )
 from signerd.journal.storage import JOURNAL
-from signerd.shapes import Pairing
 from tests.support.pairing import READ, SITE, World
 from tests.support.patience import PATIENCE
 
@@ -37,30 +31,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     found.journal.close()
 
 
-def other_code(asked: Pairing) -> str:
-    return f"{(int(asked.code) + 1) % 1_000_000:06d}"
-
-
 # --- tokens -------------------------------------------------------------------------------------------------
-
-
-async def test_l2_l13_a_token_has_the_rights_that_were_left_and_no_others(world: World) -> None:
-    asked = await world.apps.ask("An App", frozenset({"read", "xpub", "approve"}), None)
-    await world.apps.accept(asked.id, asked.code, rights={"read"}, days=90)
-    collected = await world.apps.collect(asked.id, asked.secret)
-    caller = world.apps.caller(collected.token or "", None)
-    caller.require(Right.READ)
-    for right in (Right.XPUB, Right.DISPLAY, Right.PROPOSE, Right.APPROVE, Right.PERSON):
-        with pytest.raises(NotAllowed):
-            caller.require(right)
-
-
-async def test_l13_rights_are_never_added(world: World) -> None:
-    asked = await world.apps.ask("An App", READ, None)
-    for rights in ({"read", "approve"}, {"approve"}, {"person"}, set()):
-        with pytest.raises(InvalidRequest):
-            await world.apps.accept(asked.id, asked.code, rights=rights, days=90)
-    assert [one.tries_left for one in await world.apps.open_requests()] == [MAX_TRIES]
 
 
 async def test_l13_every_reason_why_a_token_is_worth_nothing_reads_the_same(world: World) -> None:
@@ -121,16 +92,6 @@ async def test_the_use_of_a_token_is_noted_once_a_day(world: World) -> None:
     assert [one.last_used for one in await world.apps.list()] == ["2026-01-03"]
 
 
-async def test_who_asks_is_told_its_rights_and_its_end(world: World) -> None:
-    collected = await world.paired(frozenset({"xpub"}))
-    me = await world.apps.me(world.apps.caller(collected.token or "", None))
-    assert (me.kind, me.id, me.rights, me.network) == ("app", collected.app_id, ("xpub",), "regtest")
-    assert me.expires == collected.expires == "2026-04-02T03:04:05Z"
-    assert (await world.apps.me(TERMINAL)).expires is None
-    with pytest.raises(NotPaired):
-        await world.apps.me(STRANGER)
-
-
 async def test_l13_waiters_for_the_end_of_an_app_are_woken(world: World) -> None:
     revoked, kept, over = await world.paired(), await world.paired(), await world.paired(days=1)
     ends = [asyncio.create_task(world.apps.gone(one.app_id or "")) for one in (revoked, kept)]
@@ -146,30 +107,7 @@ async def test_l13_waiters_for_the_end_of_an_app_are_woken(world: World) -> None
         await world.apps.gone("never-there")
 
 
-async def test_revoking_again_changes_nothing_and_what_is_unknown_is_said_to_be(world: World) -> None:
-    collected = await world.paired()
-    first = await world.apps.revoke(collected.app_id or "")
-    head = world.journal.head()
-    world.pass_time(60)
-    assert await world.apps.revoke(collected.app_id or "") == first
-    assert world.journal.head() == head
-    with pytest.raises(UnknownApp):
-        await world.apps.revoke("0" * 32)
-
-
 # --- requests -----------------------------------------------------------------------------------------------
-
-
-async def test_l6_asking_again_brings_no_new_prompt_before_the_old_one_is_over(world: World) -> None:
-    await world.apps.ask("An App", READ, None)
-    for name in ("An App", "AN  APP", "Ａn App"):
-        with pytest.raises(AlreadyAsking) as refused:
-            await world.apps.ask(name, READ, None)
-        assert refused.value.hint
-    assert len(await world.apps.open_requests()) == 1
-    assert len(world.feed.since(0, "pairing")) == 1
-    world.pass_time(LIFE_SECONDS)
-    await world.apps.ask("An App", READ, None)
 
 
 async def test_l6_a_site_whose_page_is_loaded_again_replaces_its_own_request_alone(world: World) -> None:
@@ -193,42 +131,6 @@ async def test_l6_a_site_whose_page_is_loaded_again_replaces_its_own_request_alo
     assert {one.id for one in await world.apps.open_requests()} == {program.id, again.id}
 
 
-@pytest.mark.parametrize("name", ["Shop", "SHOP", " Ｓhop "])
-async def test_l8_an_apps_name_is_its_own_while_it_is_live(world: World, name: str) -> None:
-    """From its question to its end; a site may pair again under its own, for its origin stands beside it."""
-    await world.apps.let_in(SITE, 60)
-    await world.apps.let_in("https://evil.example", 60)
-    asked = await world.apps.ask("Shop", READ, SITE)
-    for answered in (False, True):
-        if answered:
-            await world.apps.accept(asked.id, asked.code, rights=None, days=90)
-        for origin in (None, "https://evil.example"):
-            with pytest.raises(NameTaken, match="asks already"):
-                await world.apps.ask(name, READ, origin)
-    collected = await world.apps.collect(asked.id, asked.secret)
-    for origin in (None, "https://evil.example"):
-        with pytest.raises(NameTaken, match="is paired already") as refused:
-            await world.apps.ask(name, READ, origin)
-        assert "signerd apps revoke" in refused.value.hint
-    await world.apps.ask(name, READ, SITE)
-    world.restart()
-    await world.apps.revoke(collected.app_id or "")
-    await world.apps.ask(name, READ, None)
-
-
-async def test_l8_a_program_takes_no_programs_name_not_even_its_own(world: World) -> None:
-    """No browser says that it is the same one."""
-    asked = await world.apps.ask("Shop", READ, None)
-    await world.apps.accept(asked.id, asked.code, rights=None, days=1)
-    with pytest.raises(NameTaken):
-        await world.apps.ask("shop", READ, None)
-    await world.apps.collect(asked.id, asked.secret)
-    with pytest.raises(NameTaken):
-        await world.apps.ask("Shop", READ, None)
-    world.pass_time(86_400)
-    await world.apps.ask("Shop", READ, None)
-
-
 async def test_l8_what_is_known_of_an_asker_is_told_before_what_it_calls_itself(world: World) -> None:
     await world.apps.let_in(SITE, 5)
     await world.apps.ask("Shop' of https://bank.example", READ, None)
@@ -238,14 +140,6 @@ async def test_l8_what_is_known_of_an_asker_is_told_before_what_it_calls_itself(
         "The program 'Shop' of https://bank.example' asks to be paired: read.",
         f"The site {SITE} ('Shop') asks to be paired: read.",
     ]
-
-
-async def test_l6_few_prompts_are_open_at_once(world: World) -> None:
-    for number in range(MAX_OPEN):
-        await world.apps.ask(f"App {number}", READ, None)
-    with pytest.raises(TooManyPairings):
-        await world.apps.ask("One more", READ, None)
-    assert len(await world.apps.open_requests()) == MAX_OPEN
 
 
 async def test_l6_prompts_are_bounded_by_the_minute(world: World) -> None:
@@ -264,27 +158,11 @@ async def test_l6_prompts_are_bounded_by_the_minute(world: World) -> None:
     await asked_and_refused("An App")
 
 
-async def test_l6_a_code_is_guessed_three_times_at_most(world: World) -> None:
-    asked = await world.apps.ask("An App", READ, None)
-    for _ in range(MAX_TRIES):
-        with pytest.raises(WrongPairingCode):
-            await world.apps.accept(asked.id, other_code(asked), rights=None, days=90)
-    with pytest.raises(UnknownPairing):
-        await world.apps.accept(asked.id, asked.code, rights=None, days=90)
-    assert (await world.apps.collect(asked.id, asked.secret)).state == "refused"
-    assert world.notes() == ["app-refused"]
-
-
 @pytest.mark.parametrize("code", ["", "é", "１２３４５６", "1" * 20])
 async def test_l6_whatever_is_typed_is_a_wrong_code(world: World, code: str) -> None:
     asked = await world.apps.ask("An App", READ, None)
     with pytest.raises(WrongPairingCode):
         await world.apps.accept(asked.id, code, rights=None, days=90)
-
-
-async def test_a_code_may_be_typed_in_two_groups(world: World) -> None:
-    asked = await world.apps.ask("An App", READ, None)
-    await world.apps.accept(asked.id, f"{asked.code[:3]} {asked.code[3:]}", rights=None, days=90)
 
 
 async def test_l7_ids_secrets_and_tokens_cannot_be_guessed_and_another_secret_gets_nothing(
@@ -302,32 +180,6 @@ async def test_l7_ids_secrets_and_tokens_cannot_be_guessed_and_another_secret_ge
     assert len(sentences) == 1
     collected = await world.apps.collect(first.id, first.secret)
     assert len(collected.token or "") == len(PREFIX) + 43
-
-
-def test_l7_secrets_are_compared_in_constant_time() -> None:
-    from signerd.apps import paired, requests
-
-    assert "compare_digest(" in inspect.getsource(requests.Requests.to_collect)
-    assert "compare_digest(" in inspect.getsource(paired.PairedApps._require_code)
-
-
-async def test_l13_a_yes_is_taken_back_until_the_app_has_its_token(world: World) -> None:
-    asked = await world.apps.ask("An App", frozenset({"read", "approve"}), None)
-    accepted = await world.apps.accept(asked.id, asked.code, rights={"approve"}, days=90)
-    assert await world.apps.open_requests() == (accepted,)
-    assert (accepted.state, accepted.rights) == ("accepted", ("approve",))
-    await world.apps.refuse(asked.id)
-    assert await world.apps.open_requests() == ()
-    collected = await world.apps.collect(asked.id, asked.secret)
-    assert (collected.state, collected.token) == ("refused", None)
-    assert await world.apps.list() == ()
-    assert world.notes() == ["app-accepted", "app-refused"]
-    again = await world.apps.ask("An App", READ, None)
-    await world.apps.accept(again.id, again.code, rights=None, days=90)
-    await world.apps.collect(again.id, again.secret)
-    # From here on it is the token that is revoked.
-    with pytest.raises(UnknownPairing):
-        await world.apps.refuse(again.id)
 
 
 # --- origins ------------------------------------------------------------------------------------------------

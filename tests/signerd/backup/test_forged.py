@@ -15,14 +15,13 @@ from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
 
 from custody.schemas.proposals import ProposalStatus
-from signerd.apps.names import token_hash
 from signerd.backup.container import Backup
 from signerd.backup.restoring import restore
 from signerd.core.following import unfollowed_of
 from signerd.errors import BackupUnreadable
 from signerd.journal.schema import migrate
 from signerd.journal.storage import JOURNAL
-from tests.support.backups import NOON, TOKEN, backup_of, open_one, remembering, write_last_entry
+from tests.support.backups import NOON, backup_of, open_one, remembering, write_last_entry
 from tests.support.desk import CLAIM, VAULT
 from tests.support.examples import examples
 from tests.support.payments import shop
@@ -163,17 +162,6 @@ def test_s35_who_writes_the_chains_last_entry_too_gets_in_nobody_and_forgets_not
 ) -> None:
     forgery = forged(honest(), change, writes_the_last_entry=True)
     is_refused_or_proven(forgery, tmp_path_factory.mktemp("one"))
-
-
-def test_s35_an_app_that_was_added_is_let_in_by_nothing(tmp_path) -> None:
-    values = ("app-1", "Shop", None, "read", token_hash(TOKEN), "2026-01-01", "2099-01-01", None, None)
-
-    def change(journal: sqlite3.Connection) -> None:
-        journal.execute("INSERT INTO apps VALUES (?,?,?,?,?,?,?,?,?)", values)
-
-    with pytest.raises(BackupUnreadable, match="beside its chain"):
-        restored(forged(honest(), change, writes_the_last_entry=False), tmp_path)
-    assert restored(forged(honest(), change, writes_the_last_entry=True), tmp_path)["apps"] == []
 
 
 def test_s35_what_was_paid_is_known_again_from_the_stored_psbts(tmp_path) -> None:

@@ -9,8 +9,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from signerd.backup.restoring import BESIDE, restore
 from signerd.core.audit import first_fault
@@ -18,10 +16,8 @@ from signerd.core.events import Restarted
 from signerd.core.states import State
 from signerd.errors import BackupUnreadable, FolderNotEmpty
 from signerd.journal import StateFolder
-from tests.support.backups import NOON, approve, backup_of, open_one, remembering, sign, write_last_entry
-from tests.support.examples import examples
+from tests.support.backups import NOON, backup_of, open_one, remembering, write_last_entry
 from tests.support.forked import in_child
-from tests.support.payments import shop
 
 
 @pytest.fixture
@@ -79,21 +75,6 @@ def test_what_was_being_signed_is_not_signed_again_unasked(state, tmp_path):
         assert journal.decide("p-3", Restarted()).record.state is State.INTERRUPTED
 
 
-@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(st.sampled_from(["sign", "approve", "poll"]), st.integers(4, 9)), max_size=5))
-def test_whatever_was_done_is_remembered(tmp_path_factory, steps):
-    folder = tmp_path_factory.mktemp("round")
-    state = remembering(folder / "s")
-    with open_one(state) as journal:
-        for number, (what, coin) in enumerate(steps):
-            snapshot = shop((coin,), psbt_id=f"x-{number}")
-            {"sign": sign, "approve": approve, "poll": lambda j, s: j.poll(s)}[what](journal, snapshot)
-    restore(backup_of(state), folder / "new", accept)
-    with open_one(state) as before, open_one(folder / "new") as after:
-        assert told_of(after)[:5] == told_of(before)[:5]
-        assert not after.records([State.WAITING_DEVICE])
-
-
 @pytest.mark.parametrize("name", ["config.toml", "journal.sqlite3", "anything"])
 def test_a_folder_in_use_is_left_alone(state, tmp_path, name):
     new = tmp_path / "new"
@@ -111,20 +92,6 @@ def test_an_empty_folder_with_a_lock_is_taken_and_a_held_one_is_not(state, tmp_p
         restore(backup, new, accept)
     assert restore(backup, new, accept)
     assert (new / "journal.sqlite3").exists()
-
-
-def test_a_folder_beside_it_that_is_not_of_a_restore_is_left_alone(state, tmp_path):
-    beside = tmp_path / ("new" + BESIDE)
-    beside.mkdir()
-    (beside / "mine.txt").write_text("mine")
-    with pytest.raises(FolderNotEmpty, match=r"mine\.txt"):
-        restore(backup_of(state), tmp_path / "new", accept)
-    assert (beside / "mine.txt").read_text() == "mine"
-
-
-def test_a_no_leaves_nothing(state, tmp_path):
-    assert not restore(backup_of(state), tmp_path / "new", lambda _found: False)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["s"]
 
 
 def points(state, folder):
@@ -199,11 +166,3 @@ def test_a_journal_with_another_head_than_the_manifest_is_refused(state, tmp_pat
     other = replace(backup, manifest=backup.manifest.model_copy(update={"head": "00" * 32}))
     with pytest.raises(BackupUnreadable, match="not the one that the backup names"):
         restore(other, tmp_path / "new", accept)
-
-
-@pytest.mark.parametrize("content", [b"", b"SQLite format 3\0" + bytes(200), b"x" * 5_000])
-def test_what_is_no_database_is_refused(state, tmp_path, content):
-    backup = backup_of(state)
-    bad = replace(backup, files={**backup.files, "journal.sqlite3": content})
-    with pytest.raises(BackupUnreadable):
-        restore(bad, tmp_path / "new", accept)

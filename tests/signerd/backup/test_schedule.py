@@ -9,7 +9,7 @@ from pyrage import x25519
 
 from signerd.account.config import BackupSection
 from signerd.backup.container import unpack
-from signerd.backup.schedule import NAME, Schedule, is_due, last_backup, made_by_child, note_made, reminders
+from signerd.backup.schedule import Schedule, is_due, last_backup, made_by_child, note_made, reminders
 from signerd.backup.sealing import open_by
 from signerd.feed import Feed, Troubles
 from tests.support.backups import NOON, remembering
@@ -47,12 +47,6 @@ def test_the_schedule_asks_each_so_many_days_and_after_a_clock_was_set_back(tmp_
         True,
         True,
     ]
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"made_at": 5}', '{"made_at": "2026-01-02T00:00:00"}'])
-def test_a_note_that_cannot_be_read_is_none(tmp_path, text):
-    (tmp_path / NAME).write_text(text)
-    assert last_backup(tmp_path) is None
 
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from signerd.backup.sealing import (
     wants_passphrase,
     work_of,
 )
-from signerd.errors import BackupLocked, BackupNotMade, BackupUnreadable, InvalidRequest
+from signerd.errors import BackupLocked, BackupNotMade, BackupUnreadable
 
 CONTENT = b"what is remembered" * 10_000
 
@@ -91,14 +91,6 @@ def test_what_was_cut_or_changed_does_not_open(identity, key_file, part, how):
 def test_what_is_no_public_key_is_refused(recipient):
     with pytest.raises(BackupNotMade, match="public key"):
         seal_for(CONTENT, recipient)
-
-
-@pytest.mark.parametrize("text", ["", "nothing", "AGE-SECRET-KEY-1QQQ"])
-def test_a_file_without_a_secret_key_is_refused(tmp_path, identity, text):
-    path = tmp_path / "key.txt"
-    path.write_text(text)
-    with pytest.raises(InvalidRequest):
-        open_by(seal_for(CONTENT, str(identity.to_public())), path)
 
 
 def test_a_file_that_is_no_backup_is_not_read_on(tmp_path):

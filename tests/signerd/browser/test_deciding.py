@@ -152,17 +152,6 @@ def test_what_holds_a_payment_is_read_before_anything_else(desk, size):
     draw(page, f"proposal-held-{size['width']}", ("light",))
 
 
-def test_what_stays_beside_a_long_page_lies_over_nothing_when_it_is_scrolled(desk):
-    page = desk.page("/proposals/p-1")
-    page.set_viewport_size(WIDE)
-    page.evaluate("window.scrollTo(0, 600)")
-    above, nav = page.locator(".side > *:not(nav)").all(), page.locator(".side nav").bounding_box()
-    assert nav is not None
-    for one in above:
-        box = one.bounding_box()
-        assert box is None or box["y"] + box["height"] <= nav["y"]
-
-
 def expect_the_decision_in_view(page: Page) -> None:
     """At both ends of the page, on a telephone and on a screen: nobody looks for the way to say no."""
     for size in (NARROW, WIDE):
@@ -273,20 +262,6 @@ def test_s24_what_changed_between_the_look_and_the_yes_is_shown_and_not_signed(d
     assert page.locator("#approve input[name=digest]").input_value() != before
     assert desk.outer.bridge.asked == 0
     desk.until_state("p-1", State.WAITING_PERSON)
-
-
-def test_s24_a_key_that_was_meant_for_what_stood_there_decides_nothing_about_what_stands_there_now(desk):
-    """The button of the form that was made anew has not got the focus:
-    the person has to come to it by themselves.
-    """
-    page = desk.page("/proposals/p-1")
-    page.get_by_role("button", name="Approve on Regtest").focus()
-    desk.outer.platform.proposals["p-2"] = snapshot_of(spend(fee=1_500), "p-2")
-    expect(page.get_by_role("alert").filter(has_text="It changed since you looked")).to_be_visible()
-    expect(page.locator("[class*=htmx-]")).to_have_count(0)
-    page.keyboard.press("Enter")
-    expect(page.locator("body")).to_be_focused()
-    assert desk.outer.bridge.asked == 0
 
 
 def test_s24_the_focus_does_not_come_back_to_a_button_that_was_left(desk):

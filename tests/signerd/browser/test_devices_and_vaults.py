@@ -115,34 +115,6 @@ def test_the_focus_is_led_on_though_the_part_is_made_anew_before_the_answer_come
     expect(unlocked).to_be_focused()
 
 
-def test_a_change_while_a_part_is_loaded_is_shown(locked_desk):
-    page = locked_desk.page("/devices")
-    held: list[Route] = []
-    never: list[Route] = []
-    page.route("**/parts/devices*", lambda route: route.continue_() if held else held.append(route))
-    # Another part that waits holds nothing up.
-    page.route("**/parts/notes*", lambda route: never.append(route))  # noqa: PLW0108 - Playwright marks the function
-    with page.expect_request("**/parts/devices*"), page.expect_request("**/parts/notes*"):
-        page.evaluate("document.body.dispatchEvent(new CustomEvent('changed'))")
-    # The event of a request comes before its handler's turn.
-    while not held:
-        page.evaluate("document.readyState")
-    # What the page has seen is what lets the daemon say that nothing is new.
-    before = fetched(locked_desk, held[0], re.sub(r"seen=\w+", "seen=0", held[0].request.url))
-    page.evaluate(
-        "document.body.addEventListener('changed', () => {"
-        " document.body.dataset.changed = document.getElementById('heard').textContent })"
-    )
-    other = page.context.new_page()
-    other.goto(page.url)
-    begin(other)
-    other.get_by_label("Typed places").fill(PIN)
-    other.get_by_role("button", name="Unlock").click()
-    expect(page.locator("body")).to_have_attribute("data-changed", "Fake device is ready.")
-    held[0].fulfill(response=before)
-    expect(page.get_by_role("link", name="Unlock")).to_have_count(0)
-
-
 def test_a_part_that_is_made_anew_keeps_the_focus_where_it_was(locked_desk):
     page = locked_desk.page("/devices")
     page.route(

@@ -17,7 +17,6 @@ from multisig import RECEIVE, ChangeTo, Sats, TxOut, build_psbt
 from signerd.core.states import State
 from signerd.core.tokens import PublishedToken
 from signerd.core.values import Trouble
-from signerd.loopback.page.routes import ROWS
 from tests.support.browser import WIDE, judge, show
 from tests.support.desk import VAULT, VAULT_ID, snapshot_of, spend
 from tests.support.examples import drawn
@@ -123,44 +122,6 @@ PAGES = (
     Shown("nowhere", "/nowhere"),
     Shown("device-unlock", "/devices/{device}/unlock", asks_pin),
 )
-# Parts of pages, their forms' answers, and files: what stands on them is on a page above.
-PARTS = (
-    "/parts/",
-    "/said/",
-    "/static/",
-    "/standing",
-    "/review",
-    "/apps/",
-    "/settings/account",
-    "/setup/steps",
-    "/verdict",
-    "/unlocking",
-    "/enrolment",
-    "/payments",
-    "/balance",
-    "/newest",
-    # Kept by the browser, and looked at below.
-    "/kit",
-)
-
-
-def test_every_page_of_the_table_is_here():
-    templates = {one.path.partition("?")[0] for one in PAGES}
-    missing = [
-        row.path
-        for row in ROWS
-        if row.method == "GET"
-        and not any(part in row.path for part in PARTS)
-        and not any(_matches(row.path, path) for path in templates)
-    ]
-    assert missing == []
-
-
-def _matches(template: str, path: str) -> bool:
-    names, given = template.split("/"), path.split("/")
-    return len(names) == len(given) and all(
-        name.startswith("{") or name == part for name, part in zip(names, given, strict=True)
-    )
 
 
 def many(psbt_id: str):

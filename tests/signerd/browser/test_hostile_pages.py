@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from signerd.core.states import State
-from tests.support.browser import REBOUND, seat
+from tests.support.browser import REBOUND
 from tests.support.firefox import firefox
 from tests.support.other_origin import NAMES, NOTHING, another_site, attempts_of
 from tests.support.ported import exchange, read_answer
@@ -57,24 +57,6 @@ def test_l1_l2_l3_l4_l9_l14_another_site_gets_nothing_beside_the_open_page(desk,
     # Nor was the person put out, or what they look at touched.
     person.reload()
     expect(person.get_by_role("button", name="Approve")).to_be_visible()
-    desk.until_state("p-1", State.WAITING_PERSON)
-
-
-@pytest.mark.slow("the second browser; tests/web/test_coordinator.py tries the same guard in both")
-def test_p97_in_firefox_another_site_gets_nothing_either(desk, elsewhere, firefox):
-    (stored,) = seat(desk.daemon)["origins"][0]["localStorage"]
-    firefox.go(desk.origin)
-    firefox.run("(name, secret) => localStorage.setItem(name, secret)", stored["name"], stored["value"])
-    firefox.go(f"{desk.origin}/proposals/p-1")
-    firefox.until("main", "Approve")
-    before = known(desk)
-    with firefox.beside():
-        for name in NAMES:
-            firefox.go(f"http://{name}:{elsewhere}/")
-            came_of_it = attack(firefox, desk)
-            assert len(came_of_it) > 40
-            assert {key: value for key, value in came_of_it.items() if value not in NOTHING} == {}
-            assert known(desk) == before
     desk.until_state("p-1", State.WAITING_PERSON)
 
 

@@ -158,25 +158,6 @@ def test_the_first_login_writes_the_configuration(state, alone):
     assert (state / "config.toml").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_first_login_that_fails_leaves_no_configuration(state, alone):
-    (state / "config.toml").unlink()
-    options = ["--platform", URL, "--network", "regtest"]
-    ended = signerd("login", *options, state=state, typed=f"{EMAIL}\nwrong\n")
-    assert ended.status == Exit.SIGNED_OUT
-    assert not (state / "config.toml").exists()
-
-
-def test_the_same_platform_again_is_no_mistake_and_another_one_is(alone):
-    typed = f"{EMAIL}\n{PASSWORD}\n"
-    same = signerd("login", "--platform", URL, "--network", "regtest", state=alone, typed=typed)
-    assert same.status == Exit.OK
-    before = (alone / "config.toml").read_bytes()
-    other = signerd("login", "--platform", "https://evil.example", "--json", state=alone, typed=typed)
-    assert other.status == Exit.STATE
-    assert other.error["code"] == "already-configured"
-    assert (alone / "config.toml").read_bytes() == before
-
-
 @pytest.fixture
 def of_the_user(alone, tmp_path):
     """The configuration stands in the user's own folder, and none in the state folder."""
@@ -198,17 +179,6 @@ def test_another_platform_than_the_users_configuration_names_is_given_no_passwor
     )
     assert same.status == Exit.OK, same.err
     assert not (alone / "config.toml").exists()
-
-
-def test_a_running_daemon_with_the_users_configuration_is_given_no_password_for_another(
-    of_the_user, state, outer
-):
-    typed = f"{EMAIL}\n{PASSWORD}\n"
-    with served_daemon(state, outer, prepared=False, sign_in=False):
-        ended = signerd("login", "--platform", "https://evil.example", "--json", state=state, typed=typed)
-        assert (ended.status, ended.error["code"]) == (Exit.STATE, "already-configured")
-    assert ("POST", "/auth/login") not in outer.platform.requests
-    assert not (state / "config.toml").exists()
 
 
 def test_a_configuration_that_was_made_meanwhile_is_not_written_over(state):
@@ -244,15 +214,3 @@ def test_a_device_that_the_configuration_does_not_name_is_refused(alone, outer, 
     assert "Change `endpoints` under [devices]" in ended.err
     assert path.read_bytes() == before
     assert outer.platform.requests == []
-
-
-def test_a_device_that_the_configuration_names_is_no_mistake(alone):
-    path = alone / "config.toml"
-    path.write_text(f'{path.read_text()}[devices]\nendpoints = ["{ANOTHER}", "{DEVICE}"]\n')
-    ended = signerd("login", "--device", DEVICE, state=alone, typed=f"{EMAIL}\n{PASSWORD}\n")
-    assert ended.status == Exit.OK, ended.err
-
-
-def test_a_device_without_a_configuration_is_not_passed_over(state):
-    ended = signerd("login", "--device", DEVICE, "--json", state=state, typed="a\nb\n")
-    assert (ended.status, ended.error["code"]) == (Exit.STATE, "config-missing")

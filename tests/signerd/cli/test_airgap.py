@@ -8,7 +8,7 @@ import pytest
 
 from firmware_bridge import DeviceState
 from firmware_bridge.airgap import CodeSeries, Content, series_of
-from multisig import Psbt, ReceivedPsbt, profile_account_path, to_version_2
+from multisig import Psbt, profile_account_path, to_version_2
 from signerd.cli.terminal import Exit
 from tests.support.bills import bill
 from tests.support.command import signerd
@@ -53,17 +53,6 @@ def test_a_card_goes_to_the_device_and_its_answer_comes_back(desk, outer, card):
     assert outer.platform.signatures("p-1")
 
 
-def test_a_second_export_is_the_same_and_asks_nothing(desk, card):
-    first = signerd("export", "p-1", "--yes", state=desk.state)
-    assert first.status == Exit.OK, first.err
-    again = signerd("export", "p-1", "--json", state=desk.state)
-    assert again.json["psbt"] == first.out.strip()
-    assert again.json["network"] == "regtest"
-    other = signerd("export", "p-1", "--psbt-version", "2", state=desk.state)
-    received = ReceivedPsbt.parse(other.out.strip())
-    assert (received.version, received.psbt) == (2, Psbt.parse(first.out.strip()))
-
-
 def test_while_the_device_is_on_its_cable_it_refuses_before_it_asks(desk, outer, card):
     desk.on_loop(outer.bridge.becomes, DeviceState.READY)
     ended = signerd("export", "p-1", "--out", str(card), state=desk.state)
@@ -83,12 +72,6 @@ def test_no_file_is_overwritten_and_the_export_stands(desk, card):
     assert signerd("export", "p-1", "--out", str(card / "y.psbt"), state=desk.state).status == Exit.OK
 
 
-def test_where_there_is_no_folder_nothing_is_asked(desk, tmp_path):
-    ended = signerd("export", "p-1", "--out", str(tmp_path / "none" / "x"), state=desk.state)
-    assert ended.status == Exit.USAGE
-    assert signerd("show", "p-1", "--json", state=desk.state).json["state"] == "waiting-for-person"
-
-
 @pytest.mark.parametrize("series", ["bbqr", "ur"])
 def test_it_is_shown_as_codes_and_the_answers_texts_are_read(desk, tmp_path, series):
     ended = signerd("export", "p-1", "--yes", "--qr", series, state=desk.state, typed="\n" * 999)
@@ -99,15 +82,6 @@ def test_it_is_shown_as_codes_and_the_answers_texts_are_read(desk, tmp_path, ser
     texts = tmp_path / "texts"
     texts.write_text("\n".join(series_of(signed, Content.PSBT, CodeSeries(series), 400)))
     assert signerd("import", str(texts), state=desk.state).status == Exit.OK
-
-
-def test_codes_of_which_some_are_missing_say_how_many(desk, tmp_path):
-    given = base64.b64decode(signerd("export", "p-1", "--yes", "--json", state=desk.state).json["psbt"])
-    texts = tmp_path / "texts"
-    texts.write_text("\n".join(series_of(given, Content.PSBT, CodeSeries.BBQR, 200)[1:]))
-    ended = signerd("import", str(texts), state=desk.state)
-    assert ended.status == Exit.USAGE
-    assert "missing" in ended.err
 
 
 def test_s6_what_changed_since_the_export_is_shown_and_asked_about_before_it_leaves(desk, outer, tmp_path):
@@ -177,15 +151,6 @@ def test_keys_from_a_file_are_shown_proven_and_registered(new_desk, outer, keyed
     assert outer.platform.keys[0]["MasterFingerprint"]["String"] == str(ALICE.fingerprint)
     assert "Reading the keys of your device" not in ended.out
     assert outer.bridge.messages == []
-
-
-@pytest.mark.parametrize(
-    ("answer", "status"),
-    [("", Exit.USAGE), ("no signature", Exit.NOT_DECIDED), (proof("x"), Exit.NOT_DECIDED)],
-)
-def test_s15_without_its_proof_nothing_is_registered(new_desk, outer, keyed, answer, status):
-    assert register(new_desk, keyed, answer).status == status
-    assert outer.platform.keys == []
 
 
 @pytest.fixture

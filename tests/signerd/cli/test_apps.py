@@ -12,9 +12,9 @@ import pytest
 
 from signerd.cli import apps, desk
 from signerd.cli.terminal import Exit
-from tests.support.command import is_tame, signerd
+from tests.support.command import signerd
 from tests.support.ported import ported, secret_in
-from tests.support.served import make_outer, served_daemon, served_script
+from tests.support.served import make_outer, served_daemon
 
 SITE = "https://wallet.example"
 
@@ -110,31 +110,6 @@ def test_it_waits_for_an_app_that_asks_and_for_none_of_another_site(daemon, monk
     assert signerd("apps", "shut-out", SITE, state=daemon.state).status == Exit.OK
 
 
-def test_it_does_not_wait_for_ever(daemon, monkeypatch):
-    monkeypatch.setattr(apps, "WAIT_SECONDS", 0.0)
-    while_it_waits(monkeypatch, lambda: daemon.feed("pairing", "info", "something else"))
-    ended = signerd("pair", state=daemon.state)
-    assert ended.status == Exit.NOT_DECIDED
-    assert "no app asked" in ended.err
-
-
-def test_of_several_requests_one_is_named(daemon):
-    first, second = ask(daemon, "One"), ask(daemon, "Two")
-    ended = signerd("pair", "--json", state=daemon.state)
-    assert (ended.status, ended.error["code"]) == (Exit.USAGE, "invalid-request")
-    assert all(one.id in ended.error["sentence"] for one in (first, second))
-    accepted = signerd("pair", second.id, "--code", second.code, "--json", state=daemon.state)
-    assert (accepted.status, accepted.json["name"]) == (Exit.OK, "Two")
-    assert collect(daemon, first).state == "waiting"
-
-
-def test_l8_what_an_app_says_of_itself_moves_nothing_on_the_terminal(daemon):
-    pairing = ask(daemon, "A 'quoted' <b>name</b>")
-    ended = signerd("pair", "--refuse", state=daemon.state)
-    assert is_tame(ended.out)
-    assert pairing.secret not in ended.out
-
-
 CODE = re.compile(r"[0-9A-Z]{5}-[0-9A-Z]{5}")
 
 
@@ -212,13 +187,6 @@ def test_a_code_to_type_for_a_browser_elsewhere_and_one_for_a_program(port):
     answer = signerd("open", "--json", state=port.daemon.state).json
     assert (answer["url"], answer["seconds"]) == (f"{port.origin}/", 30)
     assert port.enter(answer["code"]).status == 200
-
-
-def test_where_the_page_is_not_served_it_says_so(tmp_path):
-    with served_script(tmp_path / "s") as daemon:
-        ended = signerd("open", state=daemon.state)
-    assert ended.status == Exit.FAILED
-    assert "signerd status" in ended.err
 
 
 @pytest.mark.parametrize("folder", ["", "relative", "/nowhere/at/all", "loose"])

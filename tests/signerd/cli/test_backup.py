@@ -101,13 +101,6 @@ def test_a_no_and_a_folder_in_use_change_nothing(state, tmp_path):
     assert signerd(*make, state=state).status == Exit.STATE
 
 
-def test_the_reminder_ends_with_a_backup(state, tmp_path):
-    assert "no backup" in signerd("doctor", state=state).out
-    recipient = str(x25519.Identity.generate().to_public())
-    signerd("backup", str(tmp_path / "b.age"), "--recipient", recipient, state=state)
-    assert "The last backup is of" in signerd("doctor", state=state).out
-
-
 def test_it_is_printed_or_written_beside_a_daemon_and_without_one(state, tmp_path):
     out = tmp_path / "kit.html"
     with open_one(state):
@@ -119,24 +112,3 @@ def test_it_is_printed_or_written_beside_a_daemon_and_without_one(state, tmp_pat
     assert out.stat().st_mode & 0o077 == 0
     said = signerd("kit", VAULT_ID, "--out", str(tmp_path / "other.html"), state=state)
     assert VAULT.verification_code in said.out
-
-
-@pytest.mark.parametrize("name", ["kit.html", "kit.html.new"])
-def test_another_file_is_not_replaced(state, tmp_path, name):
-    (tmp_path / name).write_text("mine")
-    ended = signerd("kit", VAULT_ID, "--out", str(tmp_path / "kit.html"), state=state)
-    assert (ended.status, f"{name} is there already" in ended.err) == (Exit.STATE, True)
-    assert (tmp_path / name).read_text() == "mine"
-
-
-def test_a_vault_that_is_not_pinned_has_none(state):
-    ended = signerd("kit", "vault-9", state=state)
-    assert (ended.status, ended.out) == (Exit.NOT_DECIDED, "")
-
-
-def test_where_it_cannot_be_written_it_says_so(state, tmp_path):
-    ended = signerd("kit", VAULT_ID, "--out", str(tmp_path / "absent" / "kit.html"), state=state)
-    assert ended.status == Exit.STATE
-    assert "cannot be written" in ended.err
-    told = signerd("kit", VAULT_ID, "--out", str(tmp_path / "absent" / "kit.html"), "--json", state=state)
-    assert told.error["code"] == "file-not-written"

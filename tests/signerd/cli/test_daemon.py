@@ -25,7 +25,7 @@ from signerd.journal import Journal, StateFolder
 from signerd.service.supervised import Supervisor
 from signerd.shapes import AuditReport
 from tests.signerd.loopback.test_routes import STATUS
-from tests.support.command import is_tame, signerd
+from tests.support.command import signerd
 from tests.support.daemons import MemoryStore, hurried_sleep, make_config, prepare
 from tests.support.desk import NETWORK
 from tests.support.fake_platform import EMAIL, URL
@@ -130,21 +130,6 @@ def test_f_a_daemon_that_was_suspended_goes_on_and_its_folder_was_held(state):
         assert program.wait(20) == 0
 
 
-def test_run_needs_a_configuration(state, monkeypatch):
-    (state / "config.toml").unlink()
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(state / "nothing"))
-    ended = signerd("run", state=state)
-    assert ended.status == Exit.STATE
-    assert "signerd setup --platform" in ended.err
-
-
-def test_a_mistake_in_the_configuration_is_named_with_its_line(state):
-    (state / "config.toml").write_text(CONFIG.replace("false", '"perhaps"'))
-    ended = signerd("run", "--json", state=state)
-    assert (ended.status, ended.error["code"]) == (Exit.STATE, "config-invalid")
-    assert "line 5" in ended.error["sentence"]
-
-
 def test_l12_run_refuses_a_folder_that_is_not_ours_alone(state, tmp_path):
     link = tmp_path / "link"
     link.symlink_to(state)
@@ -179,14 +164,6 @@ def test_status_says_what_there_is_and_what_is_missing(tmp_path):
             assert part in text
         found = signerd("status", "--json", state=desk.state).json
         assert (found["network"], found["waiting_for_you"], found["vaults_pinned"]) == ("regtest", 1, 1)
-
-
-def test_l8_notes_are_tame(tmp_path):
-    hostile = STATUS.model_copy(update={"notes": ("\x1b[2J\u202eevil\r\nfine",), "network": "mainnet"})
-    with served_script(tmp_path / "s", status=hostile) as desk:
-        out = signerd("status", state=desk.state).out
-        assert is_tame(out)
-        assert "MAINNET: real bitcoin" in out
 
 
 def test_the_state_folder_may_come_from_the_environment(state, monkeypatch):
@@ -281,10 +258,6 @@ def test_a_file_that_is_no_journal_is_not_whole(prepared, content):
     assert ended.status == Exit.AUDIT
     assert ended.json["fault"]
     assert (prepared / "journal.sqlite3").read_bytes() == content
-
-
-def test_no_journal_at_all(tmp_path):
-    assert signerd("audit", "verify", state=tmp_path / "nowhere").status == Exit.STATE
 
 
 # --- start-over ---------------------------------------------------------------------------------------------

@@ -58,31 +58,6 @@ def test_s22_a_device_is_listed_with_its_firmware_and_its_known_flaws(desk, oute
     assert "TREZOR-2.5.1-REPLACEMENT" in [flaw["id"] for flaw in device["advisories"]]
 
 
-def test_s20_s22_registering_says_what_is_known_of_the_firmware_before_it_asks(desk, outer):
-    outer.bridge.emulator = False
-
-    def told() -> str:
-        ended = signerd("register", state=desk.state, typed="n\n")
-        assert ended.status == Exit.DECLINED
-        return ended.out.partition("Is this your device's fingerprint")[0]
-
-    unknown = told()
-    assert "Firmware            not known" in unknown
-    assert "cannot say whether" in unknown
-    assert "no anti-exfil protocol" in unknown
-    outer.bridge.firmware = "2.5.0"
-    flawed = told()
-    assert "STOP USING IT  TREZOR-2.5.1-REPLACEMENT" in flawed
-    assert "Update to at least 2.5.1." in flawed
-    assert "https://github.com/trezor/trezor-firmware" in flawed
-    outer.bridge.firmware = "2.12.4"
-    sound = told()
-    assert "2.12.4" in sound
-    assert "cannot say whether" not in sound
-    assert "KNOWN FLAW" not in sound
-    assert outer.platform.keys == outer.bridge.messages == []
-
-
 def test_l8_even_where_the_daemon_forgot_a_devices_words_do_not_reach_the_terminal(tmp_path):
     view = DeviceView(
         id="trezor-1",
@@ -158,19 +133,6 @@ def test_a_virtual_device_runs_as_a_program_and_keeps_its_seed(family, listen):
         assert ready["network"] == "regtest"
         assert seen[1][0]["fingerprint"] == ready["fingerprint"]
         assert seen[0][-1] == {"event": "stopped"}
-
-
-def test_an_address_that_cannot_be_is_named():
-    ended = signerd("device", "virtual", "trezor", "--listen", "nowhere", "--json")
-    assert ended.status == 1
-    assert json.loads(ended.out)["event"] == "error"
-
-
-@pytest.mark.parametrize(
-    "arguments", [["toaster"], ["trezor", "--network", "mainnet"], ["trezor", "--auto", "maybe"]]
-)
-def test_what_cannot_be_is_a_mistake_of_use(arguments):
-    assert signerd("device", "virtual", *arguments).status == 2
 
 
 def test_demo_says_before_it_starts_anything_how_to_get_the_platform(monkeypatch):

@@ -1,16 +1,10 @@
 """docs/sign/cli.md, docs/build/client.md and the program say the same; every command answers a program."""
 
-import re
-import subprocess
-from pathlib import Path
-
 import pytest
 from click.testing import CliRunner
 
 from signerd.cli.program import app
-from signerd.cli.terminal import Exit
 
-PAGE = (Path(__file__).parents[3] / "docs" / "sign" / "cli.md").read_text()
 # What prints something else than an answer.
 WITHOUT_JSON = {"completion", "demo"}
 
@@ -27,16 +21,6 @@ def commands(group, before=""):
 ALL = dict(commands(app))
 
 
-@pytest.mark.parametrize("status", list(Exit))
-def test_an_exit_status_is_in_the_table(status):
-    name = status.name.lower().replace("_", " ")
-    assert re.search(rf"^\| {status.value} \| {name} \| ", PAGE, re.MULTILINE)
-
-
-def test_the_table_of_statuses_has_no_others():
-    assert len(re.findall(r"^\| [0-9]+ \| ", PAGE, re.MULTILINE)) == len(Exit)
-
-
 @pytest.mark.parametrize("name", ALL)
 def test_a_command_answers_with_json(name):
     options = {option for parameter in ALL[name].params for option in parameter.opts}
@@ -48,15 +32,3 @@ def test_completion_is_printed(shell):
     done = CliRunner().invoke(app, ["completion", shell])
     assert done.exit_code == 0
     assert "_SIGNERD_COMPLETE" in done.stdout
-
-
-def test_bash_takes_it():
-    script = CliRunner().invoke(app, ["completion", "bash"]).stdout
-    done = subprocess.run(
-        ["bash", "-n"], input=script, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_another_shell_is_no_shell():
-    assert CliRunner().invoke(app, ["completion", "tcsh"]).exit_code == Exit.USAGE

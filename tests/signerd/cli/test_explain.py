@@ -5,7 +5,6 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from custody.cli.common import Stop
 from custody.cli.program import app as custody
 from custody.schemas.errors import ErrorCode
 from firmware_bridge.errors import BridgeError
@@ -28,11 +27,6 @@ def test_each_code_has_an_entry_and_each_entry_a_code():
     assert set(table()) == ERRORS | set(CHECKS) | OUTCOMES | ANSWERS
 
 
-def test_no_code_means_two_things():
-    assert not ERRORS & set(CHECKS)
-    assert not ERRORS & OUTCOMES
-
-
 def test_the_page_is_the_table():
     """Where they differ: ``python -m tests.support.code_page``."""
     assert PAGE.read_text(encoding="utf-8").rstrip() == page().rstrip()
@@ -51,12 +45,6 @@ def test_both_programs_say_the_same_of_the_platforms_codes_and_who_can_act():
         assert theirs.splitlines()[0] == code
         assert theirs.splitlines()[1:] == ours.splitlines()[1:]
         assert theirs.splitlines()[-1].startswith("  Who can: ")
-
-
-def test_a_code_that_the_platform_does_not_have_is_told_its_neighbours():
-    with pytest.raises(Stop) as refused:
-        custody.main(["explain", "KEY_REVOCED"], standalone_mode=False)
-    assert "KEY_REVOKED" in refused.value.hint
 
 
 @pytest.mark.parametrize("code", ["paid-twice", "refused-by-person", "rule-ask-always", "KEY_REVOKED"])

@@ -7,15 +7,10 @@ import re
 import subprocess
 import sys
 
-import platformdirs
 import pytest
 
-from signerd import errors
-from signerd.account.config import NAME
-from signerd.cli.desk import Desk
 from signerd.cli.program import OTHER_WORDS
-from signerd.cli.terminal import Exit, answer, answers, table
-from signerd.errors import leaves
+from signerd.cli.terminal import Exit, answer, table
 from tests.support.command import is_tame, signerd
 
 COMMANDS = [
@@ -39,19 +34,6 @@ def test_without_a_daemon_every_command_says_so_and_how_to_start_one(tmp_path, c
         assert "signerd run" in ended.err
     assert ended.error["code"] == "daemon-not-running"
     assert not (tmp_path / "s").exists()
-
-
-@pytest.mark.parametrize("leaf", leaves(), ids=lambda leaf: leaf.code)
-def test_every_error_has_a_status_of_its_own_family(leaf):
-    status = leaf.exit_status
-    assert status not in {Exit.OK, Exit.DECLINED, Exit.NOT_SIGNED, Exit.INTERRUPTED}
-    assert (status is Exit.FAILED) <= issubclass(leaf, errors.LoopbackError | errors.SystemToolFailed)
-
-
-def test_the_statuses_are_in_the_help():
-    text = " ".join(signerd("--help").out.split())
-    for status in Exit:
-        assert f"{status.value} {status.name.lower().replace('_', ' ')}" in text
 
 
 def test_the_version():
@@ -106,10 +88,6 @@ def test_asking_for_help_or_the_status_does_not_load_what_a_daemon_needs():
         assert done.returncode == 0, done.stderr
         loaded = set(done.stdout.split())
         assert not loaded & (heavy | more), (arguments, loaded & (heavy | more))
-
-
-def test_the_default_folder_is_the_one_that_the_configuration_means():
-    assert Desk(None, answers()).state == platformdirs.user_state_path(NAME)
 
 
 def test_a_reader_that_goes_away_is_no_crash(tmp_path):

@@ -133,13 +133,6 @@ def test_l10_what_was_typed_is_neither_shown_nor_sent_where_it_cannot_be_a_place
     assert PIN not in ended.out + ended.err
 
 
-def test_it_may_be_left_to_the_device(desk, outer):
-    outer.bridge.secrets = {Question.PASSPHRASE: None}
-    ended = signerd("devices", "unlock", "--on-device", state=desk.state)
-    assert ended.status == Exit.OK
-    assert "Look at your device." in ended.out
-
-
 def test_another_passphrase_opens_another_wallet_and_that_is_said(desk, outer):
     outer.bridge.secrets = {Question.PASSPHRASE: "horse"}
     outer.bridge.signer = BOB
@@ -147,20 +140,3 @@ def test_another_passphrase_opens_another_wallet_and_that_is_said(desk, outer):
     assert ended.status == Exit.OK
     assert "Every passphrase opens a wallet of its own" in ended.out
     assert f"THIS IS NOT the key that is registered here ({ALICE.fingerprint})" in ended.out
-
-
-@pytest.mark.parametrize(("said", "status"), [("y", Exit.OK), ("n", Exit.DEVICE)])
-def test_a_pairing_code_is_compared(desk, outer, said, status):
-    outer.bridge.secrets = {Question.PAIRING: "yes"}
-    ended = signerd("devices", "unlock", state=desk.state, typed=f"{said}\n")
-    assert ended.status == status
-    assert "ABCD EFGH" in ended.out
-
-
-def test_a_device_shows_itself_and_what_runs_is_given_up(desk, outer):
-    desk.on_loop(outer.bridge.becomes, DeviceState.READY)
-    assert signerd("devices", "identify", state=desk.state).status == Exit.OK
-    assert outer.bridge.identified == 1
-    assert signerd("devices", "identify", "trezor-404", state=desk.state).status == Exit.DEVICE
-    assert signerd("devices", "cancel", outer.bridge.device.id, state=desk.state).status == Exit.OK
-    assert outer.bridge.cancels == 1

@@ -3,7 +3,6 @@ that obeys (docs/sign/payments.md, docs/operate/issuing-a-token.md).
 """
 
 import asyncio
-import threading
 
 import pytest
 
@@ -18,8 +17,8 @@ from tests.support.command import is_tame, signerd
 from tests.support.desk import VAULT, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.pages import DOCS, command_lines
-from tests.support.served import make_outer, served_daemon, served_script
-from tests.support.tokens import GOLD, HOLDER, call, gold, published, token_psbt, token_snapshot
+from tests.support.served import make_outer, served_daemon
+from tests.support.tokens import HOLDER, gold, token_psbt, token_snapshot
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnp.exe\r\nChecks\n  ok  everything\x9b31m"
 
@@ -70,15 +69,6 @@ def test_the_list_shows_titles_and_the_network_and_what_the_platform_says_and_on
     assert line["state"] == "declined"
 
 
-def test_a_tokens_call_is_listed_by_what_it_does(desk, outer):
-    outer.platform.published[1] = published(GOLD)
-    outer.platform.proposals["t-1"] = token_snapshot(call())
-    await_proposal(desk, "t-1")
-    rows = signerd("proposals", state=desk.state).out.splitlines()
-    [row] = [row for row in rows if row.startswith("t-1 ")]
-    assert row.startswith("t-1  Send 12.50 GOLD tokens to tb1q")
-
-
 # --- show ---------------------------------------------------------------------------------------------------
 
 
@@ -123,16 +113,6 @@ def test_l8_what_the_platform_writes_cannot_touch_the_terminal(state, outer):
         lines = signerd("show", "p-1", state=state).out.splitlines()
         # Its line breaks are gone too: the words stay where they are marked as the platform's.
         assert [line for line in lines if line.strip() == "Checks"] == ["Checks"]
-
-
-def test_an_unknown_proposal(desk):
-    ended = signerd("show", "p-9", state=desk.state)
-    assert (ended.status, ended.out) == (Exit.NOT_DECIDED, "")
-    assert "there is no proposal 'p-9' here" in ended.err
-    assert "signerd proposals" in ended.err
-    told = signerd("show", "p-9", "--json", state=desk.state).error
-    assert (told["code"], told["status"]) == ("unknown-proposal", Exit.NOT_DECIDED)
-    assert signerd("show", "p 1/../x", state=desk.state).status == Exit.NOT_DECIDED
 
 
 # --- approve ------------------------------------------------------------------------------------------------
@@ -282,31 +262,6 @@ def test_ctrl_c_while_the_device_waits_leaves_the_approval(desk, outer, monkeypa
     assert "Your approval stands" in ended.err
     desk.on_loop(outer.bridge.gate.set)
     desk.until(lambda: len(outer.platform.signatures("p-1")) == 1)
-
-
-def test_a_daemon_that_goes_while_the_device_waits_is_told(state, outer):
-    view = None
-    with served_daemon(state, outer) as daemon:
-        await_proposal(daemon, "p-1")
-        view = shown(state)
-        status = daemon.on_loop(daemon.service.status)
-    waiting = view.model_copy(update={"state": "waiting-for-device"})
-    looks = threading.Semaphore(0)
-
-    def proposal(_psbt_id: str, _by: LoopbackCaller) -> ProposalView:
-        looks.release()
-        return waiting
-
-    with served_script(state, proposal=proposal, status=status, approve=None) as daemon:
-        ended = []
-        following = threading.Thread(target=lambda: ended.append(signerd("approve", "p-1", state=state)))
-        following.start()
-        # Once to show it; once more when it follows what happens, and only then it waits.
-        assert looks.acquire(timeout=90)
-        assert looks.acquire(timeout=90)
-        daemon.feed("p-1", "progress", "Look at your device.")
-    following.join(10)
-    assert ended[0].status == Exit.NOT_RUNNING
 
 
 # --- reject -------------------------------------------------------------------------------------------------

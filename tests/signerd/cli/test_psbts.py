@@ -8,13 +8,13 @@ import stat
 import pytest
 
 from firmware_bridge import RefusedByPerson
-from multisig import ChangeTo, Psbt, ReceivedPsbt, TxOut, build_psbt, op_return_script, sats, signer_progress
+from multisig import Psbt, ReceivedPsbt, signer_progress
 from signerd.cli.terminal import Exit
 from tests.support.bills import bill
 from tests.support.command import signerd
 from tests.support.desk import VAULT, spend
 from tests.support.served import make_outer, served_daemon
-from tests.support.wallets import ALICE, BOB, fund, make_spend, make_vault, with_input
+from tests.support.wallets import ALICE, make_spend, make_vault
 
 
 @pytest.fixture
@@ -68,26 +68,6 @@ def test_inspect_tells_what_is_refused_and_what_the_platform_has_proposed(desk, 
     assert "proposal p-1" in ended.out
 
 
-def test_inspect_names_what_holds_it(desk, tmp_path):
-    outputs = [TxOut(sats(0), op_return_script(b"note")), ChangeTo(sats(99_000), 1, 7)]
-    held = written(tmp_path / "x", build_psbt(VAULT, [fund(VAULT, 100_000, index=10)], outputs, 0))
-    ended = signerd("inspect", held, state=desk.state)
-    assert (ended.status, ended.err) == (Exit.OK, "")
-    assert "It is held until you name these warnings: data" in ended.out
-
-
-def test_s32_inspect_says_of_what_rests_on_an_unproven_amount_that_it_is_not_known(desk, tmp_path):
-    file = written(tmp_path / "x", with_input(bill(), 0, non_witness_utxo=None))
-    ended = signerd("inspect", file, state=desk.state)
-    assert ended.status == Exit.NOT_DECIDED
-    assert "  fee    not known, the amount of a coin is not proven\n" in ended.out
-    assert "  takes  not known from" in ended.out
-    assert "ok       The fee" not in ended.out
-    money = signerd("inspect", file, "--json", state=desk.state).json["money"]
-    assert (money["total_in_sats"], money["fee_sats"], money["fee_rate"]) == (None, None, None)
-    assert [coin["amount_sats"] for coin in money["coins"]] == [None]
-
-
 def test_sign_shows_asks_and_writes_the_signed_psbt(desk, outer, file, tmp_path):
     out = tmp_path / "signed"
     ended = signerd("sign", str(file), "-o", str(out), state=desk.state, typed="y\n")
@@ -128,13 +108,6 @@ def test_what_is_signed_and_cannot_be_written_is_written_the_next_time(desk, out
     assert "It is signed" in ended.err
     assert signerd("sign", str(file), "-o", str(tmp_path / "signed"), state=desk.state).status == Exit.OK
     assert outer.bridge.asked == 1
-
-
-def test_sign_gives_the_whole_transaction_where_it_is_complete(desk, tmp_path):
-    ended = signerd("sign", written(tmp_path / "x", BOB.sign(bill())), "--yes", "--json", state=desk.state)
-    assert ended.status == Exit.OK
-    assert ended.json["state"] == "handed-over"
-    assert bytes.fromhex(ended.json["final"])
 
 
 def test_sign_and_the_person_says_no_here_or_at_the_device(desk, outer, file):

@@ -76,14 +76,6 @@ def test_install_writes_the_units_and_starts_them(home):
     assert "passphrase" in ended.err
 
 
-def test_a_state_folder_that_only_this_terminal_knows_of_is_named(home, tmp_path, monkeypatch):
-    (home / ".local/state/signerd").rename(tmp_path / "signerd")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert signerd("service", "install").status == Exit.OK
-    unit = (home / ".config/systemd/user/signerd.service").read_text()
-    assert f" --state {tmp_path}/signerd run" in unit
-
-
 def test_nothing_is_installed_before_the_first_login(home):
     (home / ".local/state/signerd/config.toml").unlink()
     ended = signerd("service", "install", "--json")
@@ -144,13 +136,6 @@ def test_what_the_system_says_when_it_refuses_is_told(home):
     assert "no bus" in ended.error["sentence"]
 
 
-def test_a_system_without_systemd_says_how_to_start_it(home, monkeypatch):
-    monkeypatch.setenv("PATH", "/nowhere")
-    ended = signerd("service", "status", "--json")
-    assert (ended.status, ended.error["code"]) == (Exit.FAILED, "system-tool-failed")
-    assert "signerd run" in ended.error["hint"]
-
-
 @pytest.mark.parametrize("command", [["service", "status"], ["udev", "check"]])
 def test_another_system_is_told_so(home, monkeypatch, command):
     monkeypatch.setattr(service.sys, "platform", "plan9")
@@ -188,11 +173,3 @@ def test_udev_install_writes_the_rules_and_tells_a_udev_that_runs(home, monkeypa
     assert [line.split()[1] for line in told(home)] == (["control", "trigger"] if runs else [])
     assert signerd("udev", "check").status == Exit.OK
     assert signerd("udev", "install").out == "Every rule is installed.\n"
-
-
-def test_a_udev_that_refuses_is_told(home, monkeypatch):
-    monkeypatch.setattr(udev.os, "geteuid", lambda: 0)
-    (udev.ROOT / CONTROL).parent.mkdir(parents=True)
-    (udev.ROOT / CONTROL).touch()
-    (home.parent / "fail").touch()
-    assert signerd("udev", "install", "--json").error["code"] == "system-tool-failed"

@@ -15,7 +15,7 @@ from signerd.cli.terminal import Exit
 from tests.support.command import signerd
 from tests.support.daemons import hurried_sleep
 from tests.support.fake_platform import EMAIL, OTP, PASSWORD
-from tests.support.served import make_outer, served_daemon
+from tests.support.served import make_outer
 
 CREDENTIALS = f"phrase\n{EMAIL}\n{PASSWORD}\n"
 
@@ -102,11 +102,6 @@ def test_with_trouble_nothing_is_asked_and_nothing_is_written(
     assert not (state / "config.toml").exists()
 
 
-def test_an_address_that_cannot_be_is_refused_before_anything_is_looked_at(state, outer):
-    ended = signerd("setup", *options("ftp://x"), "--json", state=state, typed="")
-    assert (ended.status, ended.error["code"]) == (Exit.STATE, "config-invalid")
-
-
 @pytest.mark.parametrize("command", ["login", "setup"])
 def test_a_wrong_code_is_asked_for_again_and_a_failure_leaves_nothing(state, outer, url, command):
     outer.platform.two_factor = True
@@ -119,15 +114,6 @@ def test_a_wrong_code_is_asked_for_again_and_a_failure_leaves_nothing(state, out
     right = signerd(command, *options(url), state=state, typed=f"{CREDENTIALS}000000\n{OTP}\n")
     assert right.status == Exit.OK, right.err
     assert [path for _verb, path in outer.platform.requests].count("/auth/login") == 2
-
-
-def test_through_a_daemon_too(state, outer):
-    outer.platform.two_factor = True
-    with served_daemon(state, outer, prepared=False, sign_in=False):
-        typed = f"{EMAIL}\n{PASSWORD}\n000000\n{OTP}\n"
-        assert signerd("login", state=state, typed=typed).status == Exit.OK
-        typed = f"{EMAIL}\n{PASSWORD}\n000000\n"
-        assert signerd("login", state=state, typed=typed).status == Exit.SIGNED_OUT
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from signerd.cli.progress import until_decided
+from signerd.errors import DaemonNotRunning
 
 OURS, OTHER = "6f9141f8", "c2db0da8"
 DO = f"Connect your device, the one with the fingerprint {OURS}, and unlock it."
@@ -92,3 +93,8 @@ def test_a_screen_that_is_asked_for_twice_is_told_once():
         screen[1],
         "the platform has your signature",
     ]
+
+
+def test_a_daemon_that_stops_meanwhile_is_told():
+    with pytest.raises(DaemonNotRunning):
+        told_by(Daemon(("progress", "Look at your device.")))

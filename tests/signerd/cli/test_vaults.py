@@ -4,7 +4,7 @@
 
 import pytest
 
-from firmware_bridge import DeviceState, Unsupported
+from firmware_bridge import Unsupported
 from firmware_bridge.airgap import EnrolmentForm, enrolment_text
 from multisig import Network, Profile, encode_address, profile_account_path
 from signerd.cli.terminal import Exit
@@ -256,22 +256,3 @@ def test_the_device_shows_one(two_accounts, outer, whose, policy):
     assert f"It must be {first_on(policy, 2)}" in told
     assert ended.out.endswith(f"Your device shows the same address: {first_on(policy, 2)}.\n")
     assert signerd("addresses", whose, "--show", "2", "--json", state=two_accounts.state).json["index"] == 2
-
-
-def test_the_keys_that_are_registered_and_those_of_an_account_from_a_device(two_accounts, outer):
-    state = two_accounts.state
-    ended = signerd("accounts", "--device", outer.bridge.device.id, "--number", "5", state=state)
-    assert ended.status == Exit.OK
-    assert "m/48h/1h/5h/2h" in ended.out
-    assert "m/84h/1h/5h" in ended.out
-    two_accounts.on_loop(outer.bridge.becomes, DeviceState.LOCKED)
-    ended = signerd("accounts", state=state)
-    assert ended.status == Exit.OK
-    assert str(PROFILE_KEY.xpub) in ended.out
-    assert len(signerd("accounts", "--json", state=state).json["keys"]) == 3
-
-
-def test_without_a_registration(tmp_path, outer):
-    with served_daemon(tmp_path / "n", outer, prepared=False) as daemon:
-        assert "signerd register" in signerd("accounts", state=daemon.state).out
-        assert signerd("addresses", "profile", state=daemon.state).status == Exit.NOT_DECIDED

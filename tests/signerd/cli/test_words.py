@@ -7,7 +7,7 @@ from multisig import ChangeTo, TxOut, build_psbt, encode_address, op_return_scri
 from multisig.tokens import Function, encode_payload, token_script
 from signerd.cli.words import proposal_text, proposals_text
 from signerd.core.review import review
-from signerd.core.states import State, network_words
+from signerd.core.states import State
 from signerd.core.text import amount
 from signerd.core.values import Neighbour, Record, Trouble
 from signerd.daemon.proposal_views import proposal_view
@@ -87,12 +87,6 @@ def test_what_is_kept_says_once_that_the_platform_does_not_accept_it():
     assert told.lower().count("signed and kept") == 1
 
 
-def test_a_test_network_cannot_be_mistaken():
-    assert "real bitcoin" in network_words("mainnet")
-    assert "no real" not in network_words("mainnet")
-    assert all("test coins" in network_words(name) for name in ("regtest", "signet", "testnet4"))
-
-
 @pytest.mark.parametrize(("data", "shown"), [(b"hello", "68656c6c6f ('hello')"), (b"\x1b[2J", "1b5b324a\n")])
 def test_s10_data_is_shown(data, shown):
     outputs = [TxOut(sats(0), op_return_script(data)), ChangeTo(sats(90_000), 1, 0)]
@@ -117,11 +111,6 @@ def test_s12_a_tokens_data_is_read_out_under_its_hex():
         f"on the device: {encode_payload(payload).hex()}",
     ):
         assert f"           {row}\n" in text
-
-
-def test_an_output_without_an_address_is_shown_by_its_script():
-    psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [TxOut(sats(90_000), b"\x51")], 0)
-    assert "to script 51" in text_of(snapshot_of(psbt))
 
 
 def test_terms_are_shown():

@@ -4,7 +4,6 @@ started anew. The client's side: no daemon, a dead one, a mute one, and one that
 
 import asyncio
 import contextlib
-import gc
 import json
 import socket
 import threading
@@ -16,7 +15,6 @@ from itertools import islice
 import pytest
 
 from signerd import shapes
-from signerd.callers import TERMINAL
 from signerd.client import AsyncDaemonClient, DaemonClient
 from signerd.client.flow import Resumption
 from signerd.endpoint import socket_path
@@ -26,7 +24,6 @@ from signerd.errors import (
     InvalidRequest,
     RequestTooLarge,
     TooManyStreams,
-    UnknownProposal,
     UnsafeFolder,
 )
 from signerd.problems import problem
@@ -60,21 +57,6 @@ SHELLS = pytest.mark.parametrize("shell", [waited, awaited])
 def test_a_call_is_answered_in_its_shape(state, shell):
     with served_script(state, verify_audit=REPORT):
         assert shell(state, lambda daemon: daemon.verify_audit()) == REPORT
-
-
-@SHELLS
-def test_an_argument_gets_to_its_place_in_the_row(state, shell):
-    with served_script(state, proposals=(), reject=UnknownProposal("no")) as found:
-        shell(state, lambda daemon: daemon.proposals(ended=True))
-        with pytest.raises(UnknownProposal, match="no"):
-            shell(state, lambda daemon: daemon.reject("p-1", "why"))
-        assert found.service.calls == [("proposals", True, TERMINAL), ("reject", TERMINAL, "p-1", "why")]
-
-
-@SHELLS
-def test_a_call_without_an_answer_gives_none(state, shell):
-    with served_script(state, sign_out=None):
-        assert shell(state, lambda daemon: daemon.sign_out()) is None
 
 
 @SHELLS
@@ -112,24 +94,6 @@ def test_l10_a_token_does_not_show_when_it_is_printed():
         assert "secret-token" not in repr(client.address) + str(client.address) + repr(client)
 
 
-@SHELLS
-def test_a_port_without_a_listener(shell):
-    kind = DaemonClient if shell is waited else AsyncDaemonClient
-    with pytest.raises(DaemonNotRunning):
-        shell(kind.at("http://127.0.0.1:1", "t"), lambda daemon: daemon.status())
-    gc.collect()  # A connection that was left open would warn here.
-
-
-async def first_of(lines, count):
-    found = []
-    async with contextlib.aclosing(lines):
-        async for line in lines:
-            found.append(line)
-            if len(found) == count:
-                break
-    return found
-
-
 def test_events_go_on_where_they_were_when_the_daemon_comes_back(state):
     """A daemon that was started anew counts from one again: what it has said by then is news."""
     pauses, served = [], contextlib.ExitStack()
@@ -149,43 +113,6 @@ def test_events_go_on_where_they_were_when_the_daemon_comes_back(state):
         assert next(lines).text == "three"
         lines.close()
     assert len(pauses) == 1
-
-
-def test_events_resume_for_programs_that_await(state):
-    """The daemons are this thread's; what awaits has a loop of its own and is told when one has gone."""
-
-    async def run(gone):
-        client = AsyncDaemonClient(state, sleep=lambda _seconds: asyncio.to_thread(gone.wait, 20))
-        async with client, contextlib.aclosing(client.events(after=1)) as lines:
-            heard.append((await anext(lines)).text)
-            first.set()
-            heard.append((await anext(lines)).text)
-
-    heard, first, back = [], threading.Event(), threading.Event()
-    with ThreadPoolExecutor(1) as pool:
-        with served_script(state) as found:
-            found.feed("p-0", "info", "zero")
-            found.feed("p-1", "info", "one")
-            reading = pool.submit(asyncio.run, run(back))
-            assert first.wait(20)
-        with served_script(state) as found:
-            found.feed("p-2", "info", "two")
-            back.set()
-            reading.result(20)
-    assert heard == ["one", "two"]
-
-
-def test_events_of_one_subject_alone(state):
-    with served_script(state) as found:
-        found.feed("p-1", "info", "one")
-        found.feed("p-2", "info", "two")
-        with DaemonClient(state) as client:
-            lines = client.events(after=0, subject="p-2")
-            assert next(lines).text == "two"
-            lines.close()
-        assert (
-            awaited(state, lambda daemon: first_of(daemon.events(after=0, subject="p-2"), 1))[0].text == "two"
-        )
 
 
 def test_f_a_look_is_due_now_at_each_line_and_when_the_daemon_is_back(state):
@@ -229,14 +156,6 @@ def test_f_a_look_is_due_when_the_daemon_is_back_for_programs_that_await(state):
         with served_script(state):
             back.set()
             reading.result(20)
-
-
-def test_a_refusal_ends_the_events(state):
-    """Nothing is tried again that the daemon said no to."""
-    with served_script(state) as found, DaemonClient(state) as client:
-        found.service.feed = None
-        with pytest.raises(DaemonFailed):
-            next(client.events(patience=0))
 
 
 def test_a_daemon_that_stays_away_is_given_up():
@@ -298,19 +217,6 @@ def http(body: bytes, status: str = "200 OK", kind: str = "application/json") ->
     return f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-def test_no_daemon(folder):
-    with pytest.raises(DaemonNotRunning) as missing:
-        DaemonClient(folder)
-    assert "signerd run" in missing.value.hint
-
-
-def test_the_socket_of_a_dead_daemon(folder):
-    with socket.socket(socket.AF_UNIX) as left_behind:
-        left_behind.bind(str(socket_path(folder)))
-    with pytest.raises(DaemonNotRunning):
-        DaemonClient(folder)
-
-
 @pytest.mark.parametrize(
     "answer",
     [
@@ -331,20 +237,6 @@ def test_the_socket_of_a_dead_daemon(folder):
 def test_nonsense_is_named_as_such(folder, answer):
     with answering(folder, answer), DaemonClient(folder) as client, pytest.raises(DaemonFailed):
         client.status()
-
-
-@pytest.mark.parametrize(
-    "events", [b'id: 1\nevent: happened\ndata: {"number": "x"}\n\n', b"data: not json\n\n"]
-)
-def test_a_nonsensical_event_is_named_as_such(folder, events):
-    answer = http(events, kind="text/event-stream")
-    with (
-        answering(folder, answer),
-        DaemonClient(folder) as client,
-        client.follow() as lines,
-        pytest.raises(DaemonFailed),
-    ):
-        list(lines)
 
 
 def test_a_stream_that_breaks_off_is_an_error_and_not_an_end(folder):
@@ -371,13 +263,3 @@ def test_neither_a_proxy_nor_a_redirect_takes_the_words_elsewhere(folder, monkey
     moved = b"HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n"
     with answering(folder, moved), DaemonClient(folder) as client, pytest.raises(DaemonFailed):
         client.sign_in("a@example.org", "secret")
-
-
-@pytest.mark.parametrize(
-    "psbt_id", ["", "..", "x/approve", "x?y=1", "x#z", "x%2Fy", "x y", "x\n", "x\r\nHost: evil", "x" * 101]
-)
-def test_an_id_cannot_leave_its_place_in_the_path(folder, psbt_id):
-    with answering(folder, http(b"{}")), DaemonClient(folder) as client:
-        for call in (client.proposal, client.reject):
-            with pytest.raises(InvalidRequest):
-                call(psbt_id)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from signerd.client import AsyncDaemonClient, DaemonClient, store_token, stored_token
-from signerd.errors import NotAllowed, NotPaired, UnsafeFolder
+from signerd.errors import NotAllowed, UnsafeFolder
 from tests.support.served import make_outer, served_daemon
 
 PAGE = Path(__file__).parents[3] / "docs" / "build" / "client.md"
@@ -88,11 +88,6 @@ def test_a_no_is_an_error_and_stores_nothing(daemon, tmp_path, shell):
     assert stored_token(file) is None
 
 
-def test_l13_without_a_token_nothing_else_is_answered(daemon):
-    with DaemonClient.at(url(daemon)) as stranger, pytest.raises(NotPaired):
-        stranger.status()
-
-
 def test_l12_a_token_that_others_could_have_read_is_not_used(tmp_path):
     file = tmp_path / "token"
     store_token(file, "t")
@@ -133,18 +128,6 @@ def test_f_ten_lines_to_a_signature_and_to_the_same_one_after_a_restart(tmp_path
     ):
         assert pool.submit(ten_lines, url(daemon), token, psbt).result(20) == signed
     assert outer.bridge.asked == 1
-
-
-@pytest.mark.parametrize("end", ["declined", "withdrawn"])
-def test_ten_lines_to_an_end_without_a_signature(daemon, tmp_path, ten_lines, end):
-    def answer(person, app):
-        (line,) = person.imported_psbts()
-        if end == "declined":
-            person.reject(line.psbt_id, "no")
-        else:
-            app.withdraw_psbt(line.psbt_id)
-
-    assert first_time(daemon, ten_lines, tmp_path / "token", make_psbt(), answer) == ""
 
 
 def approve(person, _app):

@@ -75,18 +75,6 @@ async def test_a_no_is_told_with_what_to_do_and_the_step_is_offered_again(tmp_pa
     assert said == []
 
 
-def test_unattended_a_refusal_fails_the_demo_and_its_reason_comes_last(monkeypatch, capsys, tmp_path):
-    async def main_job(demo: Demo, _stack: object) -> Any:
-        return await with_retries(demo, failing(NotSigned("the first signer did not sign: refused")))
-
-    monkeypatch.setattr(story, "_main_job", main_job)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert story.main(auto=True) == story.EXIT_FAILED
-    said = capsys.readouterr()
-    assert said.err.endswith("The demo failed: the first signer did not sign: refused\n")
-    assert said.out == ""
-
-
 async def test_the_end_offers_the_token_once_and_waits_until_it_is_told_to_stop(tmp_path):
     ran = []
 
@@ -177,41 +165,3 @@ def test_it_ends_at_once_and_calmly_wherever_the_person_ends_it(tmp_path, person
     assert last in said
     assert "Traceback" not in said
     assert ("f" * 64 in said) == (person[0] == "y")
-
-
-def test_make_has_nothing_to_report_of_a_demo_that_was_stopped(tmp_path):
-    """The terminal sends Ctrl-C to make, to its shell and to the demo."""
-    program = tmp_path / "bin" / "python"
-    program.parent.mkdir()
-    (tmp_path / ".installed").touch()
-    program.write_text(
-        "#!/bin/sh\ntrap 'echo stopped; exit 130' INT\necho ready\nwhile :; do sleep 0.05; done\n"
-    )
-    program.chmod(0o755)
-    root = Path(story.__file__).parents[2]
-    with (
-        subprocess.Popen(
-            ["make", "demo", f"VENV={tmp_path}", "-o", f"{tmp_path}/.installed"],
-            cwd=root,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            # The tests may run below a make of their own, which this one would speak of.
-            env={
-                name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))
-            },
-            start_new_session=True,
-        ) as make,
-        killed_where_it_hangs(make),
-    ):
-        assert make.stdout is not None
-        said = make.stdout.readline()
-        os.killpg(make.pid, signal.SIGINT)
-        said += make.stdout.read()
-    # GNU Make 4.3 may lose its child to its own signal handler, and then speaks of waiting.
-    lost_child = "make: *** wait: No child processes" in said
-    assert [line for line in said.splitlines() if not (lost_child and "wait" in line.lower())] == [
-        "ready",
-        "stopped",
-    ]
-    assert make.returncode in ({2, -signal.SIGINT} if lost_child else {0, -signal.SIGINT})

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from device_simulators.page import DeviceScreen, SimulatorDesk
-from signerd.demo.devices import OF_EVERY_VAULT, DemoDevice
+from signerd.demo.devices import DemoDevice
 from signerd.demo.programs import Program
 from signerd.demo.terminal import InputEnded
 from tests.support.patience import PATIENCE
@@ -99,15 +99,3 @@ async def test_a_question_is_answered_in_either_place_and_is_open_in_neither_the
         await desk.press(0, 4, yes=False)
         assert await program.sent.get() == "no 4"
         await device.stop()
-
-
-async def test_where_a_trezor_warns_of_every_vaults_path_the_page_says_that_it_is_right():
-    """Beside the screen, as the terminal says it: else the warning stands there alone."""
-    desk, program, terminal = SimulatorDesk("Devices"), Device(), Terminal()
-    device = DemoDevice("Trezor", "udp:1", "b914ae69", cast("Program", program), desk, terminal)
-    desk.add(device.stand)
-    device._heard({"event": "prompt", "id": 1, "lines": ["Wrong address path", "x"], "no": "n", "yes": "y"})
-    assert device.stand.about == f"fingerprint b914ae69: {OF_EVERY_VAULT}"
-    device._heard({"event": "approved", "id": 1})
-    assert device.stand.about == "fingerprint b914ae69"
-    await device.stop()

@@ -88,19 +88,6 @@ async def test_a_device_s_question_goes_first_and_the_other_is_asked_again(monke
         assert await menu == "stop"
 
 
-async def test_another_line_is_printed_above_the_open_question(monkeypatch, capsys):
-    async with seated(monkeypatch, capsys) as (terminal, person):
-        asked = await of(terminal.choose("Approve?", YES_NO))
-        await person.reads("Approve? ")
-        terminal.say("    Ledger: it was unplugged")
-        await person.reads("Approve? ", times=2)
-        assert person.seen == "Approve? \n    Ledger: it was unplugged\nApprove? "
-        person.types("y\n")
-        assert await asked == "yes"
-        terminal.say("Signed")
-        assert capsys.readouterr().out == "Signed\n"
-
-
 async def test_without_a_person_a_question_is_not_waited_for(monkeypatch, capsys):
     async def asks(stdin: TextIO) -> None:
         monkeypatch.setattr(sys, "stdin", stdin)
@@ -116,23 +103,3 @@ async def test_without_a_person_a_question_is_not_waited_for(monkeypatch, capsys
     with open(reading) as closed:  # noqa: ASYNC230, PTH123
         os.close(writing)
         await asks(closed)
-
-
-async def test_while_nothing_is_said_a_line_on_the_screen_counts_the_seconds(monkeypatch, capsys):
-    monkeypatch.setattr("signerd.demo.terminal.QUIET_SECONDS", 0)
-    monkeypatch.setattr("signerd.demo.terminal.TICK_SECONDS", 0)
-    async with seated(monkeypatch, capsys) as (terminal, person):
-        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-        async with terminal.open():
-            terminal.tell("Starting the platform")
-            terminal.tell("    one part of it is up")
-            await person.reads("0 s … Starting the platform")
-            asked = await of(terminal.choose("Approve?", YES_NO))
-            await person.reads("\r\x1b[KApprove? ")
-            # A question stands still.
-            before = person.seen.count(" s … ")
-            for _ in range(20):
-                await asyncio.sleep(0)
-            person.types("y\n")
-            assert await asked == "yes"
-            assert (person.seen + capsys.readouterr().out).split("Approve? ")[0].count(" s … ") == before

@@ -1,6 +1,5 @@
 """The checks beside each other, and what each says of a machine that is made for it."""
 
-import os
 import socket
 import threading
 
@@ -95,25 +94,11 @@ def test_l12_a_folder_that_others_can_enter(installation):
     assert "chmod 700" in found.do
 
 
-def test_a_full_disk(installation, monkeypatch):
-    assert platform.disk(installation).outcome is DoctorOutcome.WELL
-    monkeypatch.setattr(platform, "LEAST_FREE_BYTES", 2**62)
-    assert platform.disk(installation).outcome is DoctorOutcome.TROUBLE
-
-
 def test_two_daemons(installation):
     assert platform.daemon(installation).outcome is DoctorOutcome.NOTE
     with StateFolder.hold(installation.state):
         assert platform.daemon(installation).outcome is DoctorOutcome.TROUBLE
     assert platform.daemon(installation).outcome is DoctorOutcome.NOTE
-
-
-@pytest.mark.skipif(os.getuid() == 0, reason="root may open every device")
-def test_a_device_that_this_user_may_not_open(installation):
-    usb(installation, "2c97", "1011", mode=0o000)
-    found = machine.permissions(installation)
-    assert found.outcome is DoctorOutcome.TROUBLE
-    assert "20-ledger.rules" in found.do
 
 
 def test_a_device_that_is_not_openable_is_named_with_its_rule(installation, monkeypatch):
@@ -130,10 +115,6 @@ def test_something_else_on_usb_is_no_device(installation, monkeypatch, numbers):
     rule(installation, 'ATTR{idVendor}=="2c97"')
     monkeypatch.setattr(rules.os, "access", lambda *_: False)
     assert machine.permissions(installation).outcome is DoctorOutcome.WELL
-
-
-def test_rules_are_missed_before_a_device_is_connected(installation):
-    assert machine.permissions(installation).outcome is DoctorOutcome.NOTE
 
 
 @pytest.mark.parametrize(("family", "host"), machine.ADDRESSES)

@@ -6,7 +6,6 @@ import pytest
 
 from firmware_bridge import confinement
 from firmware_bridge.confinement import Confinement
-from signerd.doctor.examining import CHECKS
 from signerd.doctor.finding import DoctorOutcome, Installation
 from signerd.doctor.machine import sandbox
 
@@ -41,7 +40,3 @@ def test_a_sandbox_that_is_off_is_told_whatever_the_kernel_has(installation):
         file.write("[devices]\nsandbox = false\n")
     assert sandbox(installation).outcome is DoctorOutcome.NOTE
     assert "[devices] sandbox is off" in sandbox(installation).found
-
-
-def test_it_is_one_of_the_checks():
-    assert CHECKS["sandbox"] is sandbox

@@ -8,11 +8,9 @@ from firmware_bridge.errors import RefusedByPerson, WrongApp
 from firmware_bridge.makers import MAKERS
 from firmware_bridge.presence.usb import USB_MODELS
 from signerd import errors as e
-from signerd import shapes
-from signerd.asking import Values
 from signerd.core.states import State
 from signerd.errors import HwiCode
-from signerd.hwi import listing, registrations, signing
+from signerd.hwi import listing, registrations
 from signerd.hwi.codes import code_of
 from signerd.hwi.signing import ENDS
 
@@ -24,10 +22,6 @@ def test_the_codes_are_hwi_s_own():
     for code, name in named.items():
         # HWI's own spelling of this one is another.
         assert name in {HwiCode(code).name, "UNKNWON_DEVICE_TYPE"}
-
-
-def test_every_outcome_of_a_device_has_a_code():
-    assert {HwiCode(kind.hwi_code) for kind in BridgeError.__subclasses__()} <= set(HwiCode)
 
 
 @pytest.mark.parametrize(
@@ -71,26 +65,3 @@ def test_every_ledger_that_hwi_drives_has_hwi_s_name():
     }
     # Known to HWI after 3.2.0.
     assert ours == set(LEDGER_MODEL_IDS.values()) - {"ledger_nano_gen5"}
-
-
-def _seen(device):
-    return shapes.DeviceView(
-        id=device.id,
-        family=device.family.value,
-        model=device.model,
-        label=None,
-        endpoint=str(device.endpoint),
-        state="ready",
-        fingerprint=None,
-        emulator=device.emulator,
-        detail=None,
-        advice=None,
-    )
-
-
-def test_who_waits_tells_the_person_on_standard_error_only(capsys):
-    signing._tell(Values({"psbt_id": "b-1", "vault_name": "Treas\x1bury", "paid_sats": 5}))
-    seen = capsys.readouterr()
-    assert seen.out == ""
-    assert "\x1b" not in seen.err
-    assert "signerd approve b-1" in seen.err

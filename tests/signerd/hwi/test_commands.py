@@ -21,11 +21,9 @@ from multisig import (
     to_version_2,
     verify_signatures,
 )
-from signerd.daemon import imported
 from signerd.errors import HwiCode
 from signerd.hwi import signing
 from signerd.hwi.program import REFUSED
-from signerd.hwi.registrations import HwiRegistration
 from tests.support.bills import PROFILE, bill
 from tests.support.desk import NETWORK, VAULT
 from tests.support.hwi_answers import no, signerd_hwi
@@ -78,11 +76,6 @@ def test_enumerate_answers_from_memory_and_no_device_is_touched(hwi, outer):
         }
     ]
     assert outer.bridge.failures, "nobody took it"
-
-
-def test_enumerate_of_another_fingerprint_lists_nothing(hwi):
-    assert hwi("--fingerprint", "00000000", "enumerate").value == []
-    assert len(hwi("--fingerprint", F.upper(), "enumerate").value) == 1
 
 
 def test_without_a_daemon_the_list_has_a_row_that_says_so(tmp_path):
@@ -237,19 +230,6 @@ def test_signtx_waits_for_the_person_and_gives_the_signed_psbt(desk, hwi):
     assert again.err == "", "nobody is asked twice"
 
 
-@pytest.mark.parametrize("given", ["-", "file.psbt", "p1of2 cHNidP8BAI"])
-def test_signtx_says_what_is_no_psbt(hwi, given):
-    assert "not a PSBT in base64" in no(hwi(*NAMED, "signtx", given), HwiCode.BAD_ARGUMENT)
-
-
-def test_signtx_of_a_pinned_vault_with_what_registered_it(desk, hwi):
-    kept = str(HwiRegistration("Treasury", VAULT.descriptor, "trezor"))
-    with person(desk, approves):
-        answered = hwi(*NAMED, "signtx", "--registration", kept, "--registration", kept, bill().to_base64())
-    signed = Psbt.parse(answered.value["psbt"])
-    assert not signer_progress(signed, VAULT, ALICE.fingerprint).missing
-
-
 @pytest.mark.parametrize("version", [0, 2])
 def test_s33_signtx_gives_back_what_came_with_our_signature(desk, hwi, version):
     with person(desk, approves):
@@ -262,16 +242,6 @@ def test_s33_signtx_gives_back_what_came_with_our_signature(desk, hwi, version):
     assert (received.version, verify_signatures(received.psbt, VAULT).progress) == (version, 2)
     again = hwi(*NAMED, "signtx", answered.value["psbt"])
     assert again.value == {"psbt": answered.value["psbt"], "signed": False}
-
-
-def test_signtx_of_a_psbt_of_version_2_is_answered_in_version_2(desk, hwi):
-    came = base64.b64encode(to_version_2(bill(policy=PROFILE))).decode()
-    with person(desk, approves):
-        answered = hwi(*NAMED, "signtx", came)
-    assert answered.value["signed"] is True
-    received = ReceivedPsbt.parse(answered.value["psbt"])
-    assert received.version == 2
-    assert not signer_progress(received.psbt, PROFILE, ALICE.fingerprint).missing
 
 
 def test_signtx_that_the_person_declines_is_code_14(desk, hwi):
@@ -324,14 +294,6 @@ def test_f_signtx_of_what_was_interrupted_before_waits_and_is_signed(hwi, interr
     assert "signerd approve" in answered.err
 
 
-def test_f_signtx_of_what_was_interrupted_before_ends_with_its_own_attempt(
-    hwi, outer, interrupted, approved_at_sight
-):
-    outer.bridge.failures.append(RefusedByPerson())
-    words = no(hwi(*NAMED, "signtx", interrupted), HwiCode.ACTION_CANCELED)
-    assert "in time" not in words
-
-
 def test_f_signtx_of_what_was_interrupted_before_and_is_not_approved_ends_in_time(desk, hwi, interrupted):
     words = no(hwi("--wait", "0", *NAMED, "signtx", interrupted), HwiCode.ACTION_CANCELED)
     assert "in time" in words
@@ -341,26 +303,6 @@ def test_f_signtx_of_what_was_interrupted_before_and_is_not_approved_ends_in_tim
 def test_signtx_without_a_decision_ends_and_is_withdrawn(desk, hwi):
     words = no(hwi("--wait", "0", *NAMED, "signtx", bill().to_base64()), HwiCode.ACTION_CANCELED)
     assert "in time" in words
-    assert waiting(desk) == ()
-
-
-def test_signtx_leaves_alone_what_the_person_imported_otherwise(desk, hwi, monkeypatch):
-    # Fifty newer ones, for which it is in no list.
-    monkeypatch.setattr(imported, "MOST_LISTED", 0)
-    with desk.client() as daemon:
-        daemon.import_psbt(bill().to_base64())
-    no(hwi("--wait", "0", *NAMED, "signtx", bill().to_base64()), HwiCode.ACTION_CANCELED)
-    assert len(waiting(desk)) == 1
-
-
-def test_signtx_that_is_interrupted_is_taken_back(desk, hwi, monkeypatch):
-    def leave(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("signerd.hwi.signing._tell", leave)
-    answered = hwi(*NAMED, "signtx", bill().to_base64())
-    assert answered.status == 130
-    assert answered.value["code"] == HwiCode.ACTION_CANCELED
     assert waiting(desk) == ()
 
 
@@ -438,13 +380,3 @@ def test_wrong_arguments_end_with_2_and_say_so_as_json(hwi):
     assert (helped.status, helped.value["code"]) == (0, HwiCode.HELP_TEXT)
     assert "signtx" in helped.err
     assert hwi("--version").value.startswith("signerd-hwi ")
-
-
-def test_what_is_unforeseen_is_json_and_tells_its_kind_alone(hwi, monkeypatch):
-    def broken(*_):
-        raise ZeroDivisionError("with a secret")
-
-    monkeypatch.setattr("signerd.hwi.listing.listed", broken)
-    answered = hwi("enumerate")
-    assert "ZeroDivisionError" in no(answered, HwiCode.UNKNOWN_ERROR)
-    assert "secret" not in json.dumps(answered.value)

@@ -5,14 +5,13 @@ import hashlib
 
 import pytest
 
-from firmware_bridge.errors import RefusedByPerson
 from multisig import Vault
 from signerd.errors import HwiCode
 from signerd.hwi.registrations import HwiRegistration
 from tests.support.bills import PROFILE, bill
 from tests.support.desk import NETWORK, VAULT
 from tests.support.hwi_answers import no
-from tests.support.wallets import ALICE, BOB
+from tests.support.wallets import ALICE
 
 NAMED = ("--fingerprint", str(ALICE.fingerprint), "--chain", "regtest")
 LEDGER, COLDCARD = "ledger:tcp:127.0.0.1:1", "coldcard:unix:/nowhere"
@@ -50,11 +49,6 @@ def test_a_pinned_vault_is_registered_under_its_own_name_whatever_the_order_of_i
         assert told.proof == b"", "signerd keeps it"
     assert outer.bridge.labels == ["Treasury"] * 3
     assert outer.bridge.shown == [VAULT.address(0, 0)] * 3
-
-
-def test_a_registration_that_is_refused_on_the_device_is_code_14(hwi, outer):
-    outer.bridge.failures.append(RefusedByPerson())
-    no(hwi(*NAMED, "registerdescriptor", "x", VAULT.descriptor), HwiCode.ACTION_CANCELED)
 
 
 def test_a_trezor_keeps_no_vaults(hwi, outer):
@@ -120,10 +114,3 @@ def test_l5_nonsense_for_a_registration_is_refused(hwi, outer, text):
     no(hwi(*NAMED, "displayaddress", "--registration", text, "--index", "0"), HwiCode.BAD_ARGUMENT)
     no(hwi(*NAMED, "signtx", bill().to_base64(), "--registration", text), HwiCode.BAD_ARGUMENT)
     assert outer.bridge.shown == []
-
-
-def test_another_device_than_the_registered_one_registers_nothing(hwi, outer):
-    outer.bridge.signer = BOB
-    answered = hwi("-t", "ledger", "--chain", "regtest", "registerdescriptor", "x", VAULT.descriptor)
-    no(answered, HwiCode.BAD_ARGUMENT)
-    assert outer.bridge.enrolled == []

@@ -39,12 +39,3 @@ def loaded_by(tmp_path, *arguments):
 )
 def test_a_question_loads_neither_hwi_nor_a_client_nor_the_core(tmp_path, arguments):
     assert loaded_by(tmp_path, *arguments) & {*NEVER, *NOT_FOR_A_QUESTION, "ssl"} == set()
-
-
-@pytest.mark.parametrize(("module", "without"), [("signing", (*NEVER, *NOT_FOR_A_QUESTION)), ("keys", NEVER)])
-def test_what_a_command_itself_loads(module, without):
-    code = f"import json, sys, signerd.hwi.{module}; print(json.dumps([*sys.modules]))"
-    told = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True
-    )
-    assert set(json.loads(told.stdout)) & set(without) == set()

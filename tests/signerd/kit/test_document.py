@@ -12,8 +12,8 @@ import pytest
 
 from multisig import CHANGE, RECEIVE, Network, Vault
 from signerd.core.values import Pin
-from signerd.kit.document import ADDRESSES, MOST_IN_A_CODE, core_lines, file_name, kit
-from tests.support.desk import NETWORK, VAULT, make_pin
+from signerd.kit.document import ADDRESSES, core_lines, file_name, kit
+from tests.support.desk import VAULT, make_pin
 from tests.support.kits import parsed
 from tests.support.virtual import vault as many
 
@@ -83,14 +83,6 @@ def test_every_code_is_whole_svg_and_says_its_text(html):
         ET.fromstring(code)
 
 
-def test_a_large_vault_is_a_series_of_codes():
-    large = many(8, 15, NETWORK)
-    assert len(large.descriptor) > MOST_IN_A_CODE
-    html = kit(pin_of(large), NOW)
-    assert "part 1 of" in html
-    assert len(re.findall("<svg", html)) > 1 + 2 * ADDRESSES
-
-
 @pytest.mark.parametrize("network", list(Network))
 def test_the_lines_for_core_are_whole_on_every_network(network):
     lines = core_lines(many(2, 3, network))
@@ -98,9 +90,3 @@ def test_the_lines_for_core_are_whole_on_every_network(network):
     assert [entry["internal"] for entry in imported] == [False, True]
     assert all(entry["desc"].startswith("wsh(sortedmulti(2,[") for entry in imported)
     assert "<0;1>" not in lines["import"]
-
-
-def test_it_says_what_it_is_and_what_it_gives_away(html):
-    assert "It holds no secret" in html
-    assert "It reveals the vault’s payments" in html
-    assert not re.search(r"[xt]prv[A-Za-z0-9]{20}|AGE-SECRET-KEY", html)

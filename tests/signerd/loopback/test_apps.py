@@ -7,17 +7,9 @@ import pytest
 
 from signerd.callers import (
     GRANTABLE,
-    PAGE,
-    RIGHT_WORDS,
-    TERMINAL,
-    CallerKind,
-    LoopbackCaller,
     Right,
-    granted,
-    rights_words,
 )
 from signerd.endpoint import HOST, PREFIX, socket_path
-from signerd.loopback.answers import ROUTES
 from tests.support.desk import VAULT
 from tests.support.served import make_outer, served_daemon
 
@@ -113,32 +105,6 @@ def test_l7_a_secret_of_another_form_is_refused_and_not_repeated(http, secret):
     answer = http.post("/pairings/0123456789abcdef/collect", json={"secret": secret})
     assert answer.status_code == 422
     assert "xxxx" not in answer.text
-
-
-def test_l13_nothing_of_pairing_but_asking_and_collecting_is_for_an_app_or_a_stranger():
-    paths = ("/pairings", "/apps", "/origins")
-    ours = {(row.method, row.path): row.needs for row in ROUTES if row.path.startswith(paths)}
-    assert [place for place, needs in ours.items() if needs is not Right.PERSON] == [
-        ("POST", "/pairings"),
-        ("POST", "/pairings/{pairing_id}/collect"),
-    ]
-
-
-def test_every_right_that_can_be_granted_has_words_and_what_is_unknown_is_none():
-    assert set(RIGHT_WORDS) == set(GRANTABLE)
-    assert granted(["approve", "person", "read", "anyone", "nonsense"]) == (Right.READ, Right.APPROVE)
-    (line,) = rights_words(["approve"])
-    assert line.startswith("approve: ")
-    assert "only your device" in line
-
-
-def test_the_chain_is_told_who_decides():
-    app = LoopbackCaller(CallerKind.APP, "Ledger of Ours", frozenset(), "a1")
-    assert [caller.audit_name for caller in (TERMINAL, PAGE, app)] == [
-        "terminal",
-        "page",
-        "app a1 'Ledger of Ours'",
-    ]
 
 
 def paired(http, name: str, *rights: str) -> dict[str, str]:

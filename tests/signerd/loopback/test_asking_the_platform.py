@@ -28,11 +28,3 @@ def test_l6_an_app_that_lists_the_vaults_over_and_over_asks_the_platform_once(da
     for _ in range(10):
         assert port.ask("GET", "/v1/vaults", {"Authorization": "Bearer x"}).status == 200
     assert outer.platform.requests.count(LIST) - before <= 1
-
-
-def test_the_person_sees_them_as_they_are_now(daemon, outer):
-    before = outer.platform.requests.count(LIST)
-    with daemon.client() as client:
-        for _ in range(3):
-            assert client.vaults()
-    assert outer.platform.requests.count(LIST) - before >= 3

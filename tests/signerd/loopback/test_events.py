@@ -41,15 +41,6 @@ async def test_a_number_from_before_a_restart_misses_nothing():
     await stream.aclose()
 
 
-async def test_only_the_subject_that_was_asked_for():
-    feed, streams = Feed(), Streams()
-    for subject in ("p-1", "p-2", "p-1"):
-        feed.add(subject, "info", "x")
-    stream = streams.follow(feed, 0, "p-1")
-    assert numbers(await first(stream, 2)) == [1, 3]
-    await stream.aclose()
-
-
 async def test_silence_is_told_from_death():
     stream = Streams(heartbeat=0.01).follow(Feed(), 0, None)
     assert await first(stream, 2) == [": still here\n\n"] * 2
@@ -107,18 +98,6 @@ async def test_l11_a_stream_gives_its_place_back_wherever_its_reader_goes(most):
     assert streams.open == 0
 
 
-async def test_closing_ends_a_stream_that_waits():
-    streams = Streams()
-
-    async def read() -> list[str]:
-        return [event async for event in streams.follow(Feed(), 0, None) if event.startswith("id")]
-
-    reading = asyncio.create_task(read())
-    await asyncio.sleep(0)
-    streams.close()
-    assert await asyncio.wait_for(reading, PATIENCE) == []
-
-
 async def test_l8_a_line_is_one_line_and_tame():
     feed = Feed()
     feed.add("p-1", "info", "a\n\ndata: {}\n\n\x1b[2J")
@@ -149,15 +128,6 @@ def test_the_client_resumes_filters_and_is_stopped_from_another_thread(state):
         assert seen == [(1, "progress", "one"), (3, "state", "signing")]
 
 
-def test_without_a_position_a_stream_starts_now(state):
-    with served_script(state) as daemon, daemon.client() as client:
-        daemon.feed("p-1", "progress", "old")
-        with client.follow() as lines:
-            daemon.feed("p-1", "progress", "new")
-            assert next(line.text for line in lines if line is not None) == "new"
-            lines.stop()
-
-
 def test_last_event_id_counts_before_the_query(state):
     with served_script(state) as daemon, daemon.raw() as http:
         for text in ("one", "two", "three"):
@@ -177,17 +147,6 @@ def test_a_shutdown_ends_the_streams_at_once(state):
     assert list(lines) == []
     lines.__exit__(None, None, None)
     client.close()
-
-
-def test_l11_the_hundred_and_first_stream_is_refused_in_words(state, monkeypatch):
-    monkeypatch.setattr("signerd.loopback.serve.Streams", lambda: Streams(most=1))
-    with served_script(state) as daemon, daemon.client() as client:
-        daemon.feed("p-1", "progress", "x")
-        with client.follow(after=0) as lines:
-            reading = iter(lines)
-            next(reading)
-            with pytest.raises(TooManyStreams), client.follow(after=0):
-                pass
 
 
 async def test_l13_a_stream_ends_with_its_readers_right_to_it():

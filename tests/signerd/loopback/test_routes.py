@@ -12,7 +12,6 @@ from signerd import shapes
 from signerd.asking import refusal
 from signerd.endpoint import HOST, PREFIX, socket_path
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError, leaves
-from signerd.loopback.answers import ROUTES
 from signerd.loopback.serve import interface
 from tests.signerd.test_problems import made
 from tests.support.served import served_script
@@ -145,22 +144,6 @@ def test_what_is_not_in_the_table_is_not_served(silent, method, path):
     assert silent.service.calls == []
 
 
-@pytest.mark.parametrize("query", ["after=-1", "after=x", "after=" + "9" * 400, "subject=a%20b"])
-def test_a_bad_position_is_refused(silent, query):
-    with pytest.raises(InvalidRequest):
-        sent(silent, "GET", f"/events?{query}")
-
-
-def test_the_description_of_the_interface_names_every_route(state):
-    with served_script(state) as daemon:
-        found = sent(daemon, "GET", "/openapi.json")
-        described = found.json()["paths"]
-        assert {(route.method.lower(), PREFIX + route.path) for route in ROUTES} == {
-            (method, path) for path, methods in described.items() for method in methods
-        }
-        assert isinstance(found, httpx.Response)
-
-
 def test_the_description_refers_to_nothing_that_it_does_not_have(state):
     with served_script(state) as daemon:
         described = sent(daemon, "GET", "/openapi.json").json()
@@ -182,9 +165,3 @@ def test_the_description_refers_to_nothing_that_it_does_not_have(state):
 @pytest.mark.anyio
 async def test_l11_the_description_is_built_once():
     assert (await interface(None)).body is (await interface(None)).body
-
-
-def test_head_is_not_in_the_table(silent):
-    with pytest.raises(SignerdError):
-        sent(silent, "HEAD", "/status")
-    assert silent.service.calls == []

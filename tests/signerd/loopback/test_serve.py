@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from signerd.endpoint import socket_path
-from signerd.errors import DaemonFailed, DaemonNotRunning
+from signerd.errors import DaemonFailed
 from signerd.loopback import serve
 from signerd.loopback.serve import serving
 from tests.signerd.loopback.test_routes import STATUS
@@ -74,14 +74,6 @@ def test_an_answer_that_waits_for_a_person_does_not_hold_up_the_end(state, monke
     asking.join(10)
     assert cancelled == [True]
     assert len(outcome) == 1
-
-
-def test_one_after_the_other_on_the_same_folder(state):
-    for _ in range(2):
-        with served_script(state, status=STATUS) as daemon, daemon.client() as client:
-            assert client.status() == STATUS
-    with pytest.raises(DaemonNotRunning):
-        daemon.client()
 
 
 @pytest.mark.anyio

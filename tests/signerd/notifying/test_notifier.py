@@ -6,13 +6,11 @@ in plain words, and what it is about only where the person asked for that.
 import asyncio
 import contextlib
 import shutil
-import socket
 
 import pytest
 from dbus_fast.aio import MessageBus
 from dbus_fast.service import ServiceInterface, dbus_method
 
-from signerd.core.states import State
 from signerd.feed import LINES_KEPT, WAITS, Feed, FeedLine
 from signerd.notifying import desktop as at_desktop
 from signerd.notifying.notifier import (
@@ -25,8 +23,6 @@ from signerd.notifying.notifier import (
     Notifier,
     kind_of,
     notice_of,
-    notifying,
-    session_bus,
     show,
 )
 from tests.support.patience import PATIENCE
@@ -122,32 +118,9 @@ async def test_a_desktop_that_fails_ends_nothing(broken):
     assert len(desk.shown) == 2
 
 
-async def test_a_line_without_a_notice_causes_no_pause():
-    desk = Desk()
-    task = await running(desk)
-    desk.feed.add("p-1", "progress", "x")
-    await desk.let_go()
-    for _ in range(20):  # Until it waits for the feed again: what comes before would be gathered with it.
-        await asyncio.sleep(0)
-    desk.feed.add("p-1", "ask", "x")
-    await desk.let_go()
-    await asyncio.wait_for(desk.asleep.wait(), PATIENCE)
-    assert desk.waits == [GATHER_SECONDS, GATHER_SECONDS, PAUSE_SECONDS]
-    await ended(task)
-
-
-@pytest.mark.parametrize(("mode", "more"), [("off", 0), ("plain", 1), ("details", 1)])
-async def test_switched_off_nothing_runs(mode, more):
-    before = len(asyncio.all_tasks())
-    async with notifying(Feed(), mode, TITLES):
-        assert len(asyncio.all_tasks()) == before + more
-    assert len(asyncio.all_tasks()) == before
-
-
 BUS = pytest.mark.skipif(
     shutil.which("dbus-daemon") is None, reason="dbus-daemon is not installed (Debian: dbus)"
 )
-NOTICE = Notice("A proposal waits for your decision.", "", urgent=False)
 CONFIGURATION = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig><type>session</type><listen>unix:path={path}</listen>
@@ -220,38 +193,9 @@ async def test_a_desktop_is_told(bus, urgent, urgency):
 
 
 @BUS
-async def test_a_bus_without_a_desktop_is_silent(bus):
-    assert not await show(NOTICE)
-
-
-@BUS
 async def test_a_desktop_that_does_not_answer_is_given_up(bus):
     async with listening(bus, desktop(mute=True)):
         assert not await at_desktop.send(bus, "Title", "Body", urgent=False, seconds=1)
-
-
-async def test_a_bus_address_without_a_listener(tmp_path, monkeypatch):
-    monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", f"unix:path={tmp_path / 'none'}")
-    assert not await show(NOTICE)
-
-
-async def test_without_a_session_nothing_is_sent(monkeypatch):
-    monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS", raising=False)
-    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
-    monkeypatch.setattr(at_desktop, "send", None)
-    assert not await show(NOTICE)
-
-
-def test_where_the_bus_is(tmp_path):
-    assert session_bus({}) is None
-    assert session_bus({"XDG_RUNTIME_DIR": str(tmp_path)}) is None
-    with socket.socket(socket.AF_UNIX) as made:
-        made.bind(str(tmp_path / "bus"))
-    assert session_bus({"XDG_RUNTIME_DIR": str(tmp_path)}) == f"unix:path={tmp_path / 'bus'}"
-    assert (
-        session_bus({"DBUS_SESSION_BUS_ADDRESS": "unix:abstract=x", "XDG_RUNTIME_DIR": "/"})
-        == "unix:abstract=x"
-    )
 
 
 def line(subject, kind, text="x", number=1):
@@ -278,21 +222,6 @@ def line(subject, kind, text="x", number=1):
 )
 def test_what_is_told(told, kind):
     assert kind_of(told) is kind
-
-
-@pytest.mark.parametrize("word", ["waiting-for-device", "refused", "broadcast"])
-def test_the_states_that_are_told_are_states(word):
-    assert State(word)
-
-
-def test_a_burst_of_a_thousand_proposals_is_one_notice_that_counts_them():
-    notice = notice_of([line(f"p-{n}", "ask") for n in range(1000)], None)
-    assert (notice.title, notice.body) == ("1000 proposals wait for your decision.", "")
-
-
-def test_what_happens_twice_to_one_is_told_once():
-    notice = notice_of([line("p-1", "ask"), line("p-1", "ask")], None)
-    assert notice.title == "A proposal waits for your decision."
 
 
 def test_the_most_pressing_is_the_title():
@@ -324,10 +253,6 @@ def test_a_proposal_is_named_by_its_title_and_only_where_details_are_asked_for()
     )
     both = notice_of([line("8bdd", "ask", WAITS), line("vault-9", "alarm", "x")], TITLES)
     assert both.body.endswith("vault-9, Pay 0.1234 BTC to Acme")
-
-
-def test_nothing_for_the_person_is_no_notice():
-    assert notice_of([line("p-1", "progress"), line("p-1", "state", "signed")], None) is None
 
 
 def test_l8_a_lock_screen_learns_neither_amounts_nor_names():

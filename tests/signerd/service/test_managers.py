@@ -69,16 +69,6 @@ def test_the_units_of_a_package_are_used_for_its_own_program_alone(tmp_path):
     assert systemd.service(replace(ours, own_state=True), tmp_path).files
 
 
-@pytest.mark.parametrize(
-    "lines", ["", "ExecStart=\n", "ExecStart={0} run\nExecStart={0} run\n", "ExecStart=\nExecStart={0} run\n"]
-)
-def test_a_packages_unit_that_starts_nothing_or_more_than_one_program_is_not_used(tmp_path, lines):
-    program = tmp_path / "signerd"
-    program.touch()
-    (tmp_path / "signerd.service").write_text(f"[Service]\n{lines.format(program)}")
-    assert systemd.service(replace(PLACE, command=(str(program),)), tmp_path).files
-
-
 ANALYZE = shutil.which("systemd-analyze")
 
 
@@ -102,20 +92,6 @@ def test_systemd_finds_no_fault_in_the_units(place, tmp_path):
         env={"XDG_RUNTIME_DIR": str(tmp_path), "HOME": "/home/ada", "SYSTEMD_LOG_LEVEL": "warning"},
     )
     assert (ended.returncode, ended.stderr) == (0, "")
-
-
-def test_the_unit_asks_for_nothing_that_a_users_manager_may_not_do():
-    """Seen on Debian 12's systemd 252: it ends with 218/CAPABILITIES where the bounding set is shortened."""
-    text = systemd.unit("signerd.service", ("/usr/bin/signerd",), systemd.STATE)
-    asked = {line.partition("=")[0] for line in text.splitlines() if not line.startswith("#")}
-    assert not asked & {"CapabilityBoundingSet", "AmbientCapabilities", "User", "DynamicUser", "DeviceAllow"}
-    # These want a namespace, which not every system lets a user make.
-    assert not asked & {"PrivateDevices", "ProtectSystem", "ProtectHome", "PrivateTmp", "PrivateUsers"}
-
-
-@pytest.mark.parametrize(("status", "runs"), [(0, True), (3, False)])
-def test_systemds_answer(status, runs):
-    assert systemd.service(PLACE).running(CommandResult(status, "")) is runs
 
 
 def test_launchd_starts_it_with_the_session_and_after_a_failure_alone():

@@ -81,16 +81,6 @@ async def test_the_application_gets_the_body_once_and_then_the_connections_word(
     assert got == [{"type": "http.request", "body": b"abcd", "more_body": False}, {"type": "http.disconnect"}]
 
 
-async def test_what_is_no_http_passes_by_the_door():
-    seen: list[str] = []
-
-    async def app(given: dict, _receive, _send) -> None:
-        seen.append(given["type"])
-
-    await Guard(app, GATE)({"type": "lifespan"}, never_reached, never_reached)
-    assert seen == ["lifespan"]
-
-
 async def test_l13_what_ended_while_its_body_came_does_nothing():
     tokens, gate = with_a_program()
 

@@ -5,8 +5,6 @@ ends it.
 import contextlib
 import socket
 
-import httpx
-
 from signerd.loopback import serve
 from tests.support.ported import PATIENCE_SECONDS, ported
 
@@ -46,10 +44,3 @@ def test_requests_that_come_in_pieces_on_a_kept_connection_are_answered(tmp_path
             for _ in range(3):
                 raw.sendall(head[:9])
                 answered(raw, head[9:], END)
-
-
-def test_a_connection_is_kept_for_longer_than_a_callers_pool_keeps_it():
-    """Where both end it at the same moment, a request meets the end of its connection."""
-    pool = httpx.Limits().keepalive_expiry
-    assert pool is not None
-    assert pool < serve.KEEP_ALIVE_SECONDS

@@ -2,25 +2,21 @@
 private socket answers.
 """
 
-import contextlib
 import errno
 import os
 import socket
 import stat
-import threading
 
 import pytest
 
-from signerd import endpoint
 from signerd.endpoint import socket_path, trusted_socket
-from signerd.errors import DaemonFailed, DaemonNotRunning, SocketUnusable, UnsafeFolder
+from signerd.errors import DaemonFailed, UnsafeFolder
 from signerd.loopback import serve
 from signerd.loopback.access import listening
 from signerd.loopback.access.guard import MAX_BODY_BYTES
 from signerd.loopback.access.listening import listening_ports, private_socket
 from signerd.loopback.access.peers import peer_uid
 from signerd.loopback.answers import ROUTES
-from tests.signerd.loopback.test_routes import STATUS
 from tests.support.ported import ported
 from tests.support.served import served_script
 
@@ -44,14 +40,6 @@ def test_both_addresses_of_this_machine_and_no_other_at_one_port():
         assert addresses(found) == [(host, found.port) for host in hosts]
     with socket.socket() as caller:
         assert caller.connect_ex(("127.0.0.1", found.port)) == errno.ECONNREFUSED
-
-
-def test_an_answer_does_not_wait_for_the_last_ones_receipt():
-    """asyncio turns Nagle's waiting off for what it knows to be TCP; an answer in two parts takes 40 ms
-    otherwise.
-    """
-    with listening_ports(0) as found:
-        assert {one.proto for one in found.sockets} == {socket.IPPROTO_TCP}
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "0.0.0.0"])
@@ -81,30 +69,6 @@ def test_a_restarted_daemon_gets_its_port_back_at_once(tmp_path):
         assert found.port == number
 
 
-def test_a_program_that_has_the_port_and_never_ends_its_answer_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr(endpoint, "ANSWER_SECONDS", 0.3)
-    enough = threading.Event()
-
-    def drip(taken: socket.socket) -> None:
-        line, _ = taken.accept()
-        with line, contextlib.suppress(OSError):
-            line.sendall(b"HTTP/1.1 200 OK\r\nX-Drip: ")
-            # Each read ends long before its own time is over.
-            while not enough.wait(0.02):
-                line.sendall(b"x")
-
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        program = threading.Thread(target=drip, args=[taken])
-        program.start()
-        asked = threading.Thread(target=endpoint.taken_by, args=[taken.getsockname()[1]], daemon=True)
-        asked.start()
-        asked.join(30)
-        waits = asked.is_alive()
-        enough.set()
-        program.join()
-    assert not waits
-
-
 @pytest.mark.parametrize("fault", [errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL])
 def test_without_ipv6_the_first_address_is_served_and_the_status_says_so(monkeypatch, fault):
     bound = listening._bound
@@ -120,49 +84,10 @@ def test_without_ipv6_the_first_address_is_served_and_the_status_says_so(monkeyp
         assert found.notes == (listening.NO_IPV6,)
 
 
-def test_any_free_port_is_looked_for_until_both_addresses_have_it(monkeypatch):
-    bound, refused = listening._bound, []
-
-    def first_taken(family, host, port):
-        if family == socket.AF_INET6 and len(refused) < 3:
-            refused.append(port)
-            raise OSError(errno.EADDRINUSE, "taken")
-        return bound(family, host, port)
-
-    monkeypatch.setattr(listening, "_bound", first_taken)
-    with listening_ports(0) as found:
-        assert found.port is not None
-    assert len(refused) == 3
-
-
 def test_l12_where_the_system_does_not_name_callers_nothing_is_served(monkeypatch):
     monkeypatch.setattr(listening, "teller", lambda _host, _uid: None)
     with listening_ports(0) as found:
         assert (found.sockets, found.port, found.notes) == ((), None, (listening.UNTOLD,))
-
-
-def test_a_machine_that_refuses_is_told_with_its_reason(monkeypatch):
-    def refuse(*_args):
-        raise OSError(errno.EMFILE, "Too many open files")
-
-    monkeypatch.setattr(listening, "_bound", refuse)
-    with listening_ports(0) as found:
-        assert found.notes == (listening.REFUSED.format(reason="Too many open files"),)
-
-
-def test_a_taken_port_is_no_reason_to_die(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with ported(tmp_path / "s", at=port, status=STATUS) as found, found.daemon.client() as client:
-            assert client.status() == STATUS
-            reach = found.daemon.service.page_address
-            assert reach.url is None
-            assert "taken" in reach.notes[0]
-
-
-def test_without_the_port_nothing_is_said_of_it(tmp_path):
-    with served_script(tmp_path / "s") as daemon:
-        assert (daemon.service.page_address.port, daemon.service.page_address.notes) == (None, ())
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "[::1]", "localhost"])
@@ -287,36 +212,6 @@ def test_the_socket_of_a_killed_daemon_is_replaced(state):
         caller.connect(str(socket_path(state)))
 
 
-def test_a_path_that_no_socket_can_have_is_refused_with_the_way_out(state):
-    deep = state / ("d" * 100)
-    deep.mkdir(mode=0o700)
-    with pytest.raises(SocketUnusable) as refused, private_socket(deep):
-        pass
-    assert "--state" in refused.value.hint
-
-
-def test_a_socket_that_cannot_be_made_is_refused(state, monkeypatch):
-    def full(*_args: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(listening.os, "fchmod", full)
-    with pytest.raises(SocketUnusable, match="No space left"), private_socket(state):
-        pass
-
-
-def test_without_a_folder_or_a_socket_no_daemon_runs(state, tmp_path):
-    for folder in (state, tmp_path / "nowhere"):
-        with pytest.raises(DaemonNotRunning):
-            trusted_socket(folder)
-
-
-def test_l12_a_place_that_cannot_be_looked_at_is_not_trusted(tmp_path):
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    with pytest.raises(UnsafeFolder):
-        trusted_socket(blocked / "inside")
-
-
 # --- the peer -----------------------------------------------------------------------------------------------
 
 
@@ -332,13 +227,6 @@ def test_l12_another_users_connection_is_dropped_before_a_byte_is_read(state, mo
         with pytest.raises(DaemonFailed), daemon.client() as client:
             client.status()
         assert daemon.service.calls == []
-
-
-def test_a_system_that_does_not_report_the_peer_refuses_all(monkeypatch):
-    monkeypatch.delattr(socket, "SO_PEERCRED")
-    ours, theirs = socket.socketpair()
-    with ours, theirs, pytest.raises(SocketUnusable):
-        peer_uid(ours)
 
 
 # --- the guard ----------------------------------------------------------------------------------------------
@@ -367,15 +255,6 @@ def test_l1_to_l4_l9_l14_what_a_browser_could_send_reaches_no_route(silent, head
             assert answer.startswith(b"HTTP/1.1 403 "), answer[:80]
             assert b"access-control-allow" not in answer.lower()
     assert silent.service.calls == []
-
-
-def test_l1_two_hosts_or_none_are_refused(silent):
-    twice = raw_exchange(
-        silent.state, b"GET /v1/status HTTP/1.1\r\nHost: signerd\r\nHost: evil.example\r\n\r\n"
-    )
-    none = raw_exchange(silent.state, b"GET /v1/status HTTP/1.0\r\n\r\n")
-    assert b" 40" in twice.splitlines()[0]
-    assert b" 40" in none.splitlines()[0]
 
 
 def test_l11_a_body_that_says_it_is_too_long_is_refused_before_it_comes(silent):

@@ -9,7 +9,7 @@ from signerd.callers import CallerKind, LoopbackCaller, Right
 from signerd.loopback import serve
 from signerd.loopback.answers import ROUTES
 from signerd.loopback.events import MAX_STREAMS_OF_AN_APP
-from tests.support.ported import PATIENCE_SECONDS, exchange, ported, read_answer
+from tests.support.ported import PATIENCE_SECONDS, exchange, ported
 
 SITE = "https://wallet.example"
 READER = LoopbackCaller(CallerKind.APP, "Reader", frozenset({Right.ANYONE, Right.READ}), "a-1")
@@ -52,20 +52,6 @@ def test_l1_l2_l3_l4_another_site_gets_a_no_without_a_word_of_cors_whatever_it_a
             answer = port.ask(verb, path, headers)
             assert answer.status == 403, (verb, path)
             assert not [name for name in answer.headers if name.startswith("access-control")]
-    assert port.daemon.service.calls == []
-
-
-def test_l2_l11_another_site_is_refused_before_its_body_comes(port):
-    head = f"POST /v1/session HTTP/1.1\r\nHost: {port.host}\r\nOrigin: https://evil.example\r\n"
-    head += "Content-Length: 60000\r\n\r\n"
-    assert read_answer(exchange(port.number, head.encode())).status == 403
-
-
-def test_l2_l11_a_picture_on_another_sites_page_is_refused_before_anything_is_made_for_it(port):
-    picture = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
-    for method, path in [*every_row(), ("GET", "/v1/openapi.json")]:
-        if path != "/enter":
-            assert port.ask(method, path, picture).code == "origin-refused", path
     assert port.daemon.service.calls == []
 
 
@@ -162,16 +148,6 @@ def test_l6_an_app_that_asks_too_often_is_told_when_to_come_again(tmp_path):
         assert answers[60].headers["retry-after"] == "1"
 
 
-def test_l11_the_person_never_waits_for_an_app_that_asks_too_often(tmp_path):
-    with ported(tmp_path / "s", lambda: 0.0, devices=()) as port:
-        port.daemon.service.apps.paired["program", None] = READER
-        app = {"Authorization": "Bearer program"}
-        assert {port.ask("GET", "/v1/devices", app).status for _ in range(61)} == {200, 429}
-        with port.daemon.client() as client:
-            for _ in range(3):
-                assert client.devices() == ()
-
-
 # --- sizes and times ----------------------------------------------------------------------------------------
 
 
@@ -235,15 +211,6 @@ def test_l13_a_stream_of_a_session_that_was_left_tells_nothing_more(port):
         assert b"after" not in heard(stream)
 
 
-def test_l13_nor_does_one_that_had_told_nothing_before(port):
-    headers = port.by_the_page()
-    with opened_stream(port, {**headers, "Connection": "close"}) as stream:
-        seen(stream, b"text/event-stream")
-        port.daemon.on_loop(port.sessions.leave, port.session(headers))
-        port.daemon.feed("p-1", "progress", "the first")
-        assert b"the first" not in heard(stream)
-
-
 def test_l11_an_app_follows_the_events_only_so_often(port):
     def headers(token):
         return {"Authorization": f"Bearer {token}"}
@@ -262,28 +229,6 @@ def test_l11_an_app_follows_the_events_only_so_often(port):
     finally:
         for stream in streams:
             stream.close()
-
-
-def test_l11_nor_more_often_where_it_asks_all_at_once(port):
-    connections = [
-        socket.create_connection(("127.0.0.1", port.number), PATIENCE_SECONDS)
-        for _ in range(3 * MAX_STREAMS_OF_AN_APP)
-    ]
-    request = f"GET /v1/events HTTP/1.1\r\nHost: {port.host}\r\nAuthorization: Bearer program\r\n\r\n"
-
-    def ask_all() -> None:
-        # On the daemon's own loop: it can answer none before all have asked.
-        for connection in connections:
-            connection.sendall(request.encode())
-
-    try:
-        port.daemon.on_loop(ask_all)
-        answers = [connection.recv(65536).split(b" ", 2)[1] for connection in connections]
-        assert sorted(set(answers)) == [b"200", b"429"]
-        assert answers.count(b"200") == MAX_STREAMS_OF_AN_APP
-    finally:
-        for connection in connections:
-            connection.close()
 
 
 @pytest.mark.anyio

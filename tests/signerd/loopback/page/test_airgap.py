@@ -10,8 +10,7 @@ from firmware_bridge import DeviceState, airgap
 from firmware_bridge.airgap import CodeSeries, Content, bbqr, series_of, ur
 from multisig import Psbt
 from signerd.core.states import State
-from signerd.loopback.page.airgap import MOST_SCANS, SCAN_SECONDS, Scans
-from signerd.loopback.page.rendering import STATIC
+from signerd.loopback.page.airgap import SCAN_SECONDS, Scans
 from signerd.loopback.page.routes import ROWS
 from tests.support.daemons import approve, until_state
 from tests.support.desk import spend
@@ -37,15 +36,6 @@ async def given(desk, series="bbqr") -> tuple[Markup, Psbt]:
     return page, Psbt.parse(button.attributes["data-save"])
 
 
-async def test_what_waits_for_a_decision_has_nothing_to_take(desk):
-    page = await desk.page("/proposals/p-1/airgap")
-    assert page.all("form") == []
-    assert "Only a proposal that you approved" in page.all("main")[0].words
-    refused = await desk.post("/proposals/p-1/airgap", series="bbqr")
-    assert refused.status_code == 409
-    assert desk.daemon.journal.record("p-1").exported is None
-
-
 @pytest.mark.parametrize("series", ["bbqr", "ur"])
 async def test_exporting_shows_codes_and_a_file_once_it_is_recorded(approved, series):
     page = await approved.page("/proposals/p-1")
@@ -60,19 +50,6 @@ async def test_exporting_shows_codes_and_a_file_once_it_is_recorded(approved, se
     assert sum("hidden" not in tag.attributes for tag in pictures) == 1
     _page, same = await given(approved, series)
     assert same == psbt
-
-
-async def test_the_codes_are_drawn_beside_the_daemons_loop(approved, monkeypatch):
-    drawn, draw = [], airgap.draw
-
-    def spied(*given, **how):
-        drawn.append(threading.current_thread())
-        return draw(*given, **how)
-
-    monkeypatch.setattr(airgap, "draw", spied)
-    await given(approved)
-    assert drawn
-    assert threading.current_thread() not in drawn
 
 
 async def test_the_answer_is_taken_as_a_file_or_as_the_texts_of_codes(approved):
@@ -108,12 +85,6 @@ async def test_s19_an_altered_answer_says_why_in_the_forms_own_place(approved):
         assert answer.status_code == 409, text[:20]
         assert answer.headers["HX-Retarget"] == "find .problem"
     assert approved.daemon.journal.record("p-1").state is State.EXPORTED
-
-
-async def test_another_kind_of_codes_is_refused_before_anything_is_recorded(approved):
-    answer = await approved.post("/proposals/p-1/airgap", series="morse")
-    assert answer.status_code == 422
-    assert approved.daemon.journal.record("p-1").exported is None
 
 
 PSBT = spend()
@@ -170,23 +141,6 @@ async def test_s23_a_code_of_something_else_is_told_and_gives_nothing(desk, text
     assert told["said"]
 
 
-async def test_a_strange_code_between_the_parts_changes_nothing(desk):
-    first, *rest = bbqr.split(PSBT.to_bytes(), Content.PSBT, max_characters=200)
-    noise = ("https://example.com", "UR:CRYPTO-PSBT/1-2/AEAE", "B$ZP9900AAAAAAAA")
-    told = await scan(desk, (first, *noise, *rest))
-    assert told["whole"] == PSBT.to_base64()
-
-
-async def test_two_tabs_are_not_mixed_up_and_few_scans_are_kept(desk):
-    parts = bbqr.split(PSBT.to_bytes(), Content.PSBT, max_characters=200)
-    begun = [await scan(desk, parts[:1]) for _ in range(MOST_SCANS + 1)]
-    assert len({told["scan"] for told in begun}) == MOST_SCANS + 1
-    for told, kept in ((begun[-1], True), (begun[0], False)):
-        answer = await desk.post("/scans", scan=told["scan"], kind="psbt", text=parts[1])
-        assert answer.json()["seen"] == (2 if kept else 1)
-        assert (answer.json()["scan"] == told["scan"]) is kept
-
-
 def test_a_scan_that_was_left_is_forgotten():
     now = [0.0]
     scans = Scans(lambda: now[0])
@@ -218,13 +172,6 @@ async def test_only_the_pages_that_read_codes_may_ask_for_the_camera(desk):
     assert {row.path for row in ROWS if row.camera} == {"/proposals/{psbt_id}/airgap", "/airgap/register"}
 
 
-async def test_the_script_is_where_the_camera_is_and_nowhere_else(desk):
-    for path, there in (("/airgap/register", True), ("/devices", False), ("/", False)):
-        page: Markup = await desk.page(path)
-        sources = [tag.attributes["src"] for tag in page.all("script")]
-        assert ("/static/camera.js" in sources) is there
-
-
 @pytest.mark.parametrize(
     ("name", "sha256"),
     [
@@ -238,11 +185,3 @@ async def test_what_others_wrote_is_the_releases_own_and_compiles_no_text(desk, 
     assert answer.headers["content-type"] == "text/javascript; charset=utf-8"
     assert b"eval(" not in answer.content
     assert b"new Function" not in answer.content
-
-
-@pytest.mark.parametrize(
-    "name", ["../rendering.py", "qr/LICENSE", "qr", "qr/", "qr//index.js", "%2e%2e/routes.py"]
-)
-async def test_no_path_of_a_request_reaches_another_file(desk, name):
-    assert (await desk.browser.get(f"/static/{name}")).status_code == 404
-    assert (STATIC / "qr" / "LICENSE").exists()

@@ -76,14 +76,6 @@ async def test_the_matrix_has_nine_places_without_a_digit_on_them(browser, bridg
     assert (field.attributes["type"], field.attributes["autocomplete"]) == ("password", "off")
 
 
-async def test_the_right_places_unlock_it(browser, bridge):
-    _html, action = await ask(browser, bridge)
-    done = await browser.post(action, data={"kind": "pin", "answer": PIN})
-    assert "This is the key that is registered here." in done.text
-    assert PIN not in done.text
-    assert "Unlocked" in (await browser.get(f"/devices/{bridge.device.id}/unlock")).text
-
-
 @pytest.mark.parametrize("typed", ["", "12a", "1230", "１２"])
 async def test_what_are_no_places_never_reaches_the_device(daemon, browser, bridge, typed):
     _html, action = await ask(browser, bridge)
@@ -108,14 +100,6 @@ async def test_a_passphrase_is_typed_twice_and_warned_of(daemon, browser, bridge
     assert "horse" not in done.text
 
 
-@pytest.mark.parametrize(("given", "status"), [({"answer": "yes"}, 200), ({"leave": "1"}, 409)])
-async def test_a_pairing_code_is_compared(browser, bridge, given, status):
-    bridge.secrets = {Question.PAIRING: "yes"}
-    html, action = await ask(browser, bridge)
-    assert "ABCD EFGH" in shown_words(html)
-    assert (await browser.post(action, data={"kind": "pairing", **given})).status_code == status
-
-
 async def test_the_part_does_not_change_while_a_person_types(browser, bridge):
     """Else a line of the feed would take the typed places away, and the time left would change it each
     second.
@@ -123,22 +107,6 @@ async def test_the_part_does_not_change_while_a_person_types(browser, bridge):
     html, _action = await ask(browser, bridge)
     live = html.by_id("unlocking").attributes["hx-get"]
     assert (await browser.get(live)).status_code == 204
-
-
-async def test_a_device_shows_itself_and_what_runs_is_given_up(browser, bridge):
-    bridge.becomes(DeviceState.READY)
-    assert (await browser.post(f"/devices/{bridge.device.id}/identify")).status_code == 200
-    assert bridge.identified == 1
-    bridge.becomes(DeviceState.BUSY)
-    html = whole(await browser.get("/devices"))
-    assert f"/devices/{bridge.device.id}/cancel" in [form.attributes["action"] for form in html.all("form")]
-    assert (await browser.post(f"/devices/{bridge.device.id}/cancel")).status_code == 200
-    assert bridge.cancels == 1
-
-
-async def test_a_device_that_left_is_a_page_that_says_so(browser):
-    for path in ("/devices/trezor-404/unlock", "/devices/trezor-404/register"):
-        assert (await browser.get(path)).status_code == 409
 
 
 async def test_registering_shows_the_keys_and_is_bound_to_them(daemon, browser, bridge):

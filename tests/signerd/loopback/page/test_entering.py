@@ -4,12 +4,10 @@ import re
 
 import pytest
 
-from signerd.errors import NotAllowed, PageNotServed
+from signerd.errors import NotAllowed
 from signerd.loopback.access.gates import LASTING_NAMES
-from tests.signerd.loopback.access.test_listening import PLAIN, ask
 from tests.signerd.loopback.access.test_sessions import Clock
 from tests.support.ported import ported, secret_in
-from tests.support.served import served_script
 
 WINDOW = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 
@@ -35,18 +33,6 @@ def test_a_code_becomes_a_session_that_no_other_site_gets(port):
     assert answer.headers["cache-control"] == "no-store"
     assert "location" not in answer.headers
     assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
-
-
-def test_a_caller_with_the_sessions_secret_is_the_page(port):
-    assert port.ask("GET", "/v1/devices").status == 401
-    assert port.ask("GET", "/v1/devices", {"X-Signerd-Session": port.secret()}).status == 200
-    told = [line.text for line in port.daemon.service.feed.since(0, "page")]
-    assert told == ["The page was entered."]
-
-
-def test_a_code_is_taken_from_our_own_page_too(port):
-    own = {"Origin": port.origin, "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Dest": "document"}
-    assert port.enter(port.entry(), own).status == 200
 
 
 def test_a_wrong_code_is_told_on_a_page(port):
@@ -109,18 +95,6 @@ def test_l10_a_code_in_an_address_is_worth_nothing(port):
     assert port.ask("GET", f"/enter?code={code}").status == 401
     assert port.ask("POST", f"/enter?code={code}", {"Origin": "null"}).status == 422
     assert port.enter(code).status == 200
-
-
-def test_the_page_is_not_entered_over_the_private_socket(port):
-    body = f"code={port.entry()}".encode()
-    headers = {**PLAIN, "Content-Type": "application/x-www-form-urlencoded", "Content-Length": str(len(body))}
-    assert ask(port.daemon.state, "POST", "/enter", headers, body).startswith(b"HTTP/1.1 404")
-    assert ask(port.daemon.state, "POST", "/leave", PLAIN).startswith(b"HTTP/1.1 401")
-
-
-def test_without_a_port_there_is_no_code(tmp_path):
-    with served_script(tmp_path / "s") as daemon, daemon.client() as client, pytest.raises(PageNotServed):
-        client.enter_page()
 
 
 def test_l4_a_page_mints_no_entries(port):

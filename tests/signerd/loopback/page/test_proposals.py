@@ -2,7 +2,6 @@
 token lists from the start: every address whole, however many there are (S12).
 """
 
-import asyncio
 import unicodedata
 from dataclasses import replace
 from decimal import Decimal
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.common.pages.flow import FULL, MOST_COINS, THINNEST
+from custody.common.pages.flow import MOST_COINS, THINNEST
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import RECEIVE, TxOut, build_psbt, encode_address, sats
 from multisig.bip322 import build_proof
@@ -112,14 +111,6 @@ async def test_p93_a_message_is_told_as_what_moves_no_money(desk):
     assert "Proven" in (await desk.page("/proposals/m-1")).all("main")[0].words
 
 
-async def test_a_trezors_question_about_the_lock_time_is_announced_before_its_total(desk):
-    desk.platform.proposals["l-1"] = snapshot_of(spend(locktime=100), "l-1")
-    await until_state(desk.daemon, "l-1", State.WAITING_PERSON)
-    *_payments, lock, total = (await desk.daemon.proposal("l-1")).screens
-    assert [(one.label, one.value) for one in lock.figures] == [("Lock time", "100")]
-    assert [one.label for one in total.figures] == ["Total", "Fee in it"]
-
-
 async def test_screens_of_many_outputs_are_written_out_to_a_bound_and_the_rest_is_counted(desk):
     outputs = [pay(1_000 + number) for number in range(MAX_OUTPUTS_ON_SCREENS + 7)]
     coin = fund(VAULT, sum(int(output.amount) for output in outputs) + 20_000)
@@ -208,29 +199,6 @@ async def test_l8_what_the_platform_wrote_is_text_and_marked_as_the_platforms(de
     before, claims = said.split("What the platform says")
     assert "alert(1)" in claims
     assert "alert(1)" not in before
-
-
-async def test_a_yes_is_bound_to_what_was_shown_and_leads_to_the_device(desk):
-    answer = await desk.post("/proposals/p-1/approve", digest=await digest_of(desk))
-    assert answer.status_code == 200
-    both = Markup(answer.text)
-    assert both.by_id("standing").attributes["hx-swap-oob"] == "true"
-    assert not both.all("form", id="approve")
-    await until_state(desk.daemon, "p-1", State.SUBMITTED)
-    assert len(desk.platform.signatures("p-1")) == 1
-
-
-async def test_sent_twice_it_is_one_approval(desk):
-    digest = await digest_of(desk)
-    desk.bridge.gate = asyncio.Event()
-    first = await desk.post("/proposals/p-1/approve", digest=digest)
-    second = await desk.post("/proposals/p-1/approve", digest=digest)
-    assert (first.status_code, second.status_code) == (200, 200)
-    desk.bridge.gate.set()
-    await until_state(desk.daemon, "p-1", State.SUBMITTED)
-    third = await desk.post("/proposals/p-1/approve", digest=digest)
-    assert third.status_code == 200
-    assert desk.bridge.asked == len(desk.platform.signatures("p-1")) == 1
 
 
 async def test_a_part_that_shows_what_is_so_is_not_sent_again_and_one_that_does_not_is(desk):
@@ -335,14 +303,6 @@ def test_every_state_has_its_stage_or_is_off_the_road(state):
     assert places == sorted(places, key=("done", "now", "later").index)
 
 
-@pytest.mark.parametrize("state", list(State))
-def test_what_was_imported_never_goes_the_platforms_way(state):
-    found = stages(state.value, imported=True)
-    assert not [stage for stage in found if "platform" in stage.words or "Others" in stage.words]
-    places = [stage.place for stage in found]
-    assert places.count("now") == (1 if found and state is not State.HANDED_OVER else 0)
-
-
 async def test_s13_of_what_was_imported_the_page_says_nothing_of_the_platforms(desk):
     """The platform does not know it: no state, no count of signatures, and no one to show a reason to."""
     view = await desk.daemon.imported.import_psbt(bill().to_base64(), TERMINAL)
@@ -431,25 +391,6 @@ def money(coins, pays, back=(), *, fee=None, data=0):
         replaceable=True,
         coins=tuple(CoinView(txid="cd" * 32, vout=n, amount_sats=sats) for n, sats in enumerate(coins)),
     )
-
-
-def test_widths_are_in_proportion():
-    drawn = picture_of(money([600, 400], [250], [700]), whose="the vault")
-    assert [band.height for band in drawn.coins] == pytest.approx([FULL * 0.6, FULL * 0.4])
-    assert [band.height for band in drawn.outputs] == pytest.approx([FULL * 0.25, FULL * 0.7, FULL * 0.05])
-    assert drawn.to_scale
-
-
-def test_what_is_too_thin_is_drawn_wider_and_said():
-    drawn = picture_of(money([10**8], [1], [10**8 - 100]), whose="the vault")
-    assert [band.height for band in drawn.outputs][::2] == [THINNEST, THINNEST]
-    assert not drawn.to_scale
-
-
-def test_data_is_a_line_of_its_own_and_moves_no_money():
-    drawn = picture_of(money([1000], [900], data=1), whose="the vault")
-    assert [band.flow.kind for band in drawn.outputs] == ["pay", "data", "fee"]
-    assert drawn.to_scale
 
 
 def test_many_coins_are_one_band_and_no_output_ever_is():

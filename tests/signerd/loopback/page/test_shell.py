@@ -111,13 +111,3 @@ async def test_the_files_beside_it_are_a_fixed_list_and_asked_about_again(daemon
     async with paged(daemon) as browser:
         for name in ("style.css.map", "..%2f..%2froutes.py", "routes.py"):
             assert (await browser.get(f"/static/{name}")).status_code == 404
-
-
-async def test_what_is_not_there_is_a_page_of_its_own_with_its_status(daemon):
-    async with paged(daemon) as browser:
-        for path in ("/nothing", "/proposals/p-9"):
-            answer = await browser.get(path)
-            assert answer.status_code == 404
-            assert len(Markup(answer.text).all("nav")) == 1
-        assert (await browser.post("/")).status_code == 404
-        assert (await browser.get("/proposals/p%0a9")).status_code == 422

@@ -13,7 +13,6 @@ from tests.support.daemons import daemon_at, until
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform, movement
-from tests.support.kits import parsed
 from tests.support.paged import Markup, field_of, paged, shown_words, whole
 from tests.support.patience import PATIENCE
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
@@ -59,30 +58,6 @@ async def pin(browser, **given):
     return await browser.post(f"/vaults/{VAULT_ID}/pin", data={"code": CODE, "source": "record", **given})
 
 
-async def test_a_vault_that_is_not_pinned_asks_to_be_compared(browser):
-    html = whole(await browser.get("/vaults"))
-    assert "not pinned: nothing of it is signed" in html.words
-    assert html.all("a", href=f"/vaults/{VAULT_ID}/pin")
-
-
-async def test_the_code_stands_there_big_and_in_groups_and_copies_whole(browser):
-    html = whole(await browser.get(f"/vaults/{VAULT_ID}"))
-    (code,) = html.all("p", **{"class": "verification"})
-    assert code.words == CODE
-    assert VAULT.address(0, 0) in html.words
-    assert "your device" in html.words
-
-
-async def test_the_emergency_kit_is_kept_by_the_browser_and_never_shown_in_the_page(browser):
-    assert (await browser.get(f"/vaults/{VAULT_ID}/kit")).status_code == 409
-    assert not whole(await browser.get(f"/vaults/{VAULT_ID}")).all("a", href=f"/vaults/{VAULT_ID}/kit")
-    await pin(browser)
-    kept = await browser.get(f"/vaults/{VAULT_ID}/kit")
-    assert kept.headers["content-disposition"] == 'attachment; filename="kit-treasury.html"'
-    assert parsed(kept.text).texts["descriptor"] == VAULT.descriptor
-    assert whole(await browser.get(f"/vaults/{VAULT_ID}")).all("a", href=f"/vaults/{VAULT_ID}/kit")
-
-
 async def test_pinning_wants_the_typed_code_and_shows_the_address_on_the_device(browser, bridge):
     html = whole(await browser.get(f"/vaults/{VAULT_ID}/pin"))
     assert "by telephone or face to face" in html.words
@@ -107,13 +82,6 @@ async def test_s13_the_person_says_on_the_page_that_it_is_another_address(browse
     assert refused.status_code == 409
     assert "you say that the device shows another address" in refused.text
     assert "not pinned" in (await browser.get("/vaults")).text
-
-
-async def test_pinning_without_the_device_needs_its_own_tick(browser, bridge):
-    bridge.becomes(DeviceState.LOCKED)
-    assert (await pin(browser)).status_code == 409
-    done = await pin(browser, without_device_address="1")
-    assert "has not shown its first address" in done.text
 
 
 async def test_a_device_without_a_cable_gets_a_file_and_the_person_says_what_it_shows(browser, bridge):
@@ -145,22 +113,6 @@ async def test_a_vault_from_elsewhere_is_held_against_the_record(browser, source
 async def test_what_has_no_vault_in_it_is_refused(browser, source, text):
     sent = {"source": source, "text": text}
     assert (await browser.post(f"/vaults/{VAULT_ID}/pin/preview", data=sent)).status_code == 422
-
-
-@pytest.mark.parametrize(
-    "given", [{"source": "rumour"}, {"source": "psbt"}, {"source": "file", "text": "psbt"}]
-)
-async def test_a_form_that_was_bent_is_refused(browser, given):
-    sent = {"source": "file", "text": VAULT.descriptor, **given}
-    assert (await browser.post(f"/vaults/{VAULT_ID}/pin/preview", data=sent)).status_code == 422
-
-
-async def test_a_vault_is_forgotten_by_its_code(browser):
-    await pin(browser)
-    path = f"/vaults/{VAULT_ID}/unpin"
-    assert (await browser.post(path, data={"code": "AAAA"})).status_code == 409
-    left = await browser.post(path, data={"code": CODE})
-    assert "Not pinned" in left.text
 
 
 async def test_an_alarm_stands_on_every_page_of_the_vault(daemon, browser):
