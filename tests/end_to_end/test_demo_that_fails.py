@@ -18,9 +18,7 @@ DEMO_SECONDS = 1800
 PATIENCE_SECONDS = 120
 
 
-@pytest.mark.slow(
-    "every program as a whole: test_with_platform.py tries the same in less"
-)
+@pytest.mark.slow("every program as a whole: test_with_platform.py tries the same in less")
 @needs_proc
 def test_what_goes_wrong_is_told_and_a_kill_takes_every_program_along(
     tmp_path: Path,

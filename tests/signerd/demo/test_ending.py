@@ -28,9 +28,7 @@ def programs_of(folder: str) -> list[int]:
     return found
 
 
-@pytest.mark.slow(
-    "every program as a whole: test_with_platform.py tries the same in less"
-)
+@pytest.mark.slow("every program as a whole: test_with_platform.py tries the same in less")
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="this system does not list its processes")
 @pytest.mark.parametrize("ending", drawn([signal.SIGTERM, signal.SIGHUP], 1, of=__name__))
 def test_a_signal_ends_every_program(ending: signal.Signals) -> None:
