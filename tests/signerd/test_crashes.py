@@ -15,11 +15,8 @@ import pytest
 from signerd.account.platform import PlatformClient
 from signerd.core.events import ProposalEvent
 from tests.support.crash import STORIES
-from tests.support.crash import new_folder as folder_of
-from tests.support.crash_stories import Story
 
 ROOT = Path(__file__).parents[2]
-PAYMENT, SETUP, TROUBLE, *_ = STORIES
 # What the journal writes beside events, and what the client asks beside the platform's methods.
 WRITES = {"own-keys", "vault-claim", "pin", "unpin", "at-device", "note", "key-revoked", "Imported", "token"}
 REQUESTS = {
@@ -69,21 +66,6 @@ def sweeps(told: list[Kill]) -> dict[str, list[Kill]]:
     }
 
 
-@pytest.fixture(scope="module")
-def kills(sweeps: dict[str, list[Kill]]) -> list[Kill]:
-    return sweeps["payment"]
-
-
-def new_folder(root: Path, story: Story) -> Path:
-    return folder_of(root, story, "sabotaged")
-
-
-def at(kills: list[Kill], point: str) -> Kill:
-    (found,) = [kill for kill in kills if kill["point"] == point and kill["passing"] == 1]
-    assert found["killed"]
-    return found
-
-
 @pytest.mark.parametrize("story", [story.name for story in STORIES])
 def test_f_every_invariant_holds_wherever_it_is_killed(sweeps, story: str) -> None:
     wrong = [(kill["point"], kill["passing"], kill["wrong"]) for kill in sweeps[story] if kill["wrong"]]
@@ -109,36 +91,3 @@ def test_f_every_write_and_every_call_is_a_point_to_be_killed_at(told) -> None:
     }
     passed = {point for line in told for point in line.get("points", ())}
     assert wanted - passed == UNREACHED
-
-
-def test_killed_after_the_decision_was_recorded_and_before_the_device_was_asked(
-    kills: list[Kill],
-) -> None:
-    for point in ("journal:after:Approved", "journal:after:DeviceFound"):
-        assert at(kills, point)["asked"] == 1
-        assert at(kills, point)["submissions"] == 1
-
-
-def test_killed_after_the_signature_was_recorded_and_before_it_was_submitted(
-    kills: list[Kill],
-) -> None:
-    for point in (
-        "journal:after:DeviceReturned",
-        "journal:after:SubmitStarted",
-        "platform:before:_sign_psbt",
-        "network:before:sign-psbt",
-    ):
-        assert at(kills, point)["asked"] == 1
-        assert at(kills, point)["submissions"] == 1
-
-
-def test_killed_after_it_was_submitted_and_before_that_was_recorded(kills: list[Kill]) -> None:
-    for point in ("network:after:sign-psbt", "platform:after:_sign_psbt", "journal:before:SubmitAccepted"):
-        assert at(kills, point)["asked"] == 1
-        assert at(kills, point)["submissions"] == 2
-
-
-def test_killed_between_the_record_of_an_export_and_the_card(sweeps) -> None:
-    """Nothing is on the card that is not recorded, and what is recorded can be had once more."""
-    for point in ("journal:after:Exported", "card:before:write", "card:after:write"):
-        assert at(sweeps["airgap"], point)["submissions"] == 1

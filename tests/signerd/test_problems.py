@@ -34,19 +34,6 @@ def test_a_problem_comes_out_as_the_error_that_went_in(leaf):
     assert (str(again), again.hint) == (str(error), error.hint)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"code": "from-the-future", "detail": "something new"},
-        {"code": 7, "detail": None},
-        {},
-        {"code": "platform-refused", "platform_status": "many"},
-    ],
-)
-def test_an_unknown_problem_is_still_an_error(body):
-    assert isinstance(error_from(body), e.SignerdError)
-
-
 def test_l8_the_words_of_a_problem_are_tame():
     body = problem(e.PlatformRefused("\x1b[2J\u202eevil", platform_code="\x07", status=400, hint="\r\n"))
     assert all(is_tame(value) for value in body.values() if isinstance(value, str))

@@ -2,7 +2,6 @@
 with its line.
 """
 
-import re
 from pathlib import Path
 
 import platformdirs
@@ -21,7 +20,6 @@ from signerd.app import DaemonDependencies, open_daemon
 from signerd.core.rules.values import NO_RULES
 from signerd.errors import ConfigInvalid, ConfigMissing, RulesInvalid
 from tests.support.daemons import MemoryStore, make_config
-from tests.support.pages import DOCS
 
 SMALL = """\
 network = "regtest"
@@ -206,14 +204,3 @@ async def test_a_daemon_with_a_wrong_rules_file_does_not_start(tmp_path: Path) -
         async with open_daemon(make_config(), state, MemoryStore(), DaemonDependencies()):
             pass
     assert not (state / "journal.sqlite3").exists()
-
-
-def test_the_backup_of_the_guide_is_a_configuration(tmp_path):
-    text = (DOCS / "sign" / "backup.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    key = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
-    file = tmp_path / "config.toml"
-    file.write_text(
-        'network = "regtest"\n[platform]\nurl = "https://custody.example"\n' + block.replace("age1…", key)
-    )
-    assert load_config(file).backup.every_days == 7

@@ -71,15 +71,6 @@ def watched(tmp_path: Path) -> WatchedPlatform:
     return WatchedPlatform(tmp_path, {"p-1": snapshot_of(spend())})
 
 
-async def test_a_long_poll_names_its_patience_from_the_second_call_on(prepared, watched):
-    config = make_config(platform={"url": URL, "long_poll_seconds": 20})
-    async with daemon_at(prepared, watched, FakeBridge(), config=config):
-        await until(lambda: watched.watched.unchanged() > 2)
-    (first, _), *later = watched.watched.lists
-    assert "prefer" not in first.headers
-    assert {request.headers["prefer"] for request, _ in later} == {"wait=20"}
-
-
 async def test_a_long_poll_is_short_while_something_is_followed_by_itself(prepared, watched):
     config = make_config(platform={"url": URL, "long_poll_seconds": 50})
     async with daemon_at(prepared, watched, FakeBridge(), config=config) as daemon:
@@ -128,15 +119,6 @@ def several(*numbers: int) -> Callable[[httpx.Request], httpx.Response | None]:
 
 def asked_of(watched: WatchedPlatform) -> set[str]:
     return {request.url.params["workspace_id"] for request, _ in watched.watched.lists}
-
-
-async def test_only_the_configured_workspaces_are_followed(prepared, watched):
-    hook = several(1, 2, 3)
-    watched.before = lambda request: hook(watched, request)
-    config = make_config(platform={"url": URL, "long_poll_seconds": 0, "workspaces": [1, 3]})
-    async with daemon_at(prepared, watched, FakeBridge(), config=config):
-        await until(lambda: len(watched.watched.lists) > 6)
-    assert asked_of(watched) == {"1", "3"}
 
 
 async def test_a_workspace_that_comes_or_goes_is_noticed(prepared, watched):

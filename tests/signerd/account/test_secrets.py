@@ -1,8 +1,6 @@
 """Secrets are never in plain text, and a keyring that only pretends is not taken."""
 
-import errno
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -72,20 +70,6 @@ def test_a_changed_file_is_refused(tmp_path):
         path.write_text(json.dumps({**content, part: changed}))
         with pytest.raises(SecretsLocked):
             store(tmp_path).load()
-
-
-def test_a_full_disk_is_said_in_words_and_loses_nothing(tmp_path, monkeypatch):
-    kept = store(tmp_path)
-    kept.save("kept")
-
-    def full(_handle: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as disk:
-        disk.setattr(os, "fsync", full)
-        with pytest.raises(NoSecretStore, match="cannot be written: No space left on device"):
-            kept.save("another")
-    assert store(tmp_path).load() == "kept"
 
 
 def test_systemd_hands_over_a_passphrase(tmp_path: Path) -> None:

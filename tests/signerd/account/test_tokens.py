@@ -2,7 +2,6 @@
 (S12, S13).
 """
 
-import httpx
 import pytest
 
 from firmware_bridge import DeviceState
@@ -13,7 +12,7 @@ from signerd.journal import quota
 from tests.support.daemons import approve, daemon_at, until, until_state
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
-from tests.support.fake_platform import FakePlatform, problem
+from tests.support.fake_platform import FakePlatform
 from tests.support.tokens import GOLD, call, gold, published, token_snapshot
 
 pytestmark = pytest.mark.anyio
@@ -65,21 +64,6 @@ async def test_s12_what_is_not_proven_is_refused_and_said(what, prepared, tmp_pa
         platform.published = {1: published(GOLD)}
         await until_state(daemon, "t-1", State.WAITING_PERSON)
         await until(lambda: not any("not proven" in line for line in daemon.troubles.sentences()))
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [problem(500, "INTERNAL"), problem(403, "PERMISSION_DENIED"), httpx.Response(200, json=[])],
-    ids=["fails", "denies", "nonsense"],
-)
-async def test_a_platform_that_tells_nothing_of_tokens_holds_nothing_else_up(answer, prepared, tmp_path):
-    def before(request: httpx.Request) -> httpx.Response | None:
-        return answer if request.url.path == "/api/v1/contract" else None
-
-    proposals = {"t-1": token_snapshot(call()), "p-1": snapshot_of(spend())}
-    async with daemon_at(prepared, FakePlatform(tmp_path, proposals, before=before), FakeBridge()) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        await until_state(daemon, "t-1", State.REFUSED)
 
 
 async def test_s28_the_device_that_is_there_says_what_is_held(prepared, tmp_path):

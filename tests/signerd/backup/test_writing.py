@@ -55,15 +55,6 @@ def test_neither_apps_nor_origins_are_let_in_by_a_restored_journal(state, tmp_pa
         assert copy.execute("SELECT count(*) FROM audit WHERE facts LIKE ?", (f"%{ORIGIN}%",)).fetchone()[0]
 
 
-def test_nothing_that_was_left_out_stands_in_free_pages(state, tmp_path):
-    with open_one(state) as journal:
-        for number in range(100):
-            journal.apps.let_in(f"https://{number}.{'x' * 100}.example.org", NOON)
-    (tmp_path / "copy").write_bytes(backup_of(state).files["journal.sqlite3"])
-    with closing(sqlite3.connect(tmp_path / "copy")) as copy:
-        assert copy.execute("PRAGMA freelist_count").fetchone() == (0,)
-
-
 def test_a_damaged_journal_replaces_no_good_backup(state):
     with closing(sqlite3.connect(state / "journal.sqlite3")) as journal, journal:
         journal.execute("DROP TRIGGER audit_stays")

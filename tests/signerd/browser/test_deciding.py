@@ -264,23 +264,6 @@ def test_s24_what_changed_between_the_look_and_the_yes_is_shown_and_not_signed(d
     desk.until_state("p-1", State.WAITING_PERSON)
 
 
-def test_s24_the_focus_does_not_come_back_to_a_button_that_was_left(desk):
-    page = desk.page("/proposals/p-1")
-    page.get_by_role("button", name="Approve on Regtest").focus()
-    with page.expect_response("**/review*") as nothing_new:
-        page.evaluate("document.body.dispatchEvent(new CustomEvent('changed'))")
-    assert nothing_new.value.status == 204
-    page.evaluate("document.activeElement.blur()")
-    page.route(
-        "**/standing*", lambda route: route.continue_(url=re.sub(r"seen=\w+", "seen=0", route.request.url))
-    )
-    page.locator("#standing").evaluate("part => { part.dataset.before = '' }")
-    page.evaluate("document.body.dispatchEvent(new CustomEvent('changed'))")
-    expect(page.locator("[data-before]")).to_have_count(0)
-    expect(page.locator("[class*=htmx-]")).to_have_count(0)
-    expect(page.locator("body")).to_be_focused()
-
-
 def test_what_happens_leaves_alone_what_a_person_fills_in(desk):
     page = desk.page("/proposals/p-1")
     page.locator("summary.danger").focus()

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import APIResponse, Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from firmware_bridge import DeviceState, Question
 from signerd.core.addresses import address_on_screen
@@ -92,50 +92,6 @@ def test_a_pin_by_the_keyboard_alone(locked_desk):
     come_to(page.get_by_label("Typed places"))
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Unlocked")).to_be_focused()
-
-
-def fetched(desk, route: Route, url: str | None = None) -> APIResponse:
-    """Playwright itself knows no names below localhost."""
-    at = desk.daemon.service.page_address
-    there = (url or route.request.url).replace(at.name, "127.0.0.1")
-    return route.fetch(url=there, headers={**route.request.headers, "host": f"{at.name}:{at.port}"})
-
-
-def test_the_focus_is_led_on_though_the_part_is_made_anew_before_the_answer_comes(locked_desk):
-    page = locked_desk.page("/devices")
-    begin(page)
-    held: list[tuple[Route, APIResponse]] = []
-    page.route("**/questions/*", lambda route: held.append((route, fetched(locked_desk, route))))
-    page.get_by_label("Typed places").fill(PIN)
-    page.get_by_label("Typed places").press("Enter")
-    unlocked = page.get_by_role("heading", name="Unlocked")
-    expect(unlocked).to_be_focused()
-    [(route, answer)] = held
-    route.fulfill(response=answer)
-    expect(unlocked).to_be_focused()
-
-
-def test_a_part_that_is_made_anew_keeps_the_focus_where_it_was(locked_desk):
-    page = locked_desk.page("/devices")
-    page.route(
-        "**/*seen=*", lambda route: route.continue_(url=re.sub(r"seen=\w+", "seen=0", route.request.url))
-    )
-
-    def made_anew(focused: Locator) -> None:
-        focused.focus()
-        focused.evaluate("element => { element.dataset.before = '' }")
-        page.evaluate("document.body.dispatchEvent(new CustomEvent('changed'))")
-        expect(page.locator("[data-before]")).to_have_count(0)
-        expect(focused).to_be_focused()
-
-    made_anew(page.get_by_role("link", name="Unlock"))
-    page.get_by_role("link", name="Unlock").press("Enter")
-    page.get_by_role("button", name="Begin").click()
-    made_anew(page.get_by_role("button", name="position centre"))
-    made_anew(page.get_by_role("button", name="Clear"))
-    page.get_by_label("Typed places").fill(PIN)
-    page.get_by_role("button", name="Unlock").click()
-    made_anew(page.get_by_role("link", name="To the devices"))
 
 
 def test_l10_what_is_typed_stays_nowhere_on_the_page_or_in_an_address(locked_desk):

@@ -70,17 +70,6 @@ def test_login_stores_the_session_and_notes_it(alone, store):
     assert "signed-in" in notes(alone)
 
 
-def test_login_with_a_one_time_code_and_json(alone, outer, store):
-    outer.platform.two_factor = True
-    typed = f"{EMAIL}\n{PASSWORD}\n"
-    assert signerd("login", state=alone, typed=typed + "000000\n").status == Exit.SIGNED_OUT
-    assert signerd("login", state=alone, typed=typed).status == Exit.USAGE
-    assert store.kept is None
-    ended = signerd("login", "--json", state=alone, typed=f"{typed}{OTP}\n")
-    assert ended.status == Exit.OK
-    assert ended.json == {"email": EMAIL, "code_needed": False, "secrets": "memory"}
-
-
 @pytest.mark.parametrize(
     ("typed", "status"),
     [
@@ -188,29 +177,3 @@ def test_a_configuration_that_was_made_meanwhile_is_not_written_over(state):
     with pytest.raises(AlreadyConfigured, match=r"other\.example"):
         write()
     assert (state / "config.toml").read_bytes() == before
-
-
-DEVICE, ANOTHER = "trezor:udp:127.0.0.1:21324", "trezor:udp:127.0.0.1:21424"
-
-
-@pytest.mark.parametrize(
-    "named", [[], ["--platform", URL, "--network", "regtest"]], ids=["alone", "with all"]
-)
-@pytest.mark.parametrize(
-    ("configured", "told"),
-    [
-        ("", f"names no device but those on USB, and not {ANOTHER}"),
-        (f'[devices]\nendpoints = ["{DEVICE}"]\n', f"names the device {DEVICE}, and not {ANOTHER}"),
-    ],
-    ids=["none", "another"],
-)
-def test_a_device_that_the_configuration_does_not_name_is_refused(alone, outer, named, configured, told):
-    path = alone / "config.toml"
-    path.write_text(path.read_text() + configured)
-    before = path.read_bytes()
-    ended = signerd("login", *named, "--device", ANOTHER, state=alone, typed=f"{EMAIL}\n{PASSWORD}\n")
-    assert ended.status == Exit.STATE
-    assert f"{path} {told}" in ended.err
-    assert "Change `endpoints` under [devices]" in ended.err
-    assert path.read_bytes() == before
-    assert outer.platform.requests == []

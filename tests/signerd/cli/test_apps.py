@@ -171,14 +171,6 @@ def test_an_unused_file_is_removed_when_it_expires(port, runtime, monkeypatch):
     assert list(runtime.iterdir()) == []
 
 
-def test_without_a_browser_it_says_what_else_to_do(port, runtime, monkeypatch):
-    monkeypatch.setattr(apps.webbrowser, "open", lambda _url: False)
-    ended = signerd("open", state=port.daemon.state)
-    assert ended.status == Exit.FAILED
-    assert "signerd open --print" in ended.err
-    assert list(runtime.iterdir()) == []
-
-
 def test_a_code_to_type_for_a_browser_elsewhere_and_one_for_a_program(port):
     ended = signerd("open", "--print", state=port.daemon.state)
     assert f"{port.origin}/" in ended.out

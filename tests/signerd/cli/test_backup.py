@@ -80,13 +80,6 @@ def test_a_forged_value_draws_no_line_of_the_summary():
     assert "\n  seen" not in text
 
 
-@pytest.mark.parametrize(("typed", "why"), [("\n", "is empty"), ("nine char\n", "fewer than 10 characters")])
-def test_a_passphrase_that_anybody_tries_first_is_refused_in_words(state, tmp_path, typed, why):
-    refused = signerd("backup", str(tmp_path / "b.age"), state=state, typed=typed)
-    assert refused.status == Exit.STATE
-    assert why in refused.err
-
-
 def test_a_no_and_a_folder_in_use_change_nothing(state, tmp_path):
     """With a key: to work a passphrase out takes a second each time."""
     identity, file, new = x25519.Identity.generate(), tmp_path / "b.age", tmp_path / "new"

@@ -95,16 +95,6 @@ def test_run_serves_until_it_is_told_to_stop_and_leaves_nothing(state, number):
     assert signerd("status", state=state).status == Exit.NOT_RUNNING
 
 
-def test_run_as_json_is_one_object_a_line(state):
-    with running(state, "--json") as program:
-        first = json.loads(program.first)
-        assert (first["subject"], first["kind"]) == ("signerd", "state")
-        program.send_signal(signal.SIGTERM)
-        lines = [json.loads(line) for line in program.stdout.read().splitlines()]
-        assert lines[-1]["text"] == "stops"
-        assert program.wait(20) == 0
-
-
 def test_f_a_killed_daemon_leaves_a_folder_that_the_next_one_takes_over(state):
     with running(state) as program:
         program.kill()
@@ -249,15 +239,6 @@ def test_p42_what_was_done_to_the_chain_is_named_and_left_as_it_is(prepared, sta
     assert ended.json["at"] == at
     assert "NOT WHOLE" in signerd("audit", "verify", state=prepared).out
     assert not list(prepared.glob("damaged-*"))
-
-
-@pytest.mark.parametrize("content", [b"", b"this is no database, and was never one" * 200])
-def test_a_file_that_is_no_journal_is_not_whole(prepared, content):
-    (prepared / "journal.sqlite3").write_bytes(content)
-    ended = signerd("audit", "verify", "--json", state=prepared)
-    assert ended.status == Exit.AUDIT
-    assert ended.json["fault"]
-    assert (prepared / "journal.sqlite3").read_bytes() == content
 
 
 # --- start-over ---------------------------------------------------------------------------------------------

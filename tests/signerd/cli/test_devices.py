@@ -92,13 +92,6 @@ def test_register_shows_fingerprint_and_paths_asks_and_registers(desk, outer):
     assert len(outer.bridge.messages) == 1
 
 
-def test_register_for_a_script(desk, outer):
-    ended = signerd("register", "--yes", "--json", state=desk.state)
-    assert ended.status == Exit.OK
-    assert ended.json["fingerprint"] == str(ALICE.fingerprint)
-    assert "Look at your device" in ended.err
-
-
 def test_the_same_key_again_is_no_mistake_and_another_active_one_is(desk, outer):
     assert signerd("register", "--yes", state=desk.state).status == Exit.OK
     assert signerd("register", "--yes", state=desk.state).status == Exit.OK

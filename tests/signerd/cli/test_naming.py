@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.common.naming import LEAST, LONGEST, MOST_LISTED, NamedRecord, next_name
+from custody.common.naming import LEAST, LONGEST, NamedRecord, next_name
 from multisig import encode_address
 from signerd.cli.naming import named, pin_named
 from signerd.cli.terminal import Exit
@@ -16,7 +16,7 @@ from signerd.core.addresses import on_screen
 from signerd.errors import InvalidRequest, NotPinned
 from tests.support.command import signerd
 from tests.support.daemons import make_config
-from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, own_keys, snapshot_of
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, snapshot_of
 from tests.support.payments import spend_of
 from tests.support.served import make_outer, served_daemon
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault, pay
@@ -74,13 +74,6 @@ def test_what_could_be_several_is_refused_with_all_of_them(given, could_be):
         named(given, ALL, "vault")
     assert str(refused.value) == f"'{given}' could be any of {len(could_be)} vaults"
     assert all(f"{one.id}  {one.words}" in refused.value.hint for one in could_be)
-
-
-def test_a_long_list_of_candidates_ends():
-    many = [NamedRecord(f"8bdd{number:04}", ("Acme",), "") for number in range(MOST_LISTED + 3)]
-    with pytest.raises(InvalidRequest) as refused:
-        named("acme", many, "proposal")
-    assert refused.value.hint.endswith("and 3 more")
 
 
 @given(
@@ -158,12 +151,6 @@ def test_with_yes_an_id_that_reads_as_a_name_of_the_persons_is_refused(tmp_path)
     assert shown.out.startswith("Pay 0.0003 BTC to ")
 
 
-def test_what_has_ended_is_found_where_nothing_open_is_meant(desk):
-    ended = signerd("reject", "acme", state=desk.state, typed="y\n")
-    assert ended.out.endswith("Proposal 8bdd1234: declined.\n")
-    assert "State: declined" in signerd("show", "8bdd", state=desk.state).out
-
-
 def test_a_vault_is_named_and_its_id_and_code_are_said_and_pinning_asks_for_the_code_all_the_same(desk):
     named_so = signerd("addresses", "treasury", state=desk.state)
     assert named_so.err == f"'treasury' is the vault {VAULT_ID}: 'Treasury', verification code {CODE}\n"
@@ -171,10 +158,3 @@ def test_a_vault_is_named_and_its_id_and_code_are_said_and_pinning_asks_for_the_
     wrong = signerd("unpin", "Treasury", state=desk.state, typed="AAAA-BBBB\n")
     assert wrong.status == Exit.NOT_DECIDED
     assert signerd("addresses", "Hot", state=desk.state).status == Exit.NOT_DECIDED
-
-
-def test_a_device_is_named_by_its_fingerprint(desk):
-    fingerprint = str(own_keys()[0].key.fingerprint)
-    [device] = signerd("devices", "--json", state=desk.state).json
-    shown = signerd("devices", "identify", fingerprint, "--json", state=desk.state)
-    assert shown.json["device_id"] == device["id"]

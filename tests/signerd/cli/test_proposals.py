@@ -91,16 +91,6 @@ def test_show_says_where_the_money_goes_and_each_check_in_a_sentence(desk):
     assert "(not believed)" in text
 
 
-def test_s16_without_a_pinned_vault_no_figure_is_shown(state, outer):
-    with served_daemon(state, outer, prepared=False) as daemon:
-        await_proposal(daemon, "p-1")
-        text = signerd("show", "p-1", state=state).out
-        assert "NOT KNOWN" in text
-        assert "not pinned" in text
-        assert "pays" not in text
-        assert "from a vault that is not pinned here" in signerd("proposals", state=state).out
-
-
 def test_l8_what_the_platform_writes_cannot_touch_the_terminal(state, outer):
     snapshot = snapshot_of(spend(), description=HOSTILE, created_by=HOSTILE)
     outer.platform.proposals["p-1"] = snapshot
@@ -138,28 +128,6 @@ def test_anything_but_yes_approves_nothing(desk, outer):
     assert signerd("approve", "p-1", state=desk.state).status == Exit.USAGE, "nobody is there"
     assert shown(desk.state).state == "waiting-for-person"
     assert outer.bridge.asked == 0
-
-
-def test_a_script_approves_with_yes_and_reads_one_json_value(desk, outer):
-    ended = signerd("approve", "p-1", "--yes", "--json", state=desk.state)
-    assert ended.status == Exit.OK
-    assert ended.json["state"] == "submitted"
-    assert ended.json["signed_here"] is True
-    # What a person would read meanwhile is on standard error.
-    assert "Confirm the transaction." in ended.err
-
-
-def test_what_a_check_refuses_is_not_even_asked_for(state, outer):
-    outer.platform.proposals["p-1"] = snapshot_of(spend(), fee=1)
-    with served_daemon(state, outer) as daemon:
-        await_proposal(daemon, "p-1")
-        text = signerd("show", "p-1", state=state).out
-        assert "REFUSED  " in text
-        assert "cannot be approved" in text
-        ended = signerd("approve", "p-1", state=state, typed="y\n")
-        assert ended.status == Exit.NOT_DECIDED
-        assert "fee-recorded" in ended.err
-        assert outer.bridge.asked == 0
 
 
 def test_s24_the_yes_is_to_what_was_shown_and_to_nothing_else(desk, outer):
@@ -284,7 +252,3 @@ def test_reject_tells_the_platform_why(desk, outer):
     assert ended.out == "Proposal p-1: declined: who is this for?\n"
     desk.until(lambda: bool(outer.platform.told()))
     assert [(t["decision"], t["reason"]) for t in outer.platform.told()] == [("reject", "who is this for?")]
-
-
-def test_without_a_reason_it_is_said_once_that_it_was_declined(desk):
-    assert signerd("reject", "p-1", "--yes", state=desk.state).out == "Proposal p-1: declined.\n"

@@ -14,7 +14,7 @@ from tests.support.bills import bill
 from tests.support.command import signerd
 from tests.support.desk import VAULT, spend
 from tests.support.served import make_outer, served_daemon
-from tests.support.wallets import ALICE, make_spend, make_vault
+from tests.support.wallets import ALICE
 
 
 @pytest.fixture
@@ -56,16 +56,6 @@ def test_inspect_reads_every_spelling(desk, file):
     for spelling in (binary, bill().to_base64().encode(), base64.encodebytes(binary)):
         file.write_bytes(spelling)
         assert signerd("inspect", str(file), "--json", state=desk.state).json["allowed"] is True
-
-
-def test_inspect_tells_what_is_refused_and_what_the_platform_has_proposed(desk, tmp_path):
-    stranger = written(tmp_path / "x", make_spend(make_vault(threshold=3)))
-    ended = signerd("inspect", stranger, state=desk.state)
-    assert ended.status == Exit.NOT_DECIDED
-    assert "input-not-ours" in ended.out
-    assert "cannot be approved" in ended.out
-    ended = signerd("inspect", written(tmp_path / "x", spend()), state=desk.state)
-    assert "proposal p-1" in ended.out
 
 
 def test_sign_shows_asks_and_writes_the_signed_psbt(desk, outer, file, tmp_path):

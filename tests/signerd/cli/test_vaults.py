@@ -4,7 +4,6 @@
 
 import pytest
 
-from firmware_bridge import Unsupported
 from firmware_bridge.airgap import EnrolmentForm, enrolment_text
 from multisig import Network, Profile, encode_address, profile_account_path
 from signerd.cli.terminal import Exit
@@ -12,10 +11,10 @@ from signerd.core.audit import Note
 from signerd.core.values import OwnKey
 from signerd.errors import VaultDiffers
 from signerd.shapes import VaultView
-from tests.support.command import is_tame, signerd
+from tests.support.command import signerd
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys, spend
 from tests.support.served import make_outer, served_daemon, served_script
-from tests.support.wallets import ALICE, BOB, MALLORY, make_spend, make_vault
+from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
 
 CODE = VAULT.verification_code
 OTHER = make_vault((ALICE, BOB, MALLORY))
@@ -71,35 +70,6 @@ def test_pin_shows_what_is_compared_and_with_whom_and_asks_for_the_code(desk, ou
     assert "PINNED" in signerd("vaults", state=desk.state).out
 
 
-def test_pin_for_a_script(desk):
-    assert signerd("pin", VAULT_ID, state=desk.state).status == Exit.USAGE, "nobody is there to type the code"
-    unknown = signerd("pin", "vault-9", "--code", CODE, "--json", state=desk.state)
-    assert (unknown.status, unknown.error["code"]) == (Exit.NOT_DECIDED, "unknown-vault")
-    not_pinned = signerd("unpin", VAULT_ID, "--code", CODE, "--json", state=desk.state)
-    assert (not_pinned.status, not_pinned.error["code"]) == (Exit.NOT_DECIDED, "not-pinned")
-    two_sources = signerd("pin", VAULT_ID, "--from", "a", "--psbt", "b", "--code", CODE, state=desk.state)
-    assert two_sources.status == Exit.USAGE
-    assert "together" in two_sources.err
-    ended = signerd("pin", VAULT_ID, "--code", CODE, "--json", state=desk.state)
-    assert ended.status == Exit.OK
-    assert (ended.json["pinned"], ended.json["address_shown"]) == (True, True)
-    assert CODE in ended.err
-    assert f"It must be {first_on(VAULT, 0)}" in ended.err
-
-
-def test_a_device_that_cannot_show_addresses_is_done_without_by_a_flag_only(desk, outer):
-    outer.bridge.showing.append(Unsupported("A Jade of this age shows no addresses."))
-    ended = signerd("pin", VAULT_ID, "--code", CODE, state=desk.state)
-    assert ended.status == Exit.DEVICE
-    assert "shows no addresses" in ended.err
-    assert "--without-device-address" in ended.err
-    assert "not pinned" in signerd("vaults", state=desk.state).out
-    done = signerd("pin", VAULT_ID, "--code", CODE, "--without-device-address", state=desk.state)
-    assert done.status == Exit.OK
-    assert "its first address NOT seen there" in done.out
-    assert outer.bridge.shown == []
-
-
 # --- from a file, from a PSBT -------------------------------------------------------------------------------
 
 
@@ -121,22 +91,6 @@ def test_a_vault_that_the_person_brings_is_pinned_where_the_record_agrees(
     assert ended.status == Exit.OK
     assert "and the platform's record says the same" in ended.out
     assert "PINNED" in ended.out
-
-
-def test_s16_a_vault_that_is_not_the_records_is_refused_with_both_shown(desk, tmp_path, outer):
-    path = tmp_path / "imported"
-    for option, content in (
-        ("--from", OTHER.descriptor.encode()),
-        ("--from", enrolment_text(OTHER, "V", EnrolmentForm.BSMS).encode()),
-        ("--psbt", make_spend(OTHER).to_bytes()),
-    ):
-        path.write_bytes(content)
-        named = ("--code", OTHER.verification_code)
-        ended = signerd("pin", VAULT_ID, option, str(path), *named, state=desk.state)
-        assert ended.status == Exit.NOT_DECIDED
-        assert CODE in ended.err
-        assert OTHER.verification_code in ended.err
-    assert outer.bridge.enrolled == []
 
 
 # --- after the pin ------------------------------------------------------------------------------------------
@@ -194,15 +148,6 @@ def test_a_vault_that_cannot_be_read_shows_why_and_cannot_be_pinned(tmp_path):
         ended = signerd("pin", "v-1", "--code", "X", state=daemon.state)
         assert ended.status == Exit.NOT_DECIDED
         assert "pin" not in {call[0] for call in daemon.service.calls}
-
-
-def test_l8_a_vaults_name_is_tame(tmp_path):
-    with served_script(tmp_path / "s", vaults=(make_view(),)) as daemon:
-        for arguments in (["vaults"], ["vaults", "--json"]):
-            out = signerd(*arguments, state=daemon.state).out
-            assert is_tame(out.replace("\\n", "")), out
-        daemon.service.answers["vaults"] = ()
-        assert "no vault yet" in signerd("vaults", state=daemon.state).out
 
 
 PROFILE_KEY = ALICE.origin_key(profile_account_path(NETWORK))

@@ -8,7 +8,6 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
 
@@ -135,27 +134,6 @@ def test_f_a_look_is_due_now_at_each_line_and_when_the_daemon_is_back(state):
         next(looks)
         assert len(pauses) == 1
         looks.close()
-
-
-def test_f_a_look_is_due_when_the_daemon_is_back_for_programs_that_await(state):
-    async def run():
-        client = AsyncDaemonClient(state, sleep=lambda _seconds: asyncio.to_thread(back.wait, 20))
-        async with client, contextlib.aclosing(client.changes("p-1")) as looks:
-            for due in (first, second, third):
-                await anext(looks)
-                due.set()
-
-    first, second, third, back = (threading.Event() for _ in range(4))
-    with ThreadPoolExecutor(1) as pool:
-        with served_script(state) as found:
-            reading = pool.submit(asyncio.run, run())
-            assert first.wait(20)
-            found.feed("p-1", "info", "now")
-            assert second.wait(20)
-        assert not third.is_set()
-        with served_script(state):
-            back.set()
-            reading.result(20)
 
 
 def test_a_daemon_that_stays_away_is_given_up():

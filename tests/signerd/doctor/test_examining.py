@@ -79,12 +79,6 @@ def test_nothing_is_changed(installation):
     assert {path: path.stat().st_mtime_ns for path in installation.state.rglob("*")} == before
 
 
-def test_a_broken_configuration_is_told_once(installation):
-    (installation.state / "config.toml").write_text("network = 1")
-    found = examine(installation)
-    assert [name for name, one in found.items() if one.outcome is DoctorOutcome.TROUBLE] == ["configuration"]
-
-
 def test_l12_a_folder_that_others_can_enter(installation):
     assert platform.folder(installation).outcome is DoctorOutcome.WELL
     installation.state.chmod(0o755)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from firmware_bridge import DeviceState, Question, RefusedByPerson
+from firmware_bridge import DeviceState, Question
 from firmware_bridge.errors import Disconnected
 from multisig import (
     Psbt,
@@ -98,14 +98,6 @@ def test_a_command_names_its_device(hwi):
     no(hwi("-t", "abacus", "-d", "x", "--chain", "regtest", "getxpub", ACCOUNT), HwiCode.UNKNOWN_DEVICE_TYPE)
     by_type = hwi("-t", "trezor", "-d", "udp:127.0.0.1:1", "--chain", "regtest", "getxpub", ACCOUNT)
     assert by_type.value == {"xpub": str(PROFILE.key.xpub)}
-
-
-def test_another_network_is_refused_by_name(hwi):
-    for chain in ("main", "test", "testnet4", "signet"):
-        words = no(hwi("-f", F, "--chain", chain, "getxpub", ACCOUNT), HwiCode.BAD_ARGUMENT)
-        assert "--chain regtest" in words
-    # Without a chain mainnet is meant, as with HWI.
-    no(hwi("-f", F, "getxpub", ACCOUNT), HwiCode.BAD_ARGUMENT)
 
 
 # --- keys ---------------------------------------------------------------------------------------------------
@@ -206,12 +198,6 @@ def test_l5_displayaddress_of_anything_else_reaches_no_device(hwi, outer):
     assert outer.bridge.shown == []
 
 
-def test_displayaddress_that_is_refused_is_code_14_and_of_a_device_that_went_code_3(hwi, outer):
-    outer.bridge.showing += [RefusedByPerson(), Disconnected()]
-    no(hwi(*NAMED, "displayaddress", "--desc", single()), HwiCode.ACTION_CANCELED)
-    no(hwi(*NAMED, "displayaddress", "--desc", single()), HwiCode.DEVICE_CONN_ERROR)
-
-
 # --- signing ------------------------------------------------------------------------------------------------
 
 
@@ -248,14 +234,6 @@ def test_signtx_that_the_person_declines_is_code_14(desk, hwi):
     with person(desk, lambda daemon, psbt_id: daemon.reject(psbt_id, "no")):
         answered = hwi(*NAMED, "signtx", bill().to_base64())
     no(answered, HwiCode.ACTION_CANCELED)
-
-
-def test_signtx_that_is_refused_on_the_device_is_code_14_and_taken_back(desk, hwi, outer):
-    outer.bridge.failures.append(RefusedByPerson())
-    with person(desk, approves):
-        answered = hwi(*NAMED, "signtx", bill().to_base64())
-    no(answered, HwiCode.ACTION_CANCELED)
-    assert waiting(desk) == ()
 
 
 @pytest.fixture
@@ -298,12 +276,6 @@ def test_f_signtx_of_what_was_interrupted_before_and_is_not_approved_ends_in_tim
     words = no(hwi("--wait", "0", *NAMED, "signtx", interrupted), HwiCode.ACTION_CANCELED)
     assert "in time" in words
     assert len(waiting(desk)) == 1, "this call did not import it"
-
-
-def test_signtx_without_a_decision_ends_and_is_withdrawn(desk, hwi):
-    words = no(hwi("--wait", "0", *NAMED, "signtx", bill().to_base64()), HwiCode.ACTION_CANCELED)
-    assert "in time" in words
-    assert waiting(desk) == ()
 
 
 def test_signtx_that_is_told_to_end_takes_back_what_it_imported(desk):

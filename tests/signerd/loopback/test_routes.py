@@ -2,7 +2,6 @@
 
 import json
 import logging
-import re
 
 import httpx
 import pytest
@@ -11,9 +10,8 @@ from custody.common.exchange import HttpReply
 from signerd import shapes
 from signerd.asking import refusal
 from signerd.endpoint import HOST, PREFIX, socket_path
-from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError, leaves
+from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute
 from signerd.loopback.serve import interface
-from tests.signerd.test_problems import made
 from tests.support.served import served_script
 
 DIGEST = "ab" * 32
@@ -50,15 +48,6 @@ STATUS = shapes.Status(
 )
 
 
-def test_every_error_of_the_daemon_is_raised_again_at_the_client(state):
-    with served_script(state) as daemon, daemon.client() as client:
-        for leaf in leaves():
-            daemon.service.answers["status"] = made(leaf)
-            with pytest.raises(SignerdError) as raised:
-                client.status()
-            assert type(raised.value) is leaf
-
-
 def test_an_error_without_a_name_says_nothing_of_the_inside(state, caplog):
     caplog.set_level(logging.CRITICAL, logger="uvicorn.error")
     with served_script(state, status=ZeroDivisionError("secret of the inside")) as daemon:
@@ -71,22 +60,13 @@ def test_an_error_without_a_name_says_nothing_of_the_inside(state, caplog):
 
 BAD_BODIES = [
     ("/session", {"email": "a@example.org", "password": "hunter2", "admin": True}),
-    ("/session", {"email": "a@example.org"}),
     ("/session", {"email": "a@example.org", "password": ["hunter2"]}),
-    ("/session", {"email": "a@example.org", "password": "hunter2" * 1_000}),
     ("/session/code", {"code": "hunter2" * 9}),
     ("/proposals/p-1/approve", {"digest": "hunter2"}),
-    ("/proposals/p-1/approve", {"digest": DIGEST, "acknowledged": ["a b"]}),
-    ("/proposals/p-1/approve", {"digest": DIGEST, "acknowledged": [str(n) for n in range(51)]}),
-    ("/proposals/p-1/approve", {"digest": DIGEST.upper()}),
     ("/proposals/p-1/approve", {"digest": DIGEST + "\n"}),
-    ("/proposals/p-1/reject", {"reason": "x" * 1_001}),
     ("/proposals/p 1/reject", {"reason": ""}),
-    ("/proposals/" + "p" * 101 + "/reject", {"reason": ""}),
     ("/registration", {"device_id": "../../etc", "digest": DIGEST}),
-    ("/vaults/v-1/pin", {"code": ""}),
     ("/vaults/v-1/pin", [1]),
-    ("/vaults/v-1/pin", None),
 ]
 
 
@@ -142,24 +122,6 @@ def test_what_is_not_in_the_table_is_not_served(silent, method, path):
     with pytest.raises(NoSuchRoute):
         sent(silent, method, path)
     assert silent.service.calls == []
-
-
-def test_the_description_refers_to_nothing_that_it_does_not_have(state):
-    with served_script(state) as daemon:
-        described = sent(daemon, "GET", "/openapi.json").json()
-    schemas = described["components"]["schemas"]
-    referred = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(described)))
-    assert referred == set(schemas)
-    assert {"ApproveRequest", "ProposalView", "Status"} <= referred
-    approve = described["paths"][f"{PREFIX}/proposals/{{psbt_id}}/approve"]["post"]
-    assert approve["parameters"][0]["name"] == "psbt_id"
-    assert approve["requestBody"]["content"]["application/json"]["schema"]["$ref"].endswith("ApproveRequest")
-    follow = described["paths"][f"{PREFIX}/events"]["get"]
-    assert {(one["name"], one["in"], one["required"]) for one in follow["parameters"]} == {
-        ("after", "query", False),
-        ("subject", "query", False),
-        ("last-event-id", "header", False),
-    }
 
 
 @pytest.mark.anyio

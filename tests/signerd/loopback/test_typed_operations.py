@@ -6,11 +6,8 @@ import inspect
 import re
 from typing import Any
 
-import pytest
-
 from firmware_bridge import Bridge, DeviceState, Question
 from signerd import shapes
-from signerd.callers import Right
 from signerd.daemon.devices import DeviceBridge
 from signerd.endpoint import PREFIX
 from signerd.loopback.answers import ROUTES
@@ -66,15 +63,6 @@ def methods(of: type) -> set[str]:
 def test_l5_the_daemon_knows_typed_operations_only():
     assert methods(DeviceBridge) == LOOKING | ASKING
     assert methods(DeviceBridge) <= methods(Bridge)
-
-
-def test_the_fake_has_what_the_library_has():
-    for name in methods(DeviceBridge):
-        wanted = inspect.signature(getattr(Bridge, name)).parameters
-        there = inspect.signature(getattr(FakeBridge, name)).parameters
-        assert [given.lstrip("_") for given in there] == [given for given in wanted if given != "seconds"], (
-            name
-        )
 
 
 def texts_of(shape: Any, found: set[str]) -> set[str]:
@@ -155,26 +143,3 @@ def test_l5_a_walk_through_the_whole_table_reaches_the_device_by_its_own_rows_on
     assert reached["POST", "/vaults/{vault_id}/addresses/show"] == {"show_address"}
     assert reached["POST", "/profile/addresses/show"] == {"show_address"}
     assert set(MAY_ASK) <= set(reached) | {("POST", "/registration/preview")}
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "right"),
-    [
-        ("POST", "/devices/{device_id}/unlock", Right.PERSON),
-        ("GET", "/devices/{device_id}/unlock", Right.PERSON),
-        ("GET", "/questions", Right.PERSON),
-        ("POST", "/questions/{question_id}", Right.PERSON),
-        ("POST", "/devices/{device_id}/cancel", Right.PERSON),
-        ("POST", "/devices/{device_id}/identify", Right.DISPLAY),
-        ("POST", "/vaults/{vault_id}/addresses/show", Right.DISPLAY),
-        ("POST", "/profile/addresses/show", Right.DISPLAY),
-        ("POST", "/devices/{device_id}/accounts", Right.XPUB),
-        ("GET", "/accounts", Right.XPUB),
-        ("GET", "/profile/addresses", Right.XPUB),
-        ("GET", "/vaults/{vault_id}/addresses", Right.XPUB),
-    ],
-)
-def test_l13_a_row_needs_the_right_that_its_danger_asks_for(method, path, right):
-    (row,) = (row for row in ROUTES if (row.method, row.path) == (method, path))
-    assert row.needs is right
-    assert PREFIX == "/v1"

@@ -84,27 +84,13 @@ def test_l1_a_host_is_ours_to_the_byte_or_refused(host):
 
 # --- Origin -------------------------------------------------------------------------------------------------
 
-NOT_LET_IN = [
-    "null", "", "https://evil.example", f"{APP_ORIGIN}.evil.example", f"{APP_ORIGIN}:443", f"{APP_ORIGIN}/",
-    f"{APP_ORIGIN}.", "http://wallet.example", "https://WALLET.example", "HTTPS://wallet.example",
-    "https://evil-wallet.example", "https://sub.wallet.example", "https://user@wallet.example",
-    "https://wallet.example@evil.example", f"{APP_ORIGIN} {APP_ORIGIN}",
-    f"{APP_ORIGIN}, https://evil.example", "wallet.example", "*", f"https://{HOST}",
-    f"http://localhost:{PORT}", f"http://[::1]:{PORT}", f"{OWN}/", "http://127.0.0.1", "http://127.0.0.1:1",
-    "file://",
-]  # fmt: skip
+
+_NEAR_ORIGIN = st.builds("".join, st.tuples(_LETTERS, st.sampled_from([APP_ORIGIN, OWN]), _LETTERS))
+_OPAQUE = st.sampled_from(["null", "", "*", "file://", "https://evil.example", APP_ORIGIN.upper()])
 
 
-@pytest.mark.parametrize("origin", NOT_LET_IN)
-def test_l2_l3_a_site_that_was_not_let_in_is_refused_whatever_it_asks(desk, origin):
-    for path in ("/", "/v1/devices", "/v1/pairings", "/nowhere", "/static/style.css"):
-        for method in ("GET", "POST", "OPTIONS"):
-            with pytest.raises(OriginRefused):
-                desk.gate.reader(asked(method, path, ("origin", origin)))
-
-
-@given(st.builds("".join, st.tuples(_LETTERS, st.sampled_from([APP_ORIGIN, OWN]), _LETTERS)))
-def test_l3_an_origin_is_the_one_to_the_byte_or_refused(origin):
+@given(_NEAR_ORIGIN | _OPAQUE)
+def test_l2_l3_an_origin_is_the_one_to_the_byte_or_refused(origin):
     gate = Desk().gate
     if origin in {APP_ORIGIN, OWN}:
         assert gate.reader(asked("GET", "/", ("origin", origin))) == {APP_ORIGIN: APP_ORIGIN}.get(origin)
@@ -238,26 +224,6 @@ def test_a_page_that_was_left_open_asks_by_itself_and_does_not_last_for_that(des
         assert desk.admit(request).caller.kind is CallerKind.STRANGER
 
 
-def test_a_page_in_use_lasts(desk):
-    pressed = asked("POST", "/", desk.secret, ("origin", OWN), FROM_OURS, ("hx-request", "true"))
-    for request in (asked("GET", "/", desk.secret, FROM_OURS), pressed):
-        desk.now += IDLE_SECONDS - 1
-        assert desk.admit(request).caller.kind is CallerKind.PAGE
-
-
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_l12_a_cookie_grants_nothing_and_hinders_nothing(desk, method):
-    """Browsers send cookies to every port of a host, and take them from every one: nothing here hangs on
-    them.
-    """
-    name, value = desk.secret
-    stolen = ("cookie", f"{name}={value}; signerd-session={value}; signerd-{PORT}={value}")
-    ours = (("origin", OWN), FROM_OURS)
-    assert desk.admit(asked(method, "/", stolen, *ours)).caller.kind is CallerKind.STRANGER
-    planted = (stolen, ("cookie", f"signerd-{PORT}=x; signerd-{PORT}=y; =; c"))
-    assert desk.admit(asked(method, "/", desk.secret, *planted, *ours)).caller.kind is CallerKind.PAGE
-
-
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
 def test_l4_a_missing_origin_is_no_sign_of_a_friend(desk, method):
     with pytest.raises(OriginRefused):
@@ -275,16 +241,6 @@ def test_l4_l9_an_unknown_session_is_a_stranger(desk, method):
     for value in ("", "x", "0" * 64, "\xff"):
         given = asked(method, "/", ("x-signerd-session", value), ("origin", OWN))
         assert desk.admit(given).caller.kind is CallerKind.STRANGER
-
-
-def test_l10_a_referer_and_an_address_grant_nothing(desk):
-    scope = {
-        "method": "GET",
-        "path": "/v1/devices",
-        "query_string": b"token=program&access_token=program",
-        "headers": [(b"host", HOST.encode()), (b"referer", OWN.encode() + b"/")],
-    }
-    assert desk.admit(RequestHead.of(scope)).caller.kind is CallerKind.STRANGER
 
 
 def test_l10_a_head_shows_no_secret(desk):

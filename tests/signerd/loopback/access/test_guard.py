@@ -63,24 +63,6 @@ async def test_a_caller_that_goes_in_the_middle_is_not_answered():
     assert sent.messages == []
 
 
-async def test_the_application_gets_the_body_once_and_then_the_connections_word():
-    messages = [
-        {"type": "http.request", "body": b"ab", "more_body": True},
-        {"type": "http.request", "body": b"cd"},
-        {"type": "http.disconnect"},
-    ]
-    got: list[dict] = []
-
-    async def receive() -> dict:
-        return messages.pop(0)
-
-    async def app(_scope: dict, receive, _send) -> None:
-        got.extend([await receive(), await receive()])
-
-    await Guard(app, GATE)(scope(), receive, Sent())
-    assert got == [{"type": "http.request", "body": b"abcd", "more_body": False}, {"type": "http.disconnect"}]
-
-
 async def test_l13_what_ended_while_its_body_came_does_nothing():
     tokens, gate = with_a_program()
 
@@ -116,25 +98,3 @@ async def test_l11_of_an_apps_requests_that_wait_for_their_turn_nothing_is_read(
         assert read == [AT_ONCE + 1]
         go.set()
     assert read == [6]
-
-
-async def test_l13_an_app_that_was_revoked_while_its_request_waited_gets_nothing():
-    tokens, gate = with_a_program()
-    reached, go, sent = [0], anyio.Event(), [Sent() for _ in range(5)]
-
-    async def app(_scope: dict, _receive, _send) -> None:
-        reached[0] += 1
-        await go.wait()
-
-    async def receive() -> dict:
-        return {"type": "http.request", "body": b"{}"}
-
-    guard = Guard(app, gate)
-    async with anyio.create_task_group() as tasks:
-        for one in sent:
-            tasks.start_soon(guard, scope(authorization="Bearer program"), receive, one)
-        await anyio.wait_all_tasks_blocked()
-        tokens.paired.clear()
-        go.set()
-    assert reached == [AT_ONCE]
-    assert [one.status for one in sent[AT_ONCE:]] == [401] * 3

@@ -129,16 +129,6 @@ def test_every_answer_says_what_a_browser_may_do_with_it(port):
         assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
 
 
-def test_a_websocket_is_not_spoken(port):
-    upgrade = {
-        "Connection": "Upgrade",
-        "Upgrade": "websocket",
-        "Sec-WebSocket-Key": "eA==",
-        "Sec-WebSocket-Version": "13",
-    }
-    assert port.ask("GET", "/v1/events", {**BEARER, **upgrade}).status == 422
-
-
 def test_l6_an_app_that_asks_too_often_is_told_when_to_come_again(tmp_path):
     with ported(tmp_path / "s", lambda: 0.0, devices=()) as port:
         port.daemon.service.apps.paired["program", None] = READER

@@ -50,32 +50,3 @@ async def test_l11_of_many_that_come_at_once_few_are_answered_at_a_time():
     desk = Desk()
     await asyncio.gather(*(desk.ask() for _ in range(30)))
     assert (desk.done, desk.most) == (30, AT_ONCE)
-
-
-async def test_one_that_waits_for_a_device_keeps_one_place():
-    desk, shown = Desk(), asyncio.Event()
-
-    async def display() -> None:
-        await shown.wait()
-
-    desk.rates.take("a-1")
-    waiting = asyncio.create_task(desk.rates.in_turn("a-1", display))
-    await asyncio.sleep(0)
-    desk.now += 60
-    for _ in range(int(desk.rates.burst)):
-        await desk.ask()
-    shown.set()
-    await waiting
-
-
-async def test_one_that_fails_gives_its_place_back():
-    desk = Desk()
-
-    async def fails() -> None:
-        raise KeyError
-
-    for _ in range(AT_ONCE + 1):
-        desk.rates.take("a-1")
-        with pytest.raises(KeyError):
-            await desk.rates.in_turn("a-1", fails)
-    await desk.ask()

@@ -15,7 +15,7 @@ from signerd.loopback.page.routes import ROWS
 from tests.support.daemons import approve, until_state
 from tests.support.desk import spend
 from tests.support.paged import Markup, paged
-from tests.support.ur_keys import account_of, animated, keys_of
+from tests.support.ur_keys import account_of, animated
 from tests.support.wallets import ALICE, BOB
 
 pytestmark = pytest.mark.anyio
@@ -115,13 +115,6 @@ async def test_a_series_becomes_the_text_of_a_form_whatever_its_order(desk, text
     told = await scan(desk, (*texts[1::2], *texts[::2], *texts))
     assert told["whole"] == PSBT.to_base64()
     assert told["seen"] == told["wanted"]
-
-
-async def test_keys_and_signatures_are_text(desk):
-    told = await scan(desk, animated("crypto-account", account_of(ALICE)), kind="text")
-    assert told["whole"] == "".join(f"{key}\n" for key in keys_of(ALICE))
-    assert (await scan(desk, ("H+signature/of=",), kind="text"))["whole"] == "H+signature/of="
-    assert (await scan(desk, bbqr.split(b'{"xfp": 1}', Content.JSON), kind="text"))["whole"] == '{"xfp": 1}'
 
 
 @pytest.mark.parametrize(

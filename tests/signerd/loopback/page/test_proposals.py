@@ -268,14 +268,6 @@ async def test_s32_what_rests_on_an_unproven_amount_is_not_known(desk):
     assert "fee not known" in told
 
 
-async def test_a_no_carries_its_reason_and_twice_is_once(desk):
-    for _ in range(2):
-        answer = await desk.post("/proposals/p-1/reject", reason="<b>not mine</b>")
-        assert answer.status_code == 200
-    assert desk.daemon.journal.record("p-1").state is State.DECLINED
-    assert "&lt;b&gt;not mine&lt;/b&gt;" in (await desk.browser.get("/proposals/p-1")).text
-
-
 @pytest.mark.parametrize(
     ("kind", "content"),
     [
