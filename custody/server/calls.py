@@ -390,9 +390,8 @@ class _Run:
         store, writes = services.store, part in {In.WRITE, In.TRIAL}
         opened = store.write() if writes else store.read() if page is None else page.last_reading()
         with suppress(_RolledBack), opened as db:
-            may_have_waited = writes or self._parts or invocation.call.long_poll
-            if may_have_waited and invocation.call.needs is not Auth.OPEN:
-                # A session that was ended since changes and sees nothing.
+            if invocation.call.needs is Auth.SIGNED_IN and (writes or self._parts):
+                # An ended session changes and sees nothing. Of a workspace, `enter` checks that.
                 require_session(db, invocation.caller)
             access = let_in(services, db, invocation)
             if invocation.call.second_person and access is not None:
@@ -486,7 +485,8 @@ def _workspace_of(
         # Even if the account was revoked meanwhile.
         return place_of(db, workspace_id)
     try:
-        return enter(db, caller, workspace_id, ANY_MEMBER, services.tools.clock())
+        # Even if the session was ended meanwhile.
+        return enter(db, replace(caller, session_id=0), workspace_id, ANY_MEMBER, services.tools.clock())
     except (NotFound, PermissionDenied):
         return None
 

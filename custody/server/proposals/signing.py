@@ -92,6 +92,8 @@ class Signer:
     is_active: bool
     revoked_reason: str | None
     fingerprint: Fingerprint
+    # The earlier one, which a new one replaces.
+    decision: DecisionRow | None
     # The vault whose coins it spends; None for a forward.
     vault: VaultRow | None = None
 
@@ -210,22 +212,16 @@ def _keep(ctx: Ctx, signer: Signer, verified: Verified) -> None:
 
 def _decide(ctx: Ctx, signer: Signer, decision: str, *, is_complete: bool, reason: str | None) -> None:
     """Replaces the signer's earlier decision."""
-    ctx.db.merge(
-        DecisionRow(
-            proposal_id=signer.proposal.id,
-            key_id=signer.key_id,
-            user_id=signer.user_id,
-            decision=decision,
-            is_complete=is_complete,
-            reason=reason,
-            decided_at=ctx.now,
-        )
+    row = signer.decision or DecisionRow(
+        proposal_id=signer.proposal.id, key_id=signer.key_id, user_id=signer.user_id
     )
+    row.decision, row.is_complete, row.reason, row.decided_at = decision, is_complete, reason, ctx.now
+    ctx.db.add(row)
 
 
 def _decline(ctx: Ctx, signer: Signer, reason: str | None) -> SignPsbtResponse:
     db, proposal, nothing = ctx.db, signer.proposal, SignerProgress((), ())
-    known = db.get(DecisionRow, (proposal.id, signer.key_id))
+    known = signer.decision
     if known is not None and known.decision == "approve":
         said = "You have signed: a decline cannot revoke a signature."
         return _answer(proposal, nothing, _collected(db, proposal), said)
@@ -294,7 +290,7 @@ def _signer_of(ctx: Ctx, psbt_id: str, query: Select[*tuple[Any, ...]]) -> Signe
     found = ctx.db.execute(query, {"user_id": ctx.caller.user_id, "psbt_id": psbt_id}).one_or_none()
     if found is None or found[0].workspace_id != ctx.access.workspace_id:
         raise NotFound("There is no such proposal in this workspace.")
-    proposal, fingerprint, key_id, status, revoked_reason, vault = found
+    proposal, fingerprint, key_id, status, revoked_reason, decision, vault = found
     if proposal.profile_key_id is not None:
         return _owner(ctx.db, ctx.caller, proposal, proposal.profile_key_id)
     if not ctx.access.holds_any(APPROVER):
@@ -311,6 +307,7 @@ def _signer_of(ctx: Ctx, psbt_id: str, query: Select[*tuple[Any, ...]]) -> Signe
         status == ACTIVE,
         revoked_reason,
         Fingerprint.from_hex(fingerprint),
+        decision,
         vault,
     )
 
@@ -329,6 +326,7 @@ def _owner(db: Session, caller: Caller, proposal: ProposalRow, key_id: str) -> S
         key.status == ACTIVE,
         key.revoked_reason,
         policy.key.fingerprint,
+        db.get(DecisionRow, (proposal.id, key.id)),
     )
 
 
@@ -339,6 +337,7 @@ _SIGNER = (
         KeyRow.id,
         KeyRow.status,
         KeyRow.revoked_reason,
+        DecisionRow,
         VaultRow,
     )
     .outerjoin(
@@ -346,6 +345,7 @@ _SIGNER = (
         and_(VaultSignerRow.vault_id == ProposalRow.vault_id, VaultSignerRow.user_id == bindparam("user_id")),
     )
     .outerjoin(KeyRow, KeyRow.id == VaultSignerRow.key_id)
+    .outerjoin(DecisionRow, and_(DecisionRow.proposal_id == ProposalRow.id, DecisionRow.key_id == KeyRow.id))
     .outerjoin(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
     .where(ProposalRow.id == bindparam("psbt_id"))
 )

@@ -1,6 +1,7 @@
 """Calling a token's functions: each call is a proposal, and is refused where it would have no effect."""
 
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -22,9 +23,10 @@ from custody.server.calls import Ctx, In, Steps, serves_in_parts
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import CallNotStalled, DeploymentNotConfirmed, PermissionDenied
-from custody.server.proposals.drafts import Order
+from custody.server.proposals.drafts import Funding, Order
 from custody.server.proposals.propose import propose
 from custody.server.proposals.signing import RECHECK_SECONDS
+from custody.server.service.backends import Quote
 from custody.server.service.jobs.outbox import BROADCAST, enqueue
 from custody.server.service.limits.usage import FOR_ROLE, FOR_VAULT, movement_of
 from custody.server.service.proposals.bounds import vault_to_spend
@@ -37,11 +39,11 @@ from custody.server.service.tokens.arguments import (
 )
 from custody.server.service.tokens.index_reading import require_current
 from custody.server.service.tokens.records import call_in, contract_in
-from custody.server.service.tokens.state import deployed_id, require_effect
+from custody.server.service.tokens.state import CallContext, deployed_id, require_effect, waiting_calls
 from custody.server.store.models import ContractCallRow, ProposalRow
 from custody.server.tokens.proposing import token_order
 from multisig import Network
-from multisig.tokens import Function
+from multisig.tokens import Function, encode_payload
 
 CallRequest = CallContractRequest | ContractWhitelistRequest
 
@@ -104,15 +106,23 @@ def _order(request: CallRequest, listing: Function | None, ctx: Ctx) -> Order:
     _require_permission(ctx.access, function)
     require_vault_address(db, vault, planned)
     # A block that the index has not read may leave the call without effect, and its fee would be wasted.
-    require_current(db, contract.chain)
+    block = require_current(db, contract.chain)
     contract_id = deployed_id(db, contract)
     if contract_id is None:
         raise DeploymentNotConfirmed("The token's deployment has no confirmation, or lost it again.")
-    payload = require_effect(db, contract, contract_id, vault, planned)
+    context = CallContext(contract_id, block, waiting_calls(db, contract, vault.workspace_id))
+    payload = encode_payload(planned.call(contract_id))
     order = token_order(ctx, TxType.CALL, vault, payload, request.priority, vault_at="/wallet_id")
+
+    def fund(quote: Quote) -> Iterable[Funding]:
+        require_effect(db, vault, planned, context)
+        return order.fund(quote)
+
     named = request.recipients if isinstance(request, CallContractRequest) else None
     return replace(
         order,
+        fund=fund,
+        rests_on=context,
         recipients=tuple(named or ()),
         contract_ids=(contract_id,),
         # The specification's table: minting and burning count only for the vault's limit.

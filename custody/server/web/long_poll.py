@@ -15,7 +15,6 @@ from custody.server.calls import Ctx, Invocation, Watched, answer
 from custody.server.domain.errors import CustodyError, Invalid
 from custody.server.service.requests.changes import read_revision
 from custody.server.service.services import Services
-from custody.server.service.sign_in.sessions import require_session
 from custody.server.web.http import page_headers
 
 # How often a long poll checks that its caller still has access (P23).
@@ -78,7 +77,6 @@ def _is_stale(services: Services, invocation: Invocation, seen: Watched[None]) -
     """Whether the answer may have changed, or the caller has lost access."""
     with services.store.read() as db:
         try:
-            require_session(db, invocation.caller)
             Ctx(services, invocation.caller, db).enter(invocation.call, seen.workspace_id)
         except CustodyError:
             return True

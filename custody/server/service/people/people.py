@@ -12,11 +12,12 @@ from custody.schemas.common import ApiNetwork, NullString, NullTime
 from custody.schemas.permissions import PermissionName
 from custody.server.domain.audit import Event
 from custody.server.domain.credentials import Caller, WorkspaceAccess
-from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
+from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict, Unauthenticated
 from custody.server.domain.roles import Permissions
 from custody.server.service.people.second_person import confirms_in
 from custody.server.service.people.staff import is_owner_of, role_shape
 from custody.server.service.sign_in.service_accounts import narrowed
+from custody.server.service.sign_in.sessions import ENDED_MEANWHILE, LIVE_SESSION
 from custody.server.store.models import (
     IdentityProviderRow,
     MembershipRow,
@@ -40,10 +41,13 @@ def enter(
     its own workspace, with a part of its maker's permissions (P67). An identity provider's session can
     enter only its organisation (P73). Where an organisation requires its provider, password sessions are
     refused except those of owners and, for pending changes, of members who confirm them (P77).
+    Unauthenticated where the session was ended after the request was let in.
     """
     if caller.service is not None and caller.service.workspace_id != workspace_id:
         raise NotFound("There is no such workspace.")
-    access, asks_for_provider = _access(db, caller.user_id, workspace_id)
+    access, asks_for_provider, is_live = _access(db, caller, workspace_id)
+    if caller.session_id and not is_live:
+        raise Unauthenticated(ENDED_MEANWHILE)
     if access is None:
         raise _no_entry(db, caller, workspace_id)
     if caller.bound_to not in {None, access.organisation_id}:
@@ -129,13 +133,14 @@ def workspace_info(workspace: WorkspaceRow) -> wire.WorkspaceInfo:
     )
 
 
-def _access(db: Session, user_id: int, workspace_id: int) -> tuple[WorkspaceAccess | None, bool]:
-    """The access, and whether the organisation requires its identity provider."""
-    whose = {"user_id": user_id, "workspace_id": workspace_id}
-    place = read_once(db, ("access", user_id, workspace_id), lambda: db.execute(_PLACE, whose).one_or_none())
-    if place is None:
-        return None, False
-    organisation_id, network, chain, role_id, carried, asks_for_provider = place
+def _access(db: Session, caller: Caller, workspace_id: int) -> tuple[WorkspaceAccess | None, bool, bool]:
+    """The access, whether the organisation requires its identity provider, and whether the session lives."""
+    whose = {"user_id": caller.user_id, "workspace_id": workspace_id, "session_id": caller.session_id}
+    key = ("access", *whose.values())
+    row = read_once(db, key, lambda: db.execute(_PLACE, whose).one_or_none())
+    if row is None:
+        return None, False, caller.session_id == 0 or db.scalar(LIVE_SESSION, whose) is not None
+    organisation_id, network, chain, role_id, carried, asks_for_provider, session_id = row
     access = WorkspaceAccess(
         workspace_id=workspace_id,
         organisation_id=organisation_id,
@@ -144,7 +149,7 @@ def _access(db: Session, user_id: int, workspace_id: int) -> tuple[WorkspaceAcce
         role_id=role_id,
         permissions=_permissions(carried),
     )
-    return access, asks_for_provider is not None
+    return access, asks_for_provider is not None, session_id is not None
 
 
 @lru_cache(maxsize=1_000)
@@ -180,6 +185,7 @@ _PLACE = (
         MembershipRow.role_id,
         _CARRIED,
         _ASKING,
+        LIVE_SESSION.scalar_subquery(),
     )
     .join(MembershipRow, MembershipRow.workspace_id == WorkspaceRow.id)
     .where(WorkspaceRow.id == bindparam("workspace_id"), MembershipRow.user_id == bindparam("user_id"))

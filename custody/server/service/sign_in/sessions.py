@@ -11,6 +11,7 @@ from custody.server.domain.errors import TokenExpired, Unauthenticated
 from custody.server.store.models import AccessTokenRow, SignInSessionRow, UserRow
 
 HAS_ENDED: Final = "The session has ended or never existed."
+ENDED_MEANWHILE: Final = "The session has ended meanwhile."
 CONSOLE_ALONE: Final = (
     "An identity provider opened this session, for the console only: for the API, sign in with your own "
     "password, or use a service account."
@@ -34,11 +35,11 @@ def require_session(db: Session, caller: Caller) -> None:
     """Raises Unauthenticated where the caller's session was ended after the request was let in. A program has
     none: `People.enter` checks its account.
     """
-    if caller.service is None and db.scalar(_LIVE, {"session_id": caller.session_id}) is None:
-        raise Unauthenticated("The session has ended meanwhile.")
+    if caller.service is None and db.scalar(LIVE_SESSION, {"session_id": caller.session_id}) is None:
+        raise Unauthenticated(ENDED_MEANWHILE)
 
 
-_LIVE = select(SignInSessionRow.id).where(
+LIVE_SESSION = select(SignInSessionRow.id).where(
     SignInSessionRow.id == bindparam("session_id"), SignInSessionRow.revoked_at.is_(None)
 )
 

@@ -4,9 +4,9 @@ movements of tokens with the holding after each. Unknown figures are never shown
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, ScalarSelect, and_, func, select, tuple_
+from sqlalchemy import ColumnElement, Row, ScalarSelect, Select, and_, func, select, tuple_
 from sqlalchemy.orm import Session
 
 from custody.schemas import asset_tokens as wire
@@ -37,30 +37,55 @@ from multisig.tokens.machine import Cell
 TOLERATED_LAG = 1
 
 
-def require_current(db: Session, chain: str) -> None:
+class IndexedBlock(NamedTuple):
+    """The last block that the index has read; its height is -1 where there is none."""
+
+    height: int
+    block_hash: str | None
+
+
+def require_current(db: Session, chain: str) -> IndexedBlock:
     """Raises IndexBehind where the index is so far behind the chain, or on a branch that the chain has left,
     that its figures are out of date.
     """
-    trouble = why_behind(db, chain)
+    read, trouble = _index(db, chain)
     if trouble is not None:
         raise IndexBehind(trouble)
+    return read
 
 
 def why_behind(db: Session, chain: str) -> str | None:
-    """Why the index is behind; None where it is not.
+    """Why the index is behind; None where it is not."""
+    return _index(db, chain)[1]
+
+
+def _index(db: Session, chain: str) -> tuple[IndexedBlock, str | None]:
+    """What it has read, and why it is behind.
 
     A height does not identify the branch: after a reorganisation that the watcher saw, the index may have the
     same height on the stale branch. So both must have the same block at the lower of their heights.
     """
-    tip, read = db.execute(select(_newest(ChainBlockRow, chain), _newest(TokenBlockRow, chain))).one()
+    tip, read, block_hash, shared = db.execute(
+        select(
+            _newest(ChainBlockRow, chain),
+            _newest(TokenBlockRow, chain),
+            select(TokenBlockRow.block_hash)
+            .where(TokenBlockRow.chain == chain)
+            .order_by(TokenBlockRow.height.desc())
+            .limit(1)
+            .scalar_subquery(),
+            _shared(chain).scalar_subquery(),
+        )
+    ).one()
+    block = IndexedBlock(-1 if read is None else read, block_hash)
     if tip is None:
-        return None
+        return block, None
     if read is None or read < tip - TOLERATED_LAG:
         upto = "nothing" if read is None else f"block {read}"
-        return f"The index of tokens is behind: it has read {upto} of {tip}."
-    if shared_height(db, chain) < min(read, tip):
-        return f"The index of tokens is behind: the chain has another block {min(read, tip)} by now."
-    return None
+        return block, f"The index of tokens is behind: it has read {upto} of {tip}."
+    if shared is None or shared < min(read, tip):
+        return block, f"The index of tokens is behind: the chain has another block {min(read, tip)} by now."
+    return block, None
 
 
 def indexed_height(db: Session, chain: str) -> int:
@@ -73,24 +98,15 @@ def _newest(of: type[ChainBlockRow | TokenBlockRow], chain: str) -> "ScalarSelec
     return select(func.max(of.height)).where(of.chain == chain).scalar_subquery()
 
 
-def shared_height(db: Session, chain: str) -> int:
-    """The height of the last block that both the index and the watcher have; -1 where there is none."""
-    query = (
-        select(ChainBlockRow.height)
-        .join(
-            TokenBlockRow,
-            and_(
-                TokenBlockRow.chain == ChainBlockRow.chain,
-                TokenBlockRow.height == ChainBlockRow.height,
-                TokenBlockRow.block_hash == ChainBlockRow.block_hash,
-            ),
-        )
-        .where(ChainBlockRow.chain == chain)
-        .order_by(ChainBlockRow.height.desc())
-        .limit(1)
+def _shared(chain: str) -> Select[int]:
+    """The height of the last block that both the index and the watcher have."""
+    is_same = and_(
+        TokenBlockRow.chain == ChainBlockRow.chain,
+        TokenBlockRow.height == ChainBlockRow.height,
+        TokenBlockRow.block_hash == ChainBlockRow.block_hash,
     )
-    found = db.scalar(query)
-    return -1 if found is None else found
+    shared = select(ChainBlockRow.height).join(TokenBlockRow, is_same).where(ChainBlockRow.chain == chain)
+    return shared.order_by(ChainBlockRow.height.desc()).limit(1)
 
 
 def contracts_by_id(db: Session, chain: str, contract_ids: Collection[str]) -> dict[str, ContractRow]:

@@ -15,7 +15,7 @@ from custody.schemas.proposals import TxType
 from custody.server.domain.lifecycle import ENDED
 from custody.server.service.stored_vaults import address_script
 from custody.server.service.tokens.arguments import PlannedCall, refusal
-from custody.server.service.tokens.index_reading import indexed_height
+from custody.server.service.tokens.index_reading import IndexedBlock
 from custody.server.store.models import ContractCallRow, ContractRow, ProposalRow, TokenCellRow, VaultRow
 from custody.server.store.models import TokenTransactionRow as TokenRow
 from custody.server.store.models.base import table_of
@@ -24,7 +24,6 @@ from multisig.tokens.machine import (
     BytecodeOf,
     Cell,
     Effect,
-    StateView,
     TokenFailure,
     TokenTransaction,
     Value,
@@ -157,46 +156,29 @@ _OPEN = tuple(sorted(status.value for status in set(Status) - ENDED - {Status.CO
 
 
 @dataclass(frozen=True)
-class Simulation:
-    """The state after the last block that was read, and the calls that wait for the next one."""
+class CallContext:
+    """What decides whether a call has an effect, beside the call: the state after the last block that was
+    read, and the calls that wait for the next one.
+    """
 
-    height: int
-    view: StateView
-    bytecode_of: BytecodeOf
+    contract_id: str
+    block: IndexedBlock
     waiting: tuple[TokenTransaction, ...]
 
-    def failure_of(self, call: TokenTransaction, *, alone: bool) -> TokenFailure | None:
-        """Why the call would have no effect after the waiting ones, or ``alone``; None where it would have
-        one.
-        """
-        before = () if alone else self.waiting
-        outcome = simulate((*before, call), self.height, self.view, self.bytecode_of)[-1]
+
+def require_effect(db: Session, vault: VaultRow, planned: PlannedCall, context: CallContext) -> None:
+    """Raises as `refusal` does where the call would have no effect."""
+    view, bytecode_of = Cells(db, vault.chain), published_bytecode(db, vault.chain)
+    call = TokenTransaction("", address_script(vault), encode_payload(planned.call(context.contract_id)))
+
+    def failure_after(before: tuple[TokenTransaction, ...]) -> TokenFailure | None:
+        outcome = simulate((*before, call), context.block.height + 1, view, bytecode_of)[-1]
         return outcome.failure if outcome.known else TokenFailure.UNKNOWN_CONTRACT
 
-
-def require_effect(
-    db: Session, contract: ContractRow, contract_id: str, vault: VaultRow, planned: PlannedCall
-) -> bytes:
-    """The payload of a call that would have an effect. Raises as `refusal` does, and Invalid."""
-    simulation = simulation_of(db, contract, vault.workspace_id)
-    payload = encode_payload(planned.call(contract_id))
-    call = TokenTransaction("", address_script(vault), payload)
-    failure = simulation.failure_of(call, alone=False)
+    failure = failure_after(context.waiting)
     if failure is not None:
-        passes_alone = simulation.failure_of(call, alone=True) is None
-        raise refusal(failure, planned, waiting=len(simulation.waiting) if passes_alone else 0)
-    return payload
-
-
-def simulation_of(db: Session, contract: ContractRow, workspace_id: int) -> Simulation:
-    """The contract's state for a call from the workspace."""
-    height = indexed_height(db, contract.chain)
-    return Simulation(
-        height + 1,
-        Cells(db, contract.chain),
-        published_bytecode(db, contract.chain),
-        _waiting(db, contract, workspace_id),
-    )
+        passes_alone = failure_after(()) is None
+        raise refusal(failure, planned, waiting=len(context.waiting) if passes_alone else 0)
 
 
 def deployed_id(db: Session, contract: ContractRow) -> str | None:
@@ -220,7 +202,7 @@ def deployed_id(db: Session, contract: ContractRow) -> str | None:
     return db.scalars(query).first()
 
 
-def _waiting(db: Session, contract: ContractRow, workspace_id: int) -> tuple[TokenTransaction, ...]:
+def waiting_calls(db: Session, contract: ContractRow, workspace_id: int) -> tuple[TokenTransaction, ...]:
     """One for each family: its versions carry the same call, and at most one of them is mined."""
     found: dict[int, TokenTransaction] = {}
     for uid, proposal, vault in db.execute(_waiting_calls(contract, workspace_id)):

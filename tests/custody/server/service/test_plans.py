@@ -40,7 +40,7 @@ from custody.server.service.proposals.drafting import plan_of
 from custody.server.service.proposals.payments import Intent
 from custody.server.service.stored_vaults import address_script, policy_of
 from custody.server.service.tokens.records import holding_vault
-from custody.server.service.tokens.state import simulation_of
+from custody.server.service.tokens.state import Cells, waiting_calls
 from custody.server.store.models import (
     UNUSUAL,
     AddressBookEntryRow,
@@ -289,9 +289,8 @@ def calling(db, desk):
     contract = db.get_one(ContractRow, 1)
     access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
     assert holding_vault(db, access, contract) == desk.vault["id"]
-    simulation = simulation_of(db, contract, desk.workspace_id)
-    assert simulation.waiting == ()
-    assert simulation.view.get("ff" * 32, Cell.OWNER) is None
+    assert waiting_calls(db, contract, desk.workspace_id) == ()
+    assert Cells(db, contract.chain).get("ff" * 32, Cell.OWNER) is None
 
 
 def records(db, desk):

@@ -4,7 +4,7 @@ import json
 
 from sqlalchemy import select
 
-from custody.server.service.tokens.state import simulation_of
+from custody.server.service.tokens.state import waiting_calls
 from custody.server.store.models import ContractCallRow, ContractRow, TokenBlockRow, TokenTransactionRow
 from multisig import RECEIVE, Psbt
 from multisig.tokens import Function
@@ -219,11 +219,11 @@ class TestTheIndex:
         assert tokens.desk.proposal(sent["psbt_id"])["status"] == "BROADCASTING"
         store = tokens.desk.world.platform.services.store
         with store.read() as db:
-            (waiting,) = simulation_of(db, db.get_one(ContractRow, uid), tokens.desk.workspace_id).waiting
+            (waiting,) = waiting_calls(db, db.get_one(ContractRow, uid), tokens.desk.workspace_id)
         assert waiting.txid == payment.txid
         tokens.look()
         with store.read() as db:
-            assert simulation_of(db, db.get_one(ContractRow, uid), tokens.desk.workspace_id).waiting == ()
+            assert waiting_calls(db, db.get_one(ContractRow, uid), tokens.desk.workspace_id) == ()
 
 
 def given_up(tokens, *answers) -> None:
