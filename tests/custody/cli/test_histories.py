@@ -16,13 +16,10 @@ from custody.common.spreadsheets import (
     COIN_COLUMNS,
     MOVEMENT_COLUMNS,
     NEUTRALISED,
-    TOKEN_COLUMNS,
     csv_lines,
     movement_cells,
-    token_cells,
 )
 from custody.common.terminal import Exit
-from custody.schemas.asset_tokens import TokenMovement
 from custody.schemas.history import CoinState, MovementKind, MovementOutput, VaultMovement
 from tests.support.custody import SHOP, ok
 from tests.support.token_desk import BOB, TokenDesk
@@ -114,20 +111,6 @@ def test_tokens_at_the_terminal_and_as_a_file(service, desk, tmp_path):
         (one["function"], one["amount"], one["holding"]) for one in (first, newest)
     ]
     assert rows[-1]["amount (raw)"].startswith("-")
-
-
-@given(TEXT, TEXT, st.sampled_from(["=1", "-1-1", "+5", "1e5", "@x"]))
-def test_p63_no_cell_of_a_tokens_words_is_a_formula(ticker, name, amount):
-    figures = {"amount": amount, "amount_raw": "-5", "holding": "1.50", "holding_raw": "150", "decimals": 2}
-    where = {"txid": "0" * 64, "function": "transfer", "contract_uid": 1, "contract_address": "c"}
-    when = {"height": 9, "at": NOON, "confirmations": 1}
-    one = TokenMovement.model_validate(where | when | figures | {"ticker": ticker, "name": name})
-    text = "".join(csv_lines(TOKEN_COLUMNS, [token_cells(one)]))
-    header, row = csv.reader(StringIO(text, newline=""), strict=True)
-    cells = dict(zip(header, row, strict=True))
-    for column in ("ticker", "token", "amount"):
-        assert is_no_formula(cells[column])
-    assert (cells["amount (raw)"], cells["holding"]) == ("-5", "1.50")
 
 
 def test_a_file_that_cannot_be_written_is_told_and_nothing_is_left(service, tmp_path):

@@ -18,8 +18,7 @@ from custody.common.terminal import Exit, Script
 from custody.server.domain.credentials import LOGIN_FAILURES_ANYWHERE
 from custody.server.store.models import AttemptRow
 from tests.custody.cli.conftest import PLATFORM
-from tests.support.accounts import enrol, register
-from tests.support.accounts import sign_in as enter
+from tests.support.accounts import register
 from tests.support.custody import ok
 from tests.support.platform import PASSWORD
 from tests.support.sdk import sdk
@@ -158,16 +157,6 @@ def test_signing_in_again_ends_the_session_before_and_empties_another_store(
     assert f"The session of {ADMIN} at {PLATFORM} is no longer kept here" in other.stderr
     assert len(own.sessions()) == before + 1
     assert custody("whoami").stdout.startswith("alice@example.org")
-
-
-def test_a_mistyped_code_is_asked_for_again(desk, custody):
-    dora = register(desk.world, "dora@example.org")
-    phone = enrol(enter(desk.world, dora))
-    told = sign_in(custody, dora, "0000", "000000", phone.next_code())
-    assert told.exit_code == Exit.OK, told.output
-    assert "A code is six digits" in told.stderr
-    assert "The code is wrong, was used, or has expired." in told.stderr
-    assert whoami(custody).stdout.endswith("The account is in no workspace.\n")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from custody.common.terminal import Exit
 from custody.schemas.address_book import AddWhitelistAddressRequest
 from custody.schemas.proposals import Advice, ProposalStatus
 from multisig import Network, encode_address
-from tests.support.custody import CAFE, SHOP, Desk, ok
+from tests.support.custody import CAFE, SHOP, Desk
 from tests.support.platform import PASSWORD
 from tests.support.sdk import sdk
 from tests.support.wallets import foreign_script
@@ -46,14 +46,6 @@ def admin(desk: Desk) -> Client:
     for name, address in (("Acme", SHOP), ("Acme Trading", CAFE)):
         client.add_whitelist_address(AddWhitelistAddressRequest(workspace_id=1, name=name, address=address))
     return client
-
-
-@pytest.fixture(scope="module")
-def proposed(desk: Desk, admin: Client) -> str:
-    """One that alice has approved."""
-    psbt_id = desk.propose(100_000).json()["psbt_id"]
-    desk.approve("alice", psbt_id)
-    return psbt_id
 
 
 def test_each_command_of_the_page_does_what_it_says(desk, admin, custody, monkeypatch, tmp_path):
@@ -126,14 +118,6 @@ def test_with_yes_the_beginning_of_an_id_is_not_enough(desk, admin, service):
     assert admin.proposal(made["psbt_id"]).status is ProposalStatus.PENDING
 
 
-def test_the_approvers_are_listed(proposed, service):
-    told = service("approve-status", proposed[:8].upper())
-    assert told.exit_code == Exit.OK, told.output
-    assert "Status:  pending, 1 of 2 signatures" in told.stdout
-    assert [line.split("  ")[1].strip() for line in told.stdout.splitlines()[-3:]].count("approved") == 1
-    assert json.loads(service("approve-status", proposed, "--json").stdout)["psbt_id"] == proposed
-
-
 def test_the_log_is_followed_until_ctrl_c(admin, service):
     """Each entry once, also where several came in a pause."""
     turns = []
@@ -192,22 +176,6 @@ def test_a_mistake_is_told_in_words(admin, service, words, status, sentence):
     assert sentence in told.stderr
     for word in ("pydantic", "Traceback", "body.", "input_value", "regular expression", "pattern", "openapi"):
         assert word not in told.stderr
-
-
-def test_a_fee_bump_and_a_cancel_are_asked_for_and_answered_as_the_page_on_replacing_says(desk):
-    page = GUIDE.with_name("replacing.md").read_text(encoding="utf-8")
-    bump, cancelled = map(json.loads, re.findall(r"^```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
-    desk.deposit(1_000_000, 1_000_000)
-    psbt_id = ok(desk.propose(100_000))["psbt_id"]
-    asked = {**bump, "wallet_id": desk.vault["id"], "replaces_psbt_id": psbt_id}
-    newer = ok(desk.admin.post("/api/v1/create-psbt", asked))["psbt_id"]
-    assert desk.proposal(newer)["replaces_psbt_id"] == psbt_id
-    other = ok(desk.propose(100_000))["psbt_id"]
-    desk.approve("alice", other)
-    answer = ok(desk.admin.post("/api/v1/cancel-psbt", {"psbt_id": other, "workspace_id": 1}))
-    words = cancelled.pop("detail").removesuffix("…")
-    assert answer.pop("detail").startswith(words)
-    assert answer == {**cancelled, "psbt_id": other}
 
 
 def test_the_statuses_are_those_of_the_platform():

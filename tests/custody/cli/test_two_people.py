@@ -74,30 +74,6 @@ def test_a_limit_counts_once_another_administrator_has_confirmed_it(ruled, run):
     assert limit_of(ruled) == "3.00000000"
 
 
-def test_a_change_is_declined_with_a_reason(ruled, run):
-    before = limit_of(ruled)
-    change_id = asked_for(run, "4BTC")
-    done = run(EVE, "change", "decline", change_id, "--reason", "too much", "--json")
-    assert (json.loads(done.stdout)["status"], json.loads(done.stdout)["reason"]) == ("DECLINED", "too much")
-    assert (limit_of(ruled), run(EVE, "change", "list").stdout) == (before, "No changes wait.\n")
-    assert "declined" in run(EVE, "change", "list", "--all").stdout
-
-
-def test_an_invitation_is_asked_for_too(ruled, run):
-    told = run(ADMIN, "member", "add", "mallory@example.org")
-    assert told.stdout.startswith("Asked for: change "), told.output
-    assert "Nothing has changed yet." in told.stdout
-    assert not sdk(ruled.world, ADMIN).workspace_invitations(1)
-
-
-def test_a_service_account_is_asked_for_too(ruled, run):
-    told = run(
-        ADMIN, "service-account", "make", "Payroll", "--right", "VIEW_BALANCES", "--network", "10.1.0.0/16"
-    )
-    assert told.stdout.startswith("Asked for: change "), told.output
-    assert not sdk(ruled.world, ADMIN).service_accounts(1)
-
-
 def test_two_people_replace_a_vault_and_its_coins_are_swept(ruled, run):
     ruled.deposit(1_000_000)
     assert run(ADMIN, "vault", "sweep", "Treasury").exit_code == Exit.PLATFORM, "it is not replaced"

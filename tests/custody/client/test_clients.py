@@ -2,19 +2,12 @@
 person may make has a method in the SDK, whose docstring begins with the call.
 """
 
-import inspect
 import json
-import re
 import ssl
-from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, date, datetime
-from enum import Enum
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from collections.abc import Callable
 
 import httpx
 import pytest
-from pydantic import BaseModel, SecretStr
 
 from custody.client import (
     ApiError,
@@ -26,9 +19,7 @@ from custody.client import (
     SignedOut,
     Unreachable,
 )
-from custody.client.clients import Api
 from custody.schemas.auth import LoginRequest
-from custody.schemas.calls import CALLS
 from custody.schemas.keys import RegisterKeyRequest
 from custody.schemas.proposals import SignPsbtRequest
 from tests.support.sdk import through
@@ -100,12 +91,6 @@ def test_a_problem_document_becomes_an_error_with_its_code():
     with pytest.raises(ApiError, match="not yours") as caught:
         client(handler).user_info()
     assert caught.value.code == caught.value.problem.code == "PERMISSION_DENIED"
-
-
-def test_an_answer_of_something_else_is_refused():
-    handler, _ = scripted(httpx.Response(502, text="<html>proxy</html>"), *[httpx.Response(502)] * 3)
-    with pytest.raises(BadAnswer, match="502"):
-        client(handler).user_info()
 
 
 def test_reads_are_repeated_with_growing_waits():
@@ -277,97 +262,3 @@ def test_a_private_authority_is_trusted_alone(tmp_path):
         Client("https://platform.example", ca_file=empty)
     with pytest.raises(FileNotFoundError):
         Client("https://platform.example", ca_file=tmp_path / "absent.pem")
-
-
-# Another program's, with a signature of its own in the place of a sign-in; and what a client does by itself.
-NOT_A_PERSONS = {"/webhooks/purchases", "/auth/refresh"}
-
-
-def described() -> dict[str, str]:
-    """By the name of the method: the call that its docstring begins with."""
-    found = {}
-    for name in dir(Api):
-        told = re.match(r"``(GET|POST) (/[^`?]+)", _plan(name).__doc__ or "")
-        if told:
-            found[name] = f"{told.group(1)} {told.group(2)}"
-    return found
-
-
-def _plan(name: str) -> object:
-    """As it is described: through the class it would be bound to a client."""
-    return next(vars(base)[name] for base in Api.__mro__ if name in vars(base))
-
-
-@pytest.mark.parametrize(
-    "call",
-    sorted(f"{row.method} {row.path}" for row in CALLS if row.path not in NOT_A_PERSONS),
-)
-def test_every_endpoint_has_a_method(call: str) -> None:
-    assert call in described().values()
-
-
-def test_no_method_calls_what_is_not_served() -> None:
-    served = {f"{row.method} {row.path}" for row in CALLS}
-    assert set(described().values()) <= served
-
-
-ROWS = {f"{row.method} {row.path}": row for row in CALLS}
-
-
-DAY = datetime(2026, 3, 1, tzinfo=UTC)
-PLAIN = {int: 7, bool: True, bytes: b"a", datetime: DAY, date: DAY.date(), BaseModel: OFFER}
-TEXTS = {"email": "a@b.example", "otp": "123456", "code": "123456", "path": "/api/v1/delete-role"}
-# Beside another one of which it stands in the place.
-LEFT_OUT = {"enabled"}
-
-
-def given(kind: Any, name: str = "") -> Any:
-    """A value of this type. Of a shape every field, unchecked: its names are what is compared."""
-    parts = [part for part in get_args(kind) if part not in (NoneType, ...)]
-    fields = getattr(kind, "model_fields", None) or getattr(kind, "__dataclass_fields__", {})
-    if kind in PLAIN:
-        value = PLAIN[kind]
-    elif kind in (str, SecretStr):
-        value = kind(TEXTS.get(name, "0" * 32))
-    elif isinstance(kind, type) and issubclass(kind, Enum):
-        value = next(iter(kind))
-    elif get_origin(kind) is Literal:
-        value = parts[0]
-    elif get_origin(kind) in (list, tuple, Sequence, Iterable):
-        value = (list if get_origin(kind) is list else tuple)([given(parts[0])])
-    elif get_origin(kind) is dict:
-        value = {}
-    elif parts:
-        value = given(parts[0], name)
-    else:
-        make = getattr(kind, "model_construct", kind)
-        hints = get_type_hints(kind)
-        value = make(**{each: given(hints[each], each) for each in fields})
-    return value
-
-
-@pytest.mark.parametrize("name", sorted(described()))
-def test_a_call_sends_what_its_endpoint_takes(name: str) -> None:
-    seen: list[httpx.Request] = []
-
-    def refuse(request: httpx.Request) -> httpx.Response:
-        seen.append(request)
-        return httpx.Response(403, json=PROBLEM)
-
-    call = getattr(client(refuse), name)
-    arguments = {
-        each.name: "key" if each.name == "idempotency_key" else given(each.annotation, each.name)
-        for each in inspect.signature(call).parameters.values()
-        if each.name not in LEFT_OUT and each.kind is not each.VAR_KEYWORD
-    }
-    with pytest.raises(ApiError):
-        call(**arguments)
-    (request,) = seen
-    row = ROWS[described()[name]]
-    assert request.method == row.method
-    assert re.fullmatch(re.sub(r"{\w+}", r"\\w+", row.path), request.url.path)
-    taken = {} if row.shape is None else row.shape.model_fields
-    names = {field.alias or each: field.is_required() for each, field in taken.items()}
-    sent = set(request.url.params) if row.method == "GET" else set(json.loads(request.content or b"{}"))
-    assert sent <= set(names)
-    assert {each for each, is_required in names.items() if is_required} <= sent

@@ -200,11 +200,6 @@ def test_a_mistyped_folder_is_no_platform_whose_log_is_whole(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_tells_its_version() -> None:
-    told = custody("--version")
-    assert (told.exit_code, told.output.split()[0]) == (0, "custody")
-
-
 def test_prints_the_openapi_document_and_leaves_the_database_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,12 +43,6 @@ def test_a_lost_authenticator_is_set_back_to_mailed_codes(world: World, phone: P
     assert "TWO_FACTOR_RESET" in world.audit_actions()
 
 
-def test_an_address_without_an_account_is_refused(world: World, tmp_path: Path) -> None:
-    answer = admin(tmp_path, "reset-two-factor", "nobody@example.org")
-    assert answer.exit_code == Exit.NOT_DECIDED
-    assert "nobody@example.org has no account." in answer.stderr
-
-
 def test_a_running_platform_reads_on_while_a_secret_is_rotated(
     world: World, phone: Phone, tmp_path: Path
 ) -> None:
@@ -81,23 +75,3 @@ def test_old_webhook_secrets_go_when_told_and_checkpoints_never(world: World, tm
     refused = admin(tmp_path, "rotate-secret", "checkpoint", "--finish")
     assert refused.exit_code == Exit.NOT_DECIDED
     assert "it stays" in refused.stderr
-
-
-@pytest.mark.usefixtures("world")
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"HOST": "mail.example.org", "TLS": "none"}, "unencrypted"),
-        ({"HOST": "mail.example.org", "USERNAME": "custody"}, "needs both a user name and a password"),
-        ({"HOST": "mail.example.org", "CA_FILE": "/nowhere/ca.pem"}, "cannot be used"),
-    ],
-)
-def test_inconsistent_mail_settings_are_explained(
-    tmp_path: Path, monkeypatch, settings: dict[str, str], sentence: str
-) -> None:
-    for name, value in settings.items():
-        monkeypatch.setenv(f"CUSTODY_SMTP_{name}", value)
-    answer = admin(tmp_path, "reset-two-factor", CAROL)
-    assert answer.exit_code == Exit.STATE
-    assert sentence in answer.stderr
-    assert "Traceback" not in answer.output

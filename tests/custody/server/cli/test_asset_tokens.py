@@ -101,14 +101,6 @@ def test_a_replay_ends_where_the_machine_does(tmp_path, code):
     assert "transfer: done" in run("replay", str(path), "--bytecode", code).output
 
 
-def test_without_its_bytecode_nothing_of_a_token_is_told_but_that_it_is_there(tmp_path):
-    lines = "".join(json.dumps(block) + "\n" for block in chain())
-    answer = run("replay", "-", "--json", given=lines)
-    *told, end = map(json.loads, answer.stdout.splitlines())
-    assert not any(outcome["known"] for line in told for outcome in line["outcomes"])
-    assert {row["cell"] for row in end["cells"]} == {"deployed", "bytecode"}
-
-
 def changed(**members) -> str:
     return json.dumps(chain()[1] | members) + "\n"
 
@@ -135,22 +127,8 @@ def test_a_line_that_is_no_block_is_named(lines):
     assert "Line 2" in answer.stderr
 
 
-def test_bytes_that_are_no_text_are_no_block(tmp_path):
-    path = tmp_path / "blocks.jsonl"
-    path.write_bytes(b"\xff\xfe\n")
-    answer = run("replay", str(path))
-    assert answer.exit_code == 1
-    assert "Line 1" in answer.stderr
-
-
 def test_blocks_out_of_order_are_refused():
     first, second, _ = (json.dumps(block) + "\n" for block in chain())
     answer = run("replay", "-", given=second + first)
     assert answer.exit_code == 1
     assert "comes after" in answer.stderr
-
-
-def test_a_bytecode_without_an_end_is_refused_after_what_a_bytecode_may_have():
-    answer = run("replay", "-", "--bytecode", "/dev/zero", given="")
-    assert answer.exit_code == 1
-    assert "no bytecode" in answer.stderr

@@ -53,13 +53,6 @@ def test_the_configuration_is_told_without_its_secrets(
     assert (stop["event"], stop["level"]) == ("stopped", "info")
 
 
-@pytest.mark.usefixtures("configured")
-def test_a_public_address_needs_no_note(settings: Settings, capsys: pytest.CaptureFixture) -> None:
-    log_as_json("info")
-    log_start("worker", settings.model_copy(update={"public_url": "https://custody.example"}))
-    assert [line["event"] for line in lines(capsys.readouterr().err)] == ["starting"]
-
-
 def test_an_unlisted_setting_is_a_secret(tmp_path: Path) -> None:
     """Only listed settings are shown; a new text setting is hidden until a developer lists it."""
 
@@ -71,11 +64,3 @@ def test_an_unlisted_setting_is_a_secret(tmp_path: Path) -> None:
     told = shown(Newer(state=tmp_path))
     assert SECRET not in str(told)
     assert told["state"] == str(tmp_path)
-
-
-@pytest.mark.usefixtures("configured")
-def test_the_level_decides(capsys: pytest.CaptureFixture) -> None:
-    log_as_json("warning")
-    structlog.get_logger().info("quiet")
-    structlog.get_logger().warning("loud")
-    assert [line["event"] for line in lines(capsys.readouterr().err)] == ["loud"]

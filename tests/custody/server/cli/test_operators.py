@@ -51,13 +51,6 @@ def test_an_address_without_an_account_is_refused(world: World, tmp_path: Path) 
     assert not is_operator(world)
 
 
-def test_a_rescan_of_no_vault_is_refused(world: World, tmp_path: Path) -> None:
-    asked = ["admin", "rescan", "--state", str(tmp_path), "--vault", "0" * 32]
-    answer = CliRunner().invoke(app, asked)
-    assert answer.exit_code == Exit.NOT_DECIDED
-    assert "There is no vault" in answer.stderr
-
-
 def test_a_rescan_says_what_is_watched(tmp_path: Path) -> None:
     with open_desk(tmp_path) as desk:
         asked = [

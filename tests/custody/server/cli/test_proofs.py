@@ -134,11 +134,6 @@ def test_what_is_no_proof_file_is_told_so(text: str, tmp_path: Path) -> None:
     assert (said.exit_code, "is not a proof file" in said.stderr) == (Exit.FAILED, True)
 
 
-def test_a_coin_is_not_counted_twice() -> None:
-    with pytest.raises(ValueError, match="counted twice"):
-        proof_of(**AT, coins=[*proof_of(COINS, **AT).coins, *proof_of([COINS[0]], **AT).coins])
-
-
 def test_the_chain_tells_of_the_coins_at_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(EmbeddedChain(tmp_path / "chain", clock=FakeClock())) as chain:
         txid = chain.fund(VAULT.address(0, 3), Sats(50_000))

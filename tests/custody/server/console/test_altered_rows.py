@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 from custody.schemas.asset_tokens import ContractCallsQuery
 from custody.schemas.calls import CALLS
 from custody.server.console.application import ROOT, ROWS
-from custody.server.store.models import Base, OrganisationRow, ProposalRow
+from custody.server.store.models import Base, OrganisationRow
 from tests.custody.server.console.test_every_page import fill
 from tests.support.custody import SHOP, Desk, ok
 from tests.support.examples import drawn
@@ -96,16 +96,6 @@ def full(desk) -> Desk:
     fill(desk)
     tokens.look()
     return desk
-
-
-def test_a_call_that_names_recipients_leaves_its_history_readable(full, browse):
-    place = {"workspace_id": full.workspace_id, "vault_id": full.vault["id"]}
-    history = ok(full.admin.get("/api/v1/vault-history", **place))
-    assert history["unreadable"] == []
-    with_recipients = {row.id for row in full.rows(ProposalRow) if row.tx_type == "call" and row.recipients}
-    (shown,) = [each for each in history["movements"] if each["psbt_id"] in with_recipients]
-    assert (shown["outputs"], shown["more_outputs"]) == ([], 0)
-    browse("admin").open(f"/console/w/{full.workspace_id}/vaults/{full.vault['id']}")
 
 
 def values(column: Column) -> Iterator[object]:

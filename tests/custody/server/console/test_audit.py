@@ -4,7 +4,7 @@ from sqlalchemy import update
 
 from custody.server.console import audit
 from custody.server.domain.audit import read_csv
-from custody.server.store.models import AuditEventRow, UserRow
+from custody.server.store.models import UserRow
 from tests.support.console import SAME_SITE
 from tests.support.custody import SHOP, ok
 
@@ -65,16 +65,6 @@ def test_titles_are_for_who_may_see_payments(desk, browse):
     assert "Treasury" in person.words
     assert "Rent" not in person.words
     assert f"{SHOP[:8]}…" not in person.words
-
-
-def test_a_changed_row_is_told(desk, browse):
-    with desk.world.platform.services.store.write() as db:
-        changed = AuditEventRow.chain_id == f"workspace:{desk.workspace_id}"
-        db.execute(
-            update(AuditEventRow).where(changed, AuditEventRow.position == 2).values(prev_hash=bytes(32))
-        )
-    person = browse("admin").open(f"/console/w/{desk.workspace_id}/audit")
-    assert "do not follow one another" in person.words
 
 
 def test_filters_are_kept_from_page_to_page_and_a_wrong_one_is_told(desk, browse):

@@ -155,17 +155,6 @@ def test_a_number_of_another_workspace_or_organisation_names_nothing(desk, here,
     assert alice.facts["Person"] == "a member that no longer exists"
 
 
-def test_an_entry_of_the_address_book_is_shown_as_it_is(desk, here, book, two):
-    _, alice = two
-    request(desk, "rename-whitelist-address", desk.workspace_id, uid=book, name="Kraken")
-    alice.open(f"{here}/changes").send(f"{here}/changes/confirm")
-    shown = (
-        alice.facts["Workspace"].endswith(", on a test network"),
-        alice.facts["Entry of the address book"],
-    )
-    assert (*shown, alice.facts["Name"]) == (True, f"Shop, {SHOP}", "Kraken")
-
-
 def test_what_is_not_there_any_more_is_said_and_not_confirmed(desk, here, book, two):
     _, alice = two
     kept = request(desk, "rename-whitelist-address", desk.workspace_id, uid=book, name="Kraken")

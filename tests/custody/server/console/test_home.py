@@ -2,7 +2,6 @@
 
 import pytest
 
-from custody.server.console import home
 from tests.support.asgi import asgi_client
 from tests.support.console import Visitor
 from tests.support.custody import ok
@@ -16,15 +15,6 @@ def test_a_glance_has_funds_and_what_waits(funded, browse):
     assert "confirmed, in 1 vault" in page.words
     assert "Invoice of May" in page.words
     assert "0 of 2 signatures" in page.words
-
-
-def test_of_many_vaults_the_first_are_shown_and_no_sum_is_claimed(desk, browse, monkeypatch):
-    monkeypatch.setattr(home, "FIRST", 1)
-    ok(desk.create_vault("Reserve"))
-    page = browse("admin").open(f"/console/w/{desk.workspace_id}/")
-    assert "The first 1 vault. All vaults" in page.words
-    assert ("Treasury" in page.words) is not ("Reserve" in page.words)
-    assert "confirmed, in" not in page.words
 
 
 @pytest.fixture

@@ -139,15 +139,6 @@ def test_a_session_alone_adds_none(world, key):
         add_passkey(ctx, token, "Evil", Assertion(planted))
 
 
-def test_a_counter_that_fell_to_nothing_is_a_copys(world, key):
-    with_passkey(world, key)
-    person = signing_in(world)
-    person.send("/console/sign-in/code", assertion=key.get(options(person)))
-    key.counter = -1
-    person = signing_in(world)
-    person.send("/console/sign-in/code", assertion=key.get(options(person)), status=401)
-
-
 def test_a_deep_answer_is_a_try_that_counts(world, key):
     with_passkey(world, key)
     person = signing_in(world)

@@ -4,12 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from custody.server.store.models import AddressBookEntryRow, ProposalRow
+from custody.server.store.models import ProposalRow
 from multisig import Network, Psbt, encode_address
 from tests.support.custody import CAFE, SHOP, ok
 from tests.support.profiles import grant
 from tests.support.replacing import made, meanwhile
-from tests.support.staff import remove
 from tests.support.wallets import foreign_script
 
 
@@ -33,38 +32,8 @@ def in_focus(person):
     return [tag.words for tag in person.page.tags if "autofocus" in tag.attributes]
 
 
-@pytest.mark.parametrize(
-    ("typed", "words"),
-    [
-        ({"recipient": "", "amount": ""}, "Type at least one recipient, or the data of a transaction."),
-        ({"recipient": ""}, "Type whom this amount goes to: an address, or a name."),
-    ],
-)
-def test_what_is_missing_is_said_in_words_and_in_focus(browse, here, typed, words):
-    sent = {"recipient": SHOP, "amount": "0.004"} | typed
-    person = browse("admin").open(f"{here}/new").send(f"{here}/new", status=422, **sent)
-    assert problems(person) == [words]
-    (alert,) = in_focus(person)
-    assert alert.strip() == words
-
-
-def test_without_a_vault_a_payment_leads_to_making_one(desk, browse):
-    place = f"/console/w/{desk.world.organisation('Umbrella', 'eve@example.org').workspace_id}"
-    person = browse("eve").open(f"{place}/proposals/new")
-    assert person.link("Make a vault") == f"{place}/vaults/new"
-
-
 def newest(desk):
     return max(desk.rows(ProposalRow), key=lambda row: row.created_at)
-
-
-def test_a_signer_who_has_left_is_not_named(desk, browse, here):
-    ok(remove(desk.admin, desk.user_ids["carol"]))
-    person = looked_at(browse, here)
-    assert person.facts["Approvals"] == "2 of alice@example.org, bob@example.org"
-    person.confirm(f"{here}/new")
-    assert person.facts["Signatures"] == "0 of 2, waits for alice@example.org, bob@example.org"
-    assert "may not approve any more" in person.words
 
 
 def test_a_payment_is_looked_at_made_signed_and_confirmed(desk, browse, here):
@@ -151,22 +120,6 @@ def test_the_address_book_is_understood_and_what_it_means_now_is_what_counts(des
     assert newest(desk).recipients == [CAFE]
 
 
-@pytest.mark.parametrize("typed", [CAFE, f"bitcoin:{CAFE}", f"{CAFE[:4]} {CAFE[4:9]}  {CAFE[9:]}"])
-def test_an_address_is_never_looked_up_as_a_name(desk, browse, here, typed):
-    """Not even in a book from before such names were refused."""
-    thief = encode_address(foreign_script("thief"), Network.REGTEST)
-    named(desk, typed, thief)
-    looked_at(browse, here, recipient=typed).confirm(f"{here}/new")
-    assert newest(desk).recipients == [CAFE]
-
-
-def named(desk, name, address):
-    """As an earlier version let it be named."""
-    entry = {"workspace_id": desk.workspace_id, "created_by": 1, "created_at": desk.world.clock()}
-    with desk.world.platform.services.store.write() as db:
-        db.add(AddressBookEntryRow(name=name, name_key=name.lower(), address=address, **entry))
-
-
 def test_a_name_that_leads_elsewhere_meanwhile_is_looked_at_again(desk, browse, here):
     place = {"workspace_id": desk.workspace_id}
     entry = ok(desk.admin.post("/api/v1/add-whitelist-address", place | {"name": "Cafe", "address": CAFE}))
@@ -226,14 +179,6 @@ def test_the_vault_that_is_selected_pays_and_coins_of_another_do_not(desk, brows
     assert "coin" not in dict(person.form(f"{here}/new").fields)
     person.send(f"{here}/new").confirm(f"{here}/new")
     assert newest(desk).vault_id == savings["id"]
-
-
-def test_a_link_says_what_it_asks_for_in_any_case(desk, browse, here):
-    link = f"BITCOIN:{SHOP.upper()}?AMOUNT=.001"
-    person = browse("admin").open(f"{here}/new").send(f"{here}/new", recipient=link, most="yes", status=422)
-    assert "The most is sent to one recipient, without an amount." in problems(person)
-    person.open(f"{here}/new").send(f"{here}/new", recipient=link).confirm(f"{here}/new")
-    assert newest(desk).amounts_sats == [100_000]
 
 
 @pytest.mark.parametrize(
@@ -305,18 +250,6 @@ def test_a_take_back_that_would_pay_another_fee_by_now_is_looked_at_again(desk, 
     assert len(desk.rows(ProposalRow)) == 2
 
 
-def test_another_version_that_would_take_another_coin_by_now_is_looked_at_again(desk, browse, here):
-    place = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
-    (coin,) = ok(desk.admin.get("/api/v1/vault-coins", **place, min_sats=700_000, max_sats=700_000))["coins"]
-    psbt_id = made(desk.propose(699_000, fee_rate="2", coins=[f"{coin['txid']}:{coin['vout']}"]))
-    path = f"{here}/{psbt_id}/bump"
-    person = browse("admin").open(path).send(path, fee_rate="9")
-    desk.deposit(5_000_000)
-    person.confirm(path, status=409)
-    assert "would now do something else" in person.words
-    assert len(desk.rows(ProposalRow)) == 1
-
-
 def test_the_version_that_is_compared_is_the_one_that_is_stored(desk, browse, here):
     place = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
     (coin,) = ok(desk.admin.get("/api/v1/vault-coins", **place, min_sats=700_000, max_sats=700_000))["coins"]
@@ -343,13 +276,6 @@ def test_a_cancel_tells_of_signatures_that_are_out_and_offers_a_way_back(desk, b
     assert "Back to Treasury" in person.words
     person.confirm(f"{here}/{psbt_id}/take-back")
     assert desk.proposal(newest(desk).id)["recipients"] == []
-
-
-def test_a_cancel_says_that_a_signer_may_hold_a_signature_that_the_platform_never_got(desk, browse, here):
-    psbt_id = made(desk.propose(400_000))
-    person = browse("admin").open(f"{here}/{psbt_id}/cancel")
-    person.send(f"{here}/{psbt_id}/cancel").confirm(f"{here}/{psbt_id}/cancel")
-    assert "The platform has no signature of it; a signer may hold one." in person.words
 
 
 def test_kept_coins_are_freed(desk, browse, here):
@@ -423,14 +349,3 @@ def test_a_member_forwards_own_money(desk, browse, here):
     proposal = newest(desk)
     assert (proposal.tx_type, proposal.amounts_sats, proposal.fee_sats) == ("forward", [100_000], 700)
     assert "Into Treasury" in person.words
-
-
-def test_who_may_raise_the_vaults_limit_is_led_to_it(desk, browse, here):
-    limit = {"transaction_limit": "0.001", "cycle_period": "M", "cycle_day": 1}
-    where = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
-    ok(desk.admin.post("/api/v1/update-vault", {**where, **limit}))
-    person = browse("admin").open(f"{here}/new")
-    person.send(f"{here}/new", recipient=SHOP, amount="0.004", status=403)
-    vault = f"/console/w/{desk.workspace_id}/vaults/{desk.vault['id']}"
-    assert person.link("raise the vault's limit") == f"{vault}/limits"
-    assert "ask an administrator" not in person.words

@@ -29,24 +29,6 @@ def test_a_page_leads_to_the_sign_in_and_back(desk, stranger):
     assert "Treasury" in stranger.words
 
 
-def test_a_wrong_password_is_told_and_the_address_kept(stranger):
-    stranger.open("/console/sign-in")
-    stranger.send("/console/sign-in", email="admin@example.org", password="wrong", status=401)
-    assert "The e-mail address or the password is wrong." in stranger.words
-    assert ("email", "admin@example.org") in stranger.form("/console/sign-in").fields
-    assert PASSWORD not in stranger.html
-
-
-def test_a_mailed_code_that_is_wrong_is_asked_for_again(desk, stranger):
-    admin = desk.admin
-    assert admin.post("/auth/two-factor", {"method": "email", "password": PASSWORD}).status_code == 200
-    stranger.sign_in("admin@example.org")
-    assert "A code was mailed to you" in stranger.words
-    stranger.send("/console/sign-in/code", otp="000000", status=401)
-    stranger.send("/console/sign-in/code", otp=desk.world.mail.newest_code())
-    assert stranger.url == "/console/"
-
-
 def test_a_sign_in_that_is_over_says_so_and_leads_to_a_new_one(desk, stranger):
     ok(desk.admin.post("/auth/two-factor", {"method": "email", "password": PASSWORD}))
     page = f"/console/w/{desk.workspace_id}/"
@@ -114,14 +96,6 @@ def test_two_tabs_renew_at_once_and_stay_signed_in(desk, browse):
     one.http.cookies.clear()
     one.http.cookies.update(before)
     assert one.open("/console/account").url == "/console/account"
-
-
-def test_what_was_renewed_is_kept_with_an_error_page(desk, browse):
-    person = browse("admin")
-    desk.world.clock.advance(minutes=16)
-    person.open("/console/w/999/", 404)
-    desk.world.clock.advance(minutes=16)
-    assert person.open("/console/").url == "/console/"
 
 
 def test_a_link_of_another_site_ends_no_session(desk, browse):

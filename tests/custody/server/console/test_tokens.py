@@ -1,9 +1,8 @@
-"""Tokens at the console: made, started, called in words, with their states drawn from the tables."""
+"""Tokens at the console: made, started, called in words."""
 
 import pytest
 
 from custody.schemas.asset_tokens import CallStatus
-from custody.server.console.tokens import draw_states, steps
 from custody.server.store.models import AddressBookEntryRow, ContractRow
 from tests.support.custody import CAFE, SHOP, ok
 from tests.support.token_desk import BOB, EVE, TokenDesk
@@ -139,15 +138,3 @@ def test_a_call_that_the_network_did_not_take_is_offered_again(desk, tokens, bro
     admin.send(f"{path}/{uid}/calls/{call['call_uid']}/resubmit")
     desk.settle()
     assert "Offer it to the network again" not in admin.open(f"{path}/{uid}").words
-
-
-def test_the_drawing_has_the_steps_of_the_tables():
-    assert steps(of_call=True) == {
-        (PENDING, BROADCASTING), (PENDING, STALLED), (PENDING, FAILED), (STALLED, BROADCASTING),
-        (STALLED, FAILED), (BROADCASTING, CONFIRMED), (BROADCASTING, FAILED), (CONFIRMED, BROADCASTING),
-        (FAILED, BROADCASTING),
-    }  # fmt: skip
-    assert not any(STALLED in step for step in steps(of_call=False))
-    picture = draw_states(STALLED, of_call=True)
-    assert [box.words for box in picture.boxes if box.is_now] == ["not sent yet"]
-    assert len(picture.arrows) == len(steps(of_call=True))

@@ -82,22 +82,6 @@ def test_a_vault_is_made_after_its_signers_were_shown_back(desk, admin):
     assert "0.50000000 BTC 50,000,000 sats left until" in admin.words
 
 
-def test_what_was_paid_counts_in_a_limit_that_becomes_a_sum(desk, admin, base):
-    desk.deposit(150_000_000)
-    ok(desk.propose(13_000_000))
-    used = desk.wallets()[0]["detailed_vault_limits"]["Used"]
-    typed = {"transaction_limit": "0.05", "per_cycle": "yes", "cycle_period": "M"}
-    admin.open(f"{base}/limits").send(f"{base}/limits", **typed, cycle_day="1")
-    month = f"{desk.world.clock():%B}"
-    told = admin.facts["Of this sum"]
-    assert told.startswith(f"{used} BTC is used already since 1 {month}: 0.00000000 BTC left until 1 ")
-    assert "The limit of each payment ends." in admin.words
-    admin.open(f"{base}/limits").send(f"{base}/limits", **typed, cycle_day="5")
-    assert admin.facts["Of this sum"].startswith("What was paid since the beginning of that week or month")
-    admin.open(f"{base}/limits").send(f"{base}/limits", **typed | {"per_cycle": "no"}, cycle_day="1")
-    assert "Of this sum" not in admin.facts
-
-
 def test_the_limit_is_changed_with_the_second_factor(desk, admin, base):
     admin.open(f"{base}/limits")
     typed = {"transaction_limit": "0.25", "cycle_period": "M", "cycle_day": "5"}
@@ -140,21 +124,6 @@ def test_a_limit_that_another_changed_meanwhile_is_looked_at_again(desk, admin, 
     assert desk.wallets()[0]["detailed_vault_limits"]["Limit"] == "0.12500000"
     admin.send(f"{base}/limits").confirm(f"{base}/limits")
     assert desk.wallets()[0]["detailed_vault_limits"]["Limit"] == "9.00000000"
-
-
-def test_controls_that_another_changed_meanwhile_are_looked_at_again(desk, admin, base):
-    """A form sends both of them: it would take the other's change back."""
-    admin.open(f"{base}/controls")
-    here = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
-    others = {"only_address_book": True, "maker_may_approve": True}
-    ok(desk.admin.post("/api/v1/update-vault-controls", {**here, **others}))
-    admin.send(f"{base}/controls", maker_may_approve="", status=409)
-    assert "It was changed while you looked at it." in admin.words
-    now = "It pays only the address book. Who proposed a payment may approve it."
-    assert f"Now: {now}" in admin.words
-    admin.send(f"{base}/controls")
-    theirs = "It pays any address. Who proposed a payment may not approve it."
-    assert admin.facts == {"Now": now, "From now on": theirs}
 
 
 def test_the_controls_are_changed(desk, admin, base):
@@ -313,11 +282,3 @@ def test_with_the_rule_of_two_people_the_limit_and_a_lost_key_are_asked_for(desk
     (vault,) = desk.wallets()
     assert vault["detailed_vault_limits"]["Limit"] == "10.00000000"
     assert vault["signers"][0]["key_state"] == "active"
-
-
-def test_the_part_that_follows_is_sent_once_it_changed(desk, admin, base):
-    admin.open(base)
-    seen = re.search(r'hx-get="([^"]+/standing[^"]+)"', admin.html)[1]
-    assert admin.http.get(seen).status_code == 204
-    desk.deposit(5_000)
-    assert "5,000 sats" in admin.open(seen).html

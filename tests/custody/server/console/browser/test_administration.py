@@ -5,9 +5,6 @@ from playwright.sync_api import expect
 from tests.support.custody import CAFE, SHOP
 from tests.support.platform import PASSWORD
 
-SECTIONS = ("members", "roles", "roles/new", "limits", "addresses", "changes", "webhooks", "webhooks/new",
-            "programs", "programs/new", "audit", "workspace")  # fmt: skip
-
 
 def prove(page, action):
     page.get_by_label("Your password, once more").fill(PASSWORD)
@@ -38,13 +35,3 @@ def test_an_administrator_invites_makes_a_role_and_imports_addresses(window):
     page.get_by_role("link", name="I have kept it").click()
     window.follow(page.get_by_role("button", name="Send a test"))
     window.judge(page, "webhook")
-
-
-def test_nothing_is_found_against_the_administrations_pages(window):
-    page = window.page(f"{window.here}/members/1")
-    window.judge(page, "member")
-    for section in (*SECTIONS, "roles/1"):
-        page.goto(f"{window.here}/{section}")
-        window.judge(page, section.replace("/", "-"))
-    page.goto("/console/onboarding")
-    window.judge(page, "onboarding")

@@ -58,36 +58,6 @@ def test_a_treasurer_makes_a_vault_bounds_it_and_sees_what_comes(window):
     window.judge(page, "vaults")
 
 
-def test_a_vault_is_frozen_and_its_history_looked_at(window):
-    desk = window.desk
-    desk.deposit(150_000_000, 40_000)
-    made = ok(desk.propose(20_000_000, description="Rent <b>of</b> May"))
-    desk.sign_off(made["psbt_id"])
-    desk.settle()
-    desk.mine()
-    ok(desk.propose(30_000))
-    base = f"{window.here}/vaults/{desk.vault['id']}"
-    page = window.page(f"{base}/movements")
-    expect(page.get_by_text("Rent <b>of</b> May")).to_be_visible()
-    window.judge(page, "vault-movements")
-    page.goto(f"{base}/coins")
-    heading(page, "Coins of Treasury")
-    window.judge(page, "vault-coins")
-    page.goto(f"{base}/controls")
-    window.judge(page, "vault-controls")
-    page.goto(f"{base}/freeze")
-    page.get_by_label("Reason").fill("A phone is gone")
-    window.judge(page, "vault-freeze")
-    page.get_by_role("button", name="Freeze").click()
-    confirm(page, "Freeze it now")
-    expect(page.get_by_text("This vault is frozen.")).to_be_visible()
-    window.judge(page, "vault-frozen")
-    page.goto(f"{base}/freeze")
-    window.judge(page, "vault-unfreeze")
-    page.goto(f"{base}/signers/{desk.vault['signers'][0]['key_id']}/lost")
-    window.judge(page, "vault-key-lost")
-
-
 def test_a_token_from_its_form_to_a_transfer(window):
     desk, tokens = window.desk, TokenDesk(window.desk)
     tokens.fund(200_000, 200_000)
@@ -122,12 +92,3 @@ def test_a_token_from_its_form_to_a_transfer(window):
     window.judge(page, "token")
     page.goto(f"{window.here}/tokens?vault={desk.vault['id']}")
     window.judge(page, "tokens")
-
-
-def test_a_signer_looks_at_their_keys_and_purchases(window):
-    page = window.page("/console/account", person="alice")
-    window.follow(page.get_by_role("link", name="Revoke it"))
-    window.judge(page, "key-revoke")
-    page.goto("/console/account/purchases")
-    heading(page, "Your purchases")
-    window.judge(page, "purchases")
