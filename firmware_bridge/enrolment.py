@@ -1,13 +1,15 @@
 """A vault's name as devices take it, and the registration that a Ledger returns for a vault."""
 
-import json
 import os
 import tempfile
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol, Self
+from typing import Final, Literal, Protocol, Self
+
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from firmware_bridge.errors import Unsupported
 from firmware_bridge.makers import maker_of
@@ -48,7 +50,6 @@ def fitting_name(family: Family, name: str, vault: Vault) -> str:
 
 
 HMAC_BYTES: Final = 32
-_VERSION: Final = 1
 
 
 @dataclass(frozen=True, repr=False)
@@ -152,37 +153,33 @@ class RegistrationFile(RegistrationsInMemory):
             raise
 
 
+@dataclass(frozen=True)
+class _Row:
+    fingerprint: str
+    vault: str
+    name: str
+    hmac: str
+
+
+@pydantic_dataclass(frozen=True, config=ConfigDict(strict=True))
+class _Stored:
+    version: Literal[1]
+    registrations: list[_Row]
+
+
+_STORED: Final = TypeAdapter(_Stored)
+
+
 def _encode(registrations: Iterable[Registration]) -> str:
-    listed = [
-        {
-            "fingerprint": str(item.fingerprint),
-            "vault": item.vault,
-            "name": item.name,
-            "hmac": item.hmac.hex(),
-        }
-        for item in registrations
-    ]
-    return json.dumps({"version": _VERSION, "registrations": listed}, indent=1) + "\n"
+    rows = [_Row(str(item.fingerprint), item.vault, item.name, item.hmac.hex()) for item in registrations]
+    return _STORED.dump_json(_Stored(1, rows), indent=1).decode() + "\n"
 
 
 def _decode(path: Path, text: str) -> list[Registration]:
     try:
-        match json.loads(text):
-            case {"version": 1, "registrations": [*listed]}:
-                return [_registration(item) for item in listed]
-    except (ValueError, InvalidKey, RecursionError) as error:
-        raise UnreadableRegistrations(f"{path} holds no registrations: {error}") from error
-    raise UnreadableRegistrations(f"{path} holds no registrations of version {_VERSION}")
-
-
-def _registration(item: object) -> Registration:
-    match item:
-        case {
-            "fingerprint": str() as master,
-            "vault": str() as vault,
-            "name": str() as name,
-            "hmac": str() as hmac,
-        }:
-            return Registration(Fingerprint.from_hex(master), vault, name, bytes.fromhex(hmac))
-        case _:
-            raise ValueError("one of them is incomplete")
+        return [
+            Registration(Fingerprint.from_hex(row.fingerprint), row.vault, row.name, bytes.fromhex(row.hmac))
+            for row in _STORED.validate_json(text).registrations
+        ]
+    except (ValueError, InvalidKey) as error:
+        raise UnreadableRegistrations(f"{path} holds no registrations of version 1: {error}") from error

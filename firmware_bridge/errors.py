@@ -16,7 +16,6 @@ class BridgeError(Exception):
     """One outcome. `code` is stable, the text says what is wrong, `hint` what to do (some families have their
     own, `Maker.hints`), `detail` is the device's own words; `words` is the text with the detail, unless
     `says_all`: a library's words add nothing to it for a person.
-    `question_open`: the device still shows the question of a cancelled operation.
     `state`: of the device after an operation or a probe that ends so. `advice`: what it needs in that state.
     `perhaps_unheard`: an operation may end so before the device was asked: its state stays what it was.
     `hwi_code`: what HWI itself would say (`hwilib.errors`).
@@ -25,7 +24,6 @@ class BridgeError(Exception):
     code: ClassVar[str] = "bridge-error"
     sentence: ClassVar[str] = "The device could not do this."
     hint: str = "Read the message; it names what is wrong."
-    question_open: bool = False
     says_all: ClassVar[bool] = False
     state: ClassVar[DeviceState] = DeviceState.PRESENT
     advice: ClassVar[str] = ""

@@ -37,9 +37,6 @@ _log = logging.getLogger(__name__)
 # More than any transaction needs: a worker that sends more is faulty.
 _MAX_NOTES: Final = 100_000
 _MAX_QUESTIONS: Final = 20
-# How long a worker watches a question that was left open on the device, in seconds. It keeps the device open
-# meanwhile.
-_WATCH_SECONDS: Final = 3600.0
 # Raised when the worker has gone, or sends something that is not a message.
 _CRASHES: Final = (asyncio.IncompleteReadError, ConnectionError, protocol.ProtocolError)
 
@@ -117,7 +114,6 @@ class Lane:
         self._probing = False
         self._left_open = False
         self._silent = False
-        self._question_open = False
         self._idle: asyncio.TimerHandle | None = None
         # What `unlock` returned: it tells the device that the passphrase has been given.
         self.session: str | None = None
@@ -197,7 +193,6 @@ class Lane:
             self._discard()
         elif self._worker is not None:
             driver, self._worker = self._worker, None
-            self._question_open = False
             driver.end()
 
     async def _attempt(self, call: _Call) -> Any:
@@ -259,7 +254,6 @@ class Lane:
                         # In a task: the death of a worker, or a cancel, must not wait for a person's answer.
                         asking = asyncio.create_task(_ask(driver, message, call.on_ask))
                     case protocol.OperationDone(id=number, value=value) if number == request_id:
-                        self._question_open = False
                         return value
                     case protocol.OperationFailed(id=number) if number == request_id:
                         raise self._outcome(message)
@@ -270,9 +264,7 @@ class Lane:
                 asking.cancel()
 
     def _outcome(self, failed: protocol.OperationFailed) -> BridgeError:
-        outcome = self._stopped_by or from_worker(failed.code, failed.detail and clean_detail(failed.detail))
-        outcome.question_open = self._question_open = failed.question_open
-        return outcome
+        return self._stopped_by or from_worker(failed.code, failed.detail and clean_detail(failed.detail))
 
     async def _give_up(self, driver: WorkerProcess, request_id: int, call: _Call) -> Any:
         """After the deadline: ask the worker to stop, wait for the grace period, kill it. A late answer still
@@ -308,7 +300,6 @@ class Lane:
 
     def _discard(self) -> None:
         driver, self._worker = self._worker, None
-        self._question_open = False
         if driver is not None:
             self._silent = self._silent or self._probing
             self._left_open = self._left_open or not self._probing
@@ -369,10 +360,7 @@ class Lane:
     def _start_idle_timer(self) -> None:
         if self._worker is None:
             return
-        # A worker that watches an open question stays longer; the next call learns whether the question has
-        # gone.
-        delay = _WATCH_SECONDS if self._question_open else self._deadlines.idle
-        self._idle = asyncio.get_running_loop().call_later(delay, self.release)
+        self._idle = asyncio.get_running_loop().call_later(self._deadlines.idle, self.release)
 
     def _cancel_idle_timer(self) -> None:
         if self._idle is not None:

@@ -102,14 +102,11 @@ class OperationDone:
 
 @dataclass(frozen=True, config=_MESSAGE)
 class OperationFailed:
-    """`code` is that of a leaf of `BridgeError`. `question_open`: see
-    `firmware_bridge.protocol.DeviceFailure`.
-    """
+    """`code` is that of a leaf of `BridgeError`."""
 
     id: int
     code: str
     detail: str | None
-    question_open: bool = False
     type: Literal["failed"] = field(default="failed", kw_only=True, repr=False)
 
 
@@ -190,26 +187,12 @@ class DriverHost(Protocol):
     def ask(self, question: Question) -> str | None:
         """Wait for the person's answer; None if no person can be asked.
 
-        :raises DeviceFailure: the operation was cancelled meanwhile.
+        :raises BridgeError: the operation was cancelled meanwhile.
         """
 
 
-class DeviceFailure(Exception):
-    """A failure with its outcome: the code of a `BridgeError`, and a detail.
-
-    `question_open`: the device still shows the question of a cancelled operation, and this client watches it.
-    Keep the client open.
-    """
-
-    def __init__(self, code: str, detail: str | None, *, question_open: bool = False) -> None:
-        super().__init__(detail)
-        self.code = code
-        self.detail = detail
-        self.question_open = question_open
-
-
 class DeviceClient(Protocol):
-    """One open device: see `firmware_bridge.operations`. It raises `DeviceFailure` only."""
+    """One open device: see `firmware_bridge.operations`. It raises leaves of `BridgeError` only."""
 
     def call(self, op: str, args: Mapping[str, Any]) -> Any: ...
 

@@ -39,55 +39,41 @@ from firmware_bridge.record import (
 from multisig import Fingerprint
 
 MakeLane = Callable[[Endpoint], Lane]
-_QUESTION_OPEN: Final = "It still shows the question of an earlier operation: answer no there."
 
 
 # A stream this far behind is not being read; it loses its oldest events.
 _MAX_WAITING: Final = 1024
 
 
-class EventStream(AsyncIterator[DeviceEvent]):
-    """Every event from the moment the stream was made, until the bridge closes."""
-
-    def __init__(self) -> None:
-        self._waiting: asyncio.Queue[DeviceEvent | None] = asyncio.Queue(_MAX_WAITING)
-        self._ended = False
-
-    def put(self, event: DeviceEvent | None) -> None:
-        if self._waiting.full():
-            self._waiting.get_nowait()
-        self._waiting.put_nowait(event)
-
-    async def __anext__(self) -> DeviceEvent:
-        event = None if self._ended else await self._waiting.get()
-        if event is None:
-            self._ended = True
-            raise StopAsyncIteration
-        return event
-
-
 class EventHub:
     """Passes each event to every stream that is still referenced."""
 
     def __init__(self) -> None:
-        self._streams: weakref.WeakSet[EventStream] = weakref.WeakSet()
+        self._streams: weakref.WeakSet[asyncio.Queue[DeviceEvent | None]] = weakref.WeakSet()
         self._closed = False
 
-    def stream(self) -> EventStream:
-        stream = EventStream()
+    def stream(self) -> AsyncIterator[DeviceEvent]:
+        """Every event from now on, until the bridge closes."""
+        waiting: asyncio.Queue[DeviceEvent | None] = asyncio.Queue(_MAX_WAITING)
+        self._streams.add(waiting)
         if self._closed:
-            stream.put(None)
-        self._streams.add(stream)
-        return stream
+            waiting.put_nowait(None)
+        return _events(waiting)
 
-    def publish(self, event: DeviceEvent) -> None:
-        for stream in tuple(self._streams):
-            stream.put(event)
+    def publish(self, event: DeviceEvent | None) -> None:
+        for waiting in tuple(self._streams):
+            if waiting.full():
+                waiting.get_nowait()
+            waiting.put_nowait(event)
 
     def close(self) -> None:
         self._closed = True
-        for stream in tuple(self._streams):
-            stream.put(None)
+        self.publish(None)
+
+
+async def _events(waiting: asyncio.Queue[DeviceEvent | None]) -> AsyncIterator[DeviceEvent]:
+    while (event := await waiting.get()) is not None:
+        yield event
 
 
 _log = logging.getLogger(__name__)
@@ -285,8 +271,6 @@ class Roster:
     async def _after(
         self, record: DeviceRecord, outcome: BridgeError, before: Device
     ) -> tuple[DeviceState, str | None]:
-        if outcome.question_open:
-            return DeviceState.BUSY, _QUESTION_OPEN
         if outcome.perhaps_unheard:
             return before.state, before.detail
         if outcome.state == DeviceState.READY:

@@ -23,11 +23,11 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Final, Protocol
 
 from firmware_bridge import protocol
-from firmware_bridge.errors import Cancelled, DeviceFault, Unsupported
+from firmware_bridge.errors import BridgeError, Cancelled, DeviceFault, Unsupported
 from firmware_bridge.faults import clean_detail
 from firmware_bridge.missing import missing_hwi
 from firmware_bridge.model import Endpoint
-from firmware_bridge.protocol import DeviceClient, DeviceFailure, DriverHost, Opener, Question
+from firmware_bridge.protocol import DeviceClient, DriverHost, Opener, Question
 from multisig import Network
 
 # What the fork server imports in advance; `Hello.preloaded` says whether it did.
@@ -55,7 +55,7 @@ def main(channel: socket.socket, endpoint: str, network: str, *, confined: bool 
 
     def open_device(caller: DriverHost, request: protocol.WorkerCall) -> DeviceClient:
         if (missing := missing_hwi()) is not None:
-            raise DeviceFailure(Unsupported.code, missing)
+            raise Unsupported(detail=missing)
         from firmware_bridge import hwi_client
 
         return hwi_client.open_device(where, chain, caller, request)
@@ -110,8 +110,8 @@ class Server:
         self._forget_replies()
         try:
             return protocol.OperationDone(request.id, self._perform(request))
-        except DeviceFailure as failure:
-            return protocol.OperationFailed(request.id, failure.code, failure.detail, failure.question_open)
+        except BridgeError as failure:
+            return protocol.OperationFailed(request.id, failure.code, failure.detail)
         except Exception as error:  # noqa: BLE001 - the edge of the process: a bug is an outcome too
             self._drop_client()
             return protocol.OperationFailed(
@@ -122,7 +122,7 @@ class Server:
         reused = self._client is not None
         try:
             return self._attempt(request)
-        except DeviceFailure as failure:
+        except BridgeError as failure:
             # Another program may have opened the device since our last request. That ends our session only.
             if reused and failure.code == DeviceFault.code and request.op in REPEATABLE:
                 return self._attempt(request)
@@ -133,11 +133,10 @@ class Server:
             if self._client is None:
                 self._client = self._open(self, request)
             return self._client.call(request.op, request.args)
-        except DeviceFailure as failure:
+        except BridgeError:
             # A device's answers carry no numbers: after a failure, a late one would be taken for the next
             # one's.
-            if not failure.question_open:
-                self._drop_client()
+            self._drop_client()
             raise
 
     def _drop_client(self) -> None:
@@ -159,7 +158,7 @@ class Server:
         while (reply := self._replies.get()) is not None:
             if reply.number == self._asked:
                 return reply.answer
-        raise DeviceFailure(Cancelled.code, None)
+        raise Cancelled
 
     def _send(self, message: protocol.Message) -> None:
         with self._writing:

@@ -32,7 +32,7 @@ from firmware_bridge.errors import (
     WrongDevice,
 )
 from firmware_bridge.model import Endpoint, Listing, Sighting
-from firmware_bridge.protocol import DeviceFailure, DriverHost, Question, WorkerCall
+from firmware_bridge.protocol import DriverHost, Question, WorkerCall
 from firmware_bridge.worker import Process, Server, Spawner
 from multisig import (
     SIGHASH_ALL,
@@ -116,7 +116,7 @@ class FakeClient:
     def call(self, op: str, args: Mapping[str, Any]) -> Any:
         self._device.join(self._line)
         if op not in operations.OPERATIONS:
-            raise DeviceFailure(Unsupported.code, f"a fake knows no {op}")
+            raise Unsupported(detail=f"a fake knows no {op}")
         self._device.asked[op] += 1
         shape, operation = operations.OPERATIONS[op], getattr(self, f"_{op}")
         try:
@@ -125,7 +125,7 @@ class FakeClient:
             return _GARBAGE
 
     def cancel(self) -> None:
-        self._line.interrupt(Cancelled.code)
+        self._line.interrupt(Cancelled())
 
     def close(self) -> None:
         """The conversation may go on with another client."""
@@ -198,30 +198,30 @@ class FakeClient:
 
     def _unlock(self) -> operations.Unlocked:
         if self._device.locked and not self._device.takes_pin(self._caller.ask(Question.PIN)):
-            raise DeviceFailure(Locked.code, "the PIN was wrong, or none was given")
+            raise Locked(detail="the PIN was wrong, or none was given")
         if self._device.wants_passphrase:
             passphrase = self._caller.ask(Question.PASSPHRASE)
             if passphrase is None:
-                raise DeviceFailure(NeedsPassphrase.code, None)
+                raise NeedsPassphrase
             self._session = self._device.open_wallet(passphrase)
         return operations.Unlocked(str(self._wallet().fingerprint), self._session)
 
     def _wallet(self) -> Seed:
-        """:raises DeviceFailure: the device is locked, or waits for a passphrase."""
+        """:raises BridgeError: the device is locked, or waits for a passphrase."""
         self._strike(Phase.PROBE)
         if self._device.locked:
-            raise DeviceFailure(Locked.code, None)
+            raise Locked
         wallet = self._device.wallet(self._session)
         if wallet is None:
-            raise DeviceFailure(NeedsPassphrase.code, None)
+            raise NeedsPassphrase
         return wallet
 
     def _known_policy(self, wallet: Seed, policy: operations.PolicyText) -> Policy:
-        """:raises DeviceFailure: the device does not know it, or has no key in it."""
+        """:raises BridgeError: the device does not know it, or has no key in it."""
         subject = parse(policy, self._device.network)
         _require_cosigner(wallet, subject)
         if self._device.enrols and policy.is_vault and not self._knows(wallet, policy):
-            raise DeviceFailure(NotEnrolled.code, None)
+            raise NotEnrolled
         return subject
 
     def _knows(self, wallet: Seed, policy: operations.PolicyText) -> bool:
@@ -230,13 +230,13 @@ class FakeClient:
         return policy.hmac == proof(wallet, policy).hex()
 
     def _confirm(self, step: str, text: str, prompt: Prompt) -> None:
-        """:raises DeviceFailure: the person said no, or did not decide."""
+        """:raises BridgeError: the person said no, or did not decide."""
         self._caller.tell(step, text)
         with self._line.showing(self._device.panel.ask(prompt)) as waiting:
             self._strike(Phase.PROMPT)
             approved = self._line.answer(waiting)
         if not approved:
-            raise DeviceFailure(RefusedByPerson.code, None)
+            raise RefusedByPerson
 
     def _strike(self, phase: Phase) -> None:
         """Misbehave, if that is due at this phase."""
@@ -252,7 +252,7 @@ class FakeClient:
 
 def _require_cosigner(wallet: Seed, subject: Policy) -> None:
     if subject.cosigner_for(wallet.fingerprint) is None:
-        raise DeviceFailure(WrongDevice.code, None)
+        raise WrongDevice
 
 
 def bridge_to(*devices: FakeDevice, network: Network, **options: Any) -> Bridge:

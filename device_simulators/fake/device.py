@@ -13,10 +13,9 @@ from typing import Any, Final
 from device_simulators.faults import Faults
 from device_simulators.panel import Panel, PanelEvent, Prompt, Script, approve_all
 from device_simulators.seed import Seed
-from firmware_bridge.errors import Cancelled, Disconnected, Locked
+from firmware_bridge.errors import BridgeError, Cancelled, Disconnected, Locked
 from firmware_bridge.makers import maker_of
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import DeviceFailure
 from multisig import (
     Fingerprint,
     MultisigError,
@@ -40,16 +39,16 @@ class DeviceLink:
         self._loop = loop
         self._changing = threading.Lock()
         self._cut = threading.Event()
-        self._interruption: str | None = None
+        self._interruption: BridgeError | None = None
         self._waiting: Future[bool] | None = None
 
     def cut(self) -> None:
         """From any thread: the cable is pulled, or the other end is gone."""
         self._cut.set()
-        self.interrupt(Disconnected.code)
+        self.interrupt(Disconnected())
 
-    def interrupt(self, outcome: str) -> None:
-        """From any thread: end what waits now, or is about to, with the outcome of this code."""
+    def interrupt(self, outcome: BridgeError) -> None:
+        """From any thread: end what waits now, or is about to, with this outcome."""
         with self._changing:
             self._interruption = outcome
             if self._waiting is not None:
@@ -62,9 +61,9 @@ class DeviceLink:
             self._interruption = None
 
     def require_whole(self) -> None:
-        """:raises DeviceFailure: the operation was interrupted."""
+        """:raises BridgeError: the operation was interrupted."""
         if self._interruption is not None:
-            raise DeviceFailure(self._interruption, None)
+            raise self._interruption
 
     def say_nothing(self) -> None:
         """As a device that hangs does: until the bridge ends the conversation at its deadline."""
@@ -86,11 +85,11 @@ class DeviceLink:
             answer.cancel()
 
     def answer(self, waiting: "Future[bool]") -> bool:
-        """:raises DeviceFailure: the operation was interrupted before the person decided."""
+        """:raises BridgeError: the operation was interrupted before the person decided."""
         try:
             return waiting.result()
         except CancelledError:
-            raise DeviceFailure(self._interruption or Cancelled.code, None) from None
+            raise self._interruption or Cancelled() from None
 
 
 def transaction(psbt: Psbt, policy: Policy) -> list[Prompt]:
@@ -212,7 +211,7 @@ class FakeDevice:
         """An open question leaves the screen."""
         self.locked = True
         for line in self._open_lines():
-            line.interrupt(Locked.code)
+            line.interrupt(Locked())
 
     def unlock(self) -> None:
         """As if the right PIN had been entered on it."""
@@ -256,10 +255,10 @@ class FakeDevice:
         return vault in self._known
 
     def join(self, line: DeviceLink) -> None:
-        """:raises DeviceFailure: it is not plugged in."""
+        """:raises BridgeError: it is not plugged in."""
         with self._changing:
             if not self.present:
-                raise DeviceFailure(Disconnected.code, None)
+                raise Disconnected
             self._lines.add(line)
             line.join()
 

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Final
 
+from firmware_bridge.errors import BridgeError
 from firmware_bridge.model import Endpoint, Family
 
 # Before HWI: it loads the bundled libusb, where HWI would look for the system's.
 from firmware_bridge.presence import libusb
-from firmware_bridge.protocol import DeviceFailure, DriverHost, WorkerCall
+from firmware_bridge.protocol import DriverHost, WorkerCall
 from multisig import Network
 
 with warnings.catch_warnings():
@@ -32,11 +33,11 @@ __all__ = ["OPENERS", "libusb", "open_device"]
 def open_device(endpoint: Endpoint, network: Network, caller: DriverHost, request: WorkerCall) -> OpenDevice:
     """Open the device at this endpoint.
 
-    :raises DeviceFailure: it cannot be opened, and why.
+    :raises BridgeError: it cannot be opened, and why.
     """
     try:
         return OPENERS[endpoint.family](endpoint, network, caller, request)
-    except DeviceFailure:
+    except BridgeError:
         raise
     except Exception as error:
         raise failure(endpoint.family, error) from error

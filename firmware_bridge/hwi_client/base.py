@@ -9,10 +9,10 @@ from hwilib.errors import HWWError
 from hwilib.psbt import PSBT
 
 from firmware_bridge import operations
-from firmware_bridge.errors import Unsupported, WrongDevice
+from firmware_bridge.errors import BridgeError, Unsupported, WrongDevice, from_worker
 from firmware_bridge.faults import ReportedFault, outcome
 from firmware_bridge.model import Family
-from firmware_bridge.protocol import DeviceFailure, DriverHost
+from firmware_bridge.protocol import DriverHost
 from multisig import Network, OriginKey
 
 _CHAINS: Final = {
@@ -39,15 +39,15 @@ class OpenDevice:
     family: Family
 
     def call(self, op: str, args: Mapping[str, Any]) -> Any:
-        """:raises DeviceFailure: the outcome of any exception."""
+        """:raises BridgeError: the outcome of any exception."""
         operation = getattr(self, op, None) if op in operations.OPERATIONS else None
         if operation is None:
-            raise DeviceFailure(Unsupported.code, f"{op} is not available on devices of this family")
+            raise Unsupported(detail=f"{op} is not available on devices of this family")
         shape = operations.OPERATIONS[op]
         try:
             self.begin(op)
             return operation() if shape is None else operation(shape(**args))
-        except DeviceFailure:
+        except BridgeError:
             raise
         except Exception as error:
             raise self.failure(error) from error
@@ -55,7 +55,7 @@ class OpenDevice:
     def begin(self, op: str) -> None:
         """What comes before each operation."""
 
-    def failure(self, error: Exception) -> DeviceFailure:
+    def failure(self, error: Exception) -> BridgeError:
         return failure(self.family, error)
 
     def cancel(self) -> None:
@@ -76,7 +76,7 @@ class HwiDevice(OpenDevice):
         raise NotImplementedError
 
     def require_known(self, policy: operations.PolicyText) -> None:
-        """:raises DeviceFailure: the device would sign without knowing the vault."""
+        """:raises BridgeError: the device would sign without knowing the vault."""
 
     def fingerprint(self) -> str:
         self.wake()
@@ -110,10 +110,15 @@ def parse_psbt(text: str) -> PSBT:
     return psbt
 
 
-def failure(family: Family, error: BaseException) -> DeviceFailure:
+def failure(family: Family, error: BaseException) -> BridgeError:
     """The outcome of anything raised by HWI, a maker's library, libusb, hidapi or the system."""
     meant, detail = outcome(family, describe(error))
-    return DeviceFailure(meant.code, detail)
+    return from_worker(meant.code, detail)
+
+
+def obstructed(model: str, obstacle: BridgeError, firmware: str | None = None) -> operations.Probed:
+    """What keeps the device from working."""
+    return operations.Probed(model, obstacle=obstacle.code, detail=obstacle.detail, firmware=firmware)
 
 
 def describe(error: BaseException) -> ReportedFault:
@@ -191,12 +196,12 @@ def cosigner_keys(
 ) -> tuple[tuple[OriginKey, ...], OriginKey]:
     """The policy's keys, and the one of the device with this fingerprint.
 
-    :raises DeviceFailure: it has none.
+    :raises BridgeError: it has none.
     """
     found = tuple(OriginKey.parse(text, network) for text in policy.keys)
     own = next((key for key in found if key.fingerprint.hex == fingerprint), None)
     if own is None:
-        raise DeviceFailure(WrongDevice.code, f"the device ({fingerprint}) is not a signer here")
+        raise WrongDevice(detail=f"the device ({fingerprint}) is not a signer here")
     return found, own
 
 

@@ -27,15 +27,15 @@ from hwilib.devices.bitbox02_lib.communication.u2fhid import U2FHid
 from hwilib.hwwclient import HardwareWalletClient
 
 from firmware_bridge import operations
-from firmware_bridge.errors import Busy, Locked, NotEnrolled, Uninitialised, Unsupported
+from firmware_bridge.errors import BridgeError, Busy, Locked, NotEnrolled, Uninitialised, Unsupported
 from firmware_bridge.hwi_client import base
-from firmware_bridge.hwi_client.base import HwiDevice, chain_of
+from firmware_bridge.hwi_client.base import HwiDevice, chain_of, obstructed
 from firmware_bridge.makers.bitbox02 import MAKER
 from firmware_bridge.makers.maker import NOT_KNOWN_TO_HWI
 from firmware_bridge.makers.versions import FirmwareVersion
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.presence.endpoints import host_and_port
-from firmware_bridge.protocol import DeviceFailure, DriverHost, Question, WorkerCall, receive_exactly
+from firmware_bridge.protocol import DriverHost, Question, WorkerCall, receive_exactly
 from multisig import Network
 
 _FAMILY_NAME: Final = "BitBox02"
@@ -89,7 +89,7 @@ class _Transport(U2FHid):  # type: ignore[misc]  # HWI is untyped
     def _count(self, *, busy: bool) -> None:
         self._busy = self._busy + 1 if busy else 0
         if self._busy >= _MAX_BUSY:
-            raise DeviceFailure(Busy.code, "It works for another program, or shows a question.")
+            raise Busy(detail="It works for another program, or shows a question.")
 
 
 class _Pairing(BitBoxNoiseConfig):  # type: ignore[misc]  # HWI is untyped
@@ -113,7 +113,7 @@ class _Pairing(BitBoxNoiseConfig):  # type: ignore[misc]  # HWI is untyped
     def show_pairing(self, code: str, device_response: Callable[[], bool]) -> bool:
         """The person confirms in both places: an attacker may be in between (S21)."""
         if not self.asked_for:
-            raise DeviceFailure(Locked.code, _UNPAIRED)
+            raise Locked(detail=_UNPAIRED)
         words = " ".join(code.split())
         self._caller.tell(
             "compare-pairing", f"Confirm on the device if it shows this code, and only then: {words}"
@@ -154,12 +154,12 @@ class _Hwi(Bitbox02Client):  # type: ignore[misc]  # HWI is untyped
     def init(self, expect_initialized: bool | None = True) -> Any:
         """Check the version that the library has read itself.
 
-        :raises DeviceFailure: it would sign without anti-exfil.
+        :raises BridgeError: it would sign without anti-exfil.
         """
         opened = super().init(expect_initialized)
         if not _proves(opened.version):
             self.bb02 = None
-            raise DeviceFailure(Unsupported.code, _TOO_OLD)
+            raise Unsupported(detail=_TOO_OLD)
         return opened
 
     def knows(self, script_config: Any, keypath: Any) -> bool:
@@ -196,7 +196,7 @@ class _Hwi(Bitbox02Client):  # type: ignore[misc]  # HWI is untyped
 
     def _maybe_register_script_config(self, script_config: Any, keypath: Any) -> None:
         if not self.knows(script_config, keypath):
-            raise DeviceFailure(NotEnrolled.code, None)
+            raise NotEnrolled
 
 
 class BitBox02Device(HwiDevice):
@@ -225,35 +225,34 @@ class BitBox02Device(HwiDevice):
         try:
             version, platform, edition, unlocked, initialized = BitBox02.get_info(self._transport)
         except KeyError:
-            return operations.Probed(_FAMILY_NAME, obstacle=Unsupported.code, detail=NOT_KNOWN_TO_HWI)
+            return obstructed(_FAMILY_NAME, Unsupported(detail=NOT_KNOWN_TO_HWI))
         model, firmware = _model(platform, edition), version.removeprefix("v")
         obstacle = _obstacle(version, initialized=initialized) or self._lock(unlocked=unlocked)
         if obstacle is not None:
-            code, detail = obstacle
-            return operations.Probed(model, obstacle=code, detail=detail, firmware=firmware)
+            return obstructed(model, obstacle, firmware)
         label = self._hwi.init().device_info()["name"]
         fingerprint = self._hwi.get_master_fingerprint().hex()
         return operations.Probed(model, label=label, fingerprint=fingerprint, firmware=firmware)
 
-    def _lock(self, *, unlocked: bool) -> tuple[str, str] | None:
+    def _lock(self, *, unlocked: bool) -> Locked | None:
         if not unlocked:
-            return Locked.code, _LOCKED
-        return None if self._pairing.known else (Locked.code, _UNPAIRED)
+            return Locked(detail=_LOCKED)
+        return None if self._pairing.known else Locked(detail=_UNPAIRED)
 
     def wake(self) -> None:
-        """:raises DeviceFailure: the device would ask for its password, or show a pairing code."""
+        """:raises BridgeError: the device would ask for its password, or show a pairing code."""
         if self._hwi.bb02 is not None:
             return
         version, _platform, _edition, unlocked, initialized = BitBox02.get_info(self._transport)
         obstacle = _obstacle(version, initialized=initialized) or self._lock(unlocked=unlocked)
         if obstacle is not None:
-            raise DeviceFailure(*obstacle)
+            raise obstacle
         self._hwi.init()
 
     def unlock(self) -> operations.Unlocked:
         version, _platform, _edition, unlocked, initialized = BitBox02.get_info(self._transport)
         if (obstacle := _obstacle(version, initialized=initialized)) is not None:
-            raise DeviceFailure(*obstacle)
+            raise obstacle
         if not unlocked:
             self._caller.tell("enter-password", "Enter the password on the device")
         self._pairing.asked_for = True
@@ -302,12 +301,12 @@ def _proves(version: Any) -> bool:
     return FirmwareVersion.of(f"{version.major}.{version.minor}.{version.patch}") >= _PROVES
 
 
-def _obstacle(version: str, *, initialized: bool | None) -> tuple[str, str | None] | None:
+def _obstacle(version: str, *, initialized: bool | None) -> BridgeError | None:
     """Firmware before 9.20 does not tell whether it has a wallet."""
     if version.removeprefix("v").partition(".")[0] != str(_FIRMWARE):
-        return Unsupported.code, f"HWI drives firmware {_FIRMWARE} only, and this is {version}."
+        return Unsupported(detail=f"HWI drives firmware {_FIRMWARE} only, and this is {version}.")
     if not _proves(parse_device_version(version)):
-        return Unsupported.code, _TOO_OLD
+        return Unsupported(detail=_TOO_OLD)
     if initialized is False:
-        return Uninitialised.code, None
+        return Uninitialised()
     return None

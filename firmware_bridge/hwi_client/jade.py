@@ -19,11 +19,19 @@ from hwilib.devices.jadepy.jade_tcp import JadeTCPImpl
 from hwilib.hwwclient import HardwareWalletClient
 
 from firmware_bridge import operations
-from firmware_bridge.errors import Busy, Locked, NotEnrolled, Uninitialised, Unsupported, WrongApp
+from firmware_bridge.errors import (
+    BridgeError,
+    Busy,
+    Locked,
+    NotEnrolled,
+    Uninitialised,
+    Unsupported,
+    WrongApp,
+)
 from firmware_bridge.hwi_client import base
-from firmware_bridge.hwi_client.base import HwiDevice, NotAvailable, chain_of, parse_psbt
+from firmware_bridge.hwi_client.base import HwiDevice, NotAvailable, chain_of, obstructed, parse_psbt
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import DeviceFailure, DriverHost, WorkerCall, receive_exactly
+from firmware_bridge.protocol import DriverHost, WorkerCall, receive_exactly
 from multisig import Network
 
 # From this version on a Jade lists the cosigners of its vaults. It signs whole PSBTs since 0.1.47; HWI
@@ -35,10 +43,10 @@ _UNLOCK: Final = (
     "this program does not contact Jade's PIN server."
 )
 # JADE_STATE of get_version_info that is not ready for this connection.
-_OBSTACLES: Final[Mapping[str, tuple[str, str | None]]] = {
-    "LOCKED": (Locked.code, _UNLOCK),
-    "UNSAVED": (Uninitialised.code, "Its new wallet is not saved yet: finish the set-up with its app."),
-    "UNINIT": (Uninitialised.code, None),
+_OBSTACLES: Final[Mapping[str, tuple[type[BridgeError], str | None]]] = {
+    "LOCKED": (Locked, _UNLOCK),
+    "UNSAVED": (Uninitialised, "Its new wallet is not saved yet: finish the set-up with its app."),
+    "UNINIT": (Uninitialised, None),
 }
 _READY: Final = frozenset({"READY", "TEMP"})
 # Answers to `ping`, which a Jade gives at once even when busy.
@@ -109,52 +117,50 @@ class JadeDevice(HwiDevice):
 
     def probe(self) -> operations.Probed:
         if (busy := self._busy()) is not None:
-            return operations.Probed("Jade", obstacle=Busy.code, detail=busy)
+            return obstructed("Jade", busy)
         info = self._hwi.jade.get_version_info()
         model, firmware = _MODELS.get(info.get("BOARD_TYPE"), "Jade"), info["JADE_VERSION"]
         if (obstacle := self._obstacle(info)) is not None:
-            code, detail = obstacle
-            return operations.Probed(model, obstacle=code, detail=detail, firmware=firmware)
+            return obstructed(model, obstacle, firmware)
         if _binds(info):
             # Reading a key would bind the wallet to our kind of network. A person must decide that.
             return operations.Probed(model, firmware=firmware)
         return operations.Probed(model, fingerprint=self.fingerprint(), firmware=firmware)
 
-    def _obstacle(self, info: Mapping[str, Any]) -> tuple[str, str | None] | None:
+    def _obstacle(self, info: Mapping[str, Any]) -> BridgeError | None:
         state, bound = info["JADE_STATE"], info.get("JADE_NETWORKS")
         if _version(info) < _OLDEST:
-            return (
-                Unsupported.code,
-                f"Its firmware {info['JADE_VERSION']} is too old: update it to 1.0.23 or later.",
-            )
+            old = f"Its firmware {info['JADE_VERSION']} is too old: update it to 1.0.23 or later."
+            return Unsupported(detail=old)
         if state not in _READY:
-            return _OBSTACLES.get(
-                state, (Unsupported.code, f"Its state is {state}, which HWI does not know.")
-            )
+            unknown = (Unsupported, f"Its state is {state}, which HWI does not know.")
+            outcome, detail = _OBSTACLES.get(state, unknown)
+            return outcome(detail=detail)
         if bound in _BOUND and (bound == "MAIN") != (self._network == Network.MAINNET):
-            return WrongApp.code, f"bound to the {_BOUND[bound]}"
+            return WrongApp(f"bound to the {_BOUND[bound]}")
         return None
 
-    def _busy(self) -> str | None:
+    def _busy(self) -> Busy | None:
         """Any other request would wait behind an open question, also another program's."""
         try:
-            return _BUSY.get(self._hwi.jade.ping())
+            doing = _BUSY.get(self._hwi.jade.ping())
         except JadeError as error:
             if error.code != JadeError.UNKNOWN_METHOD:
                 raise
             return None
+        return None if doing is None else Busy(detail=doing)
 
     def wake(self) -> None:
         """Authorise an unlocked device for this connection; a locked one stays locked.
 
-        :raises DeviceFailure: it is busy, locked, or for another network.
+        :raises BridgeError: it is busy, locked, or for another network.
         """
         if (busy := self._busy()) is not None:
-            raise DeviceFailure(Busy.code, busy)
+            raise busy
         if (obstacle := self._obstacle(self._hwi.jade.get_version_info())) is not None:
-            raise DeviceFailure(*obstacle)
+            raise obstacle
         if not self._hwi.jade.auth_user(self._hwi.network, http_request_fn=_no_http):
-            raise DeviceFailure(*_OBSTACLES["LOCKED"])
+            raise Locked(detail=_UNLOCK)
 
     def unlock(self) -> operations.Unlocked:
         """After the PIN entry the device asks a server through the host: that is left to its own app."""
@@ -199,10 +205,10 @@ class JadeDevice(HwiDevice):
         return str(self._hwi.jade.get_receive_address(self._hwi.network, suffixes, multisig_name=name))
 
     def _registered_name(self, policy: operations.PolicyText) -> str:
-        """:raises DeviceFailure: the device does not know the vault."""
+        """:raises BridgeError: the device does not know the vault."""
         name = self._name_of(policy)
         if name is None:
-            raise DeviceFailure(NotEnrolled.code, None)
+            raise NotEnrolled
         return name
 
     def _name_of(self, policy: operations.PolicyText) -> str | None:
@@ -242,7 +248,7 @@ def open_device(endpoint: Endpoint, network: Network, caller: DriverHost, reques
 
 
 def _no_http(_request: object) -> Any:
-    raise DeviceFailure(*_OBSTACLES["LOCKED"])
+    raise Locked(detail=_UNLOCK)
 
 
 def _binds(info: Mapping[str, Any]) -> bool:

@@ -114,13 +114,14 @@ MAKER: Final = Maker(
         ("device is asleep", errors.Locked),
         ("open failed", errors.NoPermission),
     ),
-    # Approving an abandoned question signs nothing, but closes the app if its host has gone.
+    # Approving an abandoned question signs nothing, but closes the app, whose host has gone.
     hints={
-        errors.TimedOut: "If it still shows the question, answer no there; "
-        "a yes has no effect any more. Then repeat.",
+        **dict.fromkeys(
+            (errors.TimedOut, errors.Cancelled, errors.WorkerCrashed),
+            "If it still shows the question, answer no there; "
+            "a yes would close the Bitcoin app. Then repeat.",
+        ),
         errors.Busy: "If it shows a question, answer no there. Close other wallet programs. Then repeat.",
-        errors.WorkerCrashed: "If it still shows the question, answer no there; "
-        "a yes would close the Bitcoin app. Then repeat.",
     },
     style=Style(
         "TEST",

@@ -24,16 +24,9 @@ _HID = frozenset({"hid", "hid-or-webusb"})
 _VENDOR_CLASS = 0xFF
 
 
-def load() -> bool:
-    """Load the bundled libusb. If there is none, return False: usb1 then looks for the system's."""
-    path = libusb_package.get_library_path()
-    if path is None:
-        return False
-    usb1.loadLibrary(ctypes.CDLL(str(path)))
-    return True
-
-
-LOADED = load()
+# Without it usb1 looks for the system's.
+if (_library := libusb_package.get_library_path()) is not None:
+    usb1.loadLibrary(ctypes.CDLL(str(_library)))
 
 
 def list_usb() -> list[Sighting]:

@@ -19,8 +19,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--endpoint", help="such as trezor:udp:127.0.0.1:21324; default: virtual devices of ours")
     group.addoption(
         "--hands",
-        default="tests.conformance.hands:ProcessHands",
-        help="module:factory of what presses and reads; default: starts a virtual device at the endpoint",
+        default="",
+        help="module:factory of what presses and reads at the endpoint",
     )
 
 

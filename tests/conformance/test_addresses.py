@@ -5,10 +5,9 @@ than there are.
 
 import pytest
 
-from device_simulators.panel import Panel, approve_all, ask_person, refuse_all
-from firmware_bridge import AddressMismatch, Bridge, Cancelled, RefusedByPerson, WrongApp, calls
+from device_simulators.panel import Panel, approve_all
+from firmware_bridge import Bridge, WrongApp
 from multisig import (
-    CHANGE,
     RECEIVE,
     Network,
     NetworkKind,
@@ -20,82 +19,18 @@ from multisig import (
     signer_progress,
 )
 from tests.conformance import makes, payments
-from tests.conformance.makes import NAME, VAULT, Shown, enrol
+from tests.conformance.makes import NAME, Shown
 from tests.conformance.rigs import (
     QUICK,
     SEEDS,
     UNDER_TEST,
     VIRTUAL,
     Rig,
-    bridged,
     key_at,
     plugged_in,
-    running,
 )
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.mark.parametrize(("chain", "index"), [(RECEIVE, 0), (CHANGE, 999)])
-async def test_a_vaults_address_is_shown(rig, chain, index):
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
-        shown = Shown(rig)
-        address = await bridge.show_address(device.id, VAULT, chain, index)
-    assert address == VAULT.address(chain, index)
-    assert shown.says(address)
-
-
-async def test_a_profiles_address_is_shown(rig):
-    profile = makes.profile_of(rig)
-    async with bridged(rig) as (bridge, [device]):
-        shown = Shown(rig)
-        address = await bridge.show_address(device.id, profile, RECEIVE, 3)
-    assert address == profile.address(RECEIVE, 3)
-    assert shown.says(address)
-
-
-async def test_a_person_who_sees_another_address(rig, make):
-    """A Trezor's left button only turns the pages: there the no is said on this computer, and takes the
-    address off the screen.
-    """
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
-        rig.panel.script = refuse_all
-        if make in makes.SHOWS_ONLY:
-            assert await bridge.show_address(device.id, VAULT, RECEIVE, 0) == VAULT.address(RECEIVE, 0)
-        elif make is makes.TREZOR:
-            rig.panel.script = ask_person
-            async with running(bridge.show_address(device.id, VAULT, RECEIVE, 0)) as showing:
-                await rig.shown("address")
-                rig.panel.press_no()
-                await rig.shown("address-qr")
-                await bridge.cancel(device.id)
-                with pytest.raises(Cancelled):
-                    await showing
-            await rig.cleared()
-        else:
-            with pytest.raises(RefusedByPerson):
-                await bridge.show_address(device.id, VAULT, RECEIVE, 0)
-        await makes.works_again(bridge, device, rig)
-
-
-async def test_s16_a_device_with_another_address_in_mind_is_not_believed(rig, monkeypatch):
-    """Whatever it was enrolled with: the address that counts is the one of the vault that this program
-    holds.
-    """
-    elsewhere = encode_address(VAULT.script_pubkey(RECEIVE, 1), Network.TESTNET4)
-    true_answer = calls.require_address
-
-    def with_another(value, policy, chain, index):
-        assert value != elsewhere
-        return true_answer(elsewhere, policy, chain, index)
-
-    monkeypatch.setattr(calls, "require_address", with_another)
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
-        with pytest.raises(AddressMismatch):
-            await bridge.show_address(device.id, VAULT, RECEIVE, 0)
 
 
 ON_SCREEN = {NetworkKind.MAINNET: Network.MAINNET, NetworkKind.TESTNET: Network.TESTNET4}

@@ -9,7 +9,7 @@ from firmware_bridge import BridgeError, Busy, DeviceFault, DeviceState, Disconn
 from tests.conformance import fault_matrix, makes, payments, rigs
 from tests.conformance.fault_matrix import FAULTS, OUTCOMES, PATIENCE, SLACK, possible
 from tests.conformance.makes import VAULT, enrol, settle, sign_and_check, works_again
-from tests.conformance.rigs import ACCOUNT, bridged, running
+from tests.conformance.rigs import bridged, running
 from tests.support.examples import drawn
 
 pytestmark = pytest.mark.anyio
@@ -112,32 +112,6 @@ async def struck(bridge, device, rig, name) -> None:
 
 # -- while no person is asked: at hello, and when a key was asked for --------------------------------------
 READING_OUTCOMES = {"stall_at": TimedOut, "vanish_at": Disconnected, "garbage_at": DeviceFault}
-READING_CELLS = [
-    (fault, make, phase)
-    for fault in READING_OUTCOMES
-    for phase in (Phase.PROBE, Phase.XPUB)
-    for make in drawn(MAKES, len(MAKES), of=f"{fault} {phase}")
-]
-
-
-@pytest.mark.parametrize(
-    ("fault", "make", "phase"), READING_CELLS, ids=lambda value: getattr(value, "name", value)
-)
-async def test_a_key_that_does_not_come(fault, make, phase, folder):
-    rig = make.rig(folder)
-    short = {"read": PATIENCE} if fault == "stall_at" else {}
-    async with bridged(rig, deadlines=rigs.replace_deadlines(**short)) as (bridge, [device]):
-        # Also what is asked at the beginning of a conversation is asked again.
-        rig.workers[-1].kill()
-        rig.device.faults = Faults(**{fault: phase})
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        with pytest.raises(BridgeError) as caught:
-            await bridge.xpub(device.id, ACCOUNT)
-        assert type(caught.value) is READING_OUTCOMES[fault]
-        assert loop.time() - started < SLACK
-        await rig.mend()
-        await works_again(bridge, device, rig)
 
 
 @pytest.mark.parametrize("make", drawn(MAKES, len(MAKES), of="hello"), ids=makes.named)

@@ -7,16 +7,12 @@ import asyncio
 import pytest
 
 from firmware_bridge import DeviceState, Disconnected, WrongDevice
-from multisig import multisig_account_path, profile_account_path
 from tests.conformance import makes, payments
 from tests.conformance.makes import VAULT, Shown, enrol, works_again
-from tests.conformance.payments import make_spend
 from tests.conformance.rigs import (
     ACCOUNT,
-    NETWORK,
     PATIENCE,
     SEEDS,
-    Seed,
     bridged,
     plugged_in,
     running,
@@ -67,12 +63,6 @@ async def test_a_device_that_is_gone_is_disconnected_and_forgotten(rig):
         await works_again(bridge, device, rig)
 
 
-async def test_a_device_that_was_never_there(rig):
-    async with bridged(rig) as (bridge, _devices):
-        with pytest.raises(Disconnected):
-            await bridge.xpub("trezor-000000000000", ACCOUNT)
-
-
 async def test_watching_notices_and_probes(rig):
     async with bridged(rig) as (bridge, [device]):
         events = bridge.events()
@@ -90,17 +80,6 @@ def at_the_same_place(rig, make, folder):
     other = make.rig(folder, seed=SEEDS[1])
     other.endpoint, other.socket = rig.endpoint, rig.socket
     return other
-
-
-@pytest.mark.parametrize("make", makes.VIRTUAL, ids=makes.named)
-async def test_another_device_at_the_same_place_is_another_device(make, folder):
-    rig = make.rig(folder)
-    async with bridged(rig) as (bridge, [device]):
-        await rig.unplug()
-        await bridge.refresh()
-        async with plugged_in(at_the_same_place(rig, make, folder)):
-            (now,) = await bridge.refresh()
-            assert (now.id, now.fingerprint) == (device.id, SEEDS[1].fingerprint)
 
 
 @pytest.mark.parametrize("make", makes.VIRTUAL, ids=makes.named)
@@ -138,33 +117,3 @@ async def test_a_device_is_found_ready_and_named(rig, make):
         assert device.emulator
         assert device.model.endswith("(emulator)")
         assert await bridge.list() == (device,)
-
-
-async def test_xpubs_are_those_of_the_seed(rig):
-    paths = [ACCOUNT, multisig_account_path(NETWORK, 7), profile_account_path(NETWORK)]
-    async with bridged(rig) as (bridge, [device]):
-        keys = await bridge.xpubs(device.id, paths)
-    assert [key.origin.path for key in keys] == paths
-    assert {key.fingerprint for key in keys} == {rig.seed.fingerprint}
-    assert [key.xpub for key in keys] == [rig.seed.xpub(path, NETWORK) for path in paths]
-
-
-async def test_reading_shows_nothing(rig):
-    """The person is not asked for what any program may know."""
-    async with bridged(rig) as (bridge, [device]):
-        shown = Shown(rig)
-        await bridge.xpub(device.id, multisig_account_path(NETWORK))
-        await bridge.fingerprint(device.id)
-        await bridge.refresh()
-    assert shown.prompts == []
-
-
-async def test_s18_a_device_of_other_keys_is_refused(make, folder):
-    rig = make.rig(folder, seed=Seed.from_entropy(b"9" * 16))
-    async with bridged(rig) as (bridge, [device]):
-        shown = Shown(rig)
-        with pytest.raises(WrongDevice):
-            await bridge.sign(device.id, make_spend(VAULT), VAULT)
-        with pytest.raises(WrongDevice):
-            await bridge.show_address(device.id, VAULT, 0, 0)
-    assert shown.prompts == []

@@ -4,14 +4,14 @@ them.
 
 import pytest
 
-from firmware_bridge import DeviceState, Locked, NeedsPassphrase, Question, Unsupported, WrongDevice
+from firmware_bridge import DeviceState, Locked, NeedsPassphrase, Question, WrongDevice
 from tests.conformance import makes, payments
 from tests.conformance.makes import TREZOR, VAULT, Person, enrol, sign_and_check
 from tests.conformance.rigs import ACCOUNT, bridged
 
 pytestmark = pytest.mark.anyio
 
-TYPED = [make for make in makes.ALL if make.types_pin]
+
 PASSPHRASES = [(TREZOR, "passphrase_protection"), *((make, "passphrase") for make in makes.FAKES)]
 
 
@@ -38,43 +38,6 @@ async def test_a_device_unlocked_by_its_own_buttons_is_noticed(make, folder):
         assert unlocked.state == DeviceState.READY
         await enrol(bridge, device)
         await sign_and_check(bridge, device, rig)
-
-
-@pytest.mark.parametrize("make", TYPED, ids=makes.named)
-async def test_the_right_pin_unlocks(make, folder):
-    rig = make.rig(folder, **make.pin)
-    person = Person(rig)
-    async with bridged(rig) as (bridge, [device]):
-        unlocked = await bridge.unlock(device.id, person)
-        assert person.asked == [Question.PIN]
-        assert unlocked.fingerprint == rig.seed.fingerprint
-        (now,) = await bridge.list()
-        assert now.state == DeviceState.READY
-        await makes.works_again(bridge, device, rig)
-
-
-@pytest.mark.parametrize("pin", ["4321", None], ids=["wrong", "none"])
-@pytest.mark.parametrize("make", TYPED, ids=makes.named)
-async def test_a_pin_that_is_wrong_or_not_given(make, folder, pin):
-    rig = make.rig(folder, **make.pin)
-    async with bridged(rig) as (bridge, [device]):
-        with pytest.raises(Locked):
-            await bridge.unlock(device.id, Person(rig, pin))
-        (now,) = await bridge.list()
-        assert now.state == DeviceState.LOCKED
-        await bridge.unlock(device.id, Person(rig))
-        await makes.works_again(bridge, device, rig)
-
-
-@pytest.mark.parametrize("make", [m for m in makes.ALL if not m.types_pin], ids=makes.named)
-async def test_makes_that_are_unlocked_on_the_device_only(make, folder):
-    rig = make.rig(folder)
-    person = Person(rig)
-    async with bridged(rig) as (bridge, [device]):
-        with pytest.raises(Unsupported):
-            await bridge.unlock(device.id, person)
-        assert person.asked == []
-        await makes.works_again(bridge, device, rig)
 
 
 @pytest.mark.parametrize(("make", "option"), PASSPHRASES, ids=lambda value: getattr(value, "name", ""))

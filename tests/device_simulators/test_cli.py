@@ -2,9 +2,7 @@
 may say.
 """
 
-import contextlib
 import json
-import signal
 import stat
 import subprocess
 import sys
@@ -12,16 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from device_simulators.cli import PanelCommand, Verb, main, parse_command
-from device_simulators.errors import InvalidSeed, VirtualDeviceError
+from device_simulators.errors import InvalidSeed
 from device_simulators.faults import Faults, Phase
 from device_simulators.fleet import load_seed
 from firmware_bridge.model import Endpoint
-from tests.conformance.second_program import open_trezor
-from tests.support import hwi
 
 SECONDS = 90
 
@@ -108,36 +102,6 @@ hwi.close(client)
 """
 
 
-def test_auto_decides_and_outlives_its_input_until_it_is_asked_to_end():
-    with running("trezor", "--auto", "approve") as it:
-        line = it.process.stdout.readline()
-        assert line.startswith("Ready at trezor:udp:127.0.0.1:")
-        it.process.stdin.close()
-        endpoint = Endpoint.parse(line.split()[2].rstrip(","))
-        client = open_trezor(endpoint)
-        assert client.sign_message("hello", "m/84h/1h/0h/0/0")
-        hwi.close(client)
-        assert it.process.stdout.readline() == "┌ prompt 1\n"
-        it.process.send_signal(signal.SIGTERM)
-        assert it.process.wait(SECONDS) == 0
-        it.process.stdin = None  # closed already
-
-
-def test_a_lock_needs_a_pin_and_the_words_for_a_person_say_so():
-    with running("trezor") as it:
-        it.process.stdout.readline()
-        it.say("lock")
-        assert "Start the device with a PIN." in it.process.stdout.readline()
-        it.say("q")
-        assert it.process.wait(SECONDS) == 0
-    with running("trezor", "--json", "--pin", "12") as it:
-        it.hear()
-        it.say("unlock")
-        assert it.hear() == {"event": "unlocked"}
-        it.say("lock")
-        assert it.hear() == {"event": "locked"}
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -200,9 +164,3 @@ def test_a_seed_file_that_others_may_read_or_that_holds_no_words(tmp_path):
 )
 def test_commands(line, command):
     assert parse_command(line) == command
-
-
-@given(st.text(max_size=40) | st.text(max_size=40).map(lambda text: "{" + text))
-def test_any_line_is_a_command_or_refused(line):
-    with contextlib.suppress(VirtualDeviceError):
-        assert isinstance(parse_command(line), PanelCommand)

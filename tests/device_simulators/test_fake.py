@@ -5,7 +5,7 @@ import pytest
 from device_simulators import fake
 from device_simulators.fake import FakeDevice, bridge_to
 from device_simulators.panel import ask_person
-from firmware_bridge import DeviceState, Disconnected, RefusedByPerson
+from firmware_bridge import DeviceState, RefusedByPerson
 from tests.conformance.rigs import ACCOUNT, NETWORK, SEEDS, make_vault, running
 from tests.support import wallets
 
@@ -42,9 +42,3 @@ async def test_a_path_as_text_is_refused_before_the_device_is_asked():
         with pytest.raises(TypeError, match=r"not 'm'"):
             await bridge.xpubs(found.id, str(ACCOUNT))
         assert (device.asked, (await bridge.list())[0].state) == (asked, DeviceState.READY)
-
-
-async def test_an_unknown_id_is_named():
-    async with bridge_to(FakeDevice(SEEDS[0], NETWORK), network=NETWORK) as bridge:
-        with pytest.raises(Disconnected, match=r"the id 'trezor-0'"):
-            await bridge.fingerprint("trezor-0")

@@ -1,12 +1,11 @@
 """Real HWI clients at addresses without a device: no program listens, or another one."""
 
 import socket
-import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import pytest
 
-from firmware_bridge import Bridge, Deadlines, DeviceFault, DeviceState, Disconnected, Endpoint, TimedOut
+from firmware_bridge import Bridge, Deadlines, DeviceState, Disconnected, Endpoint, TimedOut
 from firmware_bridge.model import Sighting
 from multisig import Network, multisig_account_path
 from tests.conformance.rigs import short_folder
@@ -66,20 +65,3 @@ async def test_a_port_that_never_answers_times_out():
             assert device.state == DeviceState.PRESENT
             with pytest.raises(TimedOut):
                 await bridge.xpub(device.id, PATH)
-
-
-async def test_a_ledger_port_that_hangs_up_is_no_ledger():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def hang_up():
-            with suppress(OSError):
-                while True:
-                    server.accept()[0].close()
-
-        thread = threading.Thread(target=hang_up, daemon=True)
-        thread.start()
-        outcome = await outcome_at(Endpoint.parse(f"ledger:tcp:127.0.0.1:{server.getsockname()[1]}"))
-        # Ends the accepting thread, whose later error would fail another test.
-        server.shutdown(socket.SHUT_RDWR)
-        thread.join()
-    assert outcome in {Disconnected, DeviceFault}

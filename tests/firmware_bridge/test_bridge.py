@@ -8,7 +8,7 @@ import pytest
 from coincurve import PrivateKey
 
 from firmware_bridge.bridge import Bridge
-from firmware_bridge.errors import BadDeviceSignature, Busy, Cancelled, DeviceFault
+from firmware_bridge.errors import BadDeviceSignature, Cancelled, DeviceFault
 from firmware_bridge.model import DeviceState, Sighting
 from multisig import Network, WrongNetwork
 from tests.support import wallets
@@ -85,20 +85,6 @@ async def test_a_cancel_while_the_operation_waits_for_a_probe_is_not_lost(end):
         await asyncio.sleep(0)
         assert record.in_use
         await (bridge.cancel(device) if end == "cancel" else bridge.__aexit__(None, None, None))
-    with pytest.raises(Cancelled):
-        await signing
-
-
-async def test_busy_does_not_take_back_the_cancel_of_the_other_operation():
-    bridge, device, _script = await bridge_answering()
-    (record,) = bridge._roster.records()
-    async with record.lane.lock:
-        signing = asyncio.create_task(bridge.sign(device, SPEND, VAULT))
-        await asyncio.sleep(0)
-        assert record.in_use
-        await bridge.cancel(device)
-        with pytest.raises(Busy):
-            await bridge.xpub(device, PATH)
     with pytest.raises(Cancelled):
         await signing
 
@@ -204,22 +190,6 @@ async def test_an_unlocking_that_is_answered_with_nonsense(answer):
         await bridge.unlock(device, no_answer)
     (record,) = bridge._roster.records()
     assert record.lane.session is None
-
-
-async def test_an_obstacle_is_told_with_the_devices_own_words():
-    answer = {**WELL, "fingerprint": None, "obstacle": "wrong-app", "detail": "Ethereum"}
-    bridge, _device, _script = await bridge_answering(("probe", answer))
-    (device,) = await bridge.refresh()
-    assert (device.state, device.detail) == (
-        DeviceState.WRONG_APP,
-        "The device has another app open: Ethereum.",
-    )
-
-
-async def test_a_probe_that_was_given_up_has_found_no_device():
-    bridge, _device, _script = await bridge_answering(("probe", Cancelled()))
-    (device,) = await bridge.refresh()
-    assert device.state == DeviceState.PRESENT
 
 
 async def test_a_device_that_shows_test_coins_is_not_asked_about_real_ones():

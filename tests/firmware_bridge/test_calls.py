@@ -15,11 +15,6 @@ SEED = SEEDS[0]
 XPUB = str(SEED.xpub(PATH, NETWORK))
 
 
-def test_a_key_with_its_origin():
-    key = calls.origin_key(SEED.fingerprint, PATH, XPUB, NETWORK)
-    assert str(key) == f"[{SEED.fingerprint}/48h/1h/0h/2h]{XPUB}"
-
-
 @pytest.mark.parametrize("text", ["", None, 7, XPUB[:-1], XPUB[:-1] + "1", "tpub"])
 def test_what_is_no_key(text):
     with pytest.raises(DeviceFault):

@@ -1,7 +1,6 @@
 """Operations on one device: calls, signing, the order of keys, and devices that were swapped (S18)."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -24,7 +23,7 @@ from firmware_bridge.model import Sighting
 from multisig import MultisigError, Network, Vault, encode_address, signer_progress
 from tests.conformance import rigs
 from tests.conformance.makes import NAME
-from tests.conformance.rigs import QUICK, SEEDS, bridged, make_fake, make_rig
+from tests.conformance.rigs import QUICK, SEEDS, bridged, make_fake
 from tests.support import wallets
 from tests.support.scripted import COLDCARD, LEDGER, SIGNED, SPEND, VAULT, Taken, bridge_answering, who
 from tests.support.wallets import ALICE, BOB
@@ -131,13 +130,6 @@ async def test_s13_another_address_is_an_alarm(form):
     assert caught.value.detail == (form or None)
 
 
-@pytest.mark.parametrize("answer", [None, {}, {"address": "x"}, 5])
-async def test_no_address_is_a_fault(answer):
-    bridge, device, _script = await bridge_answering(who(ALICE), ("show_address", answer))
-    with pytest.raises(DeviceFault):
-        await bridge.show_address(device, VAULT, 0, 5)
-
-
 @pytest.mark.parametrize("place", [(2, 0), (0, 1 << 31), (-1, 0)])
 async def test_a_place_that_no_vault_has_never_reaches_the_device(place):
     bridge, device, script = await bridge_answering()
@@ -204,16 +196,6 @@ async def test_an_answer_to_one_transaction_is_no_answer_to_another():
     with pytest.raises(Disconnected):
         await bridge.sign(device, SPEND, VAULT)
     assert (await bridge.sign(device, other, VAULT)).tx == other.tx
-    assert script.answers == []
-
-
-async def test_a_cancelled_transaction_is_asked_again():
-    bridge, device, script = await bridge_answering(
-        who(ALICE), ("sign", SIGNED), ("fingerprint", Cancelled()), who(ALICE), ("sign", SIGNED), who(ALICE)
-    )
-    with pytest.raises(Cancelled):
-        await bridge.sign(device, SPEND, VAULT)
-    await bridge.sign(device, SPEND, VAULT)
     assert script.answers == []
 
 
@@ -301,17 +283,6 @@ def test_a_worker_is_told_the_same_of_a_vault_in_any_order():
     assert policy_text(OURS, None, "Savings") == policy_text(TURNED, None, "Savings")
 
 
-async def test_a_ledger_that_knows_the_vault_knows_it_in_any_order():
-    """To the device each order is another wallet, whose proof is none of the other's."""
-    with rigs.short_folder() as folder:
-        rig = make_rig(Family.LEDGER, Path(folder))
-        async with asyncio.timeout(4 * QUICK.person), bridged(rig) as (bridge, (device,)):
-            await bridge.enrol(device.id, OURS, "Savings")
-            for vault in (TURNED, OURS, TURNED):
-                signed = await bridge.sign(device.id, wallets.make_spend(vault), vault)
-                assert signer_progress(signed, vault, rig.seed.fingerprint).is_complete
-
-
 def swap_after(swapped_after, bridge, record):
     """Swaps the device just as the answer arrives, after which nothing is left to abort."""
     answer = record.lane.call
@@ -382,20 +353,3 @@ async def test_a_full_disk_takes_no_enrolment_back_that_a_person_has_approved(ca
         signed = await bridge.sign(device.id, wallets.make_spend(OURS), OURS)
         assert signer_progress(signed, OURS, SEEDS[0].fingerprint).is_complete
     assert "could not be stored" in caplog.text
-
-
-async def test_a_full_disk_hides_no_outcome():
-    rig = make_fake(Family.LEDGER)
-    registrations = Full()
-    async with (
-        asyncio.timeout(QUICK.person),
-        bridged(rig, registrations=registrations) as (bridge, (device,)),
-    ):
-        await bridge.enrol(device.id, OURS, NAME)
-        (kept,) = registrations.all()
-        RegistrationsInMemory.keep(
-            registrations, type(kept)(kept.fingerprint, kept.vault, kept.name, bytes(32))
-        )
-        with pytest.raises(NotEnrolled):
-            await bridge.sign(device.id, wallets.make_spend(OURS), OURS)
-        assert registrations.all() == ()

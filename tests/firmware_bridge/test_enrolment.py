@@ -17,19 +17,8 @@ from firmware_bridge.enrolment import (
     require_name,
 )
 from firmware_bridge.errors import Unsupported
-from firmware_bridge.makers.coldcard import vault_file
 from firmware_bridge.model import Family
-from multisig import Network
-from tests.support.wallets import ALICE, BOB, CAROL, Signer, make_vault
-
-
-def test_the_file_says_all_of_the_vault():
-    vault = make_vault(network=Network.TESTNET4)
-    lines = vault_file(vault, "Savings").splitlines()
-    assert lines[:3] == ["Name: Savings", "Policy: 2 of 3", "Format: P2WSH"]
-    for signer, derivation, key in zip((ALICE, BOB, CAROL), lines[3::2], lines[4::2], strict=True):
-        assert derivation == "Derivation: m/48'/1'/0'/2'"
-        assert key == f"{signer.fingerprint.hex.upper()}: {signer.vault_key(Network.TESTNET4).xpub}"
+from tests.support.wallets import ALICE, BOB, make_vault
 
 
 @pytest.mark.parametrize(
@@ -40,11 +29,6 @@ def test_the_file_says_all_of_the_vault():
 def test_names_that_a_coldcard_does_not_take(name):
     with pytest.raises(Unsupported, match="printable ASCII"):
         require_name(Family.COLDCARD, name)
-
-
-def test_the_largest_vault_fits():
-    signers = [Signer(str(number)) for number in range(15)]
-    assert len(vault_file(make_vault(signers, 8), "x" * 20)) <= 4000
 
 
 CODE = make_vault().verification_code[:4]
@@ -106,13 +90,6 @@ def test_a_later_registration_replaces_the_earlier_one(kept):
     # A caller that still holds the earlier one does not remove the later one.
     kept.forget(FIRST)
     assert kept.find(ALICE.fingerprint, VERIFICATION_CODE) == later
-
-
-def test_what_is_forgotten_is_gone(kept):
-    kept.keep(FIRST)
-    kept.forget(FIRST)
-    kept.forget(FIRST)
-    assert kept.find(ALICE.fingerprint, VERIFICATION_CODE) is None
 
 
 def test_a_file_outlives_the_program(tmp_path):
@@ -183,13 +160,3 @@ def test_a_file_of_something_else_is_refused_and_left_alone(tmp_path, content):
     with pytest.raises(UnreadableRegistrations, match="holds no registrations"):
         RegistrationFile.open(path)
     assert path.read_text() == content
-
-
-def test_a_file_that_cannot_be_read_is_told(tmp_path):
-    with pytest.raises(UnreadableRegistrations, match="cannot be read"):
-        RegistrationFile.open(tmp_path)
-
-
-def test_a_proof_of_another_length_is_none():
-    with pytest.raises(ValueError, match="32 bytes"):
-        Registration(ALICE.fingerprint, VERIFICATION_CODE, "Savings", b"short")

@@ -3,18 +3,6 @@
 import pytest
 
 from firmware_bridge import errors
-from firmware_bridge.model import DeviceState
-
-LEAVES = errors.BridgeError.__subclasses__()
-
-
-def test_where_an_outcome_leaves_the_device_there_is_one_advice():
-    """Each state that a person can end has its advice at one outcome, beside its hint."""
-    found = [leaf.state for leaf in LEAVES if leaf.advice]
-    assert len(found) == len(set(found))
-    assert set(found) == set(DeviceState) - {
-        DeviceState.ABSENT, DeviceState.PRESENT, DeviceState.PROBING, DeviceState.READY
-    }  # fmt: skip
 
 
 def test_a_worker_cannot_claim_what_is_decided_here():

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import firmware_bridge
 from firmware_bridge import Family
 from multisig import RECEIVE, Transaction, sats, signer_progress
 from tests.conformance import rigs
@@ -45,24 +44,6 @@ async def plugged():
             return rig, {"endpoints": [endpoint], "usb": False, "deadlines": rigs.QUICK}
 
         yield plug
-
-
-def test_every_example_is_run():
-    names = {
-        match[1] for text in EXAMPLES for match in re.finditer(r"^(?:async )?def (\w+)", text, re.MULTILINE)
-    }
-    assert names == {
-        "sign",
-        "make_vault",
-        "make_spend",
-        "to_broadcast",
-        "first_ready",
-        "ask",
-        "unlock_all",
-        "enrol_once",
-        "fingerprints",
-        "refusal_is_survived",
-    }
 
 
 @pytest.mark.parametrize("family", [Family.TREZOR, Family.COLDCARD, Family.LEDGER])
@@ -149,12 +130,6 @@ async def test_registered_once(plugged, tmp_path):
     shown.clear()
     await example("enrol_once")(VAULT, tmp_path / "kept.json", **where)
     assert shown == []
-
-
-def test_the_table_has_every_call_of_the_bridge():
-    public = {name for name in vars(firmware_bridge.Bridge) if not name.startswith("_")}
-    table = GUIDE.read_text(encoding="utf-8").partition("## The API")[2].partition("##")[0]
-    assert set(re.findall(r"`(\w+)\(", table)) - {"find", "keep", "forget", "data_screen"} == public
 
 
 async def test_tests_of_your_own_program():

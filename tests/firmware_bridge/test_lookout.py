@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
-from firmware_bridge import Bridge, Cancelled, Deadlines, DeviceState
+from firmware_bridge import Bridge, Cancelled, Deadlines
 from firmware_bridge.model import Endpoint, Sighting
-from firmware_bridge.roster import BoundedListing
 from multisig import Network
 from tests.support.patience import PATIENCE
 
@@ -69,35 +68,6 @@ async def test_a_listing_that_hangs_delays_no_caller_and_is_not_asked_twice():
         broken.shown = [NANO]
         free.set()
         assert await models(bridge) == ["Stick", "Nano Z"]
-
-
-async def test_watching_goes_on_after_a_listing_has_failed():
-    bus = Bus()
-    bus.trouble = out_of_descriptors
-    async with asyncio.timeout(PATIENCE), bridge_to(bus) as bridge:
-        events = bridge.events()
-        watching = asyncio.create_task(bridge.watch(0.001))
-        await bus.looked_at.wait()
-        bus.trouble, bus.shown = None, [NANO]
-        assert (await anext(events)).new == DeviceState.PRESENT
-        watching.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await watching
-
-
-async def test_what_a_look_that_was_given_up_would_have_shown_is_not_shown_later():
-    bus = Bus(NANO)
-    free = asyncio.Event()
-    bus.trouble = free.wait
-    lookout = BoundedListing(bus, 5)
-    looking = asyncio.create_task(lookout.look([]))
-    await bus.looked_at.wait()
-    looking.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await looking
-    bus.trouble, bus.shown = None, [STICK]
-    free.set()
-    assert await lookout.look([]) == [STICK]
 
 
 async def test_after_the_bridge_has_closed_nothing_is_looked_for_and_nothing_started():

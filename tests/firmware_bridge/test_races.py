@@ -76,12 +76,3 @@ async def test_a_probe_of_the_device_that_left_says_nothing_of_the_one_that_came
             s.PROBING,
             s.READY,
         ]
-
-
-async def test_leaving_the_bridge_ends_a_refresh_without_cancelling_who_asked_for_it():
-    async with asyncio.timeout(QUICK.read):
-        async with bridged(make_fake(Family.TREZOR)) as (bridge, _devices):
-            _record, holders = seemed_held(bridge)
-            refreshing = asyncio.create_task(bridge.refresh())
-            await holders.asked.wait()
-        await refreshing

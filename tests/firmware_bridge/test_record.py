@@ -5,15 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from device_simulators.seed import Seed
 from firmware_bridge import (
     Cancelled,
     DeviceState,
     Family,
     Locked,
     Uninitialised,
-    Unsupported,
-    WrongDevice,
 )
 from multisig import multisig_account_path
 from tests.conformance import rigs
@@ -23,15 +20,6 @@ from tests.support.wallets import make_spend
 pytestmark = pytest.mark.anyio
 
 VAULT = rigs.make_vault()
-TOO_LONG = "x" * 50
-
-
-async def test_a_name_that_its_make_does_not_take_unlocks_no_device():
-    async with bridged(make_fake(Family.COLDCARD, pin="1")) as (bridge, (device,)):
-        with pytest.raises(Unsupported):
-            await bridge.enrol(device.id, VAULT, TOO_LONG)
-        assert await bridge.list() == (device,)
-        assert device.state == DeviceState.LOCKED
 
 
 async def test_a_question_that_was_given_up_unlocks_no_device():
@@ -58,13 +46,6 @@ async def test_enrolment_where_nothing_is_kept_says_nothing_of_a_locked_device()
             await bridge.enrol(device.id, VAULT, "Savings")
         (after,) = await bridge.list()
         assert after.state == DeviceState.LOCKED
-
-
-async def test_enrolment_where_nothing_is_kept_finds_a_stranger_all_the_same():
-    stranger = make_fake(Family.TREZOR, seed=Seed.from_entropy(bytes([9]) * 16))
-    async with bridged(stranger) as (bridge, (device,)):
-        with pytest.raises(WrongDevice):
-            await bridge.enrol(device.id, VAULT, "Savings")
 
 
 def keep_keys(rig, *, kept: bool) -> None:

@@ -10,15 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from firmware_bridge import protocol
+from firmware_bridge import errors, protocol
 from firmware_bridge.protocol import (
     Ask,
     AskReply,
-    DeviceFailure,
     Hello,
     OperationDone,
     OperationFailed,
-    ProgressNote,
     Question,
     WorkerCall,
 )
@@ -104,21 +102,11 @@ def served(*scripts):
 
 
 def fault():
-    return DeviceFailure("device-fault", "out of step")
-
-
-def test_a_device_is_opened_once_and_closed_at_the_end():
-    with served([1, 2]) as desk:
-        assert desk.clients == []
-        assert desk.ask(1, "fingerprint") == OperationDone(1, 1)
-        assert desk.ask(2, "fingerprint") == OperationDone(2, 2)
-        (client,) = desk.clients
-        assert not client.closed
-    assert client.closed
+    return errors.DeviceFault("out of step")
 
 
 def test_after_a_failure_the_device_is_opened_anew():
-    with served([DeviceFailure("locked", None)], [2]) as desk:
+    with served([errors.Locked()], [2]) as desk:
         assert desk.ask(1, "fingerprint") == OperationFailed(1, "locked", None)
         assert desk.clients[0].closed
         assert desk.ask(2, "fingerprint") == OperationDone(2, 2)
@@ -136,36 +124,11 @@ def test_a_person_is_never_asked_twice_by_a_retry():
         assert desk.ask(2, "sign") == OperationFailed(2, "device-fault", "out of step")
 
 
-def test_a_fresh_session_is_not_tried_again():
-    with served([fault()]) as desk:
-        assert desk.ask(1, "fingerprint") == OperationFailed(1, "device-fault", "out of step")
-
-
-def test_a_device_that_cannot_be_opened():
-    with served(DeviceFailure("disconnected", "gone"), [1]) as desk:
-        assert desk.ask(1, "probe") == OperationFailed(1, "disconnected", "gone")
-        assert desk.ask(2, "probe", recover=True) == OperationDone(2, 1)
-        assert [request.recover for request in desk.openings] == [False, True]
-
-
-def test_a_bug_is_a_fault_and_the_device_is_closed():
-    with served([ZeroDivisionError("oops")], [1]) as desk:
-        failed = desk.ask(1, "probe")
-        assert (failed.code, failed.detail) == ("device-fault", "ZeroDivisionError: oops")
-        assert desk.clients[0].closed
-
-
 def test_cancel_reaches_the_device_while_it_works():
     with served([1, lambda: desk.clients[0].cancelled.wait(5)]) as desk:
         desk.ask(1, "fingerprint")
         desk.tell(protocol.encode(WorkerCall(2, "sign")) + protocol.encode(WorkerCall(2, protocol.CANCEL)))
         assert desk.hear() == OperationDone(2, value=True)
-
-
-def test_cancel_with_no_device_open_is_no_matter():
-    with served([1]) as desk:
-        desk.tell(protocol.encode(WorkerCall(0, protocol.CANCEL)))
-        assert desk.ask(1, "probe") == OperationDone(1, 1)
 
 
 def test_a_cancel_that_fails_ends_nothing():
@@ -186,37 +149,12 @@ def test_a_cancel_that_fails_ends_nothing():
         assert desk.hear() == OperationDone(3, 3)
 
 
-def test_a_device_that_cannot_be_closed_keeps_its_outcome():
-    with served([1, DeviceFailure("disconnected", "gone")]) as desk:
-        desk.ask(1, "fingerprint")
-        desk.clients[0].close = lambda: 1 / 0
-        assert desk.ask(2, "sign") == OperationFailed(2, "disconnected", "gone")
-
-
-def test_notes_carry_the_number_of_the_request():
-    with served([lambda: desk.caller.tell("step", "words", 1, 2)]) as desk:
-        assert desk.ask(7, "sign") == ProgressNote(7, "step", "words", 1, 2)
-        assert desk.hear() == OperationDone(7, None)
-
-
 @pytest.mark.parametrize(
     "nonsense", [b"\xff\xff\xff\xff", b"\x00\x00\x00\x02{}", protocol.encode(OperationDone(1, 1))]
 )
 def test_nonsense_from_the_bridge_ends_the_worker(nonsense):
     with served() as desk:
         desk.tell(nonsense)
-
-
-def test_a_question_carries_its_number_and_waits_for_the_reply():
-    with served(
-        [lambda: desk.caller.ask(Question.PIN), lambda: desk.caller.ask(Question.PASSPHRASE)]
-    ) as desk:
-        assert desk.ask(1, "unlock") == Ask(1, 1, "pin")
-        desk.tell(protocol.encode(AskReply(1, "1234")))
-        assert desk.hear() == OperationDone(1, "1234")
-        assert desk.ask(2, "unlock") == Ask(2, 2, "passphrase")
-        desk.tell(protocol.encode(AskReply(2, None)))
-        assert desk.hear() == OperationDone(2, None)
 
 
 def test_a_late_reply_answers_no_later_question():
@@ -233,27 +171,6 @@ def test_a_late_reply_answers_no_later_question():
         desk.tell(protocol.encode(AskReply(1, "1234")))
         desk.tell(protocol.encode(AskReply(2, "wallet")))
         assert desk.hear() == OperationDone(2, "wallet")
-
-
-def test_a_cancel_of_the_request_before_is_not_taken_for_a_new_one():
-    with served([1, lambda: desk.caller.ask(Question.PIN)]) as desk:
-        desk.ask(1, "fingerprint")
-        desk.tell(protocol.encode(WorkerCall(1, protocol.CANCEL)))
-        assert desk.ask(2, "unlock") == Ask(2, 1, "pin")
-        desk.tell(protocol.encode(AskReply(1, "1234")))
-        assert desk.hear() == OperationDone(2, "1234")
-
-
-def test_the_end_of_the_bridge_ends_a_question():
-    with served([lambda: desk.caller.ask(Question.PIN)]) as desk:
-        desk.ask(1, "unlock")
-
-
-def test_how_to_open_the_device_comes_with_the_request():
-    with served([1]) as desk:
-        desk.tell(protocol.encode(WorkerCall(1, "probe", recover=True, session="ff")))
-        assert desk.hear() == OperationDone(1, 1)
-        assert desk.openings == [WorkerCall(1, "probe", recover=True, session="ff")]
 
 
 START = """

@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from firmware_bridge.errors import BridgeError
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.model import Endpoint
 from firmware_bridge.operations import PolicyText
-from firmware_bridge.protocol import DeviceClient, DeviceFailure, Question, WorkerCall
+from firmware_bridge.protocol import DeviceClient, Question, WorkerCall
 from multisig import Network, Policy, Vault
 from tests.conformance.rigs import NETWORK
 
@@ -83,7 +84,7 @@ async def fails(
     """(code, detail) of the outcome."""
     try:
         answer = await drive(endpoint, op, args, **options)
-    except DeviceFailure as failure:
+    except BridgeError as failure:
         return failure.code, failure.detail
     raise AssertionError(f"{op} did not fail: {answer}")
 

@@ -1,6 +1,7 @@
 """The Ledger driver in this process, a caller that records its notes, and a scripted device."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -12,10 +13,11 @@ from device_simulators.ledger.device import VirtualLedger
 from device_simulators.panel import Happening, Panel, approve_all
 from device_simulators.seed import Seed
 from firmware_bridge import hwi_client
+from firmware_bridge.errors import BridgeError
 from firmware_bridge.hwi_client.ledger.device import LedgerDevice
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.operations import PolicyText
-from firmware_bridge.protocol import DeviceFailure, Question, WorkerCall
+from firmware_bridge.protocol import Question, WorkerCall
 from multisig import Network, Policy, Vault
 from tests.conformance.rigs import NETWORK, SEEDS
 from tests.support.driver import policy_args
@@ -25,8 +27,13 @@ ANOTHER = "11" * 32
 """A registration proof that no device made."""
 
 
-def fails_with(code: str, match: str | None = None) -> pytest.RaisesExc[DeviceFailure]:
-    return pytest.raises(DeviceFailure, match=match, check=lambda failure: failure.code == code)
+def fails_with(code: str, match: str | None = None) -> pytest.RaisesExc[BridgeError]:
+    return pytest.raises(
+        BridgeError,
+        check=lambda failure: (
+            failure.code == code and (match is None or re.search(match, failure.detail or "") is not None)
+        ),
+    )
 
 
 @dataclass

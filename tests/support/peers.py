@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from device_simulators.seed import Seed
-from firmware_bridge.protocol import DeviceClient, DeviceFailure
+from firmware_bridge.errors import BridgeError
+from firmware_bridge.protocol import DeviceClient
 from multisig import (
     CHANGE,
     SIGHASH_ALL,
@@ -50,7 +51,7 @@ def outcome_of(
     device: DeviceClient, op: str, args: Mapping[str, Any] | None = None
 ) -> tuple[str, str | None]:
     """(code, detail) of an operation that fails."""
-    with pytest.raises(DeviceFailure) as caught:
+    with pytest.raises(BridgeError) as caught:
         device.call(op, args or {})
     return caught.value.code, caught.value.detail
 

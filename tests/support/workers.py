@@ -9,8 +9,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from firmware_bridge import errors
 from firmware_bridge.protocol import (
-    DeviceFailure,
     DriverHost,
     Hello,
     OperationDone,
@@ -70,7 +70,7 @@ class ScriptedClient:
                 time.sleep(0.01)
 
     def _refuse(self) -> None:
-        raise DeviceFailure("refused-by-person", "no")
+        raise errors.RefusedByPerson(detail="no")
 
     def _break(self) -> None:
         raise ZeroDivisionError("a bug\x1b[31m of ours")
@@ -87,13 +87,7 @@ class ScriptedClient:
     def _wait(self) -> str:
         """Ends when it is cancelled."""
         self._cancelled.wait()
-        raise DeviceFailure("refused-by-person", "cancelled")
-
-    def _leave_question(self) -> str:
-        """Ends when it is cancelled, but keeps the question on the screen."""
-        self._caller.tell("confirm-transaction", "Confirm")
-        self._cancelled.wait()
-        raise DeviceFailure("cancelled", None, question_open=True)
+        raise errors.RefusedByPerson(detail="cancelled")
 
     def _finish_when_cancelled(self) -> str:
         """Answers just as the caller's deadline passes."""

@@ -40,7 +40,7 @@ class Versions:
 def address_command(asked: ShowAddress, fingerprint: str, network: Network) -> bytes:
     """For a vault, which the device must know, or for a profile, whose path is enough.
 
-    :raises DeviceFailure: the device with this fingerprint has no key in the policy.
+    :raises BridgeError: the device with this fingerprint has no key in the policy.
     """
     policy, chain, index = asked.policy, asked.chain, asked.index
     keys, own = cosigner_keys(policy, fingerprint, network)

@@ -18,7 +18,14 @@ from hwilib.devices.ckcc.protocol import CCFramingError, CCProtoError, CCUserRef
 from hwilib.devices.ckcc.protocol import CCProtocolPacker as Packer
 
 from firmware_bridge import operations
-from firmware_bridge.errors import Busy, Cancelled, NotEnrolled, RefusedByPerson, Unsupported, WrongApp
+from firmware_bridge.errors import (
+    Busy,
+    Cancelled,
+    NotEnrolled,
+    RefusedByPerson,
+    Unsupported,
+    WrongApp,
+)
 from firmware_bridge.hwi_client.base import (
     OpenDevice,
     apostrophes,
@@ -36,7 +43,7 @@ from firmware_bridge.hwi_client.coldcard.commands import (
 )
 from firmware_bridge.hwi_client.coldcard.link import connect, upload
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import TAKEN, DeviceFailure, DriverHost, WorkerCall
+from firmware_bridge.protocol import TAKEN, DriverHost, WorkerCall
 from multisig import ExtendedPublicKey, MultisigError, Network, Psbt, hash160
 
 # HWI polls every 250 ms. This notices an OK sooner, and a poll costs the device next to nothing.
@@ -70,12 +77,12 @@ class ColdcardDevice(OpenDevice):
         """The master key that has signed the link's key."""
 
     def begin(self, op: str) -> None:
-        """:raises DeviceFailure: the device is set to another chain, where each operation would fail
+        """:raises BridgeError: the device is set to another chain, where each operation would fail
         differently.
         """
         self._give_up.clear()
         if op != "probe" and (trouble := self._chain_trouble()) is not None:
-            raise DeviceFailure(WrongApp.code, trouble)
+            raise WrongApp(trouble)
 
     def _chain_trouble(self) -> str | None:
         """The device's setting and what to choose instead; None if it is set to this kind of network."""
@@ -153,7 +160,7 @@ class ColdcardDevice(OpenDevice):
     def _upload(self, text: str, content: bytes) -> tuple[int, bytes]:
         def on_sent(count: int) -> None:
             if self._give_up.is_set():
-                raise DeviceFailure(Cancelled.code, None)
+                raise Cancelled
             self._caller.tell("sending", text, count, len(content))
 
         self._require_nothing_open()
@@ -164,7 +171,7 @@ class ColdcardDevice(OpenDevice):
 
         An uncollected answer is dropped, as the next request would do.
 
-        :raises DeviceFailure: a question, or an address, is on the screen.
+        :raises BridgeError: a question, or an address, is on the screen.
         """
         try:
             answer = self._ckcc.send_recv(Packer.get_signed_txn(), timeout=ANSWER_MS)
@@ -173,17 +180,17 @@ class ColdcardDevice(OpenDevice):
         except (CCProtoError, CCUserRefused):
             return
         if answer is None:
-            raise DeviceFailure(Busy.code, None)
+            raise Busy
 
     def _require_known(self, policy: operations.PolicyText) -> None:
-        """:raises DeviceFailure: the vault is not enrolled. Depending on its settings the device would offer
+        """:raises BridgeError: the vault is not enrolled. Depending on its settings the device would offer
         to enrol the vault that the PSBT contains, while the person expects a payment.
         """
         if policy.is_vault and not self._knows(policy):
-            raise DeviceFailure(NotEnrolled.code, None)
+            raise NotEnrolled
 
     def _require_room(self, size: int) -> None:
-        """:raises DeviceFailure: too large for this model, which would say so only after the last byte, and
+        """:raises BridgeError: too large for this model, which would say so only after the last byte, and
         less clearly.
         """
         if size <= MAX_TXN_LEN:
@@ -191,7 +198,7 @@ class ColdcardDevice(OpenDevice):
         versions = self._versions()
         if size > (most := versions.max_psbt_bytes):
             why = f"A {versions.model} takes transactions of {most} bytes, and this one has {size}."
-            raise DeviceFailure(Unsupported.code, why)
+            raise Unsupported(detail=why)
 
     def _resume(self, psbt: bytes) -> str | None:
         """The answer to an earlier, cut-off attempt at the same transaction; waits for it if the question is
@@ -262,7 +269,7 @@ class ColdcardDevice(OpenDevice):
 
     def _pause(self, seconds: float = _POLL_SECONDS) -> None:
         if self._give_up.wait(seconds):
-            raise DeviceFailure(Cancelled.code, None)
+            raise Cancelled
 
     def enrol(self, asked: operations.Enrol) -> None:
         policy = asked.policy
@@ -282,7 +289,7 @@ class ColdcardDevice(OpenDevice):
             self._ckcc.send_recv(packet)
             if self._await_enrolment(policy):
                 return
-        raise DeviceFailure(NotEnrolled.code, _not_kept(policy))
+        raise NotEnrolled(detail=_not_kept(policy))
 
     def _knows(self, policy: operations.PolicyText) -> bool:
         """Whether the device knows this vault, and not just another one of the same devices."""
@@ -311,7 +318,7 @@ class ColdcardDevice(OpenDevice):
                     return False
                 raise
             except CCUserRefused:
-                raise DeviceFailure(RefusedByPerson.code, _not_kept(policy)) from None
+                raise RefusedByPerson(detail=_not_kept(policy)) from None
             self._pause()
 
 

@@ -14,7 +14,7 @@ from hwilib.devices.ledger_bitcoin.client_command import ByteStreamParser, Clien
 from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy
 from hwilib.psbt import PSBT
 
-from firmware_bridge.errors import Busy, DeviceFault, Locked, NotEnrolled, Unsupported, WrongApp
+from firmware_bridge.errors import Busy, DeviceFault, Locked, NotEnrolled, Unsupported, WrongApp, from_worker
 from firmware_bridge.hwi_client.base import apostrophes
 from firmware_bridge.hwi_client.ledger.link import (
     DENIED,
@@ -26,7 +26,7 @@ from firmware_bridge.hwi_client.ledger.link import (
 )
 from firmware_bridge.makers.versions import FirmwareVersion
 from firmware_bridge.operations import PolicyText
-from firmware_bridge.protocol import DeviceFailure, DriverHost
+from firmware_bridge.protocol import DriverHost
 from multisig import Network, NetworkKind
 
 # The default policy of a single-signature account needs no registration: no name, no proof.
@@ -51,41 +51,42 @@ class OpenApp:
 # Statuses instead of the app's name: from the device's system while it is locked, and from an app whose
 # earlier host was killed, right after the person answered that host's question.
 _ANSWERS_OF_NO_APP: Final = {
-    NOT_SUPPORTED: (Locked.code, None),
-    DENIED: (Busy.code, None),
-    INTERRUPTED: (Busy.code, None),
-    OK: (DeviceFault.code, "it does not report which app is open"),
+    NOT_SUPPORTED: Locked.code,
+    DENIED: Busy.code,
+    INTERRUPTED: Busy.code,
+    OK: DeviceFault.code,
 }
 
 
 def read_app(link: LedgerLink) -> OpenApp:
-    """:raises DeviceFailure: the device is locked, or still busy with another host's command."""
+    """:raises BridgeError: the device is locked, or still busy with another host's command."""
     try:
         name, version, _flags = Client(link).get_version()
     except Exception as error:
         status = status_of(error)
         if status not in _ANSWERS_OF_NO_APP:
             raise
-        raise DeviceFailure(*_ANSWERS_OF_NO_APP[status]) from error
+        words = "it does not report which app is open" if status == OK else None
+        raise from_worker(_ANSWERS_OF_NO_APP[status], words) from error
     return OpenApp(name, version)
 
 
 def require_network(app: OpenApp, network: Network) -> None:
-    """:raises DeviceFailure: another app is open, that of another network, the dashboard, or one that is too
+    """:raises BridgeError: another app is open, that of another network, the dashboard, or one that is too
     old.
     """
     wanted = _MAINNET_APP if network.kind == NetworkKind.MAINNET else _TESTNET_APP
     if app.name not in {wanted, _NAMELESS}:
-        raise DeviceFailure(WrongApp.code, app.name)
+        raise WrongApp(app.name)
     version = FirmwareVersion.parse(app.version)
     if version is not None and not version >= _OLDEST:
-        raise DeviceFailure(Unsupported.code, _TOO_OLD)
+        raise Unsupported(detail=_TOO_OLD)
 
 
 def require_keys_of(client: Any, app: OpenApp, network: Network) -> None:
     """Check the network of an app without a name by the form of its keys.
 
-    :raises DeviceFailure: it is for another network.
+    :raises BridgeError: it is for another network.
     """
     if app.name != _NAMELESS:
         return
@@ -93,10 +94,10 @@ def require_keys_of(client: Any, app: OpenApp, network: Network) -> None:
         key = client.get_extended_pubkey(account_path(network))
     except Exception as error:
         if status_of(error) == NOT_SUPPORTED:
-            raise DeviceFailure(WrongApp.code, app.name) from error
+            raise WrongApp(app.name) from error
         raise
     if key[:4] != ("xpub" if network.kind == NetworkKind.MAINNET else "tpub"):
-        raise DeviceFailure(WrongApp.code, app.name)
+        raise WrongApp(app.name)
 
 
 def account_path(network: Network) -> str:
@@ -118,12 +119,12 @@ def wallet_of(policy: PolicyText) -> WalletPolicy:
 def proof_of(policy: PolicyText) -> bytes | None:
     """The registration's proof; None for a single-signature account.
 
-    :raises DeviceFailure: the vault is not enrolled.
+    :raises BridgeError: the vault is not enrolled.
     """
     if not policy.is_vault:
         return None
     if policy.hmac is None:
-        raise DeviceFailure(NotEnrolled.code, None)
+        raise NotEnrolled
     return bytes.fromhex(policy.hmac)
 
 
@@ -200,17 +201,10 @@ class Loading:
             self._read += 1
 
     def _tell_sent(self, done: int) -> None:
-        text = (
-            f"Sent input {done} of {self._inputs} to the device"
-            if done
-            else "Sending the transaction to the device"
-        )
-        self._caller.tell("sending", text, done, self._inputs)
+        self._caller.tell("sending", "Sending the transaction to the device", done, self._inputs)
 
     def _tell_signed(self) -> None:
         self._signing = True
         # A device may yield too many signatures; they are checked later.
         self._signed = min(self._signed + 1, self._inputs)
-        self._caller.tell(
-            "signing", f"Signed input {self._signed} of {self._inputs}", self._signed, self._inputs
-        )
+        self._caller.tell("signing", "The device signs", self._signed, self._inputs)

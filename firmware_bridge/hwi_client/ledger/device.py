@@ -13,11 +13,12 @@ from hwilib.devices.ledger_bitcoin.client import NewClient
 from hwilib.psbt import PSBT
 
 from firmware_bridge import operations
-from firmware_bridge.errors import DeviceFault, Locked, Uninitialised, Unsupported, WrongApp
+from firmware_bridge.errors import BridgeError, DeviceFault, Locked, Uninitialised, Unsupported, WrongApp
 from firmware_bridge.hwi_client.base import (
     OpenDevice,
     apostrophes,
     chain_of,
+    obstructed,
     parse_psbt,
 )
 from firmware_bridge.hwi_client.ledger.app import (
@@ -42,7 +43,7 @@ from firmware_bridge.hwi_client.ledger.link import (
     status_of,
 )
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import DeviceFailure, DriverHost, WorkerCall
+from firmware_bridge.protocol import DriverHost, WorkerCall
 from multisig import Network
 
 # Outcomes that a probe reports as the device's state; any other is a failure of the probe.
@@ -63,23 +64,21 @@ class LedgerDevice(OpenDevice):
     def begin(self, op: str) -> None:  # noqa: ARG002 - the same for each
         self._link.begin()
 
-    def failure(self, error: Exception) -> DeviceFailure:
+    def failure(self, error: Exception) -> BridgeError:
         return ledger_failure(error)
 
     def cancel(self) -> None:
-        """Stop. A question on the screen stays there and is watched until it is answered; approving it signs
-        nothing.
-        """
+        """Stop. A question on the screen stays there; approving it signs nothing."""
         self._link.give_up()
 
     def close(self) -> None:
-        self._link.stop()
+        self._link.close()
 
     def _ready(self) -> Any:
         """The client for the app that is open now: the person may have switched apps since the last
         operation.
 
-        :raises DeviceFailure: it is not the Bitcoin app of our network.
+        :raises BridgeError: it is not the Bitcoin app of our network.
         """
         app, self._app = self._app, None
         now = read_app(self._link)
@@ -96,10 +95,10 @@ class LedgerDevice(OpenDevice):
         try:
             master = self.fingerprint()
         except Exception as error:
-            failed = error if isinstance(error, DeviceFailure) else ledger_failure(error)
+            failed = error if isinstance(error, BridgeError) else ledger_failure(error)
             if failed.code not in _OBSTACLES:
                 raise
-            return operations.Probed(model, obstacle=failed.code, detail=failed.detail)
+            return obstructed(model, failed)
         firmware = None if self._app is None else self._app.version
         return operations.Probed(model, fingerprint=master, firmware=firmware)
 
@@ -136,7 +135,7 @@ class LedgerDevice(OpenDevice):
         with self._asking(*operations.CONFIRM_ENROLMENT):
             registered, proof = client.register_wallet(wallet)
         if registered != wallet.id:
-            raise DeviceFailure(DeviceFault.code, "it registered another vault")
+            raise DeviceFault("it registered another vault")
         return str(proof.hex())
 
     def show_address(self, asked: operations.ShowAddress) -> str:
@@ -193,13 +192,13 @@ def open_device(
 
 
 def _read_xpub(client: Any, path: str) -> str:
-    """:raises DeviceFailure: the app would show this path first; HWI would wait for a button."""
+    """:raises BridgeError: the app would show this path first; HWI would wait for a button."""
     try:
         return str(client.get_extended_pubkey(apostrophes(path), display=False))
     except Exception as error:
         if status_of(error) != NOT_SUPPORTED:
             raise
-        raise DeviceFailure(Unsupported.code, f"the Bitcoin app does not give the key at {path}") from error
+        raise Unsupported(detail=f"the Bitcoin app does not give the key at {path}") from error
 
 
 def _knows(client: Any, policy: operations.PolicyText) -> bool:

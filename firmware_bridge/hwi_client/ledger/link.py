@@ -1,12 +1,11 @@
 """The link to a Ledger, below the client that HWI bundles: one command, one answer with a status word (APDU).
 
 HWI's transports wait for ever and cannot be stopped. This one can, notices a device that has stopped
-answering, and lets a `Watch` follow a signing. It also keeps an app alive whose operation was cancelled:
+answering, and lets a `Watch` follow a signing.
 
 The Bitcoin app ends itself when it waits for its host for five seconds (app-bitcoin-new 2.4.6,
-INTERRUPTION_TIMEOUT_TICKS in src/boilerplate/io_ext.h). Approving a cancelled transaction would close the
-app. So the link waits until the question is answered, and answers the app's next request with another
-command, by which the app ends the signing before it has begun (process_interruption in dispatcher.c).
+INTERRUPTION_TIMEOUT_TICKS in src/boilerplate/io_ext.h). So does one whose question is approved after its host
+stopped waiting: nothing is signed.
 """
 
 import contextlib
@@ -28,12 +27,12 @@ from hwilib.devices.ledger_bitcoin.ledgercomm.interfaces.comm import Comm
 from hwilib.devices.ledger_bitcoin.ledgercomm.interfaces.hid_device import HID
 from hwilib.devices.ledger_bitcoin.ledgercomm.transport import Transport
 
-from firmware_bridge.errors import Busy, Cancelled, TimedOut, WrongApp
+from firmware_bridge.errors import BridgeError, Cancelled, TimedOut, WrongApp, from_worker
 from firmware_bridge.faults import outcome
 from firmware_bridge.hwi_client.base import describe
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.presence.endpoints import host_and_port
-from firmware_bridge.protocol import DeviceFailure, receive_exactly
+from firmware_bridge.protocol import receive_exactly
 
 OK: Final = 0x9000
 INTERRUPTED: Final = 0xE000
@@ -42,15 +41,13 @@ INCORRECT_DATA: Final = 0x6A80
 NOT_SUPPORTED: Final = 0x6A82
 UNKNOWN_POLICY: Final = 0xB008
 
-QUESTION_OPEN: Final = "it still shows the question of an earlier request; answer no there"
-
 # The Bitcoin app's `sw.h`, and statuses of the device's system.
 _WORDS: Final[Mapping[int, str]] = {
     0x5515: "it is locked",
     0x6511: "it is locked, or no app is open",
     0x6700: "a command of the wrong length",
     0x6804: "it is locked",
-    0x6901: QUESTION_OPEN,
+    0x6901: "it still shows the question of an earlier request; answer no there",
     0x6982: "it is locked",
     DENIED: "refused on the device",
     INCORRECT_DATA: "it does not accept this data",
@@ -68,7 +65,7 @@ _WORDS: Final[Mapping[int, str]] = {
 }
 
 
-def ledger_failure(error: BaseException) -> DeviceFailure:
+def ledger_failure(error: BaseException) -> BridgeError:
     """The outcome, by the status word if there is one: exception classes differ between the clients."""
     fault = describe(error)
     words = _WORDS.get(fault.status or OK)
@@ -76,7 +73,7 @@ def ledger_failure(error: BaseException) -> DeviceFailure:
         fault = replace(fault, text=f"{words} (0x{fault.status:04X})")
     meant, detail = outcome(Family.LEDGER, fault)
     # The detail of WrongApp is the other app's name, which a status word does not tell.
-    return DeviceFailure(meant.code, None if meant is WrongApp and fault.status is not None else detail)
+    return from_worker(meant.code, None if meant is WrongApp and fault.status is not None else detail)
 
 
 def status_of(error: BaseException) -> int | None:
@@ -91,8 +88,6 @@ _ASKING_SECONDS: Final = 0.5
 # If it may not be asking, this silence is a failure: its own work between two answers takes a fraction of a
 # second.
 _ANSWER_SECONDS: Final = 10.0
-# How long a cancelled question is watched. Approving it later closes the app, but signs nothing.
-_OPEN_QUESTION_SECONDS: Final = 3600.0
 # The longest answer to a short command (ISO 7816-4); the app has no others.
 _MAX_ANSWER: Final = 256
 _BITCOIN: Final = BitcoinCommandBuilder.CLA_BITCOIN
@@ -194,14 +189,11 @@ class LedgerLink(TransportClient):  # type: ignore[misc]  # HWI is untyped
         self._comm = comm
         self._watch: Watch | None = None
         self._given_up = threading.Event()
-        self._closing = threading.Event()
-        self._waiter: threading.Thread | None = None
-        self._broken = False
 
     def apdu_exchange(self, cla: int, ins: int, data: bytes = b"", p1: int = 0, p2: int = 0) -> bytes:
         """:raises ApduException: any status but success.
 
-        :raises DeviceFailure: the operation was cancelled, or the device stopped answering.
+        :raises BridgeError: the operation was cancelled, or the device stopped answering.
         """
         self._require_wanted(continuing=(cla, ins) == _CONTINUE)
         watch = self._watch
@@ -228,33 +220,16 @@ class LedgerLink(TransportClient):  # type: ignore[misc]  # HWI is untyped
             self._watch = None
 
     def begin(self) -> None:
-        """A new operation.
-
-        :raises DeviceFailure: the device still shows the question of a cancelled operation.
-        """
-        if self.question_open:
-            raise DeviceFailure(Busy.code, QUESTION_OPEN, question_open=True)
+        """A new operation."""
         self._given_up.clear()
-        if self._broken:
-            # The connection broke while it was idle.
-            self._broken = False
-            self._comm.close()
-            self._comm.open()
 
     def give_up(self) -> None:
         """End the running operation. Called from another thread. Without a question on the screen the app
-        ends it too.
+        ends it too; else the question stays.
         """
         self._given_up.set()
 
-    @property
-    def question_open(self) -> bool:
-        return self._waiter is not None and self._waiter.is_alive()
-
-    def stop(self) -> None:
-        self._closing.set()
-        if self._waiter is not None:
-            self._waiter.join(10 * _SLICE_SECONDS)
+    def close(self) -> None:
         self._comm.close()
 
     def _exchange(self, command: bytes) -> tuple[int, bytes]:
@@ -264,51 +239,25 @@ class LedgerLink(TransportClient):  # type: ignore[misc]  # HWI is untyped
             waited += _SLICE_SECONDS
             if self._watch is None or not self._watch.may_ask():
                 if waited >= _ANSWER_SECONDS:
-                    raise DeviceFailure(TimedOut.code, _SILENCE)
+                    raise TimedOut(detail=_SILENCE)
             elif self._given_up.is_set():
-                self._leave_open()
+                raise Cancelled
             elif waited >= _ASKING_SECONDS and not told:
                 told = True
                 self._watch.on_asking()
-        return self._receive()
-
-    def _receive(self) -> tuple[int, bytes]:
         status, answer = self._comm.recv()
         return int(status), bytes(answer)
 
     def _require_wanted(self, *, continuing: bool) -> None:
         if not self._given_up.is_set():
             return
-        if continuing and not self.question_open:
-            self._end_command()
-        raise DeviceFailure(Cancelled.code, None, question_open=self.question_open)
-
-    def _end_command(self) -> None:
-        """The app waits for its host. Another command ends the one under way; the app answers that the data
-        is wrong.
-        """
-        self._comm.send(_command(*_FINGERPRINT))
-        if self._comm.wait(_ANSWER_SECONDS):
-            self._receive()
-
-    def _leave_open(self) -> None:
-        self._waiter = threading.Thread(target=self._await_answer, name="ledger-question", daemon=True)
-        self._waiter.start()
-        raise DeviceFailure(Cancelled.code, None, question_open=True)
-
-    def _await_answer(self) -> None:
-        """Wait until the question is answered. No transaction is signed, and other answers are dropped."""
-        left = _OPEN_QUESTION_SECONDS
-        try:
-            while not self._comm.wait(_SLICE_SECONDS):
-                left -= _SLICE_SECONDS
-                if self._closing.is_set() or left <= 0:
-                    self._broken = True
-                    return
-            if self._receive()[0] == INTERRUPTED:
-                self._end_command()
-        except Exception:  # noqa: BLE001 - a transport may raise anything: the next operation reconnects
-            self._broken = True
+        if continuing:
+            # The app waits for its host. Another command ends the one under way (process_interruption in
+            # dispatcher.c); the app answers that the data is wrong.
+            self._comm.send(_command(*_FINGERPRINT))
+            if self._comm.wait(_ANSWER_SECONDS):
+                self._comm.recv()
+        raise Cancelled
 
 
 def open_link(endpoint: Endpoint) -> LedgerLink:

@@ -13,7 +13,7 @@ from hwilib.hwwclient import HardwareWalletClient
 from hwilib.key import ExtendedKey, parse_path
 
 from firmware_bridge import operations
-from firmware_bridge.errors import Locked, NeedsPassphrase
+from firmware_bridge.errors import BridgeError, Locked, NeedsPassphrase
 from firmware_bridge.hwi_client.base import (
     NotAvailable,
     OpenDevice,
@@ -31,7 +31,7 @@ from firmware_bridge.hwi_client.trezor.screen import (
 )
 from firmware_bridge.hwi_client.trezor.wire import TrezorConnection, transport_at
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import DeviceFailure, DriverHost, WorkerCall
+from firmware_bridge.protocol import DriverHost, WorkerCall
 from multisig import Network
 
 _ONE: Final = "1"
@@ -81,7 +81,7 @@ class TrezorDevice(OpenDevice):
     def probe(self) -> operations.Probed:
         try:
             master = self.fingerprint()
-        except DeviceFailure as reason:
+        except BridgeError as reason:
             if self._connection.features is None:
                 raise
             return self._obstructed(reason.code, reason.detail)

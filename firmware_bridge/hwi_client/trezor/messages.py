@@ -67,7 +67,7 @@ def mend_op_return(output: Any) -> Any:
 def address_request(asked: ShowAddress, fingerprint: str, network: Network) -> tuple[list[int], Any]:
     """Path and quorum.
 
-    :raises DeviceFailure: the device with this fingerprint has no key in the policy.
+    :raises BridgeError: the device with this fingerprint has no key in the policy.
     """
     policy, chain, index = asked.policy, asked.chain, asked.index
     keys, own = cosigner_keys(policy, fingerprint, network)

@@ -16,11 +16,10 @@ from hwilib.devices.trezorlib.transport.hid import HidTransport
 from hwilib.devices.trezorlib.transport.udp import UdpTransport
 from hwilib.devices.trezorlib.transport.webusb import WebUsbTransport
 
-from firmware_bridge.errors import Locked, Uninitialised, Unsupported
+from firmware_bridge.errors import BridgeError, Locked, Uninitialised, Unsupported
 from firmware_bridge.hwi_client.trezor.messages import mend
 from firmware_bridge.hwi_client.trezor.screen import HIDDEN_WALLET, PassphraseNeeded, PinNeeded, TrezorUi
 from firmware_bridge.model import Endpoint
-from firmware_bridge.protocol import DeviceFailure
 
 # Messages that may still arrive when a cut-off operation is cleared.
 _MAX_STALE_MESSAGES: Final = 16
@@ -88,13 +87,13 @@ class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
     def look(self) -> Any:
         """The device's features. A locked device tells them too; later models answer nothing else before.
 
-        :raises DeviceFailure: the device cannot be used, and why.
+        :raises BridgeError: the device cannot be used, and why.
         """
         features = self.refresh_features()
         if features.bootloader_mode:
             raise _unusable("The device is in its bootloader: connect it again without pressing a button.")
         if not features.initialized:
-            raise DeviceFailure(Uninitialised.code, None)
+            raise Uninitialised
         return features
 
     def wake(self) -> None:
@@ -199,7 +198,7 @@ class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
         self.ui.tell_check()
         answer = self.call_raw(messages.PinMatrixAck(pin=places))
         if isinstance(answer, messages.Failure) and answer.code in _WRONG_PIN:
-            raise DeviceFailure(Locked.code, "the PIN was wrong")
+            raise Locked(detail="the PIN was wrong")
         return answer
 
     def _callback_passphrase(self, _msg: Any) -> Any:
@@ -239,5 +238,5 @@ def is_locked(features: Any) -> bool:
     return bool(features.pin_protection) and features.unlocked is False
 
 
-def _unusable(why: str) -> DeviceFailure:
-    return DeviceFailure(Unsupported.code, why)
+def _unusable(why: str) -> BridgeError:
+    return Unsupported(detail=why)

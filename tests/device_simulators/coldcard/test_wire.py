@@ -45,17 +45,6 @@ def test_s23_broken_framing_is_named_and_forgotten(packets, reason):
     ]
 
 
-@given(st.lists(st.binary(max_size=70), max_size=60))
-def test_s23_no_packet_makes_the_receiver_grow_or_fail(packets):
-    assembler = PacketAssembler()
-    for packet in packets:
-        try:
-            message = assembler.feed(packet)
-        except BadFraming:
-            continue
-        assert message is None or 4 <= len(message.data) <= MAX_MESSAGE
-
-
 def test_the_stream_is_the_one_of_the_vendors_client():
     key = bytes(range(32))
     theirs = pyaes.AESModeOfOperationCTR(key, pyaes.Counter(0))

@@ -11,13 +11,11 @@ from device_simulators.ledger.apdu import (
     StatusWord,
     to_bytes,
 )
-from multisig import Network
 from tests.support.ledger_host import host_of, table
-from tests.support.virtual import NETWORK, seed
 
 pytestmark = pytest.mark.anyio
 
-GET_VERSION = (0xB0, 0x01)
+
 FINGERPRINT = (0xE1, 0x05)
 
 
@@ -49,34 +47,6 @@ def test_a_command_is_read(raw, data):
 def test_a_command_whose_data_is_not_as_long_as_it_says(raw):
     with pytest.raises(MalformedApdu):
         Apdu.parse(bytes.fromhex(raw))
-
-
-@pytest.mark.parametrize(("network", "name"), [(NETWORK, b"Bitcoin Test"), (Network.MAINNET, b"Bitcoin")])
-async def test_the_app_tells_its_name_and_version(network, name):
-    async with table(network=network) as it:
-        status, data = await it.host.exchange(*GET_VERSION, p2=0)
-        assert (status, data) == (0x9000, b"\x01" + bytes((len(name),)) + name + b"\x052.4.6\x01\x00")
-        assert await it.host.exchange(*FINGERPRINT) == (0x9000, bytes(seed().fingerprint))
-
-
-@pytest.mark.parametrize(
-    ("command", "status"),
-    [
-        ((0xE0, 0x40), 0x6E00),
-        ((0xE1, 0x01), 0x6D00),
-        ((0xB0, 0x33), 0x6D00),
-        ((0xE1, 0x05, b"", 0, 2), 0x6A86),
-        ((0xF8, 0x01), 0xB007),
-        ((0xF8, 0x02), 0x6E00),
-        ((0xE1, 0x00, b"\x00"), 0x6A80),
-        ((0xE1, 0x00, b"\x01\x0b" + bytes(44)), 0x6A80),
-        ((0xE1, 0x04, b"\xff" * 8), 0x6A80),
-    ],
-)
-async def test_commands_that_are_none(command, status):
-    async with table() as it:
-        assert await it.host.exchange(*command) == (status, b"")
-        assert (await it.host.exchange(*FINGERPRINT))[0] == 0x9000
 
 
 async def test_a_stream_that_makes_no_sense_is_closed_and_the_next_one_is_served():

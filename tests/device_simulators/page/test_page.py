@@ -12,11 +12,9 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from device_simulators.cli import _screen
 from device_simulators.errors import NoSuchPrompt
 from device_simulators.page import DeviceScreen, SimulatorDesk, Stand
 from device_simulators.page.serve import MAX_BODY_BYTES, MAX_STREAMS, serving
-from device_simulators.panel import Happening, PanelEvent, Prompt
 from tests.support.browser import WIDE, Complaints, judge, launched, require_browser
 from tests.support.patience import PATIENCE
 
@@ -171,21 +169,6 @@ async def test_a_button_answers_the_screen_that_was_seen_and_no_other():
     desk.show(stand, NEXT)
     desk.show(stand, PAYMENT)
     assert [(view["number"], view["left"]) for view in await anext(views)] == [(7, "Reject"), (0, "")]
-
-
-def test_what_a_device_tells_as_json_is_what_stands_on_its_screen():
-    prompt = Prompt("sign", ("Send?", "0.5 BTC"), no="", yes="Sign", turn="Next")
-    told = [DeviceScreen.after(_screen(PanelEvent(3, happening, prompt))) for happening in Happening]
-    assert told == [
-        DeviceScreen(("Send?", "0.5 BTC"), 3, no="", turn="Next", yes="Sign"),
-        DeviceScreen(("Send?", "0.5 BTC")),
-        DeviceScreen(ended="approved"),
-        DeviceScreen(ended="refused"),
-        DeviceScreen(ended="withdrawn"),
-    ]
-    assert (
-        DeviceScreen.after({"event": "error", "code": "no-such-prompt", "message": "m", "hint": "h"}) is None
-    )
 
 
 def test_a_person_reads_the_screens_and_presses_the_buttons_by_the_keyboard(served):

@@ -3,8 +3,7 @@
 import pytest
 
 from firmware_bridge import Family, data_screen
-from firmware_bridge.makers import MAKERS, may_sign_proof, why_no_proof
-from firmware_bridge.makers.versions import FirmwareVersion
+from firmware_bridge.makers import may_sign_proof, why_no_proof
 
 
 @pytest.mark.parametrize(
@@ -40,17 +39,6 @@ def test_s28_what_is_known_of_a_model_and_version(family, model, firmware, whole
 )
 def test_s28_what_was_neither_read_nor_seen_is_not_known(family, model, firmware):
     assert data_screen(family, model, firmware) is None
-
-
-@pytest.mark.parametrize("maker", MAKERS.values(), ids=lambda maker: maker.name)
-def test_each_version_of_a_model_has_one_row(maker):
-    for rows in (maker.data_screens, maker.proofs):
-        for row in rows:
-            assert FirmwareVersion.of(row.since) <= FirmwareVersion.of(row.until)
-            others = (other for other in rows if other.model == row.model and other is not row)
-            assert not any(row.covers(FirmwareVersion.of(other.since)) for other in others)
-    assert all(row.first <= row.whole for row in maker.data_screens)
-    assert not any(row.why_not and row.funds for row in maker.proofs)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_bridge.airgap import bbqr
 from firmware_bridge.airgap.bbqr import BbqrAssembler, BbqrEncoding, split
 from firmware_bridge.airgap.transfer import (
     MAX_BYTES,
@@ -65,12 +64,6 @@ def test_files_of_coinkite(file):
     assert assemble(texts) == Transfer(Content.PSBT, data)
 
 
-def test_the_headers_of_the_document():
-    # BBQr.md, "Example Headers": 2,150 bytes of PSBT in blocks of up to 1,000.
-    texts = split(bytes(2_150), Content.PSBT, encoding=BbqrEncoding.HEX, max_characters=2_008)
-    assert [text[:8] for text in texts] == ["B$HP0300", "B$HP0301", "B$HP0302"]
-
-
 @given(
     st.binary(min_size=1, max_size=3_000),
     st.sampled_from(Content),
@@ -88,22 +81,6 @@ def test_round_trip_shuffled_and_repeated(data, content, encoding, max_character
     assert assemble(shown) == Transfer(content, data)
 
 
-def test_what_does_not_compress_is_not_compressed():
-    assert split(DATA, Content.PSBT)[0].startswith("B$2")
-
-
-def test_parts_are_as_even_as_can_be():
-    sizes = [len(text) for text in split(DATA, Content.PSBT, encoding=BbqrEncoding.HEX, max_characters=608)]
-    assert max(sizes) - min(sizes) <= 2
-
-
-def test_progress():
-    assembler = BbqrAssembler()
-    seen = [(received.seen, received.complete) for received in map(assembler.add, SERIES[::-1])]
-    assert seen == [(1, False), (2, False), (3, False), (4, True)]
-    assert assembler.add(SERIES[0]).complete
-
-
 def test_another_series_is_refused_and_nothing_is_lost():
     other = split(DATA[::-1], Content.PSBT, encoding=BbqrEncoding.HEX, max_characters=208)
     assembler = BbqrAssembler()
@@ -116,13 +93,6 @@ def test_another_series_is_refused_and_nothing_is_lost():
     for text in SERIES[1:]:
         assembler.add(text)
     assert assembler.result.data == DATA
-
-
-def test_a_last_part_that_comes_first_is_checked_later():
-    assembler = BbqrAssembler()
-    assembler.add(SERIES[3] + SERIES[1][8:])
-    with pytest.raises(OtherTransfer):
-        assembler.add(SERIES[0])
 
 
 @pytest.mark.parametrize(
@@ -170,10 +140,6 @@ def test_s23_a_bomb_is_not_blown_up():
         tracemalloc.stop()
 
 
-def test_the_largest_that_opens():
-    assert len(assemble(zlib_texts(deflated(bytes(MAX_BYTES)))).data) == MAX_BYTES
-
-
 @pytest.mark.parametrize(
     "compressed",
     [deflated(DATA)[:-3], deflated(DATA) + b"more", bytes(50), b"\xff" * 50],
@@ -203,7 +169,3 @@ def test_limits_of_the_format():
     for data, length in ((b"", 100), (b"x", 15), (b"x", MAX_TEXT + 1)):
         with pytest.raises(ValueError):
             split(data, Content.PSBT, max_characters=length)
-
-
-def test_the_prefix_is_what_a_scanner_looks_for():
-    assert all(text.startswith(bbqr.PREFIX) for text in SERIES)

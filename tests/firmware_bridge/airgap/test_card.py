@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from firmware_bridge.airgap import BadTransfer, CardFault, CardProtected, FileNameTaken, NoCard, card
 from firmware_bridge.airgap.card import MAX_LABEL, request_name, safe_label
-from firmware_bridge.errors import BridgeError, DeviceFault, Disconnected, NoPermission
+from firmware_bridge.errors import DeviceFault, Disconnected, NoPermission
 from tests.support.wallets import make_spend, make_vault
 
 
@@ -25,20 +25,6 @@ def failing(code):
         raise OSError(code, os.strerror(code))
 
     return fail
-
-
-def test_what_is_written_is_there_and_nothing_else(tmp_path):
-    path = card.write(tmp_path, "rent.psbt", b"whole")
-    assert path == tmp_path / "rent.psbt"
-    assert path.read_bytes() == b"whole"
-    assert names_in(tmp_path) == ["rent.psbt"]
-
-
-def test_the_same_file_is_not_written_twice(tmp_path):
-    path = card.write(tmp_path, "rent.psbt", b"whole")
-    before = path.stat().st_mtime_ns, path.stat().st_ino
-    assert card.write(tmp_path, "rent.psbt", b"whole") == path
-    assert (path.stat().st_mtime_ns, path.stat().st_ino) == before
 
 
 @pytest.mark.parametrize("old", [b"", b"other", b"whole and more", b"x" * 100_000])
@@ -132,13 +118,6 @@ def test_errors_of_a_card(tmp_path, monkeypatch, code, outcome, leaf, where):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_card(tmp_path):
-    (tmp_path / "file").write_bytes(b"")
-    for folder in (tmp_path / "gone", tmp_path / "file"):
-        with pytest.raises(NoCard):
-            card.write(folder, "a.psbt", b"x")
-
-
 def test_read_back(tmp_path):
     path = tmp_path / "answer.psbt"
     path.write_bytes(b"1234567890")
@@ -168,11 +147,6 @@ def test_s23_a_pipe_or_folder_is_refused_without_waiting(tmp_path):
     for path in (tmp_path / "pipe", tmp_path):
         with pytest.raises(BadTransfer, match="not a file"):
             card.read(path, 10)
-
-
-def test_a_name_that_no_system_takes(tmp_path):
-    with pytest.raises(BridgeError):
-        card.read(tmp_path / "zero\0byte", 10)
 
 
 PSBT = make_spend(make_vault())
@@ -206,9 +180,3 @@ def test_any_label_is_a_name_that_fat_and_every_system_take(label):
     assert len(name) <= MAX_LABEL
     # What FAT holds in a long name at most is 255; with the id and the longest ending it stays far below.
     assert len(request_name(label, PSBT)) < 40
-
-
-def test_a_transaction_has_its_own_name():
-    other = make_spend(make_vault(), fee=2_000)
-    assert request_name("Rent", PSBT) == f"Rent-{PSBT.tx.txid[:8]}.psbt"
-    assert request_name("Rent", PSBT) != request_name("Rent", other)

@@ -6,13 +6,11 @@ import time
 from itertools import islice
 
 import pytest
-import segno
 
 from firmware_bridge.airgap import (
     BadTransfer,
     CodeSeries,
     Content,
-    FinalTransaction,
     OtherTransfer,
     PictureFormat,
     Scanner,
@@ -27,8 +25,7 @@ from firmware_bridge.airgap import (
 )
 from firmware_bridge.airgap.codes import MAX_SCANNED
 from firmware_bridge.airgap.transfer import MAX_TEXT
-from multisig import finalise
-from tests.support.wallets import ALICE, BOB, make_spend, make_vault
+from tests.support.wallets import make_spend, make_vault
 
 SERIES = bbqr.split(bytes(range(256)) * 5, Content.PSBT, encoding=bbqr.BbqrEncoding.HEX, max_characters=900)
 
@@ -38,56 +35,10 @@ def png_width(content):
     return struct.unpack(">I", content[16:20])[0]
 
 
-def test_svg():
-    content = draw("B$HP0100AB")
-    assert content.startswith(b"<?xml")
-    assert b"<svg" in content
-
-
-def test_png_has_the_size_of_its_version():
-    # 21 squares in version 1, 29 in 3, and four of margin on each side.
-    assert png_width(draw("B$HP0100AB", PictureFormat.PNG, scale=3)) == (21 + 8) * 3
-    assert png_width(draw("B$HP0100AB", PictureFormat.PNG, scale=1, version=3)) == 29 + 8
-
-
-def test_a_terminal():
-    lines = draw("B$HP0100AB", PictureFormat.TERMINAL).decode().splitlines()
-    assert {len(line) for line in lines} == {21 + 8}
-    assert set("".join(lines)) <= set("█▀▄ ")
-
-
 def test_a_series_keeps_its_size():
     version = version_of(SERIES)
     assert len({png_width(draw(text, PictureFormat.PNG, version=version)) for text in SERIES}) == 1
     assert version_of([SERIES[0]]) == version
-
-
-@pytest.mark.parametrize("series", list(CodeSeries))
-def test_one_code_tells_the_size_of_a_series(series, monkeypatch):
-    """Finding a version takes as long as drawing a code: a long series would take seconds."""
-    texts = series_of(DATA, Content.PSBT, series, 90)
-    each = [segno.make(text, error="L", micro=False, boost_error=False).version for text in texts]
-    made, make = [], segno.make
-    monkeypatch.setattr(segno, "make", lambda text, **how: made.append(text) or make(text, **how))
-    assert len(texts) > 3
-    assert version_of(texts) == max(each)
-    assert len(made) == 1
-
-
-def test_the_dense_mode_is_used_and_the_lowest_level():
-    # BBQr.md, "Size Estimates": what versions 27 and 40 hold.
-    assert version_of(["A" * bbqr.DEFAULT_CHARACTERS]) == 27
-    assert version_of(["A" * (bbqr.DEFAULT_CHARACTERS + 1)]) == 28
-    assert version_of(["A" * MAX_TEXT]) == 40
-
-
-def test_what_does_not_fit():
-    with pytest.raises(ValueError):
-        draw("A" * (MAX_TEXT + 1))
-    with pytest.raises(ValueError):
-        draw("A" * 100, version=1)
-    with pytest.raises(ValueError):
-        version_of([])
 
 
 VAULT = make_vault()
@@ -140,19 +91,6 @@ def test_a_text_that_is_refused_settles_no_format():
     assert scanner.add(BBQR[0]).seen == 1
 
 
-def test_a_second_bare_psbt():
-    scanner = Scanner()
-    assert scanner.add(PSBT.to_base64()) == scanner.add(DATA.hex())
-    with pytest.raises(OtherTransfer):
-        scanner.add(ALICE.sign(PSBT).to_base64())
-
-
-def test_a_bare_transaction_is_not_needed():
-    raw = finalise(BOB.sign(ALICE.sign(PSBT)), VAULT).serialize()
-    with pytest.raises(FinalTransaction):
-        Scanner().add(raw.hex().upper())
-
-
 FILE = make_spend(make_vault(), n_inputs=5).to_bytes()
 
 
@@ -165,24 +103,9 @@ def test_one_round_of_a_series_is_the_file_again(series, room):
     assert file_of("\n".join(texts).encode()) == FILE
 
 
-def test_of_a_round_of_ur_a_camera_may_miss_some():
-    texts = series_of(FILE, Content.PSBT, CodeSeries.UR, 395)
-    assert file_of("\n".join(texts[len(texts) // 4 :]).encode()) == FILE
-
-
-@pytest.mark.parametrize("series", CodeSeries)
-def test_what_fits_into_one_code_is_one(series):
-    assert len(series_of(b"psbt\xff1", Content.PSBT, series, 395)) == 1
-
-
 def test_too_much_for_a_series():
     with pytest.raises(TooMuchForCodes):
         series_of(bytes(range(256)) * 2_000, Content.PSBT, CodeSeries.UR, 154)
-
-
-def test_a_file_that_is_no_series_is_itself():
-    for content in (b"", FILE, FILE.hex().encode(), b"cHNidP8", b"\xff\xfe"):
-        assert file_of(content) is content
 
 
 @pytest.mark.parametrize(

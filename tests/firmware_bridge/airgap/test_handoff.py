@@ -105,16 +105,6 @@ def test_an_answer_without_a_new_signature_is_refused(answer):
         take(answer.to_bytes(), base=base)
 
 
-def test_the_same_answer_again_is_harmless():
-    assert take(SIGNED.to_bytes(), base=SIGNED) == SIGNED
-
-
-def test_a_profile_has_one_signer():
-    profile = ALICE.profile()
-    psbt = make_spend(profile)
-    assert take(ALICE.sign(psbt).to_bytes(), base=psbt, policy=profile) == ALICE.sign(psbt)
-
-
 @pytest.mark.parametrize("form", ["binary", "hex", "qr"])
 def test_a_finalised_transaction_is_not_needed(form):
     raw = finalise(BOB.sign(SIGNED), VAULT).serialize()

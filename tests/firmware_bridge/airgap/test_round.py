@@ -2,20 +2,15 @@
 back.
 """
 
-import json
-
 import pytest
 
-from device_simulators.coldcard.replies import CommandRefused, TransactionRefused
-from device_simulators.faults import Faults
 from firmware_bridge import airgap
 from firmware_bridge.airgap import CodeSeries, Content, Scanner, card, handoff, series_of, ur
-from firmware_bridge.airgap.vault_files import keys_in
-from firmware_bridge.errors import BadDeviceSignature, WrongDevice
-from multisig import Psbt, PsbtMismatch, PsbtTooLarge, Vault, finalise, signer_progress
+from firmware_bridge.errors import WrongDevice
+from multisig import Psbt, PsbtTooLarge, finalise, signer_progress
 from tests.support.airgap import CardDevice
-from tests.support.coldcard import NETWORK, SEED, VAULT
-from tests.support.wallets import ALICE, BOB, CAROL, make_spend, make_vault, with_input
+from tests.support.coldcard import SEED, VAULT
+from tests.support.wallets import BOB, make_spend
 
 PSBT = make_spend(VAULT)
 
@@ -38,27 +33,12 @@ def in_codes(series, psbt=PSBT, most=500):
     return series_of(handoff.request_bytes(psbt, VAULT), Content.PSBT, series, most)
 
 
-def test_a_vault_of_keys_that_came_on_cards():
-    device = CardDevice()
-    (key,) = keys_in(json.dumps(device.export_key()), NETWORK)
-    assert Vault(NETWORK, 2, (key, BOB.vault_key(), CAROL.vault_key())) == VAULT
-
-
 @pytest.mark.parametrize("form", [airgap.EnrolmentForm.COLDCARD, airgap.EnrolmentForm.DESCRIPTOR])
 def test_a_round_on_a_card(tmp_path, form):
     signed = read(enrolled(form).sign_file(written(tmp_path)))
     assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete
     assert signed.without_signatures() == PSBT
     assert finalise(BOB.sign(signed), VAULT).txid == PSBT.tx.txid
-
-
-def test_the_second_signer_s_answer_is_not_the_first_one_s(tmp_path):
-    device = enrolled()
-    by_bob = BOB.sign(PSBT)
-    answer = device.sign_file(written(tmp_path, by_bob), "signed")
-    assert finalise(read(answer, by_bob), VAULT)
-    with pytest.raises(WrongDevice):
-        read(answer, by_bob, CAROL.fingerprint)
 
 
 def test_one_card_for_all_signers(tmp_path):
@@ -95,37 +75,6 @@ def test_a_round_of_ur():
             break
     signed = airgap.take_signed(scanner.result, PSBT, VAULT, SEED.fingerprint)
     assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete
-
-
-def test_a_device_that_does_not_know_the_vault_refuses_by_itself(tmp_path):
-    request = written(tmp_path)
-    with pytest.raises((TransactionRefused, CommandRefused)):
-        CardDevice().sign_file(request)
-
-
-def test_s20_a_bad_signature_on_a_card_names_its_input(tmp_path):
-    device = enrolled(faults=Faults(wrong_signatures=frozenset({1})))
-    answer = device.sign_file(written(tmp_path))
-    with pytest.raises(BadDeviceSignature) as caught:
-        read(answer)
-    assert caught.value.input_index == 1
-
-
-def test_an_input_without_a_signature_is_still_missing(tmp_path):
-    device = enrolled(faults=Faults(missing_signatures=frozenset({0})))
-    answer = device.sign_file(written(tmp_path))
-    signed = read(answer)
-    assert signer_progress(signed, VAULT, SEED.fingerprint).missing == (0,)
-
-
-@pytest.mark.parametrize(
-    "psbt",
-    [with_input(PSBT, 0, non_witness_utxo=None), make_spend(make_vault((ALICE, BOB)))],
-    ids=["s5", "s3"],
-)
-def test_s3_s5_unproven_coins_are_not_exported(psbt):
-    with pytest.raises(PsbtMismatch):
-        handoff.request_bytes(psbt, VAULT)
 
 
 def test_p10_a_transaction_that_no_device_takes_is_not_written(monkeypatch):

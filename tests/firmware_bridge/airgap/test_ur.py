@@ -1,13 +1,12 @@
 """UR 2: series of texts, and the published vectors for its numbers, mixtures and parts."""
 
 import json
-import random
 import zlib
 from itertools import islice
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_bridge.airgap import cbor, fountain, ur
@@ -21,7 +20,6 @@ from firmware_bridge.airgap.transfer import (
     OtherTransfer,
     Transfer,
 )
-from tests.support.examples import examples
 
 SERIES = list(islice(ur.split(bytes(range(200)), max_fragment=30), 40))
 OTHER = list(islice(ur.split(bytes(range(1, 201)), max_fragment=30), 40))
@@ -45,31 +43,6 @@ def test_round_trip_with_losses_and_repetitions_in_any_order(data, max_fragment,
     assert assembler.result == Transfer(Content.PSBT, data)
 
 
-@settings(max_examples=examples(30))
-@given(st.integers(2, 60), st.integers(0, 2**32))
-def test_mixtures_alone_are_enough(fragments, seed):
-    data = random.Random(seed).randbytes(fragments * 20)
-    assembler = ur.UrAssembler()
-    texts = islice(ur.split(data, max_fragment=20, first=fragments + 10), 20 * fragments + 50)
-    assert any(assembler.add(text).complete for text in texts)
-    assert assembler.result.data == data
-
-
-def test_progress_counts_what_is_new():
-    assembler = ur.UrAssembler()
-    assert assembler.add(SERIES[0]) == assembler.add(SERIES[0]) == assembler.add(SERIES[0].lower())
-    assert assembler.add(SERIES[1]).seen == 2
-    assert assembler.result is None
-
-
-def test_more_parts_after_the_end_are_harmless():
-    assembler = ur.UrAssembler()
-    assert [assembler.add(text).complete for text in SERIES[:7]] == [False] * 6 + [True]
-    result = assembler.result
-    assert all(assembler.add(text).complete for text in SERIES)
-    assert assembler.result is result
-
-
 @pytest.mark.parametrize("text", [OTHER[2], part_text(1, 1, 4, 5, data=b"abcd"), next(ur.split(b"x"))])
 def test_another_series_is_refused_and_nothing_is_lost(text):
     assembler = ur.UrAssembler()
@@ -79,13 +52,6 @@ def test_another_series_is_refused_and_nothing_is_lost(text):
     for own in SERIES[1:7]:
         assembler.add(own)
     assert assembler.result.data == bytes(range(200))
-
-
-def test_another_type_is_another_series():
-    assembler = ur.UrAssembler()
-    assembler.add(SERIES[0])
-    with pytest.raises(OtherTransfer):
-        assembler.add(SERIES[1].replace("CRYPTO-PSBT", "BYTES"))
 
 
 def test_a_part_of_a_series_after_a_whole_text():
@@ -191,24 +157,6 @@ def test_s23_memory_stays_with_the_message_whatever_is_shown():
     assert len(collector._rows) <= MAX_PARTS - 1
 
 
-@pytest.mark.parametrize("numbers", [(0, 1, 4, 5), (1, 0, 4, 5), (1, 0, 0, 0), (1, 2, 4, 5), (1, 1, 5, 5)])
-def test_s23_parts_that_contradict_themselves(numbers):
-    body = cbor.array(*(cbor.unsigned(number) for number in numbers), cbor.byte_string(b"abcd"))
-    with pytest.raises(BadTransfer, match="contradicts"):
-        fountain.Part.from_cbor(body)
-
-
-def test_the_last_number_of_a_part():
-    last = 2**32 - 1
-    (part,) = fountain.parts(bytes(20), 10, first=last)
-    assert fountain.Part.from_cbor(part.to_cbor()).number == last
-    for first in (-1, 0, last + 1):
-        with pytest.raises(ValueError):
-            fountain.parts(bytes(20), 10, first=first)
-    with pytest.raises(ValueError):
-        cbor.unsigned(last + 1)
-
-
 def test_the_largest_message_and_beyond():
     texts = list(islice(ur.split(bytes(MAX_BYTES), max_fragment=1_700), 3))
     assert all(len(text) <= MAX_TEXT for text in texts)
@@ -236,10 +184,6 @@ def make_message(length):
     return bytes(random.below(256) for _ in range(length))
 
 
-def test_the_checksum():
-    assert zlib.crc32(b"Wolf") == 0x598C84DC
-
-
 def test_the_generator():
     random = Xoshiro256(b"Wolf")
     assert [random.next() % 100 for _ in range(100)] == VECTORS["rng_wolf"]
@@ -255,16 +199,6 @@ def test_the_sampler():
 def test_the_degrees():
     random = Xoshiro256(b"Wolf")
     assert [draw_degree(11, random) for _ in range(1000)] == VECTORS["degrees"]
-
-
-def test_the_weights_are_added_one_by_one():
-    # `sum` of 3.12 gives another last bit for these, and other fragments would be drawn than the sender drew.
-    weights = [1 / degree for degree in range(1, 12)]
-    total = 0.0
-    for weight in weights:
-        total += weight
-    # A last weight that is neither poor nor rich before all others keeps the share it was given.
-    assert Sampler(weights)._share[-1] == weights[-1] * len(weights) / total
 
 
 def test_the_shuffle():
@@ -294,21 +228,10 @@ def test_the_parts():
     assert [fountain.Part.from_cbor(part.to_cbor()) for part in parts] == parts
 
 
-def test_the_parts_in_cbor():
-    parts = islice(fountain.parts(make_message(256), 30), 20)
-    assert [part.to_cbor().hex() for part in parts] == VECTORS["parts_cbor"]
-
-
 def test_bytewords():
     text = "tantjzoeadgdstaslplabghydrpfmkbggufgludprfgmaosecffltnsoaawkbd"
     assert ur.encode(SEED_CBOR) == text
     assert ur.decode(text) == SEED_CBOR
-
-
-@pytest.mark.parametrize("text", ["", "a", "tant", "tantjzoeadgdstas", "xxtantjz"])
-def test_s23_no_bytewords(text):
-    with pytest.raises(BadTransfer):
-        ur.decode(text)
 
 
 def test_a_text_of_one_part():
@@ -325,24 +248,9 @@ def test_the_texts_of_a_series():
     assert texts == [text.upper() for text in VECTORS["series"]]
 
 
-def test_a_series_that_starts_late():
-    message = make_message(32_767)
-    assembler = ur.UrAssembler()
-    for shown, text in enumerate(ur.split(message, Content.BINARY, max_fragment=1000, first=100)):
-        if assembler.add(text).complete:
-            break
-        assert shown < 100
-    assert assembler.result == Transfer(Content.BINARY, message)
-
-
 def test_a_psbt():
     assembler = ur.UrAssembler()
     assembler.add(VECTORS["psbt_ur"])
     assert assembler.result == Transfer(Content.PSBT, bytes.fromhex(VECTORS["psbt_hex"]))
     (again,) = set(islice(ur.split(bytes.fromhex(VECTORS["psbt_hex"])), 2))
     assert again == VECTORS["psbt_ur"].replace("ur:psbt", "ur:crypto-psbt").upper()
-
-
-def test_a_part_whose_checksum_begins_with_zeros():
-    received = ur.UrAssembler().add(VECTORS["short_checksum"])
-    assert (received.seen, received.wanted) == (1, 29)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from firmware_bridge.airgap import (
     BadTransfer,
     Content,
-    OtherTransfer,
     Scanner,
     cbor,
     parse_signer_keys,
@@ -19,7 +18,7 @@ from firmware_bridge.airgap.ur_keys import key_lines
 from firmware_bridge.airgap.vault_files import keys_in
 from multisig import HARDENED, DerivationPath, Network, WrongNetwork
 from tests.support.ur_keys import account_of, animated, cbor_of, hdkey, keys_of, whole
-from tests.support.wallets import ALICE, BOB
+from tests.support.wallets import ALICE
 
 # BCR-2020-015 and BCR-2023-019, "Example/Test Vector": one account in both versions, and its keys.
 ACCOUNT = (
@@ -80,13 +79,6 @@ MASTER = int.from_bytes(bytes(ALICE.fingerprint))
 def test_the_published_accounts_give_the_two_keys_that_are_registered(text):
     keys = parse_signer_keys([text], Network.MAINNET)
     assert [str(key) for key in keys] == [VAULT_KEY, PROFILE_KEY]
-
-
-@pytest.mark.parametrize("name", ["crypto-hdkey", "hdkey"])
-def test_a_key_alone_is_one_line_and_two_of_them_are_a_registration(name):
-    texts = [whole(name, hdkey(key)) for key in (KEY, OWN)]
-    assert keys_in(texts[0], Network.REGTEST)[0] == KEY
-    assert parse_signer_keys(texts, Network.REGTEST) == (KEY, OWN)
 
 
 def test_an_animated_account_is_read_from_a_screen_with_losses():
@@ -181,19 +173,6 @@ def test_a_message_that_is_too_long_for_keys_is_not_read():
 def test_s14_an_account_of_another_network_is_refused():
     with pytest.raises(WrongNetwork):
         parse_signer_keys([ACCOUNT], Network.REGTEST)
-
-
-def test_parts_of_two_accounts_are_told_apart_and_a_bad_message_leaves_room_for_the_next():
-    first, second = animated("crypto-account", account_of(ALICE)), animated("crypto-account", account_of(BOB))
-    scanner = Scanner()
-    scanner.add(first[0])
-    with pytest.raises(OtherTransfer):
-        scanner.add(second[0])
-    fresh = Scanner()
-    bad = whole("crypto-hdkey", {3: b""})
-    with pytest.raises(BadTransfer):
-        fresh.add(bad)
-    assert fresh.add(whole("crypto-hdkey", hdkey(KEY))).complete
 
 
 items = st.recursive(

@@ -12,19 +12,15 @@ from device_simulators.coldcard.wallet import ColdcardWallet
 from device_simulators.coldcard.wallet_file import parse_wallet_file
 from firmware_bridge.airgap import (
     BadTransfer,
-    Content,
     EnrolmentForm,
-    bbqr,
     enrolment_file,
     enrolment_text,
-    message_request,
     parse_signer_keys,
     signature_of,
 )
 from firmware_bridge.airgap.card import safe_label
 from firmware_bridge.airgap.vault_files import MAX_EXPORTS, MAX_FILE, keys_in
 from firmware_bridge.errors import WrongDevice
-from firmware_bridge.makers.coldcard import vault_file
 from multisig import (
     DerivationPath,
     InvalidKey,
@@ -41,7 +37,7 @@ from multisig import (
 from tests.support.airgap import slip132
 from tests.support.coldcard import SEED, vault_with_device
 from tests.support.vectors import official
-from tests.support.wallets import ALICE, BOB, make_vault
+from tests.support.wallets import ALICE, BOB
 
 NETWORK = Network.REGTEST
 KEY = ALICE.vault_key()
@@ -117,11 +113,6 @@ def test_a_published_export():
     assert str(key.xpub).startswith("xpub")
 
 
-def test_another_account():
-    key = ALICE.vault_key(account=7)
-    assert keys_in(json.dumps(ccxp(key)), NETWORK)[0] == key
-
-
 MAINNET = ALICE.vault_key(Network.MAINNET)
 
 
@@ -178,21 +169,12 @@ def test_s23_texts_that_are_no_key(text):
     assert str(caught.value).isprintable()
 
 
-def test_s23_a_text_that_is_too_large():
-    with pytest.raises(BadTransfer):
-        keys_in(" " * (MAX_FILE + 1), NETWORK)
-
-
 def key_record(key=KEY, by=ALICE, token="00", words="Alice's Coldcard"):
     """A record of the first round, signed by the account key of `by`."""
     text = f"BSMS 1.0\n{token}\n{key}\n{words}"
     private = PrivateKey(by.private_node(PATH).key)
     signature = private.sign_recoverable(message_hash(text), hasher=None)
     return f"{text}\n{base64.b64encode(bytes([31 + signature[64]]) + signature[:64]).decode()}"
-
-
-def test_a_signed_key_record():
-    assert keys_in(key_record(), NETWORK)[0] == KEY
 
 
 @pytest.mark.parametrize(
@@ -234,28 +216,8 @@ def test_key_records_that_are_not_taken(vector, spoil):
         keys_in("\n".join(spoilt), Network.MAINNET)
 
 
-VAULT = make_vault()
 COLDCARD_S = vault_with_device()
 CODE = COLDCARD_S.verification_code.partition("-")[0]
-
-
-def test_coldcard_s_own_text():
-    name, text = enrolment_file(VAULT, "Our savings", EnrolmentForm.COLDCARD)
-    assert (name, text) == ("Our-savings.txt", vault_file(VAULT, "Our savings"))
-
-
-def test_a_descriptor():
-    name, text = enrolment_file(VAULT, "Savings", EnrolmentForm.DESCRIPTOR)
-    assert name == "Savings.descriptor.txt"
-    assert Vault.from_descriptor(text.strip(), Network.REGTEST) == VAULT
-
-
-def test_a_record():
-    name, text = enrolment_file(VAULT, "Savings", EnrolmentForm.BSMS)
-    version, template, paths, address = text.split("\n")
-    assert (name, version, paths) == ("Savings.bsms", "BSMS 1.0", "/0/*,/1/*")
-    assert address == VAULT.address(0, 0)
-    assert template.count("/**") == 3
 
 
 @pytest.mark.parametrize(
@@ -268,10 +230,6 @@ def test_the_records_of_the_bip(vector):
     )
     vault = Vault(Network.MAINNET, 2, tuple(keys))
     assert enrolment_text(vault, "any", EnrolmentForm.BSMS) == vector["round_2_descriptor_record"]
-
-
-def test_the_forms_stand_beside_each_other():
-    assert len({enrolment_file(VAULT, "Savings", form)[0] for form in EnrolmentForm}) == len(EnrolmentForm)
 
 
 @pytest.mark.parametrize("form", [EnrolmentForm.COLDCARD, EnrolmentForm.DESCRIPTOR])
@@ -313,14 +271,6 @@ def enrolled_from(file_name, text):
     return parse_wallet_file(text.encode(), SEED, Network.REGTEST, file_name.split(".")[0])
 
 
-def test_as_a_qr_code():
-    text = enrolment_text(VAULT, "Savings")
-    assembler = bbqr.BbqrAssembler()
-    for part in bbqr.split(text.encode(), Content.TEXT, max_characters=400):
-        assembler.add(part)
-    assert assembler.result.data.decode() == text
-
-
 # --- what a signer registers --------------------------------------------------------------------------------
 
 PROFILE_KEY = ALICE.origin_key(profile_account_path(NETWORK))
@@ -359,10 +309,6 @@ def lines(*keys):
 )  # fmt: skip
 def test_the_keys_that_a_signer_registers(texts):
     assert parse_signer_keys(texts, NETWORK) == (KEY, PROFILE_KEY)
-
-
-def test_several_accounts_come_in_any_order():
-    assert parse_signer_keys((lines(PROFILE_KEY, *ACCOUNTS[::-1]),), NETWORK) == (*ACCOUNTS, PROFILE_KEY)
 
 
 @pytest.mark.parametrize(
@@ -413,7 +359,3 @@ def test_a_messages_signature_is_found_in_what_a_device_writes(answer):
 def test_no_signature(answer):
     with pytest.raises(BadTransfer):
         signature_of(answer)
-
-
-def test_a_message_to_sign_is_three_lines():
-    assert message_request("text", PATH) == f"text\n{PATH}\np2wpkh\n"

@@ -1,7 +1,6 @@
 """What a confined worker may still do, by kind of endpoint; each test uses a process of its own."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -9,7 +8,7 @@ import sys
 import pytest
 
 from firmware_bridge import Endpoint, confinement
-from firmware_bridge.confinement import Confinement, Socket, confine, sockets, tcp_ports
+from firmware_bridge.confinement import Socket, sockets, tcp_ports
 
 needs_kernel = pytest.mark.skipif(
     not (confinement.available().landlock and confinement.available().seccomp),
@@ -130,25 +129,3 @@ told = [held.landlock, held.seccomp, limits, "NoNewPrivs:\\t1" in status]
 """
     )
     assert told == [0, False, [[0, 0], [0, 0]], True]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
-def test_a_layer_that_the_kernel_refuses_is_left_out_and_said():
-    """As in a container whose own filter refuses the calls, or below sixteen other layers."""
-    told = alone(
-        """
-def refused(*_args):
-    raise PermissionError(1, "no")
-confinement.landlock.restrict = confinement.seccomp.restrict = refused
-held = confinement.confine(Endpoint.parse("jade:serial:/dev/ttyACM0"), 1)
-told = [held.landlock, held.seccomp]
-"""
-    )
-    assert told == [0, False]
-
-
-def test_elsewhere_than_on_linux_nothing_is_touched(monkeypatch):
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert confine(Endpoint.parse("jade:serial:/dev/ttyACM0"), 1) == Confinement()
-    assert confinement.available() == Confinement()
-    os.fstat(1)

@@ -134,14 +134,6 @@ def test_sockets(judge, sockets, asked, expected):
     assert judge("socket", *asked, sockets=sockets) == expected
 
 
-def test_no_jump_is_too_long_for_its_byte(machine):
-    sockets = [Socket(family, kind) for family in (2, 10) for kind in (1, 2)]
-    program = seccomp.program(machine, PROCESS, sockets)
-    assert max(max(step[1:3]) for step in program) < 256
-    # BPF_MAXINSNS
-    assert len(program) < 4096
-
-
 def test_the_numbers_are_the_systems(machine):
     header = HEADERS[machine]
     if not header.exists():

@@ -10,10 +10,10 @@ from hwilib.errors import ActionCanceledError, BadArgumentError
 from usb1 import USBErrorAccess, USBErrorBusy, USBErrorNoDevice
 
 from firmware_bridge import errors
+from firmware_bridge.errors import BridgeError
 from firmware_bridge.hwi_client.base import OpenDevice, describe, failure
 from firmware_bridge.hwi_client.trezor.screen import PinNeeded
 from firmware_bridge.model import Family
-from firmware_bridge.protocol import DeviceFailure
 
 
 def wrapped(outer, inner):
@@ -69,7 +69,7 @@ class Broken(OpenDevice):
     family = Family.TREZOR
 
     def fingerprint(self):
-        raise DeviceFailure("locked", None)
+        raise errors.Locked
 
     def xpubs(self, _asked):
         raise struct_error()
@@ -91,6 +91,6 @@ def struct_error():
     ],
 )
 def test_an_open_device_raises_outcomes_only(op, code):
-    with pytest.raises(DeviceFailure) as caught:
+    with pytest.raises(BridgeError) as caught:
         Broken().call(op, {"paths": []})
     assert caught.value.code == code

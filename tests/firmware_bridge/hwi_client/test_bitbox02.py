@@ -1,6 +1,5 @@
 """HWI's own BitBox02 library against a peer with a real channel and seed; never tried on a BitBox02."""
 
-import base64
 import threading
 from contextlib import contextmanager
 
@@ -13,15 +12,14 @@ from firmware_bridge import Bridge, DeviceState, Question, errors
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.model import Family
-from firmware_bridge.operations import Keys
 from firmware_bridge.protocol import WorkerCall
-from multisig import CHANGE, DerivationPath, Psbt, op_return_script, recover_message_key, signer_progress
-from tests.conformance.rigs import ACCOUNT, NETWORK, QUICK, SEEDS, make_vault
+from multisig import CHANGE, DerivationPath, Psbt, signer_progress
+from tests.conformance.rigs import NETWORK, QUICK, SEEDS
 from tests.support.bitbox02_peer import BitBox02Peer, plugged_in
 from tests.support.bitbox02_wallet import Wallet
 from tests.support.driver import Person
 from tests.support.peers import SEED, VAULT, address_args, enrol_args, outcome_of, own_profile, sign_args
-from tests.support.wallets import make_spend, with_output
+from tests.support.wallets import make_spend
 
 PATH = DerivationPath.parse("m/84h/1h/0h/0/0")
 YES = {Question.PAIRING: "yes"}
@@ -125,17 +123,6 @@ def test_a_pairing_needs_approval_at_both_ends():
             assert outcome_of(device, "unlock")[0] == errors.RefusedByPerson.code
 
 
-def test_a_person_may_not_enter_the_password():
-    with opened(peer_of(unlocked=False, decide=lambda _question: False)) as (device, _person):
-        assert outcome_of(device, "unlock")[0] == errors.RefusedByPerson.code
-
-
-def test_keys_are_of_our_network():
-    with paired(peer_of()) as (device, _person):
-        answer = device.call("xpubs", {"paths": [str(ACCOUNT)]})
-    assert answer == Keys(str(SEED.fingerprint), (str(SEED.xpub(ACCOUNT, NETWORK)),))
-
-
 def test_a_vault_is_enrolled_once_under_its_own_name():
     peer = peer_of()
     with paired(peer) as (device, person):
@@ -145,14 +132,6 @@ def test_a_vault_is_enrolled_once_under_its_own_name():
         device.call("enrol", enrol_args(name="other", again=True))
         assert list(peer.wallet.registered.values()) == ["other"]
     assert person.steps == ["confirm-enrolment", "confirm-enrolment"]
-
-
-def test_a_name_that_is_taken_is_told():
-    with paired(peer_of()) as (device, _person):
-        device.call("enrol", enrol_args())
-        code, detail = outcome_of(device, "enrol", enrol_args(make_vault(threshold=3)))
-    assert code == errors.Unsupported.code
-    assert "already exists" in detail
 
 
 @pytest.mark.parametrize("op", ["sign", "show_address"])
@@ -179,13 +158,6 @@ def test_a_vaults_transaction_is_signed_with_both_sides_nonce():
         signed = Psbt.parse(device.call("sign", sign_args(psbt)))
     assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete
     assert person.steps[-1] == "confirm-transaction"
-
-
-def test_a_profiles_transaction_is_signed():
-    own = own_profile()
-    with paired(peer_of()) as (device, _person):
-        signed = Psbt.parse(device.call("sign", sign_args(make_spend(own), own)))
-    assert signer_progress(signed, own, SEED.fingerprint).is_complete
 
 
 def test_a_nonce_without_our_part_is_no_signature():
@@ -215,23 +187,10 @@ def test_s20_a_device_cannot_avoid_the_proof_of_its_nonces():
         assert outcome_of(device, "fingerprint")[0] == errors.Unsupported.code
 
 
-def test_an_op_return_is_more_than_hwi_has():
-    psbt = with_output(make_spend(VAULT), 0, script_pubkey=op_return_script(b"memo"))
-    with paired(peer_of()) as (device, _person):
-        device.call("enrol", enrol_args())
-        assert outcome_of(device, "sign", sign_args(psbt))[0] == errors.Unsupported.code
-
-
 def test_a_foreign_vault_is_another_device_s():
     with paired(peer_of(seed=SEEDS[0].with_passphrase("x"))) as (device, _person):
         assert outcome_of(device, "enrol", enrol_args())[0] == errors.WrongDevice.code
         assert outcome_of(device, "sign", sign_args(make_spend(VAULT)))[0] == errors.WrongDevice.code
-
-
-def test_a_message_is_signed():
-    with paired(peer_of()) as (device, _person):
-        answer = device.call("sign_message", {"text": "hello", "path": str(PATH)})
-    assert recover_message_key("hello", base64.b64decode(answer)) == SEED.public_key(PATH)
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from device_simulators.coldcard.approvals import SAVED, ApprovalKind, ApprovalSt
 from device_simulators.coldcard.wallet import WalletStore
 from device_simulators.panel import Decision, Happening, Panel, approve_all, ask_person, refuse_all
 from firmware_bridge import sanitised_psbt
+from firmware_bridge.errors import BridgeError
 from firmware_bridge.hwi_client.coldcard import device as driver
 from firmware_bridge.makers.coldcard import vault_file
-from firmware_bridge.protocol import DeviceFailure
 from multisig import ChangeTo, Psbt, Vault, build_psbt, multisig_account_path, sats, signer_progress
 from tests.conformance import rigs
 from tests.conformance.rigs import NETWORK, SEEDS
@@ -68,31 +68,6 @@ def signed_by_device(answer, psbt) -> bool:
 # Addresses
 
 
-async def test_the_answer_does_not_wait_for_the_person_and_the_next_one_takes_its_place():
-    async with coldcard() as (device, endpoint):
-        await drive(endpoint, "enrol", enrol_args())
-        device.panel.script = ask_person
-        for index in (0, 1):
-            assert await drive(endpoint, "show_address", {**FIRST, "index": index})
-            _id, prompt = device.panel.pending
-            assert VAULT.address(0, index) in prompt.lines
-        # It does not prevent signing either.
-        device.panel.script = approve_all
-        assert await drive(
-            endpoint, "show_address", {"policy": policy_args(own_profile()), "chain": 0, "index": 0}
-        )
-
-
-async def test_identify_shows_the_profile_s_first_address():
-    async with coldcard(ask_person) as (device, endpoint):
-        person = Person()
-        assert await drive(endpoint, "identify", person=person) is None
-        assert person.steps == ["identify"]
-        _id, prompt = device.panel.pending
-        assert prompt.kind == "show-address"
-        assert own_profile().address(0, 0) in prompt.lines
-
-
 # Uncollected results
 
 
@@ -108,7 +83,7 @@ async def _leave_result(device, endpoint, psbt) -> None:
     async with under_way(endpoint, "sign", sign_args(psbt)) as (client, signing):
         await asyncio.wait_for(shown.wait(), PATIENCE)
         await asyncio.to_thread(client.cancel)
-        with pytest.raises(DeviceFailure):
+        with pytest.raises(BridgeError):
             await signing
     decided.clear()
     device.panel.press_yes()
@@ -129,21 +104,6 @@ async def test_an_approval_given_after_the_host_stopped_waiting():
         assert record.kinds == ["sign-transaction"]
         assert person.steps[:3] == ["receiving", "asked-again", "sending"]
         assert person.steps[3:] == ["checking", "confirm-transaction", "receiving"]
-
-
-async def test_without_an_attempt_of_ours_a_result_is_left_on_the_device():
-    """Who took it would hand over what was approved for another program, at another time. "PSBT Signed" keeps
-    the screen until a key is pressed.
-    """
-    psbt = wallets.make_spend(VAULT)
-    async with coldcard() as (device, endpoint):
-        await drive(endpoint, "enrol", enrol_args())
-        await _leave_result(device, endpoint, psbt)
-        assert (await fails(endpoint, "sign", sign_args(psbt)))[0] == "busy"
-        device.panel.press_no()
-        record = Record(device.panel)
-        assert signed_by_device(await drive(endpoint, "sign", sign_args(psbt)), psbt)
-        assert record.kinds == ["sign-transaction"]
 
 
 async def test_a_result_of_another_transaction_is_left_and_the_person_is_asked():
@@ -177,7 +137,7 @@ async def _cut_off(device, endpoint, psbt):
     async with under_way(endpoint, "sign", sign_args(psbt)) as (client, signing):
         await asyncio.wait_for(shown.wait(), PATIENCE)
         await asyncio.to_thread(client.cancel)
-        with pytest.raises(DeviceFailure):
+        with pytest.raises(BridgeError):
             await signing
     unwatch()
 
@@ -202,39 +162,6 @@ async def test_a_question_that_is_still_open_is_waited_for():
     async with _resumed_at_an_open_question(psbt) as (device, again):
         device.panel.press_yes()
         assert signed_by_device(await again, psbt)
-
-
-async def test_a_rejection_now_is_the_answer():
-    async with _resumed_at_an_open_question(wallets.make_spend(VAULT)) as (device, again):
-        device.panel.press_no()
-        with pytest.raises(DeviceFailure) as caught:
-            await again
-        assert caught.value.code == "refused-by-person"
-
-
-async def test_an_address_that_is_still_shown_is_no_answer():
-    psbt = wallets.make_spend(VAULT)
-    async with coldcard() as (device, endpoint):
-        await drive(endpoint, "enrol", enrol_args())
-        device.panel.script = ask_person
-        await drive(endpoint, "show_address", FIRST)
-        waiting = Waiting()
-        call = drive(endpoint, "sign", sign_args(psbt, resume=True), person=waiting)
-        signing = asyncio.create_task(call)
-        await asyncio.wait_for(waiting.waits.wait(), PATIENCE)
-        device.panel.script = approve_all
-        device.panel.press_yes()
-        assert signed_by_device(await signing, psbt)
-
-
-async def test_a_rejection_of_the_earlier_attempt_is_no_answer_to_this_one():
-    psbt = wallets.make_spend(VAULT)
-    async with coldcard() as (device, endpoint):
-        await drive(endpoint, "enrol", enrol_args())
-        device.panel.script = refuse_all
-        assert (await fails(endpoint, "sign", sign_args(psbt)))[0] == "refused-by-person"
-        device.panel.script = approve_all
-        assert signed_by_device(await drive(endpoint, "sign", sign_args(psbt, resume=True)), psbt)
 
 
 # Models
@@ -277,34 +204,6 @@ def test_what_it_tells_about_itself(lines, model, firmware, most):
 
 
 # States
-
-
-async def test_a_locked_device_is_locked_for_every_operation():
-    async with coldcard() as (device, endpoint):
-        device.lock()
-        for op, args in (
-            ("probe", {}),
-            ("fingerprint", {}),
-            ("xpubs", {"paths": [ACCOUNT]}),
-            ("identify", {}),
-        ):
-            assert (await fails(endpoint, op, args))[0] == "locked"
-
-
-async def test_a_device_that_works_by_its_own_policy_is_busy():
-    async with coldcard() as (device, endpoint):
-        device.set_hsm_mode(on=True)
-        for op, args in (
-            ("probe", {}),
-            ("xpubs", {"paths": [ACCOUNT]}),
-            ("show_address", FIRST),
-            ("identify", {}),
-        ):
-            code, detail = await fails(endpoint, op, args)
-            assert code == "busy"
-            assert "HSM mode" in detail
-        device.set_hsm_mode(on=False)
-        assert await drive(endpoint, "fingerprint") == SEEDS[0].fingerprint.hex
 
 
 async def test_s18_a_passphrase_entered_on_the_device_is_seen_no_longer_than_needed():
@@ -365,17 +264,6 @@ async def test_nothing_is_sent_while_a_transaction_is_asked_about(op, args):
         assert signed_by_device(await drive(endpoint, "sign", sign_args(psbt, resume=True)), psbt)
 
 
-async def test_a_refused_enrolment_is_no_success_because_of_another_vault_of_the_same_devices():
-    async with coldcard() as (device, endpoint):
-        await drive(endpoint, "enrol", enrol_args())
-        device.panel.script = refuse_all
-        other = vault_of_account(1)
-        assert (await fails(endpoint, "enrol", enrol_args(other)))[0] == "refused-by-person"
-        device.panel.script = approve_all
-        first = {"policy": policy_args(other), "chain": 0, "index": 0}
-        assert (await fails(endpoint, "show_address", first))[0] == "not-enrolled"
-
-
 async def test_a_vault_that_the_device_shows_and_does_not_keep_is_not_enrolled(monkeypatch):
     monkeypatch.setattr(WalletStore, "keep", lambda _store, _wallet: None)
     async with coldcard() as (_device, endpoint):
@@ -427,19 +315,6 @@ async def test_an_enrolment_tried_again_right_after_a_refusal_ends_as_the_person
         held.over.set()
         assert await again is None
         assert [wallet.name for wallet in device.wallets] == ["Savings"]
-
-
-async def test_a_rejected_enrolment_that_replaced_itself_is_rejected():
-    held = Held()
-    async with coldcard(refuse_all, pause=held) as (device, endpoint):
-        await fails(endpoint, "enrol", enrol_args())
-        decisions = iter([Decision.WAIT, Decision.NO])
-        device.panel.script = lambda _prompt: next(decisions)
-        again = asyncio.create_task(fails(endpoint, "enrol", enrol_args()))
-        await taken(device, ApprovalKind.ENROLMENT)
-        held.over.set()
-        assert (await again)[0] == "refused-by-person"
-        assert list(device.wallets) == []
 
 
 @pytest.mark.parametrize("op", ["sign", "sign_message"])
@@ -517,21 +392,12 @@ async def test_a_cancel_during_the_upload_ends_it_without_a_prompt():
                 person.tell = lambda *told: client.cancel()
                 client.call("sign", sign_args(large()))
 
-        with pytest.raises(DeviceFailure) as caught:
+        with pytest.raises(BridgeError) as caught:
             await asyncio.to_thread(work)
         assert (caught.value.code, record.prompts) == ("cancelled", [])
 
 
 # The chain that the device is set to
-
-
-async def test_a_vault_of_one_key_is_asked_for_too():
-    alone = Vault(NETWORK, 1, VAULT.cosigners[:1])
-    async with coldcard() as (device, endpoint):
-        record = Record(device.panel)
-        for _ in range(2):
-            await drive(endpoint, "enrol", enrol_args(alone))
-        assert record.kinds == ["enrol-wallet"]
 
 
 async def test_a_vault_is_never_imported_in_the_middle_of_a_signing():

@@ -1,6 +1,5 @@
 """HWI's own Jade library against a peer with a real seed; never tried on a Jade."""
 
-import base64
 from contextlib import contextmanager
 
 import anyio
@@ -14,9 +13,9 @@ from firmware_bridge import Bridge, DeviceState, errors
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.model import Family
-from firmware_bridge.operations import Probed, Unlocked
+from firmware_bridge.operations import Probed
 from firmware_bridge.protocol import WorkerCall
-from multisig import CHANGE, DerivationPath, Network, Psbt, recover_message_key, signer_progress
+from multisig import CHANGE, Psbt, signer_progress
 from tests.conformance.rigs import ACCOUNT, NETWORK, QUICK, make_vault
 from tests.support.driver import Person
 from tests.support.jade_peer import JadePeer, plugged_in
@@ -102,11 +101,6 @@ def test_a_probe_does_not_bind_a_wallet_to_our_network():
     assert "auth_user" not in peer.methods
 
 
-def test_a_temporary_wallet_is_claimed():
-    with opened(JadePeer(SEED, state="TEMP")) as (device, _person):
-        assert device.call("unlock", {}) == Unlocked(str(SEED.fingerprint), None)
-
-
 def test_a_vault_is_enrolled_once_and_shown_by_its_keys():
     peer = JadePeer(SEED)
     with opened(peer) as (device, person):
@@ -157,22 +151,6 @@ def test_a_transaction_is_signed(chunk):
     assert person.steps[-1] == "confirm-transaction"
 
 
-def test_a_profile_needs_no_enrolment():
-    own = own_profile()
-    psbt = make_spend(own)
-    with opened(JadePeer(SEED)) as (device, _person):
-        signed = Psbt.parse(device.call("sign", sign_args(psbt, own)))
-        assert device.call("show_address", address_args(own)) == own.address(CHANGE, 3)
-    assert signer_progress(signed, own, SEED.fingerprint).is_complete
-
-
-def test_a_message_is_signed():
-    path = DerivationPath.parse(f"{ACCOUNT}/0/1")
-    with opened(JadePeer(SEED)) as (device, _person):
-        answer = device.call("sign_message", {"text": "hello", "path": str(path)})
-    assert recover_message_key("hello", base64.b64decode(answer)) == SEED.public_key(path)
-
-
 @pytest.mark.parametrize(
     ("method", "op", "args"),
     [
@@ -204,12 +182,6 @@ def test_a_device_that_shows_a_question_is_busy_and_not_waited_for():
     assert peer.methods == ["ping"]
 
 
-def test_firmware_without_a_ping_is_asked_without_it():
-    peer = JadePeer(SEED, silent="ping")
-    with opened(peer) as (device, _person):
-        assert device.call("probe", {}).fingerprint == str(SEED.fingerprint)
-
-
 def test_late_answers_to_another_host_are_dropped():
     stale = [
         {"id": "404", "result": "tpub-of-somebody"},
@@ -217,14 +189,6 @@ def test_late_answers_to_another_host_are_dropped():
     ]
     with opened(JadePeer(SEED, stale=stale)) as (device, _person):
         assert device.call("fingerprint", {}) == str(SEED.fingerprint)
-
-
-def test_regtest_has_its_own_name_on_a_jade():
-    vault = make_vault()
-    regtest = type(vault)(Network.REGTEST, vault.threshold, vault.cosigners)
-    with opened(JadePeer(SEED), Network.REGTEST) as (device, _person):
-        device.call("enrol", enrol_args(regtest))
-        assert device.call("show_address", address_args(regtest)).startswith("bcrt1")
 
 
 RAISED = [

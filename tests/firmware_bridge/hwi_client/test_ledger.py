@@ -1,15 +1,13 @@
 """The Ledger driver: HWI's unmodified client against a virtual device on Ledger's own protocol."""
 
 import asyncio
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from device_simulators.panel import ask_person, refuse_all
+from device_simulators.panel import ask_person
 from firmware_bridge.hwi_client.ledger import link
 from firmware_bridge.hwi_client.ledger.app import Loading
-from firmware_bridge.operations import Probed
 from multisig import Psbt, multisig_account_path, profile_account_path
 from tests.conformance import rigs
 from tests.support import wallets
@@ -19,7 +17,8 @@ from tests.support.patience import PATIENCE
 pytestmark = pytest.mark.anyio
 
 VAULT = rigs.make_vault()
-SEED = rigs.SEEDS[0]
+
+
 ACCOUNT = str(multisig_account_path(rigs.NETWORK))
 PROFILE_PATH = profile_account_path(rigs.NETWORK)
 
@@ -27,13 +26,6 @@ PROFILE_PATH = profile_account_path(rigs.NETWORK)
 async def sign(driver, psbt, policy) -> Psbt:
     answer = await driver.call("sign", psbt=psbt.to_base64(), policy=policy, payments=1, resume=False)
     return Psbt.parse(answer)
-
-
-async def test_a_probe_says_who_it_is():
-    async with bench() as b:
-        answer = await b.driver.call("probe")
-    assert answer == Probed("Ledger", fingerprint=str(SEED.fingerprint), firmware="2.4.6")
-    assert b.shown == []
 
 
 @pytest.mark.parametrize("app", ["BOLOS", "Ethereum", "Bitcoin", "Bitcoin Test Legacy"])
@@ -62,19 +54,6 @@ async def test_a_proof_that_does_not_hold_or_is_not_wanted_is_replaced(again):
         assert answer == hmac
         assert b.kinds == ["enrol"]
         assert b.driver.caller.steps == ["confirm-enrolment"] * 2
-
-
-async def test_progress_counts_the_inputs():
-    async with bench() as b:
-        policy = policy_of(VAULT, hmac=await b.driver.enrol(VAULT))
-        b.driver.caller.notes.clear()
-        await sign(b.driver, wallets.make_spend(VAULT, n_inputs=3), policy)
-    assert b.driver.caller.notes == [
-        ("sending", "Sending the transaction to the device", 0, 3),
-        *(("sending", f"Sent input {at} of 3 to the device", at, 3) for at in (1, 2, 3)),
-        ("signing", "The device signs", 0, 3),
-        *(("signing", f"Signed input {at} of 3", at, 3) for at in (1, 2, 3)),
-    ]
 
 
 async def test_the_person_is_called_when_the_question_is_on_the_screen_and_not_before():
@@ -144,30 +123,6 @@ async def test_another_program_in_the_middle_is_noticed_long_before_a_persons_de
         assert "confirm-transaction" not in b.driver.caller.steps
 
 
-@pytest.mark.parametrize("change", ["proof", "name", "order"])
-async def test_a_proof_of_another_policy_is_not_enrolled(change):
-    async with bench() as b:
-        policy = policy_of(VAULT, hmac=await b.driver.enrol(VAULT))
-        b.shown.clear()
-        other = {
-            "proof": {"hmac": ANOTHER},
-            "name": {"name": "Another name"},
-            "order": {"keys": policy.keys[::-1]},
-        }[change]
-        with fails_with("not-enrolled", "0xB008"):
-            await sign(b.driver, wallets.make_spend(VAULT), replace(policy, **other))
-        assert b.shown == []
-
-
-@pytest.mark.parametrize("script", [None, refuse_all], ids=["yes", "no"])
-async def test_either_button_identifies(script):
-    async with bench() as b:
-        b.panel.script = script or b.panel.script
-        assert await b.driver.call("identify") is None
-    assert len(b.shown) == 1
-    assert b.driver.caller.steps == ["identify"]
-
-
 OPERATIONS = {
     "fingerprint": {},
     "xpubs": {"paths": [ACCOUNT]},
@@ -188,11 +143,3 @@ async def test_s14_the_app_is_looked_at_before_everything_that_is_asked(op):
             await b.driver.call(op, **OPERATIONS[op])
     assert b.shown == []
     assert b.driver.caller.notes == []
-
-
-async def test_a_device_that_is_switched_to_the_right_app_works_without_a_new_connection():
-    async with bench(app_name="BOLOS") as b:
-        with fails_with("wrong-app", "^BOLOS$"):
-            await b.driver.call("fingerprint")
-        b.device.app_name = "Bitcoin Test"
-        assert await b.driver.call("fingerprint") == str(SEED.fingerprint)

@@ -5,18 +5,12 @@ from dataclasses import replace
 import pytest
 
 from firmware_bridge.hwi_client.base import parse_psbt
-from firmware_bridge.hwi_client.ledger.app import ledger_key, to_version_2, wallet_of
-from multisig import KeyOrigin, OriginKey, Profile, profile_account_path
+from firmware_bridge.hwi_client.ledger.app import to_version_2, wallet_of
 from tests.conformance import rigs
 from tests.support import wallets
 from tests.support.ledger_driver import policy_of
 
 VAULT = rigs.make_vault()
-PATH = profile_account_path(rigs.NETWORK)
-PROFILE = Profile(
-    rigs.NETWORK,
-    OriginKey(KeyOrigin(rigs.SEEDS[0].fingerprint, PATH), rigs.SEEDS[0].xpub(PATH, rigs.NETWORK)),
-)
 
 
 def test_a_vault_is_a_policy_with_the_keys_in_their_own_order():
@@ -30,21 +24,6 @@ def test_another_order_is_another_wallet():
     policy = policy_of(VAULT)
     turned = replace(policy, keys=policy.keys[::-1])
     assert wallet_of(policy).id != wallet_of(turned).id
-
-
-def test_a_profile_is_the_default_policy_without_a_name():
-    wallet = wallet_of(policy_of(PROFILE))
-    assert (wallet.name, wallet.descriptor_template) == ("", "wpkh(@0/**)")
-    assert wallet.keys_info == [f"[{PROFILE.key.fingerprint}/84'/1'/0']{PROFILE.key.xpub}"]
-
-
-def test_the_letter_h_of_an_extended_key_stays():
-    assert ledger_key("[d34db33f/48h/1h]tpubhhh") == "[d34db33f/48'/1']tpubhhh"
-
-
-@pytest.mark.parametrize("name", ["a", "x" * 64, "Family savings, 2 of 3"])
-def test_names_that_the_app_takes(name):
-    assert wallet_of(policy_of(VAULT, name=name)).name == name
 
 
 def prepared(psbt):

@@ -22,14 +22,6 @@ POLICY = policy_of(make_vault(), hmac=ANOTHER)
 SIGN_ARGS = {"psbt": make_spend(make_vault()).to_base64(), "policy": POLICY}
 
 
-async def test_one_connection_for_all_that_is_asked():
-    answers = {VERSION: [version()], FINGERPRINT: [MASTER]}
-    async with scripted(answers) as (script, endpoint), driven(endpoint) as driver:
-        for _ in range(3):
-            assert await driver.call("fingerprint") == "d34db33f"
-    assert script.connections == 1
-
-
 async def test_an_answer_that_comes_in_pieces():
     async def dribble(reader, writer):
         for answer in (version(), MASTER):
@@ -79,14 +71,6 @@ async def test_a_command_that_clears_what_an_earlier_host_left_is_sent_twice(ans
         assert await driver.call(op, **args)
 
 
-async def test_it_is_sent_twice_and_no_more():
-    async with scripted({VERSION: [version()], FINGERPRINT: [INCORRECT]}) as (script, endpoint):
-        async with driven(endpoint) as driver:
-            with fails_with("device-fault", "0x6A80"):
-                await driver.call("fingerprint")
-        assert script.count(FINGERPRINT) == 2
-
-
 @pytest.mark.parametrize(
     ("op", "args", "command"),
     [
@@ -127,13 +111,6 @@ async def test_a_device_that_is_locked_or_asleep(status):
             await driver.call("fingerprint")
 
 
-@pytest.mark.parametrize("status", [0x6D00, 0x6E00, 0x6E01])
-async def test_an_app_that_does_not_tell_its_name(status):
-    async with scripted({VERSION: [reply(status)]}) as (_script, endpoint), driven(endpoint) as driver:
-        answer = await driver.call("probe")
-    assert (answer.obstacle, answer.detail) == ("wrong-app", None)
-
-
 @pytest.mark.parametrize("number", ["1.6.5", "2.0.6"])
 async def test_an_app_that_knows_no_vaults_is_told_before_anything_is_asked(number):
     answers = {VERSION: [version(number=number)]}
@@ -142,12 +119,6 @@ async def test_an_app_that_knows_no_vaults_is_told_before_anything_is_asked(numb
         with fails_with("unsupported", r"update it to 2\.1 or later"):
             await driver.call("sign", **SIGN_ARGS)
     assert {command[:2] for command in script.commands} == {VERSION}
-
-
-async def test_an_answer_without_a_name():
-    async with scripted({VERSION: [reply(0x9000)]}) as (_script, endpoint), driven(endpoint) as driver:
-        with fails_with("device-fault", "it does not report which app is open"):
-            await driver.call("probe")
 
 
 @pytest.mark.parametrize(
@@ -177,19 +148,6 @@ async def test_a_device_that_asks_for_what_does_not_exist(junk):
         VERSION: [version()],
         FINGERPRINT: [MASTER],
         SIGN: [reply(0xE000, junk)],
-        CONTINUE: [reply(0x9000)],
-    }
-    async with scripted(answers) as (_script, endpoint), driven(endpoint) as driver:
-        with fails_with("device-fault"):
-            await driver.call("sign", **SIGN_ARGS)
-
-
-async def test_a_signature_for_an_input_that_does_not_exist():
-    result = b"\x10\x07\x21" + b"\x02" * 33 + b"\x30" * 71
-    answers = {
-        VERSION: [version()],
-        FINGERPRINT: [MASTER],
-        SIGN: [reply(0xE000, result)],
         CONTINUE: [reply(0x9000)],
     }
     async with scripted(answers) as (_script, endpoint), driven(endpoint) as driver:

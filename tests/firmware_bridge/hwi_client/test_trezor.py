@@ -1,24 +1,22 @@
 """The Trezor's driver against virtual devices: PIN, passphrase, addresses, outputs, progress, models."""
 
-import asyncio
 import base64
 from contextlib import asynccontextmanager
 
 import pytest
 
-from device_simulators.panel import Panel, approve_all, ask_person, refuse_all
+from device_simulators.panel import Panel, approve_all, ask_person
 from device_simulators.trezor import VirtualTrezor
-from firmware_bridge import sanitised_psbt
+from firmware_bridge import errors, sanitised_psbt
 from firmware_bridge.hwi_client.trezor.screen import SigningProgress
-from firmware_bridge.operations import Unlocked
-from firmware_bridge.protocol import DeviceFailure, Question
-from multisig import Psbt, multisig_account_path, signer_progress
+from firmware_bridge.protocol import Question
+from multisig import Psbt, multisig_account_path
 from tests.conformance import rigs
 from tests.conformance.rigs import NETWORK, SEEDS
 from tests.support import wallets
-from tests.support.driver import Person, drive, fails, opened, policy_args
+from tests.support.driver import Person, drive, fails, policy_args
 from tests.support.trezor_host import host_of
-from tests.support.virtual import Record, refuse_kind
+from tests.support.virtual import Record
 
 pytestmark = pytest.mark.anyio
 
@@ -92,36 +90,12 @@ async def test_an_invalid_pin_never_reaches_the_device(typed):
 async def test_a_question_that_is_given_up_leaves_the_device_usable(question):
     options = {"pin": PIN} if question is Question.PIN else {"passphrase_protection": True}
     async with trezor(**options) as (device, endpoint):
-        person = Person({question: [DeviceFailure("cancelled", None)]})
+        person = Person({question: [errors.Cancelled()]})
         assert await fails(endpoint, "unlock", person=person) == ("cancelled", None)
         await drive(endpoint, "unlock", person=knows_pin(device, passphrase="x"))
 
 
-async def test_unlocking_what_is_not_locked_asks_nothing():
-    async with trezor() as (_device, endpoint):
-        person = Person()
-        answer = await drive(endpoint, "unlock", person=person)
-        assert answer == Unlocked(SEEDS[0].fingerprint.hex, None)
-        assert person.asked == []
-
-
 # Passphrase and session
-
-
-async def test_a_passphrase_is_confirmed_on_two_screens():
-    async with trezor(passphrase_protection=True) as (device, endpoint):
-        record = Record(device.panel)
-        person = Person({Question.PASSPHRASE: ["x"]})
-        await drive(endpoint, "unlock", person=person)
-        assert record.kinds == ["hidden-wallet", "passphrase"]
-        assert person.steps == ["confirm-passphrase"]
-
-
-@pytest.mark.parametrize("kind", ["hidden-wallet", "passphrase"])
-async def test_a_passphrase_that_is_dismissed_on_the_device(kind):
-    async with trezor(refuse_kind(kind), passphrase_protection=True) as (_device, endpoint):
-        person = Person({Question.PASSPHRASE: ["x"]})
-        assert (await fails(endpoint, "unlock", person=person))[0] == "refused-by-person"
 
 
 @pytest.mark.parametrize(
@@ -154,13 +128,6 @@ async def test_a_forgotten_session_is_never_silently_another_wallet():
             assert (code, detail) == ("needs-passphrase", "the device has forgotten the passphrase")
 
 
-async def test_a_session_that_exists_but_has_no_passphrase_yet():
-    async with trezor(passphrase_protection=True) as (_device, endpoint):
-        async with host_of(endpoint) as host:
-            fresh = (await host.initialize()).session_id.hex()
-        assert (await fails(endpoint, "fingerprint", session=fresh))[0] == "needs-passphrase"
-
-
 async def test_after_the_lock_only_the_pin_is_asked_again():
     async with trezor(pin=PIN, passphrase_protection=True) as (device, endpoint):
         person = knows_pin(device, passphrase="x")
@@ -186,11 +153,6 @@ async def test_a_passphrase_is_measured_in_bytes(typed, fits):
             )
 
 
-async def test_a_trezor_one_cannot_take_the_passphrase_itself():
-    async with trezor(passphrase_protection=True) as (_device, endpoint):
-        assert (await fails(endpoint, "unlock"))[0] == "needs-passphrase"
-
-
 # Newer models
 
 
@@ -211,11 +173,6 @@ async def test_a_newer_model_is_unlocked_on_its_own_screen():
         assert (await drive(endpoint, "unlock", person=person)).session is None
         assert person.asked == []
         assert person.steps == ["enter-pin"]
-
-
-async def test_an_entry_that_is_cancelled_on_the_device():
-    async with trezor(refuse_all, model="T", pin=PIN) as (_device, endpoint):
-        assert (await fails(endpoint, "unlock"))[0] == "locked"
 
 
 async def test_without_an_answer_the_passphrase_is_entered_on_the_device():
@@ -239,16 +196,6 @@ async def test_always_on_device_is_respected():
         # Another operation does not let the device ask, either.
         assert (await fails(endpoint, "fingerprint", session=fresh))[0] == "needs-passphrase"
         assert device.panel.pending is None
-
-
-async def test_a_newer_model_signs_and_counts_its_outputs():
-    async with trezor(model="Safe 5") as (_device, endpoint):
-        person = Person()
-        answer = await drive(
-            endpoint, "sign", sign_args(wallets.make_spend(VAULT), payments=1), person=person
-        )
-        assert signer_progress(Psbt.parse(answer), VAULT, SEEDS[0].fingerprint).is_complete
-        assert ("confirm-output", "Confirm output 1 of 1 on the device", 1, 1) in person.told
 
 
 @pytest.mark.parametrize(
@@ -275,27 +222,7 @@ async def test_what_cannot_be_worked_with_says_why(options, model, code, detail)
 # Addresses
 
 
-async def test_every_cosigner_is_asked_by_its_own_path():
-    for seed in SEEDS:
-        async with trezor(seed=seed) as (_device, endpoint):
-            args = {"policy": policy_args(VAULT), "chain": 0, "index": 3}
-            assert (await drive(endpoint, "show_address", args)) == VAULT.address(0, 3)
-
-
 # Identify
-
-
-@pytest.mark.parametrize("options", [{}, {"passphrase_protection": True}])
-async def test_identify_asks_a_harmless_question_and_needs_no_passphrase(options):
-    async with trezor(**options) as (device, endpoint):
-        record = Record(device.panel)
-        assert await drive(endpoint, "identify") is None
-        assert record.kinds == ["ping"]
-
-
-async def test_identify_that_is_refused():
-    async with trezor(refuse_all) as (_device, endpoint):
-        assert (await fails(endpoint, "identify"))[0] == "refused-by-person"
 
 
 # Progress
@@ -322,30 +249,6 @@ async def test_payments_are_counted_and_inputs_too():
     assert person.steps.index("confirm-transaction") < person.steps.index("signing")
 
 
-@pytest.mark.parametrize("payments", [None, 2])
-async def test_what_cannot_be_counted_is_not(payments):
-    async with trezor() as (_device, endpoint):
-        person = Person()
-        await drive(endpoint, "sign", sign_args(_three_payments(), payments=payments), person=person)
-    numbers = [done for step, _text, done, _total in person.told if step == "confirm-output"]
-    assert numbers == ([None] if payments is None else [1, 2, None])
-
-
-async def test_the_count_starts_anew_with_each_signing():
-    async with trezor(refuse_kind("sign-total")) as (_device, endpoint):
-        person = Person()
-        args = sign_args(wallets.make_spend(VAULT), payments=1)
-
-        def work():
-            with opened(endpoint, person) as client:
-                for _ in range(2):
-                    with pytest.raises(DeviceFailure):
-                        client.call("sign", args)
-
-        await asyncio.to_thread(work)
-    assert [done for step, _text, done, _total in person.told if step == "confirm-output"] == [1, 1]
-
-
 def test_several_screens_of_one_output_count_once_on_newer_models():
     from types import SimpleNamespace
 
@@ -364,14 +267,6 @@ def test_several_screens_of_one_output_count_once_on_newer_models():
 
 
 # Messages
-
-
-async def test_the_screens_of_a_message_are_told_once():
-    async with trezor() as (device, endpoint):
-        record, person = Record(device.panel), Person()
-        await drive(endpoint, "sign_message", {"text": "I am here", "path": f"{ACCOUNT}/0/0"}, person=person)
-    assert len(record.prompts) == 3
-    assert person.steps == ["confirm-message"]
 
 
 # Limits that are known before

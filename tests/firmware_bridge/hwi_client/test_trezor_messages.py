@@ -25,11 +25,6 @@ def test_keys_in_lexicographic_order_are_declared_as_field_6():
     assert not hasattr(plain.multisig, "pubkeys_order")
 
 
-def test_a_single_signature_item_stays_as_it_is():
-    plain = messages.TxOutputType(amount=1)
-    assert mend_multisig(plain) is plain
-
-
 @pytest.mark.parametrize("size", range(1, 81))
 def test_op_return_data_is_the_pushed_data(size):
     data = bytes(range(100, 100 + size))
@@ -43,11 +38,6 @@ def test_op_return_of_several_pushes_is_refused():
     output = messages.TxOutputType(amount=0, op_return_data=b"\x01" * 78)
     with pytest.raises(ValueError, match="more than one push"):
         mend_op_return(output)
-
-
-def test_every_other_message_goes_as_it_is():
-    message = messages.GetFeatures()
-    assert mend(message) is message
 
 
 @given(version=st.integers(0, 0xFFFF_FFFF))

@@ -54,29 +54,6 @@ async def test_a_unix_socket_is_there_while_it_is_bound_and_nothing_is_sent(fold
 
 
 @needs_linux
-async def test_a_unix_socket_that_serves_one_other_only_or_streams_is_there(folder):
-    taken, stream, other = (str(folder / name) for name in ("taken", "stream", "other"))
-    listing = presence.endpoint_listing(
-        [Endpoint(Family.COLDCARD, f"unix:{path}") for path in (taken, stream)]
-    )
-    with (
-        listening(socket.AF_UNIX, socket.SOCK_DGRAM, other),
-        listening(socket.AF_UNIX, socket.SOCK_DGRAM, taken) as server,
-        listening(socket.AF_UNIX, socket.SOCK_STREAM, stream),
-    ):
-        server.connect(other)
-        assert len(await listing([])) == 2
-    assert await listing([]) == []
-
-
-async def test_a_unix_socket_bound_from_inside_its_folder_is_there(folder, monkeypatch):
-    monkeypatch.chdir(folder)
-    with listening(socket.AF_UNIX, socket.SOCK_DGRAM, "s"):
-        endpoint = Endpoint(Family.COLDCARD, f"unix:{folder / 's'}")
-        assert len(await presence.endpoint_listing([endpoint])([])) == 1
-
-
-@needs_linux
 @pytest.mark.parametrize("in_use", [False, True])
 async def test_an_emulator_is_there_while_its_port_is_bound_and_hears_nothing(in_use):
     with listening(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)) as server:

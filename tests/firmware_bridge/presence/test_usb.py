@@ -120,13 +120,6 @@ async def test_what_is_no_signing_device_is_passed_over_and_read_once(tmp_path):
     assert len(await looking([])) == 1
 
 
-async def test_a_model_that_cannot_be_driven_is_listed_with_the_reason(tmp_path):
-    plug(tmp_path, "1-1", 0x2C97, 0x9000)
-    (sighting,) = await look(tmp_path)
-    assert sighting.endpoint == Endpoint(Family.LEDGER, "usb:1-1")
-    assert "HWI" in sighting.unsupported
-
-
 async def test_what_was_plugged_in_again_between_two_looks_is_another_incarnation(tmp_path):
     node = plug(tmp_path, "1-1", 0xD13E, 0xCC10)
     node.with_name("008").touch()
@@ -151,10 +144,6 @@ async def test_a_device_file_that_is_not_ours_to_open(tmp_path, monkeypatch):
     assert asked == [(node, os.R_OK | os.W_OK)] * 2
 
 
-async def test_no_bus_at_all(tmp_path):
-    assert await look(tmp_path) == []
-
-
 def test_the_files_under_which_a_device_may_be_open(tmp_path):
     root, devfs = tmp_path / "sys", tmp_path / "dev"
     node = plug(tmp_path, "1-4.3", 0x2C97, 0x5011)
@@ -165,10 +154,6 @@ def test_the_files_under_which_a_device_may_be_open(tmp_path):
     assert device_nodes(Endpoint(Family.TREZOR, "webusb:001:4:3"), root, devfs) == (node, raw)
     assert device_nodes(Endpoint(Family.JADE, "serial:/dev/ttyACM0"), root, devfs) == (devfs / "ttyACM0",)
     assert device_nodes(Endpoint(Family.LEDGER, "hid:1-5:1.0"), root, devfs) == ()
-
-
-async def test_the_machines_own_bus_can_be_listed():
-    assert isinstance(await presence.usb_listing()([]), list)
 
 
 RULES = sorted((Path(__file__).parents[3] / "signerd" / "udev").glob("*.rules"))
@@ -219,8 +204,3 @@ def test_a_rule_names_a_vendor_and_opens_to_the_seat_only(path):
         assert 'MODE="0660"' in line
         assert 'TAG+="uaccess"' in line
         assert "0666" not in line
-
-
-def test_rules_sort_before_the_seat_is_granted():
-    assert RULES
-    assert all(path.name < "73-seat-late.rules" for path in RULES)
