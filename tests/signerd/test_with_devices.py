@@ -1,7 +1,6 @@
-"""A real daemon over real wires: a locked virtual Trezor asks the person, and a free one shows addresses."""
+"""A real daemon over a real wire: a virtual Trezor shows an address, and the person says that it is another."""
 
 import asyncio
-import logging
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,16 +14,13 @@ from signerd.core.claims import VaultClaim
 from signerd.core.values import OwnKey, Pin
 from signerd.errors import AddressDiffers, AddressNotShown
 from tests.conformance import makes
-from tests.conformance.makes import PIN, VAULT
+from tests.conformance.makes import VAULT
 from tests.conformance.rigs import bridged, short_folder
 from tests.conformance.rigs import running as during
 from tests.support.daemons import daemon_at, make_config
 from tests.support.fake_platform import FakePlatform
 
 pytestmark = pytest.mark.anyio
-# A locked one over its real wire, with HWI in a process of its own; and the library's fake, which keeps the
-# same contract.
-MAKES = (makes.TREZOR, makes.FAKES[0])
 VAULT_ID = "vault-1"
 CONFIG = make_config(network="testnet4")
 
@@ -33,22 +29,6 @@ CONFIG = make_config(network="testnet4")
 def folder():
     with short_folder() as name:
         yield Path(name)
-
-
-class Screen:
-    """What a person reads from the device: where the digits stand."""
-
-    def __init__(self, rig):
-        self.matrix = "123456789"
-        rig.panel.watch(self._look)
-
-    def _look(self, event):
-        if event.prompt.kind == "pin":
-            *_words, top, middle, bottom = event.prompt.lines
-            self.matrix = bottom + middle + top
-
-    def places(self, pin):
-        return "".join(str(self.matrix.index(digit) + 1) for digit in pin)
 
 
 @asynccontextmanager
@@ -61,28 +41,6 @@ async def running(rig, folder):
         daemon_at(state, FakePlatform(place), bridge, config=CONFIG, sign_in=False) as daemon,
     ):
         yield daemon, device
-
-
-async def state_of(daemon):
-    (view,) = await daemon.devices()
-    return view.state
-
-
-@pytest.mark.parametrize("make", MAKES, ids=makes.named)
-async def test_the_right_pin_unlocks(make, folder, caplog):
-    caplog.set_level(logging.DEBUG)
-    rig = make.rig(folder, **make.pin)
-    rig.device.lock()
-    async with running(rig, folder) as (daemon, device):
-        screen = Screen(rig)
-        step = await daemon.unlocking.start(device.id)
-        assert (step.state, step.question.kind) == ("asks", "pin")
-        places = screen.places(PIN)
-        done = await daemon.unlocking.answer(step.question.id, places)
-        assert (done.state, done.device.fingerprint) == ("unlocked", str(rig.seed.fingerprint))
-        assert await state_of(daemon) == "ready"
-        said = [line.text for line in daemon.feed.since(0)]
-    assert not [line for line in (*said, *caplog.messages) if PIN in line or places in line]
 
 
 def know_the_vault(daemon, rig):

@@ -5,21 +5,18 @@ signed.
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
-from custody.server.service.people.setup import NewPerson
 from firmware_bridge import Family
 from multisig import Network, multisig_account_path
-from signerd.account.session import Account
 from signerd.core.keys import ALL_ACCOUNTS, FEW_ACCOUNTS
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement, PlatformRefused
 from tests.conformance.rigs import make_rig, short_folder
 from tests.support.custody import Desk, ok, refused
-from tests.support.daemons import MemoryStore, make_config, unhurried_sleep, until, until_state
-from tests.support.platform import PASSWORD, register_key, seed
+from tests.support.daemons import MemoryStore, unhurried_sleep, until, until_state
+from tests.support.platform import register_key, seed
 from tests.support.real_signer import pin, register, signer, three_members
 
 pytestmark = pytest.mark.anyio
@@ -265,17 +262,3 @@ async def test_a_device_that_was_replaced_is_named_and_can_be_registered_again(d
             # nothing else.
             await until_state(alice, leaving, State.QUARANTINED)
             await until_state(alice, moving, State.SUBMITTED, State.BROADCAST)
-
-
-async def test_the_one_time_code_of_the_real_platform(desk: Desk) -> None:
-    desk.world.platform.setup.add_member(
-        workspace_id=desk.workspace_id,
-        role="Signer",
-        person=NewPerson("dora@example.org", PASSWORD, two_factor=True),
-    )
-    transport = httpx.ASGITransport(desk.world.platform.asgi, client=("192.0.2.9", 50_000))
-    account = Account(make_config(), MemoryStore(), transport=transport)
-    assert not await account.login("dora@example.org", PASSWORD)
-    await account.confirm(desk.world.mail.newest_code())
-    assert account.email == "dora@example.org"
-    await account.close()

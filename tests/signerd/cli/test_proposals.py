@@ -10,15 +10,12 @@ from signerd.callers import LoopbackCaller
 from signerd.cli import progress
 from signerd.cli.terminal import Exit
 from signerd.core.text import amount
-from signerd.core.tokens import PublishedToken
 from signerd.shapes import ProposalView
 from tests.support.bills import bill
 from tests.support.command import is_tame, signerd
 from tests.support.desk import VAULT, snapshot_of, spend
-from tests.support.fake_bridge import FakeBridge
 from tests.support.pages import DOCS, command_lines
 from tests.support.served import make_outer, served_daemon
-from tests.support.tokens import HOLDER, gold, token_psbt, token_snapshot
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnp.exe\r\nChecks\n  ok  everything\x9b31m"
 
@@ -175,23 +172,6 @@ def test_s25_a_warning_that_holds_must_be_named(desk, outer):
 def as_typed(state, line: str, psbt_id: str):
     """A guide's own line, with the id in place and without the question."""
     return signerd(*line.replace(" ID ", f" {psbt_id} ").split()[1:], "--yes", state=state)
-
-
-def test_a_new_token_is_approved_as_the_guide_types_it(state, outer):
-    """Without a list and with one, on a device that shows all of it: the guide's own lines, with the id."""
-    outer.bridge = FakeBridge(model="Trezor Model T", firmware="2.8.9")
-    lines = list(command_lines(DOCS / "operate/issuing-a-token.md"))
-    with served_daemon(state, outer) as daemon:
-        for number, (line, holders) in enumerate(zip(lines, ((), (HOLDER,)), strict=True), start=1):
-            token = gold(whitelist_enabled=bool(holders), whitelist=holders)
-            outer.platform.published[number] = PublishedToken(token.blob)
-            psbt, psbt_id = token_psbt(token.deployment, salt=number), f"t-{number}"
-            asked = token_snapshot(token.deployment, psbt, psbt_id, contract_uid=number)
-            outer.platform.proposals[psbt_id] = asked
-            await_proposal(daemon, psbt_id)
-            assert signerd("approve", psbt_id, "--yes", state=state).status == Exit.NOT_DECIDED
-            typed = as_typed(state, line, psbt_id)
-            assert (typed.status, typed.err) == (Exit.OK, "")
 
 
 def test_an_approved_proposal_is_followed_without_asking_again(desk, outer, monkeypatch):

@@ -1,7 +1,5 @@
 """Entering the page and leaving it, over the real port."""
 
-import re
-
 import pytest
 
 from signerd.errors import NotAllowed
@@ -33,17 +31,6 @@ def test_a_code_becomes_a_session_that_no_other_site_gets(port):
     assert answer.headers["cache-control"] == "no-store"
     assert "location" not in answer.headers
     assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
-
-
-def test_a_wrong_code_is_told_on_a_page(port):
-    answer = port.enter("AAAAA-AAAAA", WINDOW)
-    assert answer.status == 403
-    assert answer.headers["content-type"].startswith("text/html")
-    # In words: what programs read, and how a terminal marks a command, stand in no person's sentence.
-    assert b"Run <code>signerd open</code> again." in answer.body
-    assert re.sub(rb"<[^>]*>", b"", answer.body).count(b"entry-refused") == 0
-    assert b"`" not in answer.body
-    assert b"data-session" not in answer.body
 
 
 @pytest.mark.parametrize(
@@ -100,12 +87,3 @@ def test_l10_a_code_in_an_address_is_worth_nothing(port):
 def test_l4_a_page_mints_no_entries(port):
     answer = port.ask("POST", "/v1/page/entry", port.by_the_page())
     assert (answer.status, answer.code) == (403, NotAllowed.code)
-
-
-def test_leaving_ends_the_session(port):
-    headers = port.by_the_page()
-    answer = port.ask("POST", "/leave", headers)
-    assert (answer.status, answer.headers["hx-redirect"]) == (200, "/")
-    assert port.ask("GET", "/v1/devices", headers).status == 401
-    assert port.ask("POST", "/leave", headers).status == 401
-    assert port.ask("POST", "/leave").status == 401

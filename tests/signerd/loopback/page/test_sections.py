@@ -2,7 +2,6 @@
 
 import pytest
 
-from signerd.callers import RIGHT_WORDS
 from signerd.core.audit import Note
 from tests.support.daemons import until
 from tests.support.fake_platform import EMAIL, OTP, PASSWORD
@@ -57,46 +56,6 @@ def _broken():
 
 
 # --- apps ---------------------------------------------------------------------------------------------------
-
-
-async def test_an_app_is_let_in_with_what_was_left_of_its_wishes_and_its_access_is_ended(desk):
-    asked = await desk.daemon.apps.ask(HOSTILE.replace("\u202e", ""), {"read", "propose", "approve"}, None)
-    page = await desk.page("/apps")
-    words = page.by_id("pairings").words
-    assert "<script>x</script>" in words
-    assert asked.code not in words
-    for right in ("read", "propose", "approve"):
-        assert RIGHT_WORDS[right] in words
-    accepted = await desk.post(
-        f"/apps/requests/{asked.id}/accept", code=asked.code, rights=["read"], days="7"
-    )
-    assert accepted.status_code == 200
-    await desk.daemon.apps.collect(asked.id, asked.secret)
-    (app,) = await desk.daemon.apps.list()
-    assert "<script>x</script>" in (await desk.page("/apps")).by_id("paired").words
-    assert app.rights == ("read",)
-    ended = await desk.post(f"/apps/{app.id}/revoke")
-    assert ended.status_code == 200
-    assert [one.state for one in await desk.daemon.apps.list()] == ["revoked"]
-
-
-async def test_an_app_is_refused_and_a_site_is_let_in_and_shut_out(desk):
-    asked = await desk.daemon.apps.ask("Desk", {"read"}, None)
-    assert (await desk.post(f"/apps/requests/{asked.id}/refuse")).status_code == 200
-    assert await desk.daemon.apps.open_requests() == ()
-    late = await desk.daemon.apps.ask("Late", {"read", "approve"}, None)
-    accept = {"code": late.code, "rights": ["approve"], "days": "7"}
-    answer = await desk.post(f"/apps/requests/{late.id}/accept", **accept)
-    assert "Take it back" in answer.text
-    words = (await desk.page("/apps")).by_id("pairings").words
-    assert "It may fetch its token now, and then: approve." in words
-    assert "The six digits" not in words
-    assert (await desk.post(f"/apps/requests/{late.id}/refuse")).status_code == 200
-    assert (await desk.daemon.apps.collect(late.id, late.secret)).state == "refused"
-    assert (await desk.post("/apps/origins/let-in", origin="https://app.example")).status_code == 200
-    assert "https://app.example" in (await desk.page("/apps")).by_id("origins").words
-    assert (await desk.post("/apps/origins/let-in", origin="https://app.example/path")).status_code == 422
-    assert (await desk.post("/apps/origins/shut-out", origin="https://app.example")).status_code == 200
 
 
 # --- settings -----------------------------------------------------------------------------------------------

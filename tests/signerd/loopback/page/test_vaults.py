@@ -5,8 +5,8 @@ import base64
 
 import pytest
 
-from firmware_bridge import AddressMismatch, DeviceState
-from multisig import Profile, profile_account_path
+from firmware_bridge import DeviceState
+from multisig import profile_account_path
 from signerd.core.audit import Note
 from signerd.core.values import OwnKey
 from tests.support.daemons import daemon_at, until
@@ -20,7 +20,6 @@ from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
 pytestmark = pytest.mark.anyio
 CODE = VAULT.verification_code
 PROFILE_KEY = ALICE.origin_key(profile_account_path(NETWORK))
-PROFILE = Profile(NETWORK, PROFILE_KEY)
 OTHER = make_vault((ALICE, BOB, MALLORY))
 
 
@@ -56,18 +55,6 @@ async def browser(daemon):
 
 async def pin(browser, **given):
     return await browser.post(f"/vaults/{VAULT_ID}/pin", data={"code": CODE, "source": "record", **given})
-
-
-async def test_pinning_wants_the_typed_code_and_shows_the_address_on_the_device(browser, bridge):
-    html = whole(await browser.get(f"/vaults/{VAULT_ID}/pin"))
-    assert "by telephone or face to face" in html.words
-    refused = await pin(browser, code="AAAA-BBBB")
-    assert refused.status_code == 409
-    assert bridge.shown == []
-    done = await pin(browser, code=f" {CODE.lower().replace('-', ' ')} ")
-    assert "your device has shown the same first address" in done.text
-    assert bridge.shown == [VAULT.address(0, 0)]
-    assert "pinned" in whole(await browser.get("/vaults")).words
 
 
 async def test_s13_the_person_says_on_the_page_that_it_is_another_address(browser, bridge):
@@ -132,20 +119,6 @@ async def test_addresses_are_listed_whole_and_in_pages(browser):
     assert html.all("a", href=f"/vaults/{VAULT_ID}/addresses?chain=1&start=30")
     for bad in ("chain=2", "start=-1", "start=x", "start=99999999999"):
         assert (await browser.get(f"/vaults/{VAULT_ID}/addresses?{bad}")).status_code == 422
-
-
-@pytest.mark.parametrize(("base", "policy"), [(f"/vaults/{VAULT_ID}", VAULT), ("/profile", PROFILE)])
-async def test_an_address_is_shown_on_the_device_and_a_mismatch_is_an_alarm(browser, bridge, base, policy):
-    await pin(browser)
-    html = whole(await browser.get(f"{base}/addresses"))
-    assert policy.address(0, 3) in html.words
-    done = await browser.post(f"{base}/addresses/show", data={"chain": "0", "index": "3"})
-    assert "Your device shows the same address." in done.text
-    assert bridge.shown[-1] == policy.address(0, 3)
-    bridge.showing.append(AddressMismatch(detail="tb1qother"))
-    alarm = await browser.post(f"{base}/addresses/show", data={"chain": "0", "index": "4"})
-    assert alarm.status_code == 409
-    assert "ALARM" in alarm.text
 
 
 async def test_l8_the_platforms_words_are_shown_as_words(daemon, browser):
