@@ -30,6 +30,14 @@ class InputEnded(Exception):
     """The terminal's input has ended, so no question can be answered."""
 
 
+@dataclass(eq=False)
+class _Question:
+    text: str
+    above: str
+    gives_way: bool
+    answer: asyncio.Future[str] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
 @dataclass
 class Terminal:
     """Use it within ``open``. Not thread-safe: for one event loop."""
@@ -38,11 +46,8 @@ class Terminal:
     _said: float = field(default_factory=time.monotonic)
     _doing: str = ""
     _ticking: bool = False
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _urgent: int = 0
-    _came: asyncio.Event = field(default_factory=asyncio.Event)
-    _answer: asyncio.Future[str] | None = None
-    _question: str = ""
+    _open: list[_Question] = field(default_factory=list)
+    _shown: _Question | None = None
     _typed: bytes = b""
     _ended: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -71,12 +76,10 @@ class Terminal:
         """
         self._end_tick()
         self._doing = doing.strip() or self._doing
-        is_open = self._answer is not None and not self._answer.done()
-        if is_open:
-            click.echo()
+        self._leave_question()
         click.echo(text)
-        if is_open:
-            self._show_question()
+        if self._shown is not None and not self._shown.answer.done():
+            click.echo(f"{self._shown.text} ", nl=False)
         self._said = time.monotonic()
 
     async def ended(self) -> None:
@@ -91,60 +94,42 @@ class Terminal:
         One question is open at a time; one that ``gives_way`` is interrupted by the others and asked again
         after them. ``shown`` is printed above the question. Raises InputEnded.
         """
-        while True:
-            if not gives_way:
-                self._urgent += 1
-                self._came.set()
-            try:
-                async with self._turn:
-                    if shown:
-                        self.say(shown)
-                    typed = await (self._unless_urgent(question) if gives_way else self._ask(question))
-            finally:
-                if not gives_way:
-                    self._urgent -= 1
-            if typed is None:
-                # The lock is fair: the urgent question already waits for it.
-                continue
-            if (answer := answers.get(typed.strip().lower())) is not None:
-                return answer
-            shown = f"Answer with {' or '.join(key for key in answers if key)}."
-
-    async def _unless_urgent(self, question: str) -> str | None:
-        if self._urgent:
-            return None
-        self._came.clear()
-        asked, came = asyncio.create_task(self._ask(question)), asyncio.create_task(self._came.wait())
-        try:
-            await asyncio.wait({asked, came}, return_when=asyncio.FIRST_COMPLETED)
-            return asked.result() if asked.done() else None
-        finally:
-            asked.cancel()
-            came.cancel()
-            await asyncio.gather(asked, came, return_exceptions=True)
-
-    async def _ask(self, question: str) -> str:
         if self._ended.is_set():
             raise InputEnded
-        self._forget_what_was_typed()
-        self._end_tick()
-        self._question = question
-        self._show_question()
-        self._answer = asyncio.get_running_loop().create_future()
-        answered = False
+        asked = _Question(question, shown, gives_way)
+        self._open.append(asked)
         try:
-            typed = await self._answer
-            answered = True
-            return typed
+            while True:
+                self._show_next()
+                typed = await asked.answer
+                if (answer := answers.get(typed.strip().lower())) is not None:
+                    return answer
+                again = f"Answer with {' or '.join(key for key in answers if key)}."
+                self._open[self._open.index(asked)] = asked = _Question(question, again, gives_way)
         finally:
-            self._answer = None
-            self._said = time.monotonic()
-            if not answered:
-                # End the line of the abandoned question.
-                click.echo()
+            self._open.remove(asked)
+            self._show_next()
 
-    def _show_question(self) -> None:
-        click.echo(f"{self._question} ", nl=False)
+    def _show_next(self) -> None:
+        """Show the question that is next, unless it stands there."""
+        wanted = min(self._open, key=lambda one: one.gives_way, default=None)
+        if wanted is self._shown or self._ended.is_set():
+            return
+        self._leave_question()
+        self._shown = None
+        self._said = time.monotonic()
+        if wanted is not None:
+            self._forget_what_was_typed()
+            self._end_tick()
+            if wanted.above:
+                self.say(wanted.above)
+            click.echo(f"{wanted.text} ", nl=False)
+            self._shown = wanted
+
+    def _leave_question(self) -> None:
+        """End the line of a question that was not answered there."""
+        if self._shown is not None and (not self._shown.answer.done() or self._shown.answer.cancelled()):
+            click.echo()
 
     @contextlib.contextmanager
     def _listening(self) -> Iterator[None]:
@@ -178,13 +163,14 @@ class Terminal:
         self._typed = (self._typed + some)[-MAX_LINE:]
         while b"\n" in self._typed:
             line, _, self._typed = self._typed.partition(b"\n")
-            if self._answer is not None and not self._answer.done():
-                self._answer.set_result(line.decode(errors="replace"))
+            if self._shown is not None and not self._shown.answer.done():
+                self._shown.answer.set_result(line.decode(errors="replace"))
 
     def _end(self) -> None:
         self._ended.set()
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(InputEnded())
+        for asked in self._open:
+            if not asked.answer.done():
+                asked.answer.set_exception(InputEnded())
 
     def _forget_what_was_typed(self) -> None:
         self._typed = b""
@@ -196,7 +182,7 @@ class Terminal:
         while True:
             await asyncio.sleep(TICK_SECONDS)
             quiet = time.monotonic() - self._said
-            if self._answer is None and quiet >= QUIET_SECONDS:
+            if self._shown is None and quiet >= QUIET_SECONDS:
                 room = shutil.get_terminal_size().columns - 1
                 click.echo(CLEAR_LINE + f"    {quiet:4.0f} s … {self._doing}"[:room], nl=False)
                 self._ticking = True
