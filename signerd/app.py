@@ -77,18 +77,6 @@ def make_account(config: Config, store: SecretStore, outside: DaemonDependencies
     return Account(config, store, transport=outside.transport, now=outside.now, sleep=outside.sleep)
 
 
-@contextlib.asynccontextmanager
-async def open_account(
-    config: Config, store: SecretStore, outside: DaemonDependencies | None = None
-) -> AsyncIterator[Account]:
-    """The account alone, for signing in and out while no daemon runs; the state folder must be held."""
-    account = make_account(config, store, outside or DaemonDependencies())
-    try:
-        yield account
-    finally:
-        await account.close()
-
-
 def open_journal(config: Config, state: Path, outside: DaemonDependencies) -> Journal:
     """The journal of a held folder. Raises leaves of JournalError."""
     return Journal(

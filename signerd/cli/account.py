@@ -2,7 +2,8 @@
 meanwhile.
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,7 +14,10 @@ from signerd.cli.terminal import Prompter, aside
 from signerd.errors import AnswerMissing, SignInFailed
 
 if TYPE_CHECKING:
+    import asyncio
+
     from signerd.account.config import Config
+    from signerd.account.session import Account
     from signerd.shapes import SignedIn
 
 T = TypeVar("T")
@@ -127,29 +131,38 @@ def _retrying(attempt: Callable[[], T], again: str) -> T:
     raise failed
 
 
-def _directly(desk: Desk, config: "Config | None") -> "SignedIn":
-    """No event loop runs while the person is asked, so Ctrl-C works at once."""
+@contextlib.contextmanager
+def _opened(desk: Desk, config: "Config | None" = None) -> "Iterator[tuple[Config, Account, asyncio.Runner]]":
+    """The account, without a daemon; its folder is held. No event loop runs while the person is asked, so
+    Ctrl-C works at once.
+    """
     import asyncio
 
     from signerd.account.config import find_config, load_config
-    from signerd.app import DaemonDependencies, make_account, open_journal
+    from signerd.app import DaemonDependencies, make_account
     from signerd.cli.foreground import opened_store
-    from signerd.core.audit import Note
     from signerd.journal.storage import StateFolder
-    from signerd.shapes import SignedIn
 
     with StateFolder.hold(desk.state), asyncio.Runner() as runner:
         config = config or load_config(find_config(desk.state))
-        store = opened_store(config, desk.state, desk.answers)
-        account = make_account(config, store, DaemonDependencies())
+        account = make_account(config, opened_store(config, desk.state, desk.answers), DaemonDependencies())
         try:
-            if not _with_password(desk.answers, lambda *given: runner.run(account.login(*given))):
-                _with_code(desk.answers, lambda code: runner.run(account.confirm(code)))
-            done = SignedIn(email=account.email or "", code_needed=False, secrets=account.mode)
+            yield config, account, runner
         finally:
             runner.run(account.close())
+
+
+def _directly(desk: Desk, config: "Config | None") -> "SignedIn":
+    from signerd.app import DaemonDependencies, open_journal
+    from signerd.core.audit import Note
+    from signerd.shapes import SignedIn
+
+    with _opened(desk, config) as (used, account, runner):
+        if not _with_password(desk.answers, lambda *given: runner.run(account.login(*given))):
+            _with_code(desk.answers, lambda code: runner.run(account.confirm(code)))
+        done = SignedIn(email=account.email or "", code_needed=False, secrets=account.mode)
         # Opened only after success: a backup can still be restored where a sign-in failed.
-        with open_journal(config, desk.state, DaemonDependencies()) as journal:
+        with open_journal(used, desk.state, DaemonDependencies()) as journal:
             journal.note(Note("signed-in", done.email))
     return done
 
@@ -165,22 +178,13 @@ def logout(desk: Desk) -> None:
 
 
 def _sign_out_directly(desk: Desk) -> None:
-    import asyncio
-
-    from signerd.account.config import find_config, load_config
-    from signerd.app import DaemonDependencies, open_account, open_journal
-    from signerd.cli.foreground import opened_store
+    from signerd.app import DaemonDependencies, open_journal
     from signerd.core.audit import Note
-    from signerd.journal.storage import StateFolder
 
-    async def sign_out(config: "Config") -> None:
-        async with open_account(config, store) as account:
-            await account.restore()
-            await account.logout()
-
-    with StateFolder.hold(desk.state):
-        config = load_config(find_config(desk.state))
-        store = opened_store(config, desk.state, desk.answers)
-        with open_journal(config, desk.state, DaemonDependencies()) as journal:
-            asyncio.run(sign_out(config))
-            journal.note(Note("signed-out", "account"))
+    with (
+        _opened(desk) as (config, account, runner),
+        open_journal(config, desk.state, DaemonDependencies()) as journal,
+    ):
+        runner.run(account.restore())
+        runner.run(account.logout())
+        journal.note(Note("signed-out", "account"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signerd.cli.desk import Desk, answering, asking, path_option
+from signerd.cli.desk import Desk, answering, asking, path_option, write_file
 from signerd.cli.terminal import Exit, answer, put, say
 from signerd.core.states import network_words
 from signerd.core.text import count, plain
@@ -143,19 +143,14 @@ def kit(desk: Desk, vault_id: str, out: Path | None) -> None:
 
     from signerd.account.config import find_config, load_config
     from signerd.cli.naming import pin_named
-    from signerd.errors import FileNotWritten
     from signerd.journal.read_pins import read_pins
-    from signerd.journal.storage import write_new
     from signerd.kit.document import kit as document
 
     config = load_config(find_config(desk.state))
     pin = pin_named(read_pins(desk.state, config.network), vault_id)
     html = document(pin, datetime.now(UTC))
     if out is not None:
-        try:
-            write_new(out, html.encode())
-        except OSError as error:
-            raise FileNotWritten(f"{out} cannot be written: {error.strerror}") from error
+        write_file(out, html.encode())
     if desk.as_json:
         answer(
             {

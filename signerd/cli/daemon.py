@@ -3,12 +3,13 @@
 import json
 import os
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from signerd.cli.desk import Desk, answering, asking, pass_desk, path_option
+from signerd.cli.desk import Desk, answering, asking, pass_desk, path_option, write_file
 from signerd.cli.terminal import Exit, answer, aside, put
 from signerd.core.states import network_words
 from signerd.core.text import count
@@ -16,7 +17,8 @@ from signerd.core.text import count
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-    from signerd.doctor.finding import DoctorFinding
+    from signerd.account.config import Config
+    from signerd.doctor.finding import DoctorFinding, Installation
     from signerd.shapes import AuditReport, DeviceView, Status
 
 
@@ -61,15 +63,27 @@ def doctor(desk: Desk) -> None:
     """Check for common problems, with advice on each. Changes nothing; exit status 1 where there is a
     problem, else 0.
     """
-    from signerd.doctor.examining import examine
-    from signerd.doctor.finding import DoctorOutcome, Installation
+    from signerd.doctor.finding import DoctorOutcome
 
-    installation = Installation(desk.state, Path("/"), os.environ, time.time, status_if_running(desk))
-    found = examine(installation, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
+    _, found = examined(desk, status_if_running(desk))
     values = {name: _value(finding) for name, finding in found.items()}
     desk.give(values, *(finding_text(name, finding) for name, finding in found.items()))
     troubled = any(finding.outcome is DoctorOutcome.TROUBLE for finding in found.values())
     raise click.exceptions.Exit(Exit.FAILED if troubled else Exit.OK)
+
+
+def examined(
+    desk: Desk, status: "Status | None", config: "Config | None" = None, only: Collection[str] | None = None
+) -> "tuple[Installation, dict[str, DoctorFinding]]":
+    """What the doctor finds. ``only``: these checks."""
+    from signerd.doctor.examining import CHECKS, examine
+    from signerd.doctor.finding import Installation
+
+    installation = Installation(desk.state, Path("/"), os.environ, time.time, status, config)
+    checks = {name: check for name, check in CHECKS.items() if only is None or name in only}
+    return installation, examine(
+        installation, checks, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…")
+    )
 
 
 def status_if_running(desk: Desk) -> "Status | None":
@@ -194,24 +208,15 @@ def bundle(desk: Desk, out: Path | None) -> None:
     mail, host, path or token is in it. It is shown in full before it is written.
     """
     from signerd.doctor.bundle import bundle as collect
-    from signerd.doctor.examining import examine
-    from signerd.doctor.finding import Installation
-    from signerd.errors import FileNotWritten
-    from signerd.journal.storage import write_new
 
     status, devices = _asked(desk)
-    installation = Installation(desk.state, Path("/"), os.environ, time.time, status)
-    found = examine(installation, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
-    collected = collect(installation, found, devices)
+    collected = collect(*examined(desk, status), devices)
     text = json.dumps(collected, indent=2, ensure_ascii=False)
     desk.give(collected, text)
     if out is None:
         return
     desk.confirm(f"This is all of it. Write it to {out}?")
-    try:
-        write_new(out, f"{text}\n".encode())
-    except OSError as error:
-        raise FileNotWritten(f"{out} cannot be written: {error.strerror}") from error
+    write_file(out, f"{text}\n".encode())
 
 
 def _asked(desk: Desk) -> "tuple[Status | None, tuple[DeviceView, ...]]":

@@ -92,6 +92,17 @@ def read_file(path: Path, most: int) -> bytes:
         raise InvalidRequest(f"{path} cannot be read: {error.strerror}", hint="Give another file.") from None
 
 
+def write_file(path: Path, content: bytes) -> None:
+    """A new file that only this user can read. Raises FileNotWritten, also where one is there."""
+    from signerd.errors import FileNotWritten
+    from signerd.journal.storage import write_new
+
+    try:
+        write_new(path, content)
+    except OSError as error:
+        raise FileNotWritten(f"{path} cannot be written: {error.strerror}") from error
+
+
 pass_desk = click.make_pass_decorator(Desk)
 
 

@@ -1,24 +1,10 @@
 """rules show: reads the files directly, without a daemon, and changes nothing."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from signerd.cli.desk import Desk, answering, path_option
-
-
-@dataclass(frozen=True)
-class RuleView:
-    """``vault_id``: as the file names it; None: for all vaults together. ``codes``: the verification codes of
-    the vaults that it applies to. ``name``: as a proposal's verdicts show it.
-    """
-
-    name: str
-    action: str
-    vault_id: str | None
-    codes: tuple[str, ...]
-    words: str
 
 
 @click.group()
@@ -40,19 +26,20 @@ def show(desk: Desk, file: Path | None) -> None:
     found = (
         NO_RULES if path is None else load_rules(path, config.network).resolved(read_pinned_codes(desk.state))
     )
+    # "vault_id": as the file names it; null: for all vaults together. "codes": of the vaults that it is for.
     views = [
-        RuleView(
-            name=rule.name,
-            action=rule.action.value,
-            vault_id=rule.vault,
-            codes=tuple(sorted(rule.codes)),
-            words=rule_words(rule, config.network),
-        )
+        {
+            "name": rule.name,
+            "action": rule.action.value,
+            "vault_id": rule.vault,
+            "codes": sorted(rule.codes),
+            "words": rule_words(rule, config.network),
+        }
         for rule in found.rules
     ]
     desk.give(
         views,
         f"No rules: there is no rules.toml in {desk.state}." if path is None else f"Rules of {path}",
-        *(f"  {view.words}  [{view.name}]" for view in views),
+        *(f"  {view['words']}  [{view['name']}]" for view in views),
         "A daemon that runs goes by the rules that it read when it started.",
     )

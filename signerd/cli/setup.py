@@ -4,23 +4,14 @@ It finds a locked keyring before a password is typed, and a device without permi
 payment.
 """
 
-import os
-import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from signerd.cli.account import configured, settings, signed_in, signed_in_words
-from signerd.cli.daemon import finding_text, status_if_running
+from signerd.cli.daemon import examined, finding_text, status_if_running
 from signerd.cli.desk import Desk, answering
-from signerd.cli.terminal import Exit, aside
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from signerd.account.config import Config
-    from signerd.doctor.finding import DoctorFinding
+from signerd.cli.terminal import Exit
 
 PLATFORM = "Address of the platform (https://…)"
 # The doctor's checks that must pass, and the exit status where one does not.
@@ -43,7 +34,7 @@ def setup(desk: Desk, **given: Any) -> None:
     if given["platform"] is None and not _is_configured(desk):
         given["platform"] = desk.answers.line(PLATFORM).strip()
     config, write = configured(desk, given)
-    found = _examined(desk, config)
+    _, found = examined(desk, status_if_running(desk), config, NEEDED)
     for name, finding in found.items():
         desk.tell(finding_text(name, finding))
     # A check that could not be run does not count.
@@ -65,15 +56,6 @@ def _is_configured(desk: Desk) -> bool:
     except ConfigMissing:
         return False
     return True
-
-
-def _examined(desk: Desk, config: "Config | None") -> "Mapping[str, DoctorFinding]":
-    from signerd.doctor.examining import CHECKS, examine
-    from signerd.doctor.finding import Installation
-
-    installation = Installation(desk.state, Path("/"), os.environ, time.time, status_if_running(desk), config)
-    checks = {name: examination for name, examination in CHECKS.items() if name in NEEDED}
-    return examine(installation, checks, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
 
 
 def _next(desk: Desk) -> str:

@@ -1,4 +1,4 @@
-"""A real daemon over a real wire: a virtual Trezor shows an address, and the person says that it is another."""
+"""A real daemon over a real wire: a virtual Trezor shows an address, and the person says it is another."""
 
 import asyncio
 from contextlib import asynccontextmanager

@@ -1,6 +1,6 @@
 """The list of proposals; and the live part with messages about one device, vault or registration."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
@@ -17,28 +17,21 @@ from signerd.shapes import ProposalLine
 MOST_ENDED = 100
 
 
-@dataclass(frozen=True)
-class GroupedProposals:
-    """The proposals by what they need. ``more``: how many ended ones are not listed."""
-
-    waiting: tuple[ProposalLine, ...]
-    stopped: tuple[ProposalLine, ...]
-    going: tuple[ProposalLine, ...]
-    ended: tuple[ProposalLine, ...]
-    more: int = 0
+def _grouped(lines: tuple[ProposalLine, ...]) -> dict[str, Any]:
+    """By what they need, the newest first. ``more``: how many ended ones are not listed."""
+    groups: dict[str, list[ProposalLine]] = {"waiting": [], "stopped": [], "going": [], "ended": []}
+    for line in reversed(lines):
+        groups[_group(line.state)].append(line)
+    more = max(len(groups["ended"]) - MOST_ENDED, 0)
+    return {**groups, "ended": groups["ended"][:MOST_ENDED], "more": more}
 
 
-def listed(lines: tuple[ProposalLine, ...]) -> GroupedProposals:
-    """``lines``: in the order of arrival. The newest are listed first."""
-    newest = lines[::-1]
-    waiting = tuple(line for line in newest if line.state in ASKED)
-    stopped = tuple(line for line in newest if line.state in {"refused", "quarantined"})
-    going = tuple(
-        line for line in newest if line.state in ON_THE_WAY | DELIVERED - {"confirmed"} | {"received"}
-    )
-    here = {line.psbt_id for line in (*waiting, *stopped, *going)}
-    ended = tuple(line for line in newest if line.psbt_id not in here)
-    return GroupedProposals(waiting, stopped, going, ended[:MOST_ENDED], max(len(ended) - MOST_ENDED, 0))
+def _group(state: str) -> str:
+    if state in ASKED:
+        return "waiting"
+    if state in {"refused", "quarantined"}:
+        return "stopped"
+    return "going" if state in ON_THE_WAY | DELIVERED - {"confirmed"} | {"received"} else "ended"
 
 
 def _list_part(*, ended: bool) -> Live:
@@ -47,7 +40,7 @@ def _list_part(*, ended: bool) -> Live:
 
 async def home(asked: PageRequest) -> Response:
     ended = asked.query("ended") == "1"
-    found = listed(await asked.service.proposals(ended=ended))
+    found = _grouped(await asked.service.proposals(ended=ended))
     return await asked.page(
         "proposals/home.html",
         title="Proposals",
@@ -60,7 +53,7 @@ async def home(asked: PageRequest) -> Response:
 
 async def refreshed(asked: PageRequest) -> Response:
     ended = asked.query("ended") == "1"
-    found = listed(await asked.service.proposals(ended=ended))
+    found = _grouped(await asked.service.proposals(ended=ended))
     return asked.part(_list_part(ended=ended), listed=found, ended=ended)
 
 

@@ -19,7 +19,7 @@ from signerd.feed import FeedLine
 from signerd.loopback.binding import body_of
 from signerd.loopback.page import rendering
 from signerd.loopback.page.rendering import PageRequest, PageRoute, shaped
-from signerd.shapes import ChangeView, CheckView, MoneyView, PaymentView, ProposalLine, ProposalView
+from signerd.shapes import ChangeView, MoneyView, PaymentView, ProposalLine, ProposalView
 
 AT_THE_DEVICE = frozenset({"waiting-for-device", "exported", "signing"})
 # The steps from the decision to the confirmation, each with its states.
@@ -67,40 +67,24 @@ class DiagramRow:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class PageReview:
-    """``view`` prepared for the template. ``decidable``: the person is asked and may approve."""
-
-    view: ProposalView
-    whose: str
-    picture: Picture | None
-    shares: tuple[DiagramRow, ...]
-    refused: tuple[CheckView, ...]
-    to_acknowledge: tuple[CheckView, ...]
-    warned: tuple[CheckView, ...]
-    passed: tuple[CheckView, ...]
-    asked: bool
-    decidable: bool
-    rejectable: bool
-
-
-def shown(view: ProposalView) -> PageReview:
+def _shown(view: ProposalView) -> dict[str, Any]:
+    """The review for its template. ``decidable``: the person is asked and may approve."""
     whose = "your own profile" if view.from_profile else "the vault"
     checks, money = view.checks, None if is_proof(view) else view.money
     asked = view.state in ASKED
-    return PageReview(
-        view=view,
-        whose=whose,
-        picture=None if money is None else picture_of(money, whose=whose),
-        shares=() if money is None else shares(money, whose),
-        refused=tuple(c for c in checks if c.outcome == "refuse"),
-        to_acknowledge=tuple(c for c in checks if c.outcome == "warn" and c.acknowledge),
-        warned=tuple(c for c in checks if c.outcome == "warn" and not c.acknowledge),
-        passed=tuple(c for c in checks if c.outcome == "allow"),
-        asked=asked,
-        decidable=asked and view.allowed,
-        rejectable=view.state in DECLINABLE,
-    )
+    return {
+        "view": view,
+        "whose": whose,
+        "picture": None if money is None else picture_of(money, whose=whose),
+        "shares": () if money is None else shares(money, whose),
+        "refused": [c for c in checks if c.outcome == "refuse"],
+        "to_acknowledge": [c for c in checks if c.outcome == "warn" and c.acknowledge],
+        "warned": [c for c in checks if c.outcome == "warn" and not c.acknowledge],
+        "passed": [c for c in checks if c.outcome == "allow"],
+        "asked": asked,
+        "decidable": asked and view.allowed,
+        "rejectable": view.state in DECLINABLE,
+    }
 
 
 def shares(money: MoneyView, whose: str) -> tuple[DiagramRow, ...]:
@@ -161,7 +145,7 @@ def _parts(asked: PageRequest, view: ProposalView, *, changed: bool = False) -> 
     """The context of both parts of the page."""
     lines = asked.service.feed.since(0, view.psbt_id)
     return {
-        "shown": shown(view),
+        "shown": _shown(view),
         "stages": stages(view.state, imported=view.imported_by is not None, proof=is_proof(view)),
         "status_line": status_line(view, lines),
         "changed": changed,
