@@ -5,7 +5,6 @@ import pytest
 
 from signerd.callers import (
     GRANTABLE,
-    Right,
 )
 from signerd.endpoint import HOST, PREFIX, socket_path
 from tests.support.desk import VAULT
@@ -34,31 +33,6 @@ def asked(http, name: str, *rights: str) -> dict[str, str]:
 
 def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
-
-
-def test_from_the_question_to_the_token_and_its_end(daemon, http):
-    pairing = asked(http, "Ledger of Ours", "read", "propose")
-    (shown,) = http.get("/pairings").json()
-    assert (shown["id"], shown["name"], shown["origin"]) == (pairing["id"], "Ledger of Ours", None)
-    assert shown["state"] == "waiting"
-    assert (shown["code"], shown["rights"]) == (pairing["code"], ["read", "propose"])
-    secret = {"secret": pairing["secret"]}
-    assert http.post(f"/pairings/{pairing['id']}/collect", json=secret).json()["state"] == "waiting"
-    accept = {"code": pairing["code"], "rights": ["read"], "days": 7}
-    assert http.post(f"/pairings/{pairing['id']}/accept", json=accept).json()["rights"] == ["read"]
-    (waits_for_the_app,) = http.get("/pairings").json()
-    assert (waits_for_the_app["state"], waits_for_the_app["rights"]) == ("accepted", ["read"])
-    collected = http.post(f"/pairings/{pairing['id']}/collect", json=secret).json()
-    assert (collected["state"], collected["rights"]) == ("accepted", ["read"])
-    assert http.get("/pairings").json() == []
-    (app,) = [one for one in http.get("/apps").json() if one["id"] == collected["app_id"]]
-    assert (app["state"], app["expires"], app["last_used"]) == ("live", collected["expires"], None)
-    caller = daemon.on_loop(daemon.service.apps.caller, collected["token"], None)
-    assert caller.rights == {Right.ANYONE, Right.READ}
-    assert http.delete(f"/apps/{app['id']}").json()["state"] == "revoked"
-    # Once: the request is gone with its answer.
-    again = http.post(f"/pairings/{pairing['id']}/collect", json=secret)
-    assert (again.status_code, again.json()["code"]) == (404, "unknown-pairing")
 
 
 def test_who_asks_is_told_who_it_is(http):
