@@ -25,13 +25,10 @@ from custody.server.service.people.staff import staff_of
 from custody.server.settings import Settings
 from custody.server.store import Store
 from custody.server.store.models import (
-    ChainCoinRow,
     CoinLockRow,
     JobRow,
-    MembershipRow,
     ProposalRow,
     UserRow,
-    VaultRow,
 )
 from tests.support.asgi import asgi_client
 from tests.support.backends import Unreliable
@@ -263,23 +260,11 @@ def test_p53_two_who_unfreeze_at_once_are_two(pair: Pair) -> None:
     assert sorted(ok(answer)["is_frozen"] for answer in answers) == [False, True]
 
 
-def test_p16_p65_a_coin_is_in_one_of_two_proposals(pair: Pair) -> None:
-    """Of two who name the same coins one gets them, too."""
+def test_p16_a_coin_is_in_one_of_two_proposals(pair: Pair) -> None:
     desk = pair.desk
     desk.deposit(500_000)
     assert codes(pair.each_at_once(create(pair, 100_000), desk.admin)) == ["LOCKED_FUNDS", "ok"]
     assert pair.count(ProposalRow) == pair.count(CoinLockRow) == 1
-    (proposal,) = desk.rows(ProposalRow)
-    desk.reject(proposal.id)
-    desk.deposit(400_000)
-    coins = [f"{coin.txid}:{coin.vout}" for coin in desk.rows(ChainCoinRow)]
-    bodies = iter([{"coins": coins}, {"coins": coins[::-1]}])
-
-    def propose(person: As) -> httpx.Response:
-        return person.post("/api/v1/create-psbt", a_send(pair, 100_000) | next(bodies))
-
-    assert codes(pair.each_at_once(propose, desk.admin)) == ["LOCKED_FUNDS", "ok"]
-    assert (pair.count(ProposalRow), pair.count(CoinLockRow)) == (2, 2)
 
 
 def test_p11_the_two_last_signers_and_both_workers_make_one_broadcast(pair: Pair) -> None:
@@ -427,23 +412,6 @@ def test_p27_two_administrators_who_remove_each_other_leave_one(pair: Pair) -> N
         before = [ann.calls, bea.calls]
 
 
-def test_p26_one_invitation_makes_one_member(pair: Pair) -> None:
-    """Accepted here and declined there: one of the two happened."""
-    desk = pair.desk
-    desk.world.organisation("Umbrella", DORA)
-    dora = desk.world.as_user(DORA)
-    role_id = desk.world.member(desk.workspace_id, "emil@example.org").role_id
-    body = {"invited_email": DORA, "workspace_context": desk.workspace_id, "org_id": 1, "role_id": role_id}
-    invite_id = ok(desk.admin.post("/api/v1/invite-to-workspace", body))["invite_id"]
-    answers = pair.at_once(
-        lambda: dora.get("/api/v1/accept-invite", invite_id=invite_id, accept="true"),
-        lambda: pair.elsewhere(dora).get("/api/v1/accept-invite", invite_id=invite_id, accept="false"),
-    )
-    accepted, declined = (answer.status_code == 200 for answer in answers)
-    assert accepted != declined
-    assert pair.count(MembershipRow, MembershipRow.workspace_id == desk.workspace_id) == 5 + accepted
-
-
 # For proposals of 60,000 sat and a small fee.
 MOVED = 60_000
 
@@ -480,18 +448,6 @@ def test_p17_of_proposals_that_breach_the_role_limit_together_one_passes(rich: P
     (proposal,) = ok(admin.get("/api/v1/psbt", workspace_id=1))
     used = ok(admin.get("/api/v1/get-my-limits", workspace_id=1))["Used"]
     assert used == f"0.{MOVED + proposal['fee_sats']:08d}"
-
-
-def test_p17_p20_of_members_who_breach_a_vaults_cycle_together_one_passes(rich: Pair) -> None:
-    desk = rich.desk
-    with desk.world.platform.services.store.write() as db:
-        vault = db.get_one(VaultRow, desk.vault["id"])
-        vault.limit_sats, vault.is_per_cycle = 100_000, True
-    desk.world.member(desk.workspace_id, "deputy@example.org", "Administrator")
-    deputy = proposing(rich, desk.world.as_user("deputy@example.org"))
-    answers = by_turns(rich, *[proposing(rich, desk.admin), deputy] * 2, deputy)
-    assert answers == ["VAULT_LIMIT_EXCEEDED"] * 4 + ["ok"]
-    assert rich.count(ProposalRow) == 1
 
 
 def test_p22_a_limit_lowered_meanwhile_counts_for_whatever_comes_after_it(rich: Pair) -> None:

@@ -84,23 +84,6 @@ def test_confirmed_coins_go_first_then_ones_own_then_what_is_allowed() -> None:
     assert allocate(pool, ForwardTerms(Sats(500_000), Sats(1_000)), SIZES) is None
 
 
-def test_a_sweep_takes_ones_own_change_and_deposits_only_where_allowed() -> None:
-    pool = [FOREIGN, OWN, *CONFIRMED]
-    assert numbers(of(pool, None)) == [1, 2, 3]
-    assert numbers(of(pool, None, unconfirmed=True)) == [4, 1, 2, 3]
-    assert allocate([FOREIGN], ForwardTerms(None, Sats(1_000)), SIZES) is None
-
-
-def test_an_amount_that_fits_exactly_has_no_change() -> None:
-    assert of(CONFIRMED, 99_000).change == 0
-    assert of(CONFIRMED, 159_000).change == 0
-
-
-def test_dust_that_one_coin_would_leave_is_avoided_with_another() -> None:
-    found = of(CONFIRMED, 98_900)
-    assert (numbers(found), found.change) == ([1, 2], 60_100)
-
-
 @pytest.mark.parametrize("left", [1, 293])
 def test_dust_that_all_coins_would_leave_is_refused_with_what_would_do(left: int) -> None:
     with pytest.raises(Dust, match=f"forward 159000 sat, or {294 - left} sat less"):

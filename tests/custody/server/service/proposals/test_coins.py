@@ -15,8 +15,6 @@ from sqlalchemy import Engine, event, select
 from custody.server.domain import selection
 from custody.server.domain.errors import InsufficientFunds, LockedFunds
 from custody.server.domain.selection import Candidate, Plan
-from custody.server.proposals import propose
-from custody.server.proposals.drafts import draft_of
 from custody.server.service.proposals import coins
 from custody.server.service.proposals.coins import SpendableCoins, lock_coins
 from custody.server.service.proposals.drafting import choose
@@ -25,6 +23,7 @@ from multisig import CHANGE, FeeRate, OutPoint, Psbt, Sats
 from tests.support.custody import ok, refused
 from tests.support.examples import examples
 from tests.support.flood import flood
+from tests.support.replacing import meanwhile
 from tests.support.rows import a_proposal
 from tests.support.selection import select_coins
 
@@ -192,83 +191,41 @@ def test_a_limit_that_the_amount_breaches_is_named_before_the_coins(desk):
     refused(desk.propose(90_000), 422, "INSUFFICIENT_FUNDS")
 
 
-@contextmanager
-def between(desk, monkeypatch, act, times=1):
-    """Lets ``act`` happen between the drafting of a send and the writers' turn, so many times. Yields what is
-    drafted.
-    """
-    store = desk.world.platform.services.store
-    drafted, acted, draft, write = [], [], draft_of, store.write
-
-    def watched(*args, **named):
-        drafted.append(draft(*args, **named))
-        return drafted[-1]
-
-    def interrupted(*asked):
-        if len(acted) < min(times, len(drafted)):
-            acted.append(drafted[-1])
-            with write() as db:
-                act(db, drafted[-1])
-        return write(*asked)
-
-    monkeypatch.setattr(propose, "draft_of", watched)
-    monkeypatch.setattr(store, "write", interrupted)
-    yield drafted
-    monkeypatch.undo()
+def spent(_db, coin):
+    coin.spent_by = "ab" * 32
 
 
-def taken(db, draft):
-    lock_coins(db, "regtest", [utxo.outpoint for utxo in draft.selection.coins], "faster")
+def reorganised(_db, coin):
+    coin.height = None
 
 
-def coins_of(db, draft) -> list[ChainCoinRow]:
-    return [
-        db.get_one(ChainCoinRow, ("regtest", each.outpoint.txid, each.outpoint.vout))
-        for each in draft.selection.coins
-    ]
+def forgotten(db, coin):
+    db.delete(coin)
 
 
-def spent(db, draft):
-    for coin in coins_of(db, draft):
-        coin.spent_by = "ab" * 32
+@pytest.mark.parametrize("happens", [spent, reorganised, forgotten])
+def test_coins_that_go_between_the_draft_and_the_turn_are_not_proposed(desk, happens):
+    def happen():
+        with desk.world.platform.services.store.write() as db:
+            for coin in drafted[-1].selection.coins:
+                happens(db, db.get_one(ChainCoinRow, ("regtest", coin.txid, coin.vout)))
 
-
-def reorganised(db, draft):
-    for coin in coins_of(db, draft):
-        coin.height = None
-
-
-def forgotten(db, draft):
-    for coin in coins_of(db, draft):
-        db.delete(coin)
-
-
-@pytest.mark.parametrize("happens", [taken, spent, reorganised, forgotten])
-def test_coins_that_go_between_the_draft_and_the_turn_are_not_proposed(desk, monkeypatch, happens):
     desk.deposit(300_000, 300_000)
-    with between(desk, monkeypatch, happens) as drafted:
+    with meanwhile(happen) as drafted:
         created = ok(desk.propose(200_000))
     assert len(drafted) == 2
     gone = {utxo.outpoint for utxo in drafted[0].selection.coins}
     assert gone.isdisjoint(item.outpoint for item in Psbt.parse(created["psbt_base64"]).inputs)
 
 
-def test_where_others_are_always_faster_it_is_drafted_in_the_turn_itself(desk, monkeypatch):
-    desk.deposit(*[300_000] * 6)
-    with between(desk, monkeypatch, taken, times=100) as drafted:
-        created = ok(desk.propose(200_000))
-    assert len(drafted) == 4
-    (item,) = Psbt.parse(created["psbt_base64"]).inputs
-    assert item.outpoint == drafted[-1].selection.coins[0].outpoint
+def test_a_change_address_that_was_taken_meanwhile_is_not_given_twice(funded):
+    def take():
+        with funded.world.platform.services.store.write() as db:
+            db.get_one(VaultRow, funded.vault["id"]).next_change_index += 3
 
-
-def test_a_change_address_that_was_taken_meanwhile_is_not_given_twice(funded, monkeypatch):
-    def take(db, _draft):
-        db.get_one(VaultRow, funded.vault["id"]).next_change_index += 3
-
-    with between(funded, monkeypatch, take) as drafted:
+    with meanwhile(take) as drafted:
         created = ok(funded.propose(50_000))
-    assert [one.change_index for one in drafted] == [0]
+    assert len(drafted) == 1
     assert change_scripts(created) == [funded.policy.script_pubkey(CHANGE, 3)]
     with funded.world.platform.services.store.read() as db:
         assert db.get_one(VaultRow, funded.vault["id"]).next_change_index == 4

@@ -2,29 +2,15 @@
 does to it.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-
 import bdkpython
 import pytest
 
-from custody.schemas.forwards import ForwardToVaultRequest
-from custody.schemas.permissions import PermissionName
-from custody.schemas.proposals import CreatePsbtResponse
-from custody.server.calls import Ctx, Steps
-from custody.server.domain.credentials import Caller
-from custody.server.domain.errors import NotFound
-from custody.server.domain.selection import MAX_INPUTS
-from custody.server.forwards import forward_to_vault
 from custody.server.service.keys.profiles import CHANGE_INDEX
-from custody.server.service.people.people import enter
-from custody.server.service.requests.changes import OutdatedDraft
-from multisig import CHANGE, RECEIVE, ChangeTo, OutPoint, Psbt, Transaction, TxOut, build_psbt, finalise, sats
-from multisig.builder import SEQUENCE, CoinToSpend
+from multisig import CHANGE, RECEIVE, Psbt
+from multisig.builder import SEQUENCE
 from tests.custody.server.service.limits.test_limits import set_vault
-from tests.support.custody import Desk, ok, open_desk, refused, sign
+from tests.support.custody import Desk, ok, refused, sign
 from tests.support.platform import As, register_key, seed
-from tests.support.policy_store import RemotePolicies
 from tests.support.prepared import Story
 from tests.support.profiles import (
     approve_forward,
@@ -37,7 +23,7 @@ from tests.support.profiles import (
     signed_forward,
     take_away,
 )
-from tests.support.replacing import bump, cancel, forget_mempool
+from tests.support.replacing import bump, cancel, forget_mempool, meanwhile
 
 
 @pytest.fixture
@@ -114,9 +100,6 @@ def test_a_forward_has_one_signer_carries_what_every_device_needs_and_holds_its_
     assert not output.derivations
 
     assert figures(desk.signers["alice"]) == (160_000, 0, 160_000)
-    refused(forward(desk, "alice", 50_000), 409, "LOCKED_FUNDS")
-    refused(forward(desk, "alice"), 409, "LOCKED_FUNDS")
-    refused(forward(desk, "alice", 1_000_000), 422, "INSUFFICIENT_FUNDS")
     ok(desk.decline("alice", psbt_id))
     ok(forward(desk, "alice", 50_000))
     assert figures(desk.signers["alice"]) == (160_000, 0, 100_000), "what it does not need it leaves"
@@ -126,52 +109,29 @@ def test_p48_fees_are_paid_to_the_satoshi_and_absurd_ones_refused(desk: Desk) ->
     """And requests that make no sense."""
     for changes in (
         {"amount_sats": 1_000, "sweep": True},
-        {"amount_sats": None, "sweep": False},
         {"amount_sats": None},
-        {"amount_sats": 0},
-        {"amount_sats": -1},
-        {"amount_sats": 1.5},
-        {"fee_sats": None},
         {"fee_sats": 0},
-        {"sweep": "yes", "amount_sats": None},
         {"network": "mainnet"},
-        {"wallet_address": ""},
-        {"priority": "high"},
     ):
         refused(forward(desk, "alice", 50_000, **changes), 422, "VALIDATION")
     for amount, fee, code in (
-        (120_000, 1, "VALIDATION"),  # below what nodes relay
-        (120_000, 150, "VALIDATION"),
-        (120_000, 49_999, "INSUFFICIENT_FUNDS"),
+        (120_000, 150, "VALIDATION"),  # below what nodes relay
         (50_000, 50_000, "VALIDATION"),  # no less than what it brings
-        (1_000, 2_000, "VALIDATION"),
         (1_000_000, 10_000_001, "VALIDATION"),  # above the cap
-        (None, 160_000, "VALIDATION"),  # the balance
-        (None, 1_000_000, "VALIDATION"),
         (None, 159_900, "DUST"),  # leaves dust
-        (None, 90_000, "VALIDATION"),
-        (None, 100, "VALIDATION"),
-        (329, 300, "DUST"),
         (158_900, 1_000, "DUST"),  # of which dust would come back
+        (1_000_000, 1_000, "INSUFFICIENT_FUNDS"),
     ):
         assert refused(forward(desk, "alice", amount, fee), 422, code)["detail"]
-    assert figures(desk.signers["alice"])[2] == 0
-    for fee in (177, 4_321):
-        psbt_id = ok(forward(desk, "alice", 50_000, fee))["psbt_id"]
-        psbt = psbt_of(desk, psbt_id)
-        spent = sum(item.witness_utxo.amount for item in psbt.inputs)
-        assert spent - sum(output.amount for output in psbt.outputs) == fee
-        assert desk.proposal(psbt_id)["fee_sats"] == fee
-        ok(desk.decline("alice", psbt_id))
+    psbt_id = ok(forward(desk, "alice", 50_000, 4_321))["psbt_id"]
+    psbt = psbt_of(desk, psbt_id)
+    spent = sum(item.witness_utxo.amount for item in psbt.inputs)
+    assert spent - sum(output.amount for output in psbt.outputs) == 4_321
+    assert desk.proposal(psbt_id)["fee_sats"] == 4_321
+    ok(desk.decline("alice", psbt_id))
     sweep = ok(forward(desk, "alice", fee=700))
     psbt = Psbt.parse(sweep["psbt_base64"])
     assert ([output.amount for output in psbt.outputs], len(psbt.inputs)) == ([159_300], 2)
-    ok(desk.decline("alice", sweep["psbt_id"]))
-    pay_profile(desk, "alice", 1_000_000_000)
-    # Above any rate that was ever needed.
-    problem = refused(forward(desk, "alice", 900_000_000, 200_000), 422, "VALIDATION")
-    assert problem["errors"][0]["pointer"] == "/fee_sats"
-    assert figures(desk.signers["alice"])[2] == 0
 
 
 def test_the_owners_signature_finalises_broadcasts_and_confirms_it_and_no_limit_counts_it(
@@ -268,19 +228,6 @@ class TestDepositsThatAreTakenBack:
         assert vault_of(desk)["confirmed_sats"] == 49_000 + 140_000
         assert desk.proposal(forwarded)["status"] == "INVALIDATED"
 
-    def test_what_is_seen_after_all_lives_again(self, desk: Desk, forwarded: str) -> None:
-        final = desk.chain.transaction(desk.proposal(forwarded)["txid"]).transaction
-        parents = [desk.chain.transaction(each.outpoint.txid) for each in final.inputs]
-        (deposit,) = [each.transaction for each in parents if each.height is None]
-        forget_mempool(desk)
-        desk.watcher.look()
-        for transaction in (deposit, final):
-            desk.chain.broadcast(transaction)
-        desk.watcher.look()
-        assert desk.proposal(forwarded)["status"] == "BROADCASTING"
-        desk.mine()
-        assert desk.proposal(forwarded)["status"] == "CONFIRMED"
-
 
 def test_only_its_owner_signs_declines_and_cancels_it(desk: Desk, psbt_id: str) -> None:
     """Readers see it; a vault does not replace it."""
@@ -310,20 +257,10 @@ def test_only_its_owner_signs_declines_and_cancels_it(desk: Desk, psbt_id: str) 
     answer = ok(alice.post("/api/v1/cancel-psbt", body))
     assert (answer["status"], answer["coins_kept"]) == ("CANCELLED", False)
     assert figures(alice) == (160_000, 0, 0)
-    again = ok(forward(desk, "alice", 120_000))["psbt_id"]
-    approve_forward(desk, "alice", again)
-    assert awaiting(desk, alice) == []
-    desk.settle()
 
 
-def test_p24_only_from_ones_own_profile_into_ones_own_workspaces_vault(desk: Desk) -> None:
-    refused(forward(desk, "alice", 50_000, vault_id="0" * 32), 404, "NOT_FOUND")
+def test_p24_only_from_ones_own_profile(desk: Desk) -> None:
     refused(forward(desk, "admin", user=desk.admin), 404, "NOT_FOUND")
-    desk.world.organisation("Umbrella", "eve@example.com")
-    eve = desk.world.as_user("eve@example.com")
-    ok(register_key(eve, seed(9)))
-    for workspace_id in (1, 2):
-        refused(forward(desk, "eve", user=eve, workspace_id=workspace_id), 404, "NOT_FOUND")
     mine, bobs = (profile_of(desk.signers[name])["wallet_address"] for name in ("alice", "bob"))
     change = policy_of(desk.devices["alice"]).address(CHANGE, 0)
     mainnet = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"
@@ -372,10 +309,8 @@ class TestWhichKey:
 
 def test_an_address_is_used_up_by_the_payment_and_not_by_the_proposal(desk: Desk) -> None:
     """Forwards that no member signs must not open a gap beyond which the vault is not restored."""
-    for _ in range(21):
-        psbt_id = ok(forward(desk, "alice", 50_000))["psbt_id"]
-        assert ok(desk.decline("alice", psbt_id))["status"] == "REJECTED"
-        desk.world.clock.advance(seconds=20)
+    psbt_id = ok(forward(desk, "alice", 50_000))["psbt_id"]
+    assert ok(desk.decline("alice", psbt_id))["status"] == "REJECTED"
     assert vault_of(desk)["receive_address"] == desk.policy.address(0, 0)
     signed = signed_forward(desk, "alice", psbt_id)
     refused(desk.submit("alice", psbt_id, signed), 409, "STATE_CONFLICT")
@@ -395,81 +330,10 @@ def test_half_signed_and_cancelled_it_offers_no_self_spend(desk: Desk, psbt_id: 
 
 
 def test_p16_a_draft_over_what_has_changed_meanwhile_is_made_anew_or_refused(desk: Desk) -> None:
-    with drafting(desk) as (draft, create):
-        first, second = draft(), draft()
-        create(first)
-        with pytest.raises(OutdatedDraft):
-            create(second)
-        assert figures(desk.signers["alice"])[2] == 100_000, "of two over the same coins one is"
-        third = draft()
-        desk.deposit(10_000)
-        with pytest.raises(OutdatedDraft):
-            create(third)  # its address was paid
-        fourth = draft()
-        lose_key(desk, "alice")
-        with pytest.raises(NotFound):
-            create(fourth)
-
-
-@contextmanager
-def drafting(desk: Desk) -> Iterator[tuple]:
-    """The two halves of the call, which others can come between."""
-    services = desk.world.platform.services
-    caller = Caller(desk.user_ids["alice"], 0, "Alice", "trace")
-    wanted = frozenset({PermissionName.PAYMENT_INIT})
-    place = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"], "network": "testnet"}
-    request = ForwardToVaultRequest(**place, amount_sats=50_000, fee_sats=1_000)
-
-    def draft() -> Steps[CreatePsbtResponse]:
-        with services.store.read() as db:
-            access = enter(db, caller, desk.workspace_id, wanted, services.tools.clock())
-            steps = forward_to_vault(Ctx(services, caller, db, access), request)
-            next(steps)
-            return steps
-
-    def create(steps: Steps[CreatePsbtResponse]) -> None:
-        with services.store.write() as db, suppress(StopIteration):
-            access = enter(db, caller, desk.workspace_id, wanted, services.tools.clock())
-            steps.send(Ctx(services, caller, db, access))
-
-    yield draft, create
-
-
-def test_policies_out_of_reach_do_not_keep_money_outside(tmp_path) -> None:
-    policies = RemotePolicies()
-    with open_desk(tmp_path / "state", policies=policies) as desk:
-        grant(desk, "Signer", "PAYMENT_INIT")
-        pay_profile(desk, "alice", 100_000)
-        policies.is_reachable = False
-        refused(desk.propose(1_000), 503, "POLICY_UNAVAILABLE")
-        psbt_id = ok(forward(desk, "alice"))["psbt_id"]
-        assert approve_forward(desk, "alice", psbt_id)["status"] == "SIGNED"
-
-
-def test_strangers_dust_blocks_no_forward(desk: Desk) -> None:
-    """A sweep takes the largest coins, as many as a transaction may have."""
-    funding = [TxOut(sats(400), policy_of(desk.devices["alice"]).script_pubkey(0, 0))] * 150
-    desk.chain.mine_block([dusting(desk, funding)])
-    desk.watcher.look()
-    assert figures(desk.signers["alice"])[0] == 160_000 + 150 * 400
-    ok(desk.decline("alice", ok(forward(desk, "alice", 120_000))["psbt_id"]))
-    psbt = Psbt.parse(ok(forward(desk, "alice", fee=20_000))["psbt_base64"])
-    amounts = [item.witness_utxo.amount for item in psbt.inputs]
-    assert len(amounts) == MAX_INPUTS
-    assert {100_000, 60_000} < set(amounts)
-
-
-def dusting(desk: Desk, outputs: list[TxOut]) -> Transaction:
-    """One of Bob's coins in many small pieces."""
-    bob, device = policy_of(desk.devices["bob"]), desk.devices["bob"]
-    (txid,) = pay_profile(desk, "bob", 1_000_000)
-    previous = desk.chain.transaction(txid).transaction
-    vout = next(
-        index
-        for index, output in enumerate(previous.outputs)
-        if output.script_pubkey == bob.script_pubkey(RECEIVE, 0)
-    )
-    coin = CoinToSpend(OutPoint(txid, vout), sats(1_000_000), 0, 0, previous)
-    left = 1_000_000 - sum(output.amount for output in outputs) - 10_000
-    psbt = build_psbt(bob, [coin], [*outputs, ChangeTo(sats(left), CHANGE, 0)], 0)
-    return finalise(sign(device, psbt, bob), bob)
+    with meanwhile(lambda: desk.deposit(10_000)) as drafted:
+        paid = ok(forward(desk, "alice", 50_000))["psbt_id"]
+    assert len(drafted) == 2
+    assert desk.proposal(paid)["recipients"] == [desk.policy.address(0, 1)], "the first was paid"
+    ok(desk.decline("alice", paid))
+    with meanwhile(lambda: lose_key(desk, "alice")):
+        refused(forward(desk, "alice", 50_000), 404, "NOT_FOUND")

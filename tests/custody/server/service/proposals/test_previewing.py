@@ -3,10 +3,9 @@
 import pytest
 from sqlalchemy import update
 
-from custody.server.proposals import sends
 from custody.server.store.models import CoinLockRow, ProposalRow, UserRow
 from multisig import Psbt
-from tests.support.custody import CAFE, SHOP, Desk, ok, refused
+from tests.support.custody import CAFE, SHOP, Desk, ok
 from tests.support.replacing import cancel, finished, made
 
 
@@ -33,7 +32,6 @@ def test_what_was_shown_is_what_is_made_of_the_same_coins(rich):
     """And the limits are told as they would be after it. Showing it stores nothing and holds no coin."""
     for asked in (
         {},
-        {"fee_rate": "7"},
         {"priority": "high", "op_return": "Invoice 7"},
         {"recipients": [SHOP, CAFE], "amounts_sats": [900_000, 800_000]},
         {"amounts_sats": None, "sweep": True, "fee_rate": "3.5"},
@@ -63,34 +61,6 @@ def test_what_was_shown_is_what_is_made_of_the_same_coins(rich):
         for name in ("role_left_sats", "vault_left_sats"):
             assert left[name] == shown[name], (name, asked)
         ok(cancel(rich, created["psbt_id"]))
-
-
-def test_it_refuses_what_making_it_would_refuse(rich, monkeypatch):
-    """Limits, the address book and a freeze, too."""
-    for asked, status, code in (
-        ({"amounts_sats": [900_000_000]}, 422, "INSUFFICIENT_FUNDS"),
-        ({"amounts_sats": [100]}, 422, "DUST"),
-        ({"recipients": ["nonsense"]}, 422, "VALIDATION"),
-        ({"coins": [f"{'0' * 64}:0"]}, 422, "VALIDATION"),
-        ({"replaces_psbt_id": "none", "recipients": [], "amounts_sats": None}, 404, "NOT_FOUND"),
-    ):
-        for path in ("preview-psbt", "create-psbt"):
-            refused(rich.admin.post(f"/api/v1/{path}", body_of(rich, **asked)), status, code)
-
-    def searched(*_what):
-        raise AssertionError("no coins make a payment fit that is above the limit by itself")
-
-    monkeypatch.setattr(sends, "select_cheapest", searched)
-    vault = {"workspace_id": rich.workspace_id, "vault_id": rich.vault["id"]}
-    cycle = {"cycle_period": "M", "cycle_day": 1}
-    ok(rich.admin.post("/api/v1/update-vault", vault | cycle | {"transaction_limit": "0.001"}))
-    refused(rich.admin.post("/api/v1/preview-psbt", body_of(rich)), 403, "VAULT_LIMIT_EXCEEDED")
-    ok(rich.admin.post("/api/v1/update-vault", vault | cycle | {"transaction_limit": "10"}))
-    bound = vault | {"only_address_book": True, "maker_may_approve": True}
-    ok(rich.admin.post("/api/v1/update-vault-controls", bound))
-    refused(rich.admin.post("/api/v1/preview-psbt", body_of(rich)), 403, "NOT_IN_ADDRESS_BOOK")
-    ok(rich.admin.post("/api/v1/freeze-vault", vault))
-    refused(rich.admin.post("/api/v1/preview-psbt", body_of(rich)), 409, "VAULT_FROZEN")
 
 
 def test_a_bump_and_a_cancel_are_shown_as_they_are_made(rich):

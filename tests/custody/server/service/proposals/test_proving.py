@@ -12,8 +12,7 @@ from custody.server.chain.backend import BroadcastRefused
 from custody.server.cli import app
 from custody.server.store.models import CoinLockRow, KeyRow, ProposalInputRow, ProposalRow
 from multisig import Psbt
-from tests.support.custody import SHOP, SIGNERS, ok, refused
-from tests.support.profiles import grant
+from tests.support.custody import SHOP, ok, refused
 
 MESSAGE = "Asked for by the auditors"
 
@@ -158,33 +157,3 @@ def test_p96_a_proof_is_signed_whole_by_its_own_signers(desk):
         ]
         is False
     )
-
-
-def test_p104_the_same_message_twice_in_one_block_is_one_proposal_and_a_new_one_after_the_next(desk):
-    first = ok(make(desk))["psbt_id"]
-    told = refused(make(desk), 409, "STATE_CONFLICT")
-    assert "was proposed already" in told["detail"]
-    assert [row.id for row in desk.rows(ProposalRow)] == [first]
-    desk.mine()
-    ok(make(desk))
-
-
-def test_p95_a_revoked_key_and_a_maker_who_may_not_approve_count_for_no_quorum(desk):
-    grant(desk, "Signer", "MANAGE_WORKSPACE")
-    all_sign = ok(desk.create_vault("All", m=3))["id"]
-    body = {"workspace_id": desk.workspace_id, "vault_id": all_sign, "message": MESSAGE}
-    ok(desk.admin.post("/api/v1/create-proof", body))
-    desk.mine()
-    controls = {
-        "workspace_id": 1,
-        "vault_id": all_sign,
-        "only_address_book": False,
-        "maker_may_approve": False,
-    }
-    ok(desk.admin.post("/api/v1/update-vault-controls", controls))
-    ok(desk.admin.post("/api/v1/create-proof", body))
-    refused(desk.signers["alice"].post("/api/v1/create-proof", body), 409, "STATE_CONFLICT")
-    for signer, name in zip(desk.wallets()[0]["signers"], SIGNERS[:2], strict=False):
-        lost = {"key_id": signer["key_id"], "reason": "lost", "force": True}
-        ok(desk.signers[name].post("/api/v1/revoke-key", lost))
-    assert "their key is lost" in refused(make(desk), 409, "STATE_CONFLICT")["detail"]

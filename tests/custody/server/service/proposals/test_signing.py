@@ -250,18 +250,6 @@ def test_an_expired_proposal_takes_no_signature_and_frees_its_coins(funded, psbt
     refused(funded.submit("alice", psbt_id, signed), 409, "STATE_CONFLICT")
 
 
-def test_p10_others_write_while_a_psbt_is_read(funded, psbt_id, monkeypatch):
-    """Two megabytes of outputs take a second, and one lock serves all writers of the platform."""
-    read = verifying._parse
-
-    def read_slowly(text: str) -> Psbt:
-        ok(funded.admin.post("/api/v1/update-user-info", {"first_name": "Ada"}))
-        return read(text)
-
-    monkeypatch.setattr(verifying, "_parse", read_slowly)
-    assert funded.approve("alice", psbt_id)["collected_signatures"] == 1
-
-
 def test_a_session_that_was_ended_meanwhile_signs_nothing(funded, psbt_id, monkeypatch):
     """P23: the new password of the account's owner ends a thief's sessions at once."""
     signed, alice = funded.signed("alice", psbt_id), funded.user_ids["alice"]
