@@ -22,10 +22,8 @@ from multisig import (
     build_psbt,
     built_psbt,
     estimate_vsize,
-    input_weight,
     multisig_script,
     op_return_script,
-    output_weight,
     p2wpkh,
     p2wsh,
     sats,
@@ -81,17 +79,6 @@ def test_sequence_locktime_version_and_order_are_as_given():
     assert {item.sequence for item in psbt.tx.inputs} == {0xFFFFFFFE}
     assert (psbt.tx.locktime, psbt.tx.version) == (840_000, 1)
     assert [output.amount for output in psbt.tx.outputs] == [59_000, 40_000]
-
-
-def test_the_default_allows_replacement_and_a_locktime():
-    tx = build_psbt(VAULT, [COIN], OUTPUTS, 0).tx
-    assert [item.sequence for item in tx.inputs] == [0xFFFFFFFD]
-    assert tx.version == 2
-
-
-def test_what_is_built_is_what_is_read():
-    psbt = build_psbt(VAULT, [COIN], OUTPUTS, 0)
-    assert Psbt.parse(psbt.to_bytes()) == psbt
 
 
 def test_what_is_built_has_the_bytes_that_it_was_read_by():
@@ -175,11 +162,6 @@ def test_every_quorum(quorum):
     witness = (b"", *[bytes(72)] * m, multisig_script(m, KEYS[:n]))
     with_one, with_two = signed(1, [P2WSH], witness), signed(2, [P2WSH], witness)
     assert vault_input_weight(m, n) == with_two.weight - with_one.weight
-
-
-def test_weights():
-    assert (input_weight(vault()), input_weight(profile())) == (vault_input_weight(2, 3), 272)
-    assert output_weight(P2WSH) == 4 * 43
 
 
 @pytest.mark.parametrize(("m", "n"), [(0, 1), (2, 1), (1, 16), (0, 0)])

@@ -1,11 +1,6 @@
 import pickle
 
-from multisig.errors import BadSignature, InvalidKey
-
-
-def test_a_hint_may_be_more_precise():
-    assert InvalidKey("It is private.", hint="Export the public key.").hint == "Export the public key."
-    assert InvalidKey("It is broken.").hint == InvalidKey.hint
+from multisig.errors import BadSignature
 
 
 def test_errors_cross_a_process_border_whole():

@@ -3,7 +3,6 @@ attack, is the corpus: tests/attacks/test_inspection.py.
 """
 
 from dataclasses import replace
-from decimal import Decimal
 
 import pytest
 from coincurve import PrivateKey
@@ -14,10 +13,7 @@ from multisig import (
     ChangeTo,
     FeeLimits,
     FeeRate,
-    InvalidPsbt,
     Network,
-    Psbt,
-    Severity,
     SighashCache,
     TxOut,
     build_psbt,
@@ -71,14 +67,6 @@ def test_the_figures_of_a_plain_spend():
     assert (seen.locktime, seen.signals_rbf, seen.network) == (0, True, Network.REGTEST)
     assert seen.txid == SPEND.tx.txid
     assert (seen.ok, seen.findings, seen.op_returns) == (True, (), ())
-
-
-def test_the_size_is_that_of_the_signed_transaction():
-    """bitcoin-rules.md: one input of 2-of-3, one P2WSH output, 80 bytes of data: 250 vB."""
-    outputs = [ChangeTo(sats(90_000), CHANGE, 0), TxOut(sats(0), op_return_script(b"x" * 80))]
-    seen = look(build_psbt(VAULT, [fund(VAULT, 100_000)], outputs, 0))
-    assert seen.vsize == 250
-    assert seen.fee_rate.sat_per_vb == Decimal(40)
 
 
 def test_data_is_shown_as_data():
@@ -155,21 +143,6 @@ def test_one_bad_signature_beside_good_ones_is_refused_p7(signatures, subject):
 
 def test_the_same_vault_asked_for_on_another_network_s14():
     assert codes(inspect(SPEND, VAULT, network=Network.MAINNET)) == ["wrong-network"]
-
-
-def test_a_repeated_account_key_cannot_be_written_in_a_psbt_s17():
-    raw = SPEND.to_bytes()
-    start = raw.index(b"\x4f\x01" + bytes.fromhex("043587cf"))
-    entry = raw[start : start + 1 + 79 + 1 + 20]
-    with pytest.raises(InvalidPsbt, match="twice"):
-        Psbt.parse(raw[:start] + entry + raw[start:])
-
-
-def test_an_attack_on_a_profile_is_refused_as_well_s1():
-    profile = ALICE.profile()
-    honest = build_psbt(profile, [fund(profile, 100_000)], [pay(10_000), pay(89_000, "like change")], 0)
-    seen = look(with_output(honest, 1, derivations=profile.derivations(1, 0)), profile)
-    assert (codes(seen), seen.ok) == (["fake-change"], False)
 
 
 def test_false_origins_without_end_are_named_to_a_bound_and_the_rest_are_payments_s34():
@@ -249,12 +222,6 @@ def test_locks_and_versions(psbt, expected):
 )
 def test_replaceability_is_shown(sequence, expected):
     assert look(locked(sequence)).signals_rbf is expected
-
-
-def test_a_warning_alone_does_not_refuse():
-    seen = look(make_spend(VAULT, fee=10_000))
-    assert [finding.severity for finding in seen.findings] == [Severity.WARN]
-    assert seen.ok
 
 
 def test_the_digest_holds_while_colleagues_sign_s24():

@@ -12,11 +12,9 @@ from multisig import (
     InvalidPath,
     KeyOrigin,
     Network,
-    NetworkKind,
     OriginKey,
     WrongNetwork,
     encodings,
-    hash160,
     keys,
 )
 from multisig.keys import HARDENED
@@ -141,11 +139,6 @@ def test_bip32_invalid_keys(vector):
 
 
 class TestExtendedPublicKey:
-    def test_fields(self):
-        assert XPUB.kind is NetworkKind.TESTNET
-        assert (XPUB.depth, XPUB.child_number) == (4, HARDENED + 2)
-        assert XPUB.fingerprint == Fingerprint(hash160(XPUB.public_key)[:4])
-
     def test_white_space_of_a_copied_line_is_dropped(self):
         text = str(XPUB)
         assert ExtendedPublicKey.parse(f" \t{text[:50]}\r\n{text[50:]}\u00a0\n") == XPUB

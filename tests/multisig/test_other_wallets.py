@@ -47,31 +47,6 @@ def test_change_to_the_signers_own_wallet_is_refused_as_what_it_is(script: bytes
     assert "names keys of this vault's devices" not in found.sentence
 
 
-def test_change_to_another_account_of_the_same_cosigners_is_told_as_one() -> None:
-    other = make_vault(account=1)
-    found = finding(change(other.script_pubkey(1, 7), other.derivations(1, 7), other.witness_script(1, 7)))
-    assert "a 2-of-3 multisig of " in found.sentence
-
-
-def test_a_key_of_the_vault_in_another_script_is_told_as_one() -> None:
-    """This one is proven: it is derived again from the vault's own account."""
-    key = VAULT.cosigners[0].xpub.derive_public_key(1, 7)
-    origin = VAULT.derivations(1, 7)[key]
-    assert TOLD in finding(change(p2wpkh(key), {key: origin})).sentence
-
-
-def test_a_spend_from_the_profile_into_a_vault_of_the_same_wallet_is_told_as_one() -> None:
-    profile = ALICE.profile()
-    psbt = with_output(
-        make_spend(profile),
-        0,
-        script_pubkey=VAULT.script_pubkey(0, 5),
-        witness_script=VAULT.witness_script(0, 5),
-        derivations=VAULT.derivations(0, 5),
-    )
-    assert "a 2-of-3 multisig of " in finding(psbt, profile).sentence
-
-
 def test_a_coin_of_the_signers_own_wallet_is_told_as_one() -> None:
     other = make_vault(account=1)
     seen = inspect(make_spend(other), VAULT, network=VAULT.network)

@@ -274,8 +274,3 @@ def test_s10_addresses_without_rules_are_refused_with_the_reason(version, length
         decode_address(address, Network.MAINNET)
     assert "anyone" in refusal.value.hint
     assert encode_address(witness_output(version, bytes(length)), Network.MAINNET) is None
-
-
-def test_scripts_without_address():
-    for script in (b"", op_return_script(b"x"), b"\x51"):
-        assert encode_address(script, Network.MAINNET) is None

@@ -1,8 +1,6 @@
 """In logs and in the interpreter a value reads as the field writes it, and its parser reads that again."""
 
 import re
-from dataclasses import dataclass, field
-from enum import StrEnum
 
 import pytest
 
@@ -23,7 +21,6 @@ from multisig import (
     inspect,
     sats,
 )
-from multisig.shown import MOST_BYTES, MOST_MEMBERS, ByMember
 from tests.support.wallets import ALICE, BOB, CAROL, make_spend, make_vault
 
 VAULT = make_vault((ALICE, BOB, CAROL))
@@ -57,27 +54,6 @@ def test_members_stand_by_name_and_bytes_as_hex():
     assert repr(VAULT).startswith("Vault(network='regtest', threshold=2, cosigners=(OriginKey('[")
     for value in (VAULT, psbt, psbt.tx, inspect(psbt, VAULT, network=Network.REGTEST), told):
         assert re.search(r"\bb['\"]|<[A-Z]\w+\.", repr(value)) is None
-
-
-class Kind(StrEnum):
-    ONE = "one"
-
-
-@dataclass(frozen=True, repr=False)
-class Mixed(ByMember):
-    kind: Kind
-    data: bytes
-    many: tuple[int, ...]
-    by_key: dict[bytes, bytes]
-    secret: str = field(default="s3cret", repr=False)
-
-
-def test_what_is_long_is_cut_and_what_is_kept_out_stays_out():
-    told = repr(Mixed(Kind.ONE, b"\x01" * (MOST_BYTES + 1), tuple(range(MOST_MEMBERS + 2)), {b"\x02": b""}))
-    assert told.startswith("Mixed(kind='one', data='0101")
-    assert f"… ({MOST_BYTES + 1} bytes)', many=(0, 1, " in told
-    assert f"{MOST_MEMBERS - 1}, … 2 more), by_key={{'02': ''}})" in told
-    assert "s3cret" not in told
 
 
 def test_no_public_value_shows_the_bytes_of_python():

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from firmware_bridge.airgap import EnrolmentForm, enrolment_text
 from multisig import (
     InvalidDescriptor,
-    InvalidKey,
     InvalidPsbt,
     MultisigError,
     Network,
@@ -142,15 +141,6 @@ def test_what_is_not_whole_is_refused(text):
         vault_of_file(text, NETWORK)
 
 
-def test_s17_repeated_keys_and_fingerprints_are_refused():
-    alice, bob = str(ALICE.vault_key()), str(BOB.vault_key())
-    renamed = bob.replace(str(BOB.fingerprint), str(ALICE.fingerprint))
-    for keys in ((alice, alice), (alice, renamed)):
-        template = f"wsh(sortedmulti(2,{','.join(f'{key}/**' for key in keys)}))"
-        with pytest.raises((InvalidDescriptor, InvalidKey)):
-            vault_of_file(record(VERSION, template, PATHS, ADDRESS), NETWORK)
-
-
 # --- PSBTs --------------------------------------------------------------------------------------------------
 
 
@@ -186,11 +176,6 @@ def test_s15_a_cosigner_too_many_is_refused():
     other = MALLORY.vault_key()
     with pytest.raises(InvalidPsbt, match="4 account keys"):
         vault_of_psbt(replace(SPEND, xpubs=(*SPEND.xpubs, (other.xpub, other.origin))), NETWORK)
-
-
-def test_s17_a_repeated_key_is_refused():
-    with pytest.raises(InvalidDescriptor, match="same key"):
-        vault_of_psbt(replace(SPEND, xpubs=(SPEND.xpubs[0], *SPEND.xpubs[:2])), NETWORK)
 
 
 def test_s17_keys_out_of_order_are_no_coin_of_the_vault():

@@ -53,26 +53,11 @@ def test_data_that_poses_as_a_token_is_refused_s10(vector):
     assert [(item.data, item.token) for item in seen.op_returns] == [(data, None)]
 
 
-def test_other_data_stays_what_it_was():
-    seen = look(b"hello")
-    assert (seen.ok, seen.op_returns[0].token) == (True, None)
-
-
 def test_a_payload_that_destroys_bitcoin_or_has_company_is_refused_s10():
     paid = look(encode_payload(TRANSFER), value=546)
     assert [finding.code for finding in paid.findings] == [FindingCode.OP_RETURN_BURNS]
     two = look(encode_payload(TRANSFER), encode_payload(call(Function.PAUSE)))
     assert [finding.code for finding in two.findings] == [FindingCode.OP_RETURN_MULTIPLE]
-
-
-def test_the_digest_covers_what_the_data_was_understood_as_s24(monkeypatch):
-    """A later version that reads the same bytes differently must ask the person again."""
-    before = look(encode_payload(TRANSFER)).digest
-    monkeypatch.setattr(inspection.inputs_and_outputs, "token_of", lambda data: None)
-    not_understood = look(encode_payload(TRANSFER)).digest
-    monkeypatch.setattr(inspection.inputs_and_outputs, "token_of", lambda data: call(Function.PAUSE))
-    misunderstood = look(encode_payload(TRANSFER)).digest
-    assert len({before, not_understood, misunderstood}) == 3
 
 
 @pytest.mark.parametrize("payload", [TRANSFER, bytecode().deployment])
