@@ -19,8 +19,7 @@ from tests.conformance.rigs import make_rig, short_folder
 from tests.support.airgap import CardDevice
 from tests.support.custody import Desk, ok
 from tests.support.daemons import until, until_state
-from tests.support.platform import open_world, seed
-from tests.support.real_signer import pin, register, signer
+from tests.support.real_signer import pin, register, signer, three_members
 
 pytestmark = pytest.mark.anyio
 NAMES = ("alice", "bob", "carol")
@@ -29,17 +28,8 @@ PAID = 1_234_567
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    """Three members, none of whom has a key."""
-    with open_world(tmp_path / "platform", broadcast_wait_seconds=0) as world:
-        chain = world.platform.background.open_chain()
-        try:
-            placed = world.organisation("Acme", "admin@example.org")
-            admin = world.as_user("admin@example.org")
-            ids = {name: world.member(placed.workspace_id, f"{name}@example.org").user_id for name in NAMES}
-            devices = {name: seed(number) for number, name in enumerate(NAMES, start=1)}
-            yield Desk(world, chain, placed.workspace_id, admin, {}, ids, devices)
-        finally:
-            chain.close()
+    with three_members(tmp_path) as opened:
+        yield opened
 
 
 async def registers(daemon: Daemon, device: CardDevice) -> None:
@@ -82,8 +72,9 @@ async def signs(daemon: Daemon, device: CardDevice, psbt_id: str, *, codes: bool
     await daemon.airgap.answer(carried_psbt(imported), TERMINAL)
 
 
-@pytest.mark.parametrize("codes", [False, True], ids=["a card", "QR codes"])
-@pytest.mark.parametrize("last", [False, True], ids=["it signs first", "it signs last"])
+@pytest.mark.parametrize(
+    ("codes", "last"), [(False, False), (True, True)], ids=["a card, first", "QR codes, last"]
+)
 async def test_three_of_three_with_one_that_has_no_cable(desk: Desk, codes: bool, last: bool) -> None:
     device = CardDevice(desk.devices["alice"])
     with short_folder() as name:

@@ -27,7 +27,7 @@ PAID = 1_234_567
 
 @pytest.fixture
 def desk(tmp_path):
-    with three_members(tmp_path) as made:
+    with three_members(tmp_path, "carol") as made:
         yield made
 
 

@@ -25,7 +25,7 @@ PAID = 1_234_567
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    with three_members(tmp_path) as made:
+    with three_members(tmp_path, "carol") as made:
         yield made
 
 

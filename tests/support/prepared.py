@@ -4,11 +4,15 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from threading import Lock
+from typing import Any
 
 from sqlalchemy import make_url
 
+from custody.server.chain.embedded import EmbeddedChain
+from multisig import Network
 from tests.support.custody import Desk, open_desk
 from tests.support.databases import make_sqlite
 from tests.support.platform import As, World, open_world
@@ -77,10 +81,12 @@ def reopen(prepared: Prepared, state: Path, url: str, **settings: object) -> Ite
     known = prepared.desk
     with open_world(state, database_url=url, broadcast_wait_seconds=0, **settings) as world:
         world.clock.now = known.world.clock.now
-        chain = world.platform.background.open_chain()
+        background = world.platform.background
+        chain: Any = Unopened(partial(EmbeddedChain, background.chain_folder, clock=background._seconds))
+        background.backends[chain.network.value] = chain
         try:
             signers = {name: _again(user, world) for name, user in known.signers.items()}
-            desk = Desk(
+            yield Desk(
                 world,
                 chain,
                 known.workspace_id,
@@ -90,11 +96,29 @@ def reopen(prepared: Prepared, state: Path, url: str, **settings: object) -> Ite
                 dict(known.devices),
                 dict(known.vault),
             )
-            # From here on it reads what is new, as the watcher of a server that runs.
-            desk.watcher.look()
-            yield desk
         finally:
             chain.close()
+
+
+class Unopened:
+    """An embedded chain that opens where it is first asked: its engine takes longer than most tests."""
+
+    network = Network.REGTEST
+
+    def __init__(self, opens: Callable[[], EmbeddedChain]) -> None:
+        self._opens = opens
+        self._opened: EmbeddedChain | None = None
+        self._lock = Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        with self._lock:
+            if self._opened is None:
+                self._opened = self._opens()
+        return getattr(self._opened, name)
+
+    def close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
 
 
 def _again(user: As, world: World) -> As:

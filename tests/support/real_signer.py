@@ -20,8 +20,8 @@ from tests.support.platform import PASSWORD, open_world, register_key, seed
 
 
 @contextmanager
-def three_members(folder: Path) -> Iterator[Desk]:
-    """Three members of a real platform; only Carol has a key so far."""
+def three_members(folder: Path, *registered: str) -> Iterator[Desk]:
+    """Three members of a real platform, of whom these have a key."""
     with open_world(folder / "platform", broadcast_wait_seconds=0) as world:
         chain = world.platform.background.open_chain()
         try:
@@ -29,10 +29,11 @@ def three_members(folder: Path) -> Iterator[Desk]:
             admin = world.as_user("admin@example.org")
             names = ("alice", "bob", "carol")
             ids = {name: world.member(placed.workspace_id, f"{name}@example.org").user_id for name in names}
-            carol = world.as_user("carol@example.org")
-            ok(register_key(carol, seed(3)))
             devices = {name: seed(number) for number, name in enumerate(names, start=1)}
-            yield Desk(world, chain, placed.workspace_id, admin, {"carol": carol}, ids, devices)
+            signers = {name: world.as_user(f"{name}@example.org") for name in registered}
+            for name, user in signers.items():
+                ok(register_key(user, devices[name]))
+            yield Desk(world, chain, placed.workspace_id, admin, signers, ids, devices)
         finally:
             chain.close()
 

@@ -113,7 +113,7 @@ def open_page(window: Window, desk, folder) -> None:
     window.until("main", "Proposals")
 
 
-@pytest.fixture(params=["chromium", "firefox"])
+@pytest.fixture(params=["chromium", pytest.param("firefox", marks=pytest.mark.slow("the second browser"))])
 def window(request, desk) -> Window:
     if request.param == "firefox":
         return request.getfixturevalue("firefox")
