@@ -32,7 +32,8 @@ class AwaitingConnection(Awaiting[Core]):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         core = make_core(base_url, now, session, on_session)
-        self._http = httpx.AsyncClient(transport=transport, verify=trust(ca_file), trust_env=False)
+        over = transport or httpx.AsyncHTTPTransport(verify=trust(ca_file), trust_env=False)
+        self._http = httpx.AsyncClient(transport=over, trust_env=False)
         super().__init__(core, AwaitingTransport(self._http), sleep)
 
     async def aclose(self) -> None:
