@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
 import custody.schemas
 import signerd.shapes
@@ -39,9 +39,9 @@ def models() -> list[type[BaseModel]]:
     return sorted(found, key=lambda model: f"{model.__module__}.{model.__qualname__}")
 
 
-def faults(of: type, value: object) -> list[Any]:
+def faults(of: type[BaseModel], value: object) -> list[Any]:
     try:
-        TypeAdapter(of).validate_python(value)
+        of.model_validate(value)
     except ValidationError as error:
         return error.errors(include_url=False)
     return []
