@@ -30,7 +30,7 @@ from signerd.core.review import ProposalReview, review
 from signerd.core.signing import SigningPolicy, signing_of
 from signerd.core.states import NOT_TAKEN, TABLE, UNDECIDED, ProposalMove, State, advance
 from signerd.core.text import foreign, said
-from signerd.core.values import Approval, Decline, Record, ReviewContext, SignedPsbt
+from signerd.core.values import Approval, Decline, Record, ReviewContext, SignedPsbt, psbt_of
 from signerd.errors import AnswerRefused, IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
 
 
@@ -164,7 +164,7 @@ def answered(record: Record, event: events.AnswerImported, context: ReviewContex
     signing, _approval = _require_valid_approval(record, context)
     assert record.exported is not None, "only from the state *exported*"
     try:
-        signed = _complete(_from_file(record, Psbt.parse(record.exported), event.psbt, signing), signing)
+        signed = _complete(_from_file(record, psbt_of(record.exported), event.psbt, signing), signing)
     except MultisigError as error:
         raise AnswerRefused(said(error)) from error
     return _signed(replace(record, state=state), signed, signing, context, event.by)
@@ -192,14 +192,14 @@ def device_returned(record: Record, event: events.DeviceReturned, context: Revie
 
 
 def _signed(
-    verified: Record, signed: bytes, signing: SigningPolicy, context: ReviewContext, by: str = ""
+    verified: Record, signed: Psbt, signing: SigningPolicy, context: ReviewContext, by: str = ""
 ) -> Step:
-    psbt_id = verified.psbt_id
-    signature = SignedPsbt(signed, request_key("submit", psbt_id, signed))
+    psbt_id, raw = verified.psbt_id, signed.to_bytes()
+    signature = SignedPsbt(raw, request_key("submit", psbt_id, raw))
     stored = replace(verified, signature=signature, reason="")
     facts = {
         "idempotency_key": signature.idempotency_key,
-        "psbt_sha256": hashlib.sha256(signed).hexdigest(),
+        "psbt_sha256": hashlib.sha256(raw).hexdigest(),
         **_places(signed, signing, context),
         **_who(by),
     }
@@ -207,9 +207,9 @@ def _signed(
     return then_step(step, lambda r: ready_for_importer(r) or ended(r))
 
 
-def _verified(asked: bytes, returned: bytes, signing: SigningPolicy) -> bytes:
+def _verified(asked: bytes, returned: bytes, signing: SigningPolicy) -> Psbt:
     policy, fingerprint = signing.policy, signing.key.origin.fingerprint
-    return _complete(accept_signatures(Psbt.parse(asked), Psbt.parse(returned), policy, fingerprint), signing)
+    return _complete(accept_signatures(psbt_of(asked), Psbt.parse(returned), policy, fingerprint), signing)
 
 
 def _from_file(record: Record, asked: Psbt, returned: bytes, signing: SigningPolicy) -> Psbt:
@@ -223,17 +223,17 @@ def _from_file(record: Record, asked: Psbt, returned: bytes, signing: SigningPol
     return accept_signatures(asked, signed_by(signed, policy, fingerprint), policy, fingerprint)
 
 
-def _complete(signed: Psbt, signing: SigningPolicy) -> bytes:
+def _complete(signed: Psbt, signing: SigningPolicy) -> Psbt:
     missing = signer_progress(signed, signing.policy, signing.key.origin.fingerprint).missing
     if missing:
         raise NotFinalisable(f"the device left inputs unsigned: {', '.join(map(str, missing))}")
-    return signed.to_bytes()
+    return signed
 
 
-def _places(signed: bytes, signing: SigningPolicy, context: ReviewContext) -> dict[str, Any]:
+def _places(signed: Psbt, signing: SigningPolicy, context: ReviewContext) -> dict[str, Any]:
     """S29: the addresses that are now known to be used."""
     code = policy_code(signing.policy)
-    inspection = inspect(Psbt.parse(signed), signing.policy, network=context.network)
+    inspection = inspect(signed, signing.policy, network=context.network)
     return {"places": used_by(inspection, context.places.get(code, NEW_POLICY)), "policy": code}
 
 
@@ -411,7 +411,7 @@ def imported_again(record: Record, event: events.ImportedAgain, context: ReviewC
     if signing is None:
         raise RefusedByChecks("the signatures in this copy cannot be verified: its vault is not pinned here")
     try:
-        kept = Psbt.parse(record.snapshot.psbt)
+        kept = psbt_of(record.snapshot.psbt)
         psbt = accept_signatures(kept, Psbt.parse(event.psbt), signing.policy, None).to_bytes()
         # A PSBT that is too large with them cannot be read again.
         Psbt.parse(psbt)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from custody.schemas.vaults import MAX_SIGNERS
-from multisig import Inspection, MultisigError, Psbt, inspect, progress_of
+from multisig import Inspection, MultisigError, inspect, progress_of
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.events import Level, Notify, Step, ask_person, request_key, then_step
@@ -22,7 +22,7 @@ from signerd.core.review import review
 from signerd.core.signing import SigningPolicy, signing_of
 from signerd.core.states import TABLE, TO_SUBMIT, UNDECIDED, ProposalMove, State, advance
 from signerd.core.text import foreign
-from signerd.core.values import Record, ReviewContext, SignedPsbt, Snapshot, Unfollowed, identity_of
+from signerd.core.values import Record, ReviewContext, SignedPsbt, Snapshot, Unfollowed, identity_of, psbt_of
 
 ENDS = {
     ProposalStatus.BROADCASTING: ProposalMove.WENT_OUT,
@@ -264,7 +264,7 @@ def unfollowed_of(snapshot: Snapshot) -> Unfollowed | None:
     if not signed or snapshot.kind in NOT_OF_OTHERS:
         return None
     try:
-        tx = Psbt.parse(snapshot.psbt).tx
+        tx = psbt_of(snapshot.psbt).tx
     except MultisigError:
         return None
     collected = max(0, min(snapshot.collected, MAX_SIGNERS))
@@ -298,7 +298,7 @@ def own_signature(snapshot: Snapshot, context: ReviewContext) -> OwnSignature | 
     if signing is None:
         return None
     try:
-        psbt = Psbt.parse(snapshot.psbt)
+        psbt = psbt_of(snapshot.psbt)
         # Another key's bad signature must not hide ours.
         progress = progress_of(psbt, signing.policy, signing.key.origin.fingerprint)
         if not progress.signed:

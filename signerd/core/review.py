@@ -9,7 +9,7 @@ from enum import Enum
 from zoneinfo import ZoneInfo
 
 from custody._version import __version__
-from multisig import FeeLimits, Inspection, MultisigError, Psbt, Severity, inspect
+from multisig import FeeLimits, Inspection, MultisigError, Severity, inspect
 from multisig.bip322 import inspect_proof
 from multisig.tokens import Bytecode, Deploy, Payload, bytecode_hash
 from signerd.core.checks.before import is_mislabelled
@@ -20,7 +20,7 @@ from signerd.core.checks.tokens import KnownAddress, listed_at_first, token_of_p
 from signerd.core.signing import signing_of
 from signerd.core.text import canonical, plain, said
 from signerd.core.tokens import ModelScreen
-from signerd.core.values import Pin, ReviewContext, Snapshot
+from signerd.core.values import Pin, ReviewContext, Snapshot, psbt_of
 
 DOMAIN = b"signerd-review-v1"
 # The hard limits of the inspection; ``fee-share`` alone reports the fee's share.
@@ -64,7 +64,7 @@ def review(snapshot: Snapshot, context: ReviewContext) -> ProposalReview:
     reason.
     """
     try:
-        psbt = Psbt.parse(snapshot.psbt)
+        psbt = psbt_of(snapshot.psbt)
     except MultisigError as error:
         unreadable = refuse(f"The PSBT cannot be read: {said(error)}", code=error.code)
         return _with_digest(snapshot, context, None, (unreadable.under(READABLE),))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import MultisigError, Network, OriginKey, Policy, Profile, Psbt, ReceivedPsbt
 from multisig.proofs import Prover, Unproven, policy_threshold, proven_output
-from signerd.core.values import Imported, OwnKey, Pin, ReviewContext, Snapshot
+from signerd.core.values import Imported, OwnKey, Pin, ReviewContext, Snapshot, psbt_of
 
 PROFILE = "profile"
 
@@ -38,7 +38,7 @@ def _profile_of(snapshot: Snapshot, context: ReviewContext) -> SigningPolicy | N
     the coins.
     """
     try:
-        said = [item.derivations for item in Psbt.parse(snapshot.psbt).inputs]
+        said = [item.derivations for item in psbt_of(snapshot.psbt).inputs]
     except MultisigError:
         return None
     for own in context.own_keys:

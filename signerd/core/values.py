@@ -18,10 +18,15 @@ from signerd.core.tokens import ModelScreen, TokenClaim
 
 
 @lru_cache(maxsize=4)
+def psbt_of(raw: bytes) -> Psbt:
+    """Raises MultisigError. Cached: it is asked for several times in turn."""
+    return Psbt.parse(raw)
+
+
 def tx_of(psbt: bytes) -> Transaction | None:
-    """The unsigned transaction; None for a malformed PSBT. Cached: it is asked for several times in turn."""
+    """The unsigned transaction; None for a malformed PSBT."""
     try:
-        return Psbt.parse(psbt).tx
+        return psbt_of(psbt).tx
     except MultisigError:
         return None
 

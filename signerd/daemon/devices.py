@@ -35,6 +35,7 @@ from signerd.core.addresses import on_screen
 from signerd.core.signing import SigningPolicy
 from signerd.core.text import as_compared, foreign, plain, said
 from signerd.core.tokens import ModelScreen
+from signerd.core.values import psbt_of
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed, DeviceUnready, NoSuchDevice
 from signerd.feed import Feed, unforeseen
 from signerd.runtime import FaultPoint, no_fault
@@ -194,7 +195,7 @@ class Devices:
         try:
             signer = signing.key.origin.fingerprint
             signed = await self.bridge.sign(
-                device_id, Psbt.parse(psbt), signing.policy, signer=signer, on_progress=on_progress
+                device_id, psbt_of(psbt), signing.policy, signer=signer, on_progress=on_progress
             )
         except BridgeError as error:
             asked = not isinstance(error, NOT_ASKED)

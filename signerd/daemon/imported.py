@@ -323,36 +323,34 @@ def _app_of(record: Record) -> str | None:
 MOST_BYTES = 8 * 1024 * 1024
 # The size of a whitelisted address in a review: a deployment's PSBT is small, and may list a thousand.
 BYTES_OF_ONE_LISTED = 100
-# A review that was not used while so many others were is dropped.
-LONG_AGO = 2_000
 
 
 class Reviews:
-    """A cache of reviews, each of which costs milliseconds for an input.
+    """Keeps reviews while what they depend on does not change: each costs milliseconds for an input.
 
-    ``most``: the bytes of PSBTs and whitelists whose reviews are kept; at least the last one is.
+    ``most``: the bytes of PSBTs and whitelists whose reviews are kept; the last one always is (L6).
     """
 
     def __init__(self, journal: Journal, most: int = MOST_BYTES) -> None:
         self._journal = journal
         self._most = most
-        # In the order of their last use.
-        self._known: dict[str, _CachedReview] = {}
-        self._looks = 0
+        self._known: dict[str, tuple[Snapshot, ReviewContext, ProposalReview]] = {}
 
     def of(self, record: Record) -> ProposalReview:
-        context = self._journal.review_context(record.snapshot)
-        known = self._known.pop(record.psbt_id, None)
-        if known is None or (known.snapshot, known.context) != (record.snapshot, context):
-            known = _CachedReview(record.snapshot, context, review(record.snapshot, context))
-            self._make_room(known)
-        self._looks += 1
-        self._known[record.psbt_id] = replace(known, look=self._looks)
-        return known.found
+        snapshot, context = record.snapshot, self._journal.review_context(record.snapshot)
+        known = self._known.get(record.psbt_id)
+        if known is not None and known[:2] == (snapshot, context):
+            return known[2]
+        kept = sum(_size(one[0], one[1]) for one in self._known.values())
+        if kept + _size(snapshot, context) > self._most:
+            self._known.clear()
+        found = review(snapshot, context)
+        self._known[record.psbt_id] = snapshot, context, found
+        return found
 
     @property
     def kept(self) -> int:
-        """The number of cached reviews."""
+        """The number of reviews that are kept."""
         return len(self._known)
 
     def settle(self, record: Record) -> None:
@@ -360,29 +358,7 @@ class Reviews:
         if record.state in ENDED:
             self._known.pop(record.psbt_id, None)
 
-    def _make_room(self, coming: "_CachedReview") -> None:
-        """Make room by dropping the most recently used review (L6).
 
-        A long list is read repeatedly in the same order, for which dropping the least recently used would
-        never keep one that is needed next. The oldest is dropped only if it was not used for a long time.
-        """
-        kept = coming.size + sum(known.size for known in self._known.values())
-        while kept > self._most and self._known:
-            oldest, newest = next(iter(self._known)), next(reversed(self._known))
-            forgotten = self._looks - self._known[oldest].look >= LONG_AGO
-            kept -= self._known.pop(oldest if forgotten else newest).size
-
-
-@dataclass(frozen=True)
-class _CachedReview:
-    """``look``: the number of its last use."""
-
-    snapshot: Snapshot
-    context: ReviewContext
-    found: ProposalReview
-    look: int = 0
-
-    @property
-    def size(self) -> int:
-        listed = 0 if self.context.token is None else len(self.context.token.whitelist)
-        return len(self.snapshot.psbt) + listed * BYTES_OF_ONE_LISTED
+def _size(snapshot: Snapshot, context: ReviewContext) -> int:
+    listed = 0 if context.token is None else len(context.token.whitelist)
+    return len(snapshot.psbt) + listed * BYTES_OF_ONE_LISTED

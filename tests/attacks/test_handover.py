@@ -9,17 +9,15 @@ from multisig import MultisigError, Psbt, accept_signatures, signer_progress, ve
 from multisig.errors import BadSignature, NotFinalisable, PsbtMismatch
 from multisig.proofs import Prover
 from signerd.core import engine
-from signerd.core.engine import device_returned
-from signerd.core.events import DeviceReturned, ImportedAgain
+from signerd.core.events import ImportedAgain
 from signerd.core.signing import imported_snapshot
 from signerd.core.states import State
-from signerd.core.values import Approval, Imported, Record, SignedPsbt
+from signerd.core.values import Imported, Record, SignedPsbt
 from signerd.daemon.imported import signed_of
 from signerd.errors import SignerdError
-from tests.attacks.cases import proposals, snapshot, sound
+from tests.attacks.cases import proposals, sound
 from tests.attacks.people import ALICE, VAULT
 from tests.attacks.recipes.devices import ANSWERS, COPIES
-from tests.attacks.recipes.scene import story
 from tests.conformance.rigs import NETWORK
 
 CLEAN = proposals(lambda p: p.handover == "clean")
@@ -80,25 +78,6 @@ def test_s19_only_sound_signatures_of_ours_are_taken(answer):
     with pytest.raises(MultisigError) as caught:
         taken(answer)
     assert caught.value.code == answer.outcome
-
-
-def at_the_device(answer) -> Record:
-    psbt = answer.scene.honest
-    shown = snapshot("p-1", psbt.to_bytes(), story(psbt))
-    return Record(shown, State.SIGNING, shown.txid_expected, Approval("00" * 32))
-
-
-@pytest.mark.parametrize("answer", ANSWERS, ids=str)
-def test_s19_nothing_else_of_it_becomes_the_daemons(answer):
-    returned = DeviceReturned(answer.answer(answer.scene).to_bytes())
-    step = device_returned(at_the_device(answer), returned, sound().review_context())
-    if answer.outcome is None:
-        assert step.record.state is State.SIGNED
-        assert Psbt.parse(step.record.signature.psbt).without_signatures() == answer.scene.honest
-    else:
-        assert step.record.state is State.INTERRUPTED
-        assert step.record.signature is None
-        assert step.record.approval is None
 
 
 # --- what came with another copy (S33) ----------------------------------------------------------------------

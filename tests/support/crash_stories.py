@@ -6,7 +6,7 @@ What the platform received and how often the device was asked is kept in files, 
 """
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from custody.common.private_files import write_private
 from firmware_bridge import Locked, RefusedByPerson
 from multisig import ChangeTo, DerivationPath, Psbt, build_psbt, sats
 from signerd.core import events
-from signerd.core.audit import first_fault
+from signerd.core.audit import Entry, first_fault
 from signerd.core.states import State
 from signerd.core.values import Record, SigningLimits
 from signerd.daemon.service import Daemon
@@ -123,7 +123,9 @@ class LastingPlatform(FakePlatform):
 
 
 def common_faults(folder: Path, psbt_ids: tuple[str, ...]) -> list[str]:
-    """Invariants of every story: one signature with the same bytes and key, and an intact audit chain."""
+    """Invariants of every story: one signature with the same bytes and key, and an intact audit chain, which
+    tells of every question to a device that it was allowed and approved first.
+    """
     platform = FakePlatform(folder)
     wrong = [
         "different bytes or keys were submitted"
@@ -131,8 +133,30 @@ def common_faults(folder: Path, psbt_ids: tuple[str, ...]) -> list[str]:
         if len({(entry["psbt"], entry["key"]) for entry in platform.signatures(psbt_id)}) > 1
     ]
     with read_journal(folder) as journal:
-        fault = first_fault(journal.audit())
-    return wrong if fault is None else [*wrong, fault[1]]
+        entries = tuple(journal.audit())
+    fault = first_fault(entries)
+    return [*wrong, *unapproved(entries), *(() if fault is None else (fault[1],))]
+
+
+TAKES_THE_YES_AWAY = frozenset(
+    {"judged", "approval-lapsed", "interrupted", "restarted", "verify-failed", "declined", "altered"}
+)
+
+
+def unapproved(entries: Iterable[Entry]) -> Iterator[str]:
+    """By the chain's own words: judged without a refusal, then approved, then asked, with one digest."""
+    allowed: dict[str, bool] = {}
+    approved: dict[str, str] = {}
+    for entry in entries:
+        subject, facts, kind = entry.note.subject, entry.note.facts, entry.note.kind
+        if kind in TAKES_THE_YES_AWAY:
+            approved.pop(subject, None)
+        if kind == "judged":
+            allowed[subject] = not facts["refusals"]
+        elif kind == "approved":
+            approved[subject] = facts["digest"] if allowed[subject] else "refused"
+        elif kind in {"device-asked", "exported"} and approved.get(subject) != facts["digest"]:
+            yield f"entry {entry.sequence}: {kind} without a yes to what was allowed"
 
 
 def read_journal(folder: Path) -> Journal:

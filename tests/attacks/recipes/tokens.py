@@ -183,6 +183,7 @@ TOKENS = (
     misshapen("a call whose change goes to another address of the vault", ChangeTo(BACK, RECEIVE, 1)),
     misshapen("a call whose change goes to the change chain", ChangeTo(BACK, CHANGE, 7)),
     misshapen("a call whose change goes to another account of the same people", TxOut(BACK, OTHER_ACCOUNT.script_pubkey(RECEIVE, 0))),
+    misshapen("a call whose change comes back as two coins", ChangeTo(sats(50_000), RECEIVE, 0), ChangeTo(sats(49_000), RECEIVE, 0)),
     misshapen("a call that pays Mallory beside", TxOut(sats(50_000), MALLORYS.script_pubkey(0, 0)), ChangeTo(sats(49_000), RECEIVE, 0)),
     misshapen("a call whose coins all go to Mallory", TxOut(BACK, MALLORYS.script_pubkey(0, 0))),
     misshapen("a call that somebody else seems to make", index=1),

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firmware_bridge.sanitised_psbt import for_device, require_sound
-from multisig import Fingerprint, KeyOrigin, Policy, Psbt, PsbtInput, inspect, sats
+from multisig import Fingerprint, KeyOrigin, Policy, Psbt, PsbtInput, inspect
 from signerd.core.checks.case import Outcome
 from signerd.core.review import ProposalReview, review
 from signerd.core.signing import imported_snapshot
@@ -23,7 +23,7 @@ from signerd.core.values import Imported
 from tests.support.bills import PROFILE, PROFILE_KEY
 from tests.support.desk import NETWORK, VAULT, make_pin, own_keys, review_context
 from tests.support.examples import examples
-from tests.support.wallets import BOB, MALLORY, foreign_script, make_spend, with_input, with_output
+from tests.support.wallets import MALLORY, make_spend
 
 PAYMENT, BACK = 0, 1
 POLICIES: tuple[Policy, ...] = (VAULT, PROFILE)
@@ -127,72 +127,6 @@ def test_s32_a_figure_is_that_of_other_readers_or_is_not_known(policy, data):
     assert found.inspection is None or {told[name] for name in OF_THE_FEE} == {Outcome.REFUSE}
 
 
-def _other_origin(item, *, path: bool) -> dict[bytes, KeyOrigin]:
-    (key, origin), *others = item.derivations.items()
-    fingerprint = origin.fingerprint if path else MALLORY.fingerprint
-    told = KeyOrigin(fingerprint, origin.path if not path else origin.path.child(0))
-    return dict([(key, told), *others])
-
-
 def _mallorys(item) -> dict[bytes, KeyOrigin]:
     path = next(iter(item.derivations.values())).path
     return {**item.derivations, MALLORY.private_node(path).public_key: KeyOrigin(MALLORY.fingerprint, path)}
-
-
-def _claims(index: int, item, change) -> dict[str, Psbt]:
-    """What is false beside any coin or change. Origins that name none of our devices claim nothing."""
-    others = {"device": change(index, derivations=_other_origin(item, path=False))}
-    return {
-        **(others if len(item.derivations) > 1 else {}),
-        "script": change(index, witness_script=b"\x51"),
-        "redeem script": change(index, redeem_script=b"\x51"),
-        "key": change(index, derivations=_mallorys(item)),
-        "path": change(index, derivations=_other_origin(item, path=True)),
-    }
-
-
-def contradictions(psbt: Psbt, policy: Policy) -> dict[str, Psbt]:
-    """The PSBT with one false field each."""
-
-    def coin(index: int, **fields: object) -> Psbt:
-        return with_input(psbt, index, **fields)
-
-    def output(index: int, **fields: object) -> Psbt:
-        return with_output(psbt, index, **fields)
-
-    item, back = psbt.inputs[0], psbt.outputs[BACK]
-    previous = item.non_witness_utxo
-    spent = previous.outputs[item.outpoint.vout]
-    xpub, origin = next((key.xpub, key.origin) for key in (BOB.vault_key(), policy_key(policy)))
-    return {
-        **{f"input, {name}": false for name, false in _claims(0, item, coin).items()},
-        **{f"change, {name}": false for name, false in _claims(BACK, back, output).items()},
-        "amount": coin(0, witness_utxo=replace(spent, amount=sats(spent.amount - 1))),
-        "script of the coin": coin(0, witness_utxo=replace(spent, script_pubkey=foreign_script())),
-        "previous transaction": coin(0, non_witness_utxo=replace(previous, locktime=9)),
-        "sighash": coin(0, sighash_type=0x81),
-        "signature": coin(0, partial_signatures={next(iter(item.derivations)): b"\x30\x01"}),
-        "payment": output(PAYMENT, derivations=dict(back.derivations)),
-        "account key": replace(psbt, xpubs=((replace(xpub, chain_code=bytes(32)), origin),)),
-        "parent": replace(psbt, xpubs=((replace(xpub, parent_fingerprint=MALLORY.fingerprint), origin),)),
-    }
-
-
-def policy_key(policy: Policy):
-    return policy.cosigners[0] if policy is VAULT else policy.key
-
-
-@pytest.mark.parametrize("policy", POLICIES, ids=["vault", "profile"])
-@settings(max_examples=examples(50))
-@given(data=st.data())
-def test_what_contradicts_the_proof_is_refused_whatever_else_is_absent(policy, data):
-    _whole, psbt = data.draw(subsets(policy))
-    item, back = psbt.inputs[0], psbt.outputs[BACK]
-    if not is_enough(item) or not back.derivations:
-        return
-    honest = {finding.code for finding in inspect(psbt, policy, network=NETWORK).findings}
-    for name, false in contradictions(psbt, policy).items():
-        seen = inspect(false, policy, network=NETWORK)
-        assert {finding.code for finding in seen.findings} - honest, name
-        assert not seen.ok, name
-        assert not judged(false).allowed, name

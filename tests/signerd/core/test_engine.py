@@ -121,15 +121,6 @@ def test_s24_what_changed_after_the_approval_is_asked_again() -> None:
     assert "approval-lapsed" in note_kinds(step)
 
 
-def test_s24_another_transaction_under_the_same_id_is_quarantined() -> None:
-    other = replace(snapshot_of(spend(fee=1_001)), status=ProposalStatus.PENDING)
-    step = decide(APPROVED, events.Polled(other), AROUND)
-    assert step.record.state is State.QUARANTINED
-    assert step.record.approval is None
-    assert [one.level for one in step.news if isinstance(one, Notify)] == [Level.ALARM]
-    assert todo(step.record) is None
-
-
 @pytest.mark.parametrize(
     "changes",
     [{"vault_id": "vault-2"}, {"workspace_id": 2}, {"kind": TxType.FORWARD}],
@@ -347,6 +338,22 @@ def test_s6_a_payment_that_was_signed_since_the_export_holds_its_answer_until_it
     again = run(named, start=EXPORTED, context=context)
     assert again.state is State.EXPORTED
     assert run(ANSWERED, start=again, context=context).state is State.SIGNED
+
+
+def test_s33_of_a_file_that_others_signed_too_our_own_signatures_are_taken_and_all_are_verified() -> None:
+    """The platform takes from each signer their own."""
+    ours = replace(HONEST, psbt=signed_by(ALICE, HONEST))
+    both = decide(EXPORTED, events.AnswerImported(signed_by(BOB, ours)), AROUND).record
+    assert both.signature == SIGNED.signature
+    bad = BOB.sign(Psbt.parse(ours.psbt), sighash=0x02).to_bytes()
+    with pytest.raises(AnswerRefused, match="is invalid"):
+        decide(EXPORTED, events.AnswerImported(bad), AROUND)
+
+
+def test_s33_a_copy_of_a_vault_that_is_not_pinned_any_more_is_refused() -> None:
+    copy = events.ImportedAgain(signed_by(BOB, HONEST))
+    with pytest.raises(RefusedByChecks, match="not pinned"):
+        decide(EXPORTED, copy, review_context(pin=None))
 
 
 def test_an_answer_for_a_vault_that_is_not_pinned_any_more_is_not_taken() -> None:

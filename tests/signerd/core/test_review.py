@@ -2,25 +2,20 @@
 
 from dataclasses import replace
 
-import pytest
-
 from multisig import (
     ChangeTo,
     FeeRate,
-    Network,
     OutPoint,
     Psbt,
-    TxOut,
     Vault,
     build_psbt,
-    op_return_script,
     sats,
 )
 from signerd.core.checks.case import Outcome
 from signerd.core.review import ProposalReview, review
 from signerd.core.states import State
 from signerd.core.values import Neighbour, ReviewContext, SigningLimits, Snapshot
-from tests.support.desk import NETWORK, VAULT, make_pin, own_keys, review_context, snapshot_of, spend
+from tests.support.desk import NETWORK, VAULT, make_pin, review_context, snapshot_of, spend
 from tests.support.payments import neighbour_of
 from tests.support.wallets import ALICE, BOB, MALLORY, fund, pay
 
@@ -42,36 +37,6 @@ def test_an_honest_proposal_is_allowed_by_every_check() -> None:
     assert len({verdict.name for verdict in found.verdicts}) == len(found.verdicts)
     assert found.inspection is not None
     assert all(verdict.sentence.endswith(".") for verdict in found.verdicts)
-
-
-def test_s14_another_network_is_refused() -> None:
-    assert "network" in refused_by(snapshot_of(spend(), workspace_network="mainnet"))
-    assert "network" in refused_by(snapshot_of(spend()), review_context(network=Network.SIGNET))
-
-
-def test_s15_a_quorum_without_our_exact_key_is_refused() -> None:
-    assert "own-key" in refused_by(snapshot_of(spend()), review_context(own_keys=own_keys(MALLORY)))
-    assert "own-key" in refused_by(snapshot_of(spend()), review_context(own_keys=()))
-    # The right device, but an account that it never gave.
-    assert "own-key" in refused_by(snapshot_of(spend()), review_context(own_keys=own_keys()[1:]))
-
-
-def test_s12_swapped_amounts_of_two_recipients_are_refused() -> None:
-    coins = [fund(VAULT, 200_000)]
-    outputs = [pay(50_000, "a"), pay(60_000, "b"), ChangeTo(sats(89_000), 1, 0)]
-    honest = snapshot_of(build_psbt(VAULT, coins, outputs, 0))
-    assert review(honest, review_context()).allowed
-    swapped = replace(honest, amounts=tuple(reversed(honest.amounts)))
-    assert refused_by(swapped) == {"amounts"}
-
-
-@pytest.mark.parametrize("recorded", ["0x68656c6c6f", "hello"])
-def test_s10_recorded_data_passes_and_other_data_does_not(recorded: str) -> None:
-    data = TxOut(sats(0), op_return_script(b"hello"))
-    psbt = build_psbt(VAULT, [fund(VAULT, 200_000)], [data, ChangeTo(sats(199_000), 1, 0)], 0)
-    assert review(snapshot_of(psbt, op_return=recorded), review_context()).allowed
-    assert "data" in refused_by(snapshot_of(psbt, op_return=None))
-    assert "data" in refused_by(snapshot_of(psbt, op_return="0xzz"))
 
 
 def limits(**changes: object) -> ReviewContext:

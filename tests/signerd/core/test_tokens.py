@@ -2,7 +2,6 @@
 asked.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from multisig.tokens import Function, Payload, encode_payload, payload_parts
 from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.checks.case import Outcome
 from signerd.core.events import AskPerson
 from signerd.core.review import review
 from signerd.core.states import State
@@ -24,9 +22,7 @@ from tests.support.desk import (
     VAULT_ID,
     make_pin,
     own_keys,
-    read_rules,
     review_context,
-    signed_by,
 )
 from tests.support.tokens import GOLD, call, published, token_snapshot
 from tests.support.wallets import ALICE, foreign_script
@@ -83,16 +79,6 @@ def test_a_device_that_shows_all_is_said_to() -> None:
 
 
 # --- the rule -----------------------------------------------------------------------------------------------
-
-
-def judged(
-    text: str, screen: ModelScreen | None, signers=(), payload: Payload = TRANSFER
-) -> dict[str, Outcome]:
-    snapshot = token_snapshot(payload)
-    for signer in signers:
-        snapshot = replace(snapshot, psbt=signed_by(signer, snapshot))
-    context = review_context(token=GOLD, screen=screen, rules=read_rules(text, NETWORK))
-    return {v.name: v.outcome for v in review(snapshot, context).verdicts if v.name.startswith("rule-")}
 
 
 # --- the device that is asked -------------------------------------------------------------------------------

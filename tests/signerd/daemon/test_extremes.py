@@ -27,13 +27,6 @@ def in_vault(fake: FakePlatform, field: str, value: object) -> None:
     fake.bad_vaults = [{**fake._vault(), "id": "vault-9", field: value}]
 
 
-@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 2**64, 10**30])
-async def test_f_a_key_that_makes_no_sense_is_one_entrys_fault(prepared, platform, bridge, value):
-    platform.keys = [{"ID": "key-9", "UserID": value}]
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await is_well(daemon, platform)
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [("name", "n" * 100_000), ("descriptor", "d" * 1_000_000), ("signers", [{}] * 100_000)],

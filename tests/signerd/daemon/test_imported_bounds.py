@@ -136,9 +136,3 @@ async def test_l6_what_apps_have_open_is_bounded_in_bytes(prepared, platform, br
         await daemon.imported.import_psbt(bill(4, 40_000).to_base64(), TERMINAL)
         await daemon.imported.withdraw(first.psbt_id, WALLET)
         await daemon.imported.import_psbt(bill(5, 45_000).to_base64(), WALLET)
-
-
-def test_l6_one_of_the_largest_has_room_and_the_reviews_of_all_that_apps_have_open() -> None:
-    assert (
-        MAX_PSBT_BYTES <= imported.MOST_OPEN_BYTES_OF_AN_APP <= imported.MOST_OPEN_BYTES < imported.MOST_BYTES
-    )

@@ -63,15 +63,6 @@ async def test_f_one_bad_proposal_is_left_out_by_its_id_and_the_others_are_signe
         assert len(daemon.feed.since(0, "p-9")) == 1
 
 
-@pytest.mark.parametrize("entry", [None, 7, "p-1", [], {}, {"psbt_id": 9}], ids=repr)
-async def test_f_what_is_no_proposal_at_all_is_named_by_its_place(prepared, platform, bridge, entry):
-    platform.bad_proposals = [entry]
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        (note,) = await notes(daemon)
-        assert "proposal entry 1 is left out" in note
-
-
 @pytest.mark.parametrize("psbt_id", ["../p", "p 1", "p\x1b[2J", "", "x" * 65])
 async def test_f_an_id_that_is_none_is_not_taken(prepared, platform, bridge, psbt_id):
     platform.proposals = {psbt_id: replace(HONEST, psbt_id=psbt_id), "p-2": replace(HONEST, psbt_id="p-2")}
@@ -81,19 +72,6 @@ async def test_f_an_id_that_is_none_is_not_taken(prepared, platform, bridge, psb
         assert "entry 1" in note
         assert "\x1b" not in note
         assert len(daemon.journal.records()) == 1
-
-
-async def test_f_a_flood_of_bad_ones_is_counted(prepared, platform, bridge):
-    platform.bad_proposals = [bad(platform, psbt_id=f"p-9{n}", status="ODD") for n in range(300)]
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        found = [
-            note
-            for note in (await daemon.status()).notes
-            if "left out" in note or "more of this kind" in note
-        ]
-        assert len(found) == 6
-        assert found[-1] == "And 295 more of this kind."
 
 
 async def test_f_a_known_one_that_turns_bad_is_asked_about_beside_the_others(prepared, platform, bridge):
@@ -116,38 +94,6 @@ async def test_f_a_known_one_that_turns_bad_is_asked_about_beside_the_others(pre
         await until_state(daemon, "p-2", State.CONFIRMED)
         assert any("proposal p-1 is left out" in note for note in await notes(daemon))
         assert daemon.journal.record("p-1").state is State.SUBMITTED
-
-
-async def test_f_a_known_one_that_turns_bad_is_told_once_though_many_are_asked_for_in_turns(
-    prepared, platform, bridge
-):
-    """More than a round takes: in most rounds it is not asked for, which is no word that it is well."""
-    platform.proposals = {f"p-{n:02}": replace(HONEST, psbt_id=f"p-{n:02}") for n in range(50)}
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-49", State.WAITING_PERSON)
-
-        def odd(request: httpx.Request) -> httpx.Response | None:
-            single = request.url.params.get("psbt_id") == "p-07"
-            return httpx.Response(200, json={"psbt_id": "p-07"}) if single else None
-
-        platform.after = odd
-        # No list has them any more, and their ends are not heard of.
-        shown = platform.proposals
-        platform.proposals = {key: replace(s, status=ProposalStatus.STALLED) for key, s in shown.items()}
-        await until(lambda: bool(daemon.troubles.sentences()))
-        rounds = daemon.follower.state.rounds
-        await until(lambda: daemon.follower.state.rounds > rounds + 8)
-        assert [line.kind for line in daemon.feed.since(0, "p-07")].count("attention") == 1
-        assert len(await notes(daemon)) == 1
-
-
-async def test_f_one_bad_vault_hides_no_other(prepared, platform, bridge):
-    platform.bad_vaults = [{"id": "vault-9", "name": 7}]
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        (vault,) = await daemon.vaults()
-        assert vault.pinned
-        assert any("vault vault-9 is left out" in note for note in await notes(daemon))
 
 
 @pytest.mark.parametrize(

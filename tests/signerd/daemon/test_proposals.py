@@ -3,15 +3,14 @@
 import asyncio
 import base64
 from dataclasses import replace
-from typing import get_args
 
 import pytest
 
-from custody.schemas.proposals import Advice, ProposalStatus, TroubleKind
+from custody.schemas.proposals import ProposalStatus, TroubleKind
 from firmware_bridge import DeviceState
 from multisig import ChangeTo, Psbt, build_psbt, sats
 from signerd.core.states import State
-from signerd.core.values import ADVICE, KINDS, Trouble
+from signerd.core.values import Trouble
 from signerd.daemon.service import Daemon
 from signerd.errors import StaleApproval
 from tests.support.daemons import MemoryStore, approve, daemon_at, until, until_state
@@ -48,11 +47,6 @@ async def test_a_proposal_is_seen_approved_signed_and_submitted(daemon, platform
     assert (await daemon.verify_audit()).fault is None
     # Months of ended ones would be kept.
     assert not daemon.imported.reviews.kept
-
-
-def test_every_trouble_and_every_advice_has_words():
-    assert set(KINDS) == set(TroubleKind)
-    assert set(ADVICE) == set(get_args(Advice))
 
 
 async def test_what_keeps_a_transaction_back_is_told_once_and_shown_until_it_is_over(

@@ -18,7 +18,6 @@ from signerd.feed import SingleFlight
 from signerd.journal import Journal, StateFolder
 from tests.support.desk import NETWORK
 from tests.support.examples import examples
-from tests.support.served import make_outer, served_daemon
 
 pytestmark = pytest.mark.anyio
 
@@ -76,17 +75,6 @@ async def test_a_search_is_for_the_text_itself(journal, search, count):
 def test_no_search_is_more_than_text(journal, search):
     found = journal.audit_page(search, 100, after=None, before=None)
     assert len(found) <= 40
-
-
-def test_the_interface_gives_both(tmp_path):
-    with served_daemon(tmp_path / "s", make_outer(tmp_path)) as daemon, daemon.client() as client:
-        newest = client.audit_entries(limit=1)
-        assert [entry.sequence for entry in newest.entries] == [newest.total]
-        assert newest.more
-        assert [entry.sequence for entry in client.audit_entries(after=0, limit=2).entries] == [1, 2]
-        shown = client.settings()
-        assert (shown.network, shown.state_folder) == ("regtest", str(tmp_path / "s"))
-        assert shown.lowered == shown.rules == ()
 
 
 async def test_l11_others_are_served_while_the_chain_is_read(journal, monkeypatch):

@@ -44,25 +44,9 @@ def test_within_the_bound_they_are_kept_and_beyond_it_not(three, judged: list[st
     for record in (first, second, first, second):
         kept.of(record)
     assert judged == ["p-1", "p-2"]
-    for record in (third, first, third, first, second):
+    for record in (third, third, first):
         kept.of(record)
-    assert judged[2:] == ["p-3", "p-2"]
-
-
-def test_l6_a_list_that_is_longer_than_the_room_finds_the_half_of_it_again(three, judged: list[str]) -> None:
-    """Read in order, again and again: none is pushed out by those before it each time."""
-    kept, records = three
-    for record in records * 7:
-        kept.of(record)
-    assert len(judged) <= 3 + 6 * 3 / 2
-
-
-def test_reviews_not_used_for_long_make_room(three, judged: list[str], monkeypatch) -> None:
-    monkeypatch.setattr(imported, "LONG_AGO", 3)
-    kept, (first, second, third) = three
-    for record in (first, second, third, second, third, second, third):
-        kept.of(record)
-    assert judged == ["p-1", "p-2", "p-3", "p-2", "p-3"]
+    assert judged[2:] == ["p-3", "p-1"]
 
 
 def test_what_a_token_lists_counts_though_its_psbt_is_small(tmp_path: Path, judged: list[str]) -> None:

@@ -10,23 +10,15 @@ from hypothesis import given
 from firmware_bridge import Device, DeviceState, Endpoint
 from multisig import RECEIVE, ChangeTo, Network, TxOut, Vault, build_psbt, op_return_script, sats
 from multisig.tokens import Function, encode_payload, token_script, token_words
-from signerd.account.registration import Offer
-from signerd.account.vaults import SeenVault, Source
-from signerd.core.audit import GENESIS, Note, link
+from signerd.account.vaults import SeenVault
 from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.values import Decline, Record, SignedPsbt
+from signerd.core.values import Decline, Record
 from signerd.daemon import views
-from signerd.daemon.proposal_views import ENDED, proposal_line, proposal_view
+from signerd.daemon.proposal_views import proposal_line, proposal_view
 from signerd.daemon.views import (
     ADVICE,
-    EMULATOR,
-    UNKNOWN_FIRMWARE,
-    UNPROVEN_NONCES,
-    audit_report,
     device_view,
-    pin_preview,
-    preview_view,
     vault_view,
 )
 from tests.multisig.tokens.samples import PAYLOADS
@@ -125,15 +117,6 @@ def test_a_second_payload_is_told_in_no_tokens_decimals():
     assert [(token.proven, len(token.listed)) for token in tokens] == [(True, 1), (False, 0)]
 
 
-def test_other_data_is_no_tokens():
-    output = TxOut(sats(0), op_return_script(b"invoice 7"))
-    psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(99_000), output], 0)
-    view = shown(snapshot_of(psbt, op_return="invoice 7"))
-    assert view.money is not None
-    assert [data.token for data in view.money.data] == [None]
-    assert view.allowed
-
-
 def test_a_line_of_the_list_says_what_the_whole_says():
     snapshot = snapshot_of(spend())
     record = Record(snapshot, State.DECLINED, "t", decline=Decline("no"), reason="Declined: no")
@@ -161,24 +144,7 @@ def test_s13_a_line_says_what_a_proven_token_does_and_nothing_of_another(payload
     assert (line(review_context(token=gold())).token, line(review_context()).token) == (told, None)
 
 
-def test_a_signature_of_ours_is_told():
-    assert not shown(snapshot_of(spend())).signed_here
-    assert shown(snapshot_of(spend()), signature=SignedPsbt(b"x", "key")).signed_here
-
-
-def test_the_ended_states_are_those_that_nothing_is_expected_of():
-    assert {State.WAITING_PERSON, State.SIGNED, State.BROADCAST, State.INTERRUPTED}.isdisjoint(ENDED)
-    assert {State.CONFIRMED, State.DECLINED, State.WITHDRAWN} <= ENDED
-
-
 # --- devices, keys, vaults ----------------------------------------------------------------------------------
-
-
-def test_every_state_but_ready_and_probing_comes_with_advice():
-    assert set(DeviceState) - set(ADVICE) == {DeviceState.READY, DeviceState.PROBING}
-    device = Device.at(Endpoint.parse("trezor:udp:127.0.0.1:1"), "Trezor").appeared()
-    assert device_view(device).advice == ADVICE[DeviceState.PRESENT]
-    assert device_view(replace(device, state=DeviceState.READY)).advice is None
 
 
 def test_where_hwi_is_missing_no_other_device_is_advised(monkeypatch):
@@ -195,48 +161,6 @@ def test_l8_a_devices_own_words_are_tame():
     view = device_view(replace(device, fingerprint=ALICE.fingerprint, **words))
     assert all(is_tame(text) for text in every_text(view.model_dump(mode="json")))
     assert view.fingerprint == str(ALICE.fingerprint)
-
-
-def test_s22_a_device_comes_with_its_firmware_and_what_is_wrong_with_it():
-    emulated = replace(Device.at(Endpoint.parse("coldcard:unix:/c"), "Coldcard Mk4"), firmware="5.6.0")
-    assert device_view(emulated).advisories == (), "what is known is of hardware"
-    device = replace(emulated, emulator=False)
-    view = device_view(device)
-    assert view.firmware == "5.6.0"
-    worst, milder = view.advisories
-    assert (worst.id, worst.severity) == ("COLDCARD-2026-08-STAGED-PSBT", "stop-using")
-    assert (milder.id, milder.severity) == ("COLDCARD-2026-07-OLD-SEED", "warn")
-    assert worst.text
-    assert worst.advice == "Update to at least 5.6.1, a Q to at least 1.5.1Q."
-    assert device_view(replace(device, firmware=None)).advisories == ()
-
-
-@pytest.mark.parametrize(
-    ("endpoint", "firmware", "notes"),
-    [
-        ("bitbox02:tcp:127.0.0.1:1", "9.26.5", ()),
-        ("bitbox02:tcp:127.0.0.1:1", "9.4.2", (UNPROVEN_NONCES,)),
-        ("jade:tcp:127.0.0.1:1", "1.0.41", (UNPROVEN_NONCES,)),
-        ("jade:tcp:127.0.0.1:1", "1.0.41-dirty", (UNKNOWN_FIRMWARE, UNPROVEN_NONCES)),
-        ("trezor:udp:127.0.0.1:1", None, (UNKNOWN_FIRMWARE, UNPROVEN_NONCES)),
-    ],
-)
-def test_s20_s22_a_preview_says_what_no_list_of_flaws_can(endpoint, firmware, notes):
-    offer = Offer(NETWORK, (ALICE.vault_key(),), ALICE.vault_key())
-    emulated = replace(Device.at(Endpoint.parse(endpoint), "M"), firmware=firmware)
-    assert preview_view(offer, replace(emulated, emulator=False)).notes == notes
-    assert preview_view(offer, emulated).notes == (EMULATOR,)
-
-
-def test_a_preview_shows_every_key_that_would_be_registered():
-    keys = tuple(own.key for own in own_keys(accounts=8))
-    offer = Offer(NETWORK, keys, ALICE.origin_key(ALICE.vault_key().origin.path))
-    device = replace(Device.at(Endpoint.parse("trezor:udp:127.0.0.1:1"), "Trezor"), label=HOSTILE)
-    view = preview_view(offer, device)
-    assert [key.purpose for key in view.keys] == ["vault"] * 8 + ["profile"]
-    assert [key.path for key in view.keys][:2] == ["m/48h/1h/0h/2h", "m/48h/1h/1h/2h"]
-    assert view.digest == offer.digest
-    assert is_tame(view.device)
 
 
 def seen(vault: Vault | None, **changes: object) -> SeenVault:
@@ -262,13 +186,6 @@ def test_s16_cosigners_are_shown_whole_and_ours_is_marked():
     assert [key.xpub for key in view.cosigners] == [str(key.xpub) for key in VAULT.cosigners]
 
 
-def test_what_is_to_be_compared_comes_with_how_and_with_whom():
-    preview = pin_preview(seen(VAULT), Source.PSBT, Network.REGTEST)
-    assert preview.source == "psbt"
-    assert "other signers" in preview.advice[0]
-    assert any("labels only" in advice for advice in preview.advice)
-
-
 def test_l8_changes_and_another_name_are_tame():
     view = vault_view(
         seen(VAULT, changes=(HOSTILE,), renamed=HOSTILE, fault=HOSTILE, pinned=True), Network.REGTEST
@@ -280,23 +197,3 @@ def test_a_vault_that_cannot_be_read_shows_why_and_no_figure():
     view = vault_view(seen(None, fault="the checksum is wrong"), Network.REGTEST)
     assert (view.threshold, view.signers, view.first_address, view.verification_code) == (None,) * 4
     assert view.fault == "the checksum is wrong"
-
-
-# --- audit --------------------------------------------------------------------------------------------------
-
-
-def chain():
-    first = link(1, "2026-01-01T00:00:00.000Z", Note("one", "x"), GENESIS)
-    return [first, link(2, "2026-01-01T00:00:01.000Z", Note("two", "x"), first.digest)]
-
-
-def test_a_whole_chain_is_reported_with_its_head():
-    whole = audit_report(chain())
-    assert (whole.entries, whole.at, whole.fault, whole.head) == (2, None, None, chain()[1].digest.hex())
-    assert audit_report([]).head == GENESIS.hex()
-
-
-def test_a_broken_chain_is_reported_with_its_place():
-    broken = audit_report([chain()[0], replace(chain()[1], note=Note("forged", "x"))])
-    assert broken.at == 2
-    assert broken.fault is not None

@@ -25,7 +25,7 @@ from tests.support.backups import approve
 from tests.support.desk import VAULT, judge_again, signed_by, snapshot_of, spend
 from tests.support.payments import shop
 from tests.support.tokens import CONTRACT, GOLD, HOLDER, call, deployment_of, gold, published, token_snapshot
-from tests.support.wallets import ALICE, BOB, fund, pay
+from tests.support.wallets import ALICE, fund, pay
 
 DEPLOYMENT = deployment_of(GOLD).serialize()
 OTHER = gold(name="Sand of the House")
@@ -251,11 +251,6 @@ def test_one_with_a_part_of_our_signatures_is_set_aside_and_counts_as_signed(fol
             journal.decide("p-2", PersonDeclined("no"))
 
 
-def test_one_that_is_known_as_waiting_is_signed_then(folder):
-    with open_one(folder) as journal:
-        assert journal.recall(with_our_signature((1,), "p-1")).record.state is State.SUBMITTED
-
-
 @pytest.fixture
 def exported(tmp_path):
     """A proposal was given out for a device without a cable before the backup."""
@@ -276,15 +271,3 @@ def test_what_was_exported_still_is_and_its_answer_waits_for_the_list(exported):
         assert "paid-twice" in journal.review("p-3").to_acknowledge
         journal.caught_up(1, [VAULT.verification_code])
         assert journal.decide("p-1", answer).record.signature is not None
-
-
-def test_an_answer_that_was_brought_after_the_backup_is_recalled(exported):
-    with open_one(exported) as journal:
-        record = journal.recall(with_our_signature((1,), "p-1")).record
-        assert (record.state, record.signature is not None) == (State.SUBMITTED, True)
-
-
-def test_what_others_signed_is_left_to_be_heard(folder):
-    with open_one(folder) as journal:
-        assert journal.recall(with_our_signature((2,), "p-2", BOB)) is None
-        assert not journal.is_followed("p-2")

@@ -119,17 +119,6 @@ def test_a_kill_while_the_first_journal_is_made_is_no_loss(tmp_path: Path) -> No
         assert journal.head()[0] == 0
 
 
-def test_a_torn_write_ahead_log_loses_no_committed_entry(folder: Path) -> None:
-    """F: power loss. What the last checkpoint holds stays; the torn tail of the log is dropped by its
-    checksums.
-    """
-    connection, _is_whole = open_journal(folder, NOW)
-    (folder / f"{JOURNAL}-wal").write_bytes(b"\x37\x7f\x06\x82torn")
-    connection.close()
-    with open_one(folder) as journal:
-        assert journal.head()[0] == 200
-
-
 def written_ahead(folder: Path) -> tuple[dict[str, bytes], list[int]]:
     """The files of a journal whose entries all stand in its log, and where in the log each one's
     commit ends.
@@ -332,12 +321,3 @@ def test_l12_a_linked_lock_is_refused(tmp_path: Path) -> None:
     (path / "lock").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UnsafeFolder):
         StateFolder.hold(path)
-
-
-def test_a_private_file_is_replaced_whole(tmp_path: Path) -> None:
-    target = tmp_path / "secret"
-    write_private(target, b"one")
-    write_private(target, b"two")
-    assert target.read_bytes() == b"two"
-    assert stat.S_IMODE(target.stat().st_mode) == 0o600
-    assert [p.name for p in tmp_path.iterdir()] == ["secret"]

@@ -11,18 +11,17 @@ from hypothesis import strategies as st
 from multisig import RECEIVE, encode_address
 from multisig.tokens import MAX_WHITELIST, Bytecode
 from signerd.cli.words import proposal_text
-from signerd.core.checks.case import Outcome, Verdict
+from signerd.core.checks.case import Verdict
 from signerd.core.checks.tokens import MOST_NAMED
 from signerd.core.review import ProposalReview, review
 from signerd.core.states import State
 from signerd.core.text import LONGEST_TEXT
-from signerd.core.tokens import TokenClaim
 from signerd.core.values import Pin, Record, ReviewContext
 from signerd.daemon.proposal_views import proposal_view
 from signerd.shapes import ProposalView, TokenView
 from tests.multisig.tokens.samples import HOLDERS
 from tests.support.desk import NETWORK, VAULT, make_pin, review_context
-from tests.support.tokens import GOLD, call, claim_of, gold, token_psbt, token_snapshot
+from tests.support.tokens import gold, token_snapshot
 from tests.support.wallets import foreign_script, make_vault
 
 FRIEND, THIEF = foreign_script("friend"), foreign_script("thief")
@@ -133,14 +132,6 @@ def test_s24_another_name_is_another_digest() -> None:
     assert first.digest != second.digest
 
 
-def test_an_empty_list_where_only_listed_may_receive_is_acknowledged_too() -> None:
-    found = judged(listing())
-    assert found.to_acknowledge == {"token-effect", "token-listed"}
-    assert "none is listed" in verdict(found).sentence
-    assert verdict(judged(gold())).outcome is Outcome.ALLOW
-    assert (shown(found).listed, shown(found).listed_hash) == ((), None)
-
-
 def test_s12_without_proof_the_list_is_not_shown() -> None:
     token = listing(THIEF)
     found = review(token_snapshot(token.deployment), review_context())
@@ -151,30 +142,3 @@ def test_s12_without_proof_the_list_is_not_shown() -> None:
     other = review(token_snapshot(token.deployment), knowing(listing(FRIEND)))
     assert not other.allowed
     assert address(FRIEND) not in proposal_text(view(other))
-
-
-def test_a_call_brings_no_list_though_its_token_began_with_one() -> None:
-    found = review(token_snapshot(call()), knowing(listing(FRIEND)))
-    assert verdict(found).outcome is Outcome.ALLOW
-    assert shown(found).listed == ()
-
-
-def told(token: Bytecode, **lies: str) -> TokenClaim:
-    honest = dict(claim_of(token.deployment, token_psbt(token.deployment).tx.txid).told)
-    facts = {"whitelist_count": str(len(token.whitelist)), "whitelist_hash": token.whitelist_hash.hex()}
-    return TokenClaim(tuple({**honest, **facts, **lies}.items()))
-
-
-def test_s12_a_list_that_is_said_otherwise_than_the_bytecode_has_it_is_refused() -> None:
-    token, other = listing(THIEF), listing(FRIEND)
-    assert review(token_snapshot(token.deployment, call=told(token)), knowing(token)).allowed
-    for name, lie in (("whitelist_count", "2"), ("whitelist_hash", other.whitelist_hash.hex())):
-        found = review(token_snapshot(token.deployment, call=told(token, **{name: lie})), knowing(token))
-        (refused,) = found.refusals
-        assert (refused.name, refused.figures["differs"]) == ("token-call", name)
-
-
-def test_s12_of_a_call_nothing_of_a_list_may_be_said() -> None:
-    lie = claim_of(call(), whitelist_hash=GOLD.whitelist_hash.hex())
-    found = review(token_snapshot(call(), call=lie), review_context(token=GOLD))
-    assert {one.name for one in found.refusals} == {"token-call"}

@@ -27,7 +27,7 @@ from tests.support.payments import (
     spend_of,
     with_profile,
 )
-from tests.support.wallets import ALICE, BOB, MALLORY, fund, make_vault, pay
+from tests.support.wallets import fund, make_vault, pay
 
 CODE = policy_code(VAULT)
 NEW = make_vault(account=1)
@@ -84,13 +84,6 @@ def test_a_new_vault_reaches_to_the_gap_and_no_further(chain: int) -> None:
     assert "none of that chain" in held.sentence
 
 
-def test_s29_outputs_of_one_transaction_do_not_vouch_for_one_another() -> None:
-    held = judged(spend(*((CHANGE, index) for index in (900, 1_800, 2_700, 3_600, 4_500))))
-    assert held.acknowledge
-    assert held.figures["outputs"] == "2, 3, 4, 5"
-    assert "and 1 more" in held.sentence
-
-
 def test_coins_within_the_gap_reach_on() -> None:
     coins = ((CHANGE, 900), (CHANGE, 1_700), (CHANGE, 2_650))
     assert not judged(spend((CHANGE, 3_600), coins=coins)).acknowledge
@@ -131,14 +124,6 @@ def test_s29_coins_that_need_not_exist_reach_on_for_their_own_transaction_alone(
     assert judged(spend((CHANGE, 89_501)), known).acknowledge
     assert judged(spend((CHANGE, 2_000)), known).acknowledge
     assert not judged(spend((CHANGE, 1_900)), known).acknowledge
-
-
-def test_another_policys_places_are_not_the_vaults() -> None:
-    far = ((0, 987_654),)
-    found = review(
-        snapshot_of(spend((CHANGE, 987_655))), review_context(places={"another": (NEW_CHAIN, far)})
-    )
-    assert "change-index" in found.to_acknowledge
 
 
 def test_a_vault_in_heavy_use_is_never_held() -> None:
@@ -190,14 +175,6 @@ def test_an_honest_forward_is_allowed_by_every_check(psbt: Psbt) -> None:
     assert "your own profile's" in told(found, "transaction")
 
 
-def test_what_is_left_of_a_fixed_amount_goes_back_to_the_profile_only() -> None:
-    found = review(HONEST, AROUND)
-    assert found.inspection is not None
-    assert [change.amount for change in found.inspection.change] == [39_000]
-    to_bob = forward_psbt(None, extra=(TxOut(sats(39_000), BOB.profile(NETWORK).script_pubkey(CHANGE, 3)),))
-    assert refused_by(to_bob) == {"forward-destination"}
-
-
 def test_s12_every_receive_address_that_a_wallet_would_find_is_the_vaults_and_nothing_else() -> None:
     for index in (0, 1, RECEIVE_ADDRESSES - 1):
         assert review(forward_of(forward_psbt(to=VAULT.script_pubkey(RECEIVE, index))), AROUND).allowed
@@ -219,19 +196,6 @@ def test_s12_a_second_payment_no_payment_and_data_are_refused() -> None:
     assert refused_by(forward_psbt(extra=(data,))) == {"forward-destination"}
     back = forward_psbt(to=PROFILE.script_pubkey(RECEIVE, 0))
     assert "forward-destination" in refused_by(back)
-
-
-@pytest.mark.parametrize("keys", [(), (profile_key(MALLORY),), review_context().own_keys])
-def test_s15_a_forward_from_no_registered_profile_is_refused(keys: tuple[object, ...]) -> None:
-    assert "forward-profile" in refused_by(forward_psbt(), with_profile(own_keys=keys))
-
-
-def test_s16_s14_the_vault_must_be_pinned_unchanged_and_on_this_network() -> None:
-    assert "vault-pinned" in refused_by(forward_psbt(), with_profile(pin=None))
-    assert "vault-unchanged" in refused_by(forward_psbt(), with_profile(claimed_descriptor=None))
-    assert "network" in refused_by(forward_psbt(), workspace_network="mainnet")
-    other = with_profile(pin=make_pin(make_vault((ALICE, BOB, MALLORY))))
-    assert "vault-unchanged" in refused_by(forward_psbt(), other)
 
 
 def test_s6_a_second_forward_of_the_same_amount_is_held_and_a_bump_of_it_is_not() -> None:

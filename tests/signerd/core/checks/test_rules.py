@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from multisig import RECEIVE, Network, OutPoint, sats
+from multisig import RECEIVE, OutPoint, sats
 from multisig.tokens import Function, Payload
 from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.checks.table import LOWERABLE
@@ -23,11 +23,10 @@ from signerd.core.rules.values import (
     OfToken,
     Rule,
     Rules,
-    rule_words,
 )
 from signerd.core.states import State
 from signerd.core.values import Neighbour, ReviewContext
-from tests.support.desk import NETWORK, VAULT, VAULT_ID, read_rules, review_context, snapshot_of, spend
+from tests.support.desk import VAULT, VAULT_ID, review_context, snapshot_of, spend
 from tests.support.examples import examples
 from tests.support.tokens import GOLD, HOLDER, call, token_snapshot
 from tests.support.wallets import pay
@@ -164,22 +163,6 @@ def test_no_rule_turns_a_refusal_into_an_allow_or_takes_an_acknowledgement_away(
     assert set(map(repr, before.verdicts)) <= set(map(repr, after.verdicts))
 
 
-def test_what_every_rule_says_has_a_name_of_its_own() -> None:
-    text = """
-    [refuse]
-    above_per_day = "1 BTC"
-    [ask]
-    above_per_day = "0 BTC"
-    [vaults.vault-1.refuse]
-    above_per_day = "1 BTC"
-    [vaults.vault-1.ask]
-    above_per_day = "0 BTC"
-    """
-    found = review(HONEST, context(*read_rules(text, Network.REGTEST, {VAULT_ID: OURS}).rules))
-    assert found.to_acknowledge == {"rule-ask-per-day", "rule-vault-ask-per-day"}
-    assert len({v.name for v in found.verdicts}) == len(found.verdicts)
-
-
 HOME = VAULT.script_pubkey(RECEIVE, 0)
 NOBODY = ExceptTo(frozenset({HOME}))
 GIVING = {Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSHIP}
@@ -211,11 +194,3 @@ def test_any_token_is_met_by_calls_and_deployments_and_by_nothing_else() -> None
     assert outcome(OfToken(), call(Function.PAUSE)) is Outcome.REFUSE
     assert outcome(OfToken(), GOLD.deployment) is Outcome.REFUSE
     assert outcome(OfToken(), None) is Outcome.ALLOW
-
-
-def test_it_is_written_and_read_back() -> None:
-    (rule,) = read_rules("[ask]\nany_token = true", Network.REGTEST).rules
-    assert rule == Rule(Action.ASK, OfToken())
-    assert rule.name == "rule-ask-token"
-    assert rule_words(rule, NETWORK) == "ask: whatever makes or calls a token, from all vaults together"
-    assert read_rules("[ask]\nany_token = false", Network.REGTEST).rules == ()

@@ -79,12 +79,6 @@ def test_what_compares_with_a_record_does_not_run_without_one() -> None:
     assert not_compared(JudgedKind.PAYMENT) == not_compared(JudgedKind.TOKEN) == ()
 
 
-def test_every_attack_is_one_of_the_list() -> None:
-    known = {f"S{number}" for number in range(1, 37)}
-    assert {attack for check in CHECKS.values() for attack in check.attacks} <= known
-    assert known >= UNTOUCHABLE
-
-
 def test_what_stands_against_an_attack_on_the_money_may_not_be_lowered() -> None:
     assert {"S1", "S5", "S8", "S13", "S16", "S19", "S23", "S24"} <= UNTOUCHABLE
     assert LOWERABLE == ("conflict", "fee-recorded", "fee-share", "locktime")

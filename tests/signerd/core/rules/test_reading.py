@@ -2,19 +2,13 @@
 docs/sign/rules.md hold.
 """
 
-import re
 from contextlib import suppress
-from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multisig import ChangeTo, Network, Psbt, TxOut, build_psbt, decode_address, sats
-from signerd.account.config import ChecksSection
-from signerd.core.checks.table import LOWERABLE
-from signerd.core.review import review
+from multisig import Network, decode_address
 from signerd.core.rules.reading import KEYS
 from signerd.core.rules.values import (
     KINDS,
@@ -29,8 +23,8 @@ from signerd.core.rules.values import (
     Rules,
 )
 from signerd.errors import RulesInvalid
-from tests.support.desk import VAULT, make_pin, read_rules, review_context, snapshot_of
-from tests.support.wallets import fund, make_vault, pay
+from tests.support.desk import read_rules
+from tests.support.wallets import make_vault
 
 ADDRESS = make_vault().address(0, 7)
 ALL = f"""\
@@ -179,72 +173,3 @@ def test_a_mistake_is_told_with_its_line_and_what_to_write(text: str, line: int,
 def test_s23_whatever_is_written_is_rules_or_refused(text: str) -> None:
     with suppress(RulesInvalid):
         assert isinstance(read(text), Rules)
-
-
-GUIDE = (Path(__file__).parents[4] / "docs" / "sign" / "rules.md").read_text()
-EXAMPLE, LOWERED = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)
-NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
-SATS = 100_000_000
-GUIDE_CODE = VAULT.verification_code
-(COLD,) = re.findall(r"vaults\.([0-9A-Z-]{39})\.", EXAMPLE)
-ONCE_PINNED = {name: frozenset({f"code of {name}"}) for name in ("petty-cash", "treasury")}
-(LISTED,) = re.findall(r'"(bcrt1\w+)"', EXAMPLE)
-
-
-def paying(amount: int, script: bytes | None = None) -> Psbt:
-    payment = pay(amount) if script is None else TxOut(sats(amount), script)
-    return build_psbt(
-        VAULT, [fund(VAULT, 10 * SATS)], [payment, ChangeTo(sats(10 * SATS - amount - 1_000), 1, 0)], 0
-    )
-
-
-def said(psbt: Psbt, vault_id: str) -> tuple[set[str], frozenset[str]]:
-    pin = make_pin()
-    # The cold vault stands there by its code.
-    example = EXAMPLE.replace(COLD, GUIDE_CODE) if vault_id == "cold" else EXAMPLE
-    context = review_context(
-        rules=read_rules(example, Network.REGTEST, ONCE_PINNED | {vault_id: frozenset({GUIDE_CODE})}),
-        moment=NOON,
-        pin=type(pin)(vault_id, pin.workspace_id, pin.name, pin.vault, pin.own_key),
-    )
-    found = review(snapshot_of(psbt, vault_id=vault_id), context)
-    return {verdict.name for verdict in found.refusals}, found.to_acknowledge
-
-
-@pytest.mark.parametrize(
-    ("psbt", "vault_id", "refused", "asked"),
-    [
-        (paying(SATS // 2), "other", set(), set()),
-        (paying(SATS // 2 + 1), "other", set(), {"rule-ask-per-transaction"}),
-        (paying(5 * SATS + 1), "other", {"rule-refuse-per-day"}, {"rule-ask-per-transaction"}),
-        (paying(1_000), "petty-cash", {"rule-vault-refuse-address"}, set()),
-        (paying(1_000, decode_address(LISTED, Network.REGTEST)), "petty-cash", set(), set()),
-        (
-            paying(2_000_001, decode_address(LISTED, Network.REGTEST)),
-            "petty-cash",
-            {"rule-vault-refuse-per-day"},
-            set(),
-        ),
-        (paying(1_000), "cold", {"rule-vault-refuse-always"}, set()),
-        (paying(1_000), "treasury", set(), {"rule-vault-ask-always"}),
-    ],
-)
-def test_the_example_does_what_it_says(psbt: Psbt, vault_id: str, refused: set[str], asked: set[str]) -> None:
-    assert said(psbt, vault_id) == (refused, asked)
-
-
-def test_the_tables_are_whole() -> None:
-    keys, checks = (GUIDE.split(f"| {head} |")[1].split("\n\n")[0] for head in ("key", "check"))
-    named = {
-        name
-        for row in keys.splitlines()
-        for name in re.findall(r"`(\w+)`", row.split("|")[1] if "|" in row else "")
-    }
-    assert named == set(KEYS)
-    assert tuple(sorted(re.findall(r"^\| `([\w-]+)`", checks, re.MULTILINE))) == LOWERABLE
-    assert set(re.findall(r"`(rule-[\w-]+)`", GUIDE)) <= set(RULE_NAMES)
-
-
-def test_the_checks_that_it_lowers_may_be_lowered() -> None:
-    names = re.findall(r'"([\w-]+)"', LOWERED)
-    assert ChecksSection(lowered=tuple(names)).lowered == tuple(names)
