@@ -321,3 +321,12 @@ def test_l12_a_linked_lock_is_refused(tmp_path: Path) -> None:
     (path / "lock").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UnsafeFolder):
         StateFolder.hold(path)
+
+
+def test_a_private_file_is_replaced_whole(tmp_path: Path) -> None:
+    target = tmp_path / "secret"
+    write_private(target, b"one")
+    write_private(target, b"two")
+    assert target.read_bytes() == b"two"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert [p.name for p in tmp_path.iterdir()] == ["secret"]
