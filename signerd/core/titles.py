@@ -71,13 +71,6 @@ def _proof(proof: ProofOfControl, network: Network) -> str:
     return f"Sign a message to prove control of {what}; it pays nobody"
 
 
-def paid_in_short(sats: int | None) -> str:
-    """The title of an imported PSBT in a list, which is not reviewed again: ``Pay 0.1234 BTC``."""
-    if sats is None:
-        return NOT_JUDGED
-    return f"Pay {btc(sats)}" if sats else "Pay nobody"
-
-
 def labels_paid(found: ProposalReview, labels: Labels) -> tuple[str, ...]:
     """The address book's names of its payees, or of a token call's address; each once."""
     if found.inspection is None:

@@ -5,10 +5,10 @@ ledger and the limits, whether or not an answer is imported.
 """
 
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from firmware_bridge.makers import signing_devices
 from multisig import MultisigError, Policy, Psbt, ReceivedPsbt
@@ -33,9 +33,6 @@ from signerd.errors import (
 )
 from signerd.journal import Journal
 from signerd.shapes import ExportedPsbt, ProposalLine, PsbtVersion
-
-if TYPE_CHECKING:
-    from firmware_bridge.errors import BridgeError
 
 # A restored journal does not know exports after the backup: the proposal is checked and approved again.
 FORGOTTEN = (
@@ -124,16 +121,14 @@ class Airgap:
 
     def _read(self, psbt: str) -> tuple[bytes, str]:
         from firmware_bridge.airgap.handoff import decode_psbt
-        from firmware_bridge.errors import BridgeError
 
-        try:
+        with refusing():
             raw = decode_psbt(decoded_psbt(psbt))
+        try:
             answer = ReceivedPsbt.parse(raw).psbt
-            return answer.to_bytes(), answer.tx.txid
-        except BridgeError as error:
-            raise _refusal(error) from error
         except MultisigError as error:
             raise AnswerRefused(f"this PSBT cannot be read: {said(error)}") from error
+        return answer.to_bytes(), answer.tx.txid
 
     def _exported(self, identity: str) -> list[Record]:
         """The proposals of this transaction that wait for an answer, or else the signed ones; never empty.
@@ -162,21 +157,21 @@ class Airgap:
         A signature that does not verify is not a person's mistake: it is reported and recorded.
         """
         from firmware_bridge.airgap.handoff import take_signed
-        from firmware_bridge.errors import BadDeviceSignature, BridgeError
+        from firmware_bridge.errors import BadDeviceSignature
 
         signing = signing_of(record.snapshot, self.journal.review_context(record.snapshot))
         if signing is None or record.exported is None:
             return
         asked, signer = Psbt.parse(record.exported), signing.key.origin.fingerprint
-        try:
-            take_signed(raw, asked, signing.policy, signer)
-        except BadDeviceSignature as error:
-            why = said(error)
-            self.journal.note(Note("answer-refused", record.psbt_id, {"why": why}))
-            self.runner.feed.add(record.psbt_id, "alarm", f"The answer that was imported was not used: {why}")
-            raise _refusal(error) from error
-        except BridgeError as error:
-            raise _refusal(error) from error
+        with refusing():
+            try:
+                take_signed(raw, asked, signing.policy, signer)
+            except BadDeviceSignature as error:
+                why = said(error)
+                told = f"The answer that was imported was not used: {why}"
+                self.journal.note(Note("answer-refused", record.psbt_id, {"why": why}))
+                self.runner.feed.add(record.psbt_id, "alarm", told)
+                raise
 
 
 def carried_psbt(carried: bytes) -> str:
@@ -187,12 +182,9 @@ def carried_psbt(carried: bytes) -> str:
     """
     from firmware_bridge.airgap.codes import file_of
     from firmware_bridge.airgap.handoff import decode_psbt
-    from firmware_bridge.errors import BridgeError
 
-    try:
+    with refusing():
         return b64encode(decode_psbt(file_of(carried))).decode("ascii")
-    except BridgeError as error:
-        raise _refusal(error) from error
 
 
 def _require_able(screen: ModelScreen | None, *, coins: int) -> None:
@@ -220,5 +212,12 @@ def _request(psbt: Psbt, policy: Policy) -> bytes:
         raise RefusedByChecks(f"it cannot be given to a device: {said(error)}") from error
 
 
-def _refusal(error: "BridgeError") -> AnswerRefused:
-    return AnswerRefused(said(error), hint=error.hint or None)
+@contextmanager
+def refusing(otherwise: str | None = None) -> Iterator[None]:
+    """The library's errors as AnswerRefused; ``otherwise``: the hint where the error has none."""
+    from firmware_bridge.errors import BridgeError
+
+    try:
+        yield
+    except BridgeError as error:
+        raise AnswerRefused(said(error), hint=error.hint or otherwise) from error

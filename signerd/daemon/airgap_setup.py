@@ -15,6 +15,7 @@ from signerd.account.session import Account
 from signerd.account.vaults import pinnable
 from signerd.core.events import News
 from signerd.core.text import said
+from signerd.daemon.airgap import refusing
 from signerd.daemon.devices import FIRST
 from signerd.daemon.vaults import written_on
 from signerd.daemon.views import airgap_preview
@@ -88,13 +89,10 @@ class AirgapSetup:
         """
         from firmware_bridge.airgap import EnrolmentForm
         from firmware_bridge.airgap.vault_files import enrolment_file
-        from firmware_bridge.errors import BridgeError
 
         wanted = pinnable(self.journal, vault_id)
-        try:
+        with refusing():
             name, text = enrolment_file(wanted.vault, wanted.name, EnrolmentForm(form))
-        except BridgeError as error:
-            raise AnswerRefused(said(error), hint=error.hint or None) from error
         return EnrolmentFile(
             vault_id=vault_id,
             network=str(self.journal.network),
@@ -128,9 +126,6 @@ KEYS_HINT = (
 
 def _signature(text: str) -> bytes:
     from firmware_bridge.airgap.vault_files import signature_of
-    from firmware_bridge.errors import BridgeError
 
-    try:
+    with refusing():
         return signature_of(text)
-    except BridgeError as error:
-        raise AnswerRefused(said(error), hint=error.hint or None) from error

@@ -148,10 +148,10 @@ class ImportedPsbts:
         """Until cancelled: expire what the person did not decide about in time."""
         while True:
             self._news.clear()
-            waiting = self.journal.imported.open()
-            for record in waiting:
-                if self.journal.is_lapsed(record.snapshot):
-                    self.runner.decide(record.psbt_id, events.Lapsed())
+            waiting = self.journal.imported.waiting()
+            for entry in waiting:
+                if self.journal.is_lapsed(entry.imported):
+                    self.runner.decide(entry.psbt_id, events.Lapsed())
             if waiting:
                 await self.sleep(LOOK_SECONDS)
             else:

@@ -30,11 +30,11 @@ from signerd.core.states import State
 from signerd.core.text import amount, count, plain
 from signerd.core.titles import (
     NO_PINNED,
+    NOT_JUDGED,
     Labels,
     Pinned,
     labels_paid,
     memo_of,
-    paid_in_short,
     proposer_of,
     title_of,
 )
@@ -91,8 +91,8 @@ def imported_proposal_line(record: Record, pin: Pin | None, network: Network) ->
     """The line of an imported PSBT, with the figures from its import. ``pin``: of its vault, if pinned."""
     imported = record.snapshot.imported
     assert imported is not None, "called for imported PSBTs only"
-    title = imported.title or paid_in_short(imported.paid)
-    return ProposalLine(**_line(record, pin, network, imported.paid, imported.fee), title=title)
+    line = _line(record, pin, network, imported.paid, imported.fee)
+    return ProposalLine(**line, title=imported.title or NOT_JUDGED)
 
 
 def _judged_line(

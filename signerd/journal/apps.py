@@ -187,12 +187,8 @@ class ImportedBook:
         return self._entries(_NEWEST_OF_ONE, importer(app_id), most)
 
     def waiting(self) -> tuple[ImportedEntry, ...]:
-        """As ``open``."""
-        return self._entries(_OPEN)
-
-    def open(self) -> tuple[Record, ...]:
         """Those that are not settled."""
-        return tuple(self._records(_OPEN))
+        return self._entries(_OPEN)
 
     def same(self, identity: str, app_id: str | None) -> Record | None:
         """The same transaction imported before by the same caller, where it is open or signed."""

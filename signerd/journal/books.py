@@ -1,6 +1,6 @@
 """The journal's data besides proposals, one book for each kind.
 
-Screens and spending are read from the audit chain when they are asked for, used addresses as it grows.
+Screens and spending are read from the audit chain when they are asked for. Used addresses.
 Tokens: bytecode by its hash and its contract, proven before it is stored. Proposals that this machine never
 followed, and how far the platform's whole list was read (S27). Whether this journal was restored from a
 backup: what was signed since the backup is only in the platform's list, and until that is read nothing is
@@ -53,35 +53,33 @@ def read_screen(connection: sqlite3.Connection, fingerprint: Fingerprint) -> Mod
     return ModelScreen(facts["model"], whole, facts["first"], facts["no_proof"], facts["no_funds"])
 
 
-_SIGNED = """
-SELECT sequence, facts FROM audit INDEXED BY audit_by_kind WHERE kind = 'signed' AND sequence > ?
-ORDER BY sequence
-"""
+def read_places(connection: sqlite3.Connection, codes: Iterable[str]) -> dict[str, Places]:
+    """The addresses that are known to be used, by the policy's code; no entry for a policy for which nothing
+    was signed here.
+    """
+    query = "SELECT places FROM places WHERE policy = ?"
+    rows_of = ((code, connection.execute(query, (code,)).fetchone()) for code in codes)
+    return {code: _places(json.loads(row["places"])) for code, row in rows_of if row is not None}
 
 
-class PlaceBook:
-    """Over the one connection that writes the journal."""
+def write_places(connection: sqlite3.Connection, facts: Mapping[str, Any]) -> None:
+    """``facts``: of the entry *signed*."""
+    code = facts["policy"]
+    known = read_places(connection, (code,)).get(code, NEW_POLICY)
+    places = canonical(joined(known, _places(facts["places"]))).decode()
+    connection.execute("INSERT OR REPLACE INTO places VALUES (?,?)", (code, places))
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
-        self._read = 0
-        self._known: dict[str, Places] = {}
 
-    def forget(self) -> None:
-        """Begin anew: a transaction was rolled back, and what was read within it never happened."""
-        self._read, self._known = 0, {}
+def rebuild_places(connection: sqlite3.Connection) -> None:
+    """From the chain."""
+    connection.execute("DELETE FROM places")
+    for row in connection.execute("SELECT facts FROM audit WHERE kind = 'signed'").fetchall():
+        write_places(connection, json.loads(row["facts"]))
 
-    def of(self, codes: Iterable[str]) -> Mapping[str, Places]:
-        """By the policy's code; no entry for a policy for which nothing was signed here."""
-        for row in self._db.execute(_SIGNED, (self._read,)):
-            self._take(json.loads(row["facts"]))
-            self._read = row["sequence"]
-        return {code: self._known[code] for code in codes if code in self._known}
 
-    def _take(self, facts: Mapping[str, Any]) -> None:
-        code = facts["policy"]
-        receive, change = (tuple((first, last) for first, last in spans) for spans in facts["places"])
-        self._known[code] = joined(self._known.get(code, NEW_POLICY), (receive, change))
+def _places(told: Any) -> Places:
+    receive, change = (tuple((first, last) for first, last in spans) for spans in told)
+    return receive, change
 
 
 # A rolling window, so that the limit cannot be spent twice around midnight; by the latest time that the chain

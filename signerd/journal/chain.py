@@ -19,7 +19,6 @@ from signerd.errors import JournalUnwritable
 from signerd.journal import rows
 from signerd.journal.apps import AppBook, ImportedBook
 from signerd.journal.books import (
-    PlaceBook,
     TokenBook,
     UnfollowedBook,
     VersionBook,
@@ -99,7 +98,6 @@ class ChainedJournal:
         # Inputs and outputs of what the platform newly showed, since the start (S34).
         self.parts_judged = 0
         self._db, self.is_checked = open_journal(folder, now())
-        self._places = PlaceBook(self._db)
         self._vaults = VaultBook(self._db, network)
         self.keys = KeyBook(self._db, network)
         self.apps = AppBook(self._db, self.noted)
@@ -162,7 +160,6 @@ class ChainedJournal:
                 self._fault(f"journal:before:{name}")
                 self._db.execute("COMMIT")
             except BaseException:
-                self._places.forget()
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise

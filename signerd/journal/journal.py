@@ -38,7 +38,7 @@ from signerd.core.rules.spending import NO_QUORUM, Spent
 from signerd.core.rules.values import DAY
 from signerd.core.signing import PROFILE, SigningPolicy, signing_of
 from signerd.core.states import NOT_TAKEN, TABLE, TO_SUBMIT, UNDECIDED, ProposalMove, State
-from signerd.core.values import OwnKey, Pin, Record, ReviewContext, Snapshot, Unfollowed, parts_of
+from signerd.core.values import Imported, OwnKey, Pin, Record, ReviewContext, Snapshot, Unfollowed, parts_of
 from signerd.errors import NotCaughtUp, UnknownProposal
 from signerd.journal import rows
 from signerd.journal.books import (
@@ -46,9 +46,12 @@ from signerd.journal.books import (
     backed_up_note,
     behind,
     caught_up_note,
+    read_places,
     read_screen,
+    rebuild_places,
     restored_note,
     spent_since,
+    write_places,
 )
 from signerd.journal.chain import stamp
 from signerd.journal.keys_and_vaults import KeysAndVaults
@@ -173,9 +176,8 @@ class Journal(KeysAndVaults):
         """With which of our keys, and of which policy."""
         return signing_of(snapshot, self._context_alone(snapshot))
 
-    def is_lapsed(self, snapshot: Snapshot) -> bool:
+    def is_lapsed(self, imported: Imported | None) -> bool:
         """Whether an imported PSBT can no longer be approved."""
-        imported = snapshot.imported
         return imported is not None and self.now().timestamp() >= imported.expires_at
 
     def record(self, psbt_id: str) -> Record:
@@ -189,24 +191,18 @@ class Journal(KeysAndVaults):
         """What was exported of one transaction, in whatever state it is now, in the order in which they
         came.
         """
-        query = f"{rows.RECORD_COLUMNS} WHERE p.identity = ? AND p.exported IS NOT NULL ORDER BY p.rowid"
-        return tuple(rows.read_record(row) for row in self._db.execute(query, (identity,)))
+        return self._records("p.identity = ? AND p.exported IS NOT NULL ORDER BY p.rowid", identity)
 
     def proposal_of(self, txid: str) -> Record | None:
         """The platform's newest proposal of that transaction; None where none is known here."""
-        query = (
-            f"{rows.RECORD_COLUMNS} WHERE p.identity = ? AND p.imported_by IS NULL "
-            "ORDER BY p.rowid DESC LIMIT 1"
-        )
-        row = self._db.execute(query, (txid,)).fetchone()
-        return None if row is None else rows.read_record(row)
+        where = "p.identity = ? AND p.imported_by IS NULL ORDER BY p.rowid DESC LIMIT 1"
+        return next(iter(self._records(where, txid)), None)
 
     def records(self, states: Sequence[State] | None = None) -> tuple[Record, ...]:
         """In the order in which they came."""
         wanted = tuple(State) if states is None else tuple(states)
         marks = ",".join("?" * len(wanted))
-        query = f"{rows.RECORD_COLUMNS} WHERE p.state IN ({marks}) ORDER BY p.rowid"
-        return tuple(rows.read_record(row) for row in self._db.execute(query, wanted))
+        return self._records(f"p.state IN ({marks}) ORDER BY p.rowid", *wanted)
 
     def ids(self, states: Sequence[State]) -> tuple[str, ...]:
         """Of those in these states, in the order in which they came. One that is over may be forgotten
@@ -330,6 +326,7 @@ class Journal(KeysAndVaults):
         entries, head = self.head()
         with self._transaction("restored"):
             rows.rebuild(self._db)
+            rebuild_places(self._db)
             self.unfollowed.rebuild()
             self.unfollowed.forget_all_heard()
             self._append(restored_note(made_at, entries, head))
@@ -398,9 +395,11 @@ class Journal(KeysAndVaults):
         return (*(news for step in steps for news in step.news), JudgeAgain())
 
     def _find(self, psbt_id: str) -> Record | None:
-        query = f"{rows.RECORD_COLUMNS} WHERE p.psbt_id = ?"
-        row = self._db.execute(query, (psbt_id,)).fetchone()
-        return None if row is None else rows.read_record(row)
+        return next(iter(self._records("p.psbt_id = ?", psbt_id)), None)
+
+    def _records(self, where: str, *given: str) -> tuple[Record, ...]:
+        found = self._db.execute(f"{rows.RECORD_COLUMNS} WHERE {where}", given)
+        return tuple(rows.read_record(row) for row in found)
 
     def _stored(self, before: Record | None, step: Step) -> Step:
         if step.record != before:
@@ -412,6 +411,8 @@ class Journal(KeysAndVaults):
             rows.write_signature(self._db, step.record.psbt_id, step.record.signature)
         for note in step.notes:
             self._append(note)
+            if note.kind == "signed":
+                write_places(self._db, note.facts)
         return step
 
     def _quorum_kept(self, before: Record | None, snapshot: Snapshot) -> str | None:
@@ -437,7 +438,7 @@ class Journal(KeysAndVaults):
     def next_receive_index(self, vault: Vault) -> int:
         """The receive address after the last one that a transaction signed here used."""
         code = policy_code(vault)
-        return self._places.of((code,)).get(code, NEW_POLICY)[RECEIVE][0][1] + 1
+        return read_places(self._db, (code,)).get(code, NEW_POLICY)[RECEIVE][0][1] + 1
 
     def pinned_places(self, found: ProposalReview) -> dict[bytes, PinnedPlace]:
         """What it pays to receive addresses of pinned vaults, by their scripts."""
@@ -506,10 +507,10 @@ class Journal(KeysAndVaults):
             revoked="" if revoked is None else revoked.sentence,
             lowered=self.lowered,
             rules=self.rules,
-            lapsed=self.is_lapsed(snapshot),
+            lapsed=self.is_lapsed(imported),
             token=token,
             pins=self.pins() if may_name_vaults else (),
-            places=self._places.of(_codes(pin, own_keys)),
+            places=read_places(self._db, _codes(pin, own_keys)),
             screen=None if pin is None else read_screen(self._db, pin.own_key.fingerprint),
         )
 

@@ -59,6 +59,12 @@ CREATE TABLE spends (
 ) STRICT;
 CREATE INDEX spends_by_coin ON spends (txid, vout, psbt_id);
 
+-- The addresses that are known to be used, by the policy's code (`core/places.py`).
+CREATE TABLE places (
+  policy TEXT PRIMARY KEY,
+  places TEXT NOT NULL
+) STRICT;
+
 -- Each (script, amount) of a proposal once, so that a transaction of many equal outputs is one row (S34).
 CREATE TABLE outputs (
   script BLOB NOT NULL,

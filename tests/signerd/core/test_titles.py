@@ -18,7 +18,6 @@ from signerd.core.titles import (
     btc,
     labels_paid,
     memo_of,
-    paid_in_short,
     proposer_of,
     short_address,
     title_of,
@@ -166,14 +165,6 @@ def test_an_amount_in_short_is_the_amount(sats):
     figures, unit = btc(sats).split(" ")
     whole, _, fraction = figures.partition(".")
     assert (int(whole) * 100_000_000 + int(fraction.ljust(8, "0")), unit) == (sats, "BTC")
-
-
-def test_what_is_listed_without_being_judged_again_is_named_by_its_figure():
-    assert [paid_in_short(sats) for sats in (12_340_000, 0, None)] == [
-        "Pay 0.1234 BTC",
-        "Pay nobody",
-        NOT_JUDGED,
-    ]
 
 
 @given(st.lists(st.text("0123456789abcdef", min_size=9, max_size=32), unique=True))

@@ -13,7 +13,7 @@ from multisig import MAX_INDEX, Network, OriginKey, Profile, encode_address, pro
 from signerd.callers import PAGE, TERMINAL, CallerKind, LoopbackCaller, Right
 from signerd.core.audit import Note
 from signerd.core.values import OwnKey
-from signerd.daemon.device_actions import MOST_A_MINUTE, Prompts
+from signerd.daemon.device_actions import Prompts
 from signerd.daemon.devices import KEEP_AWAY, PIN_AGAIN
 from signerd.daemon.service import Daemon
 from signerd.errors import (
@@ -201,18 +201,6 @@ async def test_l6_an_app_has_one_turn_at_a_time_and_others_have_theirs(daemon, b
     await first
     await daemon.handling.identify(bridge.device.id, OTHER)
     await daemon.handling.identify(bridge.device.id, APP)
-
-
-async def test_l6_an_app_asks_a_device_so_many_times_a_minute_and_the_person_as_often_as_they_like(
-    daemon, bridge
-):
-    for _turn in range(MOST_A_MINUTE):
-        await daemon.handling.identify(bridge.device.id, APP)
-    with pytest.raises(TooManyPrompts, match="a minute"):
-        await daemon.handling.identify(bridge.device.id, APP)
-    assert bridge.identified == MOST_A_MINUTE
-    for _turn in range(2 * MOST_A_MINUTE):
-        await daemon.handling.identify(bridge.device.id, PAGE)
 
 
 def test_l6_the_minute_slides():

@@ -176,21 +176,6 @@ async def test_s6_whatever_became_of_it_the_same_payment_is_held_after_a_restart
         assert "you exported" in told
 
 
-async def test_of_two_proposals_of_one_transaction_each_gets_its_answer(prepared, platform, bridge):
-    platform.proposals["p-2"] = replace(platform.proposals["p-1"], psbt_id="p-2")
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-2", State.WAITING_PERSON)
-        given = await exported(daemon)
-        await daemon.airgap.answer(signed(given), TERMINAL)
-        await until_state(daemon, "p-1", State.SUBMITTED)
-        await until_state(daemon, "p-2", State.WAITING_PERSON)
-        shown = await daemon.proposal("p-2")
-        await daemon.approve("p-2", shown.digest, frozenset(shown.to_acknowledge))
-        await daemon.airgap.export("p-2", TERMINAL)
-        line = await daemon.airgap.answer(signed(given), TERMINAL)
-        assert (line.psbt_id, line.state) == ("p-2", "signed")
-
-
 async def test_of_two_exports_of_one_transaction_the_one_that_can_takes_the_answer(
     prepared, platform, bridge
 ):

@@ -10,7 +10,6 @@ from multisig import ChangeTo, build_psbt, sats
 from signerd.callers import TERMINAL
 from signerd.daemon import imported
 from signerd.errors import TooManyImported
-from signerd.shapes.limits import MAX_PSBT_BYTES
 from tests.signerd.daemon.test_imported import OTHER, WALLET, platform, prepared, pytestmark
 from tests.support.bills import bill
 from tests.support.daemons import daemon_at

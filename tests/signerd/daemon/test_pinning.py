@@ -90,15 +90,6 @@ async def test_a_vault_of_others_needs_no_attention_and_one_that_our_key_left_un
     assert "unpin" not in note
 
 
-async def test_the_notice_of_a_pinned_vault_that_our_key_left_ends_when_it_is_unpinned(daemon):
-    await daemon.pin(VAULT_ID, CODE)
-    daemon.journal.add_own_keys(own_keys(MALLORY), "key-2", Note("registered", "key-2"))
-    (note,) = await vault_notes(daemon)
-    assert "Once nothing is left in it, `signerd unpin vault-1` ends this notice." in note
-    await daemon.unpin(VAULT_ID, CODE)
-    assert await vault_notes(daemon) == []
-
-
 async def test_of_a_vault_that_was_never_pinned_no_notice_names_unpin(daemon):
     forged = replace(MALLORY.vault_key(NETWORK), origin=ALICE.vault_key(NETWORK).origin)
     impostor = replace(VAULT, cosigners=(forged, *make_vault((BOB, CAROL)).cosigners))

@@ -4,7 +4,6 @@ word.
 
 from typing import Any
 
-import httpx
 import pytest
 
 from firmware_bridge import DeviceState
@@ -94,18 +93,6 @@ async def test_f_a_platform_that_cannot_say_is_asked_again(prepared, platform, b
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         platform.before = lambda _request: None
         await until_state(daemon, "p-1", State.REFUSED)
-
-
-async def test_f_a_list_of_keys_that_makes_no_sense_is_told_and_asked_for_again(prepared, platform, bridge):
-    platform.keys = MARKED_LOST
-    platform.after = lambda r: httpx.Response(200, json={"no": "list"}) if r.url.path == KEYS[1] else None
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until(lambda: bool(daemon.troubles.sentences()))
-        assert any("The status of your key" in note for note in (await daemon.status()).notes)
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        platform.after = lambda _request: None
-        await until_state(daemon, "p-1", State.REFUSED)
-        await until(lambda: not daemon.troubles.sentences())
 
 
 async def test_f_a_key_of_another_kind_beside_ours_hides_nothing(prepared, platform, bridge):

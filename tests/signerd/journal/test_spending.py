@@ -1,10 +1,12 @@
 """Limits over what the journal knows: across restarts, clocks that go backwards, and ends of proposals."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from custody.schemas.proposals import ProposalStatus
 from multisig import ChangeTo, build_psbt, sats
 from signerd.core import events
 from signerd.core.states import State
@@ -99,6 +101,26 @@ def test_an_approval_beyond_a_limit_is_refused(desk: Desk) -> None:
     assert again.digest != found.digest
     with pytest.raises(RefusedByChecks, match="rule-refuse-per-day"):
         desk.journal.decide("p-2", events.Approved(again.digest))
+
+
+@pytest.mark.parametrize(
+    "status", [ProposalStatus.CANCELLED, ProposalStatus.EXPIRED, ProposalStatus.INVALIDATED]
+)
+def test_s13_the_platforms_word_that_a_signed_one_ended_frees_nothing(
+    desk: Desk, status: ProposalStatus
+) -> None:
+    first = paying(90_000, 1)
+    desk.sign(first)
+    desk.journal.poll(replace(first, status=status))
+    assert desk.refused_by(paying(50_000, 3)) == {"rule-refuse-per-day"}
+
+
+def test_s13_the_platforms_word_about_a_transaction_not_signed_here_frees_nothing(desk: Desk) -> None:
+    desk.sign(paying(90_000, 1))
+    made_up = paying(10, 2, coin=1)
+    desk.journal.poll(made_up)
+    desk.journal.poll(replace(made_up, status=ProposalStatus.CONFIRMED, confirmations=6))
+    assert desk.refused_by(paying(50_000, 3)) == {"rule-refuse-per-day"}
 
 
 def test_f_what_a_rolled_back_decision_would_have_spent_does_not_count(desk: Desk) -> None:

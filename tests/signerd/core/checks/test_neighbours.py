@@ -70,6 +70,13 @@ def test_s6_the_same_transaction_once_more_is_called_that_and_still_held() -> No
     assert ";" not in both
 
 
+def test_s6_a_bump_that_another_one_outbids_or_whose_new_coin_is_spent_is_held() -> None:
+    dearer = neighbour_of(shop((1,), 9_000, "p-2", replaces="p-1"))
+    assert found(shop((1,), 4_000, "p-3", replaces="p-1"), FIRST, dearer).to_acknowledge == {"conflict"}
+    elsewhere = neighbour_of(snapshot_of(spend_of((2,), (("other", 5_000),)), "p-2"))
+    assert found(shop((1, 2), 4_000, "p-3", replaces="p-1"), FIRST, elsewhere).to_acknowledge == {"conflict"}
+
+
 @pytest.mark.parametrize("state", list(State))
 def test_s6_no_word_of_the_platform_lifts_a_hold(state: State) -> None:
     first = replace(FIRST, state=state)
