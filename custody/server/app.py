@@ -36,7 +36,6 @@ from custody.server.service.people.setup import Setup
 from custody.server.service.requests.changes import Changes, LongPolls
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import Rates, Throttle
-from custody.server.service.secrets import WebhookSecrets
 from custody.server.service.services import Services, Tools
 from custody.server.service.sign_in.accounts import Passwords, new_reset_token
 from custody.server.service.sign_in.passkeys import Passkeys
@@ -157,7 +156,7 @@ def _background(
             store,
             world.clock,
             audit,
-            WebhookSecrets(stored.secrets),
+            stored.secrets,
             Sender(world.resolve, settings.webhook_ca_file),
             settings.webhook_hosts,
         ),

@@ -28,7 +28,7 @@ from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import Invalid, NotFound, PermissionDenied
 from custody.server.domain.webhooks import BadUrl, read_url
 from custody.server.service.people.staff import membership_in, require_owner_of
-from custody.server.service.secrets import ClientSecrets
+from custody.server.service.secrets import Purpose
 from custody.server.service.shown import shown
 from custody.server.service.sign_in.identity import (
     end_link,
@@ -98,8 +98,8 @@ def update_identity_provider_secret(ctx: Ctx, request: IdentityProviderSecretReq
     provider = provider_of(ctx.db, ctx.access.organisation_id)
     if provider is None:
         raise NotFound("The organisation has no identity provider: set it first.")
-    secret = request.client_secret.get_secret_value()
-    provider.sealed_secret = ClientSecrets(ctx.tools.secrets).seal(secret)
+    secret = request.client_secret.get_secret_value().encode()
+    provider.sealed_secret = ctx.tools.secrets.seal(Purpose.IDENTITY_PROVIDER, secret)
     ctx.db.flush()
     ctx.event(SECRET_SET, issuer=provider.issuer)
     return _details(ctx)

@@ -38,12 +38,11 @@ from custody.server.domain.invitations import (
     MAX_PENDING_IN_WORKSPACE,
     ORGANISATION_RATE,
     AlreadyInvited,
-    InvitationMove,
     NoLongerGranted,
     NotTheInvitee,
     Rate,
     TooManyPending,
-    next_status,
+    require_pending,
     status_at,
 )
 from custody.server.domain.ports import Clock
@@ -117,7 +116,7 @@ def accept_invite(ctx: Ctx, request: AcceptInviteQuery) -> Invitation:
         raise NotFound("There is no such invitation.")
     if ctx.db.get_one(UserRow, ctx.caller.user_id).email != invitation.invited_email:
         raise NotTheInvitee("This invitation was sent to another address than your account's.")
-    _move(ctx, invitation, InvitationMove.ACCEPT if request.accept else InvitationMove.DECLINE)
+    _decide(ctx, invitation, Status.ACCEPTED if request.accept else Status.DECLINED)
     if request.accept:
         _join(ctx, invitation)
     access = place_of(ctx.db, invitation.workspace_id)
@@ -131,7 +130,7 @@ def revoke_invite(ctx: Ctx, request: RevokeInviteRequest) -> Invitation:
     invitation = ctx.db.get(models.InvitationRow, request.invite_id, with_for_update=True)
     if invitation is None or invitation.workspace_id != ctx.access.workspace_id:
         raise NotFound("There is no such invitation to this workspace.")
-    _move(ctx, invitation, InvitationMove.REVOKE)
+    _decide(ctx, invitation, Status.REVOKED)
     _record(ctx.db, ctx.tools.audit, ctx.caller, ctx.access, REVOKED, invitation)
     return _details(ctx.db, invitation)
 
@@ -213,9 +212,10 @@ def _may_give(ctx: Ctx, inviter_role_id: int, role_id: int) -> bool:
     return is_within_limits(ctx.db, ctx.tools.policies, role_id, inviter_role_id, held)
 
 
-def _move(ctx: Ctx, invitation: models.InvitationRow, move: InvitationMove) -> None:
-    invitation.status = next_status(_status(ctx, invitation), move).value
-    invitation.decided_at = ctx.now
+def _decide(ctx: Ctx, invitation: models.InvitationRow, status: Status) -> None:
+    """Raises InvitationDecided."""
+    require_pending(_status(ctx, invitation))
+    invitation.status, invitation.decided_at = status.value, ctx.now
 
 
 def _status(ctx: Ctx, invitation: models.InvitationRow) -> Status:
@@ -232,7 +232,7 @@ def withdraw_offer(ctx: Ctx, user_id: int) -> None:
     in_workspace = models.InvitationRow.workspace_id == ctx.access.workspace_id
     pending = _pending(models.InvitationRow.invited_email == address, ctx.now)
     for invitation in ctx.db.scalars(select(models.InvitationRow).where(in_workspace, *pending)).all():
-        _move(ctx, invitation, InvitationMove.REVOKE)
+        _decide(ctx, invitation, Status.REVOKED)
         _record(ctx.db, ctx.tools.audit, ctx.caller, ctx.access, REVOKED, invitation)
 
 
@@ -313,7 +313,8 @@ def invitation_expiry(store: Store, clock: Clock, audit: AuditLog) -> Expiry[mod
 
 def expire(db: Session, audit: AuditLog, invitation: models.InvitationRow) -> None:
     """Marks an invitation that has expired, in the caller's transaction."""
-    invitation.status = next_status(Status(invitation.status), InvitationMove.EXPIRE).value
+    require_pending(Status(invitation.status))
+    invitation.status = Status.EXPIRED.value
     invitation.decided_at = invitation.expires_at
     db.flush()
     place = place_of(db, invitation.workspace_id)

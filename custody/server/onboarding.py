@@ -45,11 +45,6 @@ MAX_PENDING_OF_ACCOUNT = 3
 REQUESTS_PER_WINDOW = 10
 REQUESTS_WINDOW = timedelta(days=1)
 
-TRANSITIONS: dict[tuple[Status, str], Status] = {
-    (Status.PENDING, "approve"): Status.APPROVED,
-    (Status.PENDING, "reject"): Status.REJECTED,
-}
-
 
 class RequestDecided(StateConflict):
     hint = "Change the organisation itself where it was approved; the requester may send another request."
@@ -65,14 +60,6 @@ class TooManyOnboardingRequests(StateConflict):
 
 class NotAnOperator(PermissionDenied):
     hint = "Only operators of the platform review requests; custody admin make-operator makes one."
-
-
-def next_status(status: Status, decision: str) -> Status:
-    """The status after a decision, ``approve`` or ``reject``. Raises RequestDecided."""
-    try:
-        return TRANSITIONS[status, decision]
-    except KeyError:
-        raise RequestDecided(status) from None
 
 
 NO_NOTE = "none was given"
@@ -129,7 +116,9 @@ def decide(
     stored = ctx.db.get(models.OnboardingRequestRow, uid, with_for_update=True)
     if stored is None:
         raise NotFound("There is no such request.")
-    status = next_status(Status(stored.status), request.decision)
+    if stored.status != Status.PENDING.value:
+        raise RequestDecided(Status(stored.status))
+    status = Status.APPROVED if request.decision == "approve" else Status.REJECTED
     stored.review_note = request.review_note or None
     stored.updated_at = ctx.now
     if status is Status.APPROVED:

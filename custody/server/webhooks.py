@@ -41,7 +41,7 @@ from custody.server.domain.credentials import TOKEN_BYTES, new_id
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.webhooks import BadUrl, read_url
 from custody.server.service.jobs.outbox import enqueue, is_open
-from custody.server.service.secrets import WebhookSecrets
+from custody.server.service.secrets import Purpose
 from custody.server.service.shown import shown
 from custody.server.service.webhook_events import WEBHOOK, WebhookEvents
 from custody.server.store import models
@@ -78,7 +78,7 @@ def create_webhook(ctx: Ctx, request: CreateWebhookRequest) -> WebhookWithSecret
         workspace_id=ctx.access.workspace_id,
         url=url,
         kinds=kinds,
-        sealed_secret=WebhookSecrets(ctx.tools.secrets).seal(secret),
+        sealed_secret=ctx.tools.secrets.seal(Purpose.WEBHOOK, secret.encode()),
         created_by=ctx.caller.user_id,
         created_at=ctx.now,
     )
@@ -112,7 +112,7 @@ def update_webhook(ctx: Ctx, request: UpdateWebhookRequest) -> WebhookWithSecret
     if secret is not None:
         webhook.sealed_old_secret = webhook.sealed_secret
         webhook.old_secret_until = ctx.now + OVERLAP
-        webhook.sealed_secret = WebhookSecrets(ctx.tools.secrets).seal(secret)
+        webhook.sealed_secret = ctx.tools.secrets.seal(Purpose.WEBHOOK, secret.encode())
     ctx.db.flush()
     if any(changes.values()):
         ctx.event(UPDATED, webhook=webhook.id, **changes)

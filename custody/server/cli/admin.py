@@ -297,13 +297,12 @@ def rotate_secret_command(purpose: str, state: Path, finish: bool, as_json: bool
     interruption.
     """
     from custody.server.service.secrets import Purpose
-    from custody.server.service.sign_in.rotation import Rotation
+    from custody.server.service.sign_in.rotation import drop_old, rotate
 
     secret = Purpose(purpose)
     with refusals(), platform_at(state) as platform:
-        services = platform.services
-        rotation = Rotation(services.store, services.tools.audit, services.tools.secrets)
-        done = rotation.finish(secret) if finish else rotation.rotate(secret)
+        tools = platform.services.tools
+        done = (drop_old if finish else rotate)(platform.services.store, tools.audit, tools.secrets, secret)
     sealed_of = {
         Purpose.TOTP: ("account was", "accounts were"),
         Purpose.WEBHOOK: ("webhook was", "webhooks were"),

@@ -1,10 +1,7 @@
-"""The states of an invitation: one table, (status, event) → status. Its lifetime, and the limits on how many
-may be sent.
-"""
+"""The status of an invitation, its lifetime, and the limits on how many may be sent."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from custody.schemas.invitations import InvitationStatus as Status
 from custody.server.domain.errors import PermissionDenied, StateConflict
@@ -29,21 +26,7 @@ ORGANISATION_RATE = Rate(100, timedelta(hours=1))
 ADDRESS_RATE = Rate(5, timedelta(days=1))
 
 
-class InvitationMove(StrEnum):
-    ACCEPT = "accept"
-    DECLINE = "decline"
-    REVOKE = "revoke"
-    EXPIRE = "expire"
-
-
-TRANSITIONS: dict[tuple[Status, InvitationMove], Status] = {
-    (Status.PENDING, InvitationMove.ACCEPT): Status.ACCEPTED,
-    (Status.PENDING, InvitationMove.DECLINE): Status.DECLINED,
-    (Status.PENDING, InvitationMove.REVOKE): Status.REVOKED,
-    (Status.PENDING, InvitationMove.EXPIRE): Status.EXPIRED,
-}
 _IN_WORDS = {
-    Status.PENDING: "is waiting for its answer",
     Status.ACCEPTED: "was accepted already",
     Status.DECLINED: "was declined",
     Status.EXPIRED: "has expired",
@@ -52,8 +35,6 @@ _IN_WORDS = {
 
 
 class InvitationDecided(StateConflict):
-    """The event cannot happen to an invitation in that status."""
-
     hint = "Ask an administrator of the workspace for a new one, if it is still wanted."
 
     def __init__(self, status: Status) -> None:
@@ -79,18 +60,12 @@ class NotTheInvitee(PermissionDenied):
     hint = "Sign in with the account of the address that the invitation was sent to."
 
 
-def next_status(status: Status, move: InvitationMove) -> Status:
-    """The status after ``move``. Raises InvitationDecided."""
-    try:
-        return TRANSITIONS[status, move]
-    except KeyError:
-        raise InvitationDecided(status) from None
+def require_pending(status: Status) -> None:
+    """An answer, a revocation or an end is final. Raises InvitationDecided."""
+    if status is not Status.PENDING:
+        raise InvitationDecided(status)
 
 
 def status_at(stored: Status, expires_at: datetime, now: datetime) -> Status:
     """The effective status: a pending invitation is expired at ``expires_at``, even before that is stored."""
-    return (
-        next_status(stored, InvitationMove.EXPIRE)
-        if stored is Status.PENDING and now >= expires_at
-        else stored
-    )
+    return Status.EXPIRED if stored is Status.PENDING and now >= expires_at else stored

@@ -11,11 +11,9 @@ import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import structlog
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -66,6 +64,21 @@ class Secrets:
     def cipher(self, purpose: Purpose) -> MultiFernet:
         """Encrypts with the newest secret and decrypts with each: Fernet, AES-128-CBC under an HMAC."""
         return MultiFernet([Fernet(urlsafe_b64encode(key)) for key in self.of(purpose)])
+
+    def seal(self, purpose: Purpose, secret: bytes) -> bytes:
+        """As the database stores it. Call it inside the transaction that stores: a rotation re-encrypts in a
+        transaction of its own, so nothing that was sealed with an old secret is stored after it.
+        """
+        return self.cipher(purpose).encrypt(secret)
+
+    def open(self, purpose: Purpose, sealed: bytes) -> bytes | None:
+        """None where no secret of the platform decrypts it: the file was lost. Then a user needs a recovery
+        code, an owner enters a provider's secret again, and a webhook's rotation makes a new one.
+        """
+        with suppress(InvalidToken):
+            return self.cipher(purpose).decrypt(sealed)
+        log.error("a secret cannot be read: is this the file of secrets it was stored with?", purpose=purpose)
+        return None
 
     def rotate(self, purpose: Purpose) -> None:
         """A new secret goes in front; the others still decrypt."""
@@ -147,66 +160,3 @@ def reencrypt(db: Session, secrets: Secrets, purpose: Purpose) -> int:
             with suppress(InvalidToken):
                 setattr(row, column.key, None if sealed is None else cipher.rotate(sealed))
     return count
-
-
-@dataclass(frozen=True)
-class _Sealing:
-    """Secrets in the database, encrypted with one of the platform's.
-
-    Call ``seal`` inside the transaction that stores: a rotation re-encrypts in a transaction of its own, so
-    nothing that was sealed with an old secret is stored after it.
-    """
-
-    purpose: ClassVar[Purpose]
-    secrets: Secrets
-
-    def _decrypted(self, sealed: bytes) -> bytes | None:
-        """None where no secret of the platform decrypts it: the file was lost."""
-        with suppress(InvalidToken):
-            return self.secrets.cipher(self.purpose).decrypt(sealed)
-        log.error(
-            "a secret cannot be read: is this the file of secrets it was stored with?", purpose=self.purpose
-        )
-        return None
-
-
-class TotpSecrets(_Sealing):
-    """Secrets of authenticators. Of one that cannot be read the user needs a recovery code."""
-
-    purpose = Purpose.TOTP
-
-    def seal(self, secret: bytes) -> bytes:
-        return self.secrets.cipher(self.purpose).encrypt(secret)
-
-    def open(self, sealed: bytes) -> bytes | None:
-        return self._decrypted(sealed)
-
-
-class ClientSecrets(_Sealing):
-    """The client secrets at identity providers. One that cannot be read an owner has to enter again."""
-
-    purpose = Purpose.IDENTITY_PROVIDER
-
-    def seal(self, secret: str) -> bytes:
-        return self.secrets.cipher(self.purpose).encrypt(secret.encode())
-
-    def open(self, sealed: bytes) -> str | None:
-        opened = self._decrypted(sealed)
-        return None if opened is None else opened.decode()
-
-
-class WebhookSecrets(ClientSecrets):
-    """Secrets that sign webhook deliveries. In the place of one that cannot be read, a rotation makes a new
-    one.
-    """
-
-    purpose = Purpose.WEBHOOK
-
-    def that_sign(self, webhook: WebhookRow, now: datetime) -> list[str]:
-        """The newest first, then the former one while it is still valid; without those that cannot be
-        read.
-        """
-        sealed = [webhook.sealed_secret]
-        if webhook.sealed_old_secret is not None and webhook.old_secret_until is not None:
-            sealed += [webhook.sealed_old_secret] if now < webhook.old_secret_until else []
-        return [opened for each in sealed if (opened := self.open(each)) is not None]

@@ -23,7 +23,7 @@ from custody.server.domain.errors import (
     NotFound,
     StateConflict,
 )
-from custody.server.service.secrets import ClientSecrets
+from custody.server.service.secrets import Purpose
 from custody.server.service.sign_in.id_tokens import Expected, base64url
 from custody.server.service.sign_in.identity import link_of, redirect_uri_of
 from custody.server.service.sign_in.providers import ProviderClient
@@ -163,12 +163,11 @@ def finish(organisation_id: int, token: str, back: ProviderCallback) -> Steps[Id
         raise IdentityRefused("This answer is another provider's.")
     if back.error or not back.code:
         raise IdentityRefused(f"The identity provider did not sign you in{_plain(back.error)}.")
-    secrets, sealed = ClientSecrets(ctx.tools.secrets), provider.sealed_secret
-    secret = None if sealed is None else secrets.open(sealed)
+    secret = ctx.tools.secrets.open(Purpose.IDENTITY_PROVIDER, provider.sealed_secret or b"")
     redirect_uri = redirect_uri_of(ctx.tools.public_url, provider.organisation_id)
     if secret is None or redirect_uri is None:
         raise IdentityRefused("The provider's secret cannot be read: an owner has to enter it again.")
-    client = ProviderClient(provider.client_id, secret, redirect_uri)
+    client = ProviderClient(provider.client_id, secret.decode(), redirect_uri)
     id_token = providers.redeem(provider, client, back.code, _of(token, "verifier"))
     since = None if flow.session_id is None else flow.expires_at - IDENTITY_FLOW_LIFETIME
     expected = Expected(provider.issuer, provider.client_id, _of(token, "nonce"), since)

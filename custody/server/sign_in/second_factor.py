@@ -34,7 +34,7 @@ from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.totp import SECRET_BYTES, base32, enrolment_uri, find_step
 from custody.server.service.mail.jobs import METHODS, Template, queue_mail
 from custody.server.service.requests.rates import AttemptLimit
-from custody.server.service.secrets import TotpSecrets
+from custody.server.service.secrets import Purpose
 from custody.server.service.sign_in.accounts import close_challenges, find_credential
 from custody.server.service.sign_in.sessions import end_sessions
 from custody.server.sign_in.passwords import require_password, require_still
@@ -77,7 +77,7 @@ def totp_enrol(_ctx: Ctx, request: TotpEnrolRequest) -> Steps[TotpEnrolResponse]
     ctx = yield In.WRITE
     require_still(ctx, known)
     secret = ctx.tools.random(SECRET_BYTES)
-    sealed = TotpSecrets(ctx.tools.secrets).seal(secret)
+    sealed = ctx.tools.secrets.seal(Purpose.TOTP, secret)
     ctx.db.get_one(CredentialRow, ctx.caller.user_id).totp_pending = sealed
     ctx.event(OFFERED)
     return TotpEnrolResponse(secret=base32(secret), otpauth_uri=enrolment_uri(secret, ctx.caller.name))
@@ -125,7 +125,7 @@ def code_proof(ctx: Ctx, user_id: int, code: str) -> str | None:
 
 def _take_code(ctx: Ctx, user_id: int, code: str) -> str | None:
     credential = ctx.db.get_one(CredentialRow, user_id)
-    secret = TotpSecrets(ctx.tools.secrets).open(credential.totp_secret or b"")
+    secret = ctx.tools.secrets.open(Purpose.TOTP, credential.totp_secret or b"")
     step = find_step(secret, code, ctx.now, credential.totp_last_step) if secret else None
     if step is None:
         return None
@@ -151,7 +151,7 @@ def _take_recovery(ctx: Ctx, user_id: int, code: str) -> str | None:
 def _confirmed_step(ctx: Ctx, credential: CredentialRow, code: str) -> int:
     if credential.totp_pending is None:
         raise StateConflict("No authenticator is being enrolled: start with POST /auth/totp/enrol.")
-    secret = TotpSecrets(ctx.tools.secrets).open(credential.totp_pending)
+    secret = ctx.tools.secrets.open(Purpose.TOTP, credential.totp_pending)
     step = find_step(secret, plain_code(code), ctx.now, None) if secret else None
     if step is None:
         sentence = "The code is not the one that the authenticator shows now; check the phone's clock."

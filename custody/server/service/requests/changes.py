@@ -7,7 +7,7 @@ number, and the list of proposals only when it has risen.
 import asyncio
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from contextvars import Context
 from dataclasses import dataclass, field
@@ -36,8 +36,6 @@ _RAISE = (
 )
 _NUMBER = select(RevisionRow.number).where(RevisionRow.workspace_id == bindparam("workspace_id"))
 
-# What a listener gets: the new revisions by workspace, or None where it has to read them.
-NewRevisions = dict[int, int] | None
 _MOVED: Final = "moved workspaces"
 
 
@@ -54,7 +52,7 @@ class Changes:
         self.meters = meters or Meters()
         self._condition = threading.Condition()
         self._version = 0
-        self._listeners: set[Callable[[NewRevisions], None]] = set()
+        self._listeners: set[Callable[[], None]] = set()
         self._closing = False
 
     @property
@@ -66,7 +64,7 @@ class Changes:
         """Wakes every waiting thread, and ends all further waits at once."""
         self._closing = True
         self.announce()
-        self._tell(None)
+        self._tell()
 
     @property
     def version(self) -> int:
@@ -77,16 +75,17 @@ class Changes:
         """Call it for a change that readers of the workspace's proposals see. Raises the revision once, at
         the end of the transaction, and announces the commit as ``after_commit`` does.
         """
-        moved: dict[int, int] = db.info.setdefault(_MOVED, {})
+        moved: set[int] = db.info.setdefault(_MOVED, set())
         if not moved:
-            before_commit(db, lambda: moved.update({each: raise_revision(db, each) for each in moved}))
-            after_commit(db, lambda: self._after_move(moved))
-        moved.setdefault(workspace_id, 0)
+            before_commit(db, lambda: raise_revisions(db, moved))
+            after_commit(db, self.announce)
+            after_commit(db, self._tell)
+        moved.add(workspace_id)
 
     def moved_by_block(self, db: Session, chain: str) -> None:
         """`moved` for every workspace with a proposal in a block of this chain."""
         raise_for_block(db, chain)
-        after_commit(db, lambda: self._tell(None))
+        after_commit(db, self._tell)
 
     def after_commit(self, db: Session) -> None:
         """Announces a change once the transaction of `db` is on disk; a rolled-back one is not announced."""
@@ -101,8 +100,8 @@ class Changes:
             self._version += 1
             self._condition.notify_all()
 
-    def listen(self, listener: Callable[[NewRevisions], None]) -> None:
-        """Calls `listener` for every revision that this process raises, and at closing, from any thread."""
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Calls `listener` where this process has raised a revision, and at closing, from any thread."""
         with self._condition:
             self._listeners.add(listener)
 
@@ -112,24 +111,18 @@ class Changes:
             self._condition.wait_for(lambda: self._closing or self._version != seen, timeout)
             return self._version
 
-    def _after_move(self, moved: NewRevisions) -> None:
-        self.announce()
-        self._tell(moved)
-
-    def _tell(self, moved: NewRevisions) -> None:
+    def _tell(self) -> None:
         with self._condition:
             listeners = tuple(self._listeners)
         for listener in listeners:
-            listener(moved)
+            listener()
 
 
-def raise_revision(db: Session, workspace_id: int) -> int:
-    """The workspace's new revision. One writer at a time (ADR 13): no two raise the same value."""
-    number: int | None = db.scalar(_RAISE, {"raised_id": workspace_id})
-    if number is None:
-        number = 1
-        db.execute(insert(_REVISIONS), {"workspace_id": workspace_id, "number": number})
-    return number
+def raise_revisions(db: Session, workspace_ids: Iterable[int]) -> None:
+    """One writer at a time (ADR 13): no two raise the same value."""
+    for workspace_id in workspace_ids:
+        if db.scalar(_RAISE, {"raised_id": workspace_id}) is None:
+            db.execute(insert(_REVISIONS), {"workspace_id": workspace_id, "number": 1})
 
 
 def raise_for_block(db: Session, chain: str) -> None:
@@ -184,27 +177,27 @@ class _LoopFollower:
         self._changes = changes
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[int, set[_Waiter]] = defaultdict(set)
-        # Revisions that this process raised while there was no waiter for their workspace.
-        self._unheard: dict[int, int] = {}
         self._look_now = asyncio.Event()
         self.count = 0
         self._task: asyncio.Task[None] | None = None
 
-    def hear(self, moved: NewRevisions) -> None:
+    def hear(self) -> None:
         """Call it from any thread. An event loop that has ended has no waiters."""
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._on_move, moved)
+            self._loop.call_soon_threadsafe(self._look_now.set)
 
     async def wait(self, workspace_id: int, seen: int, seconds: float) -> bool:
         """Whether the workspace's revision rose above `seen` in time. False also where the server is about to
         stop.
         """
-        if self._unheard.pop(workspace_id, 0) > seen:
-            return True
         waiter = _Waiter(seen)
         self._waiting[workspace_id].add(waiter)
         self.count += 1
-        self._start()
+        # Anybody may have committed since the first poll read.
+        self._look_now.set()
+        if self._task is None or self._task.done():
+            # An empty context: the follower's log lines belong to no request.
+            self._task = self._loop.create_task(self._follow(), name="long polls", context=Context())
         try:
             async with asyncio.timeout(seconds):
                 await waiter.woken.wait()
@@ -224,20 +217,20 @@ class _LoopFollower:
             # The task sees that and ends. Cancelling it would leave its thread reading.
             self._look_now.set()
 
-    def _start(self) -> None:
-        if self._task is None or self._task.done():
-            # An empty context: the follower's log lines belong to no request.
-            self._task = self._loop.create_task(self._follow(), name="long polls", context=Context())
-
     async def _follow(self) -> None:
         while self._waiting:
-            # Another process may have committed since the first poll read.
             self._look_now.clear()
+            revisions: Mapping[int, int] = {}
             try:
-                self._wake(await run_in_threadpool(self._read, tuple(self._waiting)))
+                if not self._changes.closing:
+                    revisions = await run_in_threadpool(self._read, tuple(self._waiting))
             except DatabaseUnavailable as error:
                 # The polls also read from time to time themselves, and report the error to their callers.
                 log.warning("long polls cannot look", reason=error.detail)
+            for workspace_id, waiters in self._waiting.items():
+                for waiter in waiters:
+                    if self._changes.closing or revisions.get(workspace_id, 0) > waiter.seen:
+                        waiter.woken.set()
             with suppress(TimeoutError):
                 async with asyncio.timeout(FOLLOW_SECONDS):
                     await self._look_now.wait()
@@ -246,26 +239,6 @@ class _LoopFollower:
     def _read(self, workspace_ids: tuple[int, ...]) -> Mapping[int, int]:
         with self._store.read() as db:
             return read_revisions(db, workspace_ids)
-
-    def _on_move(self, moved: NewRevisions) -> None:
-        if self._changes.closing:
-            self._wake_all()
-        elif moved is None:
-            self._look_now.set()
-        else:
-            self._unheard |= {key: number for key, number in moved.items() if key not in self._waiting}
-            self._wake(moved)
-
-    def _wake(self, numbers: Mapping[int, int]) -> None:
-        for workspace_id, number in numbers.items():
-            for waiter in self._waiting.get(workspace_id, ()):
-                if number > waiter.seen:
-                    waiter.woken.set()
-
-    def _wake_all(self) -> None:
-        for waiters in self._waiting.values():
-            for waiter in waiters:
-                waiter.woken.set()
 
 
 class LongPolls:
@@ -302,8 +275,8 @@ class LongPolls:
                 self._followers[loop] = _LoopFollower(self._store, self._changes)
             return self._followers[loop]
 
-    def _hear(self, moved: NewRevisions) -> None:
+    def _hear(self) -> None:
         with self._lock:
             followers = tuple(self._followers.values())
         for follower in followers:
-            follower.hear(moved)
+            follower.hear()

@@ -13,6 +13,7 @@ import structlog
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
+from custody.common.pace import Bucket
 from custody.schemas.webhooks import WebhookEvent as Told
 from custody.schemas.webhooks import signed_headers
 from custody.server.domain.audit import Category, Event
@@ -30,7 +31,7 @@ from custody.server.domain.webhooks import (
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import Again, Finish, JobDone, Task, Verdict
 from custody.server.service.mail.jobs import Template, queue_mail
-from custody.server.service.secrets import WebhookSecrets
+from custody.server.service.secrets import Purpose, Secrets
 from custody.server.service.stored_vaults import place_of
 from custody.server.service.webhook_events import WEBHOOK
 from custody.server.service.webhooks.sending import DeliveryTrouble, Sender, Undelivered
@@ -106,7 +107,7 @@ class WebhookJobs:
         store: Store,
         clock: Clock,
         audit: AuditLog,
-        secrets: WebhookSecrets,
+        secrets: Secrets,
         sender: Sender,
         allowed: frozenset[str] = frozenset(),
         *,
@@ -131,7 +132,7 @@ class WebhookJobs:
         finally:
             seconds = self._timer() - began_at
             self._shares.spend(found.workspace_id, seconds)
-        hung = attempt.trouble is DeliveryTrouble.TIMED_OUT or timedelta(seconds=seconds) >= HANGS_FROM
+        hung = timedelta(seconds=seconds) >= HANGS_FROM
         return lambda db: self._record(db, found.delivery_id, attempt, hung=hung)
 
     def _find(self, delivery_id: str) -> Outgoing | Finish:
@@ -152,7 +153,7 @@ class WebhookJobs:
                 until = now + timedelta(seconds=wait)
                 return self._postponed(delivery_id, until, "the workspace's receivers used up their share")
             event = db.get_one(WebhookEventRow, delivery.event_id)
-            secrets = tuple(self._secrets.that_sign(webhook, now))
+            secrets = _that_sign(self._secrets, webhook, now)
             return Outgoing(delivery.id, webhook.workspace_id, webhook.url, event.id, body_of(event), secrets)
 
     def _postponed(self, delivery_id: str, until: datetime, why: str) -> Finish:
@@ -252,6 +253,14 @@ class WebhookJobs:
             queue_mail(db, Template.WEBHOOK_DISABLED, maker.email, values, now=self._clock())
 
 
+def _that_sign(secrets: Secrets, webhook: WebhookRow, now: datetime) -> tuple[str, ...]:
+    """The newest first, then the former one while it is still valid; without those that cannot be read."""
+    is_over = webhook.old_secret_until is None or webhook.old_secret_until <= now
+    sealed = [webhook.sealed_secret, None if is_over else webhook.sealed_old_secret]
+    opened = (secrets.open(Purpose.WEBHOOK, each) for each in sealed if each is not None)
+    return tuple(each.decode() for each in opened if each is not None)
+
+
 def body_of(event: WebhookEventRow) -> bytes:
     """The same bytes for every attempt and every webhook."""
     told = Told(
@@ -303,12 +312,6 @@ def _give_up(db: Session, delivery_id: str, trouble: DeliveryTrouble) -> Verdict
     return JobDone()
 
 
-@dataclass
-class _Share:
-    left: float
-    at: float
-
-
 class Shares:
     """A bucket of worker seconds for each workspace, so that no tenant starves the others (P51): a receiver
     may take ten seconds for each response, and a member may request any number of deliveries. In memory, for
@@ -317,27 +320,23 @@ class Shares:
 
     def __init__(self, timer: Callable[[], float] = time.monotonic) -> None:
         self._timer = timer
-        self._shares: dict[int, _Share] = {}
+        self._buckets: dict[int, Bucket] = {}
         self._lock = threading.Lock()
 
     def wait(self, workspace_id: int) -> float:
         """The seconds until the bucket is positive again; 0 where it is."""
         with self._lock:
-            share = self._shares.get(workspace_id)
-            if share is None or (left := self._left(share)) > 0:
-                return 0.0
-            return max(SHORTEST_WAIT, -left / SECONDS_A_SECOND)
+            bucket = self._filled(workspace_id)
+            return 0.0 if bucket.level > 0 else max(SHORTEST_WAIT, bucket.seconds_until(0))
 
     def spend(self, workspace_id: int, seconds: float) -> None:
         with self._lock:
-            now = self._timer()
-            share = self._shares.get(workspace_id)
-            left = BURST_SECONDS if share is None else self._left(share)
-            self._shares[workspace_id] = _Share(left - max(LEAST_SECONDS, seconds), now)
-            if len(self._shares) > MAX_WORKSPACES:
-                self._shares = {
-                    key: each for key, each in self._shares.items() if self._left(each) < BURST_SECONDS
-                }
+            self._filled(workspace_id).level -= max(LEAST_SECONDS, seconds)
+            if len(self._buckets) > MAX_WORKSPACES:
+                used = [key for key in self._buckets if self._filled(key).level < BURST_SECONDS]
+                self._buckets = {key: self._buckets[key] for key in used}
 
-    def _left(self, share: _Share) -> float:
-        return min(BURST_SECONDS, share.left + (self._timer() - share.at) * SECONDS_A_SECOND)
+    def _filled(self, workspace_id: int) -> Bucket:
+        now = self._timer()
+        new = Bucket.full(BURST_SECONDS, SECONDS_A_SECOND, now)
+        return self._buckets.setdefault(workspace_id, new).fill(now)

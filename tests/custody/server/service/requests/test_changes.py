@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from custody.server.service.requests.changes import Changes, raise_revision, read_revision
+from custody.server.service.requests.changes import Changes, raise_revisions, read_revision, read_revisions
 from tests.support.custody import Desk, ok
 from tests.support.workspaces import found_workspace
 
@@ -27,28 +27,24 @@ def test_a_thread_is_woken():
     thread.join()
 
 
-def test_a_listener_hears_which_workspaces_moved_and_of_the_closing(store):
+def test_a_listener_hears_of_commits_and_of_the_closing(store):
     changes, heard = Changes(), []
-    changes.listen(heard.append)
+    changes.listen(lambda: heard.append(changes.version))
     with store.write() as db:
         first, second = (found_workspace(db, name) for name in ("Main", "Other"))
     with store.write() as db:
-        changes.moved(db, first)
-        changes.moved(db, first)
-        changes.moved(db, second)
+        for workspace_id in (first, first, second):
+            changes.moved(db, workspace_id)
         assert (heard, changes.version) == ([], 0), "not before the commit"
-    assert heard == [{first: 1, second: 1}]
-    with store.write() as db:
-        changes.moved(db, second)
-    assert heard[1:] == [{second: 2}]
-    assert changes.version == 2
+    with store.read() as db:
+        assert (heard, read_revisions(db, [first, second])) == ([1], {first: 1, second: 1})
     changes.close()
-    assert heard[2:] == [None]
+    assert heard == [1, 2]
 
 
 def test_a_move_that_is_rolled_back_is_none(store):
     changes, heard = Changes(), []
-    changes.listen(heard.append)
+    changes.listen(lambda: heard.append(True))
     with store.write() as db:
         workspace_id = found_workspace(db, "Main")
 
@@ -104,7 +100,7 @@ class TestWhatMovesAWorkspace:
         """
         with funded.world.platform.services.store.write() as db:
             elsewhere = found_workspace(db, "Elsewhere")
-            raise_revision(db, elsewhere)
+            raise_revisions(db, [elsewhere])
         psbt_id = ok(funded.propose(1_000))["psbt_id"]
         before = revision(funded)
         funded.mine()

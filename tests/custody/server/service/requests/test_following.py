@@ -7,7 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from custody.server.service.requests import changes as module
-from custody.server.service.requests.changes import Changes, LongPolls, raise_revision
+from custody.server.service.requests.changes import Changes, LongPolls, raise_revisions
 from custody.server.store import Store
 from tests.support.workspaces import found_workspace
 
@@ -77,7 +77,7 @@ async def test_a_commit_of_another_process_is_found_by_looking(store, make_follo
 
     def elsewhere() -> None:
         with store.write() as db:
-            raise_revision(db, places[0])
+            raise_revisions(db, [places[0]])
 
     async with anyio.create_task_group() as group:
         group.start_soon(following.wait, places[0], 0, LONG)

@@ -1,5 +1,6 @@
 """Rotating the platform's own secrets: authenticators keep working through kills and concurrent work."""
 
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -9,7 +10,6 @@ from sqlalchemy import select
 from custody.server.domain.errors import StateConflict
 from custody.server.service.secrets import Purpose
 from custody.server.service.sign_in import rotation as rotating
-from custody.server.service.sign_in.rotation import Rotation
 from custody.server.store.models import CredentialRow
 from tests.support.accounts import Phone, enrol, register, sign_in, validate
 from tests.support.platform import World, open_world
@@ -27,10 +27,29 @@ def phone(world: World) -> Phone:
     return enrol(sign_in(world))
 
 
+@dataclass(frozen=True)
+class Rotation:
+    world: World
+
+    @property
+    def parts(self) -> tuple:
+        tools = self.world.platform.services.tools
+        return self.world.platform.services.store, tools.audit, tools.secrets
+
+    def rotate(self, purpose: Purpose) -> rotating.Rotated:
+        return rotating.rotate(*self.parts, purpose)
+
+    def finish(self, purpose: Purpose) -> rotating.Rotated:
+        return rotating.drop_old(*self.parts, purpose)
+
+    def part(self, name: str) -> object:
+        _, audit, secrets = self.parts
+        return {"_totp": rotating, "_audit": audit, "_secrets": secrets}[name]
+
+
 @pytest.fixture
 def rotation(world: World) -> Rotation:
-    services = world.platform.services
-    return Rotation(services.store, services.tools.audit, services.tools.secrets)
+    return Rotation(world)
 
 
 class Killed(BaseException):
@@ -79,7 +98,7 @@ def test_a_kill_at_any_point_leaves_everything_readable(
 ) -> None:
     steps = [("_secrets", "rotate"), ("_totp", "reencrypt"), ("_audit", "record"), ("_secrets", "drop")]
     for (owner, step), when in product(steps, ("before", "after")):
-        part = rotating if owner == "_totp" else getattr(rotation, owner)
+        part = rotation.part(owner)
         monkeypatch.setattr(part, step, killing(getattr(part, step), when))
         with pytest.raises(Killed):
             rotation.rotate(Purpose.TOTP)
@@ -97,7 +116,7 @@ def test_two_rotations_at_once_drop_nothing_that_is_needed(
     """The second runs as a whole between two steps of the first; the first one's transaction is not open
     yet.
     """
-    part = rotating if owner == "_totp" else getattr(rotation, owner)
+    part = rotation.part(owner)
     inner = getattr(part, step)
 
     def meanwhile(*args, **kwargs):

@@ -13,7 +13,7 @@ from custody.client.webhooks import NotGenuine
 from custody.server.domain.webhooks import AFTER_A_HANG
 from custody.server.service.mail.jobs import plain
 from custody.server.service.secrets import Purpose
-from custody.server.service.sign_in.rotation import Rotation
+from custody.server.service.sign_in.rotation import rotate
 from custody.server.service.webhooks.delivery import (
     BURST_SECONDS,
     LEAST_SECONDS,
@@ -297,7 +297,7 @@ def test_p51_a_host_that_is_allowed_no_more_is_not_called(hooked: Hooked) -> Non
 
 def test_the_platforms_own_secret_may_change_between_two_deliveries(hooked: Hooked) -> None:
     services = hooked.world.platform.services
-    done = Rotation(services.store, services.tools.audit, services.tools.secrets).rotate(Purpose.WEBHOOK)
+    done = rotate(services.store, services.tools.audit, services.tools.secrets, Purpose.WEBHOOK)
     assert (done.reencrypted, done.dropped, done.still_read) == (1, 1, 0)
     hooked.ping()
     hooked.world.deliver_webhooks()
@@ -343,4 +343,4 @@ def test_those_that_are_full_again_are_forgotten(shares: Shares, timer: FakeCloc
         shares.spend(workspace_id, 1)
     timer.now += 1
     shares.spend(MAX_WORKSPACES, 1)
-    assert list(shares._shares) == [MAX_WORKSPACES]
+    assert list(shares._buckets) == [MAX_WORKSPACES]
