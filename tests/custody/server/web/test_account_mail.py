@@ -62,20 +62,6 @@ class TestMailServerDown:
         monkeypatch.undo()
         assert sign_in(world).is_alive
 
-    def test_what_can_wait_waits(self, world: World, down: list, monkeypatch) -> None:
-        body = {"email": "dan@example.org", "password": PASSWORD}
-        assert world.http.post("/auth/register", json=body).status_code == 200
-        assert request_reset(world, "dan@example.org").status_code == 200
-        world.deliver_mail()
-        monkeypatch.undo()
-        world.deliver_mail()
-        assert world.mail.sent == []
-        world.clock.advance(seconds=1)
-        world.deliver_mail()
-        # What failed together comes back one by one, in any order.
-        subjects = sorted(mail.subject for mail in world.mail.sent)
-        assert subjects == ["Choose a new password", "Your custody account"]
-
 
 class Spy:
     """Every secret that passes through HTTP, gathered from what is sent and answered."""

@@ -7,7 +7,6 @@ import pytest
 from tests.support.accounts import (
     CAROL,
     NEW_PASSWORD,
-    Phone,
     Session,
     enrol,
     mailed_token,
@@ -287,23 +286,3 @@ class TestThrownOutMeanwhile:
         assert thief.user.post(f"/auth/{path}", body).status_code == 401
         password = NEW_PASSWORD if how == "reset" else PASSWORD
         assert world.login(CAROL, password).json()["two_factor_method"] == "email"
-
-    def test_confirms_no_authenticator(self, world: World, thief: Session, monkeypatch) -> None:
-        owner = sign_in(world)
-        secret = thief.user.post("/auth/totp/enrol", {"password": PASSWORD}).json()["secret"]
-        store = world.platform.services.store
-        write, waiting = store.write, [lambda: None, lambda: None]
-
-        def slow():
-            """The owner is served between the count of the try and the change."""
-            if waiting:
-                waiting.pop()
-            if not waiting:
-                monkeypatch.undo()
-                owner.user.post("/auth/sessions/revoke", {"all_others": True})
-            return write()
-
-        monkeypatch.setattr(store, "write", slow)
-        code = Phone(world, secret).code
-        assert thief.user.post("/auth/totp/confirm", {"code": code}).status_code == 401
-        assert world.login(CAROL).json()["two_factor_method"] == "email"

@@ -175,11 +175,6 @@ class TestDeleting:
         ok(alice.post("/api/v1/revoke-invite", {"workspace_id": 1, "invite_id": invite_id}))
         ok(delete(alice, SIGNER))
 
-    def test_an_offer_that_ran_out_holds_nothing(self, alice: As, world: World) -> None:
-        ok(alice.post("/api/v1/invite-to-workspace", OFFER))
-        world.clock.advance(days=8)
-        ok(delete(world.as_user(ALICE), SIGNER))
-
 
 class TestPermissions:
     def test_one_that_is_added_or_taken_away_counts_at_once(self, alice: As, world: World) -> None:
