@@ -23,7 +23,7 @@ import httpx
 
 from benchmarks.idle import cpu_ms, memory_mb
 from custody.server.app import Platform, open_platform
-from custody.server.service.people.setup import NewPerson
+from custody.server.service.people.setup import NewPerson, bootstrap
 from custody.server.settings import Settings
 from custody.server.store.models import ProposalInputRow, ProposalRow, VaultRow
 from multisig import Network
@@ -79,8 +79,8 @@ async def _compare() -> tuple[Measured, Measured]:
 def _place(platform: Platform, number: int) -> int:
     """A workspace with pending proposals: only the rows that a list reads."""
     person = NewPerson(f"person{number}@example.org", PASSWORD, two_factor=False)
-    placed = platform.setup.bootstrap(
-        organisation=f"O{number}", workspace="Main", chain=Network.REGTEST, person=person
+    placed = bootstrap(
+        platform.services, organisation=f"O{number}", workspace="Main", chain=Network.REGTEST, person=person
     )
     now = datetime.now(UTC)
     with platform.services.store.write() as db:

@@ -32,7 +32,6 @@ from custody.server.service.mail.mailer import (
 )
 from custody.server.service.operations.readiness import Readiness
 from custody.server.service.people.service_accounts import SECRETS, SECRETS_WINDOW
-from custody.server.service.people.setup import Setup
 from custody.server.service.requests.changes import Changes, LongPolls
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import Rates, Throttle
@@ -73,7 +72,6 @@ class Platform:
     random: RandomBytes
 
     services: Services
-    setup: Setup
     background: Background
     close: Callable[[], None]
 
@@ -111,8 +109,8 @@ def _platform_of(
     makers = {Template.PASSWORD_RESET: partial(new_reset_token, store, world.clock, world.random)}
     mail_jobs = MailJobs(mailer, makers, settings.public_url)
     background = _background(settings, chains, world, stored, changes, mail_jobs)
-    services, setup = _wire(settings, world, stored, background, mailer)
-    return Platform(world.random, services, setup, background, store.close)
+    services = _wire(settings, world, stored, background, mailer)
+    return Platform(world.random, services, background, store.close)
 
 
 def _mailer(settings: Settings, world: PlatformDependencies) -> Mailer:
@@ -171,13 +169,13 @@ def _background(
 
 def _wire(
     settings: Settings, world: PlatformDependencies, stored: Stored, background: Background, mailer: Mailer
-) -> tuple[Services, Setup]:
+) -> Services:
     clock, random = world.clock, world.random
     store, audit, secrets, passwords = stored.store, stored.audit, stored.secrets, Passwords(world.hasher)
     identity_sender = Sender(world.resolve, settings.identity_ca_file)
     changes, lifecycle = background.changes, background.lifecycle
     limits = SpendingLimits(clock, world.policies)
-    services = Services(
+    return Services(
         store=store,
         tools=Tools(
             clock,
@@ -210,4 +208,3 @@ def _wire(
         deliveries=Throttle(clock, limit=1, window=2 * TOLERANCE),
         broadcast_wait_seconds=settings.broadcast_wait_seconds,
     )
-    return services, Setup(store, clock, audit, passwords)

@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 from pydantic import ValidationError
-from sqlalchemy import func, or_, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas.call import Page, SignedBody
@@ -25,11 +25,11 @@ from custody.schemas.purchases import (
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import OPERATOR
-from custody.server.domain.errors import Invalid, NotFound, RateLimited, WebhookRefused, faults_of
+from custody.server.domain.errors import Invalid, RateLimited, WebhookRefused, faults_of
 from custody.server.domain.purchases import SIGNATURE_HEADER, is_genuine, is_news, issued_secret
 from custody.server.service.secrets import Purpose
 from custody.server.service.services import Services
-from custody.server.service.shown import shown
+from custody.server.service.shown import newest_first, shown
 from custody.server.service.sign_in.rotation import SECRET_ROTATED
 from custody.server.store.models import KeyRow, ProfileRow, PurchaseRow, WorkspaceRow
 from multisig import MultisigError, Network, decode_address
@@ -86,19 +86,9 @@ def purchases_webhook(ctx: Ctx, delivery: SignedBody) -> Steps[Done]:
 def purchases(ctx: Ctx, query: PurchasesQuery) -> Page[PurchaseTransaction | Unreadable]:
     """NotFound for an ``after`` that is not the caller's."""
     mine = PurchaseRow.user_id == ctx.caller.user_id
-    total = ctx.db.scalar(select(func.count()).select_from(PurchaseRow).where(mine)) or 0
-    wanted = select(PurchaseRow).where(mine).order_by(PurchaseRow.created_at.desc(), PurchaseRow.id.desc())
-    if query.after is not None:
-        last = ctx.db.get(PurchaseRow, query.after)
-        if last is None or last.user_id != ctx.caller.user_id:
-            raise NotFound("There is no such purchase of yours.")
-        before = PurchaseRow.created_at < last.created_at
-        wanted = wanted.where(
-            or_(before, (PurchaseRow.created_at == last.created_at) & (PurchaseRow.id < last.id))
-        )
-    rows = list(ctx.db.scalars(wanted.limit(query.limit + 1)))
-    items = shown(rows[: query.limit], lambda some: list(map(_shape, some)), "id", lambda row: row.id)
-    return Page(items, total, has_more=len(rows) > query.limit)
+    rows, total, has_more = newest_first(ctx.db, PurchaseRow, mine, query.after, query.limit)
+    items = shown(rows, lambda some: list(map(_shape, some)), "id", lambda row: str(row.id))
+    return Page(items, total, has_more)
 
 
 def adopt_key(services: Services, key: str) -> None:

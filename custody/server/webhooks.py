@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import delete, func, or_, select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.call import Page
@@ -42,7 +42,7 @@ from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.webhooks import BadUrl, read_url
 from custody.server.service.jobs.outbox import enqueue, is_open
 from custody.server.service.secrets import Purpose
-from custody.server.service.shown import shown
+from custody.server.service.shown import newest_first, shown
 from custody.server.service.webhook_events import WEBHOOK, WebhookEvents
 from custody.server.store import models
 
@@ -137,20 +137,9 @@ def webhook_deliveries(ctx: Ctx, query: WebhookDeliveriesQuery) -> Page[WebhookD
     """Raises NotFound for the webhook, and for an ``after`` that is not a delivery of it."""
     webhook, row = _find(ctx, query.webhook_id), models.WebhookDeliveryRow
     mine = row.webhook_id == webhook.id
-    total = ctx.db.scalar(select(func.count()).select_from(row).where(mine)) or 0
-    wanted = select(row).where(mine)
-    if query.after is not None:
-        last = ctx.db.get(row, query.after)
-        if last is None or last.webhook_id != webhook.id:
-            raise NotFound("There is no such delivery of this webhook.")
-        same = row.created_at == last.created_at
-        wanted = wanted.where(or_(row.created_at < last.created_at, same & (row.id < last.id)))
-    wanted = wanted.order_by(row.created_at.desc(), row.id.desc())
-    rows = list(ctx.db.scalars(wanted.limit(query.limit + 1)))
-    items = shown(
-        rows[: query.limit], partial(_delivery_details, ctx.db), "delivery_id", lambda each: each.id
-    )
-    return Page(items, total, has_more=len(rows) > query.limit)
+    rows, total, has_more = newest_first(ctx.db, row, mine, query.after, query.limit)
+    items = shown(rows, partial(_delivery_details, ctx.db), "delivery_id", lambda each: str(each.id))
+    return Page(items, total, has_more)
 
 
 @serves(REDELIVER_WEBHOOK)

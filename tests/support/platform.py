@@ -18,7 +18,7 @@ from custody.server.app import Platform, PlatformDependencies, open_platform
 from custody.server.domain.credentials import Caller
 from custody.server.service.limits.limits import PolicyStore, StoredPolicies
 from custody.server.service.mail.mailer import Mail
-from custody.server.service.people.setup import NewPerson, Placement
+from custody.server.service.people.setup import NewPerson, Placement, add_member, bootstrap, has_account
 from custody.server.service.sign_in.sessions import caller_of
 from custody.server.service.webhooks.sending import Resolve, look_up
 from custody.server.settings import Settings
@@ -68,7 +68,8 @@ class World:
 
     def organisation(self, name: str, email: str) -> Placement:
         """An organisation on regtest, whose administrator signs in without a code."""
-        return self.platform.setup.bootstrap(
+        return bootstrap(
+            self.platform.services,
             organisation=name,
             workspace="Main",
             chain=Network.REGTEST,
@@ -76,9 +77,9 @@ class World:
         )
 
     def member(self, workspace_id: int, email: str, role: str = "Signer") -> Placement:
-        password = None if self.platform.setup.has_account(email) else PASSWORD
+        password = None if has_account(self.platform.services, email) else PASSWORD
         person = NewPerson(email, password, two_factor=False)
-        return self.platform.setup.add_member(workspace_id=workspace_id, role=role, person=person)
+        return add_member(self.platform.services, workspace_id=workspace_id, role=role, person=person)
 
     def login(self, email: str, password: str = PASSWORD) -> httpx.Response:
         return self.http.post("/auth/login", json={"email": email, "password": password})

@@ -69,10 +69,12 @@ def bootstrap_command(
     The password is asked for, or read from the standard input's first line; never give it as an argument.
     """
     from custody.server.domain.roles import ADMINISTRATOR
+    from custody.server.service.people.setup import bootstrap
     from custody.server.settings import Settings
 
     with refusals(), platform_at(state, new=True) as platform:
-        placed = platform.setup.bootstrap(
+        placed = bootstrap(
+            platform.services,
             organisation=organisation,
             workspace=workspace,
             chain=Network(chain),
@@ -114,9 +116,11 @@ def add_member_command(
     """Add a person to a workspace. An address without an account gets one, with a password as in
     bootstrap.
     """
+    from custody.server.service.people.setup import add_member
+
     with refusals(), platform_at(state) as platform:
-        placed = platform.setup.add_member(
-            workspace_id=workspace_id, role=role, person=_person(platform, email, person)
+        placed = add_member(
+            platform.services, workspace_id=workspace_id, role=role, person=_person(platform, email, person)
         )
     _tell(placed, role, email, as_json=as_json)
 
@@ -128,8 +132,10 @@ def add_member_command(
 @json_option
 def make_operator_command(state: Path, email: str, take_away: bool, as_json: bool) -> None:
     """Let a person review requests for organisations. It gives no access to any workspace."""
+    from custody.server.service.people.setup import make_operator
+
     with refusals(), platform_at(state) as platform:
-        user_id = platform.setup.make_operator(email, is_operator=not take_away)
+        user_id = make_operator(platform.services, email, is_operator=not take_away)
     give(
         {"user_id": user_id, "is_operator": not take_away},
         f"{email} (user {user_id}) is {'no longer an operator' if take_away else 'an operator'}.",
@@ -234,9 +240,9 @@ def webhook_secret_command(state: Path, take: bool) -> None:
 
 def _person(platform: "Platform", email: str, given: dict[str, Any]) -> "NewPerson":
     """``given``: the rest of ``person_options``."""
-    from custody.server.service.people.setup import NewPerson
+    from custody.server.service.people.setup import NewPerson, has_account
 
-    password = None if platform.setup.has_account(email) else own_answers().secret("Password", fresh=True)
+    password = None if has_account(platform.services, email) else own_answers().secret("Password", fresh=True)
     return NewPerson(email, password, **given)
 
 

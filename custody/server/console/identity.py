@@ -78,7 +78,7 @@ def callback(page: PageContext) -> Response:
     if provider_id:
         session.set_lax_cookie(page.request, response, "organisation", provider_id, REMEMBERED_SECONDS)
     if tokens is not None:
-        held = session.BrowserSession(tokens.access, tokens.sid, tokens.refresh)
+        held = session.BrowserSession(tokens.token, tokens.sid, tokens.refresh_token)
         held.keep(page.request, response)
     return response
 

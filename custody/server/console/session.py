@@ -86,7 +86,7 @@ def authenticate(
         tokens = calls.make_in_parts(
             services, nobody, renew_session(held.sid, held.refresh, IDLE, at_console=True)
         )
-        return caller_with(tokens.access), BrowserSession(tokens.access, tokens.sid, tokens.refresh)
+        return caller_with(tokens.token), BrowserSession(tokens.token, tokens.sid, tokens.refresh_token)
 
 
 def require_own_site(request: Request) -> None:

@@ -1,11 +1,14 @@
 """Where stored rows become the entries of a list: one that cannot be shown is shown as that (P102)."""
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import structlog
+from sqlalchemy import ColumnElement, func, select, tuple_
+from sqlalchemy.orm import Session
 
 from custody.schemas.common import Unreadable
+from custody.server.domain.errors import NotFound
 from multisig import MultisigError
 
 log = structlog.get_logger()
@@ -47,6 +50,23 @@ def shown(
             raise
         log.warning("a stored row cannot be shown", row=f"{id_field} {id_of(rows[0])}", exc_info=error)
         return [Unreadable.model_validate({id_field: id_of(rows[0]), "unreadable": WHY})]
+
+
+def newest_first(
+    db: Session, row: Any, mine: ColumnElement[bool], after: str | None, limit: int
+) -> tuple[list[Any], int, bool]:
+    """The rows after that one, how many of ``mine`` there are, and whether there are more than these. Raises
+    NotFound where ``after`` is not one of ``mine``.
+    """
+    total = db.scalar(select(func.count()).select_from(row).where(mine)) or 0
+    wanted = select(row).where(mine)
+    if after is not None:
+        last = db.scalars(wanted.where(row.id == after)).one_or_none()
+        if last is None:
+            raise NotFound("There is nothing of yours with the id that the list is to go on after.")
+        wanted = wanted.where(tuple_(row.created_at, row.id) < tuple_(last.created_at, last.id))
+    rows = db.scalars(wanted.order_by(row.created_at.desc(), row.id.desc()).limit(limit + 1)).all()
+    return list(rows[:limit]), total, len(rows) > limit
 
 
 def apart(found: Sequence[Answer | Unreadable]) -> tuple[list[Answer], list[Unreadable]]:

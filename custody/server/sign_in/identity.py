@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
+from custody.schemas.auth import RefreshResponse
 from custody.server.calls import Ctx, In, Steps
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import IDENTITY_FLOW_LIFETIME, new_token, token_hash
@@ -29,7 +30,7 @@ from custody.server.service.sign_in.identity import link_of, redirect_uri_of
 from custody.server.service.sign_in.providers import ProviderClient
 from custody.server.service.stored_vaults import place_of
 from custody.server.sign_in.accounts import about
-from custody.server.sign_in.sessions import Tokens, open_session
+from custody.server.sign_in.sessions import open_session
 from custody.server.store.models import (
     IdentityFlowRow,
     IdentityLinkRow,
@@ -81,7 +82,7 @@ class IdentityResult:
     """``tokens``: of the new session; None where an account was linked."""
 
     target: str
-    tokens: Tokens | None
+    tokens: RefreshResponse | None
 
 
 def begin(provider_id: str, target: str, *, is_linking: bool = False) -> Steps[ProviderRedirect]:
@@ -188,7 +189,7 @@ def finish(organisation_id: int, token: str, back: ProviderCallback) -> Steps[Id
     )
 
 
-def _open(ctx: Ctx, provider: IdentityProviderRow, subject: str) -> Tokens | None:
+def _open(ctx: Ctx, provider: IdentityProviderRow, subject: str) -> RefreshResponse | None:
     """Of the member's new session."""
     wanted = (IdentityLinkRow.provider_id == provider.id, IdentityLinkRow.subject == subject)
     link = ctx.db.scalars(select(IdentityLinkRow).where(*wanted)).one_or_none()

@@ -3,7 +3,6 @@ and ends.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select
@@ -46,16 +45,6 @@ ENDED = Event("SESSION_ENDED", "session {session}", category=Category.SIGN_IN)
 OTHERS_ENDED = Event("OTHER_SESSIONS_ENDED", "{ended} sessions", category=Category.SIGN_IN)
 
 
-@dataclass(frozen=True)
-class Tokens:
-    """What a sign-in or a refresh returns, once. ``expires_in``: seconds, of the access token."""
-
-    sid: str
-    access: str = field(repr=False)
-    refresh: str = field(repr=False)
-    expires_in: int
-
-
 def open_session(
     ctx: Ctx,
     user: UserRow,
@@ -64,7 +53,7 @@ def open_session(
     bound_to: int | None = None,
     *,
     is_proven: bool = False,
-) -> Tokens:
+) -> RefreshResponse:
     """``bound_to``: the organisation whose provider signs in. ``is_proven``: the second factor was given,
     which counts as a proof (ADR 30).
     """
@@ -90,15 +79,12 @@ def open_session(
 def refresh(ctx: Ctx, request: RefreshRequest) -> Steps[RefreshResponse]:
     if not ctx.cookie:
         raise Unauthenticated("The request carries no refresh cookie.")
-    tokens = yield from renew_session(request.sid, ctx.cookie)
-    return RefreshResponse(
-        token=tokens.access, sid=tokens.sid, expires_in=tokens.expires_in, refresh_token=tokens.refresh
-    )
+    return (yield from renew_session(request.sid, ctx.cookie))
 
 
 def renew_session(
     sid: str, token: str, idle: timedelta = REFRESH_LIFETIME, *, at_console: bool = False
-) -> Steps[Tokens]:
+) -> Steps[RefreshResponse]:
     """The next tokens of the family. Raises Unauthenticated, also where it was unused for longer than
     ``idle``, or where an identity provider opened it and it is not ``at_console``; the use of a copied token
     ends the family first (P40).
@@ -171,7 +157,9 @@ def _is_live(row: RefreshTokenRow, session: SignInSessionRow, now: datetime, idl
     return session.revoked_at is None and row.expires_at > now and session.last_used_at > now - idle
 
 
-def _rotate(ctx: Ctx, row: RefreshTokenRow, session: SignInSessionRow, verdict: RefreshVerdict) -> Tokens:
+def _rotate(
+    ctx: Ctx, row: RefreshTokenRow, session: SignInSessionRow, verdict: RefreshVerdict
+) -> RefreshResponse:
     now = ctx.now
     if verdict is RefreshVerdict.FIRST_USE:
         session.used_generation = row.generation
@@ -181,17 +169,22 @@ def _rotate(ctx: Ctx, row: RefreshTokenRow, session: SignInSessionRow, verdict: 
     return _issue(ctx, session, generation=row.generation + 1)
 
 
-def _issue(ctx: Ctx, session: SignInSessionRow, *, generation: int) -> Tokens:
+def _issue(ctx: Ctx, session: SignInSessionRow, *, generation: int) -> RefreshResponse:
     now, random = ctx.now, ctx.tools.random
-    tokens = Tokens(session.sid, new_token(random), new_token(random), int(ACCESS_LIFETIME.total_seconds()))
+    tokens = RefreshResponse(
+        token=new_token(random),
+        sid=session.sid,
+        expires_in=int(ACCESS_LIFETIME.total_seconds()),
+        refresh_token=new_token(random),
+    )
     ctx.db.add(
         AccessTokenRow(
-            token_hash=token_hash(tokens.access), session_id=session.id, expires_at=now + ACCESS_LIFETIME
+            token_hash=token_hash(tokens.token), session_id=session.id, expires_at=now + ACCESS_LIFETIME
         )
     )
     ctx.db.add(
         RefreshTokenRow(
-            token_hash=token_hash(tokens.refresh),
+            token_hash=token_hash(tokens.refresh_token),
             session_id=session.id,
             generation=generation,
             expires_at=now + REFRESH_LIFETIME,

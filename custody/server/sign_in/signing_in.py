@@ -109,12 +109,12 @@ def _signed_in(
     ctx = yield In.SNAPSHOT
     return LoginResponse(
         requires_2fa=False,
-        token=tokens.access,
+        token=tokens.token,
         token_2fa="",
         sid=tokens.sid,
         user_info=user_record(ctx.db, user_id),
         expires_in=tokens.expires_in,
-        refresh_token=tokens.refresh,
+        refresh_token=tokens.refresh_token,
     )
 
 

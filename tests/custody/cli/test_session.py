@@ -16,6 +16,7 @@ from custody.cli.desk import ClientDesk
 from custody.common.session_store import stores
 from custody.common.terminal import Exit, Script
 from custody.server.domain.credentials import LOGIN_FAILURES_ANYWHERE
+from custody.server.service.people.setup import has_account
 from custody.server.store.models import AttemptRow
 from tests.custody.cli.conftest import PLATFORM
 from tests.support.accounts import register
@@ -169,7 +170,7 @@ def test_signing_in_again_ends_the_session_before_and_empties_another_store(
     ],
 )
 def test_a_service_that_cannot_sign_in_is_told_why(desk, custody, tmp_path, change, status, sentence):
-    if not desk.world.platform.setup.has_account(EVE):
+    if not has_account(desk.world.platform.services, EVE):
         register(desk.world, EVE)
     password = tmp_path / "password"
     password.write_text(f"{PASSWORD}\n")

@@ -1,6 +1,6 @@
 """For the operator's command line: the first organisation, and accounts without an invitation."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import select
@@ -9,10 +9,9 @@ from sqlalchemy.orm import Session
 from custody.schemas.common import EmailAddress, Name
 from custody.schemas.faults import fault_words
 from custody.server.domain.audit import Event
-from custody.server.domain.credentials import OPERATOR, WorkspaceAccess, check_new_password
+from custody.server.domain.credentials import OPERATOR, check_new_password
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock
-from custody.server.service.audit.log import AuditLog
 from custody.server.service.people.people import MEMBER_ADDED, add_membership
 from custody.server.service.people.staff import permissions_of
 from custody.server.service.people.workspaces import (
@@ -21,9 +20,9 @@ from custody.server.service.people.workspaces import (
     record_founding,
     record_organisation,
 )
-from custody.server.service.sign_in.accounts import Passwords, add_account, find_user
+from custody.server.service.services import Services
+from custody.server.service.sign_in.accounts import add_account, find_user
 from custody.server.service.stored_vaults import place_of
-from custody.server.store import Store
 from custody.server.store.models import RoleRow, UserRow, WorkspaceRow
 from multisig import Network
 
@@ -59,101 +58,93 @@ class Placement:
     user_id: int
 
 
-class Setup:
-    def __init__(self, store: Store, clock: Clock, audit: AuditLog, passwords: Passwords) -> None:
-        self._store = store
-        self._clock = clock
-        self._audit = audit
-        self._passwords = passwords
-
-    def has_account(self, email: str) -> bool:
-        with self._store.read() as db:
-            return find_user(db, _email(email)) is not None
-
-    def bootstrap(self, *, organisation: str, workspace: str, chain: Network, person: NewPerson) -> Placement:
-        """Creates an organisation, its first workspace on ``chain``, the first roles, and the administrator.
+def has_account(services: Services, email: str) -> bool:
+    with services.store.read() as db:
+        return find_user(db, _email(email)) is not None
 
 
-        Raises Invalid, and StateConflict where the platform's other workspaces are on another test network.
-        """
-        hashed = self._hash(person)
-        with self._store.write() as db:
-            org = found_organisation(db, self._clock, _name("organisation", organisation))
-            name = _name("workspace", workspace)
-            founded = found_workspace(db, self._clock, org, name=name, description="", chain=chain)
-            record_organisation(db, self._audit, OPERATOR, org)
-            record_founding(db, self._audit, OPERATOR, place_of(db, founded.workspace.id), founded)
-            return self._place(db, founded.workspace, founded.administrator, person, hashed)
+def bootstrap(
+    services: Services, *, organisation: str, workspace: str, chain: Network, person: NewPerson
+) -> Placement:
+    """Creates an organisation, its first workspace on ``chain``, the first roles, and the administrator.
 
-    def add_member(self, *, workspace_id: int, role: str, person: NewPerson) -> Placement:
-        """Gives a user a role in a workspace; creates the account where there is none. Raises NotFound,
-        Invalid.
-        """
-        hashed = self._hash(person)
-        with self._store.write() as db:
-            place = db.get(WorkspaceRow, workspace_id)
-            if place is None:
-                raise NotFound(f"There is no workspace {workspace_id}.")
-            return self._place(db, place, _role(db, place, role), person, hashed)
+    Raises Invalid, and StateConflict where the platform's other workspaces are on another test network.
+    """
+    hashed, clock, audit = _hash(services, person), services.tools.clock, services.tools.audit
+    with services.store.write() as db:
+        org = found_organisation(db, clock, _name("organisation", organisation))
+        name = _name("workspace", workspace)
+        founded = found_workspace(db, clock, org, name=name, description="", chain=chain)
+        record_organisation(db, audit, OPERATOR, org)
+        record_founding(db, audit, OPERATOR, place_of(db, founded.workspace.id), founded)
+        return _place(services, db, founded.workspace, founded.administrator, person, hashed)
 
-    def make_operator(self, email: str, *, is_operator: bool) -> int:
-        """Sets whether an account reviews requests for organisations. Returns the user's id. Raises NotFound,
-        Invalid.
-        """
-        with self._store.write() as db:
-            user = find_user(db, _email(email))
-            if user is None:
-                raise NotFound(f"There is no account for {email}.")
-            if user.is_operator is not is_operator:
-                user.is_operator = is_operator
-                event = APPOINTED if is_operator else DISMISSED
-                self._audit.record(db, OPERATOR, event, None, user=user.id)
-            return user.id
 
-    def _hash(self, person: NewPerson) -> str | None:
-        if person.password is None:
-            return None
-        if not MIN_PASSWORD_CHARACTERS <= len(person.password) <= MAX_PASSWORD_CHARACTERS:
-            raise _invalid("password", f"A password has at least {MIN_PASSWORD_CHARACTERS} characters.")
-        check_new_password(person.password, _email(person.email))
-        return self._passwords.hash(person.password)
+def add_member(services: Services, *, workspace_id: int, role: str, person: NewPerson) -> Placement:
+    """Gives a user a role in a workspace; creates the account where there is none. Raises NotFound,
+    Invalid.
+    """
+    hashed = _hash(services, person)
+    with services.store.write() as db:
+        place = db.get(WorkspaceRow, workspace_id)
+        if place is None:
+            raise NotFound(f"There is no workspace {workspace_id}.")
+        return _place(services, db, place, _role(db, place, role), person, hashed)
 
-    def _place(
-        self, db: Session, place: WorkspaceRow, role: RoleRow, person: NewPerson, hashed: str | None
-    ) -> Placement:
-        user = self._account(db, person, hashed)
-        db.flush()
-        add_membership(db, self._clock(), user.id, place.id, role.id)
-        access = WorkspaceAccess(
-            workspace_id=place.id,
-            organisation_id=place.organisation_id,
-            network=place.network,
-            chain=place.chain,
-            role_id=role.id,
-            permissions=permissions_of(db, role.id),
-        )
-        payload = {"user_id": user.id, "role_id": role.id}
-        self._audit.record(db, OPERATOR, MEMBER_ADDED, access, payload, user=user.id, role=role.id)
-        return Placement(place.organisation_id, place.id, role.id, user.id)
 
-    def _account(self, db: Session, person: NewPerson, hashed: str | None) -> UserRow:
-        email = _email(person.email)
-        user = find_user(db, email)
-        if user is not None and hashed is not None:
-            raise StateConflict(f"{email} has an account already, with a password of its own.")
-        if user is not None:
-            return user
-        if hashed is None:
-            raise _invalid("password", f"{email} has no account yet: a password is needed.")
-        return add_account(
-            db,
-            self._clock,
-            email,
-            hashed,
-            first_name=person.first_name and _name("first_name", person.first_name),
-            surname=person.surname and _name("surname", person.surname),
-            two_factor=person.two_factor,
-        )
+def make_operator(services: Services, email: str, *, is_operator: bool) -> int:
+    """Sets whether an account reviews requests for organisations. Returns the user's id. Raises NotFound,
+    Invalid.
+    """
+    with services.store.write() as db:
+        user = find_user(db, _email(email))
+        if user is None:
+            raise NotFound(f"There is no account for {email}.")
+        if user.is_operator is not is_operator:
+            user.is_operator = is_operator
+            event = APPOINTED if is_operator else DISMISSED
+            services.tools.audit.record(db, OPERATOR, event, None, user=user.id)
+        return user.id
+
+
+def _hash(services: Services, person: NewPerson) -> str | None:
+    if person.password is None:
+        return None
+    if not MIN_PASSWORD_CHARACTERS <= len(person.password) <= MAX_PASSWORD_CHARACTERS:
+        raise _invalid("password", f"A password has at least {MIN_PASSWORD_CHARACTERS} characters.")
+    check_new_password(person.password, _email(person.email))
+    return services.tools.passwords.hash(person.password)
+
+
+def _place(
+    services: Services, db: Session, place: WorkspaceRow, role: RoleRow, person: NewPerson, hashed: str | None
+) -> Placement:
+    user = _account(db, services.tools.clock, person, hashed)
+    add_membership(db, services.tools.clock(), user.id, place.id, role.id)
+    access = replace(place_of(db, place.id), role_id=role.id, permissions=permissions_of(db, role.id))
+    payload = {"user_id": user.id, "role_id": role.id}
+    services.tools.audit.record(db, OPERATOR, MEMBER_ADDED, access, payload, user=user.id, role=role.id)
+    return Placement(place.organisation_id, place.id, role.id, user.id)
+
+
+def _account(db: Session, clock: Clock, person: NewPerson, hashed: str | None) -> UserRow:
+    email = _email(person.email)
+    user = find_user(db, email)
+    if user is not None and hashed is not None:
+        raise StateConflict(f"{email} has an account already, with a password of its own.")
+    if user is not None:
+        return user
+    if hashed is None:
+        raise _invalid("password", f"{email} has no account yet: a password is needed.")
+    return add_account(
+        db,
+        clock,
+        email,
+        hashed,
+        first_name=person.first_name and _name("first_name", person.first_name),
+        surname=person.surname and _name("surname", person.surname),
+        two_factor=person.two_factor,
+    )
 
 
 def _role(db: Session, place: WorkspaceRow, name: str) -> RoleRow:

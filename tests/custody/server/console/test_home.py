@@ -2,6 +2,7 @@
 
 import pytest
 
+from custody.server.service.people.setup import make_operator
 from tests.support.asgi import asgi_client
 from tests.support.console import Visitor
 from tests.support.custody import ok
@@ -77,7 +78,7 @@ HERE = "/console/onboarding"
 
 
 def test_a_request_is_shown_back_sent_and_approved_by_an_operator(desk, browse):
-    desk.world.platform.setup.make_operator("admin@example.org", is_operator=True)
+    make_operator(desk.world.platform.services, "admin@example.org", is_operator=True)
     asks, decides = browse("alice"), browse("admin")
     asks.open(HERE).send(HERE, **REQUEST)
     assert asks.facts["It moves in a month"] == "10,000 to 100,000 US dollars"

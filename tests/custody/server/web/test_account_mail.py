@@ -117,7 +117,7 @@ def test_no_secret_of_a_journey_is_logged_recorded_or_shown(world: World, carol:
         structlog.reset_defaults()
     logged = lines.getvalue()
     # Six digits stand in times and ids too; what is longer is nowhere by chance.
-    secrets = {secret for secret in spy.seen if len(secret) > 6}
+    secrets = {text for secret in spy.seen if len(secret) > 6 for text in (secret, secret.replace("-", ""))}
     assert len(secrets) > 25
     assert "/auth/reset-password" in logged
     with world.platform.services.store.read() as db:

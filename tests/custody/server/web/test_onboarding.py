@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import update
 
 from custody.server import onboarding as rules
-from custody.server.service.people.setup import NewPerson
+from custody.server.service.people.setup import NewPerson, add_member, bootstrap
 from custody.server.store.models import UserRow
 from multisig import Network
 from tests.support.custody import ok
@@ -34,8 +34,11 @@ def account(world: World, email: str) -> As:
     """A member of the platform's own organisation without any power there, who signs in with a password
     alone.
     """
-    world.platform.setup.add_member(
-        workspace_id=1, role="Signer", person=NewPerson(email, PASSWORD, two_factor=False)
+    add_member(
+        world.platform.services,
+        workspace_id=1,
+        role="Signer",
+        person=NewPerson(email, PASSWORD, two_factor=False),
     )
     return world.as_user(email)
 
@@ -121,7 +124,8 @@ class TestApproval:
         assert "Note of the reviewer: Welcome. Click here\n" in mail.text
 
     def test_of_a_network_that_is_not_open_changes_nothing(self, world: World) -> None:
-        world.platform.setup.bootstrap(
+        bootstrap(
+            world.platform.services,
             organisation="Platform",
             workspace="Main",
             chain=Network.MAINNET,

@@ -5,7 +5,7 @@ import pytest
 from custody.schemas.permissions import PermissionName as P
 from custody.server import workspaces as calls
 from custody.server.service.people import workspaces
-from custody.server.service.people.setup import NewPerson
+from custody.server.service.people.setup import NewPerson, bootstrap
 from multisig import Network
 from tests.support.custody import ok, refused
 from tests.support.platform import PASSWORD, As, World
@@ -67,7 +67,8 @@ class TestFounding:
         refused(create(alice, name="Third"), 409, "STATE_CONFLICT")
 
     def test_the_first_test_workspace_is_the_operators_to_found(self, world: World) -> None:
-        world.platform.setup.bootstrap(
+        bootstrap(
+            world.platform.services,
             organisation="Acme",
             workspace="Main",
             chain=Network.MAINNET,

@@ -5,7 +5,7 @@ from sqlalchemy import select
 
 from custody.schemas.keys import RevokeKeyRequest
 from custody.server.key_revocation import revoke_for_operator
-from custody.server.service.people.setup import NewPerson
+from custody.server.service.people.setup import NewPerson, bootstrap
 from custody.server.store.models import ChainCoinRow, WatchedScriptRow
 from multisig import CHANGE, Network
 from tests.support.custody import SIGNERS, Desk, ok, refused
@@ -44,8 +44,12 @@ class TestWatching:
             ok(register_key(alice, seed(1), Network.MAINNET))
             assert watched(world) == []
             refused(alice.get(PATH, network="mainnet"), 404, "NOT_FOUND")
-            world.platform.setup.bootstrap(
-                organisation="Umbrella", workspace="Main", chain=Network.MAINNET, person=OLGA
+            bootstrap(
+                world.platform.services,
+                organisation="Umbrella",
+                workspace="Main",
+                chain=Network.MAINNET,
+                person=OLGA,
             )
             assert watched(world) == [("mainnet", 0, 0), ("mainnet", 1, 0)]
             shown = ok(alice.get(PATH, network="mainnet"))
