@@ -23,8 +23,8 @@ import httpx
 
 from benchmarks.idle import cpu_ms, memory_mb
 from custody.server.app import Platform, open_platform
-from custody.server.service.people.setup import NewPerson, bootstrap
 from custody.server.settings import Settings
+from custody.server.setup import NewPerson, bootstrap
 from custody.server.store.models import ProposalInputRow, ProposalRow, VaultRow
 from multisig import Network
 

@@ -16,8 +16,8 @@ from multisig import Network
 if TYPE_CHECKING:
     from custody.schemas.keys import RevokeKeyRequest
     from custody.server.app import Platform
-    from custody.server.service.people.setup import NewPerson, Placement
     from custody.server.settings import Settings
+    from custody.server.setup import NewPerson, Placement
 
 # The chains that a workspace can be on, and why a key is revoked.
 CHAINS = tuple(map(str, Network))
@@ -69,8 +69,8 @@ def bootstrap_command(
     The password is asked for, or read from the standard input's first line; never give it as an argument.
     """
     from custody.server.domain.roles import ADMINISTRATOR
-    from custody.server.service.people.setup import bootstrap
     from custody.server.settings import Settings
+    from custody.server.setup import bootstrap
 
     with refusals(), platform_at(state, new=True) as platform:
         placed = bootstrap(
@@ -116,7 +116,7 @@ def add_member_command(
     """Add a person to a workspace. An address without an account gets one, with a password as in
     bootstrap.
     """
-    from custody.server.service.people.setup import add_member
+    from custody.server.setup import add_member
 
     with refusals(), platform_at(state) as platform:
         placed = add_member(
@@ -132,7 +132,7 @@ def add_member_command(
 @json_option
 def make_operator_command(state: Path, email: str, take_away: bool, as_json: bool) -> None:
     """Let a person review requests for organisations. It gives no access to any workspace."""
-    from custody.server.service.people.setup import make_operator
+    from custody.server.setup import make_operator
 
     with refusals(), platform_at(state) as platform:
         user_id = make_operator(platform.services, email, is_operator=not take_away)
@@ -240,7 +240,7 @@ def webhook_secret_command(state: Path, take: bool) -> None:
 
 def _person(platform: "Platform", email: str, given: dict[str, Any]) -> "NewPerson":
     """``given``: the rest of ``person_options``."""
-    from custody.server.service.people.setup import NewPerson, has_account
+    from custody.server.setup import NewPerson, has_account
 
     password = None if has_account(platform.services, email) else own_answers().secret("Password", fresh=True)
     return NewPerson(email, password, **given)

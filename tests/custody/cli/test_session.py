@@ -16,7 +16,7 @@ from custody.cli.desk import ClientDesk
 from custody.common.session_store import stores
 from custody.common.terminal import Exit, Script
 from custody.server.domain.credentials import LOGIN_FAILURES_ANYWHERE
-from custody.server.service.people.setup import has_account
+from custody.server.setup import has_account
 from custody.server.store.models import AttemptRow
 from tests.custody.cli.conftest import PLATFORM
 from tests.support.accounts import register

@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.server.service.people.setup import make_operator
+from custody.server.setup import make_operator
 from tests.support.asgi import asgi_client
 from tests.support.console import Visitor
 from tests.support.custody import ok

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import update
 
 from custody.server import onboarding as rules
-from custody.server.service.people.setup import NewPerson, add_member, bootstrap
+from custody.server.setup import NewPerson, add_member, bootstrap
 from custody.server.store.models import UserRow
 from multisig import Network
 from tests.support.custody import ok

@@ -5,7 +5,7 @@ import pytest
 from custody.schemas.permissions import PermissionName as P
 from custody.server import workspaces as calls
 from custody.server.service.people import workspaces
-from custody.server.service.people.setup import NewPerson, bootstrap
+from custody.server.setup import NewPerson, bootstrap
 from multisig import Network
 from tests.support.custody import ok, refused
 from tests.support.platform import PASSWORD, As, World

@@ -5,7 +5,7 @@ from sqlalchemy import select
 
 from custody.schemas.keys import RevokeKeyRequest
 from custody.server.key_revocation import revoke_for_operator
-from custody.server.service.people.setup import NewPerson, bootstrap
+from custody.server.setup import NewPerson, bootstrap
 from custody.server.store.models import ChainCoinRow, WatchedScriptRow
 from multisig import CHANGE, Network
 from tests.support.custody import SIGNERS, Desk, ok, refused
