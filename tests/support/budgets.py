@@ -122,10 +122,11 @@ def assert_as_budgeted(found: Mapping[str, tuple[int, int]]) -> None:
     """``found``: of all calls and jobs, or of all pages."""
     are_pages = next(iter(found)).startswith("/")
     known = {name: each for name, each in budgets().items() if name.startswith("/") is are_pages}
-    assert found.keys() == known.keys()
+    other = set(found) ^ set(known)
+    assert not other, f"with no row, or no longer there: {other}"
     rows = {name: (found[name], (each.statements, each.transactions)) for name, each in known.items()}
     more = {name: row for name, row in rows.items() if row[0][0] > row[1][0] or row[0][1] > row[1][1]}
-    assert more == {}, f"more than the budget, which is behind: {more}"
+    assert not more, f"more than the budget, which is behind: {more}"
     less = {name: row for name, row in rows.items() if row[0] != row[1]}
-    assert less == {}, "less than the budget, which is behind: lower it"
+    assert not less, f"less than the budget, which is behind: lower it: {less}"
     assert [name for name, each in known.items() if each.statements > FEW and not each.reason] == []
