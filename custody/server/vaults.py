@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from sqlalchemy import Select, bindparam, select, tuple_
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from custody.common.text import name_key, network_words
 from custody.schemas import vaults as wire
@@ -32,7 +32,6 @@ from custody.server.service.stored_vaults import (
     balances_of,
     place_of,
     policy_of,
-    receive_addresses,
     vault_in,
     watch_far,
     watch_vault,
@@ -44,6 +43,7 @@ from custody.server.store.models import (
     UserRow,
     VaultRow,
     VaultSignerRow,
+    WatchedScriptRow,
     full_name,
 )
 from multisig import (
@@ -58,6 +58,7 @@ from multisig import (
     OriginKey,
     Sats,
     bsms_record,
+    encode_address,
     parse_btc,
 )
 from multisig import Vault as Policy
@@ -304,18 +305,17 @@ def vault_records(db: Session, limits: SpendingLimits, vaults: Sequence[VaultRow
     ids = [vault.id for vault in vaults]
     signers, balances = _signers(db, ids), balances_of(db, ids)
     known, trouble = _limits(db, limits, vaults)
-    receive = receive_addresses(db, vaults)
-    replaced = {new: old for old, new in db.execute(_REPLACED, {"ids": ids})}
+    beside = {vault_id: (script, old) for vault_id, script, old in db.execute(_BESIDE, {"ids": ids})}
     return [
         _record(
             vault,
             signers[vault.id],
             balances.get(vault.id, Balance()),
-            receive[vault.id],
+            _address(beside[vault.id][0], vault.chain),
             known.get(vault.id),
             trouble,
             lacks_signers=sum(map(_may_sign, signers[vault.id])) < vault.m,
-            replaces=replaced.get(vault.id),
+            replaces=beside[vault.id][1],
         )
         for vault in vaults
     ]
@@ -325,8 +325,23 @@ def _may_sign(signer: wire.VaultSigner) -> bool:
     return bool(signer.may_approve) and signer.key_state == "active"
 
 
-_REPLACED = select(VaultRow.id, VaultRow.replaced_by_id).where(
-    VaultRow.replaced_by_id.in_(bindparam("ids", expanding=True))
+def _address(script: bytes, chain: str) -> str:
+    address = encode_address(script, Network(chain))
+    assert address is not None, "P2WSH has an address on every network"
+    return address
+
+
+_OLD = aliased(VaultRow)
+# The next address's script, which is watched, so that no descriptor is parsed; and the vault before it.
+_BESIDE = (
+    select(VaultRow.id, WatchedScriptRow.script_pubkey, _OLD.id)
+    .join(WatchedScriptRow, WatchedScriptRow.vault_id == VaultRow.id)
+    .outerjoin(_OLD, _OLD.replaced_by_id == VaultRow.id)
+    .where(
+        VaultRow.id.in_(bindparam("ids", expanding=True)),
+        WatchedScriptRow.branch == RECEIVE,
+        WatchedScriptRow.address_index == VaultRow.next_receive_index,
+    )
 )
 
 

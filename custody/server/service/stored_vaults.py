@@ -36,7 +36,7 @@ from custody.server.store.models import (
     table_of,
 )
 from custody.server.store.store import chunks, read_once
-from multisig import CHANGE, MAX_INDEX, RECEIVE, Network, OutPoint, encode_address
+from multisig import CHANGE, MAX_INDEX, RECEIVE, Network, OutPoint
 from multisig import Vault as Policy
 
 # Parsing a descriptor checks every key; a policy keeps its branch nodes, so that the next address is cheap.
@@ -161,23 +161,6 @@ _LAST_WATCHED = select(func.max(WatchedScriptRow.address_index)).where(
 _WATCH = insert(table_of(WatchedScriptRow))
 
 
-def receive_addresses(db: Session, vaults: Collection[VaultRow]) -> dict[str, str]:
-    """The next address of each vault, by its id: of the scripts that are watched, so that no descriptor is
-    parsed for it.
-    """
-    return {
-        vault_id: _address(script, chain)
-        for some in chunks({vault.id for vault in vaults})
-        for vault_id, script, chain in db.execute(_NEXT_SCRIPTS, {"ids": some})
-    }
-
-
-def _address(script: bytes, chain: str) -> str:
-    address = encode_address(script, Network(chain))
-    assert address is not None, "P2WSH has an address on every network"
-    return address
-
-
 @dataclass(frozen=True)
 class Balance:
     """Unspent coins in satoshi; `locked` counts those of either kind that a proposal holds."""
@@ -240,15 +223,6 @@ def balance_outside_vaults(db: Session, chain: str, scripts: Collection[bytes]) 
 
 
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
-_NEXT_SCRIPTS = (
-    select(VaultRow.id, WatchedScriptRow.script_pubkey, VaultRow.chain)
-    .join(WatchedScriptRow, WatchedScriptRow.vault_id == VaultRow.id)
-    .where(
-        VaultRow.id.in_(_IDS),
-        WatchedScriptRow.branch == RECEIVE,
-        WatchedScriptRow.address_index == VaultRow.next_receive_index,
-    )
-)
 _LAST_OF_VAULT = (
     select(MovementRow.balance_sats)
     .where(MovementRow.vault_id == VaultRow.id, MovementRow.height.is_not(None))

@@ -65,7 +65,7 @@ def enter(
 
 def user_record(db: Session, user_id: int, bound_to: int | None = None) -> wire.User:
     """``bound_to``: the one organisation that is shown."""
-    user = db.get_one(UserRow, user_id)
+    user = read_once(db, ("user", user_id), lambda: db.get_one(UserRow, user_id))
     shows_default = bound_to in {None, user.default_org_id}
     return wire.User(
         uuid=user.id,

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from custody.server.domain.credentials import Caller, token_hash
 from custody.server.domain.errors import TokenExpired, Unauthenticated
 from custody.server.store.models import AccessTokenRow, SignInSessionRow, UserRow
+from custody.server.store.store import read_once
 
 HAS_ENDED: Final = "The session has ended or never existed."
 ENDED_MEANWHILE: Final = "The session has ended meanwhile."
@@ -23,12 +24,14 @@ def caller_of(db: Session, token: str, now: datetime, address: str, trace_id: st
     found = db.execute(_ACCESS, {"token_hash": token_hash(token)}).one_or_none()
     if found is None:
         raise Unauthenticated(HAS_ENDED)
-    own_id, revoked_at, expires_at, user_id, email, bound_to = found
+    own_id, revoked_at, expires_at, user, bound_to = found
+    # A page shows the user, and need not read them a second time.
+    read_once(db, ("user", user.id), lambda: user)
     if revoked_at is not None:
         raise Unauthenticated(HAS_ENDED)
     if expires_at <= now:
         raise TokenExpired("The access token has expired.")
-    return Caller(user_id, own_id, email, trace_id, bound_to=bound_to, address=address)
+    return Caller(user.id, own_id, user.email, trace_id, bound_to=bound_to, address=address)
 
 
 def require_session(db: Session, caller: Caller) -> None:
@@ -70,8 +73,7 @@ _ACCESS = (
         SignInSessionRow.id,
         SignInSessionRow.revoked_at,
         AccessTokenRow.expires_at,
-        UserRow.id,
-        UserRow.email,
+        UserRow,
         SignInSessionRow.bound_to,
     )
     .join(SignInSessionRow, AccessTokenRow.session_id == SignInSessionRow.id)
