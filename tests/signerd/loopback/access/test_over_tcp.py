@@ -7,6 +7,7 @@ import pytest
 
 from signerd.callers import CallerKind, LoopbackCaller, Right
 from signerd.loopback import serve
+from signerd.loopback.access.guard import MAX_BODY_BYTES
 from signerd.loopback.answers import ROUTES
 from signerd.loopback.events import MAX_STREAMS_OF_AN_APP
 from tests.support.ported import PATIENCE_SECONDS, exchange, ported
@@ -144,6 +145,12 @@ def test_l6_an_app_that_asks_too_often_is_told_when_to_come_again(tmp_path):
 def test_l11_endless_headers_are_refused(port):
     head = f"GET / HTTP/1.1\r\nHost: {port.host}\r\nX: ".encode() + b"x" * (serve.MAX_HEADER_BYTES + 1)
     assert exchange(port.number, head).startswith(b"HTTP/1.1 400 ")
+
+
+def test_l11_a_stranger_sends_no_large_body_anywhere(port):
+    for method, path in serve.LARGER:
+        answer = port.ask(method, path, {"Content-Type": "application/json"}, b" " * (MAX_BODY_BYTES + 1))
+        assert answer.status == 413
 
 
 @pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: "], ids=["silent", "half"])
