@@ -264,6 +264,17 @@ def test_s24_what_changed_between_the_look_and_the_yes_is_shown_and_not_signed(d
     desk.until_state("p-1", State.WAITING_PERSON)
 
 
+def test_s24_a_key_that_was_meant_for_what_stood_there_decides_nothing_about_what_stands_there_now(desk):
+    page = desk.page("/proposals/p-1")
+    page.get_by_role("button", name="Approve on Regtest").focus()
+    desk.outer.platform.proposals["p-2"] = snapshot_of(spend(fee=1_500), "p-2")
+    expect(page.get_by_role("alert").filter(has_text="It changed since you looked")).to_be_visible()
+    expect(page.locator("[class*=htmx-]")).to_have_count(0)
+    page.keyboard.press("Enter")
+    expect(page.locator("body")).to_be_focused()
+    assert desk.outer.bridge.asked == 0
+
+
 def test_what_happens_leaves_alone_what_a_person_fills_in(desk):
     page = desk.page("/proposals/p-1")
     page.locator("summary.danger").focus()

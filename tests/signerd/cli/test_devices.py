@@ -58,6 +58,17 @@ def test_s22_a_device_is_listed_with_its_firmware_and_its_known_flaws(desk, oute
     assert "TREZOR-2.5.1-REPLACEMENT" in [flaw["id"] for flaw in device["advisories"]]
 
 
+def test_s20_s22_registering_says_what_is_known_of_the_firmware_before_it_asks(desk, outer):
+    outer.bridge.emulator, outer.bridge.firmware = False, "2.5.0"
+    ended = signerd("register", state=desk.state, typed="n\n")
+    assert ended.status == Exit.DECLINED
+    told = ended.out.partition("Is this your device's fingerprint")[0]
+    assert "STOP USING IT  TREZOR-2.5.1-REPLACEMENT" in told
+    assert "Update to at least 2.5.1." in told
+    assert "no anti-exfil protocol" in told
+    assert outer.platform.keys == outer.bridge.messages == []
+
+
 def test_l8_even_where_the_daemon_forgot_a_devices_words_do_not_reach_the_terminal(tmp_path):
     view = DeviceView(
         id="trezor-1",
