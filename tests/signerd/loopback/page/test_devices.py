@@ -8,7 +8,7 @@ from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
 from tests.support.paged import field_of, paged, shown_words, whole
-from tests.support.wallets import BOB
+from tests.support.wallets import ALICE, BOB
 
 pytestmark = pytest.mark.anyio
 # Nine digits: four stand in some random id by chance.
@@ -107,6 +107,21 @@ async def test_the_part_does_not_change_while_a_person_types(browser, bridge):
     html, _action = await ask(browser, bridge)
     live = html.by_id("unlocking").attributes["hx-get"]
     assert (await browser.get(live)).status_code == 204
+
+
+async def test_registering_shows_the_keys_and_is_bound_to_them(daemon, browser, bridge):
+    bridge.becomes(DeviceState.READY)
+    device = bridge.device.id
+    assert "Read its keys" in whole(await browser.get(f"/devices/{device}/register")).words
+    html = whole(await browser.post(f"/devices/{device}/register/keys"))
+    assert str(ALICE.fingerprint) in shown_words(html)
+    digest = field_of(html, "digest")
+    stale = await browser.post(f"/devices/{device}/register", data={"digest": "0" * 64})
+    assert stale.status_code == 409
+    assert bridge.messages == []
+    done = await browser.post(f"/devices/{device}/register", data={"digest": digest.attributes["value"]})
+    assert "Registered" in done.text
+    assert len(bridge.messages) == 1
 
 
 async def test_another_devices_keys_are_registered_only_with_a_word(browser, bridge):
