@@ -104,6 +104,20 @@ async def test_what_cannot_be_paid_beside_it_holds_nothing(prepared, platform, o
         assert await held(daemon) == set()
 
 
+async def test_s27_what_never_awaits_this_signer_is_looked_at_until_others_sign_it(prepared, platform):
+    platform.not_ours = {"p-1"}
+    platform.proposals |= {"p-1": shop(), "p-3": shop((3,), psbt_id="p-3", status=ProposalStatus.EXPIRED)}
+    asked = watched(platform)
+    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
+        assert await held(daemon) == set()
+        await approve(daemon, "p-2")
+        platform.proposals["p-1"] = shop(collected=1)
+        platform.proposals["p-4"] = shop((4,), psbt_id="p-4")
+        assert "p-1 (1 of 2 signatures, pending there" in (await held(daemon, "p-4") and told(daemon, "p-4"))
+        # The first that waits stays the first that is asked for.
+        assert set(asked) == {None}
+
+
 async def test_s27_no_later_word_takes_a_signature_back(prepared, platform):
     async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         assert await held(daemon) == {"signed-by-others"}

@@ -129,10 +129,10 @@ def test_anything_but_yes_approves_nothing(desk, outer):
 
 def test_s24_the_yes_is_to_what_was_shown_and_to_nothing_else(desk, outer):
     """The proposal changes while the person reads."""
-    real = desk.service.proposal
+    real, before = desk.service.proposal, [{"digest": "00" * 32}]
 
     async def as_it_was(psbt_id: str, by: LoopbackCaller) -> ProposalView:
-        return (await real(psbt_id, by)).model_copy(update={"digest": "00" * 32})
+        return (await real(psbt_id, by)).model_copy(update=before.pop() if before else {})
 
     desk.service.proposal = as_it_was
     ended = signerd("approve", "p-1", "--yes", state=desk.state)
