@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
@@ -31,8 +30,7 @@ from multisig import (
     WrongNetwork,
 )
 
-# On Linux a look reads a few small files; elsewhere it asks libusb and hidapi, which takes milliseconds.
-LOOK_SECONDS: Final = 1.0 if sys.platform == "linux" else 2.0
+LOOK_SECONDS: Final = 2.0
 
 
 class Bridge:

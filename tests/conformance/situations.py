@@ -17,6 +17,8 @@ from tests.conformance.transcripts import Transcript
 # Seconds in which a busy machine does what a virtual device has to work at; none of it is waited for where it
 # is done.
 _LONG_WORK = 120.0
+# And in which it signs one input: where the device has forgotten our command, this is waited for.
+_SOON = 4.0
 
 
 def _no_options(_make: Make) -> Mapping[str, object] | None:
@@ -145,12 +147,14 @@ SITUATIONS: dict[str, Situation] = {
         person=2.0,
     ),
     "sign-unanswered": Situation("no button is pressed", trouble.unanswered, person=0.7),
-    "second-before": Situation("another program has used it since", trouble.used_before),
+    "second-before": Situation(
+        "another program has used it since", trouble.used_before, work=_SOON, person=_SOON
+    ),
     "second-asked": Situation(
         "another program uses it while the person is asked", trouble.used_while_asked, person=12.0
     ),
     "second-working": Situation(
-        "another program uses it while it works", trouble.used_while_working, work=12.0, person=12.0
+        "another program uses it while it works", trouble.used_while_working, work=_SOON, person=_SOON
     ),
     "locked": Situation("locked", trouble.locked, _with_pin),
     "locked-asked": Situation("locked while the person is asked", trouble.locked_while_asked, _with_pin),

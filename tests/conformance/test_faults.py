@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from device_simulators.faults import Faults, Phase
-from firmware_bridge import BridgeError, Busy, DeviceFault, DeviceState, Disconnected, TimedOut
+from firmware_bridge import BridgeError, DeviceFault, DeviceState, Disconnected, TimedOut
 from tests.conformance import fault_matrix, makes, payments, rigs
 from tests.conformance.fault_matrix import FAULTS, OUTCOMES, PATIENCE, SLACK, possible
 from tests.conformance.makes import VAULT, enrol, settle, sign_and_check, works_again
@@ -64,27 +64,6 @@ async def recover(rig, name) -> None:
     if name in fault_matrix.PLUGGED_IN_AGAIN or OUTCOMES[name][rig.family] is Disconnected:
         await rig.mend()
     rig.device.unlock()
-
-
-@pytest.mark.parametrize("name", ["kill", "silence"])
-async def test_a_ledgers_question_makes_it_busy_until_it_is_answered(name, folder):
-    rig = makes.LEDGER.rig(folder)
-    async with bridged(rig, deadlines=rigs.replace_deadlines(person=PATIENCE)) as (bridge, [device]):
-        await enrol(bridge, device)
-        await struck(bridge, device, rig, name)
-        with pytest.raises(Busy):
-            await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
-        assert rig.panel.pending is not None
-        await works_again(bridge, device, rig)
-
-
-@pytest.mark.parametrize("name", ["kill", "silence"])
-async def test_a_trezors_question_is_withdrawn(name, folder):
-    rig = makes.TREZOR.rig(folder)
-    async with bridged(rig, deadlines=rigs.replace_deadlines(person=PATIENCE)) as (bridge, [device]):
-        await struck(bridge, device, rig, name)
-        assert (await bridge.xpub(device.id, rigs.ACCOUNT)).fingerprint == rig.seed.fingerprint
-        await rig.cleared()
 
 
 async def test_a_trezor_that_is_locked_while_it_is_asked_needs_no_second_approval(folder):

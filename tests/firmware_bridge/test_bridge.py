@@ -132,26 +132,6 @@ async def test_a_probe_that_is_answered_with_nonsense_finds_no_working_device(an
     assert device.detail.startswith(DeviceFault.sentence[:10])
 
 
-async def test_a_cancel_while_the_device_is_looked_for_is_not_lost():
-    looking = asyncio.Event()
-    there: list[Sighting] = []
-
-    async def listing(_in_use):
-        if there:
-            looking.set()
-            await asyncio.sleep(0)
-        return there
-
-    bridge = Bridge(network=Network.REGTEST, listings=[listing])
-    await bridge._roster.look()
-    there.append(Sighting(ENDPOINT, "A device"))
-    signing = asyncio.create_task(bridge.sign(ENDPOINT.device_id, SPEND, VAULT))
-    await looking.wait()
-    await bridge.cancel(ENDPOINT.device_id)
-    with pytest.raises(Cancelled):
-        await signing
-
-
 async def no_answer(_question):
     return None
 
@@ -171,24 +151,6 @@ async def test_what_unlocks_a_device_is_remembered_until_it_leaves():
     assert record.lane.session == "00ff"
     there.clear()
     await bridge._roster.look()
-    assert record.lane.session is None
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        None,
-        {},
-        {"fingerprint": "00112233"},
-        {"fingerprint": "x", "session": None},
-        {"fingerprint": "00112233", "session": 5},
-    ],
-)
-async def test_an_unlocking_that_is_answered_with_nonsense(answer):
-    bridge, device, _script = await bridge_answering(("unlock", answer))
-    with pytest.raises(DeviceFault):
-        await bridge.unlock(device, no_answer)
-    (record,) = bridge._roster.records()
     assert record.lane.session is None
 
 

@@ -221,21 +221,6 @@ async def test_only_a_conversation_that_was_cut_off_is_resumed(ending, resumed):
     assert (first.resume, second.resume) == (False, resumed)
 
 
-async def test_another_transaction_is_not_resumed():
-    other = wallets.make_spend(VAULT, n_inputs=3)
-    bridge, device, script = await bridge_answering(
-        who(ALICE),
-        ("sign", Taken(TimedOut())),
-        who(ALICE),
-        ("sign", Taken(ALICE.sign(other).to_base64())),
-        who(ALICE),
-    )
-    with pytest.raises(TimedOut):
-        await bridge.sign(device, SPEND, VAULT)
-    await bridge.sign(device, other, VAULT)
-    assert [args.resume for args in script.told if args] == [False, False]
-
-
 @pytest.mark.parametrize("refused", [Busy(), NotEnrolled()])
 async def test_a_transaction_that_was_never_taken_does_not_replace_the_one_on_the_screen(refused):
     """Cancel A, try B, approve A on the device, repeat A: its answer is collected, without a question."""

@@ -82,16 +82,6 @@ def test_what_is_kept_is_found_for_its_device_and_vault_only(kept):
     assert kept.find(ALICE.fingerprint, "OTHER") is None
 
 
-def test_a_later_registration_replaces_the_earlier_one(kept):
-    later = Registration(ALICE.fingerprint, VERIFICATION_CODE, "Reserve", b"\x03" * 32)
-    kept.keep(FIRST)
-    kept.keep(later)
-    assert kept.find(ALICE.fingerprint, VERIFICATION_CODE) == later
-    # A caller that still holds the earlier one does not remove the later one.
-    kept.forget(FIRST)
-    assert kept.find(ALICE.fingerprint, VERIFICATION_CODE) == later
-
-
 def test_a_file_outlives_the_program(tmp_path):
     path = tmp_path / "kept.json"
     before = RegistrationFile.open(path)

@@ -118,14 +118,6 @@ def test_a_devices_words_are_one_printable_line():
     assert clean_detail("a\r\nb\x1b[2J\u202ec") == "a b [2J c"
 
 
-def test_the_bus_knows_models_by_their_numbers():
-    assert usb_model(0xD13E, 0xCC10).family == C
-    assert usb_model(0x2C97, 0x4015).model == "Ledger Nano X"
-    assert usb_model(0x2C97, 0x8011).transport is None
-    assert usb_model(0x1209, 0x53C0).reason
-    assert usb_model(0x046D, 0xC52B) is None
-
-
 def test_an_unsupported_device_says_why():
     assert all(model.reason for model in USB_MODELS if model.transport is None)
 
@@ -153,15 +145,6 @@ def test_a_model_is_named_and_one_that_hwi_does_not_know_is_not_dropped(vendor, 
     found = usb_model(vendor, product, name)
     assert found.model == model
     assert found.reason is None if words is None else words in found.reason
-
-
-def test_the_bus_lists_what_hwi_can_reach_by_hwis_own_ways():
-    ways = {
-        usb_model(*numbers).transport for numbers in [(0x10C4, 0xEA60), (0x1A86, 0x55D4), (0x303A, 0x4001)]
-    }
-    assert ways == {"serial"}
-    # Numbers of chips that are in a thousand other things.
-    assert usb_model(0x0403, 0x6001) is usb_model(0x1A86, 0x7523) is usb_model(0x303A, 0x1001) is None
 
 
 @pytest.mark.parametrize("family", Family)

@@ -12,15 +12,14 @@ import threading
 import pytest
 
 from firmware_bridge import lane as lanes
-from firmware_bridge.calls import answer, require_address
+from firmware_bridge.calls import answer
 from firmware_bridge.conversation import Conversation, Dependencies
-from firmware_bridge.errors import AddressMismatch, DeviceFault, WorkerCrashed
+from firmware_bridge.errors import DeviceFault, WorkerCrashed
 from firmware_bridge.lane import Lane
 from firmware_bridge.model import Deadlines, Endpoint
 from firmware_bridge.operations import Probed
 from firmware_bridge.protocol import HEADER_SIZE, Hello, WorkerCall, body_size, encode
 from multisig import Network
-from tests.conformance import rigs
 from tests.support.patience import PATIENCE
 from tests.support.scripted import bridge_answering
 
@@ -218,12 +217,6 @@ def test_what_a_device_calls_itself_is_one_short_line():
     for words in (told.model, told.label, told.detail, told.firmware):
         assert words.isprintable()
         assert len(words) <= 300
-
-
-def test_an_address_that_is_none_of_ours_is_shown_as_one_short_line():
-    with pytest.raises(AddressMismatch) as caught:
-        require_address(NASTY, rigs.make_vault(), 0, 0)
-    assert caught.value.detail.isprintable()
 
 
 def test_how_a_device_is_opened_shows_no_session():

@@ -12,12 +12,11 @@ import pytest
 
 from firmware_bridge.errors import (
     Cancelled,
-    Disconnected,
     TimedOut,
     WorkerCrashed,
 )
 from firmware_bridge.lane import Lane, Patience
-from firmware_bridge.model import Deadlines, Endpoint, waits_for_person
+from firmware_bridge.model import Deadlines, Endpoint
 from firmware_bridge.worker import spawn
 from multisig import Network
 from tests.support import workers
@@ -87,11 +86,6 @@ async def timed_out_after(op, args, **seconds):
         return loop.time() - started
 
 
-async def test_a_device_that_falls_silent_at_work_is_not_given_a_persons_time():
-    taken = await timed_out_after("play", {"steps": [(0, "sending"), (3600, "")]}, deadline=0.3, person=3600)
-    assert 0.3 <= taken < 2.5
-
-
 @pytest.mark.parametrize("steps", [["sending"], ["confirm"], ["confirm", "signing"]])
 async def test_a_worker_that_tells_without_an_end_extends_nothing(steps):
     taken = await timed_out_after("loop", {"steps": steps}, deadline=0.3, person=0.3)
@@ -153,16 +147,6 @@ async def test_a_crash_is_told_and_the_next_call_works():
         with pytest.raises(WorkerCrashed):
             await lane.call("crash", deadline=PATIENCE)
         assert await lane.call("echo", deadline=PATIENCE) == {}
-
-
-async def test_abort_names_the_reason():
-    async with lane_to() as lane:
-        await lane.call("echo", deadline=PATIENCE)
-        call = asyncio.create_task(lane.call("hang", deadline=PATIENCE))
-        await asyncio.sleep(0)
-        lane.abort(Disconnected())
-        with pytest.raises(Disconnected):
-            await call
 
 
 async def test_an_unused_worker_is_ended():
@@ -240,15 +224,6 @@ async def test_a_question_of_the_device_is_answered():
 
     async with lane_to() as lane:
         assert await asked(lane, on_ask) == "to pin: 1234"
-
-
-async def test_a_bug_in_the_answering_callback_is_no_answer(caplog):
-    async def on_ask(_question):
-        raise ZeroDivisionError
-
-    async with lane_to() as lane:
-        assert await asked(lane, on_ask) is None
-    assert "the callback that answers a question of the device failed" in caplog.text
 
 
 class Unsure:
@@ -341,28 +316,3 @@ def ends_after(*steps, work=10.0, person=100.0):
 )
 def test_each_side_has_its_seconds_once(steps, ends):
     assert ends_after(*steps) == pytest.approx(ends)
-
-
-def test_where_no_person_is_expected_a_question_is_not_waited_for():
-    assert ends_after((1, "confirm"), (1, "enter-pin"), person=None) == pytest.approx(10)
-
-
-@pytest.mark.parametrize(
-    ("step", "person"),
-    [
-        ("confirm", True),
-        ("confirm-transaction", True),
-        ("confirm-enrolment", True),
-        ("compare-pairing", True),
-        ("enter-passphrase", True),
-        ("identify", True),
-        ("sending", False),
-        ("signing", False),
-        ("receiving", False),
-        ("not-attested", False),
-        ("confirmed", False),
-        ("", False),
-    ],
-)
-def test_a_step_says_who_is_waited_for(step, person):
-    assert waits_for_person(step) is person

@@ -1,15 +1,13 @@
 """What a device does not sign is known before it is asked, and the time it works is waited for."""
 
-import asyncio
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from device_simulators.ledger.spend import describe_op_return
-from firmware_bridge import Deadlines, Unsupported
+from firmware_bridge import Deadlines
 from firmware_bridge.limits import DeviceLimits, why_not
 from firmware_bridge.makers import ledger, maker_of, trezor
 from firmware_bridge.model import Family
@@ -21,15 +19,12 @@ from multisig import (
     TxOut,
     build_psbt,
     encode_address,
-    op_return_script,
     p2tr,
     sats,
-    signer_progress,
 )
 from multisig.script import witness_output
 from tests.conformance import payments, rigs
 from tests.support.examples import examples
-from tests.support.virtual import Record
 
 VAULT = rigs.make_vault()
 
@@ -110,52 +105,6 @@ def test_a_ledger_takes_what_it_can_show(script):
         4 <= len(script) <= 42 and 0x51 <= script[0] <= 0x60 and script[1] == len(script) - 2
     )
     assert ledger.takes(script) == (known or shown is not None)
-
-
-# A device is asked for what it signs, and for nothing else
-
-
-def note(data: bytes, amount: int) -> TxOut:
-    return TxOut(sats(amount), op_return_script(data))
-
-
-OUTPUTS = st.one_of(
-    st.builds(note, st.binary(min_size=1, max_size=80), st.sampled_from([0, 0, 1_000])),
-    st.builds(lambda script: TxOut(sats(1_000), script), SCRIPTS),
-    st.builds(payments.pay, st.just(1_000)),
-)
-
-
-@st.composite
-def spends(draw) -> Psbt:
-    coins = [payments.fund(VAULT, 100_000)]
-    paid = [payments.pay(30_000), *draw(st.lists(OUTPUTS, max_size=3))]
-    changes = draw(st.sampled_from([1, 2, 11]))
-    back = [ChangeTo(sats(1_000), CHANGE, index) for index in range(changes)]
-    fee = 1_000
-    rest = 100_000 - 30_000 - sum(out.amount for out in paid[1:]) - 1_000 * changes - fee
-    return build_psbt(VAULT, coins, [*paid, *back, ChangeTo(sats(rest), CHANGE, 99)], 0)
-
-
-async def signs_or_is_not_asked(family: Family, folder: Path, psbt: Psbt) -> None:
-    rig = rigs.make_rig(family, folder)
-    async with rigs.bridged(rig) as (bridge, [device]):
-        await bridge.enrol(device.id, VAULT, "Ours")
-        record = Record(rig.panel)
-        try:
-            signed = await bridge.sign(device.id, psbt, VAULT)
-        except Unsupported:
-            assert record.prompts == []
-        else:
-            assert signer_progress(signed, VAULT, rig.seed.fingerprint).is_complete
-
-
-@pytest.mark.parametrize("family", rigs.VIRTUAL)
-@settings(max_examples=examples(15))
-@given(psbt=spends())
-def test_a_device_signs_what_it_is_asked_for(family, psbt):
-    with rigs.short_folder() as folder:
-        asyncio.run(signs_or_is_not_asked(family, Path(folder), psbt))
 
 
 TREZOR_ONE = maker_of(Family.TREZOR).limits_of("Trezor One (emulator)")

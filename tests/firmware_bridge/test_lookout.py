@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from firmware_bridge import Bridge, Cancelled, Deadlines
+from firmware_bridge import Bridge, Deadlines
 from firmware_bridge.model import Endpoint, Sighting
 from multisig import Network
 from tests.support.patience import PATIENCE
@@ -68,25 +68,3 @@ async def test_a_listing_that_hangs_delays_no_caller_and_is_not_asked_twice():
         broken.shown = [NANO]
         free.set()
         assert await models(bridge) == ["Stick", "Nano Z"]
-
-
-async def test_after_the_bridge_has_closed_nothing_is_looked_for_and_nothing_started():
-    bus = Bus(Sighting(STICK.endpoint, "Stick"))
-    started, begun, loop = [], asyncio.Event(), asyncio.get_running_loop()
-
-    def spawner(*arguments):
-        started.append(arguments)
-        loop.call_soon_threadsafe(begun.set)
-        raise OSError
-
-    bridge = Bridge(network=Network.REGTEST, listings=[bus], spawner=spawner)
-    async with bridge:
-        watching = asyncio.create_task(bridge.watch(0.001))
-        await begun.wait()
-    started.clear()
-    async with asyncio.timeout(PATIENCE):
-        await watching
-    await bridge.refresh()
-    with pytest.raises(Cancelled):
-        await bridge.fingerprint(STICK.endpoint.device_id)
-    assert started == []

@@ -6,13 +6,11 @@ noticed.
 """
 
 import base64
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hwilib.devices.trezorlib.exceptions import TrezorFailure
 
-from device_simulators.panel import refuse_all
 from firmware_bridge import Family
 from multisig import (
     CHANGE,
@@ -138,24 +136,6 @@ async def test_s1_hwi_shows_a_vaults_change_as_a_payment_on_a_trezor(folder):
     assert change not in ours.text
 
 
-async def test_hwi_registers_a_vault_at_every_signing_on_a_ledger(folder):
-    """Once for each order of keys that it meets in the scripts: to the device each is a vault of its own."""
-    rig = makes.LEDGER.rig(folder)
-    psbt = wallets.make_spend(VAULT, n_inputs=5)
-    orders = {
-        tuple(origin.fingerprint for _key, origin in sorted(item.derivations.items())) for item in psbt.inputs
-    }
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
-        shown = Shown(rig)
-        await sign_and_check(bridge, device, rig, psbt)
-        assert shown.kinds == ["sign-transaction"]
-        theirs = Shown(rig)
-        await bare_hwi.sign(rig, psbt)
-    assert theirs.kinds.count("enrol") == len(orders) > 1
-    assert theirs.kinds.count("sign-transaction") == len(orders)
-
-
 async def test_s5_hwi_signs_another_transaction_where_an_input_lacks_its_coin(folder):
     """On a Trezor the input is left out, and what is signed is a transaction without it."""
     rig = makes.TREZOR.rig(folder)
@@ -172,27 +152,3 @@ async def test_s5_hwi_signs_another_transaction_where_an_input_lacks_its_coin(fo
         with pytest.raises(PsbtMismatch):
             await bridge.sign(device.id, psbt, VAULT)
     assert shown.prompts == []
-
-
-async def test_hwi_says_nothing_where_a_ledger_signs_nothing(folder):
-    """Without the vault's keys in the PSBT; the bridge puts them there itself."""
-    rig = makes.LEDGER.rig(folder)
-    psbt = replace(wallets.make_spend(VAULT), xpubs=())
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
-        await sign_and_check(bridge, device, rig, psbt)
-        theirs = await bare_hwi.sign(rig, psbt)
-    assert not any(item.partial_signatures for item in theirs.inputs)
-
-
-async def test_hwi_has_no_way_to_enrol_a_vault_on_a_coldcard(folder):
-    rig = makes.COLDCARD.rig(folder)
-    async with bridged(rig) as (bridge, [device]):
-        rig.panel.script = refuse_all
-        with pytest.raises(Exception, match="Refused to import new wallet"):
-            await bare_hwi.sign(rig, wallets.make_spend(VAULT))
-        makes.settle(rig)
-        await enrol(bridge, device)
-        theirs = await bare_hwi.sign(rig, wallets.make_spend(VAULT))
-        ours = await sign_and_check(bridge, device, rig)
-    assert accept_signatures(wallets.make_spend(VAULT), theirs, VAULT, rig.seed.fingerprint) == ours

@@ -42,18 +42,6 @@ async def test_an_operation_waits_for_a_probe_that_has_not_taken_the_lane_yet():
         assert [found.state for found in await refreshing] == [DeviceState.READY]
 
 
-async def test_a_refresh_that_one_caller_gives_up_goes_on_for_the_others():
-    async with asyncio.timeout(QUICK.read), bridged(make_fake(Family.TREZOR)) as (bridge, _devices):
-        _record, holders = seemed_held(bridge)
-        one, other = (asyncio.create_task(bridge.refresh()) for _ in range(2))
-        await holders.asked.wait()
-        one.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await one
-        holders.answer.set()
-        assert [found.state for found in await other] == [DeviceState.READY]
-
-
 async def test_a_probe_of_the_device_that_left_says_nothing_of_the_one_that_came():
     rig = make_fake(Family.TREZOR)
     async with asyncio.timeout(QUICK.read), bridged(rig) as (bridge, _devices):

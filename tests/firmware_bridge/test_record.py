@@ -9,7 +9,6 @@ from firmware_bridge import (
     Cancelled,
     DeviceState,
     Family,
-    Locked,
     Uninitialised,
 )
 from multisig import multisig_account_path
@@ -38,14 +37,6 @@ async def test_a_question_that_was_given_up_unlocks_no_device():
                 await unlocking
             assert await bridge.list() == (device,)
             assert device.state == DeviceState.NEEDS_PASSPHRASE
-
-
-async def test_enrolment_where_nothing_is_kept_says_nothing_of_a_locked_device():
-    async with bridged(make_fake(Family.TREZOR, pin="1")) as (bridge, (device,)):
-        with pytest.raises(Locked):
-            await bridge.enrol(device.id, VAULT, "Savings")
-        (after,) = await bridge.list()
-        assert after.state == DeviceState.LOCKED
 
 
 def keep_keys(rig, *, kept: bool) -> None:

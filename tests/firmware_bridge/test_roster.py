@@ -13,7 +13,6 @@ from firmware_bridge.roster import EventHub
 from firmware_bridge.worker import spawn
 from multisig import Network, multisig_account_path
 from tests.support import workers
-from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -80,26 +79,6 @@ async def test_a_device_that_may_not_be_opened_is_left_alone_until_it_may():
         # Now it is asked; this one fails, and is there all the same.
         (device,) = await bridge.refresh()
         assert device.state == DeviceState.PRESENT
-
-
-async def test_a_silent_device_is_asked_again_after_a_while_and_not_before():
-    clock = Clock()
-    async with bridge_to(
-        Bus(Sighting(ENDPOINT, "Coldcard")), spawner=scripted, clock=clock, probe=0.1, retry=3.0
-    ) as bridge:
-        events = bridge.events()
-        (device,) = await bridge.refresh()
-        assert device.state == DeviceState.PRESENT
-        assert device.detail == errors.TimedOut.sentence
-        clock.now += 2.9
-        await bridge.refresh()
-        clock.now += 0.1
-        await bridge.refresh()
-        (record,) = bridge._roster.records()
-        assert record.device.state == DeviceState.PRESENT
-    states = [event.new async for event in events]
-    s = DeviceState
-    assert states == [s.PRESENT, s.PROBING, s.PRESENT, s.PROBING, s.PRESENT]
 
 
 async def test_a_device_that_stays_unwell_is_asked_ever_less_often():
@@ -181,12 +160,6 @@ async def test_what_was_plugged_in_again_between_two_looks_went_and_came():
     assert states == [s.PRESENT, s.UNSUPPORTED, s.ABSENT, s.PRESENT, s.UNSUPPORTED]
 
 
-async def test_without_permission_the_rules_file_is_named():
-    async with bridge_to(Bus(Sighting(COLDCARD, "Coldcard", permitted=False))) as bridge:
-        (device,) = await bridge.refresh()
-        assert "20-coldcard.rules" in device.detail
-
-
 async def test_a_silent_coldcard_is_asked_again_late_or_when_a_caller_wants_it():
     """A second handshake would break what another program does with it."""
     clock = Clock()
@@ -231,15 +204,6 @@ async def test_a_device_pulled_out_while_it_works_is_disconnected_at_once():
         assert await bridge.refresh() == ()
         with pytest.raises(errors.Disconnected):
             await working
-
-
-async def test_leaving_the_bridge_ends_a_probe_that_hangs():
-    bus = Bus(Sighting(ENDPOINT, "Coldcard"))
-    async with asyncio.timeout(PATIENCE):
-        async with bridge_to(bus, spawner=scripted, probe=3600) as bridge:
-            await bridge._roster.look()
-            (probe,) = bridge._roster.start_probes()
-        assert probe.done()
 
 
 def event(number):

@@ -6,7 +6,7 @@ import pytest
 
 from firmware_bridge import sanitised_psbt
 from firmware_bridge.errors import BadDeviceSignature, DeviceFault
-from multisig import BadSignature, KeyOrigin, Psbt, PsbtMismatch, profile_account_path
+from multisig import BadSignature, KeyOrigin, Psbt, PsbtMismatch, Sats, TxOut, profile_account_path
 from tests.support.wallets import ALICE, BOB, MALLORY, make_spend, make_vault, pay, with_input, with_output
 
 VAULT = make_vault()
@@ -21,6 +21,14 @@ def take_back(returned, signer=ALICE, base=PSBT):
 def test_a_sound_psbt_passes():
     sanitised_psbt.require_sound(PSBT, VAULT)
     sanitised_psbt.require_sound(BOB.sign(PSBT), VAULT)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"non_witness_utxo": None}, {"witness_utxo": TxOut(Sats(1), VAULT.script_pubkey(0, 0))}]
+)
+def test_s4_s5_a_coin_that_is_not_as_its_previous_transaction_has_it(fields):
+    with pytest.raises(PsbtMismatch, match="previous transaction"):
+        sanitised_psbt.require_sound(with_input(PSBT, 0, **fields), VAULT)
 
 
 def test_s3_an_input_of_another_wallet():

@@ -149,14 +149,6 @@ def test_a_cancel_that_fails_ends_nothing():
         assert desk.hear() == OperationDone(3, 3)
 
 
-@pytest.mark.parametrize(
-    "nonsense", [b"\xff\xff\xff\xff", b"\x00\x00\x00\x02{}", protocol.encode(OperationDone(1, 1))]
-)
-def test_nonsense_from_the_bridge_ends_the_worker(nonsense):
-    with served() as desk:
-        desk.tell(nonsense)
-
-
 def test_a_late_reply_answers_no_later_question():
     with served(
         [lambda: desk.caller.ask(Question.PIN)], [lambda: desk.caller.ask(Question.PASSPHRASE)]
@@ -205,43 +197,6 @@ def test_nothing_is_imported_from_the_folder_that_the_program_is_in(tmp_path):
     )
     assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
     assert "somebody else" not in done.stderr
-
-
-PROGRAM = """
-import asyncio, tempfile
-from pathlib import Path
-from tests.conformance import rigs
-from tests.support import wallets
-print("the program begins")
-
-async def main():
-    vault = rigs.make_vault()
-    with tempfile.TemporaryDirectory(prefix="rig") as folder:
-        both = [rigs.make_rig(f, Path(folder), seed=s) for f, s in zip(rigs.VIRTUAL, rigs.SEEDS)]
-        async with rigs.bridged(*both) as (bridge, devices):
-            for device in devices:
-                await bridge.enrol(device.id, vault, "Savings")
-                await bridge.sign(device.id, wallets.make_spend(vault), vault)
-                await bridge.sign_message(device.id, "I am here", rigs.ACCOUNT / "0/0")
-
-asyncio.run(main())
-print("the program ends")
-"""
-
-
-def test_a_program_prints_what_it_prints_itself_and_nothing_else(tmp_path, request):
-    # Unguarded by `if __name__ == "__main__"`, on purpose: a worker must not run it.
-    script = tmp_path / "program.py"
-    script.write_text(PROGRAM, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-W", "error", script],
-        env={"PYTHONPATH": str(request.config.rootpath)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "the program begins\nthe program ends\n", "")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cache
 
-from device_simulators.panel import Decision, Happening, Panel, PanelEvent, Prompt, Script
+from device_simulators.panel import Happening, Panel, PanelEvent, Prompt
 from device_simulators.seed import Seed
 from multisig import (
     ChangeTo,
@@ -102,12 +102,3 @@ class Record:
     @property
     def happenings(self) -> list[Happening]:
         return [event.happening for event in self.events]
-
-
-def refuse_kind(kind: str) -> Script:
-    """A script that approves all prompts but those of one kind."""
-
-    def decide(prompt: Prompt) -> Decision:
-        return Decision.NO if prompt.kind == kind else Decision.YES
-
-    return decide

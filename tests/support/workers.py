@@ -9,7 +9,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from firmware_bridge import errors
 from firmware_bridge.protocol import (
     DriverHost,
     Hello,
@@ -50,30 +49,12 @@ class ScriptedClient:
     def _question(self, question: str) -> str | None:
         return self._caller.ask(Question(question))
 
-    def _tell(self) -> str:
-        for number in (1, 2, 3):
-            self._caller.tell("step", f"number {number}", number, 3)
-        return "told"
-
-    def _play(self, steps: list[tuple[float, str]]) -> str:
-        """Reports each step after its delay in seconds."""
-        for seconds, step in steps:
-            time.sleep(seconds)
-            self._caller.tell(step, step)
-        return "played"
-
     def _loop(self, steps: list[str]) -> None:
         """Reports the steps in a loop."""
         while True:
             for step in steps:
                 self._caller.tell(step, step)
                 time.sleep(0.01)
-
-    def _refuse(self) -> None:
-        raise errors.RefusedByPerson(detail="no")
-
-    def _break(self) -> None:
-        raise ZeroDivisionError("a bug\x1b[31m of ours")
 
     def _crash(self) -> None:
         os.kill(os.getpid(), signal.SIGSEGV)
@@ -83,11 +64,6 @@ class ScriptedClient:
 
     def _probe(self) -> None:
         time.sleep(3600)
-
-    def _wait(self) -> str:
-        """Ends when it is cancelled."""
-        self._cancelled.wait()
-        raise errors.RefusedByPerson(detail="cancelled")
 
     def _finish_when_cancelled(self) -> str:
         """Answers just as the caller's deadline passes."""
@@ -133,9 +109,3 @@ def answering_another(channel: socket.socket, _endpoint: str, _network: str) -> 
     channel.recv(1)
     channel.sendall(encode(OperationDone(999, "gotcha")))
     channel.recv(1 << 20)
-
-
-def impolite(channel: socket.socket, _endpoint: str, _network: str) -> None:
-    """Does not begin with hello."""
-    channel.sendall(encode(OperationDone(1, "hi")))
-    channel.recv(1)

@@ -31,6 +31,6 @@ async def test_a_registration_made_on_the_vendor_s_emulator_is_known_here():
     policy = MultisigWallet("Cold storage", AddressType.WIT, 2, EMULATOR_KEYS)
     assert policy.descriptor_template == "wsh(sortedmulti(2,@0/**,@1/**))"
     async with table(of=Seed.from_mnemonic(EMULATOR_WORDS)) as it:
-        status, address = await it.host.address(policy, EMULATOR_MARK, display=False)
+        status, address = await it.host.address(policy, EMULATOR_MARK)
         assert (status, address) == (OK, b"tb1qmyauyzn08cduzdqweexgna2spwd0rndj55fsrkefry2cpuyt4cpsn2pg28")
         assert await it.host.register(policy) == (OK, policy.id + EMULATOR_MARK)

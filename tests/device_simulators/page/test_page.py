@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 
 from device_simulators.errors import NoSuchPrompt
 from device_simulators.page import DeviceScreen, SimulatorDesk, Stand
-from device_simulators.page.serve import MAX_BODY_BYTES, MAX_STREAMS, serving
+from device_simulators.page.serve import MAX_BODY_BYTES, serving
 from tests.support.browser import WIDE, Complaints, judge, launched, require_browser
 from tests.support.patience import PATIENCE
 
@@ -126,30 +126,6 @@ def test_only_who_knows_the_address_on_this_machine_gets_in(served):
     assert served.pressed == []
     assert asked(served, "POST", f"{base}live/press", own, press())[0] == 204
     assert served.pressed == [("Ledger", 7, True)]
-
-
-def test_windows_beyond_a_few_get_no_stream_and_one_that_is_closed_gives_its_place_back(served):
-    parts = urlsplit(served.url)
-
-    def opened() -> http.client.HTTPConnection:
-        connection = http.client.HTTPConnection("127.0.0.1", parts.port, timeout=PATIENCE)
-        connection.request("GET", f"{parts.path}live/events")
-        return connection
-
-    held = [opened() for _ in range(MAX_STREAMS)]
-    streams = [connection.getresponse() for connection in held]
-    assert [stream.status for stream in streams] == [200] * MAX_STREAMS
-    one_too_many = opened()
-    assert one_too_many.getresponse().status == 503
-    one_too_many.close()
-    streams.pop().close()
-    held.pop().close()
-    # What is on the screens now, whatever changed since.
-    assert json.loads(streams[0].readline().removeprefix(b"data: "))["devices"][1]["title"] == "Trezor"
-    while (again := opened()).getresponse().status != 200:
-        again.close()
-    for connection in (*streams, *held, again):
-        connection.close()
 
 
 @pytest.mark.anyio

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from firmware_bridge.airgap.bbqr import BbqrAssembler, BbqrEncoding, split
 from firmware_bridge.airgap.transfer import (
     MAX_BYTES,
-    MAX_PARTS,
     MAX_TEXT,
     BadTransfer,
     Content,
@@ -148,24 +147,3 @@ def test_s23_a_bomb_is_not_blown_up():
 def test_s23_what_cannot_be_decompressed(compressed):
     with pytest.raises(BadTransfer, match=r"decompressed|cut off"):
         assemble(zlib_texts(compressed))
-
-
-def test_a_part_that_spoilt_the_end_may_come_again():
-    texts = split(bytes(range(256)) * 40, Content.PSBT, max_characters=104)
-    assembler = BbqrAssembler()
-    for text in texts[:-1]:
-        assembler.add(text)
-    with pytest.raises(BadTransfer):
-        assembler.add(texts[-1][:8] + "A" * len(texts[-1][8:]))
-    assembler.add(texts[-1])
-    assert assembler.result.data == bytes(range(256)) * 40
-
-
-def test_limits_of_the_format():
-    texts = split(bytes(MAX_PARTS * 4), Content.BINARY, encoding=BbqrEncoding.HEX, max_characters=16)
-    assert texts[-1][:8] == "B$HBZZZY"
-    with pytest.raises(ValueError, match="too many"):
-        split(bytes(MAX_PARTS * 4 + 1), Content.BINARY, encoding=BbqrEncoding.HEX, max_characters=16)
-    for data, length in ((b"", 100), (b"x", 15), (b"x", MAX_TEXT + 1)):
-        with pytest.raises(ValueError):
-            split(data, Content.PSBT, max_characters=length)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_bridge.airgap import cbor, fountain, ur
-from firmware_bridge.airgap.fountain import Sampler, Xoshiro256, draw_degree, fragments_of, shuffled
+from firmware_bridge.airgap.fountain import Xoshiro256, fragments_of
 from firmware_bridge.airgap.transfer import (
     MAX_BYTES,
     MAX_PARTS,
@@ -165,46 +165,13 @@ def test_the_largest_message_and_beyond():
         ur.split(bytes(MAX_BYTES), max_fragment=1_000)
 
 
-@pytest.mark.parametrize(
-    ("data", "content", "max_fragment"),
-    [(b"", Content.PSBT, 10), (b"x", Content.JSON, 10), (b"x", Content.PSBT, 0), (b"x", Content.PSBT, -1)],
-)
-def test_what_no_series_is_made_of(data, content, max_fragment):
-    with pytest.raises(ValueError):
-        ur.split(data, content, max_fragment=max_fragment)
-
-
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "ur.json").read_text())
-SEED_CBOR = bytes.fromhex("d99d6ca20150c7098580125e2ab0981253468b2dbc5202c11947da")
 
 
 def make_message(length):
     """The message of the vectors: bytes drawn from the generator itself."""
     random = Xoshiro256(b"Wolf")
     return bytes(random.below(256) for _ in range(length))
-
-
-def test_the_generator():
-    random = Xoshiro256(b"Wolf")
-    assert [random.next() % 100 for _ in range(100)] == VECTORS["rng_wolf"]
-    random = Xoshiro256(b"Wolf")
-    assert [random.below(10) + 1 for _ in range(100)] == VECTORS["rng_wolf_range"]
-
-
-def test_the_sampler():
-    sampler, random = Sampler([1, 2, 4, 8]), Xoshiro256(b"Wolf")
-    assert [sampler.draw(random) for _ in range(500)] == VECTORS["sampler"]
-
-
-def test_the_degrees():
-    random = Xoshiro256(b"Wolf")
-    assert [draw_degree(11, random) for _ in range(1000)] == VECTORS["degrees"]
-
-
-def test_the_shuffle():
-    drawn = [shuffled(range(1, 11), Xoshiro256(b"Wolf"), count) for count in range(1, 11)]
-    order = [6, 4, 9, 3, 10, 5, 7, 8, 1, 2]
-    assert drawn == [order[:count] for count in range(1, 11)]
 
 
 def test_the_fragments_of_each_part():
@@ -226,12 +193,6 @@ def test_the_parts():
         for part in parts
     ] == VECTORS["parts"]
     assert [fountain.Part.from_cbor(part.to_cbor()) for part in parts] == parts
-
-
-def test_bytewords():
-    text = "tantjzoeadgdstaslplabghydrpfmkbggufgludprfgmaosecffltnsoaawkbd"
-    assert ur.encode(SEED_CBOR) == text
-    assert ur.decode(text) == SEED_CBOR
 
 
 def test_a_text_of_one_part():

@@ -177,21 +177,6 @@ def key_record(key=KEY, by=ALICE, token="00", words="Alice's Coldcard"):
     return f"{text}\n{base64.b64encode(bytes([31 + signature[64]]) + signature[:64]).decode()}"
 
 
-@pytest.mark.parametrize(
-    ("record", "words"),
-    [
-        (key_record(by=BOB), "not by its key"),
-        (key_record().replace("Alice's", "Bob's"), "not by its key"),
-        (key_record()[:-4], "not by its key"),
-        (key_record(token="a54044308ceac9b7"), "encrypted"),
-        (key_record() + "\nmore", "not a key record"),
-    ],
-)
-def test_s14_records_that_their_key_has_not_signed(record, words):
-    with pytest.raises(InvalidKey, match=words):
-        keys_in(record, NETWORK)
-
-
 @pytest.mark.parametrize("vector", official("bip129.json", lambda vector: vector["id"] == "bip129-2"))
 def test_signed_key_records(vector):
     for signer in vector["round_1_signers"]:

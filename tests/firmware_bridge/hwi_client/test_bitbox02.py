@@ -187,12 +187,6 @@ def test_s20_a_device_cannot_avoid_the_proof_of_its_nonces():
         assert outcome_of(device, "fingerprint")[0] == errors.Unsupported.code
 
 
-def test_a_foreign_vault_is_another_device_s():
-    with paired(peer_of(seed=SEEDS[0].with_passphrase("x"))) as (device, _person):
-        assert outcome_of(device, "enrol", enrol_args())[0] == errors.WrongDevice.code
-        assert outcome_of(device, "sign", sign_args(make_spend(VAULT)))[0] == errors.WrongDevice.code
-
-
 @pytest.mark.parametrize(
     ("question", "op", "args"),
     [

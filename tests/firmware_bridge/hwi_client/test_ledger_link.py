@@ -186,28 +186,3 @@ async def test_a_cable_that_is_pulled(monkeypatch):
     async with driven(Endpoint(Family.LEDGER, "hid:1-2:1.0"), NETWORK) as driver:
         with fails_with("disconnected"):
             await driver.call("fingerprint")
-
-
-class OnTheBus(Unplugged):
-    """A USB device that answers each command: 64-byte reports, channel 0101, tag 05, sequence number."""
-
-    def write(self, report):
-        if report[4:6] == b"\x00\x00":
-            self.answers = iter(_reports(version() if report[8:10] == VERSION else MASTER))
-        return len(report)
-
-    def read(self, _size, timeout_ms=0):
-        return next(self.answers)
-
-
-def _reports(answer):
-    data = len(answer[4:]).to_bytes(2) + answer[4:]
-    for number, at in enumerate(range(0, len(data), 59)):
-        yield b"\x01\x01\x05" + number.to_bytes(2) + data[at : at + 59].ljust(59, b"\x00")
-
-
-async def test_on_the_bus_the_usb_numbers_tell_the_model(monkeypatch):
-    monkeypatch.setattr(hid_device, "hid", SimpleNamespace(device=OnTheBus))
-    async with driven(Endpoint(Family.LEDGER, "hid:1-2:1.0"), NETWORK) as driver:
-        answer = await driver.call("probe")
-    assert (answer.model, answer.fingerprint) == ("", "d34db33f")

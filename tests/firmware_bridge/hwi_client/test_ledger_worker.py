@@ -93,7 +93,7 @@ async def test_what_is_answered_after_it_was_given_up_signs_nothing(give_up, ans
         async with asked(b, lane, policy, person=person) as signing:
             await give_up(lane, signing)
         with pytest.raises(Busy) as caught:
-            await lane.call("fingerprint", deadline=5)
+            await lane.call("fingerprint", deadline=PERSON)
         assert "answer no there" in caught.value.detail
         assert b.panel.pending is not None
         b.panel.script = approve_all
@@ -121,7 +121,7 @@ async def test_a_cancel_before_the_question_ends_the_command_on_the_device_too()
         await begun.wait()
         pid = lane.worker_pid
         await cancelled(lane, signing)
-        assert await lane.call("fingerprint", deadline=5) == str(SEED.fingerprint)
+        assert await lane.call("fingerprint", deadline=PERSON) == str(SEED.fingerprint)
         assert (b.shown, lane.worker_pid) == ([], pid)
 
 
@@ -138,7 +138,7 @@ async def test_another_program_while_the_person_is_asked_ends_as_disconnected():
                     await signing
             writer.close()
         with pytest.raises(Disconnected):
-            await lane.call("fingerprint", deadline=5)
+            await lane.call("fingerprint", deadline=PERSON)
 
 
 def _address(endpoint) -> tuple[str, int]:
@@ -151,7 +151,7 @@ async def _free_again(lane) -> None:
     async with asyncio.timeout(PATIENCE):
         while True:
             try:
-                await lane.call("fingerprint", deadline=5)
+                await lane.call("fingerprint", deadline=PERSON)
             except Busy:
                 continue
             return

@@ -1,5 +1,6 @@
 """The Trezor's driver against virtual devices: PIN, passphrase, addresses, outputs, progress, models."""
 
+import asyncio
 import base64
 from contextlib import asynccontextmanager
 
@@ -7,15 +8,13 @@ import pytest
 
 from device_simulators.panel import Panel, approve_all, ask_person
 from device_simulators.trezor import VirtualTrezor
-from firmware_bridge import errors, sanitised_psbt
-from firmware_bridge.hwi_client.trezor.screen import SigningProgress
+from firmware_bridge import sanitised_psbt
 from firmware_bridge.protocol import Question
 from multisig import Psbt, multisig_account_path
 from tests.conformance import rigs
 from tests.conformance.rigs import NETWORK, SEEDS
 from tests.support import wallets
-from tests.support.driver import Person, drive, fails, policy_args
-from tests.support.trezor_host import host_of
+from tests.support.driver import Person, drive, fails, opened, policy_args
 from tests.support.virtual import Record
 
 pytestmark = pytest.mark.anyio
@@ -84,15 +83,6 @@ async def test_an_invalid_pin_never_reaches_the_device(typed):
         code, detail = await fails(endpoint, "unlock", person=Person({Question.PIN: [typed]}))
         assert code == "locked"
         assert "places" in detail
-
-
-@pytest.mark.parametrize("question", [Question.PIN, Question.PASSPHRASE])
-async def test_a_question_that_is_given_up_leaves_the_device_usable(question):
-    options = {"pin": PIN} if question is Question.PIN else {"passphrase_protection": True}
-    async with trezor(**options) as (device, endpoint):
-        person = Person({question: [errors.Cancelled()]})
-        assert await fails(endpoint, "unlock", person=person) == ("cancelled", None)
-        await drive(endpoint, "unlock", person=knows_pin(device, passphrase="x"))
 
 
 # Passphrase and session
@@ -167,14 +157,6 @@ async def test_a_locked_newer_model_is_probed_without_a_prompt():
         assert set(record.kinds) <= {"enter-pin"}
 
 
-async def test_a_newer_model_is_unlocked_on_its_own_screen():
-    async with trezor(model="Safe 3", pin=PIN) as (_device, endpoint):
-        person = Person()
-        assert (await drive(endpoint, "unlock", person=person)).session is None
-        assert person.asked == []
-        assert person.steps == ["enter-pin"]
-
-
 async def test_without_an_answer_the_passphrase_is_entered_on_the_device():
     async with trezor(model="T", passphrase_protection=True) as (device, endpoint):
         device.enter_passphrase("on the device")
@@ -191,8 +173,12 @@ async def test_always_on_device_is_respected():
         person = Person({Question.PASSPHRASE: ["never asked"]})
         unlocked = await drive(endpoint, "unlock", person=person)
         assert (unlocked.fingerprint, person.asked) == (hidden("y"), [])
-        async with host_of(endpoint) as host:
-            fresh = (await host.initialize()).session_id.hex()
+
+        def new_session() -> str:
+            with opened(endpoint, Person()) as client:
+                return client._connection.init_device(new_session=True).hex()
+
+        fresh = await asyncio.to_thread(new_session)
         # Another operation does not let the device ask, either.
         assert (await fails(endpoint, "fingerprint", session=fresh))[0] == "needs-passphrase"
         assert device.panel.pending is None
@@ -219,12 +205,6 @@ async def test_what_cannot_be_worked_with_says_why(options, model, code, detail)
             assert await fails(endpoint, op) == (code, detail)
 
 
-# Addresses
-
-
-# Identify
-
-
 # Progress
 
 
@@ -247,26 +227,6 @@ async def test_payments_are_counted_and_inputs_too():
     assert signing == sorted(signing)
     assert len(signing) <= 10
     assert person.steps.index("confirm-transaction") < person.steps.index("signing")
-
-
-def test_several_screens_of_one_output_count_once_on_newer_models():
-    from types import SimpleNamespace
-
-    def output(index, tx_hash=None):
-        details = SimpleNamespace(request_index=index, tx_hash=tx_hash)
-        return SimpleNamespace(request_type=1, details=details, serialized=None)
-
-    progress = SigningProgress(inputs=1, payments=2, once_each=False)
-    counted = []
-    for index in (0, 1):
-        assert progress.follow(output(index)) is None
-        # The address, then the amount; what is asked about a previous transaction is no output of ours.
-        counted += [progress.confirm_output(), progress.confirm_output()]
-        progress.follow(output(5, b"previous"))
-    assert counted == [(1, 2), (1, 2), (2, 2), (2, 2)]
-
-
-# Messages
 
 
 # Limits that are known before

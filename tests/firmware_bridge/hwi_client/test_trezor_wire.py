@@ -107,18 +107,6 @@ def test_a_safe_7_speaks_another_protocol_and_that_is_said():
     assert caught.value.detail == "HWI cannot speak the protocol of this Trezor (THP)."
 
 
-@pytest.mark.filterwarnings("ignore:Firmware is out of date")
-def test_firmware_that_is_too_old_for_hwi():
-    old = messages.Features(
-        major_version=1, minor_version=7, patch_version=3, vendor="trezor.io", model="1", initialized=True
-    )
-    _transport, wire = connection(old, old)
-    with pytest.raises(BridgeError) as caught:
-        TrezorDevice(wire, NETWORK).call("probe", {})
-    assert caught.value.code == Unsupported.code
-    assert "out of date" in caught.value.detail
-
-
 def test_no_secret_is_logged(caplog):
     caplog.set_level(1)
     pin = messages.PinMatrixRequest()

@@ -101,17 +101,6 @@ def test_a_process_that_ends_while_it_is_looked_at_is_passed_over(tmp_path, stat
     assert find(tmp_path) is None
 
 
-def test_the_search_ends_at_its_deadline(tmp_path, monkeypatch):
-    process(tmp_path, 4_000_011, opens=["/dev/ttyACM7"])
-    monkeypatch.setattr(holders, "_SECONDS", -1.0)
-    assert find(tmp_path) is None
-
-
-async def test_an_emulators_clients_are_not_looked_for():
-    for text in ("coldcard:unix:/tmp/none", "ledger:tcp:127.0.0.1:9999"):
-        assert await holders.holder_of(Endpoint.parse(text)) is None
-
-
 async def test_a_process_that_hangs_in_the_kernel_is_not_waited_for(monkeypatch):
     released = threading.Event()
     monkeypatch.setattr(holders, "_SECONDS", 0.01)

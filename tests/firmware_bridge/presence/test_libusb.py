@@ -57,18 +57,6 @@ def test_a_jade_is_its_serial_port():
     assert [str(sighting.endpoint) for sighting in seen] == ["jade:serial:COM3"]
 
 
-def test_a_devices_name_tells_its_model_and_its_bootloader():
-    seen = seen_by(
-        hid_sighting,
-        [
-            {**entry(0x03EB, 0x2403, b"nova"), "product_string": "BitBox02 Nova Multi"},
-            {**entry(0x03EB, 0x2403, b"loader"), "product_string": "bb02-bootloader"},
-        ],
-    )
-    assert [sighting.model for sighting in seen] == ["BitBox02 Nova", "BitBox02"]
-    assert "bootloader" in seen[1].unsupported
-
-
 def test_a_trezors_second_factor_is_not_its_wallet():
     assert seen_by(hid_sighting, [entry(0x534C, 0x0001, b"u2f", interface=-1, usage_page=0xF1D0)]) == []
 
