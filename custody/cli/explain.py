@@ -13,11 +13,11 @@ from custody.common.terminal import Exit, answer, say
 @json_option
 def explain_command(code: str, as_json: bool) -> None:
     """Explain an error code of the platform: what it means, what to do, and who can do it."""
-    from custody.schemas.explained import EXPLAINED
+    from custody.schemas.errors import ErrorCode
 
-    found = EXPLAINED.get(code.upper())
+    found = ErrorCode.__members__.get(code.upper())
     if found is None:
-        near = get_close_matches(code.upper(), EXPLAINED, n=3)
+        near = get_close_matches(code.upper(), ErrorCode, n=3)
         hint = (
             f"Did you mean {' or '.join(near)}?"
             if near
@@ -25,9 +25,9 @@ def explain_command(code: str, as_json: bool) -> None:
         )
         fail(f"the platform has no code '{code}'", hint, Exit.USAGE)
     if as_json:
-        answer(found)
+        answer({"code": found.value, "meaning": found.meaning, "advice": found.advice, "who": found.who})
         return
-    say(found.code)
+    say(found.value)
     say(f"  {found.meaning}")
     say(f"  {found.advice}")
     say(f"  Who can: {found.who}.")

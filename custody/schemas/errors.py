@@ -1,7 +1,8 @@
-"""Problem details (RFC 9457) and the platform's stable error codes."""
+"""Problem details (RFC 9457), and the platform's stable error codes with all that is known of each."""
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from http import HTTPStatus
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
@@ -16,48 +17,224 @@ from custody.schemas.common import (
 PROBLEM_CONTENT_TYPE = "application/problem+json"
 
 
-class ErrorCode(StrEnum):
-    """What a program may branch on. Codes are never renamed; the sentence beside them may be."""
+_CALLER, _AUTHOR = "the caller", "the author of the program"
+_ADMINISTRATOR, _OPERATOR = "an administrator of the workspace", "the platform's operator"
+_SIGNER, _OTHER_SIGNER = "the signer", "another signer of the vault"
 
-    MALFORMED_JSON = "MALFORMED_JSON"
-    UNAUTHENTICATED = "UNAUTHENTICATED"
-    TOKEN_EXPIRED = "TOKEN_EXPIRED"  # noqa: S105 - a code, not a secret
-    OTP_INVALID = "OTP_INVALID"
-    PERMISSION_DENIED = "PERMISSION_DENIED"
-    NOT_ORG_MEMBER = "NOT_ORG_MEMBER"
-    NOT_A_SIGNER = "NOT_A_SIGNER"
-    KEY_REVOKED = "KEY_REVOKED"
-    ROLE_LIMIT_EXCEEDED = "ROLE_LIMIT_EXCEEDED"
-    VAULT_LIMIT_EXCEEDED = "VAULT_LIMIT_EXCEEDED"
-    NOT_IN_ADDRESS_BOOK = "NOT_IN_ADDRESS_BOOK"
-    NOT_FOUND = "NOT_FOUND"
-    METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
-    STATE_CONFLICT = "STATE_CONFLICT"
-    VAULT_FROZEN = "VAULT_FROZEN"
-    SECOND_PERSON_NEEDED = "SECOND_PERSON_NEEDED"
-    LOCKED_FUNDS = "LOCKED_FUNDS"
-    KEY_ALREADY_ACTIVE = "KEY_ALREADY_ACTIVE"
-    KEY_ACCOUNTS_EXHAUSTED = "KEY_ACCOUNTS_EXHAUSTED"
-    DEPLOYMENT_NOT_CONFIRMED = "DEPLOYMENT_NOT_CONFIRMED"
-    CALL_NOT_STALLED = "CALL_NOT_STALLED"
-    ALREADY_PAUSED = "ALREADY_PAUSED"
-    NOT_PAUSED = "NOT_PAUSED"
-    LAST_ADMIN = "LAST_ADMIN"
-    IDEMPOTENCY_IN_PROGRESS = "IDEMPOTENCY_IN_PROGRESS"
-    BODY_TOO_LARGE = "BODY_TOO_LARGE"
-    VALIDATION = "VALIDATION"
-    WRONG_NETWORK_ADDRESS = "WRONG_NETWORK_ADDRESS"
-    DUST = "DUST"
-    INSUFFICIENT_FUNDS = "INSUFFICIENT_FUNDS"
-    TOKEN_COIN_MISSING = "TOKEN_COIN_MISSING"  # noqa: S105 - a code, not a secret
-    PSBT_MISMATCH = "PSBT_MISMATCH"
-    BAD_SIGNATURE = "BAD_SIGNATURE"
-    WALLET_ADDRESS_MISMATCH = "WALLET_ADDRESS_MISMATCH"
-    IDEMPOTENCY_KEY_REUSED = "IDEMPOTENCY_KEY_REUSED"
-    RATE_LIMITED = "RATE_LIMITED"
-    INTERNAL = "INTERNAL"
-    BACKEND_UNAVAILABLE = "BACKEND_UNAVAILABLE"
-    POLICY_UNAVAILABLE = "POLICY_UNAVAILABLE"
+
+class ErrorCode(StrEnum):
+    """What a program may branch on, with its HTTP status, what it means, what to do about it, and ``who``
+    can. Codes are never renamed; the words beside them may be.
+    """
+
+    def __new__(cls, code: str, status: int, who: str, meaning: str, advice: str) -> Self:
+        made = str.__new__(cls, code)
+        made._value_ = code
+        made.status, made.who, made.meaning, made.advice = HTTPStatus(status), who, meaning, advice
+        return made
+
+    status: HTTPStatus
+    who: str
+    meaning: str
+    advice: str
+
+    # fmt: off
+    MALFORMED_JSON = (
+        "MALFORMED_JSON", 400, _AUTHOR,
+        "The body of the request is not JSON, or not what the call takes.",
+        "Send JSON in UTF-8, with `Content-Type: application/json`.",
+    )
+    UNAUTHENTICATED = (
+        "UNAUTHENTICATED", 401, _CALLER,
+        "The platform does not know the caller: token, password or signature is missing, wrong or ended.",
+        "Sign in again: `custody login`, or `signerd login` at the signer's desk.",
+    )
+    TOKEN_EXPIRED = (
+        "TOKEN_EXPIRED", 401, _AUTHOR,
+        "The access token has expired. The session may go on.",
+        "Get a new one with `POST /auth/refresh`. The project's own programs do it by themselves.",
+    )
+    OTP_INVALID = (
+        "OTP_INVALID", 401, _CALLER,
+        "The one-time code is wrong, was used before, or is too old.",
+        "Read the code in the newest mail or on the authenticator, or sign in again to get another.",
+    )
+    PERMISSION_DENIED = (
+        "PERMISSION_DENIED", 403, _ADMINISTRATOR,
+        "The caller's role in this workspace does not have the permission that the call needs.",
+        "Give the member a role that has it.",
+    )
+    NOT_ORG_MEMBER = (
+        "NOT_ORG_MEMBER", 403, "an administrator of the organisation",
+        "The caller is not a member of the organisation that the request names.",
+        "Invite the caller, or name another organisation.",
+    )
+    NOT_A_SIGNER = (
+        "NOT_A_SIGNER", 403, _OTHER_SIGNER,
+        "The caller is no signer of the vault, or proposed the payment where its makers may not approve it.",
+        "Approve it at the desk of another signer of the vault.",
+    )
+    KEY_REVOKED = (
+        "KEY_REVOKED", 403, _OTHER_SIGNER,
+        "The signer's key is revoked. Lost, it approves nothing; replaced, only what stays in the workspace.",
+        "Another signer approves. Register a new device, and move the money to a vault with its key.",
+    )
+    ROLE_LIMIT_EXCEEDED = (
+        "ROLE_LIMIT_EXCEEDED", 403, _ADMINISTRATOR,
+        "The payment is above what its maker's role leaves for all their payments of the week or month.",
+        "Send less, wait until the sum restarts (`figures.next_reset`), or raise the role's limit.",
+    )
+    VAULT_LIMIT_EXCEEDED = (
+        "VAULT_LIMIT_EXCEEDED", 403, _ADMINISTRATOR,
+        "The payment is above the vault's limit: of each payment, or of all of a week or month together.",
+        "Send less, or raise the limit. A sum restarts at `figures.next_reset`.",
+    )
+    NOT_IN_ADDRESS_BOOK = (
+        "NOT_IN_ADDRESS_BOOK", 403, "a member with PAYMENT_INIT or MANAGE_WORKSPACE",
+        "The policy allows payments only to addresses of the address book, and a recipient is not in it.",
+        "Enter the address in the address book, then propose again.",
+    )
+    NOT_FOUND = (
+        "NOT_FOUND", 404, _CALLER,
+        "Nothing has this id in the workspace that the request names, or the caller may not see it.",
+        "Check the id, and the workspace and network beside it.",
+    )
+    METHOD_NOT_ALLOWED = (
+        "METHOD_NOT_ALLOWED", 405, _AUTHOR,
+        "The address is right, and its call has another HTTP method.",
+        "Use the method that the reference of the API names.",
+    )
+    STATE_CONFLICT = (
+        "STATE_CONFLICT", 409, _CALLER,
+        "The request does not fit the present state. Another caller may have been faster.",
+        "Read the current state, then decide again.",
+    )
+    VAULT_FROZEN = (
+        "VAULT_FROZEN", 409, "two members with PAYMENT_APPROVE",
+        "A member froze the vault. Nothing moves out of it until it is unfrozen.",
+        "Find out why it was frozen. Two members then unfreeze it: `custody vault unfreeze`.",
+    )
+    SECOND_PERSON_NEEDED = (
+        "SECOND_PERSON_NEEDED", 409, "another member, in the role that the rule names",
+        "The policy lets no member make this change alone.",
+        "Ask for it with `POST /api/v1/request-change`. Another member confirms: `custody change confirm`.",
+    )
+    LOCKED_FUNDS = (
+        "LOCKED_FUNDS", 409, "the makers of those proposals",
+        "There is enough money, and pending proposals hold the coins.",
+        "Wait until those proposals are sent, or end one of them.",
+    )
+    KEY_ALREADY_ACTIVE = (
+        "KEY_ALREADY_ACTIVE", 409, _SIGNER,
+        "The signer has another device registered on this network.",
+        "Keep that device, or replace it: `signerd register --replace`.",
+    )
+    KEY_ACCOUNTS_EXHAUSTED = (
+        "KEY_ACCOUNTS_EXHAUSTED", 409, _SIGNER,
+        "Each account that a signer registered is used by a vault. A new vault needs one of its own.",
+        "Connect the device and register more: `signerd register`.",
+    )
+    DEPLOYMENT_NOT_CONFIRMED = (
+        "DEPLOYMENT_NOT_CONFIRMED", 409, _CALLER,
+        "The token's deployment is in no block yet, or a reorganisation took it out of its block.",
+        "Wait for its first confirmation.",
+    )
+    CALL_NOT_STALLED = (
+        "CALL_NOT_STALLED", 409, _CALLER,
+        "The call of the token is on its way or has ended. Only a stalled one is sent again.",
+        "Read the call's status. Make a new call for one that ended.",
+    )
+    ALREADY_PAUSED = (
+        "ALREADY_PAUSED", 409, _CALLER,
+        "The token is paused already.",
+        "Nothing has to be done.",
+    )
+    NOT_PAUSED = (
+        "NOT_PAUSED", 409, _CALLER,
+        "The token is not paused.",
+        "Nothing has to be done.",
+    )
+    LAST_ADMIN = (
+        "LAST_ADMIN", 409, _ADMINISTRATOR,
+        "The change would leave too few members with permissions that a member must hold.",
+        "Give the role to another member first.",
+    )
+    IDEMPOTENCY_IN_PROGRESS = (
+        "IDEMPOTENCY_IN_PROGRESS", 409, _AUTHOR,
+        "The same request, with the same `Idempotency-Key`, is being worked on.",
+        "Ask again in a moment, with the same key.",
+    )
+    BODY_TOO_LARGE = (
+        "BODY_TOO_LARGE", 413, _AUTHOR,
+        "The body of the request is larger than the platform reads.",
+        "Send less in one request.",
+    )
+    VALIDATION = (
+        "VALIDATION", 422, _CALLER,
+        "A value in the request is wrong. `errors` names each one by its place.",
+        "Correct these values and send the request again.",
+    )
+    WRONG_NETWORK_ADDRESS = (
+        "WRONG_NETWORK_ADDRESS", 422, _CALLER,
+        "The address belongs to another network than the vault, such as one of testnet on mainnet.",
+        "Ask the payee for an address of the vault's network.",
+    )
+    DUST = (
+        "DUST", 422, _CALLER,
+        "An amount is so small that nodes do not relay it.",
+        "Raise the amount.",
+    )
+    INSUFFICIENT_FUNDS = (
+        "INSUFFICIENT_FUNDS", 422, _CALLER,
+        "The vault's coins do not pay the amounts and the fee.",
+        "Send less (`custody max-send` names the most), or wait for a deposit.",
+    )
+    TOKEN_COIN_MISSING = (
+        "TOKEN_COIN_MISSING", 422, _CALLER,
+        "A token's transaction begins with a confirmed coin at the vault's own address, and none is there.",
+        "Send some bitcoin to the vault's address and wait for a confirmation.",
+    )
+    PSBT_MISMATCH = (
+        "PSBT_MISMATCH", 422, _SIGNER,
+        "The signed PSBT is about another transaction than the one that was proposed.",
+        "Fetch the proposal again and sign exactly that. Ask what changed the file on the way.",
+    )
+    BAD_SIGNATURE = (
+        "BAD_SIGNATURE", 422, _SIGNER,
+        "The PSBT has no valid signature of the signer's key.",
+        "Sign again with the device whose key is in the vault.",
+    )
+    WALLET_ADDRESS_MISMATCH = (
+        "WALLET_ADDRESS_MISMATCH", 422, _AUTHOR,
+        "The address in the request is not the one of the signing profile.",
+        "Read the address again with `GET /api/v1/signing-profile-address`.",
+    )
+    IDEMPOTENCY_KEY_REUSED = (
+        "IDEMPOTENCY_KEY_REUSED", 422, _AUTHOR,
+        "The same `Idempotency-Key` came with another request before. Nothing was done.",
+        "Make a new key for each new request, and keep it for repeating that one.",
+    )
+    RATE_LIMITED = (
+        "RATE_LIMITED", 429, _CALLER,
+        "The caller asks too often, or has too much open at a time.",
+        "Wait as many seconds as `Retry-After` says.",
+    )
+    INTERNAL = (
+        "INTERNAL", 500, _OPERATOR,
+        "The platform failed by a fault of its own.",
+        "Give the operator the `trace_id` of the answer: the log has the reason beside it.",
+    )
+    BACKEND_UNAVAILABLE = (
+        "BACKEND_UNAVAILABLE", 503, _OPERATOR,
+        "The Bitcoin node, the database or the mail server is away. The sentence says which.",
+        "Try again later, with the same `Idempotency-Key`. `custody status` and the log say more.",
+    )
+    POLICY_UNAVAILABLE = (
+        "POLICY_UNAVAILABLE", 503, _OPERATOR,
+        "The platform cannot read its spending policies, so it moves nothing.",
+        "Repair what the log names, and try again.",
+    )
+    # fmt: on
 
 
 def _cut(value: object) -> object:

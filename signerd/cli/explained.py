@@ -2,7 +2,7 @@
 
 It has the codes of errors, checks, devices' outcomes and the platform. The meaning of an error or an outcome
 stands at its class, and the advice is its hint. The meaning of a check is in the table of checks; that of the
-platform's codes in custody.schemas.explained.
+platform's codes in custody.schemas.errors.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from custody.schemas.explained import EXPLAINED
+from custody.schemas.errors import ErrorCode
 from firmware_bridge.errors import BridgeError
 from signerd.core.checks.table import CHECKS, Stage
 from signerd.errors import leaves
@@ -64,5 +64,5 @@ def _of_devices() -> Iterator[Explained]:
 
 
 def _of_platform() -> Iterator[Explained]:
-    for one in EXPLAINED.values():
-        yield Explained(one.code, PLATFORM, one.meaning, one.advice, who=one.who)
+    for one in ErrorCode:
+        yield Explained(one.value, PLATFORM, one.meaning, one.advice, who=one.who)

@@ -10,7 +10,7 @@ consensus/tx_verify.cpp, policy/policy.cpp, util/error.cpp.)
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
@@ -38,10 +38,7 @@ class SpendingTransaction:
 
 @dataclass(frozen=True)
 class FoundOutput:
-    """An output that pays a watched script. `height` and `block_hash` are None while unconfirmed.
-
-    `raw`: the bytes of the transaction that created it, where the backend has just read them.
-    """
+    """An output that pays a watched script. `height` and `block_hash` are None while unconfirmed."""
 
     outpoint: OutPoint
     amount: Sats
@@ -50,7 +47,6 @@ class FoundOutput:
     block_hash: str | None
     coinbase: bool
     spent: SpendingTransaction | None
-    raw: bytes | None = field(default=None, compare=False, repr=False)
 
     def touched_since(self, height: int) -> bool:
         """Whether it was created or spent at that height, above it, or in the mempool."""

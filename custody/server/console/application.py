@@ -48,7 +48,7 @@ from custody.server.service.requests.changes import read_revision
 from custody.server.service.services import Services
 from custody.server.service.sign_in.sessions import caller_of
 from custody.server.web.http import address_of, services_of
-from custody.server.web.problems import STATUS, trace_id_of
+from custody.server.web.problems import trace_id_of
 
 ROOT = "/console"
 ROWS: tuple[Row, ...] = (
@@ -125,7 +125,7 @@ async def wait(request: Request) -> Response:
             if seen >= 0 and not await services.following.wait(workspace_id, seen, WAIT_SECONDS):
                 return Response(None, HTTPStatus.NO_CONTENT.value, HEADERS)
     except CustodyError as error:
-        return Response(None, STATUS[error.code].value, HEADERS)
+        return Response(None, error.code.status.value, HEADERS)
     return JSONResponse(
         {"revision": await run_in_threadpool(_revision, services, workspace_id)}, headers=HEADERS
     )

@@ -36,7 +36,7 @@ from custody.server.service.services import Services
 from custody.server.store.snapshot import PageSnapshot
 from custody.server.store.store import read_once
 from custody.server.web.http import address_of
-from custody.server.web.problems import STATUS, trace_id_of
+from custody.server.web.problems import trace_id_of
 
 # The most digits of a record's number (64 bits).
 MAX_DIGITS = 18
@@ -367,7 +367,7 @@ class PageContext:
     def render(self, template: str, **context: object) -> Response:
         """A whole page, with what was typed and, for a refused form, why."""
         words, clear = said(self.request)
-        status = HTTPStatus.OK if self.problem is None else STATUS[self.problem.code]
+        status = HTTPStatus.OK if self.problem is None else self.problem.code.status
         html = TEMPLATES.render(template, **{**self._frame(), "said": words, **context})
         response = Response(html, status.value, HEADERS, HTML)
         clear(response)

@@ -1,4 +1,4 @@
-"""From errors to responses (RFC 9457): one table with every error code."""
+"""From errors to responses (RFC 9457)."""
 
 import re
 from http import HTTPStatus
@@ -16,47 +16,6 @@ from custody.server.domain.errors import CustodyError
 
 log = structlog.get_logger()
 
-STATUS: dict[ErrorCode, HTTPStatus] = {
-    ErrorCode.MALFORMED_JSON: HTTPStatus.BAD_REQUEST,
-    ErrorCode.UNAUTHENTICATED: HTTPStatus.UNAUTHORIZED,
-    ErrorCode.TOKEN_EXPIRED: HTTPStatus.UNAUTHORIZED,
-    ErrorCode.OTP_INVALID: HTTPStatus.UNAUTHORIZED,
-    ErrorCode.PERMISSION_DENIED: HTTPStatus.FORBIDDEN,
-    ErrorCode.NOT_ORG_MEMBER: HTTPStatus.FORBIDDEN,
-    ErrorCode.NOT_A_SIGNER: HTTPStatus.FORBIDDEN,
-    ErrorCode.KEY_REVOKED: HTTPStatus.FORBIDDEN,
-    ErrorCode.ROLE_LIMIT_EXCEEDED: HTTPStatus.FORBIDDEN,
-    ErrorCode.VAULT_LIMIT_EXCEEDED: HTTPStatus.FORBIDDEN,
-    ErrorCode.NOT_IN_ADDRESS_BOOK: HTTPStatus.FORBIDDEN,
-    ErrorCode.NOT_FOUND: HTTPStatus.NOT_FOUND,
-    ErrorCode.METHOD_NOT_ALLOWED: HTTPStatus.METHOD_NOT_ALLOWED,
-    ErrorCode.STATE_CONFLICT: HTTPStatus.CONFLICT,
-    ErrorCode.VAULT_FROZEN: HTTPStatus.CONFLICT,
-    ErrorCode.SECOND_PERSON_NEEDED: HTTPStatus.CONFLICT,
-    ErrorCode.LOCKED_FUNDS: HTTPStatus.CONFLICT,
-    ErrorCode.KEY_ALREADY_ACTIVE: HTTPStatus.CONFLICT,
-    ErrorCode.KEY_ACCOUNTS_EXHAUSTED: HTTPStatus.CONFLICT,
-    ErrorCode.DEPLOYMENT_NOT_CONFIRMED: HTTPStatus.CONFLICT,
-    ErrorCode.CALL_NOT_STALLED: HTTPStatus.CONFLICT,
-    ErrorCode.ALREADY_PAUSED: HTTPStatus.CONFLICT,
-    ErrorCode.NOT_PAUSED: HTTPStatus.CONFLICT,
-    ErrorCode.LAST_ADMIN: HTTPStatus.CONFLICT,
-    ErrorCode.IDEMPOTENCY_IN_PROGRESS: HTTPStatus.CONFLICT,
-    ErrorCode.BODY_TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    ErrorCode.VALIDATION: HTTPStatus.UNPROCESSABLE_ENTITY,
-    ErrorCode.WRONG_NETWORK_ADDRESS: HTTPStatus.UNPROCESSABLE_ENTITY,
-    ErrorCode.DUST: HTTPStatus.UNPROCESSABLE_ENTITY,
-    ErrorCode.INSUFFICIENT_FUNDS: HTTPStatus.UNPROCESSABLE_ENTITY,
-    ErrorCode.TOKEN_COIN_MISSING: HTTPStatus.UNPROCESSABLE_ENTITY,
-    ErrorCode.PSBT_MISMATCH: HTTPStatus.UNPROCESSABLE_ENTITY,
-    ErrorCode.BAD_SIGNATURE: HTTPStatus.UNPROCESSABLE_ENTITY,
-    ErrorCode.WALLET_ADDRESS_MISMATCH: HTTPStatus.UNPROCESSABLE_ENTITY,
-    ErrorCode.IDEMPOTENCY_KEY_REUSED: HTTPStatus.UNPROCESSABLE_ENTITY,
-    ErrorCode.RATE_LIMITED: HTTPStatus.TOO_MANY_REQUESTS,
-    ErrorCode.INTERNAL: HTTPStatus.INTERNAL_SERVER_ERROR,
-    ErrorCode.BACKEND_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
-    ErrorCode.POLICY_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
-}
 # RFC 9110, section 10.2.3, for responses that a client should retry.
 DEFAULT_RETRY_SECONDS = 5
 MAX_FAULTS = 20
@@ -78,7 +37,7 @@ def problem(
     retry_after: int | None = None,
 ) -> Response:
     """The response to a request that failed."""
-    status = STATUS[code]
+    status = code.status
     body = Problem(
         title=phrase_of(status),
         status=status.value,

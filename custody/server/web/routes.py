@@ -40,7 +40,7 @@ from custody.server.service.sign_in.sessions import CONSOLE_ALONE, caller_of
 from custody.server.web.adapter import function_of
 from custody.server.web.http import address_of, services_of
 from custody.server.web.long_poll import DOCUMENTED
-from custody.server.web.problems import STATUS, trace_id_of
+from custody.server.web.problems import trace_id_of
 
 # A longer token cannot be ours: refuse it before hashing.
 MAX_TOKEN_CHARACTERS = 200
@@ -211,7 +211,7 @@ def refusals_of(call: Call[Any, Any]) -> dict[int | str, dict[str, Any]]:
     """FastAPI's ``responses``: one per status, whose problem carries one of the codes of that status."""
     by_status: dict[int, list[str]] = defaultdict(list)
     for code in sorted(_codes(call)):
-        by_status[STATUS[code].value].append(code.value)
+        by_status[code.status.value].append(code.value)
     return {status: _refusal(codes) for status, codes in sorted(by_status.items())}
 
 

@@ -86,8 +86,6 @@ class CoreBackend:
         self._follower = BlockFollower(self._node, time.monotonic, first_height)
         self._mempool = MempoolView(self._node, time.monotonic)
         self._lock = threading.Lock()
-        # Replaced as a whole, so that it is read without the lock.
-        self._blocks_of: Mapping[str, str] = {}
 
     @property
     def network(self) -> Network:
@@ -120,11 +118,6 @@ class CoreBackend:
         return tuple(each for each in found if each.touched_since(since_height))
 
     def transaction(self, txid: str) -> ChainTransaction | None:
-        known = self._blocks_of.get(txid)
-        if known is not None:
-            found = self._confirmed(txid, known)
-            if found is not None:
-                return found
         (answer,) = self._node.ask(RpcCall("getrawtransaction", (txid, 1)))
         if isinstance(answer, RpcFailed) and answer.code == NOT_FOUND:
             if "being indexed" in answer.message:
@@ -192,27 +185,20 @@ class CoreBackend:
         """Everything as of one tip."""
         tip = self._node.tip()
         self._follower.catch_up(tip, wanted)
-        confirmed = tuple(self._follower.history.coins)
-        self._blocks_of = {
-            coin.outpoint.txid: coin.block_hash for coin in confirmed if coin.block_hash is not None
-        }
         waiting = self._mempool.look(wanted, tip.hash)
-        coins = [coin for coin in (*confirmed, *waiting) if coin.script_pubkey in wanted]
+        known = (*self._follower.history.coins, *waiting)
+        coins = [coin for coin in known if coin.script_pubkey in wanted]
         spends = self._node.spenders([coin.outpoint for coin in coins if coin.spent is None])
         if self._node.tip() != tip:
             raise ChainChanged("The node's best chain changed while it was read.")
-        recent = self._follower.history.recent
-        return tuple(_as_shown(coin, spends, recent) for coin in coins)
+        return tuple(
+            replace(coin, spent=SpendingTransaction(spends[coin.outpoint], None))
+            if coin.outpoint in spends
+            else coin
+            for coin in coins
+        )
 
     # One transaction
-
-    def _confirmed(self, txid: str, block_hash: str) -> ChainTransaction | None:
-        """Without the transaction index; None where the block is on the best chain no longer."""
-        (answer,) = self._node.ask(RpcCall("getrawtransaction", (txid, 1, block_hash)))
-        if isinstance(answer, RpcFailed):
-            return None
-        on_chain = object_of(answer).get("in_active_chain") is True
-        return self._read_transaction(txid, answer) if on_chain else None
 
     def _read_transaction(self, txid: str, answer: Any) -> ChainTransaction | None:
         fields = object_of(answer)
@@ -266,11 +252,3 @@ def _fee_rate(rate: Any) -> FeeRate | None:
     except (InvalidAmount, ArithmeticError, ValueError) as error:
         raise garbled("feerate") from error
     return found if found.sat_per_kvb > 0 else None
-
-
-def _as_shown(coin: FoundOutput, spends: Mapping[OutPoint, str], recent: Mapping[str, bytes]) -> FoundOutput:
-    """Adds the mempool transaction that spends it, and the bytes of its own if they were read lately."""
-    if coin.outpoint in spends:
-        coin = replace(coin, spent=SpendingTransaction(spends[coin.outpoint], None))
-    raw = recent.get(coin.outpoint.txid)
-    return coin if raw is None else replace(coin, raw=raw)

@@ -7,12 +7,9 @@ new blocks alone and notices a reorganisation. New scripts are read from the beg
 join them at the tip.
 
 `MempoolView` asks for the list of txids at each call and fetches only new ones. For a transaction that is not
-ours eight bytes of each output are kept, so that a script which is added later is found among them: some
-hundred bytes for each transaction, and no more transactions than the node itself holds.
+ours a hash of each output's script is kept, so that a script which is added later is found among them.
 """
 
-from array import array
-from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import islice
@@ -22,9 +19,6 @@ from custody.server.chain.core.node import TRANSACTIONS_PER_CALL, ChainChanged, 
 from custody.server.chain.raw_blocks import RawBlock
 from custody.server.domain.errors import ChainUnavailable
 from multisig.transaction import OutPoint, RawTransaction, Transaction
-
-# Deposits' bytes of this many blocks are kept for the caller, who stores them: a block has at most 4 MB.
-RECENT_BLOCKS = 6
 
 
 class ScannedHistory:
@@ -38,20 +32,13 @@ class ScannedHistory:
         self.anchor: str | None = None
         # By the outpoint's bytes, as a block has them.
         self._coins: dict[bytes, FoundOutput] = {}
-        self._recent: deque[dict[str, bytes]] = deque(maxlen=RECENT_BLOCKS)
 
     @property
     def coins(self) -> Iterable[FoundOutput]:
         return self._coins.values()
 
-    @property
-    def recent(self) -> dict[str, bytes]:
-        """The bytes of the transactions that created coins in the last blocks, by txid."""
-        return {txid: raw for block in self._recent for txid, raw in block.items()}
-
     def connect(self, height: int, block: RawBlock) -> None:
         """Blocks come in ascending order; those that do not touch the scripts may be left out."""
-        self._recent.append({})
         for position, raw in enumerate(block.transactions):
             if position:
                 self._spend(raw, height)
@@ -85,7 +72,6 @@ class ScannedHistory:
 
     def _pay(self, raw: RawTransaction, height: int, block_hash: str, *, coinbase: bool) -> None:
         transaction = raw.parse()
-        self._recent[-1][transaction.txid] = raw.raw
         for vout, out in enumerate(transaction.outputs):
             if out.script_pubkey in self.scripts:
                 outpoint = OutPoint(transaction.txid, vout)
@@ -235,7 +221,7 @@ class MempoolView:
         self._clock = clock
         # Python's hash of each output's script. It has a random key in each process (SipHash), so an attacker
         # cannot construct collisions.
-        self._examined: dict[str, bytes] = {}
+        self._examined: dict[str, frozenset[int]] = {}
         self._paying: dict[str, tuple[FoundOutput, ...]] = {}
         self._scripts: frozenset[bytes] = frozenset()
         self._tip: str | None = None
@@ -271,7 +257,7 @@ class MempoolView:
         if new:
             self._scripts |= new
             hashes = {hash(script) for script in new}
-            again = [txid for txid, kept in self._examined.items() if not hashes.isdisjoint(_unpack(kept))]
+            again = [txid for txid, kept in self._examined.items() if not hashes.isdisjoint(kept)]
             for txid in again:
                 del self._examined[txid]
 
@@ -284,9 +270,7 @@ class MempoolView:
         for txid, transaction in zip(txids, self._node.waiting(txids), strict=True):
             if transaction is None:
                 continue
-            self._examined[txid] = array(
-                "q", (hash(out.script_pubkey) for out in transaction.outputs)
-            ).tobytes()
+            self._examined[txid] = frozenset(hash(out.script_pubkey) for out in transaction.outputs)
             paying = tuple(self._ours(transaction))
             if paying:
                 self._paying[txid] = paying
@@ -305,7 +289,3 @@ class MempoolView:
             for vout, out in enumerate(transaction.outputs)
             if out.script_pubkey in self._scripts
         ]
-
-
-def _unpack(kept: bytes) -> "array[int]":
-    return array("q", kept)

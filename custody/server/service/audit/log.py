@@ -1,17 +1,13 @@
 """Appends to the audit chains, and reads them back to check them."""
 
-import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, DateTime, String, bindparam, insert, select, type_coerce, update
-from sqlalchemy.engine import Dialect
+from sqlalchemy import ColumnElement, bindparam, insert, select, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
-from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from custody.schemas.common import format_time
 from custody.server.domain.audit import (
@@ -72,16 +68,13 @@ class AuditLog:
         # No other transaction writes at the same time (ADR 13): a second event of this transaction follows
         # the first.
         size, head_hash = heads.get(chain_id) or _locked_head(db, chain_id)
-        # The row is hashed with milliseconds, so it is stored with milliseconds too.
-        moment = self._clock()
-        moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
         row = AuditRow(
             event_uid=new_id(self._random),
             chain_id=chain_id,
             position=size + 1,
             org_uid=org_uid,
             workspace_uid=workspace_uid,
-            timestamp=format_time(moment),
+            timestamp=format_time(self._clock()),
             category=event.category,
             action=event.action,
             description=event.describe(facts),
@@ -92,7 +85,7 @@ class AuditLog:
             trace_id=caller.trace_id,
         )
         hashed = event_hash(head_hash, row)
-        values = {**vars(row), "timestamp": moment, "category": str(event.category)}
+        values = {**vars(row), "category": str(event.category)}
         db.execute(_APPEND, {**values, "prev_hash": head_hash, "event_hash": hashed})
         db.execute(_MOVE_HEAD, {"moved_chain": chain_id, "size": row.position, "head_hash": hashed})
         heads[chain_id] = row.position, hashed
@@ -200,34 +193,5 @@ def chained_rows(
             yield ChainedRow(AuditRow(**values), *hashes)
 
 
-# SQLAlchemy's text for a time in SQLite; recorded times have whole milliseconds.
-_SQLITE_TIME: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}) ([0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3})000")
-
-
-class _AsHashed(TypeDecorator[str]):
-    """A time as the text that is hashed, where it is stored in the canonical form.
-
-    SQLite compares times as texts, and several texts stand for one instant. A forged text of the same instant
-    would hide a row from a query for its day although every hash is right.
-    """
-
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return String() if dialect.name == "sqlite" else self.impl_instance
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> str:  # noqa: ARG002 - the signature is SQLAlchemy's
-        if isinstance(value, datetime) and value.microsecond % 1000 == 0:
-            return format_time(value)
-        if isinstance(value, str) and (found := _SQLITE_TIME.fullmatch(value)):
-            return f"{found[1]}T{found[2]}Z"
-        # No hash covers this text: the row is reported as altered.
-        return f"{value!r}, which is not the stored form of a time"
-
-
 # Columns, not entities: a verification reads everything, and a session would keep track of each row.
-_COLUMNS = tuple(
-    type_coerce(column, _AsHashed).label(column.name) if column.name == "timestamp" else column
-    for column in AuditEventRow.__table__.columns
-)
+_COLUMNS = tuple(AuditEventRow.__table__.columns)

@@ -151,24 +151,15 @@ class Watcher:
         """
         with self._store.read() as db:
             missing = self._coins.missing_transactions(db, snapshot.outputs)
-        found = {
-            each.outpoint.txid: each.raw
-            for each in snapshot.outputs
-            if each.raw is not None and each.outpoint.txid in missing
-        }
-        gone = set()
-        for txid in missing - found.keys():
-            known = backend.transaction(txid)
-            if known is None:
-                gone.add(txid)
-            else:
-                found[txid] = known.transaction.serialize()
+        there = {txid: backend.transaction(txid) for txid in missing}
+        found = {txid: known.transaction.serialize() for txid, known in there.items() if known is not None}
+        gone = missing - found.keys()
         if not gone:
             return snapshot, found
         if any(each.height is not None and each.outpoint.txid in gone for each in snapshot.outputs):
             raise ChainUnavailable("A transaction left the chain while it was read.")
-        there = tuple(each for each in snapshot.outputs if each.outpoint.txid not in gone)
-        return replace(snapshot, outputs=there), found
+        outputs = tuple(each for each in snapshot.outputs if each.outpoint.txid not in gone)
+        return replace(snapshot, outputs=outputs), found
 
     def _blocks(self, backend: ChainBackend, snapshot: ChainSnapshot) -> dict[int, BlockRef]:
         """By height, the older blocks of movements that are not stored yet."""

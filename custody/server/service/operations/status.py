@@ -117,7 +117,8 @@ def _checkpoint_at(db: Session) -> datetime | None:
     signed = select(AuditEventRow.timestamp).where(
         AuditEventRow.chain_id == PLATFORM_CHAIN, AuditEventRow.action == SIGNED.action
     )
-    return db.scalars(signed.order_by(AuditEventRow.position.desc()).limit(1)).first()
+    last = db.scalars(signed.order_by(AuditEventRow.position.desc()).limit(1)).first()
+    return None if last is None else datetime.fromisoformat(last)
 
 
 def read_figures(db: Session, now: datetime) -> StatusFigures:

@@ -22,8 +22,7 @@ class AuditHeadRow(Base):
 class AuditEventRow(Base):
     """One row of one chain. No foreign keys: a record stays unchanged when its subjects are deleted.
 
-
-    ``position`` counts from 1 within the chain. Ids are text, as the row is hashed and exported.
+    ``position`` counts from 1 within the chain. Ids and the time are text, as the row is hashed and exported.
     """
 
     __tablename__ = "audit_events"
@@ -40,7 +39,7 @@ class AuditEventRow(Base):
     position: Mapped[int]
     org_uid: Mapped[str]
     workspace_uid: Mapped[str]
-    timestamp: Mapped[datetime]
+    timestamp: Mapped[str]
     category: Mapped[str]
     action: Mapped[str]
     description: Mapped[str]

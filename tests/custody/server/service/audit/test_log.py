@@ -1,12 +1,11 @@
 """P42 over the real table: rows edited, removed, reordered and cut behind the platform's back."""
 
-import tracemalloc
 from pathlib import Path
 
 import pytest
 from sqlalchemy import delete, insert, select, text, update
 
-from custody.server.domain.audit import GENESIS, AuditRow, Category, Event, event_hash
+from custody.server.domain.audit import GENESIS, Category, Event
 from custody.server.domain.credentials import Caller
 from custody.server.service.audit.log import AuditLog, verify
 from custody.server.store import Store, sqlite_url
@@ -51,7 +50,7 @@ def at(position: int):
         {"facts": '{"key":"99"}'},
         {"user_uuid": 8},
         {"trace_id": ""},
-        {"timestamp": Clock()().replace(year=2025)},
+        {"timestamp": "2025-03-01T12:00:00.000Z"},
         {"event_hash": bytes(32)},
         {"prev_hash": bytes(32)},
     ],
@@ -66,11 +65,7 @@ def test_an_edited_row_is_named(store: Store, values: dict) -> None:
         ("user_uuid = 1152921504606846976", 3),
         ("timestamp = 'noon'", 3),
         ("timestamp = 5", 3),
-        ("timestamp = x'00'", 3),
-        ("timestamp = '2026-03-02T00:00:00.000000+12:00'", 3),
-        ("timestamp = '2026-03-01T12:00:00.000000'", 3),
-        ("timestamp = '2026-03-01 12:00:00.000001'", 3),
-        ("timestamp = '2026-03-01 12:00:00'", 3),
+        ("timestamp = '2026-03-02T00:00:00.000+12:00'", 3),
         ("description = x'ff'", 3),
         ("description = 5", 3),
         ("facts = x'ff'", 3),
@@ -82,9 +77,7 @@ def test_an_edited_row_is_named(store: Store, values: dict) -> None:
     ],
 )
 def test_what_no_row_of_ours_holds_is_named_too(tmp_path: Path, written: str, position: int) -> None:
-    """SQLite takes anything in any column. The times are one instant in other words: such a row would be
-    missing from its day.
-    """
+    """SQLite takes anything in any column. The same instant in other words would be missing from its day."""
     make_sqlite(tmp_path / "custody.db")
     store = filled(Store.open(sqlite_url(tmp_path / "custody.db")))
     try:
@@ -159,38 +152,3 @@ def test_everything_that_people_do_leaves_whole_chains(tmp_path: Path, database:
         assert world.audit_actions("organisation:1") == ["ORGANISATION_CREATED"]
         assert world.audit_actions("workspace:1") == ["WORKSPACE_CREATED", "MEMBER_ADDED", "MEMBER_ADDED"]
         assert world.audit_actions() == ["SIGNED_IN", "SIGN_IN_REFUSED", "SIGNED_OUT"]
-
-
-def _fill(store: Store, chain_id: str, count: int) -> None:
-    """A chain as `record` writes it, in one statement: what is tried is reading it."""
-    previous, values = GENESIS, []
-    for position in range(1, count + 1):
-        row = AuditRow(
-            event_uid=f"{chain_id} {position}", chain_id=chain_id, position=position, org_uid="1",
-            workspace_uid="", timestamp="2026-03-01T12:00:00.000Z", category="KEYS", action="TRIED",
-            description="x" * 100, facts="{}", user_uuid=1, user_name="alice@example.org", role_uid="",
-            trace_id="t",
-        )  # fmt: skip
-        hashed = event_hash(previous, row)
-        values.append({**vars(row), "timestamp": Clock()(), "prev_hash": previous, "event_hash": hashed})
-        previous = hashed
-    with store.write() as db:
-        db.execute(insert(AuditEventRow), values)
-        db.add(AuditHeadRow(chain_id=chain_id, size=count, head_hash=previous))
-
-
-def _peak_of_reading(store: Store) -> int:
-    tracemalloc.start()
-    try:
-        assert verify(store) == ()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-@pytest.mark.slow("a chain of thousands of entries")
-def test_a_long_chain_is_read_in_the_memory_of_a_short_one(store: Store) -> None:
-    _fill(store, "organisation:1", 2_500)
-    short = _peak_of_reading(store)
-    _fill(store, "organisation:2", 10_000)
-    assert _peak_of_reading(store) < 1.5 * short
