@@ -241,7 +241,7 @@ REFRESH = Call(
 LOGOUT = Call(
     "POST", "/auth/logout", type(None), Done,
     "Ends the session; its tokens are dead at once.",
-    Auth.SIGNED_IN, open_to=frozenset({Way.BOUND}), repeatable=True, counts=False,
+    Auth.SIGNED_IN, open_to=frozenset({Way.BOUND}), repeatable=True, reserved=True,
 )  # fmt: skip
 REQUEST_PASSWORD_RESET = Call(
     "POST", "/auth/request-password-reset", PasswordResetRequest, Done,

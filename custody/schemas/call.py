@@ -114,8 +114,8 @@ class Call(Generic[Input, Answer]):
     with one of ``needs`` confirms then. ``one_waits_for``: a field of ``takes``: one change at a time waits
     for the record that it names. ``cools``: it allows more, so that a confirmed change waits for the rule's
     hours; where that depends on what is stored, the function decides (`custody.server.calls.Approval`).
-    ``by_address``: it counts for the address that it comes from, too, before anything is done. ``counts``:
-    for the caller; whoever used up their calls may still sign out.
+    ``by_address``: it counts for the address that it comes from, too, before anything is done. ``reserved``:
+    it has calls of its own, so that whoever used up theirs may still sign out, or freeze a vault.
     ``attempt``: the audit log's words for a refused attempt; of the others the title serves.
     """
 
@@ -134,7 +134,7 @@ class Call(Generic[Input, Answer]):
     one_waits_for: str = ""
     cools: bool = False
     by_address: bool = False
-    counts: bool = True
+    reserved: bool = False
     attempt: str = ""
     open_to: frozenset[Way] = frozenset()
     carries_psbt: bool = False

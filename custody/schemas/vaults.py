@@ -313,7 +313,7 @@ FREEZE_VAULT = Call(
     "Freezes the vault at once: nothing is proposed, approved or sent until two members unfreeze it. What "
     "met its\nthreshold waits as STALLED; what is on the network stays there. Of a frozen vault it takes "
     "back the first word for\nunfreezing it.",
-    APPROVERS, attempt="freeze a vault", open_to=frozenset({Way.SIGNER}), repeatable=True,
+    APPROVERS, attempt="freeze a vault", open_to=frozenset({Way.SIGNER}), repeatable=True, reserved=True,
 )  # fmt: skip
 UNFREEZE_VAULT = Call(
     "POST", "/api/v1/unfreeze-vault", UnfreezeVaultRequest, VaultControls,

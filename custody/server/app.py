@@ -149,6 +149,7 @@ def _background(
         market=Market(backends, Reachability(world.clock, store.meters)),
         backends=backends,
         chain_folder=settings.chain_folder,
+        sources=chains,
         mail_jobs=mail_jobs,
         webhook_jobs=WebhookJobs(
             store,
@@ -159,9 +160,6 @@ def _background(
             settings.webhook_hosts,
         ),
         works=settings.with_workers,
-        embedded=next((source.network for source in chains if source.is_embedded), None),
-        block_seconds=next((source.block_seconds for source in chains if source.is_embedded), None),
-        sources=tuple(source for source in chains if not source.is_embedded),
         threads=settings.worker_threads,
         span=timedelta(seconds=settings.lease_seconds),
     )

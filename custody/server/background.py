@@ -5,9 +5,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
-from socket import gethostname
 from threading import Event
 from typing import Any, Final
 
@@ -43,7 +41,6 @@ from custody.server.service.webhook_events import WEBHOOK, Deposits, WebhookEven
 from custody.server.service.webhooks.delivery import WebhookJobs
 from custody.server.service.webhooks.tidying import EXPIRED_LOGS
 from custody.server.store import Store
-from multisig import Network
 
 # A block comes every ten minutes, an embedded one on request; half a second feels immediate to a person.
 WATCH_SECONDS: Final = 0.5
@@ -57,13 +54,12 @@ VERSION_SECONDS: Final = 2.0
 
 @dataclass(frozen=True)
 class Background:
-    """``backends`` is filled when the process starts: administration does not open the chain, which has one
+    """``sources``: the chains. With an embedded one among them this is the only process of its platform.
+    ``backends`` is filled when the process starts: administration does not open the chain, which has one
     owner.
 
-    ``works``: whether this process has workers, or answers requests alone. ``embedded``: the network that the
-    embedded chain serves here; then this is the only process of its platform. ``block_seconds``: how often
-    that mines by itself what waits; None: it does not. ``threads``: jobs done at once; ``span``: how long a
-    lease lasts.
+    ``works``: whether this process has workers, or answers requests alone. ``threads``: jobs done at once;
+    ``span``: how long a lease lasts.
     """
 
     store: Store
@@ -76,13 +72,10 @@ class Background:
     market: Market
     backends: dict[str, ChainBackend]
     chain_folder: Path
+    sources: Sequence[ChainSource]
     mail_jobs: MailJobs
     webhook_jobs: WebhookJobs
     works: bool = True
-    embedded: Network | None = Network.REGTEST
-    block_seconds: int | None = None
-    # The chains beside an embedded one.
-    sources: Sequence[ChainSource] = ()
     threads: int = JOB_THREADS
     # By their kind, jobs of use cases that are built after this.
     handlers: dict[str, Handler] = field(default_factory=dict)
@@ -92,7 +85,7 @@ class Background:
 
     @property
     def has_embedded_chain(self) -> bool:
-        return self.embedded is not None
+        return any(source.is_embedded for source in self.sources)
 
     @asynccontextmanager
     async def lifespan(self, _app: Any) -> AsyncIterator[None]:
@@ -136,11 +129,8 @@ class Background:
 
     def open_chains(self) -> None:
         """Open every chain that this process reaches, into ``backends``."""
-        if self.has_embedded_chain:
-            self.open_chain()
         for source in self.sources:
-            opened = open_backend(source, folder=self.chain_folder, clock=self._seconds)
-            self.backends[source.network.value] = opened
+            self.backends[source.network.value] = self._opened(source)
 
     def close_chains(self) -> None:
         for backend in self.backends.values():
@@ -148,14 +138,12 @@ class Background:
                 backend.close()
 
     def open_chain(self) -> EmbeddedChain:
-        """Open the embedded chain of this process, into ``backends``."""
-        assert self.embedded is not None, "asked for only where there is one"
-        chain = EmbeddedChain(self.chain_folder, clock=self._seconds, network=self.embedded)
-        self.backends[chain.network.value] = chain
-        return chain
+        """`open_chains`, where there is an embedded one, which is returned."""
+        self.open_chains()
+        return next(each for each in self.backends.values() if isinstance(each, EmbeddedChain))
 
-    def _seconds(self) -> float:
-        return self.clock().timestamp()
+    def _opened(self, source: ChainSource) -> OpenBackend:
+        return open_backend(source, folder=self.chain_folder, clock=lambda: self.clock().timestamp())
 
     def workers(self) -> Workers:
         """The threads of this process: one `Loop` for each kind of work."""
@@ -171,41 +159,37 @@ class Background:
 
     def _work(self) -> list[Loop]:
         outboxes = {"outbox": self.outbox(), "mail": self.mail_outbox(), "webhooks": self.webhook_outbox()}
-        watched = [(watcher, self._lead_of("watcher", watcher.chain)) for watcher in self.watchers()]
-        indexed = [(indexer, self._lead_of("tokens", indexer.chain)) for indexer in self.indexers()]
-        sweeping = self._lead("sweeps")
+        followers: list[tuple[str, Watcher | Indexer]] = [
+            *(("watcher", each) for each in self.watchers()),
+            *(("tokens", each) for each in self.indexers()),
+        ]
+        sweeping, sweeps = self._lead("sweeps"), self.expiry()
+        leads = [sweeping]
         renewals = [outbox.renew for outbox in outboxes.values()]
-        renewals += [lead.renew for lead in (*(lead for _, lead in (*watched, *indexed)), sweeping)]
-        embedded = [each for each in self.backends.values() if isinstance(each, EmbeddedChain)]
-        mined = embedded if self.block_seconds else []
+        loops = [serve_outbox(name, outbox, self.threads) for name, outbox in outboxes.items()]
+        for name, follower in followers:
+            if isinstance(self.backends[follower.chain], EmbeddedChain):
+                # Its own lock says that no other process follows it: a killed one's lease need not lapse.
+                loops.append(Loop(name, follower.look, WATCH_SECONDS))
+            else:
+                leads.append(self._lead(f"{name} of {follower.chain}"))
+                loops.append(alone(name, leads[-1], follower.look, WATCH_SECONDS))
+        renewals += [lead.renew for lead in leads]
         return [
-            *(Loop("mining", each.mine_what_waits, float(self.block_seconds or 0)) for each in mined),
-            *(serve_outbox(name, outbox, self.threads) for name, outbox in outboxes.items()),
-            *(self._follow("watcher", watcher, lead) for watcher, lead in watched),
-            *(self._follow("tokens", indexer, lead) for indexer, lead in indexed),
-            alone("sweeps", sweeping, self.expiry().run_due, SWEEP_SECONDS),
+            *self._mining(),
+            *loops,
+            alone("sweeps", sweeping, lambda _held: sweeps.run_due(), SWEEP_SECONDS),
             Loop("heartbeat", partial(_each, renewals), self.span.total_seconds() / 3),
         ]
 
+    def _mining(self) -> Iterator[Loop]:
+        for source in self.sources:
+            chain = self.backends.get(source.network.value)
+            if isinstance(chain, EmbeddedChain) and source.block_seconds:
+                yield Loop("mining", chain.mine_what_waits, float(source.block_seconds))
+
     def _lead(self, name: str) -> Lead:
         return Lead(self.store, self.clock, self.random, name, self.span)
-
-    def _lead_of(self, what: str, chain: str) -> Lead:
-        """An embedded chain belongs to one process anyway: after a kill the next one need not wait for the
-        lease to lapse.
-        """
-        embedded = isinstance(self.backends[chain], EmbeddedChain)
-        place = _place_of(self.chain_folder) if embedded else None
-        return Lead(self.store, self.clock, self.random, f"{what} of {chain}", self.span, place)
-
-    @staticmethod
-    def _follow(name: str, follower: Watcher | Indexer, lead: Lead) -> Loop:
-        def look() -> None:
-            with lead.work() as held:
-                if held is not None:
-                    follower.look(held)
-
-        return Loop(name, look, WATCH_SECONDS, release=lead.release)
 
     def _compare_version(self) -> None:
         if self.store.is_outdated():
@@ -254,7 +238,7 @@ class Background:
 
     def indexers(self) -> list[Indexer]:
         """An embedded chain is indexed from its first block; another one from the operator's setting on."""
-        first = {source.network.value: source.tokens_from for source in self.sources}
+        first = {each.network.value: 0 if each.is_embedded else each.tokens_from for each in self.sources}
         return [Indexer(chain, self.store, self.backends, first.get(chain, 0)) for chain in self.backends]
 
     def expiry(self) -> Sweep:
@@ -272,9 +256,3 @@ class Background:
 def _each(acts: Iterable[Callable[[], object]]) -> None:
     for act in acts:
         survive("heartbeat", act)
-
-
-def _place_of(folder: Path) -> str:
-    """An id of one folder on one machine, the same under any path."""
-    status = folder.stat()
-    return sha256(f"{gethostname()}:{status.st_dev}:{status.st_ino}".encode()).hexdigest()[:16]

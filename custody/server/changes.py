@@ -75,6 +75,8 @@ def request_change(ctx: Ctx, request: wire.RequestChangeRequest) -> Steps[wire.C
     call_request = _call_request(call, request)
     ctx = yield In.TRIAL
     make(_in_name_of(ctx, ctx.caller, call, call_request), call, call_request)
+    ctx.db.flush()
+    require_two(ctx.db, ctx.access.organisation_id)
     ctx = yield In.WRITE
     return _store(_in_name_of(ctx, ctx.caller, call, call_request), call, call_request)
 

@@ -299,8 +299,11 @@ class PageContext:
         if call.needs is Auth.OPEN:
             caller = self.anybody
         else:
-            if call.counts:
-                self.platform.rates.take(self.caller.counted_as, is_write=call.is_change)
+            rates, counted_as = self.platform.rates, self.caller.counted_as
+            if call.reserved:
+                rates.take_reserved(counted_as)
+            else:
+                rates.take(counted_as, is_write=call.is_change)
             caller = calls.known_as(self.caller, call, Way.UNLINKED)
         request = None if call.shape is None else shaped(call.shape, **given)
         return Invocation(call, request, caller, ids, key, check)

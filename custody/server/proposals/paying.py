@@ -41,7 +41,9 @@ TAKING_BACK = Event(
 @serves_in_parts(CREATE_PSBT)
 def create_psbt(ctx: Ctx, request: CreatePsbtRequest) -> Steps[CreatePsbtResponse]:
     proposed = yield from propose(ctx, partial(_order, request))
-    sats = proposed.row.movement_sats
+    row = proposed.row
+    # A move into the vault that takes this one's place counts for no limit, and moves all the same.
+    sats = row.movement_sats or sum(row.amounts_sats) + row.fee_sats
     if request.cancel:
         proposed.announce(TAKING_BACK, sats=sats, lost_proposal=request.cancels_psbt_id)
     elif request.replaces_psbt_id is not None:

@@ -17,6 +17,7 @@ from custody.server.service.proposals.records import RecordReader, proposal_reco
 from custody.server.service.proposals.searching import has_decided, search
 from custody.server.service.requests.changes import read_revision
 from custody.server.service.shown import shown
+from custody.server.service.stored_vaults import vault_in
 from custody.server.store.models import PROOFS, ProposalRow, VaultSignerRow
 from custody.server.store.store import within_days
 
@@ -110,7 +111,7 @@ def _matching(ctx: Ctx, query: PsbtQuery) -> Select[ProposalRow]:
     if query.status is not None:
         rows = rows.where(ProposalRow.status == query.status.value)
     if query.vault_id is not None:
-        rows = rows.where(ProposalRow.vault_id == query.vault_id)
+        rows = rows.where(ProposalRow.vault_id == vault_in(ctx.db, ctx.access, query.vault_id).id)
     if query.tx_type is not None:
         rows = rows.where(text(PROOFS))
     rows = rows.where(*within_days(ProposalRow.created_at, query.from_day, query.to_day))

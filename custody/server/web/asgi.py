@@ -49,11 +49,14 @@ Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
 
 
 class Trace:
-    """Gives each request a trace id of its own, for log lines, errors and audit entries."""
+    """Gives each request a trace id of its own, for log lines, errors and audit entries; logs it, counts it
+    and times it, by its route and not by its path, which could be anything.
+    """
 
-    def __init__(self, app: ASGIApp, random: RandomBytes) -> None:
+    def __init__(self, app: ASGIApp, random: RandomBytes, meters: Meters) -> None:
         self._app = app
         self._random = random
+        self._meters = meters
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -61,62 +64,38 @@ class Trace:
             return
         trace_id = str(UUID(bytes=self._random(16)))
         scope.setdefault("state", {})["trace_id"] = trace_id
-        status = 0
-        started = time.perf_counter()
+        asked = Headers(scope=scope)
+        # An outer middleware answers a crash.
+        status, started = 500, time.perf_counter()
 
         async def send_marked(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                _mark(MutableHeaders(scope=message), trace_id)
+                headers = MutableHeaders(scope=message)
+                headers["X-Trace-Id"] = trace_id
+                headers["X-Content-Type-Options"] = "nosniff"
+                headers.setdefault("Cache-Control", "no-store")
+                if "transfer-encoding" in asked and "content-length" in asked:
+                    # A proxy may have seen another end of this request (RFC 9112, section 6.1).
+                    headers["Connection"] = "close"
             await send(message)
 
         with structlog.contextvars.bound_contextvars(trace_id=trace_id):
             try:
-                await self._app(scope, receive, send_marked)
+                with self._meters.in_flight.track_inprogress():
+                    await self._app(scope, receive, send_marked)
             finally:
+                seconds = time.perf_counter() - started
+                self._count(scope, status, seconds)
                 # Without the query, which may contain private data (P49).
-                milliseconds = round((time.perf_counter() - started) * 1000, 1)
                 log.info(
                     "request",
                     method=scope["method"],
                     path=scope["path"],
                     status=status,
-                    milliseconds=milliseconds,
+                    milliseconds=round(seconds * 1000, 1),
                 )
-
-
-def _mark(headers: MutableHeaders, trace_id: str) -> None:
-    headers["X-Trace-Id"] = trace_id
-    headers["X-Content-Type-Options"] = "nosniff"
-    headers.setdefault("Cache-Control", "no-store")
-
-
-class Measure:
-    """Counts and times every request by its route, not by its path, which could be anything."""
-
-    def __init__(self, app: ASGIApp, meters: Meters) -> None:
-        self._app = app
-        self._meters = meters
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        # An outer middleware answers a crash.
-        status, started = 500, time.perf_counter()
-
-        async def send_seen(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        with self._meters.in_flight.track_inprogress():
-            try:
-                await self._app(scope, receive, send_seen)
-            finally:
-                self._count(scope, status, time.perf_counter() - started)
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
         route, method = _route(scope), scope["method"] if scope["method"] in METHODS else UNKNOWN
@@ -211,8 +190,7 @@ def build_asgi(
     app.add_route("/health", _health, include_in_schema=False)
     app.add_route("/ready", _readiness(services), include_in_schema=False)
     app.add_middleware(BodyLimit, psbt_paths=frozenset(call.path for call in CALLS if call.carries_psbt))
-    app.add_middleware(Measure, meters=services.store.meters)
-    app.add_middleware(Trace, random=random)
+    app.add_middleware(Trace, random=random, meters=services.store.meters)
     return app
 
 

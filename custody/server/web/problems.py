@@ -13,6 +13,7 @@ from custody.common.phrases import phrase_of
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, FieldError, Problem
 from custody.schemas.faults import fault_words
 from custody.server.domain.errors import CustodyError
+from custody.server.web.http import UnclearJson
 
 log = structlog.get_logger()
 
@@ -81,7 +82,12 @@ async def on_invalid_request(request: Request, error: RequestValidationError) ->
     """A body or query of the wrong shape. The input is not repeated: it may be a password (P49)."""
     found = error.errors()
     if any(fault["type"] == "json_invalid" for fault in found):
-        return problem(request, ErrorCode.MALFORMED_JSON, "The body is not JSON.")
+        unclear = error.__cause__ if isinstance(error.__cause__, UnclearJson) else None
+        return problem(request, ErrorCode.MALFORMED_JSON, unclear.msg if unclear else "The body is not JSON.")
+    if isinstance(error.body, bytes) and error.body:
+        sentence = "The body is not sent as JSON: add Content-Type: application/json."
+        fault = FieldError(pointer="/header/Content-Type", code="content_type", detail=sentence)
+        return problem(request, ErrorCode.VALIDATION, sentence, errors=[fault])
     errors = [
         FieldError(pointer=_pointer(fault["loc"]), code=str(fault["type"]), detail=fault_words(fault))
         for fault in found[:MAX_FAULTS]

@@ -38,7 +38,7 @@ from custody.server.domain.errors import (
 )
 from custody.server.service.sign_in.sessions import CONSOLE_ALONE, caller_of
 from custody.server.web.adapter import function_of
-from custody.server.web.http import address_of, services_of
+from custody.server.web.http import JsonRequest, address_of, services_of
 from custody.server.web.long_poll import DOCUMENTED
 from custody.server.web.problems import trace_id_of
 
@@ -53,7 +53,19 @@ _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
 
 
-class Guarded(APIRoute):
+class Open(APIRoute):
+    """For anybody."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        answer = super().get_route_handler()
+
+        async def read(request: Request) -> Response:
+            return await answer(JsonRequest(request.scope, request.receive))
+
+        return read
+
+
+class Guarded(Open):
     """Authenticates the caller before FastAPI reads the body, which it does before any dependency.
 
     See "Custom Request and APIRoute class" in FastAPI's documentation.
@@ -108,7 +120,7 @@ def build_router(calls: Sequence[Call[Any, Any]] = CALLS) -> APIRouter:
                 **({"x-service-accounts": True} if Way.PROGRAM in call.open_to else {}),
             },
             tags=[call.path.split("/")[1]],
-            route_class_override=APIRoute if call.needs is Auth.OPEN else None,
+            route_class_override=Open if call.needs is Auth.OPEN else None,
         )
     return router
 
@@ -126,7 +138,7 @@ def _parameters(call: Call[Any, Any]) -> list[inspect.Parameter]:
     annotations: dict[str, Any] = {"request": Request}
     if call.needs is not Auth.OPEN:
         counted = _changing if call.is_change else _reading
-        annotations["caller"] = Annotated[Caller, Depends(counted if call.counts else _uncounted)]
+        annotations["caller"] = Annotated[Caller, Depends(_reserved if call.reserved else counted)]
     annotations |= dict.fromkeys(call.path_ids, Annotated[QueryId, Path()])
     if call.shape is not None:
         annotations["body"] = Annotated[call.shape, Body() if call.method == "POST" else Query()]
@@ -148,9 +160,10 @@ async def _reading(request: Request, _token: Token) -> Caller:
     return _counted(request, is_write=False)
 
 
-async def _uncounted(request: Request, _token: Token) -> Caller:
-    """`_reading` for a call that is always made."""
+async def _reserved(request: Request, _token: Token) -> Caller:
+    """`_reading` for a call that is made though the caller used up their calls. Raises RateLimited."""
     caller: Caller = request.state.caller
+    services_of(request).rates.take_reserved(caller.counted_as)
     return caller
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from custody.server.listen import CannotListen, ListenAddress, bind, only_server, write_port_file
+from custody.server.listen import CannotListen, ListenAddress, bind, only_server
 from tests.support.patience import PATIENCE
 
 
@@ -36,11 +36,6 @@ def test_what_is_no_address_is_explained(text: str) -> None:
 def test_plain_http_stays_on_this_machine(host: str) -> None:
     with pytest.raises(CannotListen, match="other machines"):
         bind(ListenAddress(host, 0), behind_proxy=False)
-
-
-def test_a_proxy_may_stand_in_front() -> None:
-    with bind(ListenAddress("0.0.0.0", 0), behind_proxy=True) as listener:
-        assert listener.getsockname()[1] > 0
 
 
 @pytest.mark.anyio
@@ -81,9 +76,3 @@ def test_one_server_for_each_state_folder(tmp_path: Path) -> None:
             pass
     with only_server(tmp_path):
         pass
-
-
-def test_the_port_file_is_whole(tmp_path: Path) -> None:
-    write_port_file(tmp_path / "port", ListenAddress("127.0.0.1", 12345))
-    assert (tmp_path / "port").read_text() == "12345\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["port"]

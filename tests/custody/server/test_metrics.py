@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
-from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -103,15 +102,6 @@ class TestWhatIsTold:
         assert figure(told, "custody_chain_tip_height", chain="regtest") == tip
         assert figure(told, "custody_chain_backend_tip_height", chain="regtest") == tip
 
-    def test_of_a_reorganisation(self, tmp_path: Path) -> None:
-        with open_desk(tmp_path / "state") as desk:
-            desk.deposit(100_000, blocks=3)
-            desk.chain.reorganise(2, 3)
-            desk.watcher.look()
-            told = scrape(desk.world.platform)
-        assert figure(told, "custody_chain_reorganisation_depth_blocks_count", chain="regtest") == 1
-        assert figure(told, "custody_chain_reorganisation_depth_blocks_sum", chain="regtest") == 2
-
 
 def test_labels_are_words_of_our_own_tables(used: Desk) -> None:
     """Nothing grows with what callers do, and no id is told."""
@@ -141,15 +131,6 @@ class TestTheListener:
         ):
             pytest.fail("it listens")
 
-    def test_is_no_part_of_the_api(self, used: Desk) -> None:
-        assert used.world.http.get("/metrics").status_code == 404
-
-    def test_ends_with_its_block(self) -> None:
-        with serving_metrics(LOOPBACK, CollectorRegistry()) as address:
-            pass
-        with pytest.raises(ConnectionRefusedError):
-            HTTPConnection(address.host, address.port, timeout=5).connect()
-
 
 def test_a_server_tells_of_its_process_where_it_is_asked_to(
     used: Desk, capsys: pytest.CaptureFixture
@@ -164,13 +145,6 @@ def test_a_server_tells_of_its_process_where_it_is_asked_to(
         connection.close()
     with _metrics(used.world.platform, None):
         assert capsys.readouterr().out == ""
-
-
-def test_two_platforms_count_for_themselves() -> None:
-    first, second = Meters(), Meters()
-    first.mails.labels("sent").inc()
-    assert first.registry.get_sample_value("custody_mails_total", {"outcome": "sent"}) == 1
-    assert second.registry.get_sample_value("custody_mails_total", {"outcome": "sent"}) is None
 
 
 def test_a_database_that_is_away_is_told_and_hides_nothing_else(

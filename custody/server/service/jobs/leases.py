@@ -53,11 +53,7 @@ def has_lapsed(until: datetime, now: datetime, span: timedelta) -> bool:
 
 
 class Lead:
-    """One lease, as this process takes and renews it. Thread-safe: one thread works, another renews.
-
-    ``place`` identifies a resource with a lock of its own that this process holds: a chain's folder. A former
-    holder with the same place has ended, so its lease need not lapse first.
-    """
+    """One lease, as this process takes and renews it. Thread-safe: one thread works, another renews."""
 
     def __init__(
         self,
@@ -66,14 +62,12 @@ class Lead:
         random: RandomBytes,
         name: str,
         span: timedelta = LEASE,
-        place: str | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._random = random
         self._name = name
         self._span = span
-        self._place = place
         self._held: Held | None = None
         self._until: datetime | None = None
         self._working_since: datetime | None = None
@@ -128,7 +122,7 @@ class Lead:
             return None
         lease = db.get(LeaseRow, self._name)
         mine = lease is not None and self._held is not None and lease.owner == self._held.token
-        held = self._held if mine and self._held else Held(self._name, self._new_token())
+        held = self._held if mine and self._held else Held(self._name, new_id(self._random))
         until = now + self._span
         if lease is None:
             db.add(LeaseRow(name=self._name, owner=held.token, until=until))
@@ -141,13 +135,7 @@ class Lead:
         lease = db.get(LeaseRow, self._name)
         if lease is None or (self._held is not None and lease.owner == self._held.token):
             return True
-        if self._place is not None and lease.owner.startswith(f"{self._place}:"):
-            return True
         return has_lapsed(lease.until, now, self._span)
-
-    def _new_token(self) -> str:
-        token = new_id(self._random)
-        return token if self._place is None else f"{self._place}:{token}"
 
     def _is_due(self, now: datetime) -> bool:
         """Whether a third of the lease is over, or the clock was set back."""

@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from custody.server.domain.errors import ChainUnavailable, DatabaseUnavailable, OutcomeUnknown
-from custody.server.service.jobs.leases import Lead, LeaseLost
+from custody.server.service.jobs.leases import Held, Lead, LeaseLost
 from custody.server.service.jobs.outbox import Outbox, Task
 from custody.server.service.requests.changes import Changes
 
@@ -52,13 +52,13 @@ def serve_outbox(name: str, outbox: Outbox, threads: int) -> Loop:
     return Loop(name, pool.round, OUTBOX_SECONDS, wakes=True, stop=pool.stop, join=pool.join)
 
 
-def alone(name: str, lead: Lead, act: Callable[[], object], seconds: float) -> Loop:
+def alone(name: str, lead: Lead, act: Callable[[Held], object], seconds: float) -> Loop:
     """Runs ``act`` while this process holds the lease."""
 
     def round_() -> None:
         with lead.work() as held:
             if held is not None:
-                act()
+                act(held)
 
     return Loop(name, round_, seconds, release=lead.release)
 

@@ -3,18 +3,22 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Select, bindparam, false, func, or_, select
+from sqlalchemy import ColumnElement, Select, bindparam, exists, false, func, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.permissions import VAULT_VIEWERS, PermissionName
 from custody.server.domain.errors import VaultsLeftShort
+from custody.server.service.stored_vaults import address_script
 from custody.server.store.models import (
+    ChainCoinRow,
     KeyRow,
     MembershipRow,
     RolePermissionRow,
+    TokenCellRow,
     VaultRow,
     VaultSignerRow,
 )
+from multisig.tokens.machine import Cell
 
 # These are of the key in the vault's script: another key of the same member does not count.
 _LIVE = KeyRow.status == "active"
@@ -51,8 +55,9 @@ def vaults_left_short(
     """The vaults that would lose a signer and keep fewer than M who can still sign, the oldest first.
 
     ``without_key``: a key's id. ``without_member``: the id of the membership of a member who leaves or
-    may no longer approve. ``without_role``: the id of a role that loses PAYMENT_APPROVE. A vault that is
-    short already and loses no signer is not included. Call it before the change, in its transaction.
+    may no longer approve. ``without_role``: the id of a role that loses PAYMENT_APPROVE. Not included are
+    vaults that are short already and lose no signer, and those that were replaced and are empty. Call it
+    before the change, in its transaction.
 
     It counts twice: signers who can approve anything, and signers who can at least move the coins to another
     vault, which a superseded key can too. Where most signers have new devices, only the latter are left.
@@ -62,6 +67,7 @@ def vaults_left_short(
         vault.id: vault
         for can_sign in (_LIVE, _LIVE | _SUPERSEDED)
         for vault in _left_short(db, lost, can_sign)
+        if not _is_over(db, vault)
     }
     return sorted(short.values(), key=lambda vault: (vault.created_at, vault.id))
 
@@ -78,6 +84,18 @@ def require_quorums(db: Session, user_id: int | None, short: Sequence[VaultRow])
     if others:
         names.append(f"{others} of workspaces that you do not see")
     raise VaultsLeftShort(f"Fewer signers than a movement needs would be left in vault {', '.join(names)}.")
+
+
+def _is_over(db: Session, vault: VaultRow) -> bool:
+    """Whether another vault has taken its place and all that it held: nobody has to sign for it any more."""
+    if vault.replaced_by_id is None:
+        return False
+    coins = ChainCoinRow.vault_id == vault.id, ChainCoinRow.spent_height.is_(None)
+    address, cell = address_script(vault), TokenCellRow.cell
+    holds = (cell == Cell.BALANCE.value) & (TokenCellRow.holder == address)
+    owns = (cell == Cell.OWNER.value) & (TokenCellRow.data == address)
+    tokens = TokenCellRow.chain == vault.chain, holds | owns
+    return not db.scalar(select(exists().where(*coins) | exists().where(*tokens)))
 
 
 def _left_short(db: Session, lost: ColumnElement[bool], can_sign: ColumnElement[bool]) -> list[VaultRow]:

@@ -34,10 +34,6 @@ from custody.server.domain.ports import Clock
 from custody.server.service.limits.usage import (
     OutgoingTokens,
     VaultTokenUsage,
-    Whose,
-    most_of,
-    most_of_member,
-    most_of_vault,
     token_usage_of_member,
     token_usage_of_vault,
     token_usages_of_vaults,
@@ -182,15 +178,8 @@ class SpendingLimits:
     ) -> None:
         """Both `require_role` and `require_vault`, in fewer queries."""
         role, own = self._of_movement(db, access, vault)
-        moment = movement.proposed_at
-        whose = Whose(
-            access.workspace_id, caller.user_id, role.cycle.start(moment), vault.id, own.cycle.start(moment)
-        )
-        most_of_caller, most_of_vault = most_of(db, whose)
-        if not _fits_surely(role, most_of_caller, movement):
-            _require_role(db, caller, access, role, movement)
-        if not _fits_surely(own, most_of_vault, movement):
-            _require_vault(db, vault, own, movement)
+        _require_role(db, caller, access, role, movement)
+        _require_vault(db, vault, own, movement)
 
     def room(
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: VaultRow, *, after: int = 0
@@ -210,19 +199,13 @@ class SpendingLimits:
         """The caller's movements in this workspace and cycle must fit their role's limit. Raises
         RoleLimitExceeded.
         """
-        policy = self._policies.of_role(db, access.role_id)
-        since = policy.cycle.start(movement.proposed_at)
-        if not _fits_surely(policy, most_of_member(db, access.workspace_id, caller.user_id, since), movement):
-            _require_role(db, caller, access, policy, movement)
+        _require_role(db, caller, access, self._policies.of_role(db, access.role_id), movement)
 
     def require_vault(self, db: Session, vault: VaultRow, movement: OutgoingAmount) -> None:
         """The movement, or the sum of the cycle where the limit is per cycle, must fit the vault's limit.
         Raises VaultLimitExceeded.
         """
-        policy = self._of(db, vault)
-        since = policy.cycle.start(movement.proposed_at)
-        if not _fits_surely(policy, most_of_vault(db, vault.id, since), movement):
-            _require_vault(db, vault, policy, movement)
+        _require_vault(db, vault, self._of(db, vault), movement)
 
     def _of_movement(
         self, db: Session, access: WorkspaceAccess, vault: VaultRow
@@ -298,7 +281,6 @@ class SpendingLimits:
 def _require_role(
     db: Session, caller: Caller, access: WorkspaceAccess, policy: SpendingPolicy, movement: OutgoingAmount
 ) -> None:
-    """Checks the exact sum."""
     since = policy.cycle.start(movement.proposed_at)
     usage = usage_of_member(db, access.workspace_id, caller.user_id, since, movement.family_id)
     if not fits(policy, usage, movement.amount):
@@ -309,6 +291,8 @@ def _require_role(
 
 
 def _require_vault(db: Session, vault: VaultRow, policy: SpendingPolicy, movement: OutgoingAmount) -> None:
+    if not policy.is_per_cycle and movement.amount <= policy.limit:
+        return
     since = policy.cycle.start(movement.proposed_at)
     usage = usage_of_vault(db, vault.id, since, movement.family_id)
     if not fits(policy, usage, movement.amount):
@@ -331,14 +315,6 @@ def _refusal(whose: str, policy: SpendingPolicy, usage: Usage, movement: Outgoin
 
 def _bounds(policy: SpendingPolicy) -> str:
     return bounds(per_cycle=policy.is_per_cycle, period=policy.cycle.period, day=policy.cycle.day)
-
-
-def _fits_surely(policy: SpendingPolicy, most: int, movement: OutgoingAmount) -> bool:
-    """Whether it would fit even if all proposals of the cycle counted. Most movements are far below the
-    limit, and this sum is faster than the exact one, which counts one version of each and leaves out
-    ended ones.
-    """
-    return fits(policy, Usage(others=most), movement.amount)
 
 
 def _of_vaults(

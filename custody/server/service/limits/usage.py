@@ -6,11 +6,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Select,
+    Subquery,
     and_,
     bindparam,
     case,
@@ -18,7 +19,6 @@ from sqlalchemy import (
     func,
     or_,
     select,
-    text,
 )
 from sqlalchemy.orm import Session
 
@@ -28,7 +28,6 @@ from custody.server.domain.limits import Usage
 from custody.server.service.lifecycle import holds_coins_clause
 from custody.server.service.stored_vaults import ADDRESS_INDEX, address_script
 from custody.server.store.models import (
-    UNUSUAL,
     ChainCoinRow,
     ContractCallRow,
     ContractRow,
@@ -37,7 +36,7 @@ from custody.server.store.models import (
     VaultRow,
     WatchedScriptRow,
 )
-from custody.server.store.store import chunks, read_once
+from custody.server.store.store import read_once
 from multisig import RECEIVE
 from multisig.tokens import Function
 
@@ -64,82 +63,35 @@ def usages_of_vaults(db: Session, starts: Mapping[str, datetime]) -> dict[str, U
     by_start = defaultdict[datetime, list[str]](list)
     for vault_id, since in starts.items():
         by_start[since].append(vault_id)
-    found = dict.fromkeys(starts, 0)
+    found = dict.fromkeys(starts, Usage(others=0))
     for since, vault_ids in by_start.items():
-        whose = {"vault_ids": vault_ids, "since": since}
-        for summed, vault_id in db.execute(_OF_EACH.everything, whose):
-            found[vault_id] = int(summed)
-        for some in chunks(set(db.scalars(_OF_EACH.unusual, whose))):
-            for _, summed, amount, vault_id in db.execute(_OF_EACH.families, {**whose, "family_ids": some}):
-                found[vault_id] += int(amount) - int(summed)
-    return {vault_id: Usage(others=sats, held=0) for vault_id, sats in found.items()}
+        for vault_id, sats in db.execute(_OF_EACH, {"vault_ids": vault_ids, "since": since}):
+            found[vault_id] = Usage(others=int(sats))
+    return found
 
 
-def most_of_member(db: Session, workspace_id: int, user_id: int, since: datetime) -> int:
-    """An upper bound of ``usage_of_member``: all versions count, and ended ones too. One index covers the
-    sum, which takes a twentieth of the time.
-    """
-    values = {"workspace_id": workspace_id, "user_id": user_id, "members_since": since}
-    return db.scalar(_MEMBERS, values) or 0
+def _usage(db: Session, sums: Select[int | None, int | None], whose: Mapping[str, object]) -> Usage:
+    """What other families moved, and what the family ``family_id`` did, if given."""
+    others, held = db.execute(sums, whose).one()
+    return Usage(others=int(others or 0), held=int(held or 0))
 
 
-def most_of_vault(db: Session, vault_id: str, since: datetime) -> int:
-    """An upper bound of ``usage_of_vault``."""
-    return db.scalar(_VAULTS, {"vault_id": vault_id, "vaults_since": since}) or 0
+def _families(whose: ColumnElement[bool]) -> Subquery:
+    """What each family of a cycle moves: of its versions at most one is mined, the largest at worst."""
+    amount = func.max(case((counts(), ProposalRow.movement_sats), else_=0))
+    return (
+        select(ProposalRow.vault_id, ProposalRow.family_id, amount.label("sats"))
+        .where(whose, ProposalRow.created_at >= bindparam("since"))
+        .group_by(ProposalRow.vault_id, ProposalRow.family_id)
+        .subquery()
+    )
 
 
-@dataclass(frozen=True)
-class Whose:
-    """The member and the vault of a movement, each with the start of its cycle."""
-
-    workspace_id: int
-    user_id: int
-    members_since: datetime
-    vault_id: str
-    vaults_since: datetime
-
-
-def most_of(db: Session, whose: Whose) -> tuple[int, int]:
-    """`most_of_member` and `most_of_vault`."""
-    member, vault = read_once(db, whose, lambda: db.execute(_MOST_OF, vars(whose)).one())
-    return member or 0, vault or 0
-
-
-def _usage(db: Session, sums: "_Sums", whose: Mapping[str, object]) -> Usage:
-    """What other families moved, and what the family ``family_id`` did, if given.
-
-    Most families are one proposal that is pending, broadcast or mined: their movements all count, and an
-    index covers their sum. The other families are read one by one: the sum of their proposals is
-    subtracted, and the amount that counts is added.
-    """
-    everything = db.scalar(sums.everything, whose) or 0
-    own = whose["family_id"]
-    looked_at = {*db.scalars(sums.unusual, whose), *([] if own is None else [own])}
-    held = 0
-    for some in chunks(looked_at):
-        for family_id, summed, amount in db.execute(sums.families, {**whose, "family_ids": some}):
-            everything += int(amount) - int(summed)
-            held += int(amount) if family_id == own else 0
-    return Usage(others=int(everything) - held, held=held)
-
-
-class _Sums(NamedTuple):
-    """Statements about the proposals of one member, one vault or several vaults in a cycle."""
-
-    everything: Select[*tuple[Any, ...]]
-    unusual: Select[str]
-    families: Select[*tuple[Any, ...]]
-
-
-def _sums(whose: ColumnElement[bool]) -> _Sums:
-    of_cycle = and_(whose, ProposalRow.created_at >= bindparam("since"))
-    amount = case((counts(), ProposalRow.movement_sats), else_=0)
-    return _Sums(
-        select(func.sum(ProposalRow.movement_sats)).where(of_cycle),
-        select(ProposalRow.family_id).where(of_cycle, text(UNUSUAL)),
-        select(ProposalRow.family_id, func.sum(ProposalRow.movement_sats), func.max(amount))
-        .where(of_cycle, ProposalRow.family_id.in_(bindparam("family_ids", expanding=True)))
-        .group_by(ProposalRow.family_id),
+def _sums(whose: ColumnElement[bool]) -> Select[int | None, int | None]:
+    families = _families(whose).c
+    is_own = families.family_id == bindparam("family_id")
+    return select(
+        func.sum(case((is_own, 0), else_=families.sats)), func.sum(case((is_own, families.sats), else_=0))
     )
 
 
@@ -175,23 +127,8 @@ _OF_MEMBER = _sums(
     )
 )
 _OF_VAULT = _sums(ProposalRow.vault_id == bindparam("vault_id"))
-_OF_SOME = _sums(ProposalRow.vault_id.in_(bindparam("vault_ids", expanding=True)))
-# The same with the vault's id as the last column.
-_OF_EACH = _Sums(
-    _OF_SOME.everything.add_columns(ProposalRow.vault_id).group_by(ProposalRow.vault_id),
-    _OF_SOME.unusual,
-    _OF_SOME.families.add_columns(ProposalRow.vault_id).group_by(ProposalRow.vault_id),
-)
-_MOST = select(func.sum(ProposalRow.movement_sats))
-_MEMBERS = _MOST.where(
-    ProposalRow.created_at >= bindparam("members_since"),
-    ProposalRow.workspace_id == bindparam("workspace_id"),
-    ProposalRow.created_by == bindparam("user_id"),
-)
-_VAULTS = _MOST.where(
-    ProposalRow.created_at >= bindparam("vaults_since"), ProposalRow.vault_id == bindparam("vault_id")
-)
-_MOST_OF = select(_MEMBERS.scalar_subquery(), _VAULTS.scalar_subquery())
+_EACH = _families(ProposalRow.vault_id.in_(bindparam("vault_ids", expanding=True))).c
+_OF_EACH = select(_EACH.vault_id, func.sum(_EACH.sats)).group_by(_EACH.vault_id)
 
 
 # The specification's table: which calls count for the member's role and the vault, or for the vault alone.

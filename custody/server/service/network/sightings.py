@@ -59,7 +59,6 @@ _WORDS = {
     Status.BROADCASTING: "on its way",
     Status.CONFIRMED: "confirmed in a block",
     Status.REPLACED: "replaced by another version",
-    Status.INVALIDATED: "no longer possible: its coins are gone",
     Status.SIGNED: "signed, and not on the network",
     Status.STALLED: "signed, and not on the network",
     Status.CANCELLED: "cancelled",
@@ -74,6 +73,14 @@ MOVED = {
         Category.CHAIN,
     )
     for status in Status
+} | {
+    Status.INVALIDATED: Event(
+        "PROPOSAL_INVALIDATED",
+        "proposal {proposal}, {cause}[, {winner_proposal} is confirmed]",
+        "found the proposal {proposal} no longer possible"
+        "[: {winner_proposal} is confirmed in its place|: its coins are gone]",
+        Category.CHAIN,
+    )
 }
 
 
@@ -171,6 +178,7 @@ class Sightings:
         coins: Sequence[ChainCoinRow | None],
         block: "_Block",
     ) -> None:
+        winner = winner_of(db, proposal, coins) if event is LifecycleEvent.COIN_SPENT else None
         match event:
             case LifecycleEvent.MINED:
                 proposal.block_height, proposal.block_hash = block
@@ -182,7 +190,7 @@ class Sightings:
             case LifecycleEvent.REPLACED:
                 proposal.failure_code = proposal.failure_reason = None
             case LifecycleEvent.COIN_SPENT:
-                proposal.failure_code, proposal.failure_reason = _loss(winner_of(db, proposal, coins))
+                proposal.failure_code, proposal.failure_reason = _loss(winner)
             case LifecycleEvent.INPUT_GONE:
                 proposal.failure_code = "input-gone"
                 proposal.failure_reason = (
@@ -194,7 +202,10 @@ class Sightings:
         log.info("proposal moved", proposal=proposal.id, chain_event=event.value, status=status.value)
         moved = COINS_RELEASED if event is LifecycleEvent.RELEASED else MOVED[status]
         place = place_of(db, proposal.workspace_id)
-        self._audit.record(db, PLATFORM, moved, place, proposal=proposal.id, cause=event.value)
+        facts: dict[str, str | None] = {"proposal": proposal.id, "cause": event.value}
+        if moved is MOVED[Status.INVALIDATED]:
+            facts["winner_proposal"] = None if winner is None else winner.id
+        self._audit.record(db, PLATFORM, moved, place, **facts)
 
 
 class _Block(NamedTuple):

@@ -25,6 +25,8 @@ CALLS_PER_MINUTE = 1_200
 SEARCH_CALLS = 10
 # A change holds the write lock for some 10 ms: at five a second, a user takes a twentieth of its capacity.
 WRITES_PER_MINUTE = 300
+# For a user who has used up the others: to sign out, and to freeze a vault.
+RESERVED_PER_MINUTE = 30
 # A long poll costs a connection and some memory. A daemon has one, a page one for each workspace that it
 # shows.
 MAX_LONG_POLLS = 16
@@ -83,6 +85,7 @@ class Rates:
     ) -> None:
         self._calls = Throttle(clock, limit=calls)
         self._writes = Throttle(clock, limit=writes)
+        self._reserved = Throttle(clock, limit=RESERVED_PER_MINUTE)
         self._polling: Counter[int] = Counter()
         self._polled: Counter[int] = Counter()
         self._exporting: set[int] = set()
@@ -93,6 +96,10 @@ class Rates:
         self._calls.take(user_id)
         if is_write:
             self._writes.take(user_id)
+
+    def take_reserved(self, user_id: int) -> None:
+        """Counts a call that has calls of its own. Raises RateLimited."""
+        self._reserved.take(user_id)
 
     def take_search(self, user_id: int) -> None:
         """For a call that searches, on top of the call itself. Raises RateLimited."""

@@ -46,7 +46,6 @@ from custody.server.store.models.proposals import (
     HELD,
     OPEN,
     PROOFS,
-    UNUSUAL,
     CoinLockRow,
     DecisionRow,
     ProposalInputRow,

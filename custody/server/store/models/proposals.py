@@ -7,11 +7,6 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from custody.server.store.models.base import Base
 
-# A later version, or ended (`domain.lifecycle.ENDED`). A query must have exactly this text to use the index.
-UNUSUAL = (
-    "(replaces_id IS NOT NULL OR status IN ('CANCELLED', 'EXPIRED', 'FAILED', 'INVALIDATED', 'REJECTED'))"
-)
-
 OPEN = "(status IN ('PENDING', 'SIGNED', 'STALLED', 'BROADCASTING') OR keeps_coins)"
 HELD = "held_sats > 0"
 PROOFS = "tx_type = 'proof'"
@@ -39,18 +34,9 @@ class ProposalRow(Base):
             postgresql_where=text(PROOFS),
         ),
         Index(None, "status", "expires_at"),
-        # The sums of a member or a vault in a cycle, with the amounts: the index alone suffices.
+        # The sums of a member or a vault in a cycle.
         Index("ix_proposals_of_member", "workspace_id", "created_by", "created_at", "movement_sats"),
         Index("ix_proposals_of_vault", "vault_id", "created_at", "movement_sats"),
-        # Those that the sums above do not count correctly.
-        Index(
-            "ix_proposals_unusual",
-            "vault_id",
-            "created_at",
-            "family_id",
-            sqlite_where=text(UNUSUAL),
-            postgresql_where=text(UNUSUAL),
-        ),
         # A vault's open proposals.
         Index(
             "ix_proposals_open",
@@ -87,7 +73,6 @@ class ProposalRow(Base):
         # Proposals in blocks that a reorganisation disconnects.
         Index(None, "block_height"),
         CheckConstraint("fee_sats >= 0", name="fee"),
-        # `most_of_vault` relies on this: a sum of all is not less than a sum of some.
         CheckConstraint("movement_sats >= 0", name="movement"),
     )
 

@@ -16,23 +16,9 @@ from custody.server.domain.errors import ChainUnavailable
 from multisig.errors import WrongNetwork
 from multisig.script import p2wsh
 from multisig.units import Sats
-from tests.support.regtest import START, coin_of, funded, open_address, open_script, spend
+from tests.support.regtest import coin_of, funded, open_address, open_script, spend
 
 HERE = p2wsh(open_script(7))
-
-
-def test_block_times_follow_the_clock_and_never_the_median_backwards(chain, clock):
-    assert chain.mine(1)[0].time == START
-    clock.now = START - 86_400
-    times = [block.time for block in chain.mine(13)]
-    assert times == sorted(times)
-    assert times[0] == START + 1
-
-
-def test_the_number_of_blocks_is_bounded(chain):
-    for count in (0, -1, 1_001):
-        with pytest.raises(ValueError, match="between 1 and"):
-            chain.mine(count)
 
 
 def test_a_block_is_mined_where_something_waits_for_it_and_none_where_nothing_does(chain):
@@ -43,12 +29,6 @@ def test_a_block_is_mined_where_something_waits_for_it_and_none_where_nothing_do
     assert (chain.tip().height, chain.transaction(txid).height) == (height + 1, height + 1)
 
 
-def test_fund_mines_as_much_as_a_large_payment_needs(chain):
-    txid = chain.fund(open_address(1), Sats(120 * 100_000_000))
-    chain.mine(1)
-    assert coin_of(chain, txid, p2wsh(open_script(1))).amount == 120 * 100_000_000
-
-
 def test_fund_refuses_what_it_cannot_pay(chain):
     with pytest.raises(WrongNetwork):
         chain.fund("tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx", Sats(1_000))
@@ -57,12 +37,6 @@ def test_fund_refuses_what_it_cannot_pay(chain):
     assert chain.tip().height == 0
     with pytest.raises(ValueError, match="does not own"):
         chain.fund(open_address(1), Sats(20_000 * 100_000_000))
-
-
-def test_a_branch_that_is_not_longer_changes_nothing(chain):
-    tip = chain.mine(3)[-1]
-    chain.reorganise(2, 2)
-    assert chain.tip() == tip
 
 
 def test_an_invalid_spend_cannot_be_mined_on_the_tip_or_in_a_branch(chain):
@@ -98,14 +72,6 @@ def test_one_folder_is_open_once(tmp_path, clock):
         with pytest.raises(ChainUnavailable, match="locked"):
             EmbeddedChain(tmp_path, clock=clock)
         chain.mine(1)
-
-
-def test_a_closed_chain_is_unavailable(tmp_path, clock):
-    chain = EmbeddedChain(tmp_path, clock=clock)
-    chain.close()
-    chain.close()
-    with pytest.raises(ChainUnavailable):
-        chain.tip()
 
 
 def test_when_the_disk_is_full_the_chain_shuts_and_keeps_what_it_had(tmp_path, clock, monkeypatch):

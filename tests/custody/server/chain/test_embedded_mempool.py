@@ -7,7 +7,6 @@ import pytest
 from custody.server.chain.backend import Accepted, BroadcastRefused, RefusalCode, SpendingTransaction
 from custody.server.chain.embedded import EmbeddedChain
 from multisig.script import p2wsh
-from multisig.transaction import Transaction
 from tests.support.regtest import coin_of, funded, open_address, open_script, spend
 
 HERE, THERE = p2wsh(open_script(7)), p2wsh(open_script(8))
@@ -30,24 +29,6 @@ def refused(chain, transaction):
     return outcome.reason
 
 
-def both(one, other, *, fee):
-    """Spends two open coins together."""
-    parts = [spend(one, 1, to=HERE, fee=0), spend(other, 1, to=HERE, fee=fee)]
-    return Transaction(2, (*parts[0].inputs, *parts[1].inputs), (*parts[0].outputs, *parts[1].outputs), 0)
-
-
-def test_a_block_that_spends_the_coin_another_way_empties_the_mempool_of_it_and_its_children(chain, coin):
-    parent = spend(coin, 1, to=HERE)
-    chain.broadcast(parent)
-    child = spend(coin_of(chain, parent.txid, HERE), 7, to=p2wsh(open_script(8)))
-    chain.broadcast(child)
-    rival = spend(coin, 1, to=p2wsh(open_script(9)))
-    chain.mine_block([rival])
-    assert chain.transaction(parent.txid) is None
-    assert chain.transaction(child.txid) is None
-    assert chain.spender(coin.outpoint).txid == rival.txid
-
-
 def test_a_higher_fee_takes_the_place_if_it_pays_for_its_own_way_too(chain, coin):
     first = taken(chain, spend(coin, 1, to=HERE))
     assert "insufficient fee" in refused(chain, spend(coin, 1, to=HERE, fee=999 + first.vsize))
@@ -59,36 +40,9 @@ def test_a_higher_fee_takes_the_place_if_it_pays_for_its_own_way_too(chain, coin
     assert chain.spender(coin.outpoint) == SpendingTransaction(second.txid, chain.tip().height)
 
 
-def test_it_must_pay_more_for_each_byte_and_every_input_of_what_leaves_is_free_again(chain, coin):
-    other = funded(chain, 1, 80_000)
-    taken(chain, spend(coin, 1, to=HERE, fee=10_000))
-    assert "its rate is not above" in refused(chain, both(coin, other, fee=10_500))
-    taken(chain, both(coin, other, fee=30_000))
-    taken(chain, spend(coin, 1, to=HERE, fee=40_000))
-    assert chain.spender(other.outpoint) is None
-    taken(chain, spend(other, 1, to=HERE))
-
-
 def test_one_that_does_not_signal_stays(chain, coin):
     taken(chain, spend(coin, 1, to=HERE, sequence=0xFFFFFFFE))
     assert "does not signal" in refused(chain, spend(coin, 1, to=HERE, fee=50_000))
-
-
-def test_whatever_hangs_on_it_leaves_too_and_is_paid_for(chain, coin):
-    first = taken(chain, spend(coin, 1, to=HERE))
-    child = taken(chain, spend(coin_of(chain, first.txid, HERE), 7, to=THERE, fee=20_000))
-    assert "insufficient fee" in refused(chain, spend(coin, 1, to=THERE, fee=20_000))
-    second = taken(chain, spend(coin, 1, to=THERE, fee=22_000))
-    assert chain.transaction(child.txid) is None
-    assert chain.spender(coin.outpoint) == SpendingTransaction(second.txid, None)
-
-
-def test_it_hangs_on_nothing_unconfirmed_least_of_all_on_what_it_replaces(chain, coin):
-    open_again, other = p2wsh(open_script(1)), funded(chain, 1, 90_000)
-    first, parent = (taken(chain, spend(each, 1, to=open_again)) for each in (coin, other))
-    for each in (first, parent):
-        fresh = coin_of(chain, each.txid, open_again)
-        assert "unconfirmed itself" in refused(chain, both(coin, fresh, fee=50_000))
 
 
 def test_the_newer_one_is_there_after_a_restart(tmp_path):
@@ -99,16 +53,6 @@ def test_the_newer_one_is_there_after_a_restart(tmp_path):
     with closing(EmbeddedChain(tmp_path, clock=lambda: 1_748_822_400)) as chain:
         assert chain.transaction(first.txid) is None
         assert chain.transaction(second.txid) is not None
-
-
-def test_after_a_reorganisation_the_higher_fee_is_kept(chain, coin):
-    first = spend(coin, 1, to=HERE)
-    chain.mine_block([first])
-    second = spend(coin, 1, to=HERE, fee=5_000)
-    chain.reorganise(1, 2)
-    assert chain.transaction(first.txid).height is None
-    taken(chain, second)
-    assert chain.transaction(first.txid) is None
 
 
 def test_it_takes_a_chain_of_25_and_as_many_children_as_a_node_does(chain):

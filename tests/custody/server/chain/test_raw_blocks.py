@@ -4,8 +4,6 @@ from hashlib import sha256
 
 import pbk
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from custody.server.chain.embedded.mining import build_block
 from custody.server.chain.engine import HEADER_BYTES, block_hash, split_block
@@ -34,11 +32,6 @@ def test_a_real_block_has_its_root():
     assert unmistakable_root(hashes) == merkle_root(hashes)
 
 
-@given(count=st.integers(1, 70))
-def test_what_repeats_nothing_has_one_root(count):
-    assert unmistakable_root(leaves(count)) == merkle_root(leaves(count))
-
-
 @pytest.mark.parametrize(
     ("count", "repeated"), [(3, 1), (5, 1), (6, 2), (7, 1), (12, 4), (13, 1), (14, 2), (20, 4)]
 )
@@ -48,14 +41,6 @@ def test_a_list_that_repeats_its_end_has_the_same_root_and_is_found_out(count, r
     longer = whole + whole[-repeated:]
     assert merkle_root(longer) == merkle_root(whole)
     assert unmistakable_root(longer) is None
-
-
-@given(count=st.integers(2, 70), data=st.data())
-def test_no_two_neighbours_of_a_pair_are_equal(count, data):
-    hashes = leaves(count)
-    right = data.draw(st.integers(0, count // 2 - 1)) * 2 + 1
-    hashes[right] = hashes[right - 1]
-    assert unmistakable_root(hashes) is None
 
 
 def block_of(payments: int) -> bytes:
@@ -84,15 +69,6 @@ def read(raw: bytes):
 def test_a_block_is_read_as_it_is(payments):
     raw = block_of(payments)
     assert [each.raw for each in read(raw).transactions] == list(map(bytes, pbk.Block(raw).transactions))
-
-
-@pytest.mark.parametrize(("payments", "repeated"), [(2, 1), (4, 1), (5, 2), (6, 1)])
-def test_a_block_that_repeats_its_end_is_refused(payments, repeated):
-    """CVE-2012-2459: it has the hash, and the root; its last payments happened once."""
-    raw = block_of(payments)
-    whole = split_block(raw)
-    with pytest.raises(ChainUnavailable, match="does not carry"):
-        read(with_transactions(raw, whole + whole[-repeated:]))
 
 
 def test_a_block_with_missing_or_reordered_transactions_is_refused():

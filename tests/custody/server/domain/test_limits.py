@@ -1,8 +1,6 @@
 """Limits alone (P19, P22) and over random movements, against a model that keeps everything."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -66,89 +64,6 @@ def test_a_sum_of_movements_may_exceed_all_there_is():
     assert in_btc(123) == format_btc(Sats(123)) == "0.00000123"
 
 
-# --- random lives -------------------------------------------------------------------------------------------
-
-BEGIN = datetime(2024, 1, 30, 22, tzinfo=UTC)
-STEPS = st.one_of(
-    st.tuples(st.just("propose"), st.integers(1, 120), st.none() | st.integers(0, 5)),
-    st.tuples(st.just("end"), st.integers(0, 20), st.none()),
-    st.tuples(st.just("limit"), st.sampled_from([0, 50, 100, 150]), st.none()),
-    st.tuples(st.just("wait"), st.sampled_from([1, 2, 24, 24 * 6, 24 * 29]), st.none()),
-    st.tuples(st.just("cycle"),
-              st.sampled_from([("W", 1), ("W", 4), ("M", 1), ("M", 29), ("M", 31)]), st.none()),
-)  # fmt: skip
-
-
-@dataclass
-class Version:
-    family: int
-    amount: int
-    at: datetime
-    can_be_mined: bool = True
-
-
-@dataclass
-class Life:
-    """Keeps everything, so that each claim can be counted again from nothing."""
-
-    now: datetime = BEGIN
-    policy: SpendingPolicy = PER_CYCLE
-    versions: list[Version] = field(default_factory=list)
-
-    def worst(self, versions: Sequence[Version]) -> int:
-        """The most that this cycle's proposals can take together:
-        of each family one version is mined at most.
-        """
-        start = self.policy.cycle.start(self.now)
-        amounts: dict[int, list[int]] = {}
-        for version in versions:
-            if version.can_be_mined and version.at >= start:
-                amounts.setdefault(version.family, []).append(version.amount)
-        return sum(map(max, amounts.values()))
-
-    @property
-    def used(self) -> int:
-        return self.worst(self.versions)
-
-    def usage(self, family: int) -> Usage:
-        """As a database sums it: the others, and the family."""
-        return Usage(
-            others=self.worst([version for version in self.versions if version.family != family]),
-            held=self.worst([version for version in self.versions if version.family == family]),
-        )
-
-    def propose(self, amount: int, family: int | None) -> None:
-        known = {version.family for version in self.versions}
-        version = Version(
-            family if family is not None and family in known else len(self.versions), amount, self.now
-        )
-        before, after = self.used, self.worst([*self.versions, version])
-        passes = fits(self.policy, self.usage(version.family), amount)
-        # Never overspent, and nothing refused that would have fitted.
-        assert passes is (after == before or after <= self.policy.limit)
-        if passes:
-            self.versions.append(version)
-            assert self.used == after
-
-
-@given(st.lists(STEPS, max_size=40))
-def test_no_life_of_movements_spends_more_than_the_limit(steps):
-    life = Life()
-    for kind, what, family in steps:
-        if kind == "propose":
-            life.propose(what, family)
-        elif kind == "end" and life.versions:
-            life.versions[what % len(life.versions)].can_be_mined = False
-        elif kind == "limit":
-            life.policy = replace(life.policy, limit=Sats(what))
-        elif kind == "wait":
-            life.now += timedelta(hours=what)
-        elif kind == "cycle":
-            life.policy = replace(life.policy, cycle=Cycle(*what))
-        left = unused_of(life.policy.limit, life.used)
-        assert life.used + left == max(life.used, life.policy.limit)
-
-
 def at(year, month, day, hour=12):
     return datetime(year, month, day, hour, tzinfo=UTC)
 
@@ -179,23 +94,9 @@ def test_the_cycle_around_a_moment(now, period, day, start, reset):
     assert Cycle(period, day).next_reset(now) == datetime(*reset, tzinfo=UTC)
 
 
-def test_another_zone_changes_nothing():
-    eastern = datetime(2025, 6, 1, 23, 30, tzinfo=timezone(timedelta(hours=-5)))
-    assert Cycle("W", 1).start(eastern) == datetime(2025, 6, 2, tzinfo=UTC)
-
-
 # hypothesis wants its bounds without a zone and adds it itself.
 FIRST, LAST = at(2000, 1, 1).replace(tzinfo=None), at(2100, 1, 1).replace(tzinfo=None)
 MOMENTS = st.datetimes(min_value=FIRST, max_value=LAST, timezones=st.just(UTC))
-
-
-@given(MOMENTS, st.sampled_from(["W", "M"]), st.integers(1, 31))
-def test_every_moment_lies_in_its_own_cycle(now, period, day):
-    day = day if period == "M" else (day - 1) % 7 + 1
-    start, reset = Cycle(period, day).start(now), Cycle(period, day).next_reset(now)
-    assert start <= now < reset
-    assert Cycle(period, day).start(reset) == reset
-    assert Cycle(period, day).start(reset - timedelta(microseconds=1)) == start
 
 
 def is_reset_day(day, period, number):

@@ -58,9 +58,3 @@ def test_pages_and_filters(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
         assert [one["amount_sats"] for one in listed(desk, **query)] == amounts
     for one in whole:
         assert one in listed(desk, address=one["address"], limit=1)
-
-
-def test_many_of_one_amount_come_once_each(desk: Desk) -> None:
-    desk.deposit(*[50_000] * 5, blocks=0)
-    found = [(one["txid"], one["vout"]) for one in listed(desk, limit=2)]
-    assert len(found) == len(set(found)) == 8

@@ -177,6 +177,9 @@ class TestSweep:
         record = desk.proposal(psbt_id)
         assert record["recipients"] == [new["address"]]
         assert [most["amount_sats"]] == record["amounts_sats"]
+        log = ok(desk.admin.get("/api/v1/get-logs", org_uid=1, workspace_uid=1, order="newest"))["logs"]
+        (told,) = [each["description"] for each in log if each["action"] == "PROPOSAL_CREATED"]
+        assert "5000000 sat with the fee" in told
         desk.sign_off(psbt_id)
         desk.settle()
         desk.mine()

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from custody.server.domain.errors import Invalid, NotFound
-from custody.server.service.stored_vaults import Balance, balances_of, watch_branch
+from custody.server.service.stored_vaults import watch_branch
 from custody.server.store.models import VaultRow as StoredVault
 from custody.server.store.models import WatchedScriptRow
 from custody.server.vaults import rescan
@@ -53,24 +53,6 @@ def test_the_record_has_every_field_of_the_specification(desk):
     assert told.startswith("1 of 3 signers are enough, so that two groups without a member in common")
     assert "With 2 of 3 every two groups share a signer." in told
     assert not any("warnings" in vault for vault in desk.wallets())
-
-
-def test_a_list_of_vaults_is_read_in_pages_by_name_and_one_by_one(desk):
-    place = {"workspace_id": desk.workspace_id}
-    for name, signer in (("Payroll", "alice"), ("100 % cold", "bob")):
-        ok(desk.create_vault(name, m=1, signers=[desk.user_ids[signer]]))
-    vaults = desk.wallets()
-    ids, of_name = [vault["id"] for vault in vaults], {vault["name"]: vault["id"] for vault in vaults}
-
-    def read(**wanted):
-        return [vault["id"] for vault in ok(desk.admin.get("/api/v1/list-wallets", **place, **wanted))]
-
-    assert read(limit=2) + read(limit=2, after=ids[1]) == ids
-    assert read(vault_id=ids[1]) == [ids[1]]
-    assert read(name="roll") == read(name="PAY") == [of_name["Payroll"]]
-    assert read(name="%") == [of_name["100 % cold"]]
-    assert read(vault_id="nothing") == []
-    refused(desk.admin.get("/api/v1/list-wallets", **place, after="nothing"), 404, "NOT_FOUND")
 
 
 def test_a_signers_key_says_whether_it_still_approves(desk):
@@ -282,10 +264,3 @@ def test_behind_the_last_address_there_is_none(desk):
         desk.deposit(70_000, to=desk.policy.address(RECEIVE, index))
         assert desk.wallets()[0]["receive_address"] == desk.policy.address(RECEIVE, MAX_INDEX)
     assert desk.wallets()[0]["confirmed_sats"] == 140_000
-
-
-def test_balances_of_more_vaults_than_a_statement_takes_parameters(desk):
-    desk.deposit(70_000)
-    others = [f"{number:032x}" for number in range(66_000)]
-    with desk.world.platform.services.store.read() as db:
-        assert balances_of(db, [*others, desk.vault["id"]]) == {desk.vault["id"]: Balance(confirmed=70_000)}

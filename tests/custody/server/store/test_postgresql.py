@@ -1,13 +1,12 @@
 """PostgreSQL only: a server that can be busy, unavailable, or leave a commit unanswered."""
 
-import threading
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from sqlalchemy import make_url, select, text
-from sqlalchemy.exc import DBAPIError, IntegrityError, InvalidRequestError
+from sqlalchemy.exc import DBAPIError, InvalidRequestError
 
 from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown
 from custody.server.store import CannotOpen, Store
@@ -84,14 +83,6 @@ def test_readers_have_a_snapshot_and_writers_the_newest(store: Store) -> None:
     assert setting(store, "transaction_isolation", writing=True) == "read committed"
 
 
-def test_nothing_is_prepared(store: Store) -> None:
-    """A prepared statement may be answered by a plan that was made without knowing the values."""
-    for _ in range(10):
-        assert names(store) == []
-    with store.read() as db:
-        assert db.scalars(text("SELECT statement FROM pg_prepared_statements")).all() == []
-
-
 def test_a_writer_holds_the_lock_of_all_writers_to_the_end_of_its_transaction(
     store: Store, beside: Beside
 ) -> None:
@@ -130,30 +121,6 @@ def test_a_server_that_refuses_connections_is_away_until_it_takes_them(
     assert names(store) == ["after"]
 
 
-def test_a_session_that_ends_in_the_middle_changes_nothing(store: Store, beside: Beside) -> None:
-    def write() -> None:
-        with store.write() as db:
-            db.add(organisation("half"))
-            db.flush()
-            beside.end_sessions()
-            db.add(organisation("other half"))
-
-    with pytest.raises(DatabaseUnavailable, match="cannot be reached"):
-        write()
-    assert names(store) == []
-
-
-def test_a_reader_whose_session_ends_is_told(store: Store, beside: Beside) -> None:
-    def read() -> None:
-        with store.read() as db:
-            db.execute(text("SELECT 1"))
-            beside.end_sessions()
-            db.execute(text("SELECT 1"))
-
-    with pytest.raises(DatabaseUnavailable, match="cannot be reached"):
-        read()
-
-
 def test_a_commit_that_is_answered_by_the_servers_end_is_not_called_undone(
     store: Store, beside: Beside
 ) -> None:
@@ -185,20 +152,6 @@ def test_a_commit_without_an_answer_may_have_been_made(
         assert names(store) == ["made"]
         assert names(through) == ["made"]
         through.close()
-
-
-def test_a_commit_that_the_server_refuses_is_reported_as_refused(store: Store, beside: Beside) -> None:
-    beside.ask(
-        "ALTER TABLE workspaces ALTER CONSTRAINT fk_workspaces_organisation_id_organisations"
-        " DEFERRABLE INITIALLY DEFERRED"
-    )
-    with pytest.raises(IntegrityError), store.write() as db:
-        db.execute(
-            text(
-                "INSERT INTO workspaces (organisation_id, name, description, network, chain, created_at)"
-                " VALUES (7, '', '', 'testnet', 'regtest', now())"
-            )
-        )
 
 
 def test_where_there_is_no_transaction_left_nothing_is_called_committed(store: Store) -> None:
@@ -234,31 +187,6 @@ def test_a_process_that_stops_in_the_middle_does_not_hold_the_lock(store: Store,
         write()
     assert told.value.hint.startswith("Nothing was changed")
     assert names(store) == []
-
-
-def test_a_statement_that_takes_too_long_is_given_up(store: Store) -> None:
-    with store.write() as db:
-        db.execute(text("SET statement_timeout = '1ms'"))
-    with pytest.raises(DatabaseUnavailable, match="busy"), store.write() as db:
-        db.execute(text("SELECT pg_sleep(20)"))
-
-
-def test_a_thread_that_waits_for_its_turn_does_not_wait_for_ever(store: Store, monkeypatch) -> None:
-    monkeypatch.setattr("custody.server.store.store.BUSY_TIMEOUT_MS", 1)
-    told: list[BaseException] = []
-
-    def write() -> None:
-        try:
-            with store.write():
-                pass
-        except DatabaseUnavailable as error:
-            told.append(error)
-
-    with store.write():
-        waiting = threading.Thread(target=write)
-        waiting.start()
-        waiting.join()
-    assert [str(error) for error in told] == ["The database is busy."]
 
 
 def test_an_error_names_the_rule_and_not_the_row(store: Store) -> None:

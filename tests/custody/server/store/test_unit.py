@@ -5,13 +5,12 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import event, insert, select, text, update
+from sqlalchemy import event, insert, select, update
 from sqlalchemy.exc import DBAPIError, IntegrityError, InvalidRequestError
 from sqlalchemy.orm import Session
 
-from custody.server.domain.errors import Outdated
 from custody.server.store import Store
-from custody.server.store.models import OrganisationRow, UserRow, table_of
+from custody.server.store.models import UserRow, table_of
 from custody.server.store.store import after_commit, before_commit, duplicates_refused
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
@@ -141,22 +140,6 @@ def test_what_a_duplicate_means_is_said_of_a_row_that_is_there_and_of_nothing_el
         assert people(db) == [(A, "one"), (B, None)]
 
 
-def test_a_primary_key_that_is_taken_is_a_duplicate_too(store: Store) -> None:
-    with store.write() as db:
-        db.add(OrganisationRow(id=1, name="o", created_at=NOW))
-    with pytest.raises(Refused), store.write() as db, duplicates_refused(Refused()):
-        db.execute(insert(OrganisationRow), [{"id": 1, "name": "p", "created_at": NOW}])
-
-
-def test_a_process_of_the_old_version_is_told_so_whatever_it_would_ask(two: Store) -> None:
-    with two.write() as db:
-        db.execute(text("UPDATE alembic_version SET version_num = 'newer'"))
-        db.execute(text("ALTER TABLE users RENAME COLUMN surname TO family_name"))
-    with pytest.raises(Outdated), two.write() as db:
-        people(db)
-    assert two.is_outdated()
-
-
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, MemoryError])
 def test_an_interrupt_ends_the_transaction_and_is_raised_itself(
     two: Store, interrupt: type[BaseException]
@@ -177,10 +160,3 @@ def test_an_interrupt_ends_the_transaction_and_is_raised_itself(
         write()
     with two.write() as db:
         assert people(db) == [(A, "one"), (B, None)]
-
-
-def test_what_was_read_stays_readable_once_the_transaction_is_over(two: Store) -> None:
-    for unit in (two.read, two.write):
-        with unit() as db:
-            (one, _) = db.scalars(select(UserRow).order_by(UserRow.id)).all()
-        assert (one.email, one.surname) == (A, "one")

@@ -73,12 +73,6 @@ def test_an_entry_is_kept_renamed_and_removed(alice: As, world: World) -> None:
     assert world.audit_actions("workspace:1")[-3:] == ["ADDRESS_ADDED", "ADDRESS_RENAMED", "ADDRESS_REMOVED"]
 
 
-def test_entries_come_in_the_order_of_their_adding(alice: As) -> None:
-    for number in range(3):
-        add(alice, name=f"Shop {number}", address=address(f"shop {number}"))
-    assert [row["name"] for row in book(alice)] == ["Shop 0", "Shop 1", "Shop 2"]
-
-
 class TestAddresses:
     def test_are_stored_in_one_way_of_writing(self, alice: As) -> None:
         assert add(alice, address=f" {address('shop').upper()} ").json()["address"] == address("shop")
@@ -115,20 +109,6 @@ class TestNames:
         add(alice, name="Cafe", address=address("cafe"))
         assert change(alice, "rename", uid=2, name="shop").status_code == 409
 
-    def test_are_text_and_nothing_else(self, alice: As) -> None:
-        """P43, P50."""
-        add(alice)
-        for name in (
-            "=HYPERLINK(1)",
-            "<script>alert(1)</script>",
-            "'; DROP TABLE address_book; --",
-            "' OR '1'='1' --",
-            "../../../../etc/passwd",
-            "${jndi:ldap://192.0.2.1/a} %s%n {0.__class__} {{7*7}}",
-        ):
-            assert ok(change(alice, "rename", name=name))["name"] == name
-            assert book(alice)[0]["name"] == name
-
     def test_that_read_as_an_address_are_refused(self, alice: As) -> None:
         """Who types that address would be led to another one by its name."""
         add(alice)
@@ -142,10 +122,6 @@ class TestNames:
                 assert problem["errors"][0]["pointer"] == "/name"
                 assert "Choose a name in words" in problem["detail"]
         assert [row["name"] for row in book(alice)] == ["Shop"]
-
-    def test_stay_on_their_line(self, alice: As) -> None:
-        for name in ("", "  ", "a\nb", "a\u202eb", "x" * 101):
-            refused(add(alice, name=name), 422, "VALIDATION")
 
     def test_are_seen_whole_by_a_reader(self, alice: As, world: World) -> None:
         """S31: what was stored before such a rule stays readable, keeps its name, and can be renamed."""
@@ -176,11 +152,6 @@ class TestWho:
             assert theirs.status_code == none.status_code == 404
             assert theirs.json()["detail"] == none.json()["detail"]
         assert [row["name"] for row in book(alice)] == ["Shop"]
-
-    def test_two_workspaces_may_name_one_address(self, alice: As, eve: As) -> None:
-        add(alice)
-        assert add(eve, workspace_id=2).status_code == 200
-        assert [row["uid"] for row in book(eve, 2)] == [2]
 
 
 def test_a_book_is_read_in_pages_and_searched_by_name_or_address(alice: As) -> None:

@@ -97,26 +97,6 @@ def test_a_trial_leaves_nothing_however_often_it_was_overtaken(world, caller, mo
     assert [each for each in world.audit_actions("workspace:1") if each in {"TRIED", "DONE"}] == ["DONE"]
 
 
-def test_a_part_that_cannot_begin_ends_the_use_case(world, caller, monkeypatch) -> None:
-    monkeypatch.setattr(calls, "_IN_PARTS", {})
-    call = Call("POST", "/api/v1/try", Workspace, Done, "", frozenset())
-    ended = []
-
-    @serves_in_parts(call)
-    def made(ctx: Ctx, _: Workspace) -> Steps[Done]:
-        try:
-            with world.platform.services.store.write() as db:
-                end_sessions(db, caller.user_id, world.clock(), "test", keep=None)
-            yield In.WRITE
-        finally:
-            ended.append(held(world))
-        return Done()
-
-    with pytest.raises(Unauthenticated):
-        ask(world, call, caller)
-    assert ended == [False]
-
-
 def test_a_repeated_request_acts_once(world, caller, parts) -> None:
     done = []
     call = parts(lambda _: None, done.append, creates=True)

@@ -79,21 +79,6 @@ class TestNotReady:
         refused(world.http.get("/ready"), readiness.STOPPING)
 
 
-def test_is_not_asked_of_the_database_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with open_world(tmp_path / "state") as world:
-        store, asked = world.platform.services.store, []
-        original = store.read
-        monkeypatch.setattr(readiness, "FRESH_SECONDS", 3600)
-        monkeypatch.setattr(
-            world.platform.services.readiness,
-            "_outdated",
-            readiness.Recent(lambda: asked.append(original()) or False, fresh_seconds=3600),
-        )
-        for _ in range(20):
-            assert world.http.get("/ready").status_code == 200
-        assert len(asked) == 1
-
-
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
     with open_desk(tmp_path / "state") as opened:

@@ -4,7 +4,6 @@ import io
 import json
 import socket
 import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -167,18 +166,3 @@ class TestPaths:
             is_inert(answer)
             assert answer.status_code in {404, 405, 422}
         assert len(lines(logged)) == 3
-
-
-class TestBodies:
-    @pytest.mark.parametrize("depth", [900, 5_000, 60_000])
-    @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
-    def test_nested_deeply_are_refused_at_once(
-        self, depth: int, opening: bytes, closing: bytes, stage: Stage
-    ) -> None:
-        depth = min(depth, 120_000 // len(opening + closing))
-        body = opening * depth + b"1" + closing * depth
-        headers = {"Content-Type": "application/json"}
-        started = time.process_time()
-        answer = stage.desk.world.http.post("/auth/login", content=body, headers=headers)
-        assert time.process_time() - started < 1
-        assert answer.status_code in {400, 422}

@@ -14,7 +14,7 @@ from custody.server.cli import app
 from custody.server.store.models import AuditEventRow, MembershipRow
 from multisig import Psbt
 from tests.support.custody import Desk, ok, open_desk, refused
-from tests.support.platform import As, register_key, seed
+from tests.support.platform import As
 from tests.support.prepared import Story, nothing
 from tests.support.staff import add_someone, roles
 
@@ -66,16 +66,6 @@ class TestOwner:
         assert ok(revoke(alice, key_id, "lost"))["RevokedReason"]["String"] == "lost"
         problem = refused(revoke(alice, key_id, "superseded"), 409, "STATE_CONFLICT")
         assert "final" in problem["detail"]
-
-    def test_another_device_takes_the_place(self, desk: Desk) -> None:
-        ok(revoke(desk.signers["alice"], key_of(desk, "alice")))
-        ok(register_key(desk.signers["alice"], seed(9)))
-        statuses = {key["Status"] for key in ok(desk.signers["alice"].get("/api/v1/keys"))}
-        assert statuses == {"revoked", "active"}
-
-    def test_reasons_are_two_words(self, desk: Desk) -> None:
-        for reason in ("stolen", "", None, "LOST"):
-            refused(revoke(desk.signers["alice"], key_of(desk, "alice"), reason), 422, "VALIDATION")
 
 
 class TestQuorum:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from starlette.types import Message
 
 from custody.schemas.call import Call
@@ -16,9 +15,9 @@ from custody.schemas.calls import CALLS
 from custody.schemas.common import Done
 from custody.schemas.permissions import Auth
 from custody.server.domain.errors import CustodyError
-from custody.server.service.requests.rates import WRITES_PER_MINUTE
 from custody.server.web.problems import on_custody_error
-from custody.server.web.routes import Guarded, build_router
+from custody.server.web.routes import build_router
+from tests.support.custody import refused
 from tests.support.platform import As, World, open_world
 
 PATH = "/api/v1/register-key"
@@ -80,15 +79,6 @@ class TestStrangers:
         token = alice.headers["Authorization"].removeprefix("Bearer ")
         assert ask_without_end(world.platform.asgi, "POST", PATH, token) == (401, "TOKEN_EXPIRED")
 
-    def test_are_let_through_where_the_row_says_so_alone(self) -> None:
-        """The table decides for each route, and says of every row who may call it."""
-        routes = {(route.path, *route.methods): type(route) for route in build_router(CALLS).routes}
-        assert {
-            (row.path, row.method): APIRoute if row.needs is Auth.OPEN else Guarded for row in CALLS
-        } == routes
-        with pytest.raises(TypeError, match="needs"):
-            Call("POST", "/new", NoneType, Done, "")
-
     def test_are_refused_by_a_route_that_says_nothing(self) -> None:
         """Beside the table, too: what is added to the router is guarded."""
         router = build_router(
@@ -125,32 +115,6 @@ class TestOrder:
         assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
         assert not answer.json().get("errors")
 
-    @pytest.mark.parametrize("query", ["", "?no=such", "?workspace_id=x"])
-    def test_nor_of_a_query(self, strangers: World, query: str) -> None:
-        answer = strangers.http.get(f"/api/v1/get-users-from-workspace{query}", headers=NOBODY)
-        assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
 
-    def test_a_caller_who_calls_too_often_does_not_either(self, world: World, alice: As) -> None:
-        rates = world.platform.services.rates
-        caller = world.caller(alice.headers["Authorization"].removeprefix("Bearer "))
-        for _ in range(WRITES_PER_MINUTE):
-            rates.take(caller.user_id, is_write=True)
-        assert alice.post(PATH, {"no": "such field"}).status_code == 429
-
-    def test_faults_of_a_header_and_of_the_body_are_told_together(self, alice: As) -> None:
-        answer = alice.post("/api/v1/create-psbt", {"workspace_id": "x"}, **{"Idempotency-Key": TOO_LONG})
-        pointers = [error["pointer"] for error in answer.json()["errors"]]
-        assert pointers[0] == "/header/Idempotency-Key"
-        assert "/workspace_id" in pointers
-
-    def test_a_body_that_is_not_there_is_missing(self, alice: As) -> None:
-        answer = alice.http.post(PATH, headers=alice.headers | JSON)
-        (fault,) = answer.json()["errors"]
-        assert (answer.status_code, fault["pointer"], fault["code"]) == (422, "", "missing")
-
-
-def test_what_counts_as_json(alice: As) -> None:
-    body, plain = b'{"network": "testnet", "label": 1}', "application/json"
-    for kind in (plain, f"{plain}; charset=utf-8", "application/vnd.x+json", plain.upper()):
-        answer = alice.http.post(PATH, content=body, headers=alice.headers | {"Content-Type": kind})
-        assert "/label" in {error["pointer"] for error in answer.json()["errors"]}
+def test_a_list_of_a_vault_that_is_not_there_is_not_empty(alice: As) -> None:
+    refused(alice.get("/api/v1/psbt", workspace_id=1, vault_id="none"), 404, "NOT_FOUND")

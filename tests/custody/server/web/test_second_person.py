@@ -152,9 +152,13 @@ class TestRule:
         assert [each["status"] for each in shown] == ["DECLINED", "DECLINED", "PENDING"]
         assert shown[-1]["change_id"] == off["change_id"]
 
-    def test_p56_enough_people_stay_to_confirm(self, alice, ruled):
-        change = ok(ask(alice, "change-user-role", user_uuid=2, role_id=SIGNER))
-        refused(decide(ruled, change), 409, "LAST_ADMIN")
+    def test_p56_enough_people_stay_to_confirm(self, world, alice, ruled):
+        """Asked when it is asked for, and again when it is confirmed."""
+        refused(ask(alice, "change-user-role", user_uuid=2, role_id=SIGNER), 409, "LAST_ADMIN")
+        third = world.member(1, "third@example.org", "Administrator").user_id
+        demoted = ok(ask(alice, "change-user-role", user_uuid=2, role_id=SIGNER))
+        ok(decide(ruled, ok(ask(alice, "remove-user-from-workspace", user_uuid=third))))
+        refused(decide(ruled, demoted), 409, "LAST_ADMIN")
         refused(ruled.post("/api/v1/leave-workspace", {"workspace_id": 1}), 409, "LAST_ADMIN")
 
 
@@ -270,7 +274,8 @@ class TestCoolingOff:
         refused(decide(dora, sleeping), 409, "STATE_CONFLICT")
         assert limit_of(dora) == "0.10000000"
 
-    def test_p57_a_role_is_no_way_around_it(self, alice, ruled):
+    def test_p57_a_role_is_no_way_around_it(self, world, alice, ruled):
+        world.member(1, "third@example.org", "Administrator")
         role = {"name": "Big", "permissions": ["PAYMENT_INIT"], "transaction_limit": "1000"}
         made = ok(ask(alice, "create-role", **role, cycle_period="M", cycle_day=1))
         moved = ok(ask(alice, "change-user-role", user_uuid=2, role_id=SIGNER))

@@ -16,13 +16,6 @@ def best_chain(backend, first, last):
     return tuple(backend.block_at(height) for height in range(first, last + 1))
 
 
-def test_the_tip_is_the_last_block_mined(rig):
-    mined = rig.mine(3)
-    assert rig.backend.tip() == mined[-1]
-    assert best_chain(rig.backend, mined[0].height, mined[-1].height) == mined
-    assert [block.height for block in mined] == list(range(mined[0].height, mined[0].height + 3))
-
-
 def test_outside_the_chain_there_is_no_block(rig):
     (tip,) = rig.mine()
     assert rig.backend.block_at(tip.height + 1) is None
@@ -42,14 +35,6 @@ def test_a_longer_branch_takes_the_place_of_the_old_blocks(rig):
     assert rig.backend.tip() == branch[-1]
     assert best_chain(rig.backend, old[0].height, branch[-1].height) == (old[0], *branch)
     assert not set(old[1:]) & set(branch)
-
-
-def test_a_reorganisation_is_seen_when_nobody_looked_meanwhile(rig):
-    rig.mine(2)
-    rig.reorganise(2, 3)
-    branch = rig.reorganise(3, 4)
-    assert rig.backend.tip() == branch[-1]
-    assert best_chain(rig.backend, branch[0].height, branch[-1].height) == branch
 
 
 PREFIX = b"CPT"
@@ -98,12 +83,6 @@ def test_a_caller_that_was_made_in_the_same_block_is_found(rig):
     block = rig.mine_block([parent, child])
     (found,) = rig.backend.data_at(block.height, PREFIX).transactions
     assert found.caller == parent.outputs[0].script_pubkey
-
-
-def test_other_data_is_left_out(rig):
-    carriers = [carrying(rig, data)[0] for data in (b"CP", b"cpt", b"XCPT")]
-    block = rig.mine_block(carriers)
-    assert rig.backend.data_at(block.height, PREFIX).transactions == ()
 
 
 def test_p35_after_a_reorganisation_the_block_is_another_one(rig):

@@ -4,7 +4,6 @@ import pytest
 
 from custody.server.chain.backend import FoundOutput, SpendingTransaction
 from multisig.script import p2wsh
-from multisig.transaction import OutPoint
 from tests.support.chains import confirmed_coin
 from tests.support.regtest import coin_of, open_script, spend
 
@@ -17,12 +16,6 @@ def script(number):
 def here(rig):
     """A script that nothing has paid so far."""
     return script(rig.fresh())
-
-
-def test_an_unused_script_has_no_outputs(rig, here):
-    rig.mine()
-    assert rig.backend.outputs_to([here]) == ()
-    assert rig.backend.outputs_to([]) == ()
 
 
 def test_a_payment_waits_in_the_mempool_and_is_then_in_a_block(rig):
@@ -53,21 +46,6 @@ def test_a_spend_is_seen_in_the_mempool_and_then_in_its_block(rig, here):
     assert coin_of(rig.backend, payment.txid, here).block_hash == block.hash
 
 
-def test_a_chain_of_unconfirmed_payments_is_seen_whole(rig, here):
-    first, second = rig.fresh(), rig.fresh()
-    txid = rig.fund(first, 100_000)
-    one = spend(coin_of(rig.backend, txid, script(first)), first, to=script(second))
-    rig.send(one)
-    two = spend(coin_of(rig.backend, one.txid, script(second)), second, to=here)
-    rig.send(two)
-    found = {coin.outpoint: coin for coin in rig.backend.outputs_to([script(first), script(second), here])}
-    assert [coin.spent for coin in found.values() if coin.outpoint.txid == txid] == [
-        SpendingTransaction(one.txid, None)
-    ]
-    assert found[OutPoint(one.txid, 0)].spent == SpendingTransaction(two.txid, None)
-    assert found[OutPoint(two.txid, 0)].spent is None
-
-
 def test_only_what_changed_since_a_height_is_told(rig, here):
     coin, number = confirmed_coin(rig)
     rig.mine(2)
@@ -84,31 +62,10 @@ def test_only_what_changed_since_a_height_is_told(rig, here):
     assert rig.backend.outputs_to(ours, since_height=block.height + 1) == ()
 
 
-def test_a_coin_made_and_spent_in_one_block_is_told_with_its_spend(rig, here):
-    number = rig.fresh()
-    txid = rig.fund(number, 100_000)
-    payment = spend(coin_of(rig.backend, txid, script(number)), number, to=here)
-    rig.send(payment)
-    (block,) = rig.mine()
-    coin = coin_of(rig.backend, txid, script(number))
-    assert (coin.height, coin.spent) == (block.height, SpendingTransaction(payment.txid, block.height))
-
-
 def test_a_coinbase_is_told_as_one(rig):
     (block,) = rig.mine()
     found = rig.backend.outputs_to([p2wsh(rig.coinbase_script(block.height))], since_height=block.height)
     assert [coin.coinbase for coin in found if coin.height == block.height] == [True]
-
-
-def test_several_payments_to_one_script_and_to_several_scripts(rig):
-    first, second = rig.fresh(), rig.fresh()
-    txids = [rig.fund(first, 1_000), rig.fund(second, 2_000), rig.fund(first, 3_000)]
-    rig.mine()
-    found = rig.backend.outputs_to([script(first), script(second)])
-    assert {coin.outpoint.txid: coin.amount for coin in found} == dict(
-        zip(txids, (1_000, 2_000, 3_000), strict=True)
-    )
-    assert {coin.outpoint.txid for coin in rig.backend.outputs_to([script(second)])} == {txids[1]}
 
 
 def test_what_a_branch_leaves_out_is_unconfirmed_again(rig, here):
@@ -139,18 +96,6 @@ def test_a_double_spend_in_a_branch_removes_the_first_for_good(rig, here):
     spent = coin_of(rig.backend, coin.outpoint.txid, script(number)).spent
     assert spent == SpendingTransaction(rival.txid, branch[0].height)
     assert coin_of(rig.backend, rival.txid, elsewhere).block_hash == branch[0].hash
-
-
-def test_a_block_takes_the_coin_of_what_waits(rig, here):
-    coin, number = confirmed_coin(rig)
-    waiting = spend(coin, number, to=here)
-    rig.send(waiting)
-    assert coin_of(rig.backend, waiting.txid, here).height is None
-    rival = spend(coin, number, to=script(rig.fresh()))
-    block = rig.mine_block([rival])
-    assert rig.backend.outputs_to([here]) == ()
-    spent = coin_of(rig.backend, coin.outpoint.txid, script(number)).spent
-    assert spent == SpendingTransaction(rival.txid, block.height)
 
 
 def test_what_the_mempool_forgot_is_gone_and_its_coins_are_free(rig, here):

@@ -124,15 +124,3 @@ def test_it_tells_nothing_rather_than_half_of_it_while_the_chain_moves_amid_its_
         finally:
             rig.node.faults.before.clear()
         story.compare(rig.backend)
-
-
-def test_a_story_is_not_empty(rig):
-    """The stories above are no empty ones."""
-    story = Story(rig, 1)
-    for _ in range(STEPS):
-        story.step()
-    found = rig.chain.outputs_to(SCRIPTS.values())
-    assert len(found) > 10
-    assert any(coin.spent is not None for coin in found)
-    assert any(coin.height is None for coin in found)
-    assert len({coin.script_pubkey for coin in found}) > 4

@@ -6,7 +6,6 @@ from custody.server.chain.backend import SpendingTransaction
 from custody.server.chain.core import history
 from custody.server.domain.errors import ChainUnavailable
 from multisig.script import p2wsh
-from multisig.transaction import RawTransaction, Transaction
 from tests.support.chains import confirmed_coin
 from tests.support.regtest import coin_of, open_script, spend
 
@@ -22,17 +21,6 @@ def blocks_read(rig):
     return count
 
 
-def test_a_block_is_read_once(rig):
-    coin, number = confirmed_coin(rig)
-    rig.backend.outputs_to([script(number)])
-    blocks_read(rig)
-    assert rig.backend.outputs_to([script(number)]) == (coin,)
-    assert blocks_read(rig) == 0
-    rig.mine(2)
-    rig.backend.outputs_to([script(number)])
-    assert blocks_read(rig) == 2
-
-
 def test_a_new_script_is_read_from_the_beginning_and_then_followed_with_the_others(rig):
     first, number = confirmed_coin(rig)
     other, unknown = confirmed_coin(rig)
@@ -42,35 +30,6 @@ def test_a_new_script_is_read_from_the_beginning_and_then_followed_with_the_othe
     rig.mine()
     assert set(rig.backend.outputs_to([script(number), script(unknown)])) == {first, other}
     assert blocks_read(rig) == 1
-
-
-def test_of_a_block_only_deposits_are_parsed_and_their_bytes_come_with_their_outputs(rig, monkeypatch):
-    """The node is not asked for each of them again; what waits is not kept, however large it is."""
-    waiting, ours = rig.fresh(), [rig.fresh() for _ in range(2)]
-    scripts = [script(number) for number in (waiting, *ours)]
-    rig.backend.outputs_to(scripts)
-    txids = {rig.fund(number, 50_000) for number in ours}
-    for _ in range(5):
-        rig.fund(rig.fresh(), 10_000)
-    rig.mine()
-    waits = rig.fund(waiting, 50_000)
-    parsed, whole = [], RawTransaction.parse
-    monkeypatch.setattr(RawTransaction, "parse", lambda raw: parsed.append(raw.txid) or whole(raw))
-    found = rig.backend.outputs_to(scripts)
-    assert {coin.outpoint.txid for coin in found} == {*txids, waits}
-    imported = {coin.outpoint.txid: coin.raw for coin in found if coin.raw is not None}
-    assert {Transaction.parse(raw).txid for raw in imported.values()} == set(imported) == txids
-    assert len(parsed) == len(ours)
-    rig.mine(history.RECENT_BLOCKS)
-    assert [coin.raw is None for coin in rig.backend.outputs_to(scripts)].count(True) == len(ours)
-
-
-def test_a_long_past_is_scanned_and_few_of_its_blocks_are_read(rig):
-    coin, number = confirmed_coin(rig)
-    rig.mine(90)
-    blocks_read(rig)
-    assert rig.backend.outputs_to([script(number)]) == (coin,)
-    assert blocks_read(rig) < 40
 
 
 def test_below_the_first_height_nothing_is_looked_for(rig):
@@ -202,21 +161,6 @@ def test_what_one_look_cannot_read_the_next_one_goes_on_with(rig, monkeypatch):
     new.close()
 
 
-def test_the_node_is_busy_with_another_scan(rig):
-    rig.mine(60)
-    true = rig.node.reply
-
-    def busy(request):
-        if request["method"] == "scanblocks":
-            error = {"code": -8, "message": 'Scan already in progress, use action "abort" or "status"'}
-            return {"id": request["id"], "result": None, "error": error}
-        return true(request)
-
-    rig.node.reply = busy
-    with pytest.raises(ChainUnavailable, match="Scan already in progress"):
-        rig.backend.outputs_to([script(rig.fresh())])
-
-
 # The mempool
 
 
@@ -224,19 +168,6 @@ def fetched(rig):
     count = rig.node.asked.count("getrawtransaction")
     rig.node.asked.clear()
     return count
-
-
-def test_what_waits_is_fetched_once(rig):
-    numbers = [rig.fresh() for _ in range(3)]
-    txids = [rig.fund(number, 10_000) for number in numbers[:2]]
-    ours = [script(number) for number in numbers]
-    assert {coin.outpoint.txid for coin in rig.backend.outputs_to(ours)} == set(txids)
-    fetched(rig)
-    assert len(rig.backend.outputs_to(ours)) == 2
-    assert fetched(rig) == 0
-    rig.fund(numbers[2], 10_000)
-    assert len(rig.backend.outputs_to(ours)) == 3
-    assert fetched(rig) == 1
 
 
 def test_a_script_that_comes_later_is_found_among_what_was_examined_before(rig):
@@ -257,16 +188,6 @@ def test_a_transaction_that_leaves_while_it_is_fetched_is_no_fault(rig, faults):
     assert txid not in rig.backend._mempool._examined
 
 
-def test_what_left_the_mempool_is_forgotten(rig):
-    number = rig.fresh()
-    rig.fund(number, 10_000)
-    rig.backend.outputs_to([script(number)])
-    rig.mine()
-    rig.backend.outputs_to([script(number)])
-    assert rig.backend._mempool._examined == {}
-    assert rig.backend._mempool._paying == {}
-
-
 def test_a_full_mempool_is_read_in_several_looks(rig, monkeypatch):
     numbers = [rig.fresh() for _ in range(5)]
     for number in numbers:
@@ -280,23 +201,3 @@ def test_a_full_mempool_is_read_in_several_looks(rig, monkeypatch):
         with pytest.raises(ChainUnavailable, match="mempool is still being read"):
             rig.backend.outputs_to(ours)
     assert len(rig.backend.outputs_to(ours)) == 5
-
-
-def test_a_large_mempool_is_listed_every_few_seconds_and_at_once_where_it_matters(rig, monkeypatch):
-    monkeypatch.setattr(history, "MANY", 1)
-    now = [0.0]
-    monkeypatch.setattr(rig.backend._mempool, "_clock", lambda: now[0])
-    number, other = rig.fresh(), rig.fresh()
-    txid = rig.fund(number, 10_000)
-    assert coin_of(rig.backend, txid, script(number)).height is None
-    later = rig.fund(number, 20_000)
-    assert {coin.outpoint.txid for coin in rig.backend.outputs_to([script(number)])} == {txid}
-    now[0] = 5.0
-    assert {coin.outpoint.txid for coin in rig.backend.outputs_to([script(number)])} == {txid, later}
-    third = rig.fund(other, 10_000)
-    assert coin_of(rig.backend, third, script(other)).height is None
-    (block,) = rig.mine()
-    found = rig.backend.outputs_to([script(number), script(other)])
-    assert {(coin.outpoint.txid, coin.block_hash) for coin in found} == {
-        (each, block.hash) for each in (txid, later, third)
-    }

@@ -11,7 +11,6 @@ from multisig.script import p2wsh
 from multisig.transaction import OutPoint
 from multisig.units import FeeRate
 from tests.support.chains import confirmed_coin
-from tests.support.fake_bitcoind import PASSWORD, USER
 from tests.support.regtest import open_script, spend
 
 SCRIPT = p2wsh(open_script(1))
@@ -53,11 +52,6 @@ def test_whatever_is_asked_the_node_must_be_the_right_one_and_up_to_date(rig, fa
         with pytest.raises(ChainUnavailable, match=words):
             ask()
     assert rig.chain.transaction(payment.txid) is None
-
-
-def test_a_header_that_comes_before_its_block_is_no_fault(rig, faults):
-    faults.headers_ahead = 1
-    assert rig.backend.tip() == rig.chain.tip()
 
 
 def test_the_configured_chain_decides_and_nothing_is_inferred(rig, faults):
@@ -134,16 +128,6 @@ def test_a_transaction_of_a_branch_that_lost_is_unknown(rig, faults):
     assert rig.backend.transaction(coin.outpoint.txid) is None
 
 
-def test_a_known_block_saves_the_transaction_index(rig):
-    coin, number = confirmed_coin(rig)
-    assert rig.backend.outputs_to([p2wsh(open_script(number))]) == (coin,)
-    asked = []
-    true = rig.node.do_getrawtransaction
-    rig.node.faults.instead["getrawtransaction"] = lambda *given: asked.append(given) or true(*given)
-    assert rig.backend.transaction(coin.outpoint.txid).block_hash == coin.block_hash
-    assert asked == [(coin.outpoint.txid, 1, coin.block_hash)]
-
-
 def test_a_reason_of_the_nodes_own_is_policy_in_its_words(rig):
     coin, number = confirmed_coin(rig)
     payment = spend(coin, number, to=SCRIPT)
@@ -202,27 +186,11 @@ def refuse_with(rig, code, message):
     rig.node.reply = reply
 
 
-def test_what_the_node_cannot_do_now_is_no_verdict(rig):
-    coin, number = confirmed_coin(rig)
-    refuse_with(rig, -7, "Out of memory")
-    with pytest.raises(ChainUnavailable, match="does not answer sendrawtransaction: Out of memory"):
-        rig.backend.broadcast(spend(coin, number, to=SCRIPT))
-
-
 def test_a_txid_that_is_not_ours_is_no_success(rig, faults):
     coin, number = confirmed_coin(rig)
     faults.instead["sendrawtransaction"] = lambda *_: "ab" * 32
     with pytest.raises(ChainUnavailable, match="sendrawtransaction"):
         rig.backend.broadcast(spend(coin, number, to=SCRIPT))
-
-
-def test_it_is_announced_again_while_it_waits(rig):
-    coin, number = confirmed_coin(rig)
-    payment = spend(coin, number, to=SCRIPT)
-    rig.backend.broadcast(payment)
-    rig.node.asked.clear()
-    rig.backend.broadcast(payment)
-    assert "sendrawtransaction" in rig.node.asked
 
 
 def test_an_estimate_is_read_exactly(rig, faults):
@@ -242,8 +210,3 @@ def test_an_estimate_that_makes_no_sense_is_no_answer(rig, faults):
         faults.instead["estimatesmartfee"] = lambda *_, given=feerate: {"blocks": 6, "feerate": given}
         with pytest.raises(ChainUnavailable):
             rig.backend.fee_estimate(6)
-
-
-def test_no_secret_is_in_what_is_said_of_a_backend(rig):
-    assert PASSWORD not in repr(rig.backend)
-    assert USER not in repr(rig.backend)

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from custody.server.chain.esplora.blocks import (
-    POW_LIMIT,
     SEGWIT_HEIGHT,
     EsploraHeader,
     could_hold_ours,
@@ -62,11 +61,6 @@ def test_a_real_branch_leads_to_the_root(position):
     assert merkle_root(TXIDS[wrong_place], branch, position) != HEADER.merkle_root
 
 
-def test_a_position_outside_the_tree_is_none():
-    for position in (4, 5, 2**40):
-        assert merkle_root(TXIDS[0], merkle_branch(TXIDS, 0), position) is None
-
-
 @given(count=st.integers(1, 40), data=st.data())
 def test_every_branch_of_every_tree_leads_to_its_root(count, data):
     txids = [sha256(bytes([number])).hexdigest() for number in range(count)]
@@ -98,28 +92,6 @@ def test_regtests_work_is_none_on_mainnet():
     assert not has_work(genesis, Network.SIGNET, 0)
 
 
-@pytest.mark.parametrize(
-    ("bits", "target"),
-    [
-        (0x1D00FFFF, 0xFFFF << 208),
-        (0x01003456, 0x00),
-        (0x02008000, 0x80),
-        (0x05009234, 0x92340000),
-        (0x04923456, 0),
-        (0xFF123456, 0),
-    ],
-)
-def test_the_compact_form_of_a_target(bits, target):
-    """Core's arith_uint256_tests; negative and overflowing ones are no target."""
-    assert replace(HEADER, bits=bits).target == target
-
-
-def test_the_limits_are_those_of_the_networks():
-    assert POW_LIMIT[Network.REGTEST] >> 248 == 0x7F
-    assert POW_LIMIT[Network.SIGNET] >> 216 == 0x377AE
-    assert replace(HEADER, bits=0x1D00FFFF).target <= POW_LIMIT[Network.MAINNET]
-
-
 def test_nothing_of_ours_is_older_than_segwit_on_mainnet():
     assert not could_hold_ours(Network.MAINNET, SEGWIT_HEIGHT - 1)
     assert could_hold_ours(Network.MAINNET, SEGWIT_HEIGHT)
@@ -138,18 +110,6 @@ def compact(difficulty):
     target = (0xFFFF << 208) // difficulty
     size = (target.bit_length() + 8) // 8
     return size << 24 | target >> 8 * (size - 3)
-
-
-# Low points of mainnet's difficulty: segwit's activation (August 2017), December 2018, July 2021 and later.
-@pytest.mark.parametrize(
-    ("height", "difficulty"),
-    [(481_824, 888 * 10**9), (555_000, 5 * 10**12), (690_000, 13 * 10**12), (700_000, 17 * 10**12)],
-)
-def test_the_least_difficulties_leave_room_for_what_was(height, difficulty):
-    hash_below_every_target = "00" * 32
-    header = replace(HEADER, bits=compact(difficulty), hash=hash_below_every_target)
-    assert has_work(header, Network.MAINNET, height)
-    assert not has_work(replace(header, bits=compact(10**10)), Network.MAINNET, height)
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,13 @@ import httpx
 import pytest
 
 from custody.server.chain.backend import Accepted
-from custody.server.chain.esplora.backend import MAX_READS
 from custody.server.domain.errors import ChainUnavailable
 from multisig.script import p2wsh
 from multisig.units import FeeRate
 from tests.support.chains import confirmed_coin
 from tests.support.esplora import AT_ONCE, URL, EsploraBackend, Network, as_json, edited, plain
 from tests.support.examples import drawn
-from tests.support.regtest import coin_of, open_script, spend
+from tests.support.regtest import open_script, spend
 
 PATHS = (
     "/blocks/tip/hash",
@@ -158,11 +157,6 @@ def test_the_tip_that_moves_between_the_pages_is_read_again(rig):
     assert all(each.block_hash == rig.chain.block_at(each.height).hash for each in found)
 
 
-def test_a_branch_that_comes_between_the_pages_is_read_again(rig):
-    found = moving_between_the_pages(rig, lambda: rig.reorganise(3, 4))
-    assert sorted(each.height is None for each in found) == [False] * 57 + [True] * 3
-
-
 def test_a_tip_that_moves_at_every_look_is_given_up(rig, scene):
     rig.explorer.before = lambda path: rig.mine() if path == "/blocks/tip/hash" else None
     with pytest.raises(ChainUnavailable, match="at every read"):
@@ -178,39 +172,6 @@ def test_a_history_that_never_reaches_its_count_is_given_up(rig, scene, count):
     with rig.explorer.answering("/scripthash/[0-9a-f]*", edited(more)), pytest.raises(ChainUnavailable):
         rig.backend.outputs_to(scene.scripts)
     assert len(rig.explorer.asked) < 200
-
-
-def test_a_page_that_comes_again_and_again_is_given_up(rig):
-    number = rig.fresh()
-    for _ in range(60):
-        rig.fund(number, 1_000)
-    rig.mine()
-    first = []
-
-    def repeat(true):
-        first.append(true.content)
-        return httpx.Response(200, content=first[0])
-
-    with rig.explorer.answering("/scripthash/.*/txs/chain.*", repeat), pytest.raises(ChainUnavailable):
-        rig.backend.outputs_to([p2wsh(open_script(number))])
-    assert len(first) <= 3 * MAX_READS
-
-
-def test_more_than_fifty_wait_and_fifty_are_shown(rig):
-    """The API has no more; the rest is seen when it is in a block."""
-    number = rig.fresh()
-    for _ in range(60):
-        rig.fund(number, 1_000)
-    assert len(rig.backend.outputs_to([p2wsh(open_script(number))])) == 50
-    rig.mine()
-    assert len(rig.backend.outputs_to([p2wsh(open_script(number))])) == 60
-
-
-def test_a_long_absence_is_caught_up_with(rig, scene):
-    rig.backend.outputs_to(scene.scripts)
-    rig.mine(200)
-    assert rig.backend.tip() == rig.chain.tip()
-    assert coin_of(rig.backend, scene.sent.txid, scene.elsewhere).height == scene.second.height + 1
 
 
 def test_an_estimate_is_of_the_slowest_target_that_is_fast_enough(rig):

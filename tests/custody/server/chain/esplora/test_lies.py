@@ -93,14 +93,6 @@ def number(rig, coin):
 
 
 class TestDeposits:
-    def test_an_invented_confirmation_has_no_proof(self, rig):
-        number = rig.fresh()
-        (block,) = rig.mine()
-        lie = Liar(rig, invented_deposit(number), in_block(block))
-        with lie, pytest.raises(ChainUnavailable):
-            rig.backend.outputs_to([p2wsh(open_script(number))])
-        assert rig.backend.outputs_to([p2wsh(open_script(number))]) == ()
-
     @pytest.mark.parametrize("branch", [[], ["11" * 32], ["11" * 32] * 17, ["11" * 32] * 18])
     @pytest.mark.parametrize("position", [0, 1])
     def test_an_invented_proof_is_refused(self, rig, branch, position):
@@ -196,13 +188,6 @@ class TestSpends:
         with Liar(rig, theft, status), pytest.raises(ChainUnavailable):
             rig.backend.outputs_to([coin.script_pubkey])
         assert rig.backend.outputs_to([coin.script_pubkey]) == (coin,)
-
-    def test_an_invented_spend_is_not_remembered(self, rig, coin, number):
-        theft = spend(coin, number, to=p2wsh(open_script(rig.fresh())), witness=())
-        with Liar(rig, theft, WAITING):
-            for _ in range(3):
-                with pytest.raises(ChainUnavailable, match="script forbids"):
-                    rig.backend.outputs_to([coin.script_pubkey])
 
     def test_a_valid_spend_is_not_said_to_be_confirmed_when_it_waits(self, rig, coin, number):
         (block,) = rig.mine()
@@ -373,13 +358,6 @@ class TestBroadcast:
             with rig.explorer.answering("/tx", lambda _, said=said: said), pytest.raises(ChainUnavailable):
                 rig.backend.broadcast(payment)
         assert rig.backend.broadcast(payment).txid == payment.txid
-
-    def test_one_nodes_policy_is_said_to_be_that(self, rig, payment):
-        words = "too-long-mempool-chain"
-        error = json.dumps({"code": -26, "message": words}, separators=(",", ":"))
-        said = plain(f"sendrawtransaction RPC error: {error}", 400)
-        with rig.explorer.answering("/tx", lambda _: said):
-            assert rig.backend.broadcast(payment).code is RefusalCode.POLICY
 
     def test_the_id_of_another_transaction(self, rig, payment):
         with (

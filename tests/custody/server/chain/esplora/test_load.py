@@ -47,13 +47,6 @@ def watched(rig):
     return seen
 
 
-def test_the_first_look_asks_each_script_once_and_each_transaction_twice(rig):
-    asked = Watched(rig).look()
-    assert asked["scripthash"] == 100 + 1, "statistics of each, and one page of the one that was paid"
-    assert asked["tx"] == 2, "its bytes and its proof"
-    assert asked["fee-estimates"] == 1
-
-
 def test_the_next_looks_ask_nothing_and_each_script_once_in_a_period(watched):
     assert watched.look() == {}
     watched.clock.now += PACE.tip_seconds
@@ -64,32 +57,6 @@ def test_the_next_looks_ask_nothing_and_each_script_once_in_a_period(watched):
     assert watched.found == (watched.coin,)
     pace = RequestPace(scripts_seconds=30, requests_per_second=20)
     assert (pace.scripts_period(100), pace.scripts_period(10_000)) == (30, 500), "the more, the less often"
-
-
-def test_a_new_block_asks_each_script_once_and_links_by_itself(watched, rig):
-    rig.mine()
-    watched.clock.now += PACE.tip_seconds
-    assert watched.look() == {"blocks": 2, "block": 1, "scripthash": 100}
-
-
-def test_the_blocks_that_a_watcher_keeps_are_asked_ten_at_a_time(watched, rig):
-    rig.mine(200)
-    watched.clock.now += PACE.tip_seconds
-    tip = watched.backend.tip()
-    rig.explorer.asked.clear()
-    for height in range(tip.height - 199, tip.height + 1):
-        assert watched.backend.block_at(height) == rig.chain.block_at(height)
-    assert len(rig.explorer.asked) <= 20
-
-
-def test_a_new_deposit_asks_for_itself_alone(watched, rig):
-    """Nothing that is known already is read again, however long the history."""
-    rig.fund(watched.number, 7_000)
-    rig.mine()
-    watched.clock.now += PACE.tip_seconds
-    asked = watched.look()
-    assert (asked["scripthash"], asked["tx"]) == (101, 2)
-    assert len(watched.found) == 2
 
 
 def test_what_was_broadcast_is_looked_for_at_once(watched, rig):
@@ -125,16 +92,3 @@ def test_a_lie_is_not_asked_for_at_every_look(watched, rig):
                 watched.look()
             sweeps += any("scripthash" in path for path in rig.explorer.asked)
     assert sweeps <= 5
-
-
-def test_an_unavailable_explorer_is_not_asked_at_every_look(watched, rig):
-    watched.clock.now += PACE.tip_seconds
-    rig.explorer.asked.clear()
-    with rig.down():
-        for _ in range(240):
-            with pytest.raises(ChainUnavailable):
-                watched.backend.tip()
-            watched.clock.now += 0.5
-    assert 3 <= len(rig.explorer.asked) <= 8
-    watched.clock.now += 300
-    assert watched.backend.tip() == rig.chain.tip()

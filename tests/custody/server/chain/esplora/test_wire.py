@@ -130,24 +130,6 @@ def test_a_server_that_takes_the_question_and_never_answers():
             backend.tip()
 
 
-def test_no_server_listens():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        url = f"http://127.0.0.1:{server.getsockname()[1]}/api"
-    with (
-        closing(EsploraBackend(url, Network.REGTEST)) as backend,
-        pytest.raises(ChainUnavailable, match="ConnectError"),
-    ):
-        backend.tip()
-
-
-def test_a_closed_backend_sends_no_request():
-    closed = wire(lambda _: plain("x"))
-    closed.close()
-    closed.close()
-    with pytest.raises(ChainUnavailable, match="backend is closed"):
-        closed.get("/")
-
-
 @pytest.mark.parametrize("status", [401, 403, 429, 500, 502, 503])
 def test_p49_no_sentence_names_the_url(status, caplog):
     """Nor does any log."""
@@ -158,13 +140,6 @@ def test_p49_no_sentence_names_the_url(status, caplog):
     for secret in ("hunter2", "key-0123456789"):
         assert secret not in str(caught.value) + repr(asked) + caplog.text
     assert "example.org" not in str(caught.value) + repr(asked)
-
-
-def test_an_explorers_words_are_cut_and_made_printable():
-    shout = "\x1b[31m" + "a" * 5_000 + "\n\x00"
-    answer = wire(lambda _: plain(shout, 400)).post("/tx", b"", "text/plain")
-    assert len(answer.words) == 300
-    assert answer.words.isprintable()
 
 
 def test_no_cookie_is_kept():
@@ -245,11 +220,3 @@ class TestPeace:
         gaps = [later - earlier for earlier, later in pairwise(attempts)]
         assert gaps[:9] == [1, 2, 4, 8, 16, 32, 64, 128, 256]
         assert set(gaps[9:]) == {LONGEST_PAUSE}
-
-    def test_a_success_begins_anew(self, explorer, clock):
-        for _ in range(5):
-            explorer.answer = plain("broken", 502)
-            explorer.fails()
-            explorer.answer = plain("x")
-            clock.now += 1
-            assert explorer.wire.get("/") == b"x"

@@ -121,21 +121,6 @@ def test_a_wrong_clock_holds_a_lease_for_no_longer_than_a_lease(leads, clock, da
     assert has_it(second)
 
 
-def test_from_one_place_it_is_taken_at_once_and_from_another_it_is_not(store, clock):
-    """The embedded chain's own lock says that the earlier holder is dead. That of another folder says
-    nothing.
-    """
-    first, second, elsewhere = (
-        Lead(store, clock, secrets.token_bytes, "watcher of regtest", LEASE, place)
-        for place in ("here", "here", "elsewhere")
-    )
-    with first.work() as held:
-        assert not has_it(elsewhere)
-        assert has_it(second)
-        with store.write() as db, pytest.raises(LeaseLost):
-            held.require(db)
-
-
 def test_two_at_the_same_moment_have_one_winner(leads):
     both = threading.Barrier(2)
 
@@ -150,7 +135,7 @@ def test_two_at_the_same_moment_have_one_winner(leads):
 def test_sweeps_are_done_by_one_of_all(store, leads):
     done = []
     loops = [
-        alone("sweeps", lead, lambda number=number: done.append(number), 1)
+        alone("sweeps", lead, lambda _held, number=number: done.append(number), 1)
         for number, lead in enumerate(leads)
     ]
     for loop in (*loops, *loops):

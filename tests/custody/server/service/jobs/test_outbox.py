@@ -9,11 +9,9 @@ from sqlalchemy import select, text
 from custody.server.domain.errors import ChainUnavailable, NotFound
 from custody.server.service.jobs.leases import LEASE, MAX_HOLD
 from custody.server.service.jobs.outbox import (
-    FIRST_RETRY,
     MAX_FAILURES,
     MAX_RETRY,
     Again,
-    Dead,
     JobDone,
     Outbox,
     enqueue,
@@ -70,16 +68,6 @@ def test_one_open_job_for_each_subject_and_a_new_one_after_it(store, clock):
     assert len(jobs(store)) == 2
     add(store, clock, kind="else")
     assert worker(store, clock, always(JobDone())).run_due() == 1, "other kinds are left alone"
-
-
-def test_a_dead_job_is_kept_with_its_reason_and_never_run_again(store, clock):
-    add(store, clock)
-    one = worker(store, clock, always(Dead("no use")))
-    assert one.run_due() == 1
-    clock.advance(days=365)
-    assert one.run_due() == 0
-    (job,) = jobs(store)
-    assert (job.last_error, job.dead_at is not None, job.done_at) == ("no use", True, None)
 
 
 def test_a_leased_job_is_not_taken_until_the_lease_lapses(store, clock):
@@ -249,25 +237,6 @@ def test_after_a_second_death_the_job_is_not_retried_at_once(store, clock):
     wait_out(clock)
     worker(store, clock, handler).run_due()
     assert done == ["good", "poison"]
-
-
-def test_an_answer_forgets_earlier_failures(store, clock):
-    add(store, clock)
-    for _ in range(3):
-        worker(store, clock, raises(KeyError())).run_due()
-        wait_out(clock)
-    worker(store, clock, always(Again("later"))).run_due()
-    assert jobs(store)[0].failures == 0
-
-
-def test_jobs_that_failed_together_are_retried_apart(store, clock):
-    for number in range(20):
-        add(store, clock, str(number))
-    one = worker(store, clock, always(Again("the node is away")))
-    one.run_due()
-    waits = {(job.run_at - clock.now) / FIRST_RETRY for job in jobs(store)}
-    assert len(waits) == 20
-    assert all(0.5 <= wait <= 1 for wait in waits)
 
 
 def test_a_heartbeat_keeps_what_takes_longer_than_a_lease(store, clock):

@@ -12,7 +12,6 @@ from custody.server.service.jobs import tidying
 from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.jobs.tidying import OVER, Sweeps, Tidying
 from custody.server.service.mail import jobs as mail_jobs
-from custody.server.service.mail.mailer import Mail
 from custody.server.store.models import (
     AccessTokenRow,
     JobRow,
@@ -62,23 +61,6 @@ def test_mail_that_a_stranger_asked_for_is_deleted_within_a_day(world: World, mo
     assert count(world, JobRow) == 0
 
 
-def test_mail_that_was_given_up_waits_a_month_for_an_operator(world: World, monkeypatch) -> None:
-    def broken(_mail: Mail) -> None:
-        raise KeyError
-
-    register(world)
-    world.http.post("/auth/request-password-reset", json={"email": CAROL})
-    monkeypatch.setattr("custody.server.service.mail.jobs.MAX_ATTEMPTS", 1)
-    monkeypatch.setattr(world.mail, "send", broken)
-    world.deliver_mail()
-    world.clock.advance(days=29)
-    tidy(world)
-    assert count(world, JobRow) == 1
-    world.clock.advance(days=1)
-    tidy(world)
-    assert count(world, JobRow) == 0
-
-
 def test_challenges_are_kept_as_long_as_they_count(world: World) -> None:
     register(world)
     for _ in range(20):
@@ -107,28 +89,6 @@ def test_a_session_is_kept_as_long_as_it_can_be_renewed(world: World) -> None:
     world.clock.advance(days=30, minutes=15)
     tidy(world)
     assert count(world, SignInSessionRow, AccessTokenRow, RefreshTokenRow) == 0
-
-
-def test_it_is_done_once_an_hour_in_a_running_server(world: World) -> None:
-    ask_for_resets(world, 1)
-    world.deliver_mail()
-    sweep = world.platform.background.expiry()
-    sweep.run_due()
-    world.clock.advance(days=1)
-    assert count(world, JobRow) == 1
-    sweep.run_due()
-    assert count(world, JobRow) == 0
-    ask_for_resets(world, 1)
-    world.deliver_mail()
-    store = world.platform.services.store
-    once = Tidying(store, world.clock, PARTS)
-    once.run_due()
-    with store.write() as db:
-        db.scalars(select(JobRow)).one().done_at = world.clock() - mail_jobs.SENT_MAIL_KEPT
-    world.clock.advance(minutes=59)
-    assert once.run_due() == 0
-    world.clock.advance(minutes=1)
-    assert once.run_due() == 1
 
 
 def test_finished_jobs_of_every_kind_go_and_open_ones_never(world: World) -> None:

@@ -65,7 +65,8 @@ def test_the_workers_complete_a_payment_by_themselves(running):
 def test_the_embedded_chain_mines_what_waits_where_it_is_told_how_often(desk):
     background = desk.world.platform.background
     assert "mining" not in {loop.name for loop in background._work()}
-    (mining,) = [loop for loop in replace(background, block_seconds=5)._work() if loop.name == "mining"]
+    sources = [replace(source, block_seconds=5) for source in background.sources]
+    (mining,) = [loop for loop in replace(background, sources=sources)._work() if loop.name == "mining"]
     txid = desk.chain.fund(desk.vault["address"], Sats(500_000))
     mining.round()
     assert (mining.seconds, desk.chain.transaction(txid).height) == (5.0, desk.chain.tip().height)
@@ -163,16 +164,6 @@ def test_a_slow_job_does_not_hold_up_the_others(store, work, begun) -> None:
     pool.stop()
     pool.join(PATIENCE)
     assert open_subjects(store) == {}
-
-
-def test_one_worker_does_one_job_at_a_time(work, begun) -> None:
-    pool = begun(1)
-    pool.round()
-    assert not work.others.is_set()
-    work.go.set()
-    assert work.others.wait(PATIENCE)
-    pool.stop()
-    pool.join(PATIENCE)
 
 
 def test_a_stopping_worker_finishes_its_job_and_takes_no_more(store, work, begun) -> None:

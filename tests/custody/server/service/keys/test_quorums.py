@@ -1,10 +1,13 @@
 """Which vaults keep too few signers: by a key, a membership or a role."""
 
 import pytest
+from sqlalchemy import select
 
 from custody.schemas.permissions import PermissionName
 from custody.server.service.keys.quorums import vaults_left_short
-from custody.server.store.models import KeyRow, MembershipRow, RoleRow
+from custody.server.service.stored_vaults import address_script
+from custody.server.store.models import KeyRow, MembershipRow, RoleRow, TokenCellRow, VaultRow
+from multisig.tokens.machine import Cell
 from tests.support.custody import SIGNERS, ok
 from tests.support.staff import add_role
 
@@ -78,3 +81,21 @@ def test_who_can_still_move_the_coins_on_counts_where_no_other_signer_is_left(de
     assert left_short(desk, without_member=membership_of(desk, "alice")) == ["Treasury"]
     assert left_short(desk, without_key=key_of(desk, "bob")) == ["Treasury"]
     assert left_short(desk, without_role=signer_role(desk)) == ["Treasury"]
+
+
+def test_a_vault_that_was_replaced_counts_until_it_is_empty(strict):
+    with strict.world.platform.services.store.write() as db:
+        reserve = db.scalars(select(VaultRow).where(VaultRow.name == "Reserve")).one()
+        reserve.replaced_by_id = strict.vault["id"]
+        script = address_script(reserve)
+    alice = membership_of(strict, "alice")
+    assert left_short(strict, without_member=alice) == []
+    token = TokenCellRow(chain="regtest", contract_id="aa" * 32, cell=Cell.BALANCE, holder=script, number=1)
+    with strict.world.platform.services.store.write() as db:
+        db.add(token)
+    assert left_short(strict, without_member=alice) == ["Reserve"]
+    with strict.world.platform.services.store.write() as db:
+        db.delete(token)
+    (address,) = (each["address"] for each in strict.wallets() if each["name"] == "Reserve")
+    strict.deposit(100_000, to=address)
+    assert left_short(strict, without_member=alice) == ["Reserve"]

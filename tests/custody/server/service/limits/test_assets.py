@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 
 import pytest
-from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 from custody.server.domain.limits import in_tokens
@@ -18,9 +17,8 @@ from custody.server.store import Store
 from custody.server.store.models import ContractCallRow, OrganisationRow, ProposalRow, UserRow, WorkspaceRow
 from multisig.tokens import MAX_TOKEN_AMOUNT
 from tests.custody.server.service.limits.test_limits import bound_cycle, set_vault
-from tests.support.custody import Desk, ok, open_desk, refused
+from tests.support.custody import Desk, ok, refused
 from tests.support.platform import START, plain_vault
-from tests.support.policy_store import OUT_OF_REACH, RemotePolicies
 from tests.support.prepared import Story
 from tests.support.replacing import bump, made
 from tests.support.rows import a_contract, a_proposal
@@ -94,18 +92,6 @@ class TestWhatCounts:
         tokens.desk.reject(declined)
         assert figures(tokens) == [("1.00", "0.40", "0.60")], "what never reached the network is given back"
 
-    def test_the_next_cycle_begins_with_none(self, tokens):
-        uid = tokens.started()
-        ok(tokens.call(uid, "transfer", BOB, 40))
-        set_vault(tokens.desk, "10", "W", 3)
-        before = assets(tokens)[0]["NextReset"]
-        tokens.desk.later(days=7)
-        assert assets(tokens) == []
-        ok(tokens.call(uid, "transfer", BOB, 1))
-        (after,) = assets(tokens)
-        assert after["Used"] == "0.01"
-        assert datetime.fromisoformat(after["NextReset"]) - datetime.fromisoformat(before) == timedelta(7)
-
 
 class TestLimit:
     def test_a_refusal_carries_the_same_figures_and_unused_is_what_passes(self, tokens):
@@ -131,28 +117,6 @@ class TestLimit:
             ok(tokens.call(uid, "transfer", BOB, left))
             *_, shown = assets(tokens)
             assert (shown["Used"], int(shown["Unused"].replace(".", ""))) == (shown["Limit"], 0)
-
-
-class TestOutOfReach:
-    @pytest.fixture
-    def remote(self):
-        return RemotePolicies()
-
-    @pytest.fixture
-    def desk(self, tmp_path, database, remote):
-        with open_desk(tmp_path / "state", database_url=database, policies=remote) as opened:
-            many_coins(opened)
-            yield opened
-
-    def test_nothing_is_told_of_tokens_then(self, tokens, remote):
-        """When the cycle began is unknown, too: none would be an invented zero."""
-        uid = tokens.started()
-        ok(tokens.call(uid, "transfer", BOB, 40))
-        remote.is_reachable = False
-        (vault,) = tokens.desk.wallets()
-        assert (vault["limit_error"], "assets" in vault) == (OUT_OF_REACH, False)
-        remote.is_reachable = True
-        assert figures(tokens) == [("10.00", "0.40", "9.60")]
 
 
 # --- many vaults and tokens ---------------------------------------------------------------------------------
@@ -264,22 +228,3 @@ def test_every_vaults_figures_are_those_that_a_movement_is_measured_by(store: St
                 measured = token_usage_of_vault(db, vault_id, since, movement).used
                 assert measured == wanted[vault_id][each.contract_uid]
                 assert each.used == in_tokens(measured, each.decimals)
-
-
-def test_more_vaults_and_tokens_are_no_more_statements(store: Store) -> None:
-    """One for each moment at which a cycle began, and what the tokens' ids take."""
-    with store.write() as db:
-        store_rows(db, random_rows(Random(1)))
-        policies, sent = StoredPolicies().of_vaults(db, VAULTS), []
-
-        def note(_connection, _cursor, statement, *_rest) -> None:
-            sent.append(statement)
-
-        event.listen(db.get_bind(), "before_cursor_execute", note)
-        counts = []
-        for vault_ids in (VAULTS[:3], VAULTS):
-            sent.clear()
-            assert all(assets_of_vaults(db, {each: policies[each] for each in vault_ids}, NOW).values())
-            counts.append(len(sent))
-        event.remove(db.get_bind(), "before_cursor_execute", note)
-    assert 0 < counts[0] == counts[1] <= 2 * len(CYCLES) + 2

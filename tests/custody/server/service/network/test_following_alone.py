@@ -5,8 +5,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import event, select
-from sqlalchemy.engine import Engine
+from sqlalchemy import select
 
 from custody.server.chain.backend import BlockRef, ChainTransaction, FoundOutput
 from custody.server.domain.errors import ChainUnavailable
@@ -14,7 +13,7 @@ from custody.server.service.jobs.leases import LEASE, Lead, LeaseLost
 from custody.server.store.models import ChainBlockRow, ChainCoinRow
 from multisig import Sats
 from tests.support.backends import Unreliable
-from tests.support.custody import Desk, ok
+from tests.support.custody import Desk
 
 
 class Behind(Unreliable):
@@ -112,50 +111,6 @@ def test_who_stands_by_reads_no_chain_and_takes_over_with_fresh_eyes(desk: Desk,
     assert first(), "the same tip as it saw before, and all the same it writes"
     assert seen(desk)[0] == tip
     assert not second()
-
-
-def test_taking_over_costs_nothing_for_each_known_coin(desk: Desk, follow) -> None:
-    """It reads all that there ever was, and every writer of the platform waits for what it does about it."""
-
-    def statements() -> int:
-        seen = []
-
-        def note(_connection, _cursor, statement, *_rest) -> None:
-            seen.append(statement)
-
-        desk.world.clock.now += LEASE
-        event.listen(Engine, "before_cursor_execute", note)
-        try:
-            assert follow(desk.chain)()
-        finally:
-            event.remove(Engine, "before_cursor_execute", note)
-        return len(seen)
-
-    desk.deposit(100_000)
-    few = statements()
-    desk.deposit(*range(100_000, 100_030))
-    assert seen(desk)[1] == 31
-    assert statements() == few
-
-
-def test_a_block_reads_no_script_that_is_known(desk: Desk) -> None:
-    """Of a hundred thousand addresses that took longer than all else about the block."""
-    desk.mine()
-    read = []
-
-    def note(_connection, _cursor, statement, *_rest) -> None:
-        if statement.startswith("SELECT watched_scripts.script_pubkey"):
-            read.append(statement)
-
-    event.listen(Engine, "before_cursor_execute", note)
-    try:
-        desk.mine()
-        assert read == []
-        ok(desk.create_vault("Second"))
-        desk.watcher.look()
-        assert read, "a vault brings new ones"
-    finally:
-        event.remove(Engine, "before_cursor_execute", note)
 
 
 @pytest.mark.parametrize("kept", [288, 2])

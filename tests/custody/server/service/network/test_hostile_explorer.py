@@ -10,8 +10,6 @@ afterwards brings everything back.
 import json
 import random
 from contextlib import closing, contextmanager, suppress
-from hashlib import sha256
-from itertools import combinations
 
 import httpx
 import pytest
@@ -23,9 +21,9 @@ from custody.server.chain.esplora import EsploraBackend
 from custody.server.chain.esplora.transactions import is_coinbase
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.store.models import ChainCoinRow, ChainTransactionRow, ProposalInputRow, ProposalRow
-from multisig import CHANGE, RECEIVE, Network, Transaction
+from multisig import Network, Transaction
 from tests.support.custody import ok, open_desk
-from tests.support.esplora import AT_ONCE, URL, Explorer, edited, plain
+from tests.support.esplora import AT_ONCE, URL, Explorer, plain
 from tests.support.examples import examples
 
 KINDS = (
@@ -235,26 +233,4 @@ def test_whatever_an_explorer_answers_the_store_is_consistent_and_heals(scene, h
             scene.explorer.hidden, scene.explorer.top = frozenset(), 2**31
     scene.look_honestly()
     scene.require_consistent()
-    assert scene.shown() == scene.truth
-
-
-def test_a_transaction_in_a_block_for_one_script_and_not_for_another(scene):
-    """An explorer's replicas answer script by script, and some are behind."""
-    policy = scene.desk.policy
-    scripts = [policy.script_pubkey(branch, index) for branch in (RECEIVE, CHANGE) for index in range(6)]
-    hashes = [sha256(script).hexdigest() for script in scripts]
-    sides = [(each, known.txid) for each in hashes for _, known in scene.explorer._mined(each)]
-    paid = [side for side in sides if side[1] == scene.truth[1][0][1]]
-    assert len(paid) >= 2, "a coin that it spends, and its change"
-    told = set()
-    waiting = edited(lambda entries: [entry | {"status": {"confirmed": False}} for entry in entries])
-    with scene.explorer.answering("/scripthash/.*/txs/mempool", waiting):
-        for behind in (*combinations(sides, 1), paid):
-            scene.explorer.behind = frozenset(behind)
-            scene.look_honestly()
-            scene.require_sums()
-            told.add(scene.shown()[0]["confirmed_sats"])
-        scene.explorer.behind = frozenset()
-    assert len(told) > 2, "each was believed"
-    scene.look_honestly()
     assert scene.shown() == scene.truth

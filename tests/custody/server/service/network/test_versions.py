@@ -76,13 +76,9 @@ class TestWhicheverConfirms:
         assert status(desk, first, second) == ["CONFIRMED", "INVALIDATED"]
         assert desk.proposal(first)["replaced_by_psbt_id"] is None
         assert second not in open_jobs(desk)
-
-    def test_the_first_while_the_bump_waits_for_signatures(self, desk, first):
-        finished(desk, first)
-        second = made(bump(desk, first, fee_rate="5"))
-        desk.approve("alice", second)
-        desk.mine()
-        assert status(desk, first, second) == ["CONFIRMED", "INVALIDATED"]
+        log = ok(desk.admin.get("/api/v1/get-logs", org_uid=1, workspace_uid=1, order="newest"))["logs"]
+        (told,) = [each["description"] for each in log if each["action"] == "PROPOSAL_INVALIDATED"]
+        assert told.endswith(f"{first} is confirmed")
 
     def test_neither_where_another_takes_the_coin(self, desk, pair):
         first, second = pair
@@ -91,14 +87,6 @@ class TestWhicheverConfirms:
         assert status(desk, first, second) == ["INVALIDATED", "INVALIDATED"]
         assert desk.proposal(second)["failure_code"] == "coin-spent"
         assert locks(desk) == {}
-
-    def test_the_third_of_three(self, desk, pair):
-        first, second = pair
-        third = made(bump(desk, second, fee_rate="9"))
-        finished(desk, third)
-        assert status(desk, first, second, third) == ["REPLACED", "REPLACED", "BROADCASTING"]
-        desk.mine()
-        assert status(desk, first, second, third) == ["INVALIDATED", "INVALIDATED", "CONFIRMED"]
 
 
 class TestReorganisations:
@@ -137,15 +125,6 @@ class TestTheMempool:
         assert open_jobs(desk) == {second}
         desk.settle()
         assert desk.chain.transaction(final(desk, second).txid) is not None
-
-    def test_the_first_back_in_the_mempool_is_said_and_the_bump_is_offered_again(self, desk, pair):
-        first, second = pair
-        forget_mempool(desk)
-        desk.chain.broadcast(final(desk, first))
-        desk.watcher.look()
-        assert status(desk, first, second) == ["BROADCASTING", "BROADCASTING"]
-        desk.settle()
-        assert status(desk, first, second) == ["REPLACED", "BROADCASTING"]
 
     def test_where_the_bump_has_ended_the_first_is_offered_again(self, desk):
         """Its added coin was spent elsewhere: what it replaced can still be mined."""
@@ -235,17 +214,6 @@ def forgotten_with_its_block(desk) -> None:
     desk.chain.reorganise(1, 2)
     forget_mempool(desk)
     desk.watcher.look()
-
-
-def test_a_pending_one_finished_elsewhere_is_offered_again_after_a_reorganisation(desk, first):
-    """Seen in a block first."""
-    desk.chain.mine_block([signed_outside(desk, first)])
-    desk.watcher.look()
-    assert status(desk, first) == ["CONFIRMED"]
-    forgotten_with_its_block(desk)
-    desk.settle()
-    desk.mine()
-    assert status(desk, first) == ["CONFIRMED"]
 
 
 def test_a_payment_that_was_taken_back_is_not_revived_by_a_reorganisation(desk, first):
