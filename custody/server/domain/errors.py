@@ -53,10 +53,16 @@ class Misconfigured(Exception):
 
 
 class CustodyError(Exception):
-    """``code`` is stable, the sentence says what is wrong, ``hint`` what the caller can do."""
+    """``code`` is stable, the sentence says what is wrong, ``hint`` what the caller can do: what the code
+    advises, where the error does not know better.
+    """
 
     code: ClassVar[ErrorCode]
     hint: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        if not hasattr(cls, "hint"):
+            cls.hint = cls.code.advice
 
     def __init__(
         self,
@@ -102,7 +108,6 @@ class AccountEnded(TokenExpired):
 
 class OtpInvalid(CustodyError):
     code = ErrorCode.OTP_INVALID
-    hint = "Read the code in the newest mail or on the authenticator, or sign in again to get another."
 
 
 class SignInOver(OtpInvalid):
@@ -134,12 +139,10 @@ class NotOrgMember(CustodyError):
 
 class NotASigner(CustodyError):
     code = ErrorCode.NOT_A_SIGNER
-    hint = "Only a signer of this vault, with an active key, can do this."
 
 
 class KeyIsRevoked(CustodyError):
     code = ErrorCode.KEY_REVOKED
-    hint = "A revoked key cannot approve this; another signer of the vault must."
 
 
 class RoleLimitExceeded(CustodyError):
@@ -149,27 +152,22 @@ class RoleLimitExceeded(CustodyError):
 
 class VaultLimitExceeded(CustodyError):
     code = ErrorCode.VAULT_LIMIT_EXCEEDED
-    hint = "Send less, or ask an administrator to raise the vault's limit."
 
 
 class NotInAddressBook(CustodyError):
     code = ErrorCode.NOT_IN_ADDRESS_BOOK
-    hint = "Pay an address of the address book, or have this one entered there first."
 
 
 class MakerMayNotApprove(CustodyError):
     code = ErrorCode.NOT_A_SIGNER
-    hint = "Another signer of the vault has to approve it."
 
 
 class NotFound(CustodyError):
     code = ErrorCode.NOT_FOUND
-    hint = "Check the id, and that it belongs to the workspace you name."
 
 
 class StateConflict(CustodyError):
     code = ErrorCode.STATE_CONFLICT
-    hint = "Read the current state again before trying anything else."
 
 
 class VaultFrozen(CustodyError):
@@ -184,7 +182,6 @@ class SecondPersonNeeded(CustodyError):
 
 class LastAdmin(CustodyError):
     code = ErrorCode.LAST_ADMIN
-    hint = "Give it to another member first."
 
 
 class VaultsLeftShort(CustodyError):
@@ -207,7 +204,6 @@ class TooFewSigners(CustodyError):
 
 class LockedFunds(CustodyError):
     code = ErrorCode.LOCKED_FUNDS
-    hint = "Wait for the pending proposals that hold the coins, or end one of them."
 
 
 class KeyAlreadyActive(CustodyError):
@@ -217,57 +213,46 @@ class KeyAlreadyActive(CustodyError):
 
 class KeyAccountsExhausted(CustodyError):
     code = ErrorCode.KEY_ACCOUNTS_EXHAUSTED
-    hint = "The signer must connect the device and register further accounts."
 
 
 class CallNotStalled(CustodyError):
     code = ErrorCode.CALL_NOT_STALLED
-    hint = "Read the call's Status: what is on its way needs nothing, and what ended is called anew."
 
 
 class DeploymentNotConfirmed(CustodyError):
     code = ErrorCode.DEPLOYMENT_NOT_CONFIRMED
-    hint = "Wait for the deployment's first confirmation; GET contract shows how it stands."
 
 
 class AlreadyPaused(CustodyError):
     code = ErrorCode.ALREADY_PAUSED
-    hint = "Nothing has to be done."
 
 
 class NotPaused(CustodyError):
     code = ErrorCode.NOT_PAUSED
-    hint = "Nothing has to be done."
 
 
 class IdempotencyInProgress(CustodyError):
     code = ErrorCode.IDEMPOTENCY_IN_PROGRESS
-    hint = "The same request is being worked on; ask again in a moment."
 
 
 class TooMuch(CustodyError):
     code = ErrorCode.BODY_TOO_LARGE
-    hint = "Send less at a time."
 
 
 class Invalid(CustodyError):
     code = ErrorCode.VALIDATION
-    hint = "Correct the fields that are named and send the request again."
 
 
 class WrongNetworkAddress(CustodyError):
     code = ErrorCode.WRONG_NETWORK_ADDRESS
-    hint = "Use an address of the vault's own network."
 
 
 class Dust(CustodyError):
     code = ErrorCode.DUST
-    hint = "Raise the amount: nodes do not relay an output this small."
 
 
 class InsufficientFunds(CustodyError):
     code = ErrorCode.INSUFFICIENT_FUNDS
-    hint = "Send less, or fund it first."
 
 
 class TokenCoinMissing(CustodyError):
@@ -288,27 +273,22 @@ class TokenCoinUnconfirmed(TokenCoinMissing):
 
 class PsbtDiffers(CustodyError):
     code = ErrorCode.PSBT_MISMATCH
-    hint = "Fetch the proposal again and sign exactly that transaction."
 
 
 class SignatureInvalid(CustodyError):
     code = ErrorCode.BAD_SIGNATURE
-    hint = "Sign the proposal again with the registered device."
 
 
 class WalletAddressMismatch(CustodyError):
     code = ErrorCode.WALLET_ADDRESS_MISMATCH
-    hint = "Read the address again from signing-profile-address."
 
 
 class IdempotencyKeyReused(CustodyError):
     code = ErrorCode.IDEMPOTENCY_KEY_REUSED
-    hint = "Use a new Idempotency-Key for a new request."
 
 
 class RateLimited(CustodyError):
     code = ErrorCode.RATE_LIMITED
-    hint = "Wait as long as Retry-After says."
 
 
 class ChainUnavailable(CustodyError):

@@ -76,7 +76,7 @@ def test_filters_are_kept_from_page_to_page_and_a_wrong_one_is_told(desk, browse
     (told,) = [tag.words for tag in person.page.tags if tag.attributes.get("class") == "problem"]
     assert told == "From is later than To: change one of them."
     assert person.page.by_id("from_day").attributes["value"] == "2026-03-02"
-    assert "Correct the fields" not in person.words
+    assert "Correct these values" not in person.words
     assert "Nothing matches." in person.open(f"{here}?from_day=2030-01-01").words
 
 

@@ -310,7 +310,7 @@ def test_the_list_filters_and_pages(desk, browse, here, monkeypatch):
     person.open(f"{here}?from_day=2026-03-02&to_day=2026-03-01&search=rent", 422)
     assert problems(person) == ["From is later than To: change one of them."]
     assert 'value="rent"' in person.html
-    assert "Correct the fields" not in person.words
+    assert "Correct these values" not in person.words
     assert "Number 2" in person.open(f"{here}?vault={desk.vault['id']}").words
     assert "Number 2" in person.open(f"{here}?from_day={day}&to_day={day}").words
     assert "Number" not in person.open(f"{here}?from_day={day + timedelta(days=1)}").words

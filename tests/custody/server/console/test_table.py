@@ -96,7 +96,7 @@ def test_a_mailed_code_proves_and_does_not_sign_in(desk, deed, browse):
         assert len(desk.world.mail.sent) == sent
         told = person.page.by_id("step_code-problem").words.strip()
         assert told == "The code is wrong, was used, or has expired."
-        assert "Correct the fields" not in person.words
+        assert "Correct these values" not in person.words
         person.send(FORM, step_code=code)
     assert deed.done == ["Ada"]
 

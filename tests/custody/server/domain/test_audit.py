@@ -97,6 +97,16 @@ class TestFindFault:
     def test_a_row_too_many(self) -> None:
         assert fault_of(chain(6), chain(5)) == 7
 
+    def test_a_row_whose_hashes_were_made_again(self) -> None:
+        """Of the last one, which no other follows; and of one that says that it stands elsewhere."""
+        rows = chain(5)
+        edited = replace(rows[4].row, description="edited")
+        rows[4] = ChainedRow(edited, rows[3].event_hash, event_hash(rows[3].event_hash, edited))
+        assert fault_of(rows, chain(5)) == 5
+        moved = replace(edited, position=6)
+        rows[4] = ChainedRow(moved, rows[3].event_hash, event_hash(rows[3].event_hash, moved))
+        assert fault_of(rows, rows) == 5
+
     def test_a_row_of_another_chain(self) -> None:
         assert find_fault("workspace:1", chain(2), 2, chain(2)[-1].event_hash).position == 1
 

@@ -16,6 +16,7 @@ from tests.support.custody import Desk, ok, open_desk, refused
 from tests.support.platform import As
 from tests.support.policy_store import OUT_OF_REACH, RemotePolicies
 from tests.support.prepared import Story, nothing
+from tests.support.replacing import bump, finished
 
 BTC = 100_000_000
 
@@ -139,6 +140,17 @@ class TestRoles:
             access = replace(place_of(db, rich.workspace_id), role_id=77)
             shown = services.tools.limits.of_caller(db, Caller(1, 1, "admin", "t"), access)
         assert (shown.role_id, shown.used, shown.unused) == (77, btc(used), btc(100_000 - used))
+
+    def test_a_bump_counts_in_the_place_of_what_it_replaces(self, rich):
+        first = ok(rich.propose(60_000, fee_rate="2"))["psbt_id"]
+        finished(rich, first)
+        set_role(rich, "0.0007")
+        set_vault(rich, "0.0007")
+        bound_cycle(rich)
+        response = bump(rich, first, fee_rate="5")
+        assert mine(rich)[0] == vaults_used(rich) == btc(cost(rich, response))
+        set_role(rich, btc(cost(rich, response)))
+        refused(bump(rich, ok(response)["psbt_id"], fee_rate="9"), 403, "ROLE_LIMIT_EXCEEDED")
 
     def test_p22_lowered_while_pending_it_stays_used_through_confirmation(self, rich):
         """A move to the vault itself counts for its fee alone."""
