@@ -1,11 +1,12 @@
 """A vault's movements: what is listed, in which order, with which balances; pages, filters, forks."""
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
+from custody.server.history import movements
 from custody.server.store.models import ChainCoinRow
 from multisig import Psbt, finalise
-from tests.support.custody import CAFE, SHOP, SIGNERS, Desk, ok, sign
+from tests.support.custody import CAFE, SHOP, SIGNERS, Desk, ok, refused, sign
 from tests.support.history import listed, paged, read, require_truth
 from tests.support.prepared import Story
 from tests.support.replacing import bump
@@ -81,6 +82,18 @@ def test_what_filters_find(desk: Desk) -> None:
         assert listed(desk, txid=one["txid"]) == [one]
         assert one in listed(desk, from_time=one["at"])
         assert one not in listed(desk, to_time=one["at"])
+
+
+def test_a_page_looks_at_a_bounded_number(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a filter leaves much out, pages are short, and all come to the end."""
+    # A cursor that no answer gave is refused.
+    for cursor in ("1", "_", "..", "1.2_3_ab"):
+        query = {"workspace_id": 1, "vault_id": desk.vault["id"], "cursor": cursor}
+        refused(desk.admin.get("/api/v1/vault-history", **query), 422, "VALIDATION")
+    monkeypatch.setattr(movements, "WINDOW", 1)
+    for order in ("newest", "oldest"):
+        assert read(desk, order=order, max_sats=65_000, limit=2)["next_cursor"] is not None
+        assert [one["amount_sats"] for one in listed(desk, order=order, max_sats=65_000, limit=2)] == [60_000]
 
 
 def test_pages_are_the_same_whatever_comes_meanwhile(desk: Desk) -> None:
@@ -161,3 +174,14 @@ def test_who_may_not_read_the_address_book_learns_no_name_of_it(desk: Desk) -> N
     assert [output["label"] for output in paid["outputs"]] == [None, None]
     assert read(desk, auditor, label="corner")["movements"] == []
     assert len(read(desk, auditor, label="invoice")["movements"]) == 1
+
+
+def test_many_outputs_of_one_deposit_are_counted(desk: Desk) -> None:
+    (txid,) = desk.deposit(70_000, blocks=0)
+    with desk.world.platform.services.store.write() as db:
+        coin = db.scalars(select(ChainCoinRow).where(ChainCoinRow.txid == txid)).one()
+        values = {column.name: getattr(coin, column.name) for column in ChainCoinRow.__table__.columns}
+        db.add_all(ChainCoinRow(**values | {"vout": 1_000 + number}) for number in range(30))
+    (found,) = listed(desk, txid=txid)
+    assert (len(found["outputs"]), found["more_outputs"]) == (20, 11)
+    assert found["received_sats"] == 70_000

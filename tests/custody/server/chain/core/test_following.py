@@ -201,3 +201,23 @@ def test_a_full_mempool_is_read_in_several_looks(rig, monkeypatch):
         with pytest.raises(ChainUnavailable, match="mempool is still being read"):
             rig.backend.outputs_to(ours)
     assert len(rig.backend.outputs_to(ours)) == 5
+
+
+def test_a_large_mempool_is_listed_every_few_seconds_and_at_once_where_it_matters(rig, monkeypatch):
+    monkeypatch.setattr(history, "MANY", 1)
+    now = [0.0]
+    monkeypatch.setattr(rig.backend._mempool, "_clock", lambda: now[0])
+    number, other = rig.fresh(), rig.fresh()
+    txid = rig.fund(number, 10_000)
+    assert coin_of(rig.backend, txid, script(number)).height is None
+    later = rig.fund(number, 20_000)
+    assert {coin.outpoint.txid for coin in rig.backend.outputs_to([script(number)])} == {txid}
+    now[0] = 5.0
+    assert {coin.outpoint.txid for coin in rig.backend.outputs_to([script(number)])} == {txid, later}
+    third = rig.fund(other, 10_000)
+    assert coin_of(rig.backend, third, script(other)).height is None
+    (block,) = rig.mine()
+    found = rig.backend.outputs_to([script(number), script(other)])
+    assert {(coin.outpoint.txid, coin.block_hash) for coin in found} == {
+        (each, block.hash) for each in (txid, later, third)
+    }

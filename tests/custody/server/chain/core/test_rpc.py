@@ -108,6 +108,12 @@ def test_a_wrong_password_is_said_to_be_one(rig):
         rig.backend.tip()
 
 
+def test_the_password_is_nowhere_to_be_read():
+    password = Password(USER, SecretStr(PASSWORD))
+    assert PASSWORD not in repr(password)
+    assert PASSWORD not in repr(vars(Rpc("http://127.0.0.1:1", password)))
+
+
 def test_the_cookie_is_read_again_when_the_node_was_started_again(rig, tmp_path):
     cookie = tmp_path / "cookie"
     cookie.write_text(f"__cookie__:{'11' * 32}")

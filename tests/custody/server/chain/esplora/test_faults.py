@@ -157,6 +157,11 @@ def test_the_tip_that_moves_between_the_pages_is_read_again(rig):
     assert all(each.block_hash == rig.chain.block_at(each.height).hash for each in found)
 
 
+def test_a_branch_that_comes_between_the_pages_is_read_again(rig):
+    found = moving_between_the_pages(rig, lambda: rig.reorganise(3, 4))
+    assert sorted(each.height is None for each in found) == [False] * 57 + [True] * 3
+
+
 def test_a_tip_that_moves_at_every_look_is_given_up(rig, scene):
     rig.explorer.before = lambda path: rig.mine() if path == "/blocks/tip/hash" else None
     with pytest.raises(ChainUnavailable, match="at every read"):
