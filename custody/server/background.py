@@ -143,7 +143,10 @@ class Background:
         return next(each for each in self.backends.values() if isinstance(each, EmbeddedChain))
 
     def _opened(self, source: ChainSource) -> OpenBackend:
-        return open_backend(source, folder=self.chain_folder, clock=lambda: self.clock().timestamp())
+        return open_backend(source, folder=self.chain_folder, clock=self._seconds)
+
+    def _seconds(self) -> float:
+        return self.clock().timestamp()
 
     def workers(self) -> Workers:
         """The threads of this process: one `Loop` for each kind of work."""
