@@ -2,7 +2,6 @@
 (docs/operate/second-person.md); and how a command requests one.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,17 +18,15 @@ if TYPE_CHECKING:
     from custody.schemas.changes import Change
 
 
-def make_or_ask(
-    access: Access, call: "Call[Any, Any]", request: "BaseModel", make: "Callable[[], BaseModel]", words: str
-) -> None:
-    """``make`` the call and say ``words``; where it needs a second person, request the change instead. Raises
+def make_or_ask(access: Access, call: "Call[Any, Any]", request: "BaseModel", words: str) -> None:
+    """Make the call and say ``words``; where it needs a second person, request the change instead. Raises
     Stop.
     """
     from custody.client import ApiError
     from custody.schemas.changes import RequestChangeRequest
 
     try:
-        access.give(make(), words)
+        access.give(access.make(call, request), words)
         return
     except ApiError as error:
         if error.problem.code != "SECOND_PERSON_NEEDED":
@@ -66,7 +63,7 @@ def list_command(access: Access, all_of_them: bool) -> None:
 def confirm_command(access: Access, given: str) -> None:
     """Confirm what another member asked for: it is then done, in their name."""
     from custody.common.change_words import names_nothing
-    from custody.schemas.changes import ChangeRequest
+    from custody.schemas.changes import CONFIRM_CHANGE
 
     one = _change_of(access, given)
     _show(one)
@@ -74,9 +71,7 @@ def confirm_command(access: Access, given: str) -> None:
         sentence = "it names a member, key or vault that no longer exists"
         fail(sentence, f"custody change decline {one.change_id}", Exit.NOT_DECIDED)
     access.confirm("Confirm this change?")
-    request = ChangeRequest(workspace_id=access.workspace_id, change_id=one.change_id)
-    done = access.client.confirm_change(request)
-    access.give(done, f"Confirmed, and done: {_what(one)}.")
+    access.give(access.make(CONFIRM_CHANGE, change_id=one.change_id), f"Confirmed, and done: {_what(one)}.")
 
 
 @change.command("decline")
@@ -85,13 +80,12 @@ def confirm_command(access: Access, given: str) -> None:
 @asking_in_workspace
 def decline_command(access: Access, given: str, reason: str | None) -> None:
     """Decline a change, or take back your own."""
-    from custody.schemas.changes import DeclineChangeRequest
+    from custody.schemas.changes import DECLINE_CHANGE
 
     one = _change_of(access, given)
     _show(one)
     access.confirm("Decline this change?")
-    request = DeclineChangeRequest(workspace_id=access.workspace_id, change_id=one.change_id, reason=reason)
-    done = access.client.decline_change(request)
+    done = access.make(DECLINE_CHANGE, change_id=one.change_id, reason=reason)
     access.give(done, f"Declined: {_what(one)}. Nothing has changed.")
 
 

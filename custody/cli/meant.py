@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
 
 import click
 
@@ -15,9 +16,14 @@ from custody.common.naming import Ambiguous, NamedRecord, named
 from custody.common.terminal import Exit, answer, give, say, table
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from custody.client import Client
+    from custody.schemas.call import Call
 
 T = TypeVar("T")
+Input = TypeVar("Input", bound="BaseModel")
+Answer = TypeVar("Answer")
 Command = Callable[..., None]
 
 workspace_option = click.option(
@@ -131,6 +137,21 @@ class Access:
         """The one that a person named. Raises Stop, as ``chosen``."""
         known = {candidate(one).id: one for one in found}
         return known[chosen(given, map(candidate, known.values()), kind, hint, unseen=self.yes)]
+
+    def request(self, call: "Call[Input, Any]", **given: Any) -> "Input":
+        """The call's request; it names this workspace. Raises ValidationError (`refusals`)."""
+        ids = {"workspace_id": self.workspace_id, "org_id": self.place.org_id}
+        taken = {name: value for name, value in ids.items() if name in call.takes.model_fields}
+        return call.takes.model_validate(taken | given)
+
+    def make(self, call: "Call[Any, Answer]", request: "BaseModel | None" = None, **given: Any) -> "Answer":
+        """Makes the call, with the request or with one of what is given. Raises what the client does."""
+        from custody.client.flow import keyed, sends
+
+        key = uuid4().hex if call.creates else None
+        made = sends(call)(keyed(call)).plan
+        sent = self.request(call, **given) if request is None else request
+        return self.client.run(made(self.client.core, sent, idempotency_key=key))
 
     def confirm(self, question: str) -> None:
         """Returns after a yes. Raises Stop."""

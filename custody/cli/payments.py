@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import click
 
@@ -66,7 +65,7 @@ def propose_command(
     fee_rate: str | None,
 ) -> None:
     """Propose a payment from a vault. It is sent only after enough signers have approved it."""
-    from custody.schemas.proposals import CreatePsbtRequest
+    from custody.schemas.proposals import CREATE_PSBT
 
     if priority is not None and fee_rate is not None:
         fail("a fee rate takes the place of a priority", "Give one of the two.", Exit.USAGE)
@@ -74,18 +73,16 @@ def propose_command(
     book = access.client.whitelist_addresses(access.workspace_id)
     wanted = ((sats, recipient), *also)
     payments = [_payment(value, whom, source.chain, book, unseen=access.yes) for value, whom in wanted]
-    request = CreatePsbtRequest.model_validate(
-        {
-            "wallet_id": source.id,
-            "workspace_id": access.workspace_id,
-            "tx_type": "send",
-            "recipients": [payment.address for payment in payments],
-            "amounts_sats": [payment.sats for payment in payments],
-            "description": description,
-            "priority": priority,
-            "fee_rate": fee_rate,
-            "coins": [one.lower() for one in coins] or None,
-        }
+    request = access.request(
+        CREATE_PSBT,
+        wallet_id=source.id,
+        tx_type="send",
+        recipients=[payment.address for payment in payments],
+        amounts_sats=[payment.sats for payment in payments],
+        description=description,
+        priority=priority,
+        fee_rate=fee_rate,
+        coins=[one.lower() for one in coins] or None,
     )
     for line in _summary(source, payments, description, _fee_words(priority, fee_rate)):
         aside(line)
@@ -124,8 +121,9 @@ def max_send_command(
 
 def propose(access: Access, request: "CreatePsbtRequest") -> None:
     """Makes the proposal, and says what comes next."""
-    made = access.client.create_psbt(request, idempotency_key=uuid4().hex)
-    proposal = access.client.proposal(made.psbt_id)
+    from custody.schemas.proposals import CREATE_PSBT
+
+    proposal = access.client.proposal(access.make(CREATE_PSBT, request).psbt_id)
     until = f"{proposal.expires_at:%Y-%m-%d %H:%M} UTC"
     access.give(
         proposal,

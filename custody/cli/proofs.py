@@ -3,7 +3,7 @@ them.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -37,7 +37,7 @@ def proof() -> None:
 @asking_in_workspace
 def make_command(access: Access, given: str, message: str, address: str | None, with_coins: bool) -> None:
     """Ask a vault's signers to sign a message."""
-    from custody.schemas.proofs import CreateProofRequest
+    from custody.schemas.proofs import CREATE_PROOF
     from firmware_bridge.makers import signing_devices
     from multisig import Psbt
     from multisig.bip322 import MAX_COINS
@@ -46,14 +46,13 @@ def make_command(access: Access, given: str, message: str, address: str | None, 
     aside(f"The signers of '{one.name}' {one.id} are asked to sign: {message}")
     aside(f"These devices sign such a message: {signing_devices(coins=with_coins)}.")
     access.confirm("Ask them?")
-    request = CreateProofRequest(
-        workspace_id=access.workspace_id,
-        vault_id=one.id,
-        message=message,
-        address=address,
-        with_coins=with_coins,
-    )
-    made = access.client.create_proof(request)
+    fields: dict[str, Any] = {
+        "vault_id": one.id,
+        "message": message,
+        "address": address,
+        "with_coins": with_coins,
+    }
+    made = access.make(CREATE_PROOF, **fields)
     if len(Psbt.parse(made.psbt_base64).inputs) > MAX_COINS:
         aside(f"It names the vault's {MAX_COINS} largest coins: no proof names more.")
     access.give(made, f"The proof {made.psbt_id} waits for its signers: custody proof show {made.psbt_id}.")

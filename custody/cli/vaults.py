@@ -3,7 +3,6 @@ unfreeze it. And ``replace`` and ``sweep``: two people put a new vault in its pl
 """
 
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import click
 
@@ -159,21 +158,19 @@ def create_command(
     day: int,
 ) -> None:
     """Create a vault. Its signers and how many must sign are fixed for ever."""
-    from custody.schemas.vaults import CreateWalletRequest
+    from custody.schemas.vaults import CREATE_WALLET
 
     members = _signers(access, signers)
-    request = CreateWalletRequest.model_validate(
-        {
-            "workspace_id": access.workspace_id,
-            "name": name,
-            "network": access.place.network,
-            "m": m,
-            "signers": [member.uuid for member in members],
-            "transaction_limit": in_btc(limit),
-            "per_cycle": per_cycle is True,
-            "cycle_period": CYCLES[cycle],
-            "cycle_day": day,
-        }
+    request = access.request(
+        CREATE_WALLET,
+        name=name,
+        network=access.place.network,
+        m=m,
+        signers=[member.uuid for member in members],
+        transaction_limit=in_btc(limit),
+        per_cycle=per_cycle is True,
+        cycle_period=CYCLES[cycle],
+        cycle_day=day,
     )
     where = f"'{access.place.name}' of {access.place.organisation}, on {network_words(access.place.network)}"
     aside(f"Vault '{request.name}' in {where}")
@@ -183,7 +180,7 @@ def create_command(
     words = bounds(per_cycle=request.per_cycle, period=request.cycle_period, day=day)
     aside(f"  Limit: at most {amount(limit)} {words}")
     access.confirm("Create this vault?")
-    made = access.client.create_wallet(request, idempotency_key=uuid4().hex)
+    made = access.make(CREATE_WALLET, request)
     code = access.client.vault_export(access.workspace_id, made.id).verification_code
     access.give(
         {**made.model_dump(mode="json", by_alias=True), "verification_code": code},
@@ -229,7 +226,7 @@ def replace_command(
     access: Access, given: str, name: str | None, signers: tuple[str, ...], m: int | None
 ) -> None:
     """Put a new vault in the place of one. Another manager of the workspace has to confirm it."""
-    from custody.schemas.vaults import REPLACE_VAULT, ReplaceVaultRequest
+    from custody.schemas.vaults import REPLACE_VAULT
 
     old = vault_of(access, given)
     if old.replaced_by is not None:
@@ -241,13 +238,8 @@ def replace_command(
     name = name or next_name(old.name, (one.name for one in access.client.vault_names(access.workspace_id)))
     same = tuple(signer.user_id for signer in old.signers)
     members = _signers(access, signers or same)
-    request = ReplaceVaultRequest(
-        workspace_id=access.workspace_id,
-        vault_id=old.id,
-        name=name,
-        m=m or old.m,
-        signers=[member.uuid for member in members],
-    )
+    quorum = {"m": m or old.m, "signers": [member.uuid for member in members]}
+    request = access.request(REPLACE_VAULT, vault_id=old.id, name=name, **quorum)
     aside(f"Vault '{name}' in the place of '{old.name}' {old.id}")
     aside(f"  Any {request.m} of these {len(members)} can spend from it:")
     for member in members:
@@ -256,13 +248,7 @@ def replace_command(
     aside("  Its coins then move there alone, beside every limit. Unsigned payments are cancelled.")
     for entry in access.client.whitelist_addresses(access.workspace_id, leads_to=old.id):
         aside(f"  In the address book '{entry.name}' leads to the old vault: {entry.address}")
-    make_or_ask(
-        access,
-        REPLACE_VAULT,
-        request,
-        lambda: access.client.replace_vault(request),
-        f"The vault '{old.name}' is replaced.",
-    )
+    make_or_ask(access, REPLACE_VAULT, request, f"The vault '{old.name}' is replaced.")
 
 
 @click.command("sweep")
@@ -271,14 +257,13 @@ def replace_command(
 @asking_in_workspace
 def sweep_command(access: Access, given: str, fee_rate: str | None) -> None:
     """Propose to move what is free of a replaced vault into the one in its place."""
-    from custody.schemas.sending import SweepVaultRequest
+    from custody.schemas.sending import SWEEP_VAULT
 
     old = vault_of(access, given)
     free = amount(old.confirmed_sats - old.locked_sats)
     aside(f"The vault '{old.name}' {old.id}: about {free} are free.")
     access.confirm(f"Propose to move them to {old.replaced_by or 'its replacement'}?")
-    request = SweepVaultRequest(workspace_id=access.workspace_id, vault_id=old.id, fee_rate=fee_rate)
-    done = access.client.sweep_vault(request)
+    done = access.make(SWEEP_VAULT, vault_id=old.id, fee_rate=fee_rate)
     access.give(done, *(f"Proposed: {psbt_id}" for psbt_id in done.psbt_ids))
 
 
@@ -288,13 +273,12 @@ def sweep_command(access: Access, given: str, fee_rate: str | None) -> None:
 @asking_in_workspace
 def freeze_command(access: Access, given: str, reason: str | None) -> None:
     """Stop all payments from a vault at once. Two people are needed to undo it."""
-    from custody.schemas.vaults import FreezeVaultRequest
+    from custody.schemas.vaults import FREEZE_VAULT
 
     one = vault_of(access, given)
     aside(f"The vault '{one.name}' {one.id}: nothing is proposed, signed or sent while it is frozen.")
     access.confirm("Freeze it?")
-    request = FreezeVaultRequest(workspace_id=access.workspace_id, vault_id=one.id, reason=reason)
-    done = access.client.freeze_vault(request)
+    done = access.make(FREEZE_VAULT, vault_id=one.id, reason=reason)
     access.give(done, *_stopped(one.name, done))
 
 
@@ -303,15 +287,14 @@ def freeze_command(access: Access, given: str, reason: str | None) -> None:
 @asking_in_workspace
 def unfreeze_command(access: Access, given: str) -> None:
     """Unfreeze a vault: it takes effect when a second person does the same within a day."""
-    from custody.schemas.vaults import UnfreezeVaultRequest
+    from custody.schemas.vaults import UNFREEZE_VAULT
 
     one = vault_of(access, given)
     now = access.client.vault_controls(access.workspace_id, one.id)
     for line in _waiting(now):
         aside(line)
     access.confirm(f"Let the vault '{one.name}' go on?")
-    request = UnfreezeVaultRequest(workspace_id=access.workspace_id, vault_id=one.id)
-    done = access.client.unfreeze_vault(request)
+    done = access.make(UNFREEZE_VAULT, vault_id=one.id)
     access.give(done, *_stopped(one.name, done))
 
 

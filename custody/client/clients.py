@@ -22,9 +22,7 @@ from custody.client.calls import (
     WorkspaceCalls,
 )
 from custody.client.connection import WaitingConnection
-from custody.client.history import WholeHistoryCalls
 from custody.client.payments import ReadProposalCalls
-from custody.client.records import EveryPurchaseCalls
 from custody.client.signing_calls import KeyCalls, ProofCalls, ProposalCalls, SignInCalls, TokenCalls
 
 
@@ -48,13 +46,11 @@ class Api(
     LimitCalls,
     LogCalls,
     PurchaseCalls,
-    EveryPurchaseCalls,
     TokenCalls,
     WebhookCalls,
     ChangeCalls,
     ServiceAccountCalls,
     HistoryCalls,
-    WholeHistoryCalls,
     IdentityProviderCalls,
 ):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""

@@ -22,7 +22,6 @@ LEFT_OUT = (
     "custody.server",
     "custody.client.clients",
     "custody.client.calls",
-    "custody.client.records",
     "embit",
     "pbk",
     "hwilib",

@@ -77,11 +77,9 @@ def remove_passkey(page: PageContext) -> Response:
     return page.redirect(ACCOUNT, "The passkey is removed.")
 
 
-def password(page: PageContext) -> Response:
-    form = page.form
+def _new_password(page: PageContext) -> dict[str, str]:
     require_same_twice(page, "new_password")
-    page.act(CHANGE_PASSWORD, password=form.one("password"), new_password=form.one("new_password"))
-    return page.redirect(ACCOUNT, "Your password is changed, and your other sessions have ended.")
+    return {}
 
 
 def authenticator(page: PageContext) -> Response:
@@ -168,7 +166,10 @@ ROWS = (
     form(
         "/account/name", UPDATE_USER_INFO, account, "Your name is changed.", optional=("phone_number",)
     ),
-    Row("POST", "/account/password", password, again=account, acts=(CHANGE_PASSWORD,)),
+    form(
+        "/account/password", CHANGE_PASSWORD, account,
+        "Your password is changed, and your other sessions have ended.", given=_new_password,
+    ),
     form(
         "/account/second-factor", TWO_FACTOR, account, "Your second factor is changed.", steps_up=True,
         given=lambda _page: {"enabled": None},

@@ -5,14 +5,12 @@ and addresses: a review of the rows, then a call per row.
 import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, Final, Literal
 from urllib.parse import quote_plus
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from custody.common.pages.serving import HEADERS, HTML, attachment
-from custody.common.spreadsheets import csv_lines
+from custody.common.pages.serving import HEADERS, HTML
 from custody.common.text import name_key, network_words
 from custody.schemas.address_book import (
     ADD_WHITELIST_ADDRESS,
@@ -26,7 +24,7 @@ from custody.schemas.address_book import (
 )
 from custody.schemas.changes import CHANGES, SECOND_PERSON_RULE
 from custody.server.console.context import PageContext, WaitsForSecondPerson
-from custody.server.console.rendering import TEMPLATES
+from custody.server.console.rendering import TEMPLATES, csv_file
 from custody.server.console.table import Review, Row, form, require_as_shown, shown_mark
 from custody.server.domain.address_book import canonical_address, require_name
 from custody.server.domain.errors import (
@@ -133,13 +131,9 @@ def review_removal(page: PageContext) -> Review:
 
 
 def export(page: PageContext) -> Response:
-    """The whole book, safe to open in a spreadsheet, and as the import reads it. The first page is read
-    before the answer begins, so that a refusal is a page.
-    """
-    pages = _pages(page)
-    rows = ((each.name, each.address) for found in chain([next(pages)], pages) for each in found)
-    headers = attachment(f"address-book-{page.workspace.id}.csv")
-    return StreamingResponse(csv_lines(COLUMNS, rows), headers=headers, media_type="text/csv; charset=utf-8")
+    """The whole book, as the import reads it."""
+    rows = (((each.name, each.address) for each in found) for found in _pages(page))
+    return csv_file(f"address-book-{page.workspace.id}", COLUMNS, rows)
 
 
 def _pages(page: PageContext) -> Iterator[list[WhitelistAddress]]:

@@ -13,7 +13,7 @@ from custody.server.console.audit_words import recipient_words, row_words
 from custody.server.console.context import PageContext
 from custody.server.console.members import members_of
 from custody.server.console.proposals import labels_of
-from custody.server.console.rendering import member_words
+from custody.server.console.rendering import CSV, member_words
 from custody.server.console.table import Row
 from custody.server.console.typed import require_days_in_order
 from custody.server.domain.audit import Category
@@ -105,7 +105,7 @@ def export(page: PageContext) -> Response:
     wanted = _wanted(page, page.form.one)
     exported = page.act(EXPORT_AUDIT_LOGS, **wanted)
     headers = attachment(f"audit-{page.workspace.id}.csv")
-    return Response(exported.csv, headers=headers, media_type="text/csv; charset=utf-8")
+    return Response(exported.csv, headers=headers, media_type=CSV)
 
 
 _HERE = "/w/{workspace_id:int}/audit"

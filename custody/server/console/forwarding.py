@@ -12,6 +12,7 @@ from custody.server.console.context import PageContext
 from custody.server.console.money import money_of
 from custody.server.console.proposing import MoneyReview, at_field
 from custody.server.console.table import Review, Row
+from custody.server.console.typed import whole
 from custody.server.console.vaults import vault_by_id, vaults_to_choose
 from custody.server.domain.errors import CustodyError, Invalid, PermissionDenied
 from multisig import MultisigError, parse_btc
@@ -46,7 +47,7 @@ def _body(page: PageContext) -> dict[str, Any]:
         "workspace_id": page.workspace.id,
         "vault_id": form.one("vault"),
         "network": page.workspace.entry.workspace_info.net,
-        "fee_sats": _whole(form.one("fee_sats")),
+        "fee_sats": whole(page, "fee_sats"),
         "allow_unconfirmed": form.ticked("allow_unconfirmed"),
         "wallet_address": _profile(page).wallet_address,
     }
@@ -59,13 +60,6 @@ def _body(page: PageContext) -> dict[str, Any]:
         return body | {"amount_sats": parse_btc(amount)}
     except MultisigError as error:
         raise Invalid.at("/amount", f"In BTC an amount is like 0.25. {error}") from None
-
-
-def _whole(text: str) -> int:
-    text = text.strip()
-    if not (text.isascii() and text.isdigit()) or len(text) > 16:
-        raise Invalid.at("/fee_sats", "The fee is a whole number of sats, such as 500.")
-    return int(text)
 
 
 def review(page: PageContext) -> Review:

@@ -1,16 +1,20 @@
-"""The console's templates, and words and figures for what the platform's shapes say in codes."""
+"""The console's templates and files, and words and figures for what the platform's shapes say in codes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 
 from markupsafe import Markup
+from starlette.responses import Response, StreamingResponse
 
 from custody.common.change_words import PERMISSION_WORDS
 from custody.common.limit_words import bounds, until
 from custody.common.pages.qr import qr_image
 from custody.common.pages.rendering import Templates
+from custody.common.pages.serving import attachment
+from custody.common.spreadsheets import csv_lines
 from custody.common.text import SHORT_ID, network_words, plain
 from custody.schemas.asset_tokens import CallStatus
 from custody.schemas.common import MAX_SATS, format_time
@@ -22,6 +26,7 @@ from custody.schemas.purchases import PurchaseStatus
 from multisig import parse_btc
 from multisig.tokens import Function, format_units, token_amount
 
+CSV = "text/csv; charset=utf-8"
 MOVEMENT_WORDS: Mapping[MovementKind, str] = MappingProxyType(
     {
         MovementKind.DEPOSIT: "Deposit",
@@ -173,6 +178,14 @@ ADVICE_WORDS: Mapping[Advice, str] = MappingProxyType(
 def moment(at: datetime) -> Markup:
     """In UTC, and labelled so: users are in many time zones."""
     return Markup('<time datetime="{}">{}</time>').format(format_time(at), f"{at:%-d %b %Y, %H:%M} UTC")
+
+
+def csv_file(name: str, header: Sequence[str], pages: Iterator[Iterable[Sequence[str]]]) -> Response:
+    """Safe to open in a spreadsheet. The first page is read before the answer begins, so that a refusal
+    is a page and no broken file; one page at a time is in memory.
+    """
+    lines = csv_lines(header, chain(next(pages), chain.from_iterable(pages)))
+    return StreamingResponse(lines, headers=attachment(f"{name}.csv"), media_type=CSV)
 
 
 _HERE = Path(__file__).parent

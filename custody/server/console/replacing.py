@@ -6,12 +6,19 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from custody.schemas.proposals import CANCEL_PSBT, CREATE_PSBT, PREVIEW_PSBT, Proposal, PsbtPreview
+from custody.schemas.proposals import (
+    CANCEL_PSBT,
+    CREATE_PSBT,
+    PREVIEW_PSBT,
+    CancelPsbtResponse,
+    Proposal,
+    PsbtPreview,
+)
 from custody.server.console.context import PageContext
 from custody.server.console.money import money_of
 from custody.server.console.proposals import labels_of, proposal_of
 from custody.server.console.proposing import MoneyReview, left_of
-from custody.server.console.table import Review, Row, require_as_shown, shown_mark
+from custody.server.console.table import Review, Row, form, require_as_shown, shown_mark
 from custody.server.console.typed import fee_rate
 from custody.server.console.vaults import vault_by_id
 from custody.server.domain.errors import CustodyError
@@ -144,27 +151,16 @@ def review_cancel(page: PageContext) -> Review:
     return Review("Cancel the payment", facts, "Cancel it", warning)
 
 
-def cancel(page: PageContext) -> Response:
-    return _end(page, reason=page.form.one("reason").strip() or None)
-
-
 def release_page(page: PageContext) -> Response:
     return page.render("proposals/release.html", proposal=proposal_of(page))
 
 
-def release(page: PageContext) -> Response:
-    return _end(page, release_coins=True)
-
-
-def _end(page: PageContext, **how: Any) -> Response:
-    psbt_id = page.path_param("psbt_id")
-    ended = page.act(CANCEL_PSBT, psbt_id=psbt_id, workspace_id=page.workspace.id, **how)
-    words = "It is cancelled. Its coins are free. The platform has no signature of it; a signer may hold one."
+def _after_ending(ended: CancelPsbtResponse) -> str:
     if ended.coins_kept:
-        words = "It is cancelled. Signatures of it are out: take its coins back, or free them."
-    elif ended.released_signatures:
-        words = "Its coins are free. Do not pay again before it can no longer be sent."
-    return page.redirect(f"{page.workspace.path}/proposals/{psbt_id}", words)
+        return "It is cancelled. Signatures of it are out: take its coins back, or free them."
+    if ended.released_signatures:
+        return "Its coins are free. Do not pay again before it can no longer be sent."
+    return "It is cancelled. Its coins are free. The platform has no signature of it; a signer may hold one."
 
 
 _ONE = "/w/{workspace_id:int}/proposals/{psbt_id}"
@@ -175,7 +171,13 @@ ROWS = (
         for kind in CHANGES
     ),
     Row("GET", f"{_ONE}/cancel", cancel_page),
-    Row("POST", f"{_ONE}/cancel", cancel, again=cancel_page, review=review_cancel, acts=(CANCEL_PSBT,)),
+    form(
+        f"{_ONE}/cancel", CANCEL_PSBT, cancel_page, _after_ending, review=review_cancel,
+        given=lambda page: {"reason": page.form.one("reason").strip() or None},
+    ),
     Row("GET", f"{_ONE}/release", release_page),
-    Row("POST", f"{_ONE}/release", release, again=release_page, acts=(CANCEL_PSBT,)),
-)
+    form(
+        f"{_ONE}/release", CANCEL_PSBT, release_page, _after_ending,
+        given=lambda _page: {"release_coins": True},
+    ),
+)  # fmt: skip

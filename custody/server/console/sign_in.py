@@ -156,13 +156,9 @@ def reset_page(page: PageContext) -> Response:
     return page.render("reset.html")
 
 
-def reset(page: PageContext) -> Response:
-    form = page.form
+def _new_password(page: PageContext) -> dict[str, str]:
     require_same_twice(page, "new_password")
-    page.act(RESET_PASSWORD, token=form.one("token").strip(), new_password=form.one("new_password"))
-    return page.redirect(
-        SIGN_IN, "Your password is changed, and every session has ended. Sign in with the new one."
-    )
+    return {"token": page.form.one("token").strip()}
 
 
 def require_same_twice(page: PageContext, name: str) -> None:
@@ -188,5 +184,9 @@ ROWS = (
         is_open=True,
     ),
     Row("GET", "/reset-password", reset_page, is_open=True),
-    Row("POST", "/reset-password", reset, again=reset_page, is_open=True, acts=(RESET_PASSWORD,)),
+    form(
+        "/reset-password", RESET_PASSWORD, reset_page,
+        "Your password is changed, and every session has ended. Sign in with the new one.", to=SIGN_IN,
+        is_open=True, given=_new_password,
+    ),
 )  # fmt: skip

@@ -2,16 +2,15 @@
 and how one is made.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from custody.common.pages.rendering import Live
 from custody.common.pages.serving import attachment
-from custody.common.spreadsheets import COIN_COLUMNS, MOVEMENT_COLUMNS, coin_cells, csv_lines, movement_cells
+from custody.common.spreadsheets import COIN_COLUMNS, MOVEMENT_COLUMNS, coin_cells, movement_cells
 from custody.common.text import count
 from custody.schemas.asset_tokens import TOKENS, TokenBalance
 from custody.schemas.call import Answer, Call
@@ -29,8 +28,14 @@ from custody.schemas.vaults import (
 from custody.server.console.context import PageContext
 from custody.server.console.limits import typed_words, vault_limit
 from custody.server.console.members import members_of
-from custody.server.console.rendering import COIN_WORDS, MOVEMENT_WORDS, controls_words, member_words
-from custody.server.console.table import Review, Row
+from custody.server.console.rendering import (
+    COIN_WORDS,
+    MOVEMENT_WORDS,
+    controls_words,
+    csv_file,
+    member_words,
+)
+from custody.server.console.table import Review, Row, form
 from custody.server.console.typed import query_day, query_sats, whole
 from custody.server.domain.errors import CustodyError, Invalid
 from custody.server.store.models import full_name
@@ -231,18 +236,14 @@ def require_signers(m: int, names: Sequence[str]) -> None:
         raise Invalid.at("/m", f"{m} signatures cannot be asked of {count(len(names), 'signer', 'signers')}.")
 
 
-def make_vault(page: PageContext) -> Response:
-    form = page.form
-    made = page.act(
-        CREATE_WALLET,
-        workspace_id=page.workspace.id,
-        name=form.one("name"),
-        network=page.workspace.entry.workspace_info.net,
-        m=whole(page, "m"),
-        signers=[each.uuid for each in chosen_signers(page)],
-        **vault_limit(page),
-    )
-    return page.redirect(path_of(page, made), " ".join(("The vault is made.", *(made.warnings or ()))))
+def _typed(page: PageContext) -> dict[str, Any]:
+    signers = [each.uuid for each in chosen_signers(page)]
+    net = page.workspace.entry.workspace_info.net
+    return {"network": net, "m": whole(page, "m"), "signers": signers, **vault_limit(page)}
+
+
+def _after_making(made: Vault) -> str:
+    return " ".join(("The vault is made.", *(made.warnings or ())))
 
 
 # Rows per call for a file: the API's most.
@@ -295,14 +296,14 @@ def coins(page: PageContext) -> Response:
 def movements_file(page: PageContext) -> Response:
     """Everything that the filters match, the oldest first."""
     pages = _pages(page, VAULT_HISTORY, MOVEMENT_FILTERS, {"order": "oldest"})
-    return _file(
-        page, "movements", MOVEMENT_COLUMNS, pages, lambda found: map(movement_cells, found.movements)
-    )
+    rows = (map(movement_cells, each.movements) for each in pages)
+    return csv_file(f"movements-{page.path_param('vault_id')[:8]}", MOVEMENT_COLUMNS, rows)
 
 
 def coins_file(page: PageContext) -> Response:
     pages = _pages(page, VAULT_COINS, COIN_FILTERS, {})
-    return _file(page, "coins", COIN_COLUMNS, pages, lambda found: map(coin_cells, found.coins))
+    rows = (map(coin_cells, each.coins) for each in pages)
+    return csv_file(f"coins-{page.path_param('vault_id')[:8]}", COIN_COLUMNS, rows)
 
 
 def _pages(
@@ -320,40 +321,23 @@ def _pages(
             return
 
 
-def _file(
-    page: PageContext,
-    what: str,
-    header: Sequence[str],
-    pages: Iterator[Any],
-    rows_of: Callable[[Any], Iterator[Sequence[str]]],
-) -> Response:
-    """The first page is read before the answer begins, so that a refusal is a page and no broken file."""
-    first = next(pages)
-    rows = chain.from_iterable(map(rows_of, chain((first,), pages)))
-    headers = attachment(f"{what}-{page.path_param('vault_id')[:8]}.csv")
-    return StreamingResponse(csv_lines(header, rows), headers=headers, media_type="text/csv; charset=utf-8")
-
-
-_VAULT = "/w/{workspace_id:int}/vaults/{vault_id}"
+_VAULTS = "/w/{workspace_id:int}/vaults"
+_VAULT = _VAULTS + "/{vault_id}"
 
 
 ROWS = (
-    Row("GET", "/w/{workspace_id:int}/vaults", vaults),
-    Row("GET", "/w/{workspace_id:int}/vaults/new", new_vault),
-    Row(
-        "POST",
-        "/w/{workspace_id:int}/vaults/new",
-        make_vault,
-        again=new_vault,
-        review=review_vault,
-        acts=(CREATE_WALLET,),
+    Row("GET", _VAULTS, vaults),
+    Row("GET", f"{_VAULTS}/new", new_vault),
+    form(
+        f"{_VAULTS}/new", CREATE_WALLET, new_vault, _after_making, to="vaults/{0.id}", review=review_vault,
+        given=_typed,
     ),
-    Row("GET", "/w/{workspace_id:int}/vaults/{vault_id}", vault),
-    Row("GET", "/w/{workspace_id:int}/vaults/{vault_id}/standing", standing),
-    Row("GET", "/w/{workspace_id:int}/vaults/{vault_id}/receive", receive),
-    Row("GET", "/w/{workspace_id:int}/vaults/{vault_id}/bsms", bsms),
+    Row("GET", _VAULT, vault),
+    Row("GET", f"{_VAULT}/standing", standing),
+    Row("GET", f"{_VAULT}/receive", receive),
+    Row("GET", f"{_VAULT}/bsms", bsms),
     Row("GET", f"{_VAULT}/movements", movements),
     Row("GET", f"{_VAULT}/movements.csv", movements_file),
     Row("GET", f"{_VAULT}/coins", coins),
     Row("GET", f"{_VAULT}/coins.csv", coins_file),
-)
+)  # fmt: skip

@@ -6,12 +6,11 @@ import time
 import httpx
 import pytest
 
-from custody.client import BadAnswer, history, records
+from custody.client import BadAnswer
 from custody.common.exchange import MAX_ANSWER_VALUES, Body, Unfit
 from custody.schemas.auth import LoginRequest
 from custody.schemas.logs import ExportedLogs
 from tests.custody.client.test_clients import client
-from tests.support.fake_platform import STAMP
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "gzip, gzip", "GZIP"])
@@ -52,67 +51,6 @@ def test_f_a_text_without_an_end_is_looked_at_once(text: bytes) -> None:
     began = time.process_time()
     body_of(b'["' + text + b"," * MAX_ANSWER_VALUES)
     assert time.process_time() - began < 5
-
-
-def page_of_logs(number: int, next_cursor: str | None, *, entries: int = 1) -> httpx.Response:
-    texts = ("event_uid", "org_uid", "workspace_uid", "category", "action", "description", "role_uid",
-             "trace_id", "prev_hash", "event_hash", "user_name")  # fmt: skip
-    entry = {**dict.fromkeys(texts, str(number)), "timestamp": STAMP, "user_uuid": 1}
-    told = {"logs": [entry] * entries, "page": 1, "page_size": 500, "total": 1, "next_cursor": next_cursor}
-    return httpx.Response(200, json=told)
-
-
-ENDLESS_LOGS = {
-    "always another": lambda n: page_of_logs(n, str(n + 1), entries=200),
-    "the same again": lambda n: page_of_logs(n, "7"),
-    "nothing, and another": lambda n: page_of_logs(n, str(n + 1), entries=0),
-}
-
-
-@pytest.mark.parametrize("kind", ENDLESS_LOGS)
-def test_f_pages_of_logs_without_an_end_come_to_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "MOST_ENTRIES", 2_000)
-    asked: list[int] = []
-
-    def answer(_request: httpx.Request) -> httpx.Response:
-        asked.append(len(asked))
-        return ENDLESS_LOGS[kind](len(asked))
-
-    with client(answer) as platform, pytest.raises(BadAnswer, match="no end"):
-        platform.every_log(1, 1)
-    assert len(asked) <= 11
-
-
-def purchase(number: int) -> dict[str, object]:
-    amounts = ("base_currency_amount", "quote_currency_amount", "fee_amount", "extra_fee_amount",
-               "network_fee_amount")  # fmt: skip
-    texts = ("base_currency_code", "quote_currency_code", "wallet_address", "crypto_transaction_id")
-    return {
-        **dict.fromkeys(amounts, 1), **dict.fromkeys(texts, "x"),
-        "id": f"p-{number}", "status": "completed", "created_at": STAMP, "updated_at": STAMP,
-        "are_fees_included": True, "failure_reason": None, "external_transaction_id": "",
-    }  # fmt: skip
-
-
-ENDLESS_PURCHASES = {
-    "always another": lambda n: [purchase(n * 500 + i) for i in range(500)],
-    "the same again": lambda _n: [purchase(i) for i in range(500)],
-    "nothing that can be shown": lambda n: [{"id": f"p-{n}-{i}", "unreadable": "x"} for i in range(500)],
-}
-
-
-@pytest.mark.parametrize("kind", ENDLESS_PURCHASES)
-def test_f_pages_of_purchases_without_an_end_come_to_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "MOST_LISTED", 2_000)
-    asked: list[int] = []
-
-    def answer(_request: httpx.Request) -> httpx.Response:
-        asked.append(len(asked))
-        return httpx.Response(200, json=ENDLESS_PURCHASES[kind](len(asked)))
-
-    with client(answer) as platform, pytest.raises(BadAnswer, match="no end"):
-        platform.every_purchase()
-    assert len(asked) <= 5
 
 
 @pytest.mark.parametrize("header", ["²", "9" * 5_000, "Mon, 01 Jan 0001 00:00:00 -9999999999999", "soon"])
