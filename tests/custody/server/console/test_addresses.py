@@ -101,3 +101,15 @@ def test_a_file_that_is_no_list_is_refused_with_what_to_do(browse, here, content
 def test_what_is_no_list_of_addresses_is_refused_and_kept(browse, here, text, words):
     person = browse("admin").open(f"{here}/import").send(f"{here}/import", csv=text, status=422)
     assert words in person.page.by_id("csv-problem").words
+
+
+def test_a_list_passes_its_confirmation_or_is_refused_before_its_review(browse, here):
+    """Urlencoded, a character of Chinese is nine bytes instead of three."""
+    person = browse("admin")
+    for rows, status in ((100, 200), (150, 422)):
+        names = (f"{'龍' * 99}{number}" for number in range(rows))
+        content = "\n".join(f"{name},bcrt1q" for name in names).encode()
+        person.open(f"{here}/import").send_file(f"{here}/import", content, status=status)
+        if status == 200:
+            person.confirm(f"{here}/import")
+    assert "import it in parts" in person.page.by_id("csv-problem").words

@@ -4,7 +4,7 @@ from sqlalchemy import update
 
 from custody.server.console import audit
 from custody.server.domain.audit import read_csv
-from custody.server.store.models import UserRow
+from custody.server.store.models import AuditEventRow, UserRow
 from tests.support.console import SAME_SITE
 from tests.support.custody import SHOP, ok
 
@@ -88,3 +88,13 @@ def test_the_export_is_the_platforms_own_and_is_recorded(desk, browse):
     assert answer.headers["content-disposition"] == f'attachment; filename="audit-{desk.workspace_id}.csv"'
     assert len(list(read_csv(answer.text.splitlines(keepends=True)))) >= 4
     assert desk.world.audit_actions(f"workspace:{desk.workspace_id}")[-1] == "EXPORTED"
+
+
+def test_a_changed_row_is_told(desk, browse):
+    with desk.world.platform.services.store.write() as db:
+        changed = AuditEventRow.chain_id == f"workspace:{desk.workspace_id}"
+        db.execute(
+            update(AuditEventRow).where(changed, AuditEventRow.position == 2).values(prev_hash=bytes(32))
+        )
+    person = browse("admin").open(f"/console/w/{desk.workspace_id}/audit")
+    assert "do not follow one another" in person.words

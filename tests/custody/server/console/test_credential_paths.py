@@ -13,8 +13,8 @@ from custody.schemas.calls import CALLS
 from custody.schemas.permissions import Auth
 from custody.server.console.application import ROOT, ROWS
 from custody.server.service.sign_in.identity import CALLBACK
-from custody.server.store.models import SignInSessionRow
-from tests.custody.server.console.test_passkeys import URL, with_passkey
+from custody.server.store.models import OtpChallengeRow, SignInSessionRow
+from tests.custody.server.console.test_passkeys import HOME, URL, options, with_passkey
 from tests.support.accounts import (
     Session,
     enrol,
@@ -137,3 +137,20 @@ def test_p107_a_session_from_before_is_not_renewed(world, factor):
     # A passkey is made in a browser's session: that one goes on.
     assert own.is_alive == (factor != "a passkey")
     assert len(live_sessions(world)) == 1
+
+
+def test_a_passkey_that_is_being_made_waits_for_no_code(world):
+    """Offered as often as anybody likes, it leaves the budget of codes alone; and no code answers it."""
+    person = with_passkey(world, Authenticator(URL, "localhost"), OWNER)
+    for _ in range(30):
+        person.open(HOME).send(f"{HOME}/passkeys", name="Another")
+    with world.platform.services.store.read() as db:
+        offers = [each for each in db.query(OtpChallengeRow) if each.session_id is not None]
+        assert {each.code_hash for each in offers} == {b""}
+    token = dict(person.form(f"{HOME}/passkeys/made").fields)["token"]
+    world.clock.advance(minutes=11)
+    sent = len(world.mail.sent)
+    person.open(HOME).post_one(f"{HOME}/passkeys/remove", step_token=token, step_code="000000", status=422)
+    assert "The code is wrong, was used, or has expired." in person.words
+    assert options(person)
+    assert len(world.mail.sent) == sent + 1

@@ -163,3 +163,12 @@ def test_the_operators_reset_takes_them_away(world, key):
     with context_in(world.platform.services, OPERATOR, In.WRITE) as ctx:
         reset_second_factor(ctx, "admin@example.org")
     assert "data-passkey" not in signing_in(world).html
+
+
+def test_a_counter_that_fell_to_nothing_is_a_copys(world, key):
+    with_passkey(world, key)
+    person = signing_in(world)
+    person.send("/console/sign-in/code", assertion=key.get(options(person)))
+    key.counter = -1
+    person = signing_in(world)
+    person.send("/console/sign-in/code", assertion=key.get(options(person)), status=401)

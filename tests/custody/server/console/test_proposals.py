@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from custody.server.store.models import ProposalRow
+from custody.server.store.models import AddressBookEntryRow, ProposalRow
 from multisig import Network, Psbt, encode_address
 from tests.support.custody import CAFE, SHOP, ok
 from tests.support.profiles import grant
@@ -349,3 +349,31 @@ def test_a_member_forwards_own_money(desk, browse, here):
     proposal = newest(desk)
     assert (proposal.tx_type, proposal.amounts_sats, proposal.fee_sats) == ("forward", [100_000], 700)
     assert "Into Treasury" in person.words
+
+
+@pytest.mark.parametrize("typed", [CAFE, f"bitcoin:{CAFE}", f"{CAFE[:4]} {CAFE[4:9]}  {CAFE[9:]}"])
+def test_an_address_is_never_looked_up_as_a_name(desk, browse, here, typed):
+    """Not even in a book from before such names were refused."""
+    thief = encode_address(foreign_script("thief"), Network.REGTEST)
+    named(desk, typed, thief)
+    looked_at(browse, here, recipient=typed).confirm(f"{here}/new")
+    assert newest(desk).recipients == [CAFE]
+
+
+def named(desk, name, address):
+    """As an earlier version let it be named."""
+    entry = {"workspace_id": desk.workspace_id, "created_by": 1, "created_at": desk.world.clock()}
+    with desk.world.platform.services.store.write() as db:
+        db.add(AddressBookEntryRow(name=name, name_key=name.lower(), address=address, **entry))
+
+
+def test_another_version_that_would_take_another_coin_by_now_is_looked_at_again(desk, browse, here):
+    place = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    (coin,) = ok(desk.admin.get("/api/v1/vault-coins", **place, min_sats=700_000, max_sats=700_000))["coins"]
+    psbt_id = made(desk.propose(699_000, fee_rate="2", coins=[f"{coin['txid']}:{coin['vout']}"]))
+    path = f"{here}/{psbt_id}/bump"
+    person = browse("admin").open(path).send(path, fee_rate="9")
+    desk.deposit(5_000_000)
+    person.confirm(path, status=409)
+    assert "would now do something else" in person.words
+    assert len(desk.rows(ProposalRow)) == 1

@@ -282,3 +282,18 @@ def test_with_the_rule_of_two_people_the_limit_and_a_lost_key_are_asked_for(desk
     (vault,) = desk.wallets()
     assert vault["detailed_vault_limits"]["Limit"] == "10.00000000"
     assert vault["signers"][0]["key_state"] == "active"
+
+
+def test_controls_that_another_changed_meanwhile_are_looked_at_again(desk, admin, base):
+    """A form sends both of them: it would take the other's change back."""
+    admin.open(f"{base}/controls")
+    here = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    others = {"only_address_book": True, "maker_may_approve": True}
+    ok(desk.admin.post("/api/v1/update-vault-controls", {**here, **others}))
+    admin.send(f"{base}/controls", maker_may_approve="", status=409)
+    assert "It was changed while you looked at it." in admin.words
+    now = "It pays only the address book. Who proposed a payment may approve it."
+    assert f"Now: {now}" in admin.words
+    admin.send(f"{base}/controls")
+    theirs = "It pays any address. Who proposed a payment may not approve it."
+    assert admin.facts == {"Now": now, "From now on": theirs}
