@@ -51,30 +51,12 @@ from custody.server.web.http import address_of, services_of
 from custody.server.web.problems import trace_id_of
 
 ROOT = "/console"
-ROWS: tuple[Row, ...] = (
-    *sign_in.ROWS,
-    *home.ROWS,
-    *account.ROWS,
-    *identity.ROWS,
-    *members.ROWS,
-    *roles.ROWS,
-    *limits.ROWS,
-    *changes.ROWS,
-    *webhooks.ROWS,
-    *programs.ROWS,
-    *audit.ROWS,
-    *vaults.ROWS,
-    *vault_controls.ROWS,
-    *vault_replacement.ROWS,
-    *tokens.ROWS,
-    *token_calls.ROWS,
-    *proposing.ROWS,
-    *forwarding.ROWS,
-    *replacing.ROWS,
-    *proofs.ROWS,
-    *proposals.ROWS,
-    *addresses.ROWS,
-)
+_MODULES = (
+    sign_in, home, account, identity, members, roles, limits, changes, webhooks, programs, audit, vaults,
+    vault_controls, vault_replacement, tokens, token_calls, proposing, forwarding, replacing, proofs,
+    proposals, addresses,
+)  # fmt: skip
+ROWS: tuple[Row, ...] = tuple(row for module in _MODULES for row in module.ROWS)
 # Of a long poll.
 WAIT_SECONDS = 25.0
 ASSETS = Assets(STATIC, ("console.js",))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
+from typing import Final
 
 from markupsafe import Markup
 from starlette.responses import Response, StreamingResponse
@@ -27,67 +27,55 @@ from multisig import parse_btc
 from multisig.tokens import Function, format_units, token_amount
 
 CSV = "text/csv; charset=utf-8"
-MOVEMENT_WORDS: Mapping[MovementKind, str] = MappingProxyType(
-    {
-        MovementKind.DEPOSIT: "Deposit",
-        MovementKind.FORWARD: "Forward of a member's own",
-        MovementKind.PAYMENT: "Payment",
-        MovementKind.CONSOLIDATION: "Within the vault",
-        MovementKind.TOKEN: "Token",
-        MovementKind.OUTSIDE: "Not proposed here",
-    }
-)
-COIN_WORDS: Mapping[CoinState, str] = MappingProxyType(
-    {
-        CoinState.SPENDABLE: "may be spent",
-        CoinState.RESERVED: "held by a proposal",
-        CoinState.UNCONFIRMED: "in no block yet",
-        CoinState.IMMATURE: "of a block's reward, not mature yet",
-    }
-)
+MOVEMENT_WORDS: Final[Mapping[MovementKind, str]] = {
+    MovementKind.DEPOSIT: "Deposit",
+    MovementKind.FORWARD: "Forward of a member's own",
+    MovementKind.PAYMENT: "Payment",
+    MovementKind.CONSOLIDATION: "Within the vault",
+    MovementKind.TOKEN: "Token",
+    MovementKind.OUTSIDE: "Not proposed here",
+}
+COIN_WORDS: Final[Mapping[CoinState, str]] = {
+    CoinState.SPENDABLE: "may be spent",
+    CoinState.RESERVED: "held by a proposal",
+    CoinState.UNCONFIRMED: "in no block yet",
+    CoinState.IMMATURE: "of a block's reward, not mature yet",
+}
 # None: an older record does not say.
-KEY_WORDS: Mapping[str | None, str] = MappingProxyType(
-    {
-        "active": "in use",
-        "superseded": "another device replaced it: it approves only moves between the workspace's vaults",
-        "lost": "lost: it approves nothing",
-        None: "unknown",
-    }
-)
+KEY_WORDS: Final[Mapping[str | None, str]] = {
+    "active": "in use",
+    "superseded": "another device replaced it: it approves only moves between the workspace's vaults",
+    "lost": "lost: it approves nothing",
+    None: "unknown",
+}
 # Of a token, too, which has no STALLED.
-CALL_WORDS: Mapping[CallStatus, str] = MappingProxyType(
-    {
-        CallStatus.PENDING: "to be signed",
-        CallStatus.STALLED: "not sent yet",
-        CallStatus.BROADCASTING: "on its way",
-        CallStatus.CONFIRMED: "confirmed",
-        CallStatus.FAILED: "failed",
-    }
-)
-FUNCTION_WORDS: Mapping[Function, str] = MappingProxyType(
-    {
-        Function.INIT: "Start it",
-        Function.TRANSFER: "Transfer",
-        Function.MINT: "Mint",
-        Function.BURN: "Burn",
-        Function.PAUSE: "Pause",
-        Function.UNPAUSE: "Unpause",
-        Function.TRANSFER_OWNERSHIP: "Hand it over",
-        Function.ENABLE_WHITELIST: "Turn the whitelist on",
-        Function.DISABLE_WHITELIST: "Turn the whitelist off",
-        Function.ADD_TO_WHITELIST: "Add to the whitelist",
-        Function.REMOVE_FROM_WHITELIST: "Take from the whitelist",
-    }
-)
-PURCHASE_WORDS: Mapping[PurchaseStatus, str] = MappingProxyType(
-    {
-        PurchaseStatus.WAITING_PAYMENT: "waits for the payment",
-        PurchaseStatus.PENDING: "under way",
-        PurchaseStatus.WAITING_AUTHORIZATION: "waits for your bank",
-        PurchaseStatus.COMPLETED: "completed",
-        PurchaseStatus.FAILED: "failed",
-    }
-)
+CALL_WORDS: Final[Mapping[CallStatus, str]] = {
+    CallStatus.PENDING: "to be signed",
+    CallStatus.STALLED: "not sent yet",
+    CallStatus.BROADCASTING: "on its way",
+    CallStatus.CONFIRMED: "confirmed",
+    CallStatus.FAILED: "failed",
+}
+FUNCTION_WORDS: Final[Mapping[Function, str]] = {
+    Function.INIT: "Start it",
+    Function.TRANSFER: "Transfer",
+    Function.MINT: "Mint",
+    Function.BURN: "Burn",
+    Function.PAUSE: "Pause",
+    Function.UNPAUSE: "Unpause",
+    Function.TRANSFER_OWNERSHIP: "Hand it over",
+    Function.ENABLE_WHITELIST: "Turn the whitelist on",
+    Function.DISABLE_WHITELIST: "Turn the whitelist off",
+    Function.ADD_TO_WHITELIST: "Add to the whitelist",
+    Function.REMOVE_FROM_WHITELIST: "Take from the whitelist",
+}
+PURCHASE_WORDS: Final[Mapping[PurchaseStatus, str]] = {
+    PurchaseStatus.WAITING_PAYMENT: "waits for the payment",
+    PurchaseStatus.PENDING: "under way",
+    PurchaseStatus.WAITING_AUTHORIZATION: "waits for your bank",
+    PurchaseStatus.COMPLETED: "completed",
+    PurchaseStatus.FAILED: "failed",
+}
 
 
 class Limit:
@@ -148,31 +136,27 @@ def token_units(raw: str | int, decimals: int) -> str:
     return f"{int(whole):,}{point}{fraction}"
 
 
-STATUS_WORDS: Mapping[ProposalStatus, str] = MappingProxyType(
-    {
-        ProposalStatus.PENDING: "waiting for signatures",
-        ProposalStatus.SIGNED: "signed",
-        ProposalStatus.BROADCASTING: "on its way",
-        ProposalStatus.CONFIRMED: "confirmed",
-        ProposalStatus.STALLED: "stalled",
-        ProposalStatus.REJECTED: "declined",
-        ProposalStatus.CANCELLED: "cancelled",
-        ProposalStatus.EXPIRED: "expired",
-        ProposalStatus.INVALIDATED: "no longer possible",
-        ProposalStatus.FAILED: "failed",
-        ProposalStatus.REPLACED: "replaced",
-        ProposalStatus.PROVEN: "proof complete",
-    }
-)
-ADVICE_WORDS: Mapping[Advice, str] = MappingProxyType(
-    {
-        "bump": "Pay a higher fee.",
-        "wait": "Wait: nothing has to be done.",
-        "cancel": "Cancel it, or wait until the deposit returns.",
-        "resend": "The platform sends it again by itself.",
-        "none": "Nothing can be done: it is over.",
-    }
-)
+STATUS_WORDS: Final[Mapping[ProposalStatus, str]] = {
+    ProposalStatus.PENDING: "waiting for signatures",
+    ProposalStatus.SIGNED: "signed",
+    ProposalStatus.BROADCASTING: "on its way",
+    ProposalStatus.CONFIRMED: "confirmed",
+    ProposalStatus.STALLED: "stalled",
+    ProposalStatus.REJECTED: "declined",
+    ProposalStatus.CANCELLED: "cancelled",
+    ProposalStatus.EXPIRED: "expired",
+    ProposalStatus.INVALIDATED: "no longer possible",
+    ProposalStatus.FAILED: "failed",
+    ProposalStatus.REPLACED: "replaced",
+    ProposalStatus.PROVEN: "proof complete",
+}
+ADVICE_WORDS: Final[Mapping[Advice, str]] = {
+    "bump": "Pay a higher fee.",
+    "wait": "Wait: nothing has to be done.",
+    "cancel": "Cancel it, or wait until the deposit returns.",
+    "resend": "The platform sends it again by itself.",
+    "none": "Nothing can be done: it is over.",
+}
 
 
 def moment(at: datetime) -> Markup:

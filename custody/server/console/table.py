@@ -1,5 +1,5 @@
-"""A row of the console's table, and how each request of a row is led: its session, its form, what is shown
-back before it acts, the second factor, and where an error is told.
+"""A row of the console's table, and what happens to each request of a row: its session, its form, the review
+before it acts, the second factor, and where an error is shown.
 """
 
 import re
@@ -286,8 +286,8 @@ def _answer(row: Row, page: PageContext) -> Response:
             session.require_own_form(page.held, page.form.one("form_token"))
         if page.form.ticked("back") and row.again is not None:
             return row.again(page)
-        waiting = _before(row, page)
-        return row.view(page) if waiting is None else waiting
+        between = _page_before(row, page)
+        return row.view(page) if between is None else between
     except WaitsForSecondPerson:
         return page.redirect(
             f"{page.workspace.path}/changes", "It waits for a second person. Nothing is changed yet."
@@ -303,7 +303,7 @@ def _answer(row: Row, page: PageContext) -> Response:
         return row.again(page)
 
 
-def _before(row: Row, page: PageContext) -> Response | None:
+def _page_before(row: Row, page: PageContext) -> Response | None:
     """The page that stands between a form and its act, where one does: what was typed, and the second factor.
 
     None where the person has confirmed and proven what is asked.
@@ -312,7 +312,7 @@ def _before(row: Row, page: PageContext) -> Response | None:
     review = None if row.review is None else row.review(page)
     has_confirmed = review is None or form.ticked("confirmed")
     problem: CustodyError | None = None
-    asked = None
+    prompt = None
     if review is not None and not has_confirmed and (needed := page.second_person()):
         page.problem = needed
         return _shown_back(page, review, None)
@@ -324,14 +324,14 @@ def _before(row: Row, page: PageContext) -> Response | None:
         with page.reading() as ctx:
             is_fresh = step_up.is_fresh(ctx)
         if not is_fresh:
-            asked = _asked(page)
-    if has_confirmed and asked is None:
+            prompt = _step_up_prompt(page)
+    if has_confirmed and prompt is None:
         return None
     page.problem = problem
-    return _shown_back(page, review or Review("Confirm that it is you", (), "Go on"), asked)
+    return _shown_back(page, review or Review("Confirm that it is you", (), "Go on"), prompt)
 
 
-def _shown_back(page: PageContext, review: Review, asked: StepUpPrompt | None) -> Response:
+def _shown_back(page: PageContext, review: Review, prompt: StepUpPrompt | None) -> Response:
     """Where another person is needed, with the button that asks for one. Passwords stand in no page: they are
     typed again.
     """
@@ -340,7 +340,7 @@ def _shown_back(page: PageContext, review: Review, asked: StepUpPrompt | None) -
     names = [name for name in form.values if name not in anew]
     kept = [(name, value) for name in names if name not in SECRETS for value in form.every(name)]
     typed_again = [name for name in names if name in SECRETS]
-    return page.render(review.template, review=review, kept=kept, asked=asked, typed_again=typed_again)
+    return page.render(review.template, review=review, kept=kept, prompt=prompt, typed_again=typed_again)
 
 
 def _prove(page: PageContext) -> None:
@@ -358,7 +358,7 @@ def _prove(page: PageContext) -> None:
             page.make_in_parts(step_up.prove_by_password(password))
 
 
-def _asked(page: PageContext) -> StepUpPrompt:
+def _step_up_prompt(page: PageContext) -> StepUpPrompt:
     """A challenge that is open stays: a mistyped code needs no second mail. The last try closes it."""
     form, session_id = page.form, page.caller.session_id
     method, token = form.one("step_method"), form.one("step_token")
@@ -417,9 +417,9 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     page = PageContext(request, services_of(request))
     is_too_much = error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-    told = (
+    refusal = (
         TooMuch("This is more than the console reads at once (128 kB). Send a long list in parts.")
         if is_too_much
         else NotFound("There is no such page.")
     )
-    return await anyio.to_thread.run_sync(problem_page, page, told)
+    return await anyio.to_thread.run_sync(problem_page, page, refusal)

@@ -20,12 +20,8 @@ from custody.server.console.limits import typed_words, used_words, vault_limit, 
 from custody.server.console.members import members_of
 from custody.server.console.rendering import controls_words, member_words, vault_words
 from custody.server.console.table import Review, Row, form, in_force_mark, require_in_force, shown_mark
-from custody.server.console.vaults import names_of, path_of, vault_here
+from custody.server.console.vaults import names_of, path_of, vault_here, vault_ids
 from custody.server.domain.errors import NotFound
-
-
-def _place(page: PageContext) -> dict[str, Any]:
-    return {"workspace_id": page.workspace.id, "vault_id": page.path_param("vault_id")}
 
 
 def _page(page: PageContext, shown: Vault, template: str, **context: Any) -> Response:
@@ -33,7 +29,7 @@ def _page(page: PageContext, shown: Vault, template: str, **context: Any) -> Res
 
 
 def _controls(page: PageContext) -> VaultControls:
-    return page.read(VAULT_CONTROLS, **_place(page))
+    return page.read(VAULT_CONTROLS, **vault_ids(page))
 
 
 # A signer's signerd keeps what was refused while the vault was frozen, and submits it afterwards.

@@ -30,14 +30,11 @@ from custody.server.console.vaults import (
     require_signers,
     vault_by_id,
     vault_here,
+    vault_ids,
 )
 from custody.server.domain.errors import Invalid
 from multisig import Network
 from multisig import Vault as Policy
-
-
-def _place(page: PageContext) -> dict[str, Any]:
-    return {"workspace_id": page.workspace.id, "vault_id": page.path_param("vault_id")}
 
 
 def replacement(page: PageContext) -> Response:
@@ -76,7 +73,7 @@ def _progress(page: PageContext, old: Vault) -> dict[str, Any]:
         "export": page.read(VAULT_EXPORT, workspace_id=page.workspace.id, vault_id=new.id),
         "sweeps": [each for each in newest if each.recipients == [new.address]],
         "states": COIN_WORDS,
-        "left": page.read(VAULT_COINS, **_place(page), limit=PAGE),
+        "left": page.read(VAULT_COINS, **vault_ids(page), limit=PAGE),
         "held": holdings(page, old.id)[0],
     }
 

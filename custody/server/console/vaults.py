@@ -65,6 +65,11 @@ def vault_here(page: PageContext) -> Vault:
     return vault_by_id(page, page.path_param("vault_id"))
 
 
+def vault_ids(page: PageContext) -> dict[str, Any]:
+    """Of the path, as calls take them."""
+    return {"workspace_id": page.workspace.id, "vault_id": page.path_param("vault_id")}
+
+
 def vault_by_id(page: PageContext, vault_id: str) -> Vault:
     """Raises NotFound."""
     found = page.read(LIST_WALLETS, workspace_id=page.workspace.id, vault_id=vault_id)
@@ -167,8 +172,7 @@ def names_of(page: PageContext, *shown: Vault) -> dict[str, str]:
 
 def bsms(page: PageContext) -> Response:
     """The vault for other wallets, as a file (BIP-129)."""
-    ids = {"workspace_id": page.workspace.id, "vault_id": page.path_param("vault_id")}
-    export = page.read(VAULT_EXPORT, **ids, format="bsms")
+    export = page.read(VAULT_EXPORT, **vault_ids(page), format="bsms")
     headers = attachment(f"vault-{export.vault_id[:8]}.bsms")
     return Response(export.text, headers=headers, media_type="text/plain; charset=utf-8")
 
@@ -310,8 +314,7 @@ def _pages(
     page: PageContext, call: Call[Any, Answer], filters: Sequence[str], more: Mapping[str, Any]
 ) -> Iterator[Answer]:
     """Read as they are sent: one at a time is in memory."""
-    ids = {"workspace_id": page.workspace.id, "vault_id": page.path_param("vault_id")}
-    wanted: dict[str, Any] = {**ids, **_wanted(page, filters), **more, "limit": FILE_PAGE}
+    wanted: dict[str, Any] = {**vault_ids(page), **_wanted(page, filters), **more, "limit": FILE_PAGE}
     cursor = None
     while True:
         found: Any = page.read(call, **wanted, cursor=cursor)
