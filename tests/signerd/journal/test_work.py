@@ -7,19 +7,14 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from custody.schemas.proposals import ProposalStatus
 from multisig import Psbt, build_psbt, sats
 from signerd.core import events
-from signerd.core.audit import Note
 from signerd.core.events import AskPerson
 from signerd.core.review import verdict_key
 from signerd.core.states import State
 from signerd.core.todo import Work
-from signerd.core.tokens import ModelScreen
 from signerd.core.values import ReviewContext, SigningLimits, Snapshot
 from signerd.errors import PlatformFloods
 from signerd.journal import Journal, quota, rows
@@ -28,22 +23,17 @@ from signerd.journal.rows import MOST_COMPARED
 from tests.signerd.journal.test_journal import prepared
 from tests.support.backups import sign
 from tests.support.desk import (
-    CLAIM,
     NETWORK,
     VAULT,
-    VAULT_ID,
     judge_again,
-    make_pin,
-    own_keys,
     read_rules,
     resumed,
     review_context,
     snapshot_of,
 )
-from tests.support.examples import examples
 from tests.support.payments import shop, spend_of
 from tests.support.tokens import call, token_snapshot
-from tests.support.wallets import ALICE, fund, pay
+from tests.support.wallets import fund, pay
 
 
 @pytest.fixture
@@ -236,94 +226,3 @@ def test_s34_no_verdict_is_kept_for_what_was_decided_since(journal: Journal) -> 
     journal.limits = usual
     judge_again(journal)
     assert journal.record("p-1").state is State.WAITING_PERSON
-
-
-RULES = (read_rules("", NETWORK), read_rules('[refuse]\nabove_per_transaction = "40000 sat"\n', NETWORK))
-
-
-class Kept(RuleBasedStateMachine):
-    """Whatever changes, after a turn each proposal stands as a review of now says."""
-
-    folder: Path
-
-    @initialize()
-    def begin(self) -> None:
-        self.number = 0
-        Kept.count += 1
-        (self.folder / str(Kept.count)).mkdir(mode=0o700)
-        self.journal = prepared(self.folder / str(Kept.count))
-
-    count = 0
-
-    def teardown(self) -> None:
-        self.journal.close()
-
-    @rule(coin=st.integers(1, 3), fee=st.sampled_from((1_000, 3_000)), collected=st.integers(0, 1))
-    def proposes(self, coin: int, fee: int, collected: int) -> None:
-        self.number += 1
-        self.journal.poll(shop((coin,), fee, f"p-{self.number}", collected=collected))
-
-    @rule(number=st.integers(1, 5), status=st.sampled_from(ProposalStatus))
-    def says(self, number: int, status: ProposalStatus) -> None:
-        record = self.journal._find(f"p-{number}")
-        if record is not None:
-            self.journal.poll(replace(record.snapshot, status=status))
-
-    @rule(number=st.integers(1, 5))
-    def approves(self, number: int) -> None:
-        record = self.journal._find(f"p-{number}")
-        if record is not None and record.state is State.WAITING_PERSON:
-            found = self.journal.review(record.psbt_id)
-            if found.allowed:
-                approved = events.Approved(found.digest, found.to_acknowledge)
-                self.journal.decide(record.psbt_id, approved)
-
-    @rule(number=st.integers(1, 5), fails=st.booleans())
-    def signs(self, number: int, fails: bool) -> None:
-        record = self.journal._find(f"p-{number}")
-        if record is not None and record.state is State.WAITING_DEVICE:
-            asked = self.journal.decide(record.psbt_id, events.DeviceFound("d")).record
-            if asked.state is State.SIGNING and fails:
-                self.journal.decide(record.psbt_id, events.NoSignature("gone", "Gone.", asked=False))
-            elif asked.state is State.SIGNING:
-                signed = ALICE.sign(Psbt.parse(record.snapshot.psbt)).to_bytes()
-                self.journal.decide(record.psbt_id, events.DeviceReturned(signed))
-
-    @rule(
-        limits=st.sampled_from((SigningLimits(), SigningLimits(max_fee=sats(2_000)))),
-        rules=st.sampled_from(RULES),
-    )
-    def sets(self, limits: SigningLimits, rules) -> None:
-        self.journal.limits, self.journal.rules = limits, rules
-
-    @rule(signers=st.sampled_from((3, 4)))
-    def shows_the_vault(self, signers: int) -> None:
-        self.journal.learn(replace(CLAIM, signers=signers))
-
-    @rule()
-    def pins_again(self) -> None:
-        self.journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
-        self.journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
-
-    @rule(text=st.sampled_from((20, 80)))
-    def connects(self, text: int) -> None:
-        self.journal.see_screen(own_keys()[0].key.fingerprint, ModelScreen("Device", text))
-
-    @invariant()
-    def what_waits_stands_as_it_would_be_judged_now(self) -> None:
-        judge_again(self.journal)
-        for record in self.journal.records(of_journal.RECONSIDERED):
-            found = self.journal.review(record.psbt_id)
-            assert record.state is (State.WAITING_PERSON if found.allowed else State.REFUSED)
-            assert record.reason == " ".join(verdict.sentence for verdict in found.refusals)
-
-
-def test_s34_a_verdict_that_is_kept_is_the_one_that_would_be_computed(tmp_path: Path) -> None:
-    Kept.folder = tmp_path
-    quiet = settings(
-        max_examples=examples(25),
-        stateful_step_count=20,
-        suppress_health_check=list(HealthCheck),
-        deadline=None,
-    )
-    run_state_machine_as_test(Kept, settings=quiet)
