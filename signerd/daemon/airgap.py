@@ -213,11 +213,11 @@ def _request(psbt: Psbt, policy: Policy) -> bytes:
 
 
 @contextmanager
-def refusing(otherwise: str | None = None) -> Iterator[None]:
-    """The library's errors as AnswerRefused; ``otherwise``: the hint where the error has none."""
+def refusing() -> Iterator[None]:
+    """The library's errors as AnswerRefused."""
     from firmware_bridge.errors import BridgeError
 
     try:
         yield
     except BridgeError as error:
-        raise AnswerRefused(said(error), hint=error.hint or otherwise) from error
+        raise AnswerRefused(said(error), hint=error.hint or None) from error

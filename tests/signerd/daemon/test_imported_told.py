@@ -9,15 +9,18 @@ from firmware_bridge import DeviceState
 from multisig import ChangeTo, build_psbt, sats
 from signerd.callers import TERMINAL
 from signerd.core import events
+from signerd.core.checks.case import hold
+from signerd.core.review import review
 from signerd.core.states import State
-from signerd.daemon.proposal_views import NOT_TOLD
+from signerd.core.values import Record
+from signerd.daemon.proposal_views import NOT_TOLD, for_an_app, proposal_view
 from signerd.loopback.access.sessions import PageSessions
 from signerd.loopback.answers import Context
 from signerd.loopback.events import Streams
 from tests.signerd.daemon.test_imported import OTHER, WALLET, platform, prepared, pytestmark, signed
 from tests.support.bills import bill
 from tests.support.daemons import approve, daemon_at, until_state
-from tests.support.desk import VAULT, judge_again, snapshot_of
+from tests.support.desk import NETWORK, VAULT, judge_again, review_context, snapshot_of, spend
 from tests.support.wallets import fund, pay
 
 __all__ = ["platform", "prepared", "pytestmark"]
@@ -74,29 +77,15 @@ async def test_l13_a_proposals_checks_tell_an_app_nothing_of_what_another_one_im
             assert check.acknowledge
 
 
-async def test_l13_nor_does_a_list_that_is_too_long_to_be_shown_whole(prepared, platform, bridge) -> None:
-    def once_more(index: int):
-        change = ChangeTo(sats(49_000), 1, index)
-        return build_psbt(VAULT, [fund(VAULT, 100_000, index=index)], [pay(50_000, "bill"), change], 0)
-
-    # In the order of names what the app imported stands behind them, where nothing is shown any more.
-    ids = [f"a{n:x}-{'x' * 61}" for n in range(16)]
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        theirs = await signed(daemon, bill())
-        for n, psbt_id in enumerate(ids):
-            platform.proposals[psbt_id] = snapshot_of(once_more(40 + n), psbt_id)
-            await until_state(daemon, psbt_id, State.WAITING_PERSON)
-            await approve(daemon, psbt_id, "paid-twice")
-            await until_state(daemon, psbt_id, State.SUBMITTED)
-        platform.proposals["p-9"] = snapshot_of(once_more(50), "p-9")
-        await until_state(daemon, "p-9", State.WAITING_PERSON)
-        found = {}
-        for caller in (TERMINAL, WALLET, OTHER):
-            view = await Context(daemon, Streams(), PageSessions(time.monotonic), caller).proposal("p-9")
-            (found[caller],) = (check for check in view.checks if check.name == "paid-twice")
-        assert theirs.psbt_id not in str(found[TERMINAL].figures)
-        assert "0.00050000 BTC" in found[WALLET].sentence
-        assert (found[OTHER].sentence, found[OTHER].figures) == (NOT_TOLD, {})
+def test_l13_nor_does_a_list_that_is_too_long_to_be_shown_whole() -> None:
+    names = [f"a{n:x}-{'x' * 61}" for n in range(40)]
+    verdict = hold("Long.", proposals=", ".join([*names, "b-theirs"])).under("paid-twice")
+    found = replace(review(snapshot_of(spend()), review_context()), verdicts=(verdict,))
+    view = proposal_view(Record(found.snapshot, State.WAITING_PERSON, "t"), found, NETWORK)
+    assert "b-theirs" not in str(view.checks[0].figures)
+    (check,) = for_an_app(view, found, lambda psbt_id: psbt_id == "b-theirs").checks
+    assert (check.sentence, check.figures) == (NOT_TOLD, {})
+    assert for_an_app(view, found, lambda _psbt_id: False).checks == view.checks
 
 
 async def test_what_was_approved_and_never_signed_is_not_told_as_undecided(
