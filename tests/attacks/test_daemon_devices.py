@@ -32,6 +32,13 @@ def swapping(desk, seed):
     return decide
 
 
+def failures(desk, psbt_id: str) -> list[str]:
+    """The codes with which the device library ended the attempts."""
+    entries = desk.served.on_loop(lambda: tuple(desk.served.service.journal.audit()))
+    notes = (entry.note for entry in entries if entry.note.subject == psbt_id)
+    return [note.facts["code"] for note in notes if note.kind == "interrupted"]
+
+
 @pytest.mark.parametrize(("entry", "make"), PAIRS, ids=ids)
 def test_s18_s19_only_sound_signatures_of_the_right_device_are_submitted(entry, make, folder):
     proposal = sound()
@@ -48,5 +55,6 @@ def test_s18_s19_only_sound_signatures_of_the_right_device_are_submitted(entry, 
             assert desk.approve(view) is None
             ended = State.SUBMITTED if entry.outcome is None else State.INTERRUPTED
             assert desk.state_of(proposal.psbt_id) is ended
+            assert failures(desk, proposal.psbt_id) == ([] if entry.outcome is None else [entry.outcome])
         assert bool(shown.prompts) is entry.asks
         assert desk.submitted(proposal.psbt_id) == int(entry.outcome is None)

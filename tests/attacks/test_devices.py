@@ -1,6 +1,4 @@
-"""S18 to S22 with devices: swapped, faulty, intercepted on the cable, or with flawed
-firmware.
-"""
+"""S20 to S22 with devices: intercepted on the cable, or with flawed firmware."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,40 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.faults import Faults
-from device_simulators.panel import Decision, Prompt
 from firmware_bridge import Bridge, BridgeError, Device, Endpoint, Family
 from multisig import MultisigError, signer_progress
 from signerd.account.registration import Offer
 from signerd.daemon.views import UNPROVEN_NONCES, device_view, preview_view
 from tests.attacks.cases import sound
-from tests.attacks.people import ALICE, HOLDERS, VAULT
-from tests.attacks.recipes.devices import FIRMWARE, LINKS, MISBEHAVIOURS
+from tests.attacks.people import ALICE, VAULT
+from tests.attacks.recipes.devices import FIRMWARE, LINKS
 from tests.conformance import makes, rigs
 from tests.conformance.coldcard_middle import Lie, in_the_middle
 from tests.conformance.makes import Shown, enrol
-from tests.conformance.rigs import NETWORK, Rig, Seed, bridged
+from tests.conformance.rigs import NETWORK, Rig, Seed
 
 pytestmark = pytest.mark.anyio
 
-# The keys of a made device are those of its seed for its whole life; a played one can be swapped under the
-# person's eyes.
-PAIRS = [(entry, make) for entry in MISBEHAVIOURS for make in (makes.FAKES if entry.swaps else makes.VIRTUAL)]
 PSBT = sound().parsed
-
-
-def rig_of(make, entry, folder: Path) -> Rig:
-    """A device that knows the vault, and holds the keys that the case says from then on."""
-    rig = make.rig(folder, seed=HOLDERS[entry.holds])
-    if entry.swaps:
-
-        def swap(prompt: Prompt) -> Decision:
-            if prompt.kind in {"sign-total", "sign-transaction"}:
-                rig.device.seed = HOLDERS[entry.swaps]
-            return Decision.YES
-
-        rig.panel.script = swap
-    return rig
 
 
 @pytest.fixture
@@ -61,26 +40,6 @@ async def outcome(bridge: Bridge, device: Device) -> str | None:
     except MultisigError:
         return "passed on unsound"
     return None if complete else "incomplete"
-
-
-async def tried(rig: Rig, entry) -> tuple[str | None, list[str]]:
-    async with bridged(rig) as (bridge, [device]):
-        if entry.holds in {"alice", "bob"}:
-            script, rig.panel.script = rig.panel.script, rigs.approve_all
-            await enrol(bridge, device, VAULT)
-            rig.panel.script = script
-        rig.device.faults = Faults.parse(entry.faults)
-        shown = Shown(rig)
-        return await outcome(bridge, device), shown.kinds
-
-
-@pytest.mark.parametrize(
-    ("entry", "make"), PAIRS, ids=lambda value: getattr(value, "name", None) or str(value)
-)
-async def test_s18_s19_a_device_that_is_another_or_works_wrongly(entry, make, folder):
-    ended, shown = await tried(rig_of(make, entry, folder), entry)
-    assert ended == entry.outcome
-    assert bool(shown) is entry.asks
 
 
 # --- the cable (S21) ----------------------------------------------------------------------------------------

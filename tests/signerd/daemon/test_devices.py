@@ -223,17 +223,3 @@ async def test_f_changes_while_no_one_listened_are_noticed(prepared, platform):
         bridge.state = DeviceState.READY
         bridge.wrong = set()
         await until_state(daemon, "p-1", State.SUBMITTED)
-
-
-async def test_f_a_library_that_always_fails_is_asked_less_and_less(prepared, platform):
-    """The hurried clock hides the pauses; that they grow is `account/test_backoff.py`'s. Here: the rest goes
-    on.
-    """
-    bridge = Mistaken(wrong=set(TOLD))
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        status = await daemon.status()
-        assert status.devices_ready == 0
-        assert status.platform_reachable
-        await daemon.reject("p-1", "not now")
-        await until(lambda: bool(platform.told()))

@@ -11,7 +11,6 @@ from signerd.account import platform as platform_module
 from signerd.core.states import State
 from signerd.core.values import Snapshot
 from signerd.daemon.service import Daemon
-from signerd.errors import JournalUnwritable
 from signerd.journal import Journal
 from tests.support.daemons import approve, daemon_at, until, until_state
 from tests.support.desk import snapshot_of, spend
@@ -146,16 +145,6 @@ async def test_f_a_mistake_of_ours_about_one_proposal_is_told_tried_again_and_en
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         await until(lambda: not daemon.troubles.sentences())
         assert await notes(daemon) == []
-
-
-async def test_f_a_journal_that_cannot_be_written_is_no_bad_proposal(prepared, platform, bridge, monkeypatch):
-    def unwritable(_journal: Journal, _snapshot: Snapshot) -> object:
-        raise JournalUnwritable("the journal cannot be written: disk full")
-
-    monkeypatch.setattr(Journal, "poll", unwritable)
-    with pytest.raises(JournalUnwritable):
-        async with daemon_at(prepared, platform, bridge) as daemon:
-            await until(daemon.task.done)
 
 
 async def test_f_a_mistake_in_the_client_is_that_calls_failure(prepared, platform, bridge, monkeypatch):

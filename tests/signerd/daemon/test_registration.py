@@ -113,16 +113,6 @@ async def test_s36_a_challenge_that_is_passed_on_from_another_platform_is_not_si
         assert len(mallory.get("/api/v1/keys").json()) == (0 if is_guarded else 1)
 
 
-async def test_a_registration_cut_off_before_it_was_written_down_is_taken_up(state, platform, bridge):
-    async with daemon_at(state, platform, bridge) as daemon:
-        preview = await daemon.preview_registration()
-        await daemon.register(preview.device_id, preview.digest)
-        daemon.journal._db.execute("DELETE FROM own_keys")
-        again = await daemon.register(preview.device_id, preview.digest)
-        assert again.key_id == "key-1"
-        assert len(daemon.journal.own_keys()) == 9
-
-
 async def test_who_answered_the_device_too_late_is_told_to_begin_again(state, platform, bridge):
     """The platform's line has an end, and a person at a device may have gone for a walk."""
     platform.before = lambda request: (
