@@ -196,6 +196,14 @@ def test_a_file_that_others_can_write_is_refused_before_it_counts(tmp_path: Path
             load_rules(rules, Network.REGTEST)
 
 
+def test_a_file_that_another_group_can_write_is_refused(tmp_path: Path, monkeypatch) -> None:
+    rules = write_rules(tmp_path / "rules.toml", "")
+    rules.chmod(0o660)
+    monkeypatch.setattr("os.getgid", lambda: rules.stat().st_gid + 1)
+    with pytest.raises(RulesInvalid, match="other users"):
+        load_rules(rules, Network.REGTEST)
+
+
 async def test_a_daemon_with_a_wrong_rules_file_does_not_start(tmp_path: Path) -> None:
     state = tmp_path / "s"
     state.mkdir(mode=0o700)

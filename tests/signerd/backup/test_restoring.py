@@ -159,3 +159,10 @@ def test_a_forged_journal_is_refused(state, tmp_path, statements, why):
     with pytest.raises(BackupUnreadable, match=why):
         restore(bad, tmp_path / "new", accept)
     assert not (tmp_path / "new").exists()
+
+
+def test_a_journal_with_another_head_than_the_manifest_is_refused(state, tmp_path):
+    backup = backup_of(state)
+    other = replace(backup, manifest=backup.manifest.model_copy(update={"head": "00" * 32}))
+    with pytest.raises(BackupUnreadable, match="not the one that the backup names"):
+        restore(other, tmp_path / "new", accept)

@@ -80,6 +80,12 @@ def test_a_forged_value_draws_no_line_of_the_summary():
     assert "\n  seen" not in text
 
 
+def test_a_passphrase_that_anybody_tries_first_is_refused_in_words(state, tmp_path):
+    refused = signerd("backup", str(tmp_path / "b.age"), state=state, typed="nine char\n")
+    assert refused.status == Exit.STATE
+    assert "fewer than 10 characters" in refused.err
+
+
 def test_a_no_and_a_folder_in_use_change_nothing(state, tmp_path):
     """With a key: to work a passphrase out takes a second each time."""
     identity, file, new = x25519.Identity.generate(), tmp_path / "b.age", tmp_path / "new"

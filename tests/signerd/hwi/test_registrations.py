@@ -11,7 +11,7 @@ from signerd.hwi.registrations import HwiRegistration
 from tests.support.bills import PROFILE, bill
 from tests.support.desk import NETWORK, VAULT
 from tests.support.hwi_answers import no
-from tests.support.wallets import ALICE
+from tests.support.wallets import ALICE, BOB
 
 NAMED = ("--fingerprint", str(ALICE.fingerprint), "--chain", "regtest")
 LEDGER, COLDCARD = "ledger:tcp:127.0.0.1:1", "coldcard:unix:/nowhere"
@@ -114,3 +114,10 @@ def test_l5_nonsense_for_a_registration_is_refused(hwi, outer, text):
     no(hwi(*NAMED, "displayaddress", "--registration", text, "--index", "0"), HwiCode.BAD_ARGUMENT)
     no(hwi(*NAMED, "signtx", bill().to_base64(), "--registration", text), HwiCode.BAD_ARGUMENT)
     assert outer.bridge.shown == []
+
+
+def test_another_device_than_the_registered_one_registers_nothing(hwi, outer):
+    outer.bridge.signer = BOB
+    answered = hwi("-t", "ledger", "--chain", "regtest", "registerdescriptor", "x", VAULT.descriptor)
+    no(answered, HwiCode.BAD_ARGUMENT)
+    assert outer.bridge.enrolled == []

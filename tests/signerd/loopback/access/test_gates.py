@@ -62,8 +62,13 @@ def desk():
 # --- Host ---------------------------------------------------------------------------------------------------
 
 
-def test_l1_two_hosts_or_none_are_refused(desk):
-    for headers in ((), (("host", HOST), ("host", HOST)), (("host", HOST), ("host", "evil.example"))):
+def test_l1_two_hosts_none_and_one_without_its_port_are_refused(desk):
+    for headers in (
+        (),
+        (("host", NAME),),
+        (("host", HOST), ("host", HOST)),
+        (("host", HOST), ("host", "evil.example")),
+    ):
         with pytest.raises(HostRefused):
             desk.gate.reader(RequestHead("GET", "/", headers))
 
