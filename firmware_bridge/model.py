@@ -146,7 +146,7 @@ class Device(ByMember):
         )
 
     def appeared(self) -> Self:
-        """:raises IllegalTransition: as the methods below, where this cannot happen in this state."""
+        """:raises IllegalDeviceTransition: as the methods below, where this cannot happen in this state."""
         return self._to(DeviceState.PRESENT, None, self.state == DeviceState.ABSENT)
 
     def left(self) -> Self:
@@ -242,7 +242,7 @@ class Deadlines:
     """The person reads, compares and decides, from the moment the question is on the screen."""
     margin: float = 4.0
     """Added to both: so many times what the maker's devices work on such a transaction
-    (`families.Maker.pace`). Not every driver learns of the approval before the device has signed.
+    (`makers.Maker.pace`). Not every driver learns of the approval before the device has signed.
     """
     grace: float = 2.0
     """From the request to stop until the worker is killed."""

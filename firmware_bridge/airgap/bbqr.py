@@ -111,7 +111,7 @@ class _Part:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """:raises Unreadable: not a part of a BBQr series."""
+        """:raises BadTransfer: not a part of a BBQr series."""
         match = _PART.fullmatch(text) if len(text) <= MAX_TEXT else None
         if match is None:
             raise BadTransfer("This QR code is not part of a BBQr series.")
@@ -148,7 +148,7 @@ class BbqrAssembler:
         self.result: Transfer | None = None
 
     def add(self, text: str) -> Received:
-        """:raises Unreadable: not a valid part; `OtherTransfer` if it belongs to another series."""
+        """:raises BadTransfer: not a valid part; `OtherTransfer` if it belongs to another series."""
         part = _Part.parse(text)
         if self._series is not None:
             self._require_fitting(part, self._series)
@@ -171,7 +171,7 @@ class BbqrAssembler:
     def _length_with(self, part: _Part) -> int | None:
         """All parts are equally long, except a shorter last one: the total length is known early.
 
-        :raises OtherTransfer, Unreadable: with this new part it is not so, or too much.
+        :raises OtherTransfer, BadTransfer: with this new part it is not so, or too much.
         """
         end = part.series.count - 1
         if part.number == end:

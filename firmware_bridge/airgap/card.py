@@ -21,7 +21,7 @@ _TEMPORARY: Final = ".part.tmp"
 
 
 def read(path: Path, limit: int) -> bytes:
-    """:raises Unreadable: not a regular file, or more than `limit` bytes; then no more of it was read.
+    """:raises BadTransfer: not a regular file, or more than `limit` bytes; then no more of it was read.
     :raises BridgeError: the card's own outcomes.
     """
     with _outcomes():
@@ -48,7 +48,7 @@ def _read(descriptor: int, limit: int) -> bytes:
 def write(folder: Path, name: str, content: bytes) -> Path:
     """Write a file atomically and flush it to the card. Writing the same content again does nothing.
 
-    :raises NameTaken: another file has the name.
+    :raises FileNameTaken: another file has the name.
     :raises BridgeError: the card's own outcomes.
     """
     target = folder / name

@@ -56,7 +56,7 @@ def _head(major: int, number: int) -> bytes:
 def item_of(data: bytes) -> Item:
     """The one item that these bytes encode. The keys of maps are numbers, each once.
 
-    :raises Unreadable: malformed, or with trailing bytes.
+    :raises BadTransfer: malformed, or with trailing bytes.
     """
     reader = _Reader(data)
     item = reader.item()
@@ -65,7 +65,7 @@ def item_of(data: bytes) -> Item:
 
 
 class _Reader:
-    """Reads one item after the other. Anything unexpected or missing is Unreadable."""
+    """Reads one item after the other. Anything unexpected or missing is a `BadTransfer`."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -151,7 +151,7 @@ class Scanner:
         return None if self._assembler is None else self._assembler.result
 
     def add(self, text: str) -> Received:
-        """:raises Unreadable: not a valid part; `OtherTransfer` if it belongs to another series.
+        """:raises BadTransfer: not a valid part; `OtherTransfer` if it belongs to another series.
         :raises FinalTransaction: it is a complete transaction.
         """
         make = _format_of(text)
@@ -174,7 +174,7 @@ MAX_LINES: Final = 2 * MAX_PARTS
 def file_of(carried: bytes) -> bytes:
     """The file itself; if its lines are the texts of a series of QR codes, what the series carries.
 
-    :raises Unreadable: a line is not a part of its series, or parts are missing.
+    :raises BadTransfer: a line is not a part of its series, or parts are missing.
     """
     start = carried[:64].lstrip()[: len(ur.PREFIX)].upper()
     if not any(start.startswith(prefix.encode()) for prefix in _FORMATS):

@@ -45,7 +45,7 @@ class Part:
 
     @classmethod
     def from_cbor(cls, data: bytes) -> Self:
-        """:raises Unreadable: malformed, inconsistent, or of a message that is too large."""
+        """:raises BadTransfer: malformed, inconsistent, or of a message that is too large."""
         found = item_of(data)
         # bool is an int.
         if not isinstance(found, tuple) or [type(item) for item in found] != [int] * 4 + [bytes]:
@@ -106,7 +106,7 @@ class Collector:
 
     def add(self, part: Part) -> Received:
         """:raises OtherTransfer: a part of another message.
-        :raises Unreadable: the message is complete, but its checksum is wrong; the collector is reset.
+        :raises BadTransfer: the message is complete, but its checksum is wrong; the collector is reset.
         """
         shape = (part.shape, len(part.data))
         if self._shape not in {None, shape}:

@@ -48,7 +48,7 @@ def decode_psbt(carried: bytes) -> bytes:
     parsed.
 
     :raises FinalTransaction: it is a complete transaction.
-    :raises Unreadable: not a PSBT, or too large.
+    :raises BadTransfer: not a PSBT, or too large.
     """
     if len(carried) > MAX_CARRIED:
         raise BadTransfer(f"This is too large for a PSBT: {MAX_BYTES} bytes at most.")
@@ -112,7 +112,7 @@ def take_signed(answer: bytes | Transfer, psbt: Psbt, policy: Policy, signer: Fi
     :raises OtherTransaction: it answers another request.
     :raises NothingSigned: it has no new signature, and the signer has not signed everything before.
     :raises FinalTransaction: it is a complete transaction.
-    :raises Unreadable: not a PSBT.
+    :raises BadTransfer: not a PSBT.
     """
     if policy.cosigner_for(signer) is None:
         raise WrongDevice("This signer is not a cosigner here.")

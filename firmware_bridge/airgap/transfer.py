@@ -53,7 +53,7 @@ class Assembler(Protocol):
     """
 
     def add(self, text: str) -> Received:
-        """:raises Unreadable: not a valid part; `OtherTransfer` if it belongs to another series."""
+        """:raises BadTransfer: not a valid part; `OtherTransfer` if it belongs to another series."""
 
     @property
     def result(self) -> Transfer | None:

@@ -65,7 +65,7 @@ class _Text:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """:raises Unreadable: not a UR, or of another type."""
+        """:raises BadTransfer: not a UR, or of another type."""
         match = _TEXT.fullmatch(text.lower()) if len(text) <= MAX_TEXT and text.isascii() else None
         if match is None:
             raise BadTransfer("This QR code is not a UR of version 2.")
@@ -91,7 +91,7 @@ class UrAssembler:
         self.result: Transfer | None = None
 
     def add(self, text: str) -> Received:
-        """:raises Unreadable: not a valid part; `OtherTransfer` if it belongs to another series."""
+        """:raises BadTransfer: not a valid part; `OtherTransfer` if it belongs to another series."""
         parsed = _Text.parse(text)
         if self._started and parsed.name != self._name:
             raise OtherTransfer
@@ -103,7 +103,7 @@ class UrAssembler:
         return received
 
     def _open(self, name: str, message: bytes) -> bytes:
-        """:raises Unreadable: the message is complete, but not what its type says; the assembler is reset."""
+        """:raises BadTransfer: the message is complete, but not what its type says; all is reset."""
         try:
             return key_lines(name, message).encode() if name in KEY_TYPES else _content(message)
         except BadTransfer:
@@ -161,7 +161,7 @@ def encode(data: bytes) -> str:
 def decode(text: str) -> bytes:
     """The bytes of minimal bytewords in lower case, without their CRC-32.
 
-    :raises Unreadable: not bytewords, or a wrong checksum.
+    :raises BadTransfer: not bytewords, or a wrong checksum.
     """
     try:
         data = bytes(_VALUES[text[start : start + 2]] for start in range(0, len(text), 2))

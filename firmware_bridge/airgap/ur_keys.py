@@ -47,7 +47,7 @@ def key_lines(name: str, message: bytes) -> str:
     which are for many scripts, a line for each that a signer registers: those for vaults in native segwit
     (BIP-48) and the one of the person's own account (BIP-84).
 
-    :raises Unreadable: not such a message, a private key, or a key that lacks its origin, contradicts itself
+    :raises BadTransfer: not such a message, a private key, or a key that lacks its origin, contradicts itself
         or is of another coin.
     """
     try:

@@ -83,7 +83,7 @@ def signature_of(answer: str) -> bytes:
     """The 65 bytes of a message's signature: base64 alone, or the file that a device writes around it (RFC
     2440's armour, as Coldcard, Sparrow and Electrum have it).
 
-    :raises Unreadable: there is none. Whose it is, and of which text, is not looked at.
+    :raises BadTransfer: there is none. Whose it is, and of which text, is not looked at.
     """
     if len(answer) > MAX_FILE:
         raise BadTransfer(f"This has more than {MAX_FILE} bytes.")
@@ -121,7 +121,7 @@ def parse_signer_keys(texts: Sequence[str], network: Network) -> tuple[OriginKey
 
     :raises InvalidKey, InvalidPath, WrongNetwork: a key is missing, or not one that is registered.
     :raises WrongDevice: the exports are of several devices.
-    :raises Unreadable: a text is of no known kind, or too large.
+    :raises BadTransfer: a text is of no known kind, or too large.
     """
     if not 0 < len(texts) <= MAX_EXPORTS:
         raise BadTransfer(f"From 1 to {MAX_EXPORTS} files are read at once.")
@@ -152,7 +152,7 @@ def keys_in(text: str, network: Network) -> tuple[OriginKey, ...]:
     """The keys of one export, checked for network, path and depth (S14, S15, S17).
 
     :raises InvalidKey, InvalidPath, WrongNetwork: one is not a key that a signer registers.
-    :raises Unreadable: the text is of no known kind, or too large.
+    :raises BadTransfer: the text is of no known kind, or too large.
     """
     if len(text) > MAX_FILE:
         raise BadTransfer(f"This file has more than {MAX_FILE} bytes.")

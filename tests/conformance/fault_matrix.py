@@ -4,12 +4,10 @@ outcome. As data.
 `test_faults.py` runs each cell, and the project's docs/build/devices.md shows them as a table.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from device_simulators.faults import Faults, Phase
-from device_simulators.ledger import VirtualLedger
 from device_simulators.panel import ask_person, refuse_all
 from firmware_bridge import (
     BridgeError,
@@ -75,23 +73,9 @@ async def _kill(rig: Rig) -> None:
 
 
 async def _grab(rig: Rig) -> None:
-    """The person says yes afterwards: the program that still listens gets it. A Ledger's app then waits for a
-    host that has left, and ends.
-    """
-    await second_program.grab(rig)
-    if isinstance(rig.device, VirtualLedger):
-        _pass_silence(rig.device)
+    """The person says yes afterwards: the program that still listens gets it."""
+    await second_program.grab_while_asked(rig)
     settle(rig)
-
-
-def _pass_silence(device: VirtualLedger) -> None:
-    """The next silence of its host is over at once."""
-
-    def call_soon(_seconds: float, end: Callable[[], None]) -> asyncio.Handle:
-        device.call_later = None
-        return asyncio.get_running_loop().call_soon(end)
-
-    device.call_later = call_soon
 
 
 async def _nothing(_rig: Rig) -> None:

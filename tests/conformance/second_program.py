@@ -16,6 +16,7 @@ from hwilib.devices.ckcc.client import UnixSimulatorPipe
 from hwilib.devices.ledger import LedgerClient
 from hwilib.devices.trezor import TrezorClient
 
+from device_simulators.ledger import VirtualLedger
 from firmware_bridge import Endpoint, Family
 
 # Loads it: HWI's client of a Trezor wants libusb at any address.
@@ -32,6 +33,19 @@ async def grab(rig: Rig) -> None:
     """Returns when the other program has its key, has been turned away, or has been ignored for a while."""
     async with started(rig) as ask:
         await ask()
+
+
+async def grab_while_asked(rig: Rig) -> None:
+    """A Ledger's app then waits for a host that has left, and ends: here without that silence."""
+    await grab(rig)
+    device = rig.device
+    if isinstance(device, VirtualLedger):
+
+        def call_soon(_seconds: float, end: Callable[[], None]) -> asyncio.Handle:
+            device.call_later = None
+            return asyncio.get_running_loop().call_soon(end)
+
+        device.call_later = call_soon
 
 
 @asynccontextmanager

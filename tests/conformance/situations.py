@@ -48,7 +48,8 @@ def _with_passphrase(make: Make) -> Mapping[str, object] | None:
 class Situation:
     """`options` are what the device is started with; None where the make cannot be brought into the
     situation, which its transcript calls absent. `network` is the bridge's; the device's is always
-    `rigs.NETWORK`. `person` is its deadline in seconds, and `work` that of a virtual device's own work.
+    `rigs.NETWORK`. `person` is its deadline in seconds, and `work` that of a virtual device's own work,
+    and of a reading.
     """
 
     text: str
@@ -178,7 +179,11 @@ async def play(transcript: Transcript, name: str, folder: Path) -> tuple[list[Pl
         return None
     elsewhere = remote.RUN.remote is not None
     rig = make.rig(folder, **options)
-    bound = {} if elsewhere or situation.work is None else {"work": situation.work, "margin": 0.0}
+    bound = (
+        {}
+        if elsewhere or situation.work is None
+        else {"work": situation.work, "read": situation.work, "margin": 0.0}
+    )
     deadlines = rigs.replace_deadlines(person=situation.person, **bound)
     async with rigs.bridged(rig, deadlines=deadlines, network=situation.network) as (bridge, [device]):
         stage = Stage(make, rig, bridge, device)

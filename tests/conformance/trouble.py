@@ -93,7 +93,7 @@ async def used_before(stage: Stage) -> Played:
 
 async def used_while_asked(stage: Stage) -> Played:
     async def strike() -> None:
-        await second_program.grab(stage.rig)
+        await second_program.grab_while_asked(stage.rig)
         makes.settle(stage.rig)
 
     await stage.enrol()
