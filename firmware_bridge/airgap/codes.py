@@ -181,9 +181,8 @@ def file_of(carried: bytes) -> bytes:
         return carried
     if len(carried) > MAX_SCANNED:
         raise BadTransfer(f"This is too large for a series of QR codes: {MAX_SCANNED} bytes at most.")
+    # What is beyond the last of them is one line, which is no part.
     lines = carried.decode("ascii", "replace").split(maxsplit=MAX_LINES)
-    if len(lines) > MAX_LINES:
-        raise BadTransfer(f"This is too long for a series of QR codes: {MAX_LINES} lines at most.")
     scanner, received = Scanner(), None
     for line in lines:
         received = scanner.add(line)

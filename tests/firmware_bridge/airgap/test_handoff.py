@@ -17,7 +17,7 @@ from firmware_bridge.airgap import (
 from firmware_bridge.airgap.handoff import MAX_CARRIED
 from firmware_bridge.airgap.transfer import MAX_BYTES
 from firmware_bridge.errors import BadDeviceSignature, DeviceFault, Unsupported, WrongDevice
-from multisig import finalise
+from multisig import PsbtMismatch, TxOut, finalise, sats
 from tests.support.wallets import ALICE, BOB, MALLORY, make_spend, make_vault, with_input
 
 VAULT = make_vault()
@@ -48,6 +48,12 @@ def take(answer, signer=ALICE, base=PSBT, policy=VAULT):
 )
 def test_every_form(answer):
     assert take(answer) == SIGNED
+
+
+def test_s5_a_request_states_its_coins_as_their_previous_transactions_have_them():
+    other = TxOut(sats(1), VAULT.script_pubkey(0, 0))
+    with pytest.raises(PsbtMismatch, match="another coin"):
+        handoff.request_bytes(with_input(PSBT, 0, witness_utxo=other), VAULT)
 
 
 def test_s19_nothing_but_signatures_is_taken():
