@@ -1,8 +1,6 @@
 """The seeds, the mutators and the runs of the fuzzer."""
 
 import json
-import subprocess
-import sys
 
 from fuzz.targets import TARGETS, platform
 
@@ -17,10 +15,3 @@ def test_f_the_number_that_ended_a_daemon_is_survived():
     for vault in told["GET /api/v1/list-wallets"][2]:
         vault["m"] = 2**63
     platform.check(json.dumps(told).encode())
-
-
-def test_an_input_is_replayed_without_a_fuzzer(tmp_path):
-    (tmp_path / "input").write_bytes(b"psbt\xff")
-    command = [sys.executable, "-m", "fuzz", "replay", "psbt", str(tmp_path / "input")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "every promise was kept" in done.stdout

@@ -32,17 +32,6 @@ class CardDevice:
         self._faults = faults or Faults()
         self._store = WalletStore(NETWORK)
 
-    def export_key(self):
-        """`ccxp-0F056943.json`: the keys in SLIP-132 form, as the firmware writes them."""
-        path = multisig_account_path(NETWORK)
-        xpub = self.seed.xpub(path, NETWORK)
-        return {
-            "p2wsh_deriv": str(path).replace("h", "'"),
-            "p2wsh": slip132(xpub),
-            "account": "0",
-            "xfp": self.seed.fingerprint.hex.upper(),
-        }
-
     def export_generic(self):
         """`coldcard-export.json`, only the parts that the firmware writes for other programs."""
         paths = {"bip84": profile_account_path(NETWORK), "bip48_2": multisig_account_path(NETWORK)}

@@ -98,7 +98,3 @@ class Record:
     @property
     def kinds(self) -> list[str]:
         return [prompt.kind for prompt in self.prompts]
-
-    @property
-    def happenings(self) -> list[Happening]:
-        return [event.happening for event in self.events]
