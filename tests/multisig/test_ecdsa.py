@@ -1,6 +1,5 @@
 import base64
 
-import coincurve._libsecp256k1
 import pytest
 from coincurve import PrivateKey
 from hypothesis import given
@@ -39,10 +38,6 @@ def encode(r, s):
 
 def integer(number):
     return number.to_bytes(number.bit_length() // 8 + 1)
-
-
-def test_the_library_is_native():
-    assert coincurve._libsecp256k1.lib.secp256k1_ecdsa_verify
 
 
 @given(st.binary(min_size=32, max_size=32), st.integers(1, ORDER - 1))
@@ -85,11 +80,6 @@ def test_p6_any_changed_byte(at, change):
     changed = bytearray(SIGNATURE)
     changed[at] ^= change
     assert not verify_ecdsa(PUBLIC_KEY, DIGEST, bytes(changed))
-
-
-@given(st.binary(max_size=80))
-def test_p6_garbage(data):
-    assert not verify_ecdsa(PUBLIC_KEY, DIGEST, data)
 
 
 R, S = numbers(SIGNATURE)

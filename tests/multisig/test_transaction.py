@@ -129,16 +129,6 @@ def test_amounts_are_bounded():
         TxOut(Sats(-1), b"")
 
 
-def test_nothing_is_replaced_by_a_default():
-    """Zero is a sequence and a version like any other;
-    a library that reads it as absent signs another transaction.
-    """
-    zero = Transaction(0, (TxIn(OutPoint(TXID, 0), 0),), PLAIN.outputs, 0)
-    parsed = Transaction.parse(zero.serialize())
-    assert (parsed.version, parsed.inputs[0].sequence) == (0, 0)
-    assert len({zero.txid, PLAIN.txid, replace(zero, version=2).txid}) == 3
-
-
 @given(outpoints())
 def test_outpoint_form(outpoint):
     reader = Reader(outpoint.serialize())
@@ -200,19 +190,6 @@ def test_bip143_transactions(vector):
     assert signed.serialize().hex() == vector["signed_transaction_hex"]
     assert unsigned.serialize().hex() == vector["unsigned_transaction_hex"]
     assert len(unsigned.outputs) == len(signed.outputs)
-
-
-def test_s4_the_amount_is_part_of_what_is_signed():
-    digests = {SighashCache(PLAIN).segwit_v0(0, b"\x51", Sats(amount)) for amount in (0, 1, 1_000)}
-    assert len(digests) == 3
-
-
-@given(transactions())
-def test_a_cache_changes_nothing(transaction):
-    cache = SighashCache(transaction)
-    for index in range(len(transaction.inputs)):
-        fresh = SighashCache(transaction).segwit_v0(index, b"\x51", Sats(7))
-        assert cache.segwit_v0(index, b"\x51", Sats(7)) == fresh
 
 
 @pytest.mark.parametrize("index", [-1, 1])

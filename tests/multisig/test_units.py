@@ -14,14 +14,6 @@ def test_btc_round_trip(amount):
 
 
 @pytest.mark.parametrize(
-    ("text", "amount"),
-    [("0", 0), ("0.00012345", 12_345), ("1", 100_000_000), ("1.5", 150_000_000), ("21000000", MAX_MONEY)],
-)
-def test_parse_btc(text, amount):
-    assert parse_btc(text) == amount
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "", " ", " 1", "1 ", "1\n", "+1", "-1", "-0", "1e3", "1E3", "NaN", "inf", "0x10", "1_000", "1,5",

@@ -17,21 +17,6 @@ def test_whole_tokens_are_exact(amount, decimals):
     assert len(text.partition(".")[2]) == decimals
 
 
-@pytest.mark.parametrize(
-    ("amount", "decimals", "text"),
-    [
-        (0, 0, "0"),
-        (1250, 2, "12.50"),
-        (5, 2, "0.05"),
-        (1, 18, "0.000000000000000001"),
-        (MAX_TOKEN_AMOUNT, 18, "9.223372036854775807"),
-        (MAX_TOKEN_AMOUNT, 0, "9223372036854775807"),
-    ],
-)
-def test_whole_tokens(amount, decimals, text):
-    assert format_units(amount, decimals) == text
-
-
 @pytest.mark.parametrize("decimals", [-1, 19, True, 2.0, "2", None])
 def test_decimals_out_of_range_p21(decimals):
     with pytest.raises(InvalidToken, match="0 to 18"):
