@@ -64,6 +64,8 @@ def test_the_workers_complete_a_payment_by_themselves(running):
 
 def test_the_embedded_chain_mines_what_waits_where_it_is_told_how_often(desk):
     background = desk.world.platform.background
+    desk.chain.tip()
+    background.backends["regtest"] = desk.chain._opened
     assert "mining" not in {loop.name for loop in background._work()}
     sources = [replace(source, block_seconds=5) for source in background.sources]
     (mining,) = [loop for loop in replace(background, sources=sources)._work() if loop.name == "mining"]
