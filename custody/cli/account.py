@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from custody.cli.access import workspaces
 from custody.cli.common import fail, json_option
 from custody.cli.desk import CREDENTIAL, ClientDesk, is_passphrase_provided, is_program, is_service, pass_desk
-from custody.cli.kept import read_settings
-from custody.cli.meant import places
+from custody.cli.stored_session import read_settings
 from custody.common.terminal import EMAIL, Exit, answer, aside, give, say, table
 from custody.common.text import network_words
 
@@ -86,12 +86,12 @@ def whoami_command(desk: ClientDesk, as_json: bool) -> None:
         if is_program():
             _tell_program(client.own_service_account(), client.core.base_url, as_json=as_json)
             return
-        user, known = client.user_info(), places(client)
+        user, known = client.user_info(), workspaces(client)
         url = client.core.base_url
     service = is_service()
     if as_json:
-        told = {"user_id": user.uuid, "email": user.email, "platform": url, "workspaces": known}
-        answer({**told, "service": service})
+        shown = {"user_id": user.uuid, "email": user.email, "platform": url, "workspaces": known}
+        answer({**shown, "service": service})
         return
     say(f"{user.email} (user {user.uuid}) at {url}{', as a service' if service else ''}")
     rows = [(str(p.workspace_id), p.name, p.organisation, network_words(p.network), p.role) for p in known]

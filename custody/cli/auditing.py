@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from custody.cli.meant import Access, in_workspace
+from custody.cli.access import Access, in_workspace
 from custody.common.terminal import put
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _HEADER: Final = ("WHEN", "WHO", "WHAT", "")
 @in_workspace
 def tail_command(access: Access, count: int, follow: bool) -> None:
     """Show the end of the workspace's audit log. With --follow, --json answers one value a line."""
-    log = _Log(access.client, access.place.org_id, access.workspace_id)
+    log = _Log(access.client, access.workspace.org_id, access.workspace_id)
     entries = log.end(count)
     if not follow:
         access.give_list(entries, _HEADER, map(_cells, entries))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from custody.cli.access import Access, asking_in_workspace, in_workspace
 from custody.cli.common import fail
-from custody.cli.meant import Access, asking_in_workspace, in_workspace
 from custody.common.naming import NamedRecord
 from custody.common.terminal import Exit, aside
 

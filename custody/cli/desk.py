@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from custody.cli.common import Stop, fail
-from custody.cli.kept import (
+from custody.cli.stored_session import (
     ClientSettings,
     alone,
     as_secret,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from custody.cli.access import Access, in_workspace
 from custody.cli.common import Amount, fail
-from custody.cli.meant import Access, in_workspace
 from custody.cli.vaults import vault_of
 from custody.common.private_files import PRIVATE_FILE
 from custody.common.spreadsheets import (

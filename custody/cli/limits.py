@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from custody.cli.access import Access, asking_in_workspace, in_workspace
 from custody.cli.changes import make_or_ask
 from custody.cli.common import Amount, fail, in_btc
-from custody.cli.meant import Access, asking_in_workspace, in_workspace
 from custody.cli.members import role_of
 from custody.cli.vaults import CYCLES, per_cycle_option, vault_of
 from custody.common.limit_words import bounds, until
@@ -32,7 +32,7 @@ def list_command(access: Access) -> None:
     vaults, roles = access.client.list_wallets(access.workspace_id), access.client.roles(access.workspace_id)
     own = access.client.my_limits(access.workspace_id)
     if access.as_json:
-        told = [
+        shown = [
             {
                 "vault_id": one.id,
                 "name": one.name,
@@ -41,7 +41,7 @@ def list_command(access: Access) -> None:
             }
             for one in vaults
         ]
-        answer({"vaults": told, "roles": roles, "own": own})
+        answer({"vaults": shown, "roles": roles, "own": own})
         return
     table(("VAULT", "AT MOST", "LEFT", "UNTIL", "STOPPED"), [(*_of_vault(one), one.marks) for one in vaults])
     say()

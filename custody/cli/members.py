@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from custody.cli.access import Access, asking_in_workspace, in_workspace
 from custody.cli.changes import make_or_ask
-from custody.cli.meant import Access, asking_in_workspace, in_workspace
 from custody.common.naming import NamedRecord
 from custody.common.terminal import answer, aside, say, table
 
@@ -24,7 +24,7 @@ def people_of(access: Access) -> dict[str, str]:
     """The name, else the e-mail address, by user id. Empty where the caller may not read the members: the
     platform is not asked then, because the audit log records each refusal.
     """
-    if "MANAGE_USERS" not in access.place.permissions:
+    if "MANAGE_USERS" not in access.workspace.permissions:
         return {}
     members = access.client.members(access.workspace_id)
     return {str(one.uuid): full_name(one, one.email) for one in members}
@@ -84,7 +84,7 @@ def add_command(access: Access, email: str, role: str) -> None:
     found, place = role_of(access, role), {"workspace_context": access.workspace_id}
     request = access.request(INVITE_TO_WORKSPACE, invited_email=email, role_id=found.role_id, **place)
     rights = ", ".join(sorted(one.rule_name for one in found.perm)) or "nothing"
-    aside(f"{request.invited_email} as {found.name} of '{access.place.name}', {access.place.organisation}")
+    aside(f"{request.invited_email} as {found.name} of {access.workspace.words}")
     aside(f"  The role may: {rights}")
     access.confirm("Send this invitation?")
     make_or_ask(access, INVITE_TO_WORKSPACE, request, f"{request.invited_email} is invited.")
@@ -99,8 +99,7 @@ def remove_command(access: Access, given: str, force: bool) -> None:
     from custody.schemas.members import REMOVE_USER_FROM_WORKSPACE
 
     [one] = members_of(access, [given])
-    where = f"'{access.place.name}', {access.place.organisation}"
-    aside(f"{full_name(one)} <{one.email}>, {one.role.name} of {where}")
+    aside(f"{full_name(one)} <{one.email}>, {one.role.name} of {access.workspace.words}")
     access.confirm("Remove this member?")
     request = access.request(REMOVE_USER_FROM_WORKSPACE, user_uuid=one.uuid, force=force)
     make_or_ask(access, REMOVE_USER_FROM_WORKSPACE, request, f"{one.email} is no longer a member.")

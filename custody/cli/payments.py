@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from custody.cli.access import Access, asking_in_workspace, chosen, in_workspace
 from custody.cli.common import Amount, FeeRateParam, fail
-from custody.cli.meant import Access, asking_in_workspace, chosen, in_workspace
 from custody.cli.vaults import vault_of
 from custody.common.naming import NamedRecord
 from custody.common.terminal import Exit, aside

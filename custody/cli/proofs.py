@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from custody.cli.meant import Access, asking_in_workspace, in_workspace, with_access, workspace_option
+from custody.cli.access import Access, asking_in_workspace, in_workspace, with_access, workspace_option
 from custody.cli.proposals import ENDED, OPEN, proposals_of
 from custody.cli.vaults import given_vault, vault_of
 from custody.common.naming import NamedRecord

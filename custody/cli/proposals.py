@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from custody.cli.meant import Access, asking_in_workspace, chosen, in_workspace
+from custody.cli.access import Access, asking_in_workspace, chosen, in_workspace
 from custody.cli.members import people_of
 from custody.cli.payments import propose
 from custody.common.naming import NamedRecord

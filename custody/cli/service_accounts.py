@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from custody.cli.access import Access, asking_in_workspace, in_workspace
 from custody.cli.changes import make_or_ask
-from custody.cli.meant import Access, asking_in_workspace, in_workspace
 from custody.common.naming import NamedRecord
 from custody.common.terminal import answer, aside, put
 from custody.common.text import count
@@ -58,7 +58,7 @@ def make_command(
     ends = datetime.fromtimestamp(int(access.desk.outside.now()), UTC) + timedelta(days=days)
     terms = {"rights": rights, "networks": networks, "expires_at": ends}
     request = access.request(CREATE_SERVICE_ACCOUNT, name=name, **terms)
-    aside(f"Service account '{request.name}' in '{access.place.name}' of {access.place.organisation}")
+    aside(f"Service account '{request.name}' in {access.workspace.words}")
     aside(f"  It may, in your name: {', '.join(request.rights)}")
     aside(f"  From: {', '.join(request.networks)}; until {ends:%Y-%m-%d}")
     access.confirm("Make it?")

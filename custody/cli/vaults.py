@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from custody.cli.access import Access, asking_in_workspace, in_workspace
 from custody.cli.changes import make_or_ask
 from custody.cli.common import Amount, FeeRateParam, fail, in_btc
-from custody.cli.meant import Access, asking_in_workspace, in_workspace
 from custody.cli.members import full_name, members_of, people_of
 from custody.common.limit_words import bounds, until
 from custody.common.naming import NamedRecord, next_name
@@ -164,7 +164,7 @@ def create_command(
     request = access.request(
         CREATE_WALLET,
         name=name,
-        network=access.place.network,
+        network=access.workspace.network,
         m=m,
         signers=[member.uuid for member in members],
         transaction_limit=in_btc(limit),
@@ -172,8 +172,8 @@ def create_command(
         cycle_period=CYCLES[cycle],
         cycle_day=day,
     )
-    where = f"'{access.place.name}' of {access.place.organisation}, on {network_words(access.place.network)}"
-    aside(f"Vault '{request.name}' in {where}")
+    where = access.workspace
+    aside(f"Vault '{request.name}' in {where.words}, on {network_words(where.network)}")
     aside(f"  Any {m} of these {len(members)} can spend from it; that never changes:")
     for member in members:
         aside(f"    {full_name(member)} <{member.email}>")

@@ -76,13 +76,13 @@ def decode_command(data: str, bytecode: Path | None, network: str, as_json: bool
         fail(str(error) or "That is no hex.", "custody token decode --help says what it takes.")
     listed = () if known is None or isinstance(payload, TokenCall) else tuple(listed_addresses(known, chain))
     if as_json:
-        told = {
+        shown = {
             "sentence": words.sentence,
             "details": dict(words.details),
             "listed": listed,
             "hex": words.hex,
         }
-        put(json.dumps(told))
+        put(json.dumps(shown))
         return
     say(words.sentence)
     for label, value in words.details:
@@ -161,8 +161,8 @@ def _conclude(replay: _Replay, *, as_json: bool) -> None:
 
 def _cell(contract_id: str, cell: Cell, holder: bytes, value: int | bytes) -> dict[str, Any]:
     """Numbers as text: a raw amount may have more digits than JSON parsers keep."""
-    told = value.hex() if isinstance(value, bytes) else str(value)
-    return {"contract_id": contract_id, "cell": cell.name.lower(), "holder": holder.hex(), "value": told}
+    text = value.hex() if isinstance(value, bytes) else str(value)
+    return {"contract_id": contract_id, "cell": cell.name.lower(), "holder": holder.hex(), "value": text}
 
 
 def _plain(outcome: TokenOutcome) -> dict[str, Any]:
@@ -200,30 +200,30 @@ def _outputs(raw: bytes) -> Iterator[bytes]:
 
 def _block_of(line: str, number: int) -> TokenBlock:
     try:
-        told = json.loads(line)
-        found = tuple(map(_transaction_of, told["transactions"]))
-        return TokenBlock(_height_of(told["height"]), _hash_of(told["hash"])[::-1], found)
+        block = json.loads(line)
+        found = tuple(map(_transaction_of, block["transactions"]))
+        return TokenBlock(_height_of(block["height"]), _hash_of(block["hash"])[::-1], found)
     except (ValueError, KeyError, TypeError, RecursionError):
         fail(f"Line {number} is no block.", "custody token replay --help says what a line looks like.")
 
 
-def _transaction_of(told: dict[str, Any]) -> TokenTransaction:
-    data = told["data"]
+def _transaction_of(given: dict[str, Any]) -> TokenTransaction:
+    data = given["data"]
     return TokenTransaction(
-        _hash_of(told["txid"]).hex(),
-        bytes.fromhex(told["caller"]),
+        _hash_of(given["txid"]).hex(),
+        bytes.fromhex(given["caller"]),
         None if data is None else bytes.fromhex(data),
     )
 
 
-def _height_of(told: object) -> int:
-    if type(told) is not int or not 0 <= told <= MAX_HEIGHT:
+def _height_of(given: object) -> int:
+    if type(given) is not int or not 0 <= given <= MAX_HEIGHT:
         raise ValueError("That is not a height.")
-    return told
+    return given
 
 
-def _hash_of(told: str) -> bytes:
-    digest = bytes.fromhex(told)
+def _hash_of(given: str) -> bytes:
+    digest = bytes.fromhex(given)
     if len(digest) != HASH_BYTES:
         raise ValueError("A hash has 32 bytes.")
     return digest

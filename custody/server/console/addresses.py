@@ -82,11 +82,11 @@ def entries_of(
     page: PageContext, which: Literal["names", "addresses"], values: Sequence[str]
 ) -> list[WhitelistAddress]:
     """The entries that have one of the values. A value that is too long matches none."""
-    asked = list(dict.fromkeys(value for value in values if 0 < len(value) <= MAX_ADDRESS))
+    wanted = list(dict.fromkeys(value for value in values if 0 < len(value) <= MAX_ADDRESS))
     return [
         entry
-        for start in range(0, len(asked), MAX_NAMED)
-        for entry in entries(page, **{which: asked[start : start + MAX_NAMED]})
+        for start in range(0, len(wanted), MAX_NAMED)
+        for entry in entries(page, **{which: wanted[start : start + MAX_NAMED]})
     ]
 
 

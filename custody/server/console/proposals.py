@@ -85,7 +85,7 @@ def _listed(page: PageContext, wanted: Mapping[str, str]) -> Live:
 
 
 def _page_of(page: PageContext, wanted: Mapping[str, str]) -> dict[str, Any]:
-    asked: dict[str, Any] = {
+    query: dict[str, Any] = {
         "workspace_id": page.workspace.id,
         "order": "newest",
         "search": wanted.get("search"),
@@ -96,7 +96,7 @@ def _page_of(page: PageContext, wanted: Mapping[str, str]) -> dict[str, Any]:
         "to_day": wanted.get("to_day"),
         "after": wanted.get("after"),
     }
-    found, after = page.read_page(PSBT, asked, limit=PAGE)
+    found, after = page.read_page(PSBT, query, limit=PAGE)
     kept = {name: value for name, value in wanted.items() if name != "after"}
     newest = urlencode(kept) if "after" in wanted else None
     following = urlencode({**kept, "after": after}) if after else ""

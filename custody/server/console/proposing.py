@@ -144,7 +144,7 @@ def _limits(page: PageContext, vault: Vault) -> Sequence[tuple[str, int]]:
 # --- what was typed, as the API takes it --------------------------------------------------------------------
 
 
-def asked(page: PageContext) -> dict[str, Any]:
+def psbt_request(page: PageContext) -> dict[str, Any]:
     """The body of `create-psbt`. Raises Invalid beside the field, and NotFound."""
     form, rows = page.form, typed_rows(page)
     names = [row.recipient for row in rows if row.recipient and typed_address(row.recipient) is None]
@@ -238,7 +238,7 @@ def review(page: PageContext) -> Review:
     if page.form.ticked("confirmed"):
         return Review("Review the payment", (), "Propose it")
     vault = vault_by_id(page, page.form.one("wallet"))
-    with_fields = at_field(lambda: asked(page))
+    with_fields = at_field(lambda: psbt_request(page))
     shown: PsbtPreview = at_field(lambda: page.read(PREVIEW_PSBT, **with_fields))
     pinned = [("shown_coin", coin) for coin in shown.coins]
     amounts = "" if with_fields["amounts_sats"] is None else str(with_fields["amounts_sats"][0])
@@ -287,7 +287,7 @@ def _reviewed(body: Mapping[str, Any]) -> list[Any]:
 
 def make(page: PageContext) -> Response:
     form = page.form
-    body = asked(page)
+    body = psbt_request(page)
     require_as_shown(page, *_reviewed(body))
     del body["priority" if "priority" in body else "fee_rate"]
     pinned = {"coins": list(form.every("shown_coin")), "fee_rate": form.one("shown_rate")}

@@ -88,7 +88,7 @@ def review(page: PageContext) -> Review:
     proposal, change = proposal_of(page), _change(page)
     if page.form.ticked("confirmed"):
         return Review(change.title, (), change.action)
-    shown = page.read(PREVIEW_PSBT, **_asked(page, proposal, change))
+    shown = page.read(PREVIEW_PSBT, **_request(page, proposal, change))
     vault = vault_by_id(page, proposal.vault_id)
     return MoneyReview(
         change.title,
@@ -106,7 +106,7 @@ def review(page: PageContext) -> Review:
     )
 
 
-def _asked(page: PageContext, proposal: Proposal, change: ReplacementForm) -> dict[str, Any]:
+def _request(page: PageContext, proposal: Proposal, change: ReplacementForm) -> dict[str, Any]:
     return {**_body(page, proposal, change), "fee_rate": fee_rate(page)}
 
 
@@ -122,7 +122,7 @@ def make(page: PageContext) -> Response:
     made = page.act(
         CREATE_PSBT,
         check=lambda made: require_as_shown(page, *_reviewed(made.psbt_base64)),
-        **_asked(page, proposal, change),
+        **_request(page, proposal, change),
     )
     return page.redirect(f"{page.workspace.path}/proposals/{made.psbt_id}", change.done)
 

@@ -220,9 +220,9 @@ async def _form(row: Row, request: Request) -> Fields:
 
 def _require_storable(request: Request, form: Fields) -> None:
     """As the shapes of the API's bodies: PostgreSQL has no text with U+0000. Raises Invalid."""
-    asked = (text for _, text in request.query_params.multi_items())
+    query = (text for _, text in request.query_params.multi_items())
     sent = chain.from_iterable(form.values.values())
-    if any("\0" in text for text in chain((request.scope["path"],), asked, sent)):
+    if any("\0" in text for text in chain((request.scope["path"],), query, sent)):
         raise Invalid("A text holds U+0000, which is no character of any. Type it again.")
 
 
@@ -295,7 +295,7 @@ def _answer(row: Row, page: PageContext) -> Response:
     except CustodyError as error:
         if isinstance(error, SecondPersonNeeded) and row.review is not None:
             page.problem = error
-            return _shown_back(page, row.review(page), None)
+            return _review_page(page, row.review(page), None)
         is_over = isinstance(error, Unauthenticated | TokenExpired) and not row.is_open
         if row.again is None or is_over:
             raise
@@ -315,7 +315,7 @@ def _page_before(row: Row, page: PageContext) -> Response | None:
     prompt = None
     if review is not None and not has_confirmed and (needed := page.second_person()):
         page.problem = needed
-        return _shown_back(page, review, None)
+        return _review_page(page, review, None)
     if row.steps_up:
         try:
             _prove(page)
@@ -328,10 +328,10 @@ def _page_before(row: Row, page: PageContext) -> Response | None:
     if has_confirmed and prompt is None:
         return None
     page.problem = problem
-    return _shown_back(page, review or Review("Confirm that it is you", (), "Go on"), prompt)
+    return _review_page(page, review or Review("Confirm that it is you", (), "Go on"), prompt)
 
 
-def _shown_back(page: PageContext, review: Review, prompt: StepUpPrompt | None) -> Response:
+def _review_page(page: PageContext, review: Review, prompt: StepUpPrompt | None) -> Response:
     """Where another person is needed, with the button that asks for one. Passwords stand in no page: they are
     typed again.
     """

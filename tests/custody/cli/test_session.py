@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete
 
-from custody.cli import kept
+from custody.cli import stored_session
 from custody.cli.common import Stop
 from custody.cli.desk import ClientDesk
 from custody.common.session_store import stores
@@ -138,7 +138,7 @@ class Drawer:
 def test_signing_in_again_ends_the_session_before_and_empties_another_store(
     desk, custody, folder, monkeypatch
 ):
-    drawer, real = Drawer(), kept.store_of
+    drawer, real = Drawer(), stored_session.store_of
     monkeypatch.setattr(
         "custody.cli.desk.store_of", lambda *given: drawer if given[1] == "keyring" else real(*given)
     )

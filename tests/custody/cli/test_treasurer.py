@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from custody.cli import kept, proposals
+from custody.cli import proposals, stored_session
 from custody.client import Client
 from custody.common.terminal import Exit
 from custody.schemas.address_book import AddWhitelistAddressRequest
@@ -181,4 +181,4 @@ def test_a_mistake_is_told_in_words(admin, service, words, status, sentence):
 def test_the_statuses_are_those_of_the_platform():
     assert {*proposals.OPEN, *proposals.ENDED} == {status.lower() for status in ProposalStatus}
     assert set(proposals._ADVICE) == set(get_args(Advice))
-    assert kept.ClientSettings("https://custody.example", "a@b.example").store == "keyring"
+    assert stored_session.ClientSettings("https://custody.example", "a@b.example").store == "keyring"

@@ -48,6 +48,10 @@ class NamedWorkspace:
     role: str
     permissions: frozenset[str]
 
+    @property
+    def words(self) -> str:
+        return f"'{self.name}' of {self.organisation}"
+
 
 def chosen(
     given: str, candidates: Iterable[NamedRecord], kind: str, hint: str, *, unseen: bool = False
@@ -75,7 +79,7 @@ def chosen(
     return found.id
 
 
-def places(client: "Client") -> list[NamedWorkspace]:
+def workspaces(client: "Client") -> list[NamedWorkspace]:
     """The caller's workspaces, the default one first."""
     if is_program():
         own = client.own_service_account()
@@ -99,20 +103,17 @@ def places(client: "Client") -> list[NamedWorkspace]:
         for one in user.organisations_info.organisations
         for entry in one.workspaces.workspaces
     ]
-    return sorted(found, key=lambda place: place.workspace_id != user.default_workspace)
+    return sorted(found, key=lambda each: each.workspace_id != user.default_workspace)
 
 
-def place_of(client: "Client", given: str | None) -> NamedWorkspace:
+def workspace_named(client: "Client", given: str | None) -> NamedWorkspace:
     """Raises Stop."""
-    known = places(client)
+    known = workspaces(client)
     if not known:
         fail("this account is in no workspace", "Ask an administrator for an invitation.", Exit.NOT_DECIDED)
     if given is None:
         return known[0]
-    candidates = [
-        NamedRecord(str(one.workspace_id), (one.name,), f"'{one.name}' of {one.organisation}")
-        for one in known
-    ]
+    candidates = [NamedRecord(str(one.workspace_id), (one.name,), one.words) for one in known]
     wanted = chosen(given, candidates, "workspace", "custody whoami lists them.")
     return next(one for one in known if str(one.workspace_id) == wanted)
 
@@ -123,13 +124,13 @@ class Access:
 
     desk: ClientDesk
     client: "Client"
-    place: NamedWorkspace
+    workspace: NamedWorkspace
     as_json: bool
     yes: bool
 
     @property
     def workspace_id(self) -> int:
-        return self.place.workspace_id
+        return self.workspace.workspace_id
 
     def pick(
         self, given: str, found: Iterable[T], candidate: Callable[[T], NamedRecord], kind: str, hint: str
@@ -140,7 +141,7 @@ class Access:
 
     def request(self, call: "Call[Input, Any]", **given: Any) -> "Input":
         """The call's request; it names this workspace. Raises ValidationError (`refusals`)."""
-        ids = {"workspace_id": self.workspace_id, "org_id": self.place.org_id}
+        ids = {"workspace_id": self.workspace_id, "org_id": self.workspace.org_id}
         taken = {name: value for name, value in ids.items() if name in call.takes.model_fields}
         return call.takes.model_validate(taken | given)
 
@@ -181,7 +182,7 @@ def with_access(command: Command) -> Command:
         desk: ClientDesk, /, *, workspace: str | None, as_json: bool = False, yes: bool = False, **given: Any
     ) -> None:
         with desk.client() as client:
-            command(Access(desk, client, place_of(client, workspace), as_json, yes), **given)
+            command(Access(desk, client, workspace_named(client, workspace), as_json, yes), **given)
 
     return pass_desk(run)
 

@@ -29,13 +29,13 @@ LOCK_PAUSE_SECONDS: Final = 0.05
 
 
 def _store_trouble(sentence: str, *, hint: str | None = None) -> Stop:
-    told = hint or "Unlock the keyring, or sign in with --secrets file."
-    return Stop(sentence, told, Exit.SIGNED_OUT, code="no-secret-store")
+    advice = hint or "Unlock the keyring, or sign in with --secrets file."
+    return Stop(sentence, advice, Exit.SIGNED_OUT, code="no-secret-store")
 
 
 def _locked(sentence: str, *, hint: str | None = None) -> Stop:
-    told = hint or "Give the passphrase that you chose at custody login, or sign in again."
-    return Stop(sentence, told, Exit.SIGNED_OUT, code="secrets-locked")
+    advice = hint or "Give the passphrase that you chose at custody login, or sign in again."
+    return Stop(sentence, advice, Exit.SIGNED_OUT, code="secrets-locked")
 
 
 _ERRORS: Final = stores.Errors(unusable=_store_trouble, locked=_locked, late=_store_trouble)
@@ -67,9 +67,9 @@ def read_settings(folder: Path) -> ClientSettings | None:
     """The settings of the last sign-in, or None. Raises Stop."""
     path = folder / SETTINGS
     try:
-        told = json.loads(path.read_bytes())
+        stored = json.loads(path.read_bytes())
         return ClientSettings(
-            *(told[name] for name in ("platform", "email", "store", "ca_file", "session_id"))
+            *(stored[name] for name in ("platform", "email", "store", "ca_file", "session_id"))
         )
     except FileNotFoundError:
         return None
@@ -105,10 +105,10 @@ def from_secret(text: str | None, url: str) -> Any:
     from custody.client import Session
 
     try:
-        told = json.loads(text or "")
-        if told.pop("url") != url:
+        stored = json.loads(text or "")
+        if stored.pop("url") != url:
             return None
-        return Session(**told)
+        return Session(**stored)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
