@@ -6,7 +6,6 @@ that address, so registering another person's address is not enough.
 
 from collections.abc import Sequence
 from datetime import datetime
-from math import ceil
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, select
@@ -31,7 +30,7 @@ from custody.schemas.queries import WorkspaceQuery
 from custody.server.calls import Ctx, serves
 from custody.server.domain.audit import Event
 from custody.server.domain.credentials import PLATFORM, Caller, WorkspaceAccess, new_id
-from custody.server.domain.errors import NotFound, RateLimited, StateConflict
+from custody.server.domain.errors import NotFound, StateConflict
 from custody.server.domain.invitations import (
     ADDRESS_RATE,
     INVITATION_LIFETIME,
@@ -53,6 +52,7 @@ from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.people.grants import is_within_limits, require_within_limits
 from custody.server.service.people.people import add_membership
 from custody.server.service.people.staff import permissions_of, role_in
+from custody.server.service.requests.rates import require_few
 from custody.server.service.shown import shown
 from custody.server.service.sign_in.accounts import find_user
 from custody.server.service.stored_vaults import place_of
@@ -170,16 +170,9 @@ def _require_room(ctx: Ctx, address: str) -> None:
 
 
 def _require_rate(ctx: Ctx, rate: Rate, whose: str, *of: ColumnElement[bool]) -> None:
-    now = ctx.now
-    sent = select(func.count(), func.min(models.InvitationRow.created_at)).where(
-        *of, models.InvitationRow.created_at > now - rate.window
-    )
-    count, oldest = ctx.db.execute(sent).one()
-    if count >= rate.limit:
-        wait = oldest + rate.window - now
-        raise RateLimited(
-            f"Too many invitations were sent {whose} of late.", retry_after=ceil(wait.total_seconds())
-        )
+    sentence = f"Too many invitations were sent {whose} of late."
+    at = models.InvitationRow.created_at
+    require_few(ctx.db, at, of, rate.limit, rate.window, ctx.now, sentence)
 
 
 def _mail(ctx: Ctx, invitation: models.InvitationRow) -> None:

@@ -4,7 +4,6 @@ their approval creates.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from math import ceil
 from typing import Any, cast
 
 from sqlalchemy import ColumnElement, func, select
@@ -24,7 +23,7 @@ from custody.schemas.onboarding import (
 from custody.schemas.onboarding import OnboardingStatus as Status
 from custody.server.calls import Ctx, serves
 from custody.server.domain.audit import Category, Event
-from custody.server.domain.errors import NotFound, PermissionDenied, RateLimited, StateConflict
+from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
 from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.people.people import add_membership
 from custody.server.service.people.workspaces import (
@@ -34,6 +33,7 @@ from custody.server.service.people.workspaces import (
     record_founding,
     record_organisation,
 )
+from custody.server.service.requests.rates import require_few
 from custody.server.service.shown import shown
 from custody.server.service.stored_vaults import place_of
 from custody.server.store import models
@@ -167,12 +167,8 @@ def _require_room(ctx: Ctx) -> None:
     pending = select(func.count()).where(own, models.OnboardingRequestRow.status == Status.PENDING.value)
     if (ctx.db.scalar(pending) or 0) >= MAX_PENDING_OF_ACCOUNT:
         raise TooManyOnboardingRequests(f"{MAX_PENDING_OF_ACCOUNT} requests of yours wait for a decision.")
-    now, submitted_at = ctx.now, models.OnboardingRequestRow.submitted_at
-    recent = select(func.count(), func.min(submitted_at)).where(own, submitted_at > now - REQUESTS_WINDOW)
-    count, oldest = ctx.db.execute(recent).one()
-    if count >= REQUESTS_PER_WINDOW:
-        wait = oldest + REQUESTS_WINDOW - now
-        raise RateLimited("You sent too many requests of late.", retry_after=ceil(wait.total_seconds()))
+    at, sentence = models.OnboardingRequestRow.submitted_at, "You sent too many requests of late."
+    require_few(ctx.db, at, [own], REQUESTS_PER_WINDOW, REQUESTS_WINDOW, ctx.now, sentence)
 
 
 def _record(ctx: Ctx, event: Event, stored: models.OnboardingRequestRow) -> None:

@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,8 +10,8 @@ from hashlib import sha256
 from ipaddress import IPv6Address, IPv6Network, ip_address
 from math import ceil
 
-from sqlalchemy import delete, select
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, delete, func, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from custody.common.pace import Bucket
 from custody.server.domain.errors import RateLimited
@@ -187,6 +187,21 @@ class AttemptLimit:
         db.execute(
             delete(AttemptRow).where(AttemptRow.kind == self.kind, AttemptRow.subject_hash == _hash(subject))
         )
+
+
+def require_few(
+    db: Session,
+    at: InstrumentedAttribute[datetime],
+    of: Sequence[ColumnElement[bool]],
+    limit: int,
+    window: timedelta,
+    now: datetime,
+    sentence: str,
+) -> None:
+    """At most ``limit`` rows within ``window``, of those that are kept anyway. Raises RateLimited."""
+    count, oldest = db.execute(select(func.count(), func.min(at)).where(*of, at > now - window)).one()
+    if count >= limit:
+        raise RateLimited(sentence, retry_after=ceil((oldest + window - now).total_seconds()))
 
 
 def caller_at(address: str) -> str:

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from threading import Barrier, Thread
 from urllib.parse import urlsplit
 
 import pytest
@@ -428,15 +427,6 @@ class TestAnswers:
             assert "Sign out first" in victim.words
         assert victim.open("/console/account").url == "/console/account"
 
-    def test_p76_no_other_site_begins_one(self, acme):
-        person = acme.browser().open(f"/console/sign-in?organisation={acme.provider_id}")
-        sent = {"organisation": acme.provider_id}
-        answer = person.http.post(
-            "/console/sign-in/organisation", data=sent, headers={"Sec-Fetch-Site": "cross-site"}
-        )
-        assert answer.status_code == 403
-        assert acme.provider.asked == []
-
 
 class TestEnds:
     """P77: what the provider opened ends with it; nobody is locked out."""
@@ -476,25 +466,6 @@ class TestEnds:
 
         acme.provider.token = late
         assert "changed its identity provider meanwhile" in acme.back(person, brought, 403).words
-
-    def test_p77_linked_and_unlinked_at_once(self, acme):
-        """Whichever is first: no session without a link."""
-        acme.link(BOB, "bob at login")
-        person, start = acme.browser(), Barrier(2)
-        brought, answers = acme.leave(person), []
-
-        def finish():
-            start.wait()
-            answers.append(person.http.get(f"{CALLBACK}/1", params=brought).status_code)
-
-        thread = Thread(target=finish)
-        thread.start()
-        start.wait()
-        ok(acme.admin.post("/api/v1/unlink-identity", {"workspace_id": 1, "user_uuid": 3}))
-        thread.join(60)
-        assert answers[0] in {200, 403}
-        if answers[0] == 200:
-            assert person.open("/console/").url == "/console/sign-in"
 
     def test_p77_an_ended_session_links_no_account(self, acme):
         person = acme.signed_in(BOB)
