@@ -47,11 +47,15 @@ class Copies:
         """The same desk over a copy of its database, which replaces the one at ``url``. Everybody is still
         signed in, at the same time. ``settings``: new ones of the platform.
         """
+        with reopen(self.restore(story, state, url), state, url, **settings) as desk:
+            yield desk
+
+    def restore(self, story: Story, state: Path, url: str) -> Prepared:
+        """The copies alone, for `reopen`."""
         prepared = self._prepare(make_url(url).get_backend_name(), story)
         self._replace(url, prepared.database)
         shutil.copytree(prepared.state, state)
-        with reopen(prepared, state, url, **settings) as desk:
-            yield desk
+        return prepared
 
     def _replace(self, url: str, template: str | None) -> None:
         """``template``: None for an empty database with tables."""

@@ -388,11 +388,8 @@ def test_p27_two_administrators_who_remove_each_other_leave_one(pair: Pair) -> N
     for number, (anns, beas) in enumerate(
         [
             ("remove", "remove"),
-            ("demote", "demote"),
-            ("disarm", "disarm"),
+            ("disarm", "demote"),
             ("leave", "leave"),
-            ("demote", "remove"),
-            ("disarm", "remove"),
             ("leave", "remove"),
         ]
     ):

@@ -6,13 +6,12 @@ from random import Random
 import pytest
 from sqlalchemy import select
 
-from custody.server.history import movements
 from custody.server.service.audit.log import verify
 from custody.server.store.models import CoinLockRow, KeyRow, ProposalRow, VaultSignerRow
 from multisig import RECEIVE
 from tests.support.custody import CAFE, SHOP, SIGNERS, ok, refused
 from tests.support.examples import drawn
-from tests.support.history import listed, require_truth
+from tests.support.history import require_truth
 from tests.support.platform import key_offer, register_key, seed
 from tests.support.profiles import forward, grant, pay_profile
 from tests.support.replacing import bump, made, meanwhile, status, take_back
@@ -256,47 +255,6 @@ class TestSweep:
             ok(tell(desk, desk.signers[name], "unfreeze-vault", vault_id=vault_id))
         desk.settle()
         assert status(desk, psbt_id) == ["BROADCASTING"]
-
-    def test_one_history_in_which_a_sweep_is_one_line_and_costs_its_fee(self, desk, dora, monkeypatch):
-        """Deposits of both in one block, one transaction that pays both, one in the block of a sweep, twice
-        replaced.
-        """
-        more_accounts(desk)
-        old = desk.vault
-        desk.deposit(3_000_000, 2_000_000)
-        for name in ("Second", "Third"):
-            new = replaced(desk, dora, name=name)["vault"]
-            desk.batch((desk.vault["address"], 70_000), (new["address"], 80_000))
-            (swept,) = ok(sweep(desk, fee_rate="2"))["psbt_ids"]
-            desk.sign_off(swept)
-            desk.settle()
-            desk.deposit(50_000, to=new["address"], blocks=0)
-            desk.deposit(60_000, to=desk.vault["address"], blocks=0)
-            desk.mine()
-            if name == "Second":
-                desk.vault = new
-        ids = [desk.vault["id"], old["id"]]
-        desk.vault = new
-        desk.deposit(40_000, blocks=0)
-        for limit in (1, 2, 5, 100):
-            require_truth(desk, limit, *ids)
-        moved = listed(desk, with_replaced="true", kind="payment")
-        assert [one["amount_sats"] for one in moved] == [-one["fee_sats"] for one in moved]
-        assert [one["title"] for one in moved] == [
-            "Moves what is left into Third.",
-            "Moves what is left into Second.",
-        ]
-        batched = listed(desk, with_replaced="true", address=old["address"])
-        assert sorted(one["received_sats"] for one in batched) == [60_000, 150_000, 2_000_000, 3_000_000]
-        whole = listed(desk, with_replaced="true")
-        monkeypatch.setattr(movements, "WINDOW", 1)
-        for order in ("newest", "oldest"):
-            found = listed(desk, with_replaced="true", order=order, min_sats=1, limit=2)
-            assert found == (whole if order == "newest" else whole[::-1])
-        # Alone it is as it was, and nobody's list contains what came after it.
-        require_truth(desk)
-        desk.vault = old
-        assert listed(desk, with_replaced="true") == listed(desk)
 
     def test_the_tokens_go_first_and_the_last_sweep_takes_the_coin_for_their_calls(self, desk, dora):
         tokens = TokenDesk(desk)

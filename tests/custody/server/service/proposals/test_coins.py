@@ -4,7 +4,6 @@ write (P16).
 
 import random
 import re
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -173,18 +172,6 @@ def test_dust_neither_blocks_nor_makes_a_transaction_or_a_statement_large(floode
     assert 0 < max(numbers) < DUST, "a parameter for each coin"
 
 
-def test_small_coins_are_used_up_beside_large_ones(desk):
-    desk.deposit(*[50_000] * 3)
-    with desk.world.platform.services.store.write() as db:
-        flood(db, db.get_one(VaultRow, desk.vault["id"]), [5_000] * 300)
-    spent = {
-        item.witness_utxo.amount
-        for _ in range(3)
-        for item in Psbt.parse(ok(desk.propose(20_000, fee_rate="1"))["psbt_base64"]).inputs
-    }
-    assert 5_000 in spent
-
-
 def test_a_limit_that_the_amount_breaches_is_named_before_the_coins(desk):
     desk.vault = ok(desk.create_vault("Limited", limit="0.001"))
     refused(desk.propose(100_000), 403, "VAULT_LIMIT_EXCEEDED")
@@ -235,23 +222,3 @@ def test_a_change_address_that_was_taken_meanwhile_is_not_given_twice(funded):
 
 def change_scripts(created) -> list[bytes]:
     return [out.script_pubkey for out in Psbt.parse(created["psbt_base64"]).outputs if out.derivations]
-
-
-def test_p16_parallel_sends_share_neither_a_coin_nor_a_change_address(desk):
-    desk.deposit(*[100_000] * 12)
-    with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: desk.propose(60_000, fee_rate="1"), range(16)))
-    made = [answer.json() for answer in answers if answer.status_code == 200]
-    for answer in answers:
-        if answer.status_code != 200:
-            refused(answer, 409, "LOCKED_FUNDS")
-    assert len(made) >= 6
-    outpoints = [item.outpoint for created in made for item in Psbt.parse(created["psbt_base64"]).inputs]
-    assert len(set(outpoints)) == len(outpoints)
-    scripts = [script for created in made for script in change_scripts(created)]
-    policy = desk.policy
-    assert sorted(scripts) == sorted(policy.script_pubkey(CHANGE, index) for index in range(len(scripts)))
-    with desk.world.platform.services.store.read() as db:
-        assert db.get_one(VaultRow, desk.vault["id"]).next_change_index == len(scripts)
-        locked = {OutPoint(lock.txid, lock.vout) for lock in db.scalars(select(CoinLockRow))}
-    assert locked == set(outpoints)

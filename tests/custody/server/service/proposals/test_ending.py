@@ -165,13 +165,6 @@ class TestWhatIsBeingTakenBack:
         assert back in shown["failure_reason"]
         return first, back
 
-    def test_is_replaced(self, desk, pair):
-        first, back = pair
-        finished(desk, back)
-        assert status(desk, first, back) == ["REPLACED", "BROADCASTING"]
-        desk.mine()
-        assert status(desk, first, back) == ["INVALIDATED", "CONFIRMED"]
-
     def test_is_sent_where_that_is_given_up(self, desk, pair):
         first, back = pair
         ok(cancel(desk, back))

@@ -110,15 +110,6 @@ def test_p64_the_most_is_accepted_and_one_satoshi_more_is_not(few, amounts, rate
             ok(cancel(few, made(more)))
 
 
-def test_a_sweep_sends_the_most(few):
-    for rate in ("1", "3"):
-        with holding(few, [80_000, 60_000, 50_000, 40_000, 30_000]):
-            told = most(few, fee_rate=rate)
-            swept = few.proposal(made(few.sweep(fee_rate=rate)))
-            assert swept["amounts_sats"] == [told["amount_sats"]]
-            assert (told["bound_by"], told["inputs"]) == ("transaction", FEW)
-
-
 def test_it_says_what_it_leaves_out_and_why(desk):
     desk.deposit(300_000, 200_000)
     made(desk.propose(150_000, fee_rate="1"))

@@ -89,23 +89,15 @@ def test_what_is_refused_changes_nothing(funded, psbt_id, monkeypatch):
         ("P6", with_signature(signed, 0, high_s), 422, "BAD_SIGNATURE"),
         ("without a signature", base, 422, "BAD_SIGNATURE"),
         # P10: what cannot be read, is cut short or has a key twice.
-        *(
-            (text, text, 422, "VALIDATION")
-            for text in ("not base64 at all!", "cHNidP8BAAAAAA==", "cHNidP8" * 3, "A" * 2_796_204)
-        ),
-        *(
-            (f"P10: {length} bytes", b64encode(raw[:length]).decode(), 422, "VALIDATION")
-            for length in (5, 20, len(raw) // 2, len(raw) - 1)
-        ),
+        *((text, text, 422, "VALIDATION") for text in ("not base64 at all!", "A" * 2_796_204)),
+        ("P10: cut short", b64encode(raw[:-1]).decode(), 422, "VALIDATION"),
         ("P10: a key twice", b64encode(doubled(raw)).decode(), 422, "VALIDATION"),
     ):
         answer = funded.submit("alice", psbt_id, psbt)
         assert (answer.status_code, answer.json()["code"]) == (status, code), what[:40]
     for spoil in (
         # P6: not DER, or not valid.
-        lambda signature: b"\x30" + bytes([signature[1] + 1]) + signature[2:-1] + b"\x00\x01",
         lambda signature: signature[:-1] + b"\x00\x01",
-        lambda signature: signature[:20],
         lambda _: b"\x01",
         flipped,
     ):

@@ -17,7 +17,6 @@ from custody.server.chain.backend import BlockRef
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.service.jobs.leases import Lead, LeaseLost
 from custody.server.service.tokens import indexer as module
-from custody.server.service.tokens.blocks import token_block
 from custody.server.service.tokens.indexer import Indexer
 from custody.server.store import Store
 from custody.server.store.models import (
@@ -32,7 +31,7 @@ from tests.multisig.tokens.machine.histories import Tape
 from tests.multisig.tokens.samples import OWNER, bytecode
 from tests.support.examples import TIMES, examples
 from tests.support.platform import Clock
-from tests.support.token_chains import CODES, Chain, Turning, block_of, is_ours
+from tests.support.token_chains import CODES, Chain, Turning, block_of
 from tests.support.token_desk import stored_tokens as stored
 
 TABLES = (TokenCellRow, TokenEffectRow, TokenTransactionRow, TokenBlockRow)
@@ -75,34 +74,6 @@ def test_p35_random_chains_that_turn_end_as_a_fresh_replay(store, tape, batch):
                 indexer.look()
                 assert stored(store) == turning.chain.replayed()
         indexer.look()
-    assert stored(store) == turning.chain.replayed()
-
-
-def test_the_histories_have_deployments_of_strangers_too(store):
-    """Otherwise the tests here would say nothing of them."""
-    turning = Turning(plain(1))
-    turning.grow(60)
-    follower(store, turning.chain).look()
-    every = {
-        each.txid
-        for block in turning.chain.blocks
-        for each in token_block(block).transactions
-        if is_ours(each) is not None
-    }
-    ours = turning.chain.proposed(None, "", every)
-    with store.read() as db:
-        read = set(db.scalars(select(TokenTransactionRow.txid).where(TokenTransactionRow.txid.in_(every))))
-    assert read == ours
-    assert len(every) > len(ours) > 1
-
-
-def test_catching_up_asks_for_each_block_once_and_writes_batch_by_batch(store, monkeypatch):
-    monkeypatch.setattr(module, "BATCH", 4)
-    turning = Turning(plain(1))
-    turning.grow(10)
-    assert follower(store, turning.chain).look()
-    # Two questions beyond the tip: the last batch is short, and the next one empty.
-    assert turning.chain.told == 12
     assert stored(store) == turning.chain.replayed()
 
 
