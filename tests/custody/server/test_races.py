@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import cycle
 
@@ -78,6 +78,12 @@ class Pair:
     def elsewhere(self, person: As) -> As:
         """The same person and session, at the second platform."""
         return As(self.https[1], person.headers)
+
+    @property
+    def there(self) -> Desk:
+        """The same desk at the second platform."""
+        signers = {name: self.elsewhere(person) for name, person in self.desk.signers.items()}
+        return replace(self.desk, admin=self.elsewhere(self.desk.admin), signers=signers)
 
     def at_once(self, *acts: Callable[[], object]) -> list:
         """All, with the writing transactions of the two platforms begun together."""
@@ -272,18 +278,9 @@ def test_p11_the_two_last_signers_and_both_workers_make_one_broadcast(pair: Pair
     desk.deposit(500_000)
     psbt_id = ok(desk.propose(150_000))["psbt_id"]
     desk.approve("alice", psbt_id)
-    bodies = {
-        name: {
-            "psbt_id": psbt_id,
-            "workspace_id": desk.workspace_id,
-            "psbt_base64": desk.signed(name, psbt_id).to_base64(),
-        }
-        for name in ("bob", "carol")
-    }
-    bob, carol = desk.signers["bob"], pair.elsewhere(desk.signers["carol"])
+    bob, carol = (desk.signed(name, psbt_id) for name in ("bob", "carol"))
     answers = pair.at_once(
-        lambda: bob.post("/api/v1/sign-psbt", bodies["bob"]),
-        lambda: carol.post("/api/v1/sign-psbt", bodies["carol"]),
+        lambda: desk.submit("bob", psbt_id, bob), lambda: pair.there.submit("carol", psbt_id, carol)
     )
     assert [ok(answer)["status"] for answer in answers] == ["SIGNED", "SIGNED"]
     assert [ok(answer)["collected_signatures"] for answer in answers] == [2, 2]
@@ -300,15 +297,10 @@ def test_an_approval_and_the_end_of_its_proposal_do_not_both_count(pair: Pair) -
     desk.deposit(500_000)
     psbt_id = ok(desk.propose(150_000))["psbt_id"]
     desk.approve("alice", psbt_id)
-    assert desk.decline("bob", psbt_id).status_code == 200
-    body = {"psbt_id": psbt_id, "workspace_id": desk.workspace_id}
-    signed = body | {"psbt_base64": desk.signed("carol", psbt_id).to_base64()}
-    carol = desk.signers["carol"]
+    ok(desk.decline("bob", psbt_id))
+    signed = desk.signed("carol", psbt_id)
     approved, declined = pair.at_once(
-        lambda: carol.post("/api/v1/sign-psbt", signed),
-        lambda: pair.elsewhere(carol).post(
-            "/api/v1/sign-psbt", body | {"decision": "reject", "reason": "second thoughts"}
-        ),
+        lambda: desk.submit("carol", psbt_id, signed), lambda: pair.there.decline("carol", psbt_id)
     )
     status = desk.proposal(psbt_id)["status"]
     if status == "SIGNED":
@@ -496,12 +488,8 @@ def test_one_device_becomes_one_persons_and_is_registered_once_however_often_it_
 def test_a_vaults_account_is_taken_by_one_vault(pair: Pair) -> None:
     """The signers have one free account left: two vaults at once, under two names."""
     desk = pair.desk
-    body = {
-        "workspace_id": desk.workspace_id, "network": "testnet", "m": 1, "signers": [desk.user_ids["alice"]],
-        "transaction_limit": "1", "cycle_period": "M", "cycle_day": 1,
-    }  # fmt: skip
+    alone = {"m": 1, "signers": [desk.user_ids["alice"]]}
     answers = pair.at_once(
-        lambda: desk.admin.post("/api/v1/create_wallet", body | {"name": "one"}),
-        lambda: pair.elsewhere(desk.admin).post("/api/v1/create_wallet", body | {"name": "other"}),
+        lambda: desk.create_vault("one", **alone), lambda: pair.there.create_vault("other", **alone)
     )
     assert codes(answers) == ["KEY_ACCOUNTS_EXHAUSTED", "ok"]

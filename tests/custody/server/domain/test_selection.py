@@ -6,7 +6,7 @@ import random
 from itertools import combinations, islice
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from custody.server.domain.fees import CEILING, FALLBACK, FLOOR, bounded
@@ -90,6 +90,9 @@ def test_the_same_dice_choose_the_same_coins(candidates, target, dice):
     assert first == second
 
 
+# One coin pays exactly; two together do.
+@example([500_000, 90_318, 70_000], 90_000, 2_000)
+@example([1_000_000, 50_000, 40_528, 3_000], 90_000, 2_000)
 @given(
     st.lists(st.integers(1_000, 60_000), min_size=1, max_size=9),
     st.integers(1_000, 150_000),
