@@ -84,6 +84,11 @@ def test_confirmed_coins_go_first_then_ones_own_then_what_is_allowed() -> None:
     assert allocate(pool, ForwardTerms(Sats(500_000), Sats(1_000)), SIZES) is None
 
 
+def test_dust_that_one_coin_would_leave_is_avoided_with_another() -> None:
+    found = of(CONFIRMED, 98_900)
+    assert (numbers(found), found.change) == ([1, 2], 60_100)
+
+
 @pytest.mark.parametrize("left", [1, 293])
 def test_dust_that_all_coins_would_leave_is_refused_with_what_would_do(left: int) -> None:
     with pytest.raises(Dust, match=f"forward 159000 sat, or {294 - left} sat less"):

@@ -8,7 +8,7 @@ import pytest
 from custody.server.service.keys.profiles import CHANGE_INDEX
 from multisig import CHANGE, RECEIVE, Psbt
 from tests.custody.server.service.limits.test_limits import set_vault
-from tests.support.custody import Desk, ok, refused
+from tests.support.custody import Desk, ok, refused, sign
 from tests.support.platform import As, register_key, seed
 from tests.support.prepared import Story
 from tests.support.profiles import (
@@ -22,7 +22,7 @@ from tests.support.profiles import (
     signed_forward,
     take_away,
 )
-from tests.support.replacing import bump, forget_mempool, meanwhile
+from tests.support.replacing import bump, cancel, forget_mempool, meanwhile
 
 
 @pytest.fixture
@@ -290,3 +290,13 @@ def test_a_deposit_that_its_sender_takes_back_holds_no_other_coin(desk: Desk) ->
         desk.settle()
     desk.mine()
     assert [desk.proposal(each)["status"] for each in psbt_ids] == ["INVALIDATED", "CONFIRMED", "CONFIRMED"]
+
+
+def test_half_signed_and_cancelled_it_offers_no_self_spend(desk: Desk, psbt_id: str) -> None:
+    psbt, policy = psbt_of(desk, psbt_id), policy_of(desk.devices["alice"])
+    ok(desk.submit("alice", psbt_id, sign(desk.devices["alice"], psbt, policy, inputs=[0])))
+    desk.admin = desk.signers["alice"]
+    answer = ok(cancel(desk, psbt_id))
+    assert (answer["coins_kept"], answer["self_spend_offered"]) == (True, False)
+    assert ok(cancel(desk, psbt_id, release_coins=True))
+    assert figures(desk.signers["alice"]) == (160_000, 0, 0)

@@ -269,6 +269,15 @@ class TestSigningOlderVersions:
         ok(cancel(funded, second))
         assert ok(funded.submit("bob", first, bob))["status"] == "SIGNED"
 
+    def test_nor_where_the_newer_one_was_made_by_a_process_whose_clock_is_behind(self, funded, first):
+        funded.approve("alice", first)
+        funded.world.clock.advance(seconds=-5)
+        back = made(take_back(funded, first, fee_rate="5"))
+        assert funded.proposal(first)["replaced_by_psbt_id"] == back
+        refused(funded.submit("bob", first, funded.signed("bob", first)), 409, "STATE_CONFLICT")
+        finished(funded, back)
+        assert status(funded, first, back) == ["PENDING", "BROADCASTING"]
+
 
 @pytest.mark.parametrize("end", ["REJECTED", "CONFIRMED", "EXPIRED"])
 def test_what_has_ended_is_not_replaced(funded, first, end):

@@ -2,7 +2,8 @@
 
 from sqlalchemy import select
 
-from custody.server.store.models import ContractCallRow, TokenBlockRow, TokenTransactionRow
+from custody.server.service.tokens.state import waiting_calls
+from custody.server.store.models import ContractCallRow, ContractRow, TokenBlockRow, TokenTransactionRow
 from multisig import RECEIVE, Psbt
 from multisig.tokens import Function
 from tests.support.custody import ok, refused
@@ -194,6 +195,21 @@ class TestTheIndex:
             for number in range(1, blocks + 1):
                 height = last.height + number
                 db.add(TokenBlockRow(height=height, block_hash=f"{number:064x}", **values))
+
+    def test_what_was_mined_on_a_branch_that_it_has_not_read_still_waits(self, tokens, uid):
+        sent = tokens.finish(ok(tokens.call(uid, "transfer", BOB, 900))["psbt_id"], blocks=0)
+        payment = tokens.desk.chain.transaction(sent["txid"]).transaction
+        tokens.desk.chain.mine(1, empty=True)
+        tokens.look()
+        tokens.desk.reorganise(1, 2, [payment])
+        assert tokens.desk.proposal(sent["psbt_id"])["status"] == "BROADCASTING"
+        store = tokens.desk.world.platform.services.store
+        with store.read() as db:
+            (waiting,) = waiting_calls(db, db.get_one(ContractRow, uid), tokens.desk.workspace_id)
+        assert waiting.txid == payment.txid
+        tokens.look()
+        with store.read() as db:
+            assert waiting_calls(db, db.get_one(ContractRow, uid), tokens.desk.workspace_id) == ()
 
 
 def given_up(tokens, *answers) -> None:
