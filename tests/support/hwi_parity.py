@@ -99,7 +99,7 @@ def ours(state):
 async def approving(daemon, named=None):
     """Approves every imported PSBT, as a person at the page. ``named`` receives the acknowledged checks."""
     while True:
-        for record in daemon.journal.imported.open():
+        for record in daemon.journal.imported.waiting():
             if record.state == "waiting-for-person":
                 shown = await daemon.proposal(record.psbt_id)
                 warned = frozenset(check.name for check in shown.checks if check.acknowledge)

@@ -57,7 +57,7 @@ def test_the_page_is_let_in_and_gets_a_signature(desk, shop):
     assert pair.returncode == 0, told
     assert "Shop" in told
     expect(said).to_contain_text("Look at the payment in signerd")
-    imported = desk.daemon.service.journal.imported.open
+    imported = desk.daemon.service.journal.imported.waiting
     desk.daemon.until(lambda: [one.state for one in imported()] == [State.WAITING_PERSON])
     (psbt_id,) = desk.daemon.on_loop(lambda: [one.psbt_id for one in imported()])
     desk.daemon.on_loop(approve, desk.daemon.service, psbt_id)

@@ -141,7 +141,7 @@ def first_time(daemon, ten_lines, token, psbt, answer=approve):
         daemon.until(lambda: asking.done() or bool(daemon.service.apps._requests.waiting()))
         (request,) = person.pairings()
         person.accept_pairing(request.id, request.code)
-        daemon.until(lambda: asking.done() or bool(daemon.service.journal.imported.open()))
+        daemon.until(lambda: asking.done() or bool(daemon.service.journal.imported.waiting()))
         with DaemonClient.at(url(daemon), stored_token(token)) as app:
             answer(person, app)
         return asking.result(30)

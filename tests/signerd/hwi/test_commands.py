@@ -39,7 +39,7 @@ def person(desk, does):
     """A person at the page, who does this with the first PSBT that is imported."""
 
     def wait_and_do():
-        desk.until(lambda: bool(desk.service.journal.imported.open()))
+        desk.until(lambda: bool(desk.service.journal.imported.waiting()))
         with desk.client() as daemon:
             (line,) = [line for line in daemon.imported_psbts() if line.state == "waiting-for-person"]
             does(daemon, line.psbt_id)
@@ -51,7 +51,7 @@ def person(desk, does):
 
 
 def waiting(desk):
-    return desk.on_loop(desk.service.journal.imported.open)
+    return desk.on_loop(desk.service.journal.imported.waiting)
 
 
 def approves(daemon, psbt_id):
