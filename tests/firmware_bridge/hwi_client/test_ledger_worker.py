@@ -97,17 +97,24 @@ async def test_what_is_answered_after_it_was_given_up_signs_nothing(give_up, ans
         assert "answer no there" in caught.value.detail
         assert b.panel.pending is not None
         b.panel.script = approve_all
-        b.device.call_later = lambda _seconds, end: asyncio.get_running_loop().call_soon(end)
-        getattr(b.panel, answer)()
-        if answer == "press_yes":
-            with pytest.raises(Disconnected):
-                await _free_again(lane)
-        else:
-            b.device.call_later = None
+        if answer == "press_no":
+            b.panel.press_no()
             await _free_again(lane)
             assert made == []
             assert await signs(lane, policy)
             return
+        ended = asyncio.Event()
+
+        def at_once(_seconds, end):
+            # A connection that is accepted while the port is closed would be neither served nor closed.
+            return asyncio.get_running_loop().call_soon(lambda: (end(), ended.set()))
+
+        b.device.call_later = at_once
+        b.panel.press_yes()
+        async with asyncio.timeout(PATIENCE):
+            await ended.wait()
+        with pytest.raises(Disconnected):
+            await lane.call("fingerprint", deadline=PERSON)
         assert made == []
 
 
