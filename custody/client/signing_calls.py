@@ -8,6 +8,7 @@ from custody.schemas.asset_tokens import (
     CONTRACT_CALLS,
     CONTRACTS,
     CREATE_TOKEN,
+    PREVIEW_CALL,
     REMOVE_FROM_CONTRACT_WHITELIST,
     RESUBMIT_CONTRACT_CALL,
     TOKEN_HISTORY,
@@ -127,6 +128,7 @@ class TokenCalls:
     resubmit_contract_call = posts(RESUBMIT_CONTRACT_CALL)
     create_token = sends(CREATE_TOKEN)(keyed(CREATE_TOKEN))
     call_contract = sends(CALL_CONTRACT)(keyed(CALL_CONTRACT))
+    preview_call = posts(PREVIEW_CALL)
     add_to_contract_whitelist = sends(ADD_TO_CONTRACT_WHITELIST)(keyed(ADD_TO_CONTRACT_WHITELIST))
     remove_from_contract_whitelist = sends(REMOVE_FROM_CONTRACT_WHITELIST)(
         keyed(REMOVE_FROM_CONTRACT_WHITELIST)

@@ -41,7 +41,7 @@ from custody.schemas.common import (
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import VAULT_READERS, VAULT_VIEWERS, PermissionName
-from custody.schemas.proposals import ADDRESS_CHARACTERS
+from custody.schemas.proposals import ADDRESS_CHARACTERS, PsbtPreview
 from custody.schemas.queries import QueryId
 
 # A thousand addresses is what a bytecode lists; more are added by calls.
@@ -484,6 +484,13 @@ CALL_CONTRACT = Call(
     "is refused with the\n"
     "rule that it would break. PAYMENT_INIT for transfer, MANAGE_WORKSPACE for all else.",
     CALLERS, creates=True, attempt="call a token", open_to=_PROGRAM,
+    refuses=(*_CALLING, ErrorCode.ALREADY_PAUSED, ErrorCode.NOT_PAUSED),
+)  # fmt: skip
+PREVIEW_CALL = Call(
+    "POST", "/api/v1/preview-call", CallContractRequest, PsbtPreview,
+    "What ``call-contract`` would make of the same request now: coins, change, fee, and what the limits "
+    "leave. It stores\nand reserves nothing, and refuses what that call refuses.",
+    CALLERS, reads=True, attempt="preview a call of a token", open_to=_PROGRAM,
     refuses=(*_CALLING, ErrorCode.ALREADY_PAUSED, ErrorCode.NOT_PAUSED),
 )  # fmt: skip
 ADD_TO_CONTRACT_WHITELIST = Call(

@@ -82,12 +82,12 @@ class ErrorCode(StrEnum):
     ROLE_LIMIT_EXCEEDED = (
         "ROLE_LIMIT_EXCEEDED", 403, _ADMINISTRATOR,
         "The payment is above what its maker's role leaves for all their payments of the week or month.",
-        "Send less, wait until the sum restarts (`figures.next_reset`), or raise the role's limit.",
+        "Send less, wait until the sum restarts, or raise the role's limit.",
     )
     VAULT_LIMIT_EXCEEDED = (
         "VAULT_LIMIT_EXCEEDED", 403, _ADMINISTRATOR,
         "The payment is above the vault's limit: of each payment, or of all of a week or month together.",
-        "Send less, or raise the limit. A sum restarts at `figures.next_reset`.",
+        "Send less, or raise the limit. The sum of a week or month restarts with the next one.",
     )
     NOT_IN_ADDRESS_BOOK = (
         "NOT_IN_ADDRESS_BOOK", 403, "a member with PAYMENT_INIT or MANAGE_WORKSPACE",

@@ -28,8 +28,8 @@ from custody.server.domain.selection import (
     Candidate,
     Selection,
 )
-from custody.server.proposals.drafts import Funding, Order, draft_of, preview_of
-from custody.server.proposals.propose import propose
+from custody.server.proposals.drafts import Funding, Order
+from custody.server.proposals.propose import preview, propose
 from custody.server.service.backends import Quote
 from custody.server.service.keys.profiles import (
     CHANGE_INDEX,
@@ -165,8 +165,7 @@ def forward_to_vault(ctx: Ctx, request: ForwardToVaultRequest) -> Steps[CreatePs
 
 @serves(PREVIEW_FORWARD)
 def preview_forward(ctx: Ctx, request: ForwardToVaultRequest) -> PsbtPreview:
-    draft = draft_of(ctx, _order(request, ctx), thorough=True)
-    return preview_of(draft, FeeRate.of(Sats(request.fee_sats), draft.funding.vsize), Sats(0))
+    return preview(ctx, _order(request, ctx))
 
 
 def _order(request: ForwardToVaultRequest, ctx: Ctx) -> Order:
@@ -193,7 +192,8 @@ def _order(request: ForwardToVaultRequest, ctx: Ctx) -> Order:
             raise StateConflict("Other coins would be spent now: look at the preview again.")
         intent = Intent((PaidRecipient(address, TxOut(found.payment, pays)),))
         selection = Selection(utxos, found.change, wish.fee)
-        yield Funding(intent, selection, found.vsize(sizes), fresh=utxos)
+        vsize = found.vsize(sizes)
+        yield Funding(intent, selection, vsize, FeeRate.of(wish.fee, vsize), fresh=utxos)
 
     return Order(
         TxType.FORWARD,

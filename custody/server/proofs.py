@@ -47,6 +47,7 @@ from firmware_bridge.makers import may_sign_proof, signing_devices
 from multisig import (
     RECEIVE,
     Built,
+    FeeRate,
     MultisigError,
     Network,
     ProvenSpend,
@@ -103,7 +104,8 @@ def _fund(ctx: Ctx, request: CreateProofRequest, vault: VaultRow, quote: Quote) 
     _require_devices(db, vault, ctx.caller, coins=len(coins))
     outpoint = built.psbt.inputs[0].outpoint
     first = Utxo(outpoint.txid, outpoint.vout, Sats(0), None, branch, index)
-    yield Funding(Intent(), Selection((first,), Sats(0), Sats(0)), built.psbt.tx.vsize, built=built)
+    nothing = Selection((first,), Sats(0), Sats(0))
+    yield Funding(Intent(), nothing, built.psbt.tx.vsize, FeeRate(0), built=built)
 
 
 @serves(PROOF)

@@ -7,7 +7,8 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from custody.common.pages.figures import address
-from custody.schemas.asset_tokens import CALL_CONTRACT, Contract
+from custody.common.pages.figures import amount as sats_amount
+from custody.schemas.asset_tokens import CALL_CONTRACT, PREVIEW_CALL, Contract
 from custody.schemas.vaults import VaultName
 from custody.server.console.context import PageContext
 from custody.server.console.rendering import FUNCTION_WORDS, token_units
@@ -110,6 +111,7 @@ def review_call(page: PageContext) -> Review:
     token = token_here(page)
     typed = _typed(page, token)
     vault = vault_by_id(page, page.form.one("wallet_id"))
+    shown = page.read(PREVIEW_CALL, **_body(page, token, typed))
     amount = "" if typed.raw is None else f"{token_units(typed.raw, token.decimals)} {token.symbol} tokens"
     supply = f"{token_units(token.total_supply, token.decimals)} {token.symbol} tokens"
     sentence = _SENTENCES[typed.function].format(amount=amount, address=address(typed.address), supply=supply)
@@ -120,24 +122,27 @@ def review_call(page: PageContext) -> Review:
             ("Token", f"{token.name}, {token.symbol}"),
             ("Called by", f"the vault {vault.name}"),
             *((("Raw units", str(typed.raw)),) if typed.raw is not None else ()),
+            ("Network fee", sats_amount(shown.fee_sats)),
         ),
         "Propose it",
-        f"{_WARNINGS.get(typed.function, '')} {approving(vault)}; a miner is paid a fee.".lstrip(),
+        f"{_WARNINGS.get(typed.function, '')} {approving(vault)}.".lstrip(),
     )
+
+
+def _body(page: PageContext, token: Contract, typed: TypedCall) -> dict[str, Any]:
+    return {
+        "workspace_id": page.workspace.id,
+        "contract_uid": token.contract_uid,
+        "wallet_id": page.form.one("wallet_id"),
+        "function_name": typed.function.wire_name,
+        "args": typed.args,
+        "priority": priority(page),
+    }
 
 
 def make_call(page: PageContext) -> Response:
     token = token_here(page)
-    typed = _typed(page, token)
-    made = page.act(
-        CALL_CONTRACT,
-        workspace_id=page.workspace.id,
-        contract_uid=token.contract_uid,
-        wallet_id=page.form.one("wallet_id"),
-        function_name=typed.function.wire_name,
-        args=typed.args,
-        priority=priority(page),
-    )
+    made = page.act(CALL_CONTRACT, **_body(page, token, _typed(page, token)))
     return page.redirect(
         f"{page.workspace.path}/proposals/{made.psbt_id}",
         "It is proposed. Its signers approve it on their devices.",

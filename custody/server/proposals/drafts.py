@@ -10,20 +10,19 @@ from typing import Final
 
 from sqlalchemy.orm import Session
 
-from custody.schemas.proposals import PsbtPreview, TxType
+from custody.schemas.proposals import TxType
 from custody.server.calls import Ctx
 from custody.server.domain.errors import Invalid, RoleLimitExceeded, VaultLimitExceeded
 from custody.server.domain.fees import MAX_FEE
 from custody.server.domain.selection import Selection, choose_locktime
 from custody.server.service.backends import Quote
-from custody.server.service.limits.limits import OutgoingAmount, Room
+from custody.server.service.limits.limits import OutgoingAmount
 from custody.server.service.limits.usage import OutgoingTokens
 from custody.server.service.proposals.bounds import is_move
 from custody.server.service.proposals.coins import Utxo, coins_to_spend
 from custody.server.service.proposals.drafting import Parts
 from custody.server.service.proposals.mempools import require_taken_by_nodes
 from custody.server.service.proposals.payments import Intent
-from custody.server.service.proposals.records import rate_text
 from custody.server.service.requests.changes import OutdatedDraft
 from custody.server.service.stored_vaults import vault_in
 from custody.server.store.models import VaultRow
@@ -36,15 +35,17 @@ NOTHING: Final = Sats(0)
 class Funding:
     """The coins of a draft in the order of its inputs, their change and fee.
 
-    ``intent``: the order's, a sweep with its amount. ``paid``: what leaves the vault, without the fee.
-    ``fresh``: the coins that its family does not hold yet; they must be unchanged when it locks them.
-    ``kept``: a coin that has to stay unspent. ``least``: the movement at the lowest fee that there is, where
-    other coins may pay the same for less. ``built``: the PSBT of a proof, which spends nothing.
+    ``intent``: the order's, a sweep with its amount. ``rate``: the one that was asked for. ``paid``: what
+    leaves the vault, without the fee. ``fresh``: the coins that its family does not hold yet; they must be
+    unchanged when it locks them. ``kept``: a coin that has to stay unspent. ``least``: the movement at the
+    lowest fee that there is, where other coins may pay the same for less. ``built``: the PSBT of a proof,
+    which spends nothing.
     """
 
     intent: Intent
     selection: Selection[Utxo]
     vsize: int
+    rate: FeeRate
     paid: Sats = NOTHING
     fresh: tuple[Utxo, ...] = ()
     kept: Utxo | None = None
@@ -230,22 +231,3 @@ def within_limits(ctx: Ctx, draft: Draft) -> OutgoingAmount:
 
 def _vault(ctx: Ctx, order: Order) -> VaultRow:
     return vault_in(ctx.db, ctx.access, order.vault_id)
-
-
-def preview_of(draft: Draft, asked: FeeRate, moved: Sats, left: Room | None = None) -> PsbtPreview:
-    """What would be proposed. ``asked``: the rate of the request; ``left``: of the limits, after it."""
-    funding, selection = draft.funding, draft.selection
-    return PsbtPreview(
-        psbt_base64=draft.built.base64,
-        recipients=[payment.address for payment in funding.intent.payments],
-        amounts_sats=[payment.output.amount for payment in funding.intent.payments],
-        coins=[str(utxo.outpoint) for utxo in selection.coins],
-        change_sats=selection.change,
-        fee_sats=selection.fee,
-        fee_rate=rate_text(FeeRate.of(selection.fee, funding.vsize)),
-        asked_fee_rate=rate_text(asked),
-        vsize=funding.vsize,
-        movement_sats=moved,
-        role_left_sats=None if left is None else left.role,
-        vault_left_sats=None if left is None else left.vault,
-    )

@@ -11,12 +11,10 @@ from custody.schemas.proposals import (
 )
 from custody.server.calls import Ctx, Steps, serves, serves_in_parts
 from custody.server.domain.audit import Category, Event
-from custody.server.proposals.drafts import Order, draft_of, preview_of
-from custody.server.proposals.propose import CREATED, permitted, propose
+from custody.server.proposals.drafts import Order
+from custody.server.proposals.propose import CREATED, preview, propose
 from custody.server.proposals.sends import send
 from custody.server.proposals.versions import version
-from custody.server.service.proposals.payments import read_rate
-from custody.server.service.stored_vaults import vault_in
 
 PROPOSED = Event(
     "PROPOSAL_CREATED",
@@ -61,12 +59,4 @@ def _order(request: CreatePsbtRequest, ctx: Ctx) -> Order:
 @serves(PREVIEW_PSBT)
 def preview_psbt(ctx: Ctx, request: CreatePsbtRequest) -> PsbtPreview:
     """The same draft and the same checks. Raises what `create_psbt` would."""
-    order = _order(request, ctx)
-    draft = draft_of(ctx, order, thorough=True)
-    moved = permitted(ctx, draft).amount
-    asked, left = read_rate(request, ctx.tools.market.quote(order.chain)), None
-    if order.family_id is None:
-        # A version counts together with what it replaces.
-        vault = vault_in(ctx.db, ctx.access, order.vault_id)
-        left = ctx.tools.limits.room(ctx.db, ctx.caller, ctx.access, vault, after=moved)
-    return preview_of(draft, asked, moved, left)
+    return preview(ctx, _order(request, ctx))

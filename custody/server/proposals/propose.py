@@ -7,7 +7,7 @@ from typing import Final
 from sqlalchemy import bindparam, insert, literal_column, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.proposals import ProposalStatus, TxType
+from custody.schemas.proposals import ProposalStatus, PsbtPreview, TxType
 from custody.server.calls import Ctx, In, Steps
 from custody.server.domain.audit import Event
 from custody.server.domain.credentials import new_id
@@ -23,6 +23,7 @@ from custody.server.service.proposals.coins import (
     require_makers_stay,
     require_unchanged,
 )
+from custody.server.service.proposals.records import rate_text
 from custody.server.service.requests.changes import OutdatedDraft
 from custody.server.service.stored_vaults import GAP, index_after, vault_in, watch_branch
 from custody.server.service.webhook_events import event_data
@@ -78,6 +79,32 @@ def propose(ctx: Ctx, read: Callable[[Ctx], Order]) -> Steps[Proposed]:
             require_makers_stay(ctx.db, funding.fresh)
     draft = draft.with_change_at(vault_in(ctx.db, ctx.access, order.vault_id).next_change_index)
     return Proposed(ctx, draft, _stored(ctx, draft, permitted(ctx, draft)))
+
+
+def preview(ctx: Ctx, order: Order) -> PsbtPreview:
+    """What `propose` would store now. Raises what it would."""
+    draft = draft_of(ctx, order, thorough=True)
+    moved, left = permitted(ctx, draft).amount, None
+    # A version counts together with what it replaces, and a forward for no limit.
+    if order.family_id is None and order.profile_key_id is None:
+        vault = vault_in(ctx.db, ctx.access, order.vault_id)
+        left = ctx.tools.limits.room(ctx.db, ctx.caller, ctx.access, vault, after=moved)
+    funding, selection = draft.funding, draft.selection
+    payments = funding.intent.payments
+    return PsbtPreview(
+        psbt_base64=draft.built.base64,
+        recipients=[payment.address for payment in payments],
+        amounts_sats=[payment.output.amount for payment in payments],
+        coins=[str(utxo.outpoint) for utxo in selection.coins],
+        change_sats=selection.change,
+        fee_sats=selection.fee,
+        fee_rate=rate_text(FeeRate.of(selection.fee, funding.vsize)),
+        asked_fee_rate=rate_text(funding.rate),
+        vsize=funding.vsize,
+        movement_sats=moved,
+        role_left_sats=None if left is None else left.role,
+        vault_left_sats=None if left is None else left.vault,
+    )
 
 
 def permitted(ctx: Ctx, draft: Draft) -> OutgoingAmount:

@@ -144,7 +144,7 @@ class _Funds:
     ) -> Funding:
         coins = selection.coins
         vsize = plan.vsize(len(coins), selection.change > 0)
-        return Funding(self.intent, selection, vsize, self.paid, coins, kept, least)
+        return Funding(self.intent, selection, vsize, plan.rate, self.paid, coins, kept, least)
 
     def _require_least(self, plan: Plan) -> None:
         """Raises RoleLimitExceeded, VaultLimitExceeded where no coins fit a limit."""

@@ -113,7 +113,7 @@ def _fund(
         chosen, settled, kept = _settle(ctx.db, family, intent, plan, held, quote.tip.height)
     selection = Selection(chosen, settled.change, settled.fee)
     vsize = plan.vsize(len(chosen), settled.change > 0)
-    yield Funding(intent, selection, vsize, paid, fresh=chosen[len(held) :], kept=kept)
+    yield Funding(intent, selection, vsize, plan.rate, paid, fresh=chosen[len(held) :], kept=kept)
 
 
 Settled = tuple[tuple[Utxo, ...], ChangeAndFee]

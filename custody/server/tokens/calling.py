@@ -8,6 +8,7 @@ from functools import partial
 from custody.schemas.asset_tokens import (
     ADD_TO_CONTRACT_WHITELIST,
     CALL_CONTRACT,
+    PREVIEW_CALL,
     REMOVE_FROM_CONTRACT_WHITELIST,
     RESUBMIT_CONTRACT_CALL,
     CallContractRequest,
@@ -18,13 +19,13 @@ from custody.schemas.asset_tokens import (
     ResubmitCallResponse,
 )
 from custody.schemas.permissions import PermissionName
-from custody.schemas.proposals import TxType
-from custody.server.calls import Ctx, In, Steps, serves_in_parts
+from custody.schemas.proposals import PsbtPreview, TxType
+from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
 from custody.server.domain.audit import Category, Event
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import CallNotStalled, DeploymentNotConfirmed, PermissionDenied
 from custody.server.proposals.drafts import Funding, Order
-from custody.server.proposals.propose import propose
+from custody.server.proposals.propose import preview, propose
 from custody.server.proposals.signing import RECHECK_SECONDS
 from custody.server.service.backends import Quote
 from custody.server.service.jobs.outbox import BROADCAST, enqueue
@@ -65,6 +66,12 @@ RESUBMITTED = Event(
 @serves_in_parts(CALL_CONTRACT)
 def call_contract(ctx: Ctx, request: CallContractRequest) -> Steps[CallContractResponse]:
     return _proposed(ctx, request)
+
+
+@serves(PREVIEW_CALL)
+def preview_call(ctx: Ctx, request: CallContractRequest) -> PsbtPreview:
+    """The same draft and the same checks. Raises what `call_contract` would."""
+    return preview(ctx, _order(request, None, ctx))
 
 
 @serves_in_parts(ADD_TO_CONTRACT_WHITELIST)

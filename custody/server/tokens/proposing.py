@@ -58,7 +58,7 @@ def token_order(
         plan = plan_of(policy_of(vault), intent, quote.rates[priority or STANDARD_PRIORITY])
         selection = _choose(ctx.db, vault, plan, quote.tip.height, vault_at)
         vsize = plan.vsize(len(selection.coins), True)  # noqa: FBT003 - the shape Plan asks for
-        yield Funding(intent, selection, vsize, fresh=selection.coins)
+        yield Funding(intent, selection, vsize, plan.rate, fresh=selection.coins)
 
     return Order(
         kind,

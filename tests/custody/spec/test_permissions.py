@@ -20,7 +20,7 @@ ROWS = tuple(row for row in CALLS if not isinstance(row.needs, Auth))
 ALONE = {
     # What a vault's signers decide, and what stops something.
     "create-psbt", "preview-psbt", "cancel-psbt", "sign-psbt", "forward-to-vault", "preview-forward",
-    "create-proof", "create-token", "call-contract", "contract-calls/resubmit",
+    "create-proof", "create-token", "call-contract", "preview-call", "contract-calls/resubmit",
     "add-to-contract-whitelist", "remove-from-contract-whitelist", "create_wallet", "freeze-vault",
     "unfreeze-vault", "sweep-vault",
     # People and programs: fewer of them, one's own, and secrets of what is there.

@@ -55,6 +55,7 @@ def test_a_token_is_made_started_and_called_in_words(desk, tokens, browse, path)
     call = f"{path}/{uid}/call/init"
     admin.open(call).send(call)
     assert "1,000.00 GOLD tokens are minted" in admin.words
+    assert admin.facts["Network fee"].endswith("sats")
     made = admin.http.post(
         call,
         data=dict(admin.form(call).fields),
@@ -66,8 +67,10 @@ def test_a_token_is_made_started_and_called_in_words(desk, tokens, browse, path)
     call = f"{path}/{uid}/call/transfer"
     more = ok(desk.create_vault("Savings"))["id"]
     assert ("wallet_id", more) in admin.open(f"{call}?vault={more}").form(call).fields
-    admin.open(call).send(call, amount="12.5", address=BOB)
-    assert f"Send 12.50 GOLD tokens of the vault's to {BOB}." in admin.words
+    admin.open(call).send(call, amount="12.5", address=BOB, status=403)
+    assert "does not fit the vault's limit: at most 10.00 whole tokens" in admin.words
+    admin.open(call).send(call, amount="7.5", address=BOB)
+    assert f"Send 7.50 GOLD tokens of the vault's to {BOB}." in admin.words
     admin.open(call).send(call, amount="a few", address=BOB, status=422)
     assert "an amount of tokens" in admin.words
 
@@ -107,8 +110,7 @@ def test_what_the_rules_forbid_is_told_beside_the_form_that_keeps_what_was_typed
     uid = tokens.started()
     call = f"{path}/{uid}/call/mint"
     admin = browse("admin").open(call)
-    admin.send(call, amount="100", address=BOB)
-    admin.confirm(call, status=422)
+    admin.send(call, amount="100", address=BOB, status=422)
     assert "more would exist than the token's maximum supply" in admin.words
     assert ("amount", "100") in admin.form(call).fields
 

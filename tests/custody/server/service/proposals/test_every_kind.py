@@ -87,7 +87,7 @@ KINDS: dict[str, Propose] = {
     "proof": prove,
 }
 SENDS = ("drawn", "named", "sweep")
-SHOWN = {*SENDS, "bump", "take back", "forward"}
+SHOWN = {*SENDS, "bump", "take back", "call", "forward"}
 
 
 def end(desk: Desk, psbt_id: str) -> None:
@@ -96,11 +96,18 @@ def end(desk: Desk, psbt_id: str) -> None:
     ok(cancel(replace(desk, admin=desk.signers["alice"]) if is_forward else desk, psbt_id))
 
 
+PREVIEWS = {
+    "create-psbt": "preview-psbt",
+    "forward-to-vault": "preview-forward",
+    "call-contract": "preview-call",
+}
+
+
 class Preview(As):
     """Asks what would be made."""
 
     def post(self, path: str, body: object = None, **headers: str) -> httpx.Response:
-        for name, shown in (("create-psbt", "preview-psbt"), ("forward-to-vault", "preview-forward")):
+        for name, shown in PREVIEWS.items():
             path = path.replace(name, shown)
         return super().post(path, body, **headers)
 
