@@ -204,6 +204,7 @@ def _order(request: ForwardToVaultRequest, ctx: Ctx) -> Order:
         fund,
         change_at=(CHANGE, CHANGE_INDEX),
         profile_key_id=own.key.id,
+        fee_at="/fee_sats",
         size_at="/amount_sats",
     )
 
