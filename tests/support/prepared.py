@@ -108,6 +108,8 @@ class Unopened:
     """An embedded chain that opens where it is first asked: its engine takes longer than most tests."""
 
     network = Network.REGTEST
+    # As `isinstance` sees it.
+    __class__ = EmbeddedChain  # type: ignore[assignment]
 
     def __init__(self, opens: Callable[[], EmbeddedChain]) -> None:
         self._opens = opens
