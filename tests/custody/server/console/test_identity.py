@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
+from threading import Barrier, Thread
 from urllib.parse import urlsplit
 
 import pytest
@@ -453,6 +454,25 @@ class TestEnds:
         assert bob.open("/console/").url == "/console/sign-in"
         acme.back(person, brought, 403)
         assert "custody-session" not in person.http.cookies
+
+    def test_p77_linked_and_unlinked_at_once(self, acme):
+        """Whichever is first: no session without a link."""
+        acme.link(BOB, "bob at login")
+        person, start = acme.browser(), Barrier(2)
+        brought, answers = acme.leave(person), []
+
+        def finish():
+            start.wait()
+            answers.append(person.http.get(f"{CALLBACK}/1", params=brought).status_code)
+
+        thread = Thread(target=finish)
+        thread.start()
+        start.wait()
+        ok(acme.admin.post("/api/v1/unlink-identity", {"workspace_id": 1, "user_uuid": 3}))
+        thread.join(60)
+        assert answers[0] in {200, 403}
+        if answers[0] == 200:
+            assert person.open("/console/").url == "/console/sign-in"
 
     def test_p77_removed_while_the_code_is_redeemed(self, acme):
         acme.link(BOB, "bob at login")

@@ -1,5 +1,6 @@
 """Authenticators: enrolling, signing in with one, and what stands in for a lost one."""
 
+import threading
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -104,6 +105,19 @@ class TestSignIn:
     def test_the_code_that_confirmed_is_used_up(self, world: World, session: Session) -> None:
         phone = enrol(session)
         assert validate(world, waiting(world), phone.code).status_code == 401
+
+    def test_a_code_taken_by_two_at_once_signs_one_in(self, world: World, phone: Phone) -> None:
+        """P38."""
+        tokens, code, answers = [waiting(world) for _ in range(4)], phone.code, []
+        threads = [
+            threading.Thread(target=lambda token=token: answers.append(validate(world, token, code)))
+            for token in tokens
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(answer.status_code for answer in answers) == [200, 401, 401, 401]
 
     def test_locks_after_five_tries_and_tells_the_owner(self, world: World, phone: Phone) -> None:
         """P38: brute force; the right code comes too late."""

@@ -2,6 +2,7 @@
 
 import hmac
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -128,6 +129,16 @@ class TestForged:
         assert ok(alice.get(LIST)) == []
         ok(deliver(world, transaction(address)))
         assert len(ok(alice.get(LIST))) == 1
+
+    def test_one_delivery_many_times_at_once(self, world: World, address: str) -> None:
+        body = json.dumps({"type": "transaction_updated", "data": transaction(address)}).encode()
+        header = sign(world, body)
+        with ThreadPoolExecutor(4) as pool:
+            statuses = sorted(
+                answer.status_code for answer in pool.map(lambda _: post(world, body, header), range(4))
+            )
+        assert statuses == [200, 401, 401, 401]
+        assert recorded(world) == ["PURCHASE_REPORTED"]
 
     def test_a_secret_that_was_dropped(self, world: World, address: str) -> None:
         kept = world.platform.services.tools.secrets
