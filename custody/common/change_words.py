@@ -9,6 +9,7 @@ from custody.common.limit_words import bounds
 from custody.common.text import network_words
 from custody.schemas.calls import CONFIRMABLE
 from custody.schemas.changes import Change
+from custody.schemas.limits import UPDATE_VAULT
 from custody.schemas.permissions import PermissionName
 
 PERMISSION_WORDS: Final[Mapping[PermissionName, str]] = {
@@ -116,7 +117,7 @@ def names_nothing(change: Change) -> bool:
 def _limit_words(change: Change, limit: Mapping[str, Any]) -> str:
     """The whole limit, of a body or of what is in force: an amount alone does not say what it bounds."""
     words = next(f"at most {Decimal(str(limit[field])):.8f} BTC" for field in _AMOUNTS if field in limit)
-    is_vaults = change.path == "/api/v1/update-vault"
+    is_vaults = change.path == UPDATE_VAULT.path
     # Where the change leaves it out it stays; a change that has ended does not say what was in force.
     per_cycle = limit.get("per_cycle", change.in_force.get("per_cycle")) if is_vaults else True
     if per_cycle is None:
