@@ -54,6 +54,7 @@ LONGEST_SECONDS = 10.0
 MOST_TOKENS = 100
 MOST_CALLS = 20
 NOT_ASKED = "Which addresses are used is known from what was signed here alone, and nothing of the balance: "
+REPLACED = "The platform says that another vault replaces this one: give nobody an address of it any more."
 NONE_LEFT = "Every receive address of this vault is used; this is the last one, again. Have a new vault made."
 NOT_OURS = (
     "The platform names an address as the next one to be paid to that is none of this vault's first or next "
@@ -81,6 +82,9 @@ class VaultReports:
             index, note = (index, NOT_OURS) if found is None else (found, note)
         if index > MAX_INDEX:
             index, note = MAX_INDEX, NONE_LEFT if note is None else f"{note} {NONE_LEFT}"
+        claim = self.journal.claim(vault_id)
+        if claim is not None and claim.replaced_by is not None:
+            note = REPLACED if note is None else f"{REPLACED} {note}"
         address = pin.vault.address(RECEIVE, index)
         return VaultFunds(
             vault_id=vault_id,

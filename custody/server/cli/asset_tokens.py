@@ -184,7 +184,10 @@ def _function(outcome: TokenOutcome) -> str | None:
 
 def _payload_in(text: str) -> Payload:
     """Raises ValueError, MultisigError."""
-    data = bytes.fromhex(text)
+    try:
+        data = bytes.fromhex(text)
+    except ValueError:
+        raise ValueError("This is no hex: give a payload, an output's script or a transaction.") from None
     if is_token_payload(data):
         return decode_payload(data)
     scripts = [data] if data[:1] == bytes((OP_RETURN,)) else _outputs(data)

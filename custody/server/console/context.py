@@ -433,6 +433,6 @@ def shaped(kind: type[Shape], /, **values: object) -> Shape:
         return kind.model_validate(values)
     except ValidationError as error:
         faults = faults_of(error)
-        name = faults[0].pointer.removeprefix("/").replace("_", " ")
+        name = faults[0].pointer.removeprefix("/").split("/")[0].replace("_", " ")
         words = f"{name}: {faults[0].detail}." if name else f"{faults[0].detail}."
         raise Invalid(words, faults=faults) from None

@@ -43,7 +43,7 @@ class InvitationDecided(StateConflict):
 
 
 class AlreadyInvited(StateConflict):
-    hint = "Wait for the answer, or revoke it with POST /api/v1/revoke-invite before you invite again."
+    hint = "Wait for the answer, or take the invitation back before you invite again."
 
 
 class TooManyPending(StateConflict):

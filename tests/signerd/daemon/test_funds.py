@@ -6,8 +6,9 @@ import httpx
 import pytest
 
 from multisig import MAX_INDEX
+from signerd.core.claims import VaultClaim
 from signerd.core.states import State
-from signerd.daemon.funds import NONE_LEFT, NOT_OURS
+from signerd.daemon.funds import NONE_LEFT, NOT_OURS, REPLACED
 from signerd.errors import NotPinned, PlatformAnswersWrongly, PlatformUnreachable
 from signerd.journal import Journal
 from tests.support.daemons import daemon_at, make_config, until, until_state
@@ -30,6 +31,14 @@ async def test_the_platform_says_which_of_our_addresses_is_next(prepared, platfo
         found = await daemon.vault_reports.funds(VAULT_ID)
         assert (found.fresh.index, found.fresh.address) == (7, VAULT.address(0, 7))
         assert (found.confirmed_sats, found.note) == (5_000, None)
+
+
+async def test_a_vault_that_is_replaced_is_said_beside_its_address(prepared, platform, monkeypatch):
+    claim = VaultClaim(VAULT_ID, 1, "Treasury", VAULT.descriptor, replaced_by="new")
+    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
+        await until(lambda: bool(daemon.follower.state.workspaces))
+        monkeypatch.setattr(Journal, "claim", lambda _journal, _vault_id: claim)
+        assert (await daemon.vault_reports.funds(VAULT_ID)).note == REPLACED
 
 
 async def test_s13_an_address_that_is_none_of_the_vaults_is_never_told(prepared, platform):
