@@ -162,7 +162,8 @@ def _too_late(proposal: ProposalRow) -> str:
 
 def _answer(db: Session, caller: Caller, proposal: ProposalRow) -> CancelPsbtResponse:
     out = released_signatures(db, proposal)
-    offered = proposal.keeps_coins and TxType(proposal.tx_type) in KINDS and not newer_than(db, proposal)
+    newer = newer_than(db, proposal)
+    offered = proposal.keeps_coins and TxType(proposal.tx_type) in KINDS and not newer
     if offered:
         offered = _may_be_signed_back(db, caller, proposal)
     return CancelPsbtResponse(
@@ -171,7 +172,7 @@ def _answer(db: Session, caller: Caller, proposal: ProposalRow) -> CancelPsbtRes
         released_signatures=out,
         coins_kept=proposal.keeps_coins,
         self_spend_offered=offered,
-        detail=_in_words(proposal, out, offered=offered),
+        detail=_in_words(proposal, out, newer[-1].id if newer else None, offered=offered),
     )
 
 
@@ -198,13 +199,15 @@ def _moves_nothing(proposal: ProposalRow) -> bool:
     return TxType(proposal.tx_type) is TxType.PROOF
 
 
-def _in_words(proposal: ProposalRow, out: int, *, offered: bool) -> str:
+def _in_words(proposal: ProposalRow, out: int, newer: str | None, *, offered: bool) -> str:
+    """``newer``: a version of it that holds its coins."""
+    whose = f"its coins are those of the newer version {newer}" if newer else "its coins are free"
     if _moves_nothing(proposal):
         return f"It held no coins. {out} of {proposal.m} signatures of the proof are out."
     if not out:
         return (
-            "The platform has no signature of it; its coins are free. A signer may hold one: anyone who "
-            "holds enough of them can still send it."
+            f"The platform has no signature of it; {whose}. A signer may hold one: anyone who holds enough "
+            "of them can still send it."
         )
     said = (
         f"{out} of {proposal.m} signatures are out and stay valid: anyone who holds enough of them can still "
@@ -213,4 +216,4 @@ def _in_words(proposal: ProposalRow, out: int, *, offered: bool) -> str:
     if proposal.keeps_coins:
         back = "a self-spend (create-psbt with cancels_psbt_id) is confirmed, or " if offered else ""
         return f"{said} Its coins stay locked until {back}cancel-psbt with release_coins frees them."
-    return f"{said} Its coins are free: do not pay again before it can no longer be sent."
+    return f"{said} I{whose[1:]}: do not pay again before it can no longer be sent."
