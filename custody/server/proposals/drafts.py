@@ -215,10 +215,7 @@ def within_limits(ctx: Ctx, draft: Draft) -> OutgoingAmount:
         return nothing
     movement = replace(nothing, amount=Sats(funding.paid + funding.selection.fee))
     try:
-        if order.counts_for_role:
-            limits.require(ctx.db, ctx.caller, ctx.access, vault, movement)
-        else:
-            limits.require_vault(ctx.db, vault, movement)
+        limits.require(ctx.db, ctx.caller, ctx.access, vault, movement, for_role=order.counts_for_role)
     except (RoleLimitExceeded, VaultLimitExceeded):
         if funding.least is None:
             raise

@@ -78,8 +78,7 @@ class _Funds:
             self._require_least(plan)
             if not self.intent.payments:
                 raise
-            rate = read_rate(self.request, quote)
-            most = most_of_intent(self.ctx, self.vault, self.intent, rate, quote)
+            most = most_of_intent(self.ctx, self.vault, self.intent, plan.rate, quote)
             sentence = f"{error.detail} {most.in_words}"
             raise type(error)(sentence, figures={"maximum_sats": int(most.amount)}) from error
         least = self._least(plan)

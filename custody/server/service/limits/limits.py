@@ -174,11 +174,24 @@ class SpendingLimits:
         self._policies = policies
 
     def require(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: VaultRow, movement: OutgoingAmount
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        vault: VaultRow,
+        movement: OutgoingAmount,
+        *,
+        for_role: bool = True,
     ) -> None:
-        """Both `require_role` and `require_vault`, in fewer queries."""
-        role, own = self._of_movement(db, access, vault)
-        _require_role(db, caller, access, role, movement)
+        """The caller's movements in this workspace and cycle must fit their role's limit; the movement, or
+        the sum of the cycle where the limit is per cycle, the vault's. ``for_role``: whether it counts for
+        the role, too. Raises RoleLimitExceeded, VaultLimitExceeded.
+        """
+        if for_role:
+            role, own = self._of_movement(db, access, vault)
+            _require_role(db, caller, access, role, movement)
+        else:
+            own = self._of(db, vault)
         _require_vault(db, vault, own, movement)
 
     def room(
@@ -192,20 +205,6 @@ class SpendingLimits:
         of_member = usage_of_member(db, access.workspace_id, caller.user_id, role.cycle.start(now))
         used = usage_of_vault(db, vault.id, own.cycle.start(now)).used + after if own.is_per_cycle else 0
         return Room(Sats(unused_of(role.limit, of_member.used + after)), Sats(unused_of(own.limit, used)))
-
-    def require_role(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, movement: OutgoingAmount
-    ) -> None:
-        """The caller's movements in this workspace and cycle must fit their role's limit. Raises
-        RoleLimitExceeded.
-        """
-        _require_role(db, caller, access, self._policies.of_role(db, access.role_id), movement)
-
-    def require_vault(self, db: Session, vault: VaultRow, movement: OutgoingAmount) -> None:
-        """The movement, or the sum of the cycle where the limit is per cycle, must fit the vault's limit.
-        Raises VaultLimitExceeded.
-        """
-        _require_vault(db, vault, self._of(db, vault), movement)
 
     def _of_movement(
         self, db: Session, access: WorkspaceAccess, vault: VaultRow

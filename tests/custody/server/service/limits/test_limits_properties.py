@@ -167,14 +167,19 @@ class Bench:
         family = None if row.family == row.id else row.family
         movement = OutgoingAmount(Sats(row.amount), self.clock(), family)
         allowed = [True, True]
+        asked = caller(row.user), self.access(role_id), self.db.get_one(VaultRow, row.vault), movement
         try:
-            self.limits.require_role(self.db, caller(row.user), self.access(role_id), movement)
+            self.limits.require(self.db, *asked)
         except RoleLimitExceeded:
             allowed[0] = False
-        try:
-            self.limits.require_vault(self.db, self.db.get_one(VaultRow, row.vault), movement)
         except VaultLimitExceeded:
             allowed[1] = False
+        try:
+            self.limits.require(self.db, *asked, for_role=False)
+        except VaultLimitExceeded:
+            allowed[1] = False
+        else:
+            assert allowed[1], "the vault's limit is the same, whoever else it counts for"
         if all(allowed):
             self.db.add(stored(row))
             self.db.flush()
