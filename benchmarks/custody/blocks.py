@@ -21,7 +21,7 @@ from sqlalchemy import func, select
 from benchmarks.custody.latency import watch
 from benchmarks.custody.stage import databases, quiet
 from benchmarks.idle import memory_mb
-from custody.server.service.network.watcher import Watcher
+from custody.server.network.watcher import Watcher
 from custody.server.store.models import ChainCoinRow, WatchedScriptRow
 from multisig import Sats, Transaction
 from multisig.script import p2wsh

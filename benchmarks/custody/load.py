@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks.custody.processes import serving
 from benchmarks.custody.stage import SECONDS, databases, fill, moving_on, multiply, staged, vaults
 from benchmarks.idle import cpu_ms
-from custody.server.domain.credentials import Caller
+from custody.server.rules.credentials import Caller
 from tests.support.custody import SHOP, Desk, ok
 
 VAULTS = 10

@@ -13,9 +13,9 @@ from benchmarks.custody.stage import databases, fill, staged
 from benchmarks.idle import memory_mb
 from custody.schemas.proposals import CreatePsbtRequest, PsbtQuery
 from custody.server.calls import Ctx
-from custody.server.domain.credentials import Caller
+from custody.server.people.people import enter
 from custody.server.proposals.reading import page
-from custody.server.service.people.people import enter
+from custody.server.rules.credentials import Caller
 
 SECONDS = float(os.environ.get("BENCH_MEMORY_SECONDS", "40"))
 COINS = 3_000

@@ -13,12 +13,12 @@ from benchmarks.custody.stage import UNLIMITED, Still, quiet
 from custody.schemas.proposals import CreatePsbtRequest
 from custody.server.app import Platform, PlatformDependencies, open_platform
 from custody.server.calls import Ctx
-from custody.server.domain.credentials import Caller
-from custody.server.listen import IDLE_SECONDS, ListenAddress, bind
+from custody.server.people.people import enter
 from custody.server.proposals.paying import create_psbt
-from custody.server.service.people.people import enter
-from custody.server.service.requests.changes import OutdatedDraft
+from custody.server.requests.changes import OutdatedDraft
+from custody.server.rules.credentials import Caller
 from custody.server.settings import Settings
+from custody.server.web.listen import IDLE_SECONDS, ListenAddress, bind
 from tests.support.platform import CHEAP, Clock, KeptMail
 
 CONTEXT = multiprocessing.get_context("spawn")

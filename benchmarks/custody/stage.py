@@ -13,9 +13,9 @@ import structlog
 from sqlalchemy import insert, text
 
 from custody.server.chain.backend import BlockRef
-from custody.server.domain.fees import TARGET_BLOCKS
-from custody.server.service.backends import Quote
-from custody.server.service.requests.rates import Rates
+from custody.server.network.backends import Quote
+from custody.server.requests.rates import Rates
+from custody.server.rules.fees import TARGET_BLOCKS
 from custody.server.store import sqlite_url
 from custody.server.store.models import ChainCoinRow, ProposalInputRow, ProposalRow, VaultRow
 from multisig import CHANGE, FeeRate

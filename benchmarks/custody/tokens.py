@@ -15,10 +15,10 @@ from benchmarks.custody.stage import databases, quiet
 from benchmarks.idle import memory_mb
 from benchmarks.tokens import CALLS_A_BLOCK, CAUGHT_UP_HOLDERS, TAKEN_BACK, blocks, bytecode_of
 from custody.server.chain.backend import DataBlock
-from custody.server.service.tokens.indexer import CALLS_A_BATCH, Indexer
 from custody.server.store import Store
 from custody.server.store.models import TokenBlockRow, TokenCellRow, TokenEffectRow, TokenTransactionRow
 from custody.server.store.models.base import table_of
+from custody.server.tokens.indexer import CALLS_A_BATCH, Indexer
 from tests.support.token_chains import Chain, block_of
 
 CALLS = int(os.environ.get("BENCH_TOKEN_CALLS", "100000"))

@@ -113,7 +113,7 @@ class Call(Generic[Input, Answer]):
     be requested and confirmed instead. ``always_two``: without the rule, too; another member of the workspace
     with one of ``needs`` confirms then. ``one_waits_for``: a field of ``takes``: one change at a time waits
     for the record that it names. ``cools``: it allows more, so that a confirmed change waits for the rule's
-    hours; where that depends on what is stored, the function decides (`custody.server.calls.Approval`).
+    hours; where that depends on what is stored, the function decides (`custody.server.calls.approval_of`).
     ``by_address``: it counts for the address that it comes from, too, before anything is done. ``reserved``:
     it has calls of its own, so that whoever used up theirs may still sign out, or freeze a vault.
     ``attempt``: the audit log's words for a refused attempt; of the others the title serves.

@@ -19,20 +19,20 @@ from custody.schemas.address_book import (
 )
 from custody.schemas.common import ApiNetwork, Done, Listed
 from custody.server.calls import Ctx, serves
-from custody.server.domain.address_book import (
+from custody.server.errors import NotFound
+from custody.server.rules.address_book import (
     MAX_ENTRIES,
     AlreadyInBook,
     BookIsFull,
     canonical_address,
     require_name,
 )
-from custody.server.domain.audit import Category, Event
-from custody.server.domain.credentials import WorkspaceAccess
-from custody.server.domain.errors import NotFound
-from custody.server.service.shown import shown
-from custody.server.service.stored_vaults import vault_in
+from custody.server.rules.audit import Category, Event
+from custody.server.rules.credentials import WorkspaceAccess
+from custody.server.shown import shown
 from custody.server.store.models import AddressBookEntryRow, WatchedScriptRow
 from custody.server.store.store import chunks
+from custody.server.vaults.stored import vault_in
 from multisig import Network, encode_address
 
 ENTRY = "entry {entry}, {address}, named {name}"

@@ -13,16 +13,9 @@ from custody._version import __version__
 from custody.server.background import Background
 from custody.server.chain.backend import ChainBackend
 from custody.server.chain.configuration import ChainSource
-from custody.server.domain.credentials import CALLS_PER_ADDRESS, CALLS_PER_ADDRESS_WINDOW
-from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.purchases import TOLERANCE
-from custody.server.domain.selection import RandomSource
-from custody.server.metrics import StoredFigures
-from custody.server.service.backends import Market, Reachability
-from custody.server.service.lifecycle import Lifecycle
-from custody.server.service.limits.limits import PolicyStore, SpendingLimits, StoredPolicies
-from custody.server.service.mail.jobs import MailJobs, Template
-from custody.server.service.mail.mailer import (
+from custody.server.limits.limits import PolicyStore, SpendingLimits, StoredPolicies
+from custody.server.mail.jobs import MailJobs, Template
+from custody.server.mail.mailer import (
     CountedMailer,
     FileMailer,
     Mailer,
@@ -30,21 +23,28 @@ from custody.server.service.mail.mailer import (
     SmtpMailer,
     SmtpServer,
 )
-from custody.server.service.operations.readiness import Readiness
-from custody.server.service.people.service_accounts import SECRETS, SECRETS_WINDOW
-from custody.server.service.requests.changes import Changes, LongPolls
-from custody.server.service.requests.idempotency import Idempotency
-from custody.server.service.requests.rates import Rates, Throttle
-from custody.server.service.services import Services, Tools
-from custody.server.service.sign_in.accounts import Passwords, new_reset_token
-from custody.server.service.sign_in.passkeys import Passkeys
-from custody.server.service.sign_in.providers import Providers
-from custody.server.service.sign_in.service_accounts import ServiceSignIn
-from custody.server.service.webhook_events import WebhookEvents
-from custody.server.service.webhooks.delivery import WebhookJobs
-from custody.server.service.webhooks.sending import Resolve, Sender, look_up
+from custody.server.metrics import StoredFigures
+from custody.server.network.backends import Market, Reachability
+from custody.server.operations.readiness import Readiness
+from custody.server.people.programs import SECRETS, SECRETS_WINDOW
+from custody.server.proposals.lifecycle import Lifecycle
+from custody.server.requests.changes import Changes, LongPolls
+from custody.server.requests.idempotency import Idempotency
+from custody.server.requests.rates import Rates, Throttle
+from custody.server.rules.credentials import CALLS_PER_ADDRESS, CALLS_PER_ADDRESS_WINDOW
+from custody.server.rules.ports import Clock, RandomBytes
+from custody.server.rules.purchases import TOLERANCE
+from custody.server.rules.selection import RandomSource
+from custody.server.services import Services, Tools
 from custody.server.settings import Settings, utc_now
+from custody.server.sign_in.passkeys import Passkeys
+from custody.server.sign_in.programs import ServiceSignIn
+from custody.server.sign_in.providers import Providers
+from custody.server.sign_in.stored_accounts import Passwords, new_reset_token
 from custody.server.stored import Stored, open_stored
+from custody.server.webhooks.delivery import WebhookJobs
+from custody.server.webhooks.events import WebhookEvents
+from custody.server.webhooks.sending import Resolve, Sender, look_up
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -11,36 +11,36 @@ from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
 
+from custody.server.audit.checkpoints import Checkpoints
+from custody.server.audit.log import AuditLog
 from custody.server.chain.backend import ChainBackend
 from custody.server.chain.configuration import ChainSource, OpenBackend, open_backend
 from custody.server.chain.embedded import EmbeddedChain
-from custody.server.changes import change_expiry
-from custody.server.domain.credentials import new_id
-from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.invitations import invitation_expiry
+from custody.server.jobs.leases import LEASE, Lead
+from custody.server.jobs.outbox import BROADCAST, Handler, Outbox
+from custody.server.jobs.tidying import OVER, Sweep, Sweeps, Tidying
+from custody.server.jobs.workers import JOB_THREADS, Loop, Workers, alone, serve_outbox, survive
+from custody.server.mail.jobs import MAIL, WAITING, MailJobs, forget_sent
+from custody.server.mail.waiting import WaitingMail
 from custody.server.mining import mining_served
+from custody.server.network.backends import Market
+from custody.server.network.broadcast import Broadcaster, Rebroadcast
+from custody.server.network.sightings import Sightings
+from custody.server.network.watcher import Watcher
+from custody.server.operations.jobs import ENDLESS
+from custody.server.operations.waiting import waiting_for
+from custody.server.people.invitations import invitation_expiry
 from custody.server.proposals.ending import kept_coins, proposal_expiry
-from custody.server.service.audit.checkpoints import Checkpoints
-from custody.server.service.audit.log import AuditLog
-from custody.server.service.backends import Market
-from custody.server.service.jobs.leases import LEASE, Lead
-from custody.server.service.jobs.outbox import BROADCAST, Handler, Outbox
-from custody.server.service.jobs.tidying import OVER, Sweep, Sweeps, Tidying
-from custody.server.service.jobs.workers import JOB_THREADS, Loop, Workers, alone, serve_outbox, survive
-from custody.server.service.lifecycle import Lifecycle
-from custody.server.service.mail.jobs import MAIL, WAITING, MailJobs, forget_sent
-from custody.server.service.mail.waiting import WaitingMail
-from custody.server.service.network.broadcast import Broadcaster, Rebroadcast
-from custody.server.service.network.sightings import Sightings
-from custody.server.service.network.watcher import Watcher
-from custody.server.service.operations.jobs import ENDLESS
-from custody.server.service.operations.waiting import waiting_for
-from custody.server.service.requests.changes import Changes
-from custody.server.service.tokens.indexer import Indexer
-from custody.server.service.webhook_events import WEBHOOK, Deposits, WebhookEvents
-from custody.server.service.webhooks.delivery import WebhookJobs
-from custody.server.service.webhooks.tidying import EXPIRED_LOGS
+from custody.server.proposals.lifecycle import Lifecycle
+from custody.server.requests.changes import Changes
+from custody.server.rules.credentials import new_id
+from custody.server.rules.ports import Clock, RandomBytes
+from custody.server.second_person.changes import change_expiry
 from custody.server.store import Store
+from custody.server.tokens.indexer import Indexer
+from custody.server.webhooks.delivery import WebhookJobs
+from custody.server.webhooks.events import WEBHOOK, Deposits, WebhookEvents
+from custody.server.webhooks.tidying import EXPIRED_LOGS
 
 # A block comes every ten minutes, an embedded one on request; half a second feels immediate to a person.
 WATCH_SECONDS: Final = 0.5

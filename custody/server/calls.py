@@ -27,9 +27,7 @@ from custody.schemas.call import Call, Page, Way
 from custody.schemas.changes import Json
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import ANY_MEMBER, Auth
-from custody.server.domain.audit import Category, Event
-from custody.server.domain.credentials import Caller, WorkspaceAccess
-from custody.server.domain.errors import (
+from custody.server.errors import (
     CustodyError,
     KeyIsRevoked,
     MakerMayNotApprove,
@@ -43,15 +41,17 @@ from custody.server.domain.errors import (
     StateConflict,
     VaultLimitExceeded,
 )
-from custody.server.service.people.people import enter
-from custody.server.service.people.second_person import require_no_second_person
-from custody.server.service.requests.changes import MAX_TRIES, OutdatedDraft
-from custody.server.service.requests.idempotency import Scope
-from custody.server.service.requests.rates import caller_at
-from custody.server.service.services import Services, Tools
-from custody.server.service.sign_in.sessions import require_session
-from custody.server.service.stored_vaults import place_of
+from custody.server.people.people import enter
+from custody.server.requests.changes import MAX_TRIES, OutdatedDraft
+from custody.server.requests.idempotency import Scope
+from custody.server.requests.rates import caller_at
+from custody.server.rules.audit import Category, Event
+from custody.server.rules.credentials import Caller, WorkspaceAccess
+from custody.server.second_person.requirement import require_no_second_person
+from custody.server.services import Services, Tools
+from custody.server.sign_in.access_tokens import require_session
 from custody.server.store.snapshot import PageSnapshot
+from custody.server.vaults.stored import place_of
 
 Input = TypeVar("Input")
 Answer = TypeVar("Answer")

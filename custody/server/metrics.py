@@ -7,10 +7,10 @@ from typing import Final
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown
-from custody.server.domain.ports import Clock
-from custody.server.service.operations.readiness import Recent
-from custody.server.service.operations.status import StatusFigures, read_figures
+from custody.server.errors import DatabaseUnavailable, OutcomeUnknown
+from custody.server.operations.readiness import Recent
+from custody.server.operations.status import StatusFigures, read_figures
+from custody.server.rules.ports import Clock
 from custody.server.store import Store
 
 # Prometheus usually scrapes each process every 15 seconds; more frequent scrapes get the same figures.

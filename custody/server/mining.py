@@ -91,7 +91,7 @@ class _Listener(socketserver.UnixStreamServer):
         """Silent: the command ended before it was answered."""
 
     def answer(self, line: bytes) -> dict[str, Any]:
-        from custody.server.domain.errors import CustodyError
+        from custody.server.errors import CustodyError
         from multisig import MultisigError, parse_btc
 
         try:

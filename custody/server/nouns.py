@@ -1,32 +1,32 @@
 """Imports every noun, so that each declared call has the function that makes it (`custody.server.calls`)."""
 
-from custody.server import (  # noqa: F401
-    address_book,
-    changes,
-    forwards,
-    identity_providers,
+from custody.server import address_book, purchases  # noqa: F401
+from custody.server.audit import calls as audit_calls  # noqa: F401
+from custody.server.history import coins, movements  # noqa: F401
+from custody.server.keys import calls as key_calls  # noqa: F401
+from custody.server.keys import revocation  # noqa: F401
+from custody.server.limits import calls as limit_calls  # noqa: F401
+from custody.server.mail import calls as mail_calls  # noqa: F401
+from custody.server.people import (  # noqa: F401
     invitations,
-    key_revocation,
-    keys,
-    limits,
-    logs,
-    mail_settings,
     members,
     onboarding,
-    proofs,
-    purchases,
     roles,
-    second_person_rule,
-    sending,
     service_accounts,
     users,
-    vault_controls,
-    vault_replacement,
-    vaults,
-    webhooks,
     workspaces,
 )
-from custody.server.history import coins, movements  # noqa: F401
-from custody.server.proposals import ending, paying, reading, signing  # noqa: F401
-from custody.server.sign_in import accounts, passwords, second_factor, sessions, signing_in  # noqa: F401
+from custody.server.proposals import ending, forwards, paying, proofs, reading, sending, signing  # noqa: F401
+from custody.server.second_person import changes, rule  # noqa: F401
+from custody.server.sign_in import (  # noqa: F401
+    accounts,
+    identity_providers,
+    passwords,
+    second_factor,
+    sessions,
+    signing_in,
+)
 from custody.server.tokens import calling, creating, listing  # noqa: F401
+from custody.server.vaults import calls as vault_calls  # noqa: F401
+from custody.server.vaults import controls, replacement  # noqa: F401
+from custody.server.webhooks import calls as webhook_calls  # noqa: F401

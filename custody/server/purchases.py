@@ -23,14 +23,14 @@ from custody.schemas.purchases import (
     ReportedPurchase,
 )
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
-from custody.server.domain.audit import Category, Event
-from custody.server.domain.credentials import OPERATOR
-from custody.server.domain.errors import Invalid, RateLimited, WebhookRefused, faults_of
-from custody.server.domain.purchases import SIGNATURE_HEADER, is_genuine, is_news, issued_secret
-from custody.server.service.secrets import Purpose
-from custody.server.service.services import Services
-from custody.server.service.shown import newest_first, shown
-from custody.server.service.sign_in.rotation import SECRET_ROTATED
+from custody.server.errors import Invalid, RateLimited, WebhookRefused, faults_of
+from custody.server.rules.audit import Category, Event
+from custody.server.rules.credentials import OPERATOR
+from custody.server.rules.purchases import SIGNATURE_HEADER, is_genuine, is_news, issued_secret
+from custody.server.secrets import Purpose
+from custody.server.services import Services
+from custody.server.shown import newest_first, shown
+from custody.server.sign_in.rotation import SECRET_ROTATED
 from custody.server.store.models import KeyRow, ProfileRow, PurchaseRow, WorkspaceRow
 from multisig import MultisigError, Network, decode_address
 

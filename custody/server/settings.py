@@ -15,10 +15,10 @@ from pydantic_settings import (
 )
 
 from custody.schemas.keys import MAX_HOST_CHARACTERS, signed_host
-from custody.server.service.jobs.leases import LEASE
-from custody.server.service.jobs.workers import JOB_THREADS
-from custody.server.service.mail.mailer import SENDER
-from custody.server.service.requests.rates import CALLS_PER_MINUTE, WRITES_PER_MINUTE
+from custody.server.jobs.leases import LEASE
+from custody.server.jobs.workers import JOB_THREADS
+from custody.server.mail.mailer import SENDER
+from custody.server.requests.rates import CALLS_PER_MINUTE, WRITES_PER_MINUTE
 from custody.server.store import sqlite_url
 
 if TYPE_CHECKING:

@@ -8,22 +8,22 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.common import EmailAddress, Name
 from custody.schemas.faults import fault_words
-from custody.server.domain.audit import Event
-from custody.server.domain.credentials import OPERATOR, check_new_password
-from custody.server.domain.errors import Invalid, NotFound, StateConflict
-from custody.server.domain.ports import Clock
-from custody.server.service.people.people import MEMBER_ADDED, add_membership
-from custody.server.service.people.staff import permissions_of
-from custody.server.service.people.workspaces import (
+from custody.server.errors import Invalid, NotFound, StateConflict
+from custody.server.people.founding import (
     found_organisation,
     found_workspace,
     record_founding,
     record_organisation,
 )
-from custody.server.service.services import Services
-from custody.server.service.sign_in.accounts import add_account, find_user
-from custody.server.service.stored_vaults import place_of
+from custody.server.people.people import MEMBER_ADDED, add_membership
+from custody.server.people.staff import permissions_of
+from custody.server.rules.audit import Event
+from custody.server.rules.credentials import OPERATOR, check_new_password
+from custody.server.rules.ports import Clock
+from custody.server.services import Services
+from custody.server.sign_in.stored_accounts import add_account, find_user
 from custody.server.store.models import RoleRow, UserRow, WorkspaceRow
+from custody.server.vaults.stored import place_of
 from multisig import Network
 
 # As `custody.schemas.auth.Password` requires.

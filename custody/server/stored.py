@@ -5,11 +5,11 @@ loads half as much.
 import secrets
 from dataclasses import dataclass
 
-from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.audit.checkpoints import Checkpoints
+from custody.server.audit.log import AuditLog
 from custody.server.meters import Meters
-from custody.server.service.audit.checkpoints import Checkpoints
-from custody.server.service.audit.log import AuditLog
-from custody.server.service.secrets import Secrets
+from custody.server.rules.ports import Clock, RandomBytes
+from custody.server.secrets import Secrets
 from custody.server.settings import Settings, utc_now
 from custody.server.store import Store
 

@@ -12,7 +12,7 @@ from custody.common import deadlines
 from custody.common.deadlines import ExchangeDeadlines
 from custody.server.chain.core import Password
 from custody.server.chain.core.rpc import Rpc, RpcCall
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from tests.support.certificates import certificate_for
 from tests.support.receiver import Receiver, receiver
 

@@ -8,7 +8,7 @@ import pytest
 
 from custody.client.webhooks import NotGenuine, verify
 from custody.schemas.webhooks import TOLERANCE, EventKind, WebhookEvent, signed_headers
-from custody.server.domain.webhooks import CARRIES
+from custody.server.rules.webhooks import CARRIES
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "build" / "webhooks.md").read_text(encoding="utf-8")
 SECRET, OTHER = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_b3RoZXIgb3RoZXIgb3RoZXIgb3RoZXI="

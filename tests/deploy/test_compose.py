@@ -11,8 +11,8 @@ import yaml
 
 from custody.server.chain.configuration import read_sources
 from custody.server.cli import app
-from custody.server.listen import ListenAddress
 from custody.server.settings import CREDENTIALS_DIR, Settings
+from custody.server.web.listen import ListenAddress
 from multisig import Network
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from custody.server.cli import app
-from custody.server.listen import ListenAddress
 from custody.server.settings import CREDENTIALS_DIR, Settings
+from custody.server.web.listen import ListenAddress
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "systemd"

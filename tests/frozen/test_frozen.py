@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from custody.server.domain.audit import GENESIS, AuditRow, event_hash
+from custody.server.rules.audit import GENESIS, AuditRow, event_hash
 from signerd.core.review import review
 from tests.frozen.documents import loopback_document, platform_document
 from tests.frozen.words import words

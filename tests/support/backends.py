@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 
 from custody.server.chain.backend import BlockRef, ChainBackend, ChainTransaction, FoundOutput, Outcome
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig import FeeRate, Network, Transaction
 
 

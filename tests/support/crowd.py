@@ -19,9 +19,8 @@ from custody.common.text import name_key
 from custody.schemas.common import format_time
 from custody.schemas.webhooks import MAX_WEBHOOKS
 from custody.server.console.application import ROOT, ROWS
-from custody.server.domain.audit import AuditRow, Category, chain_of, event_hash
-from custody.server.service.proposals.coins import lock_coins
-from custody.server.service.stored_vaults import policy_of
+from custody.server.proposals.coins import lock_coins
+from custody.server.rules.audit import AuditRow, Category, chain_of, event_hash
 from custody.server.store.models import (
     AddressBookEntryRow,
     AuditEventRow,
@@ -43,6 +42,7 @@ from custody.server.store.models import (
     WebhookRow,
     table_of,
 )
+from custody.server.vaults.stored import policy_of
 from multisig import (
     ExtendedPublicKey,
     KeyOrigin,

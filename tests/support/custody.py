@@ -13,9 +13,9 @@ from sqlalchemy import ColumnElement, select
 from custody.server.chain.backend import Accepted, BlockRef
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.embedded.mining import MINER_SCRIPT, _assemble
-from custody.server.service.jobs.outbox import Outbox
-from custody.server.service.limits.limits import PolicyStore
-from custody.server.service.network.watcher import Watcher
+from custody.server.jobs.outbox import Outbox
+from custody.server.limits.limits import PolicyStore
+from custody.server.network.watcher import Watcher
 from device_simulators.seed import Seed
 from multisig import (
     SIGHASH_ALL,

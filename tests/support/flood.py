@@ -7,10 +7,10 @@ from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
 from custody.server.chain.backend import BlockRef
-from custody.server.service.network.deposits import ChainSnapshot
-from custody.server.service.network.movements import MovementWriter
-from custody.server.service.stored_vaults import policy_of
+from custody.server.network.deposits import ChainSnapshot
+from custody.server.network.movements import MovementWriter
 from custody.server.store.models import ChainCoinRow, ChainTransactionRow, VaultRow
+from custody.server.vaults.stored import policy_of
 from multisig import RECEIVE, OutPoint, Sats, Transaction, TxIn, TxOut
 from tests.support.platform import START
 

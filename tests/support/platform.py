@@ -15,14 +15,14 @@ from argon2 import PasswordHasher
 from sqlalchemy import select
 
 from custody.server.app import Platform, PlatformDependencies, open_platform
-from custody.server.domain.credentials import Caller
-from custody.server.service.limits.limits import PolicyStore, StoredPolicies
-from custody.server.service.mail.mailer import Mail
-from custody.server.service.sign_in.sessions import caller_of
-from custody.server.service.webhooks.sending import Resolve, look_up
+from custody.server.limits.limits import PolicyStore, StoredPolicies
+from custody.server.mail.mailer import Mail
+from custody.server.rules.credentials import Caller
 from custody.server.settings import Settings
 from custody.server.setup import NewPerson, Placement, add_member, bootstrap, has_account
+from custody.server.sign_in.access_tokens import caller_of
 from custody.server.store.models import AuditEventRow, VaultRow
+from custody.server.webhooks.sending import Resolve, look_up
 from device_simulators.seed import Seed
 from multisig import DerivationPath, Network, message_hash, multisig_account_path, profile_account_path
 from tests.support.asgi import asgi_client

@@ -19,7 +19,7 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.orm import Session
 
 from custody.server.chain.backend import ChainBackend
-from custody.server.service.jobs.leases import Lead
+from custody.server.jobs.leases import Lead
 from custody.server.store import store as store_module
 from custody.server.store.store import committed
 from tests.support.custody import Desk

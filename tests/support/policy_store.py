@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from sqlalchemy.orm import Session
 
-from custody.server.domain.errors import PolicyUnavailable
-from custody.server.domain.limits import SpendingPolicy
-from custody.server.service.limits.limits import StoredPolicies
+from custody.server.errors import PolicyUnavailable
+from custody.server.limits.limits import StoredPolicies
+from custody.server.rules.limits import SpendingPolicy
 
 OUT_OF_REACH = "The policy store does not answer."
 

@@ -4,8 +4,8 @@ import json
 
 import httpx
 
-from custody.server.domain.purchases import SIGNATURE_HEADER, signature_of
-from custody.server.service.secrets import Purpose
+from custody.server.rules.purchases import SIGNATURE_HEADER, signature_of
+from custody.server.secrets import Purpose
 from tests.support.platform import World
 
 HOOK = "/webhooks/purchases"

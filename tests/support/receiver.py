@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from custody.server.service.webhooks.sending import ClosedAnyhow
+from custody.server.webhooks.sending import ClosedAnyhow
 
 HOST = "hooks.example.org"
 # A public address that is never called: `Wire` connects to the receiver instead.

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from custody.server.domain.selection import (
+from custody.server.rules.selection import (
     FOREIGN_DEPTH,
     OWN_CHANGE_DEPTH,
     Candidate,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import httpx
 
 from custody.schemas.permissions import PermissionName
-from custody.server.domain.roles import RoleTemplate
-from custody.server.service.people.workspaces import add_first_role
+from custody.server.people.founding import add_first_role
+from custody.server.rules.roles import RoleTemplate
 from custody.server.store.models import WorkspaceRow
 from multisig import Sats
 from tests.support.custody import ok

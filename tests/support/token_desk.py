@@ -6,10 +6,10 @@ import httpx
 from sqlalchemy import select
 
 from custody.schemas.proposals import TxType
-from custody.server.service.tokens.blocks import token_block
-from custody.server.service.tokens.state import published_bytecode
 from custody.server.store import Store
 from custody.server.store.models import ProposalRow, TokenBlockRow, TokenCellRow
+from custody.server.tokens.blocks import token_block
+from custody.server.tokens.state import published_bytecode
 from multisig import Network, encode_address
 from multisig.errors import InvalidToken
 from multisig.tokens import Deploy, decode_payload

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from custody.server.chain.core import CookieFile, CoreBackend, Credentials, Password
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.esplora import EsploraBackend
-from custody.server.domain.errors import Misconfigured
+from custody.server.errors import Misconfigured
 from multisig.network import Network
 
 PREFIX = "CUSTODY_CHAIN_"

@@ -68,7 +68,7 @@ def bootstrap_command(
 
     The password is asked for, or read from the standard input's first line; never give it as an argument.
     """
-    from custody.server.domain.roles import ADMINISTRATOR
+    from custody.server.rules.roles import ADMINISTRATOR
     from custody.server.settings import Settings
     from custody.server.setup import bootstrap
 
@@ -157,7 +157,7 @@ def vault_policy_command(state: Path, vault: str, per_cycle: bool, as_json: bool
     """Say what a vault's limit bounds. How much it is, and when its cycle begins, the workspace says
     itself.
     """
-    from custody.server.limits import bound_cycle
+    from custody.server.limits.calls import bound_cycle
 
     with refusals(), platform_at(state) as platform, platform.services.store.write() as db:
         limits = bound_cycle(platform.services.tools, db, vault, is_per_cycle=per_cycle)
@@ -174,7 +174,7 @@ def vault_policy_command(state: Path, vault: str, per_cycle: bool, as_json: bool
 @json_option
 def rescan_command(state: Path, vault: str, addresses: int, as_json: bool) -> None:
     """Find payments to a vault beyond the gap limit: to an address far behind the last one that was used."""
-    from custody.server.vaults import rescan
+    from custody.server.vaults.calls import rescan
 
     with refusals(), platform_at(state) as platform:
         rescan(platform.services, vault, addresses)
@@ -199,7 +199,7 @@ def rescan_command(state: Path, vault: str, addresses: int, as_json: bool) -> No
 @json_option
 def revoke_key_command(state: Path, key_id: str, reason: str, force: bool, as_json: bool) -> None:
     """Revoke a key for good. Pending proposals that a lost key approved need another approval."""
-    from custody.server.key_revocation import revoke_for_operator
+    from custody.server.keys.revocation import revoke_for_operator
 
     with refusals(), platform_at(state) as platform:
         request = _revocation(key_id, reason, force=force)
@@ -212,7 +212,7 @@ def _revocation(key_id: str, reason: str, *, force: bool) -> "RevokeKeyRequest":
     from pydantic import ValidationError
 
     from custody.schemas.keys import RevokeKeyRequest
-    from custody.server.domain.errors import NotFound
+    from custody.server.errors import NotFound
 
     try:
         return RevokeKeyRequest(key_id=key_id, reason=reason, force=force)
@@ -227,9 +227,9 @@ def _revocation(key_id: str, reason: str, *, force: bool) -> "RevokeKeyRequest":
 )
 def webhook_secret_command(state: Path, take: bool) -> None:
     """Print the secret with which the purchase provider signs its webhooks, and nothing else."""
-    from custody.server.domain.purchases import webhook_key
     from custody.server.purchases import adopt_key
-    from custody.server.service.secrets import Purpose
+    from custody.server.rules.purchases import webhook_key
+    from custody.server.secrets import Purpose
 
     with refusals(), platform_at(state, new=True) as platform:
         if take:
@@ -256,7 +256,7 @@ def _tell(placed: "Placement", role: str, email: str, *, as_json: bool) -> None:
     )
 
 
-# A copy of `custody.server.service.secrets.Purpose`, so that help does not load it; a test compares them.
+# A copy of `custody.server.secrets.Purpose`, so that help does not load it; a test compares them.
 PURPOSES = ("totp", "purchase-webhook", "checkpoint", "webhook", "identity-provider")
 
 
@@ -269,7 +269,7 @@ def reset_two_factor_command(email: str, state: Path, as_json: bool) -> None:
     Make sure that it is the owner who asks: afterwards the mailbox and the password open the account.
     """
     from custody.server.calls import In, context_in
-    from custody.server.domain.credentials import OPERATOR
+    from custody.server.rules.credentials import OPERATOR
     from custody.server.sign_in.second_factor import reset_second_factor
 
     address = email.strip().lower()
@@ -302,8 +302,8 @@ def rotate_secret_command(purpose: str, state: Path, finish: bool, as_json: bool
     identity providers are re-encrypted at once, and the old one is dropped. It is safe to run again after an
     interruption.
     """
-    from custody.server.service.secrets import Purpose
-    from custody.server.service.sign_in.rotation import drop_old, rotate
+    from custody.server.secrets import Purpose
+    from custody.server.sign_in.rotation import drop_old, rotate
 
     secret = Purpose(purpose)
     with refusals(), platform_at(state) as platform:

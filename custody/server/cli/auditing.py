@@ -22,8 +22,8 @@ from custody.server.cli.common import refusals, state_option, stored_at
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from custody.server.domain.audit import ExportSummary
-    from custody.server.service.audit.verification import Report
+    from custody.server.audit.verification import Report
+    from custody.server.rules.audit import ExportSummary
 
 
 checkpoints_option = click.option(
@@ -58,7 +58,7 @@ def verify_command(
 
     With --public-key nothing of the platform's own machine is believed but the rows and the files.
     """
-    from custody.server.service.audit.verification import check_everything
+    from custody.server.audit.verification import check_everything
 
     with refusals(), stored_at(state) as stored:
         own = stored.checkpoints
@@ -83,7 +83,7 @@ def checkpoint_command(state: Path, as_json: bool) -> None:
     """Sign how long every chain is and what it ends with, into a file apart from the database. A server does
     it too.
     """
-    from custody.server.service.audit.checkpoints import CannotCheckpoint
+    from custody.server.audit.checkpoints import CannotCheckpoint
 
     with refusals(), stored_at(state) as stored:
         own = stored.checkpoints
@@ -124,8 +124,8 @@ def export_command(state: Path, chain: str) -> None:
     """Write a whole chain as CSV, as export-audit-logs does, however long; also those that no workspace
     reads.
     """
-    from custody.server.domain.audit import PLATFORM_CHAIN, write_csv
-    from custody.server.service.audit.log import chained_rows
+    from custody.server.audit.log import chained_rows
+    from custody.server.rules.audit import PLATFORM_CHAIN, write_csv
     from custody.server.store.models import AuditEventRow
 
     with refusals(), stored_at(state) as stored, stored.store.read() as db:
@@ -152,8 +152,8 @@ def verify_export_command(
     """Check an exported CSV by itself; with checkpoints and their key, against these too. Needs no
     platform.
     """
-    from custody.server.domain.audit import ExportSummary, NotAnExport, find_export_fault, read_csv
-    from custody.server.domain.checkpoints import marks_of, read_file
+    from custody.server.rules.audit import ExportSummary, NotAnExport, find_export_fault, read_csv
+    from custody.server.rules.checkpoints import marks_of, read_file
 
     if bool(checkpoints) != bool(public_key):
         fail(

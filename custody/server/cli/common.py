@@ -14,7 +14,7 @@ from custody.common.terminal import Exit
 
 if TYPE_CHECKING:
     from custody.server.app import Platform
-    from custody.server.domain.errors import CustodyError
+    from custody.server.errors import CustodyError
     from custody.server.settings import Settings
     from custody.server.stored import Stored
 
@@ -89,7 +89,7 @@ def _settings_of(state: Path, *, new: bool = False, **changes: Any) -> "Settings
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    from custody.server.domain.errors import CustodyError, Misconfigured
+    from custody.server.errors import CustodyError, Misconfigured
 
     try:
         yield
@@ -109,7 +109,7 @@ def refusals() -> Iterator[None]:
 
 def _hint(error: "CustodyError") -> str:
     """The API's advice, except where it does not fit a command line, which has no fields and no workspace."""
-    from custody.server.domain.errors import Invalid, NotFound, StateConflict
+    from custody.server.errors import Invalid, NotFound, StateConflict
 
     hints: dict[type[CustodyError], str] = {
         Invalid: "Correct it and run the command again.",
@@ -120,7 +120,7 @@ def _hint(error: "CustodyError") -> str:
 
 
 def _status(error: "CustodyError") -> Exit:
-    from custody.server.domain import errors as e
+    from custody.server import errors as e
 
     if isinstance(error, e.Invalid):
         return Exit.USAGE

@@ -36,7 +36,7 @@ def requests_command(state: Path, status: str | None, after: int, as_json: bool)
     """List requests for organisations, the oldest first."""
     from custody.schemas.common import Unreadable
     from custody.schemas.onboarding import MAX_REQUESTS, OnboardingQuery, OnboardingStatus
-    from custody.server import onboarding
+    from custody.server.people import onboarding
 
     wanted = None if status is None else OnboardingStatus(status)
     query = OnboardingQuery(status=wanted, after=after or None, limit=MAX_REQUESTS)
@@ -89,8 +89,8 @@ def _decide(
     state: Path, uid: int, decision: Literal["approve", "reject"], note: str | None, chain: Network | None
 ) -> "OnboardingRequest":
     from custody.server.calls import Ctx
-    from custody.server.domain.credentials import OPERATOR
-    from custody.server.onboarding import decide
+    from custody.server.people.onboarding import decide
+    from custody.server.rules.credentials import OPERATOR
 
     with refusals(), platform_at(state) as platform:
         review = _review(decision, note)
@@ -102,7 +102,7 @@ def _review(decision: Literal["approve", "reject"], note: str | None) -> "Review
     from pydantic import ValidationError
 
     from custody.schemas.onboarding import ReviewOnboardingRequest
-    from custody.server.domain.errors import Invalid
+    from custody.server.errors import Invalid
 
     try:
         return ReviewOnboardingRequest(decision=decision, review_note=note)

@@ -19,7 +19,7 @@ from custody.server.cli.common import refusals
 if TYPE_CHECKING:
     from custody.schemas.proofs import CoinOfProof, ProofFile
     from custody.server.chain.backend import ChainBackend
-    from custody.server.domain.proving import CheckedProof
+    from custody.server.rules.proving import CheckedProof
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 
@@ -45,7 +45,7 @@ class Checked:
 def verify_proof_command(file: Path, chain: str | None, as_json: bool) -> None:
     """Check a proof file (BIP-322): which addresses signed which message, and for which coins."""
     from custody.server.chain.engine import consensus
-    from custody.server.domain.proving import judge
+    from custody.server.rules.proving import judge
     from multisig.bip322 import ProofState
 
     with refusals():

@@ -16,7 +16,7 @@ from custody.server.cli.common import platform_at, refusals, state_option
 
 if TYPE_CHECKING:
     from custody.server.app import Platform
-    from custody.server.listen import ListenAddress
+    from custody.server.web.listen import ListenAddress
 
 
 _EMBEDDED = "The embedded chain lives in the one process that answers requests and does the jobs."
@@ -52,7 +52,7 @@ def serve_command(
 ) -> None:
     """Serve the platform until SIGINT or SIGTERM."""
     from custody.server.cli.logs import log_stop
-    from custody.server.listen import ListenAddress, bind, serve, write_port_file
+    from custody.server.web.listen import ListenAddress, bind, serve, write_port_file
 
     _begin_log("serve", state)
 
@@ -98,7 +98,7 @@ def serve_command(
 def worker_command(state: Path, health: str | None, port_file: Path | None, metrics: str | None) -> None:
     """Do the platform's jobs, without answering requests, until SIGINT or SIGTERM."""
     from custody.server.cli.logs import log_stop
-    from custody.server.listen import CannotListen, ListenAddress
+    from custody.server.web.listen import CannotListen, ListenAddress
 
     _begin_log("worker", state)
     with refusals(), platform_at(state, new=True, is_server=True, with_workers=True) as platform:
@@ -115,7 +115,7 @@ def worker_command(state: Path, health: str | None, port_file: Path | None, metr
 
 def _work(platform: "Platform") -> None:
     from custody.common.interpreter import settle
-    from custody.server.listen import first_signal
+    from custody.server.web.listen import first_signal
 
     told = Event()
     with first_signal(told.set), platform.background.running():
@@ -126,8 +126,8 @@ def _work(platform: "Platform") -> None:
 
 
 def _work_in_sight(platform: "Platform", address: "ListenAddress", port_file: Path | None) -> None:
-    from custody.server.listen import bind, serve, write_port_file
     from custody.server.web.asgi import build_worker_asgi
+    from custody.server.web.listen import bind, serve, write_port_file
 
     background = platform.background
 
@@ -149,7 +149,7 @@ def _work_in_sight(platform: "Platform", address: "ListenAddress", port_file: Pa
 @contextmanager
 def _its_only_process(platform: "Platform", state: Path) -> Iterator[None]:
     """With an embedded chain, makes sure that this is the platform's only process. Raises CannotListen."""
-    from custody.server.listen import CannotListen, only_server
+    from custody.server.web.listen import CannotListen, only_server
 
     background = platform.background
     if not background.has_embedded_chain:
@@ -166,7 +166,7 @@ def _metrics(platform: "Platform", address: str | None) -> Iterator[None]:
     if address is None:
         yield
         return
-    from custody.server.listen import ListenAddress, serving_metrics
+    from custody.server.web.listen import ListenAddress, serving_metrics
 
     meters = platform.services.store.meters
     meters.watch_process()

@@ -16,8 +16,8 @@ from custody.common.terminal import Exit, answer, give, say, table
 from custody.server.cli.common import MAX_INT64, plain_values, refusals, state_option, stored_at
 
 if TYPE_CHECKING:
-    from custody.server.service.operations.jobs import JobAdministration, JobLine
-    from custody.server.service.operations.status import PlatformStatus
+    from custody.server.operations.jobs import JobAdministration, JobLine
+    from custody.server.operations.status import PlatformStatus
     from custody.server.stored import Stored
 
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @json_option
 def status_command(state: Path, as_json: bool) -> None:
     """Version, database, chains, jobs and the last checkpoint of the audit log, from the database alone."""
-    from custody.server.service.operations.status import read_status
+    from custody.server.operations.status import read_status
     from custody.server.settings import utc_now
 
     with refusals(), stored_at(state) as stored:
@@ -91,8 +91,8 @@ def jobs_command(context: click.Context, state: Path | None, after: int, as_json
     """
     if context.invoked_subcommand is not None:
         return
-    from custody.server.service.operations.jobs import MAX_JOBS, row_of, summary
-    from custody.server.service.operations.status import job_figures
+    from custody.server.operations.jobs import MAX_JOBS, row_of, summary
+    from custody.server.operations.status import job_figures
 
     if state is None:
         fail("No state folder is named.", "Add --state, or set CUSTODY_STATE.", Exit.USAGE)
@@ -144,7 +144,7 @@ def discard_command(job: int, state: Path, as_json: bool) -> None:
 
 
 def _administration(stored: "Stored") -> "JobAdministration":
-    from custody.server.service.operations.jobs import JobAdministration
+    from custody.server.operations.jobs import JobAdministration
 
     return JobAdministration(stored.clock, stored.audit)
 

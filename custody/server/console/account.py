@@ -23,9 +23,9 @@ from custody.server.console.context import PageContext, shaped
 from custody.server.console.identity import ACCOUNT, providers
 from custody.server.console.sign_in import require_same_twice
 from custody.server.console.table import Review, Row, form
-from custody.server.domain.errors import Invalid
-from custody.server.service.sign_in.passkeys import Assertion
+from custody.server.errors import Invalid
 from custody.server.sign_in import step_up
+from custody.server.sign_in.passkeys import Assertion
 from custody.server.sign_in.second_factor import second_factor_of
 
 

@@ -26,8 +26,7 @@ from custody.schemas.changes import CHANGES, SECOND_PERSON_RULE
 from custody.server.console.context import PageContext, WaitsForSecondPerson
 from custody.server.console.rendering import TEMPLATES, csv_file
 from custody.server.console.table import Review, Row, form, require_as_shown, shown_mark
-from custody.server.domain.address_book import canonical_address, require_name
-from custody.server.domain.errors import (
+from custody.server.errors import (
     CustodyError,
     Invalid,
     NotFound,
@@ -35,6 +34,7 @@ from custody.server.domain.errors import (
     SecondPersonNeeded,
     WrongNetworkAddress,
 )
+from custody.server.rules.address_book import canonical_address, require_name
 from custody.server.web.asgi import MAX_BODY_BYTES
 from multisig import Network
 

@@ -42,11 +42,11 @@ from custody.server.console.context import number_of
 from custody.server.console.rendering import STATIC
 from custody.server.console.session import BrowserSession
 from custody.server.console.table import Row, on_custody_error, on_http_error, record_path, route
-from custody.server.domain.errors import CustodyError, Unauthenticated
-from custody.server.service.people.people import enter
-from custody.server.service.requests.changes import read_revision
-from custody.server.service.services import Services
-from custody.server.service.sign_in.sessions import caller_of
+from custody.server.errors import CustodyError, Unauthenticated
+from custody.server.people.people import enter
+from custody.server.requests.changes import read_revision
+from custody.server.services import Services
+from custody.server.sign_in.access_tokens import caller_of
 from custody.server.web.http import address_of, services_of
 from custody.server.web.problems import trace_id_of
 

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from custody.common.pages.serving import attachment
 from custody.schemas.logs import EXPORT_AUDIT_LOGS, LOGS, AuditLogEntry, LogsPage
+from custody.server.audit.calls import facts_in
 from custody.server.console.audit_words import recipient_words, row_words
 from custody.server.console.context import PageContext
 from custody.server.console.members import members_of
@@ -16,9 +17,8 @@ from custody.server.console.proposals import labels_of
 from custody.server.console.rendering import CSV, member_words
 from custody.server.console.table import Row
 from custody.server.console.typed import require_days_in_order
-from custody.server.domain.audit import Category
-from custody.server.domain.errors import Invalid
-from custody.server.logs import facts_in
+from custody.server.errors import Invalid
+from custody.server.rules.audit import Category
 
 PAGE = 50
 # Sign-ins belong to no workspace: they are in the platform's own log.

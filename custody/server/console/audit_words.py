@@ -17,7 +17,7 @@ from custody.common.text import SATS_PER_BTC, SHORT_ID, amount, plain
 from custody.schemas.calls import CALLS
 from custody.schemas.logs import AuditLogEntry
 from custody.server import nouns  # noqa: F401 - their events
-from custody.server.domain.audit import Event, Facts, chosen, event_of, kind_of
+from custody.server.rules.audit import Event, Facts, chosen, event_of, kind_of
 
 _TRIED: Final = {call.path: call.second_person or call.attempt for call in CALLS}
 _PROGRAM_NAME: Final = re.compile(r"(\S+), service account [0-9]+ \((.*)\)", re.DOTALL)

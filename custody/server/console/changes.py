@@ -19,7 +19,7 @@ from custody.server.console.context import PageContext
 from custody.server.console.members import members_of
 from custody.server.console.rendering import member_words
 from custody.server.console.table import Review, Row, form
-from custody.server.domain.errors import Invalid, NotFound, StateConflict
+from custody.server.errors import Invalid, NotFound, StateConflict
 
 # Decided changes on the page.
 SHOWN = 20

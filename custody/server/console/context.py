@@ -28,11 +28,11 @@ from custody.server import calls
 from custody.server.calls import Ctx, In, Invocation, Steps, Watched
 from custody.server.console.rendering import TEMPLATES
 from custody.server.console.session import BrowserSession, said, say
-from custody.server.domain.credentials import Caller, anybody
-from custody.server.domain.errors import CustodyError, Invalid, NotFound, SecondPersonNeeded, faults_of
-from custody.server.service.people.people import user_record
-from custody.server.service.people.second_person import require_no_second_person
-from custody.server.service.services import Services
+from custody.server.errors import CustodyError, Invalid, NotFound, SecondPersonNeeded, faults_of
+from custody.server.people.people import user_record
+from custody.server.rules.credentials import Caller, anybody
+from custody.server.second_person.requirement import require_no_second_person
+from custody.server.services import Services
 from custody.server.store.snapshot import PageSnapshot
 from custody.server.store.store import read_once
 from custody.server.web.http import address_of

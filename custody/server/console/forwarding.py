@@ -14,7 +14,7 @@ from custody.server.console.proposing import MoneyReview, at_field
 from custody.server.console.table import Review, Row
 from custody.server.console.typed import whole
 from custody.server.console.vaults import vault_by_id, vaults_to_choose
-from custody.server.domain.errors import CustodyError, Invalid, PermissionDenied
+from custody.server.errors import CustodyError, Invalid, PermissionDenied
 from multisig import MultisigError, parse_btc
 
 

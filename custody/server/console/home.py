@@ -21,7 +21,7 @@ from custody.schemas.vaults import LIST_WALLETS, Vault
 from custody.schemas.workspaces import CREATE_WORKSPACE, UPDATE_WORKSPACE
 from custody.server.console.context import PageContext
 from custody.server.console.table import Review, Row, form
-from custody.server.domain.errors import Invalid, NotFound, PermissionDenied
+from custody.server.errors import Invalid, NotFound, PermissionDenied
 
 # Waiting proposals and vaults on the overview; their own pages list all.
 FIRST = 10

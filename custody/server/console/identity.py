@@ -18,8 +18,8 @@ from custody.server.console import session
 from custody.server.console.context import PageContext
 from custody.server.console.sign_in import sign_in_page, target_of
 from custody.server.console.table import Review, Row, form
-from custody.server.domain.credentials import IDENTITY_FLOW_LIFETIME
-from custody.server.domain.errors import Invalid, StateConflict, TokenExpired, Unauthenticated
+from custody.server.errors import Invalid, StateConflict, TokenExpired, Unauthenticated
+from custody.server.rules.credentials import IDENTITY_FLOW_LIFETIME
 from custody.server.sign_in import identity
 from custody.server.sign_in.identity import ProviderCallback, ProviderRedirect
 

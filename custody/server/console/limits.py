@@ -13,8 +13,8 @@ from custody.server.console.context import PageContext
 from custody.server.console.rendering import is_everything, sats_of
 from custody.server.console.table import Row
 from custody.server.console.typed import whole
-from custody.server.domain.errors import Invalid
-from custody.server.domain.limits import Cycle, unused_of
+from custody.server.errors import Invalid
+from custody.server.rules.limits import Cycle, unused_of
 from multisig import InvalidAmount, Sats, format_btc, parse_btc
 
 # Of the vaults, beside one's own limit.

@@ -16,7 +16,7 @@ from custody.schemas.roles import ROLES, RoleDetails
 from custody.server.console.context import PageContext
 from custody.server.console.rendering import member_words
 from custody.server.console.table import Review, Row, form
-from custody.server.domain.errors import Invalid
+from custody.server.errors import Invalid
 
 AT_ONCE = "It applies at once, to their pages and their programs."
 

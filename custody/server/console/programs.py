@@ -18,8 +18,8 @@ from custody.schemas.service_accounts import (
 )
 from custody.server.console.context import PageContext
 from custody.server.console.table import Review, Row, form
-from custody.server.domain.credentials import NEVER_GIVEN
-from custody.server.domain.errors import Invalid
+from custody.server.errors import Invalid
+from custody.server.rules.credentials import NEVER_GIVEN
 
 RIGHTS = {name: words for name, words in PERMISSION_WORDS.items() if name not in NEVER_GIVEN}
 STATES = {

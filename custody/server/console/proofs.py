@@ -11,7 +11,7 @@ from custody.server.console.context import PageContext
 from custody.server.console.proposals import PROPOSERS
 from custody.server.console.table import Review, Row, form
 from custody.server.console.vaults import vault_name, vaults_to_choose
-from custody.server.domain.errors import PermissionDenied
+from custody.server.errors import PermissionDenied
 
 PAGE: Final = 25
 

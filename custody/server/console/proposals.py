@@ -16,7 +16,7 @@ from custody.server.console.money import money_of, proof_of
 from custody.server.console.table import Row
 from custody.server.console.typed import require_days_in_order
 from custody.server.console.vaults import vault_by_id
-from custody.server.domain.errors import Invalid
+from custody.server.errors import Invalid
 
 PAGE: Final = 50
 FILTERS: Final = ("search", "status", "awaiting", "vault", "from_day", "to_day", "after")

@@ -30,7 +30,7 @@ from custody.server.console.rendering import sats_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.typed import fee_rate
 from custody.server.console.vaults import names_of, vault_by_id, vaults_to_choose
-from custody.server.domain.errors import (
+from custody.server.errors import (
     CustodyError,
     Fault,
     Invalid,
@@ -38,7 +38,7 @@ from custody.server.domain.errors import (
     PermissionDenied,
     StateConflict,
 )
-from custody.server.domain.intent import parse_recipient
+from custody.server.rules.intent import parse_recipient
 from multisig import MultisigError, Network, parse_btc
 
 MORE_ROWS: Final = 3

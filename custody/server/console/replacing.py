@@ -21,7 +21,7 @@ from custody.server.console.proposing import MoneyReview, left_of
 from custody.server.console.table import Review, Row, form, require_as_shown, shown_mark
 from custody.server.console.typed import fee_rate
 from custody.server.console.vaults import vault_by_id
-from custody.server.domain.errors import CustodyError
+from custody.server.errors import CustodyError
 from multisig import Psbt
 
 

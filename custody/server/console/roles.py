@@ -22,7 +22,7 @@ from custody.server.console.context import PageContext
 from custody.server.console.limits import role_limit
 from custody.server.console.rendering import role_words
 from custody.server.console.table import Review, Row, form, in_force_mark, require_in_force, shown_mark
-from custody.server.domain.errors import Invalid
+from custody.server.errors import Invalid
 
 
 @dataclass(frozen=True)

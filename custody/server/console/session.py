@@ -14,15 +14,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from custody.server import calls
-from custody.server.domain.credentials import Caller, anybody
-from custody.server.domain.errors import (
+from custody.server.errors import (
     NoRoleOpens,
     StateConflict,
     TokenExpired,
     Unauthenticated,
 )
-from custody.server.service.services import Services
-from custody.server.service.sign_in.sessions import caller_of
+from custody.server.rules.credentials import Caller, anybody
+from custody.server.services import Services
+from custody.server.sign_in.access_tokens import caller_of
 from custody.server.sign_in.sessions import renew_session
 from custody.server.store.snapshot import PageSnapshot
 from custody.server.web.cookies import is_secure

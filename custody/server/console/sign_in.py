@@ -16,13 +16,13 @@ from custody.schemas.auth import (
 from custody.server.console import session
 from custody.server.console.context import PageContext, shaped
 from custody.server.console.table import SIGN_IN, Row, form, own_path
-from custody.server.domain.errors import Invalid, SignInOver, Unauthenticated
-from custody.server.invitations import invited_address
-from custody.server.service.sign_in.identity import issuer_and_organisation
-from custody.server.service.sign_in.passkeys import Assertion
+from custody.server.errors import Invalid, SignInOver, Unauthenticated
+from custody.server.people.invitations import invited_address
 from custody.server.sign_in.accounts import register_account
 from custody.server.sign_in.challenges import passkey_request
+from custody.server.sign_in.passkeys import Assertion
 from custody.server.sign_in.signing_in import another_code, finish_sign_in
+from custody.server.sign_in.stored_providers import issuer_and_organisation
 
 # As the owner's list of sessions shows it.
 DEVICE = "Console"

@@ -22,7 +22,7 @@ from custody.common.pages.serving import HEADERS
 from custody.schemas.call import Answer, Call
 from custody.server.console import session
 from custody.server.console.context import MAX_DIGITS, PageContext, WaitsForSecondPerson
-from custody.server.domain.errors import (
+from custody.server.errors import (
     CustodyError,
     Invalid,
     NoRoleOpens,
@@ -34,9 +34,9 @@ from custody.server.domain.errors import (
     TooMuch,
     Unauthenticated,
 )
-from custody.server.service.sign_in.passkeys import Assertion
 from custody.server.sign_in import step_up
 from custody.server.sign_in.challenges import find_challenge, passkey_request
+from custody.server.sign_in.passkeys import Assertion
 from custody.server.sign_in.second_factor import second_factor_of
 from custody.server.web.http import services_of
 

@@ -16,7 +16,7 @@ from custody.server.console.table import Review, Row
 from custody.server.console.tokens import approving, priority, token_here
 from custody.server.console.typed import raw_units
 from custody.server.console.vaults import vault_by_id, vault_name, vaults_to_choose
-from custody.server.domain.errors import Invalid, NotFound
+from custody.server.errors import Invalid, NotFound
 from multisig.tokens import MAX_TOKEN_AMOUNT, Function
 
 # What each does, shown before it is proposed; {amount} and {address} are what was typed.

@@ -30,7 +30,7 @@ from custody.server.console.rendering import token_units
 from custody.server.console.table import Review, Row, form, require_as_shown, shown_mark
 from custody.server.console.typed import raw_units, whole
 from custody.server.console.vaults import CHAIN_SECONDS, holdings, vault_by_id, vault_name, vaults_to_choose
-from custody.server.domain.errors import Invalid
+from custody.server.errors import Invalid
 from multisig.tokens import MAX_DECIMALS, Function
 
 PAGE = 25

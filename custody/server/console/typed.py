@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 
 from custody.server.console.context import PageContext, number_of
-from custody.server.domain.errors import Invalid
+from custody.server.errors import Invalid
 from multisig import InvalidAmount, parse_btc
 
 _RATE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})?", re.ASCII)

@@ -21,7 +21,7 @@ from custody.server.console.members import members_of
 from custody.server.console.rendering import controls_words, member_words, vault_words
 from custody.server.console.table import Review, Row, form, in_force_mark, require_in_force, shown_mark
 from custody.server.console.vaults import names_of, path_of, vault_here, vault_ids
-from custody.server.domain.errors import NotFound
+from custody.server.errors import NotFound
 
 
 def _page(page: PageContext, shown: Vault, template: str, **context: Any) -> Response:

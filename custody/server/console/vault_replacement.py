@@ -32,7 +32,7 @@ from custody.server.console.vaults import (
     vault_here,
     vault_ids,
 )
-from custody.server.domain.errors import Invalid
+from custody.server.errors import Invalid
 from multisig import Network
 from multisig import Vault as Policy
 

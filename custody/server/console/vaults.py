@@ -37,7 +37,7 @@ from custody.server.console.rendering import (
 )
 from custody.server.console.table import Review, Row, form
 from custody.server.console.typed import query_day, query_sats, whole
-from custody.server.domain.errors import CustodyError, Invalid
+from custody.server.errors import CustodyError, Invalid
 from custody.server.store.models import full_name
 from multisig import Sats, format_btc
 

@@ -12,12 +12,12 @@ from sqlalchemy.orm import Session
 from custody.schemas import history as wire
 from custody.schemas.history import VAULT_COINS, CoinState
 from custody.server.calls import Ctx, serves
-from custody.server.domain.address_book import canonical_address
 from custody.server.history.records import tip_height
-from custody.server.service.proposals.coins import COINBASE_MATURITY
-from custody.server.service.shown import apart, shown
-from custody.server.service.stored_vaults import vault_in
+from custody.server.proposals.coins import COINBASE_MATURITY
+from custody.server.rules.address_book import canonical_address
+from custody.server.shown import apart, shown
 from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalRow, VaultRow
+from custody.server.vaults.stored import vault_in
 from multisig import CHANGE, Network, decode_address, encode_address
 
 WINDOW: Final = 2_000

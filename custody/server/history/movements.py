@@ -16,15 +16,15 @@ from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 from custody.schemas import history as wire
 from custody.schemas.history import VAULT_HISTORY
 from custody.server.calls import Ctx, serves
-from custody.server.domain.address_book import canonical_address
-from custody.server.domain.credentials import WorkspaceAccess
-from custody.server.domain.errors import Invalid
-from custody.server.domain.history import EPOCH, Cursor
+from custody.server.errors import Invalid
 from custody.server.history.records import as_one, movement_records, tip_height
-from custody.server.service.proposals.searching import may_read_book
-from custody.server.service.shown import apart, shown
-from custody.server.service.stored_vaults import line_before, vault_in
+from custody.server.proposals.searching import may_read_book
+from custody.server.rules.address_book import canonical_address
+from custody.server.rules.credentials import WorkspaceAccess
+from custody.server.rules.history import EPOCH, Cursor
+from custody.server.shown import apart, shown
 from custody.server.store.models import AddressBookEntryRow, ChainCoinRow, MovementRow, ProposalRow, VaultRow
+from custody.server.vaults.stored import line_before, vault_in
 from multisig import Network, decode_address
 
 WINDOW: Final = 2_000

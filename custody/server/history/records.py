@@ -8,9 +8,9 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import history as wire
-from custody.server.domain.credentials import WorkspaceAccess
-from custody.server.service.proposals.records import names_of
-from custody.server.service.proposals.searching import may_read_book
+from custody.server.proposals.records import names_of
+from custody.server.proposals.searching import may_read_book
+from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.store.models import (
     AddressBookEntryRow,
     ChainBlockRow,

@@ -12,20 +12,20 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import TxType
 from custody.server.calls import Ctx
-from custody.server.domain.errors import Invalid, RoleLimitExceeded, VaultLimitExceeded
-from custody.server.domain.fees import MAX_FEE
-from custody.server.domain.selection import Selection, choose_locktime
-from custody.server.service.backends import Quote
-from custody.server.service.limits.limits import OutgoingAmount
-from custody.server.service.limits.usage import OutgoingTokens
-from custody.server.service.proposals.bounds import is_move
-from custody.server.service.proposals.coins import Utxo, coins_to_spend
-from custody.server.service.proposals.drafting import Parts
-from custody.server.service.proposals.mempools import require_taken_by_nodes
-from custody.server.service.proposals.payments import Intent
-from custody.server.service.requests.changes import OutdatedDraft
-from custody.server.service.stored_vaults import vault_in
+from custody.server.errors import Invalid, RoleLimitExceeded, VaultLimitExceeded
+from custody.server.limits.limits import OutgoingAmount
+from custody.server.limits.usage import OutgoingTokens
+from custody.server.network.backends import Quote
+from custody.server.proposals.bounds import is_move
+from custody.server.proposals.coins import Utxo, coins_to_spend
+from custody.server.proposals.drafting import Parts
+from custody.server.proposals.mempools import require_taken_by_nodes
+from custody.server.proposals.payments import Intent
+from custody.server.requests.changes import OutdatedDraft
+from custody.server.rules.fees import MAX_FEE
+from custody.server.rules.selection import Selection, choose_locktime
 from custody.server.store.models import VaultRow
+from custody.server.vaults.stored import vault_in
 from multisig import CHANGE, Built, ChangeTo, FeeRate, Policy, PsbtTooLarge, Sats, TxOut
 
 NOTHING: Final = Sats(0)

@@ -21,26 +21,26 @@ from custody.schemas.proposals import (
     TxType,
 )
 from custody.schemas.proposals import ProposalStatus as Status
+from custody.server.audit.log import AuditLog
 from custody.server.calls import Ctx, serves
-from custody.server.domain import lifecycle
-from custody.server.domain.audit import Category, Event
-from custody.server.domain.credentials import PLATFORM, Caller
-from custody.server.domain.errors import (
+from custody.server.errors import (
     NotFound,
     PermissionDenied,
     StateConflict,
     TooFewSigners,
     VaultFrozen,
 )
-from custody.server.domain.ports import Clock
-from custody.server.service.audit.log import AuditLog
-from custody.server.service.jobs.tidying import Expiry
-from custody.server.service.lifecycle import Lifecycle, newer_than
-from custody.server.service.proposals.bounds import require_signers, require_thawed
-from custody.server.service.proposals.families import KINDS
-from custody.server.service.stored_vaults import address_script, place_of
+from custody.server.jobs.tidying import Expiry
+from custody.server.proposals.bounds import require_signers, require_thawed
+from custody.server.proposals.families import KINDS
+from custody.server.proposals.lifecycle import Lifecycle, newer_than
+from custody.server.rules import lifecycle
+from custody.server.rules.audit import Category, Event
+from custody.server.rules.credentials import PLATFORM, Caller
+from custody.server.rules.ports import Clock
 from custody.server.store import Store
 from custody.server.store.models import ChainCoinRow, ProposalInputRow, ProposalRow, SignatureRow, VaultRow
+from custody.server.vaults.stored import address_script, place_of
 
 _COINS: Final = "its coins [{kept}stay locked|are free]"
 CANCELLED = Event(

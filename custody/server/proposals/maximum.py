@@ -7,16 +7,16 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.sending import Bound
 from custody.server.calls import Ctx
-from custody.server.domain.selection import most_of, select_cheapest, spent_at_once
-from custody.server.service.backends import Quote
-from custody.server.service.limits.limits import Room
-from custody.server.service.proposals.bounds import is_move
-from custody.server.service.proposals.coins import SpendableCoins, Tally, kept_for_tokens
-from custody.server.service.proposals.drafting import largest_that_fit, plan_of, taken_together
-from custody.server.service.proposals.mempools import WAITS_FOR_A_BLOCK
-from custody.server.service.proposals.payments import Intent
-from custody.server.service.stored_vaults import policy_of
+from custody.server.limits.limits import Room
+from custody.server.network.backends import Quote
+from custody.server.proposals.bounds import is_move
+from custody.server.proposals.coins import SpendableCoins, Tally, kept_for_tokens
+from custody.server.proposals.drafting import largest_that_fit, plan_of, taken_together
+from custody.server.proposals.mempools import WAITS_FOR_A_BLOCK
+from custody.server.proposals.payments import Intent
+from custody.server.rules.selection import most_of, select_cheapest, spent_at_once
 from custody.server.store.models import VaultRow, WatchedScriptRow
+from custody.server.vaults.stored import policy_of
 from multisig import FeeRate, Sats, dust_threshold
 
 

@@ -10,11 +10,11 @@ from custody.schemas.proposals import (
     PsbtPreview,
 )
 from custody.server.calls import Ctx, Steps, serves, serves_in_parts
-from custody.server.domain.audit import Category, Event
 from custody.server.proposals.drafts import Order
 from custody.server.proposals.propose import CREATED, preview, propose
 from custody.server.proposals.sends import send
 from custody.server.proposals.versions import version
+from custody.server.rules.audit import Category, Event
 
 PROPOSED = Event(
     "PROPOSAL_CREATED",

@@ -9,26 +9,26 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus, PsbtPreview, TxType
 from custody.server.calls import Ctx, In, Steps
-from custody.server.domain.audit import Event
-from custody.server.domain.credentials import new_id
-from custody.server.domain.selection import PROPOSAL_LIFETIME
-from custody.server.proposals.drafts import Draft, Order, draft_of, within_limits
-from custody.server.service.lifecycle import settle_family
-from custody.server.service.limits.limits import OutgoingAmount
-from custody.server.service.mail.waiting import tell_waiting
-from custody.server.service.proposals.bounds import require_listed, require_move, require_signers
-from custody.server.service.proposals.coins import (
+from custody.server.limits.limits import OutgoingAmount
+from custody.server.mail.waiting import tell_waiting
+from custody.server.proposals.bounds import require_listed, require_move, require_signers
+from custody.server.proposals.coins import (
     Utxo,
     lock_coins,
     require_makers_stay,
     require_unchanged,
 )
-from custody.server.service.proposals.records import rate_text
-from custody.server.service.requests.changes import OutdatedDraft
-from custody.server.service.stored_vaults import GAP, index_after, vault_in, watch_branch
-from custody.server.service.webhook_events import event_data
+from custody.server.proposals.drafts import Draft, Order, draft_of, within_limits
+from custody.server.proposals.lifecycle import settle_family
+from custody.server.proposals.records import rate_text
+from custody.server.requests.changes import OutdatedDraft
+from custody.server.rules.audit import Event
+from custody.server.rules.credentials import new_id
+from custody.server.rules.selection import PROPOSAL_LIFETIME
 from custody.server.store.models import ChainCoinRow, ProposalInputRow, ProposalRow, VaultRow, VaultSignerRow
 from custody.server.store.store import duplicates_refused
+from custody.server.vaults.stored import GAP, index_after, vault_in, watch_branch
+from custody.server.webhooks.events import event_data
 from multisig import CHANGE, FeeRate
 
 _PROPOSED_ALREADY = (

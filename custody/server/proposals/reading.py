@@ -10,16 +10,16 @@ from custody.schemas.call import Page
 from custody.schemas.common import Listed, Unreadable
 from custody.schemas.proposals import PSBT, ProposalStatus, PsbtQuery
 from custody.server.calls import Ctx, Watched, serves
-from custody.server.domain.credentials import WorkspaceAccess
-from custody.server.domain.errors import Invalid, NotFound
+from custody.server.errors import Invalid, NotFound
+from custody.server.proposals.records import RecordReader, proposal_records
+from custody.server.proposals.searching import has_decided, search
 from custody.server.proposals.signing import APPROVER
-from custody.server.service.proposals.records import RecordReader, proposal_records
-from custody.server.service.proposals.searching import has_decided, search
-from custody.server.service.requests.changes import read_revision
-from custody.server.service.shown import shown
-from custody.server.service.stored_vaults import vault_in
+from custody.server.requests.changes import read_revision
+from custody.server.rules.credentials import WorkspaceAccess
+from custody.server.shown import shown
 from custody.server.store.models import PROOFS, ProposalRow, VaultSignerRow
 from custody.server.store.store import within_days
+from custody.server.vaults.stored import vault_in
 
 # Counting stops here, so that the cost of a page does not grow with the number of proposals.
 MAX_COUNTED = 1_000

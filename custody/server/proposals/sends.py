@@ -6,26 +6,26 @@ from functools import cached_property
 
 from custody.schemas.proposals import CreatePsbtRequest, TxType
 from custody.server.calls import Ctx
-from custody.server.domain.errors import InsufficientFunds, LockedFunds
-from custody.server.domain.fees import MAX_FEE
-from custody.server.domain.selection import Plan, Selection, select_cheapest, select_fewest, settle
-from custody.server.proposals.drafts import Funding, Order
-from custody.server.proposals.maximum import most_of_intent, own_scripts
-from custody.server.service.backends import Quote
-from custody.server.service.limits.limits import OutgoingAmount
-from custody.server.service.proposals.bounds import require_move, vault_to_spend
-from custody.server.service.proposals.coins import SpendableCoins, Utxo, kept_for_tokens
-from custody.server.service.proposals.drafting import (
+from custody.server.errors import InsufficientFunds, LockedFunds
+from custody.server.limits.limits import OutgoingAmount
+from custody.server.network.backends import Quote
+from custody.server.proposals.bounds import require_move, vault_to_spend
+from custody.server.proposals.coins import SpendableCoins, Utxo, kept_for_tokens
+from custody.server.proposals.drafting import (
     choose,
     largest_that_fit,
     nothing_to_sweep,
     plan_of,
     taken_together,
 )
-from custody.server.service.proposals.mempools import require_taken_by_nodes
-from custody.server.service.proposals.payments import Intent, named_coins, read_intent, read_rate
-from custody.server.service.stored_vaults import derive_ahead, policy_of
+from custody.server.proposals.drafts import Funding, Order
+from custody.server.proposals.maximum import most_of_intent, own_scripts
+from custody.server.proposals.mempools import require_taken_by_nodes
+from custody.server.proposals.payments import Intent, named_coins, read_intent, read_rate
+from custody.server.rules.fees import MAX_FEE
+from custody.server.rules.selection import Plan, Selection, select_cheapest, select_fewest, settle
 from custody.server.store.models import VaultRow
+from custody.server.vaults.stored import derive_ahead, policy_of
 from multisig import Network, Sats
 
 

@@ -16,10 +16,7 @@ from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import SIGN_PSBT, SignPsbtRequest, SignPsbtResponse, TxType
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.calls import Ctx, In, Steps, serves_in_parts
-from custody.server.domain import lifecycle
-from custody.server.domain.audit import Category, Event
-from custody.server.domain.credentials import Caller
-from custody.server.domain.errors import (
+from custody.server.errors import (
     KeyIsRevoked,
     NotASigner,
     NotFound,
@@ -27,27 +24,28 @@ from custody.server.domain.errors import (
     SignatureInvalid,
     StateConflict,
 )
-from custody.server.domain.keys import may_move_on
-from custody.server.service.jobs.outbox import BROADCAST, enqueue_new
-from custody.server.service.keys.profiles import profile_policy
-from custody.server.service.lifecycle import require_newest
-from custody.server.service.proposals.bounds import (
+from custody.server.jobs.outbox import BROADCAST, enqueue_new
+from custody.server.keys.profiles import profile_policy
+from custody.server.proposals.bounds import (
     require_listed,
     require_other_maker,
     require_thawed,
     stay_in_workspace,
 )
-from custody.server.service.proposals.records import collected_signatures
-from custody.server.service.proposals.verifying import (
+from custody.server.proposals.lifecycle import require_newest
+from custody.server.proposals.records import collected_signatures
+from custody.server.proposals.verifying import (
     ExpectedSpend,
     Verified,
     read_returned,
     verify_returned,
 )
-from custody.server.service.requests.changes import OutdatedDraft
-from custody.server.service.services import Services
-from custody.server.service.stored_vaults import policy_of
-from custody.server.service.webhook_events import event_data
+from custody.server.requests.changes import OutdatedDraft
+from custody.server.rules import lifecycle
+from custody.server.rules.audit import Category, Event
+from custody.server.rules.credentials import Caller
+from custody.server.rules.keys import may_move_on
+from custody.server.services import Services
 from custody.server.store.models import (
     DecisionRow,
     KeyRow,
@@ -57,6 +55,8 @@ from custody.server.store.models import (
     VaultRow,
     VaultSignerRow,
 )
+from custody.server.vaults.stored import policy_of
+from custody.server.webhooks.events import event_data
 from multisig import Fingerprint, Policy, Psbt, SignerProgress, Transaction
 
 ACTIVE: Final = "active"

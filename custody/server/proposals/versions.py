@@ -11,30 +11,14 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import CreatePsbtRequest, TxType
 from custody.server.calls import Ctx
-from custody.server.domain.errors import InsufficientFunds, Invalid, LockedFunds
-from custody.server.domain.fees import (
-    ChangeAndFee,
-    PricedTransaction,
-    least_fee,
-    least_rate,
-    settle_replacement,
-)
-from custody.server.domain.selection import (
-    MAX_INPUTS,
-    Plan,
-    Selection,
-    Tier,
-    input_cost,
-    largest_first,
-)
+from custody.server.errors import InsufficientFunds, Invalid, LockedFunds
+from custody.server.limits.usage import moved_by_family
+from custody.server.network.backends import Quote
+from custody.server.proposals.bounds import vault_to_spend
+from custody.server.proposals.coins import SpendableCoins, Utxo, kept_for_tokens, token_coins
+from custody.server.proposals.drafting import plan_of
 from custody.server.proposals.drafts import Funding, Order
-from custody.server.service.backends import Quote
-from custody.server.service.lifecycle import members_of
-from custody.server.service.limits.usage import moved_by_family
-from custody.server.service.proposals.bounds import vault_to_spend
-from custody.server.service.proposals.coins import SpendableCoins, Utxo, kept_for_tokens, token_coins
-from custody.server.service.proposals.drafting import plan_of
-from custody.server.service.proposals.families import (
+from custody.server.proposals.families import (
     TOKEN_KINDS,
     ProposalFamily,
     change_of,
@@ -43,9 +27,25 @@ from custody.server.service.proposals.families import (
     intent_of,
     require_replaceable,
 )
-from custody.server.service.proposals.payments import Intent, read_rate
-from custody.server.service.stored_vaults import policy_of
+from custody.server.proposals.lifecycle import members_of
+from custody.server.proposals.payments import Intent, read_rate
+from custody.server.rules.fees import (
+    ChangeAndFee,
+    PricedTransaction,
+    least_fee,
+    least_rate,
+    settle_replacement,
+)
+from custody.server.rules.selection import (
+    MAX_INPUTS,
+    Plan,
+    Selection,
+    Tier,
+    input_cost,
+    largest_first,
+)
 from custody.server.store.models import VaultRow
+from custody.server.vaults.stored import policy_of
 from multisig import Sats
 
 

@@ -11,11 +11,11 @@ from sqlalchemy.orm import Session
 from custody.schemas.auth import REGISTER, RegisterRequest
 from custody.schemas.common import Done
 from custody.server.calls import Ctx, In, Steps, serves_in_parts
-from custody.server.domain.audit import Category, Event
-from custody.server.domain.credentials import REGISTRATIONS, REGISTRATIONS_WINDOW, check_new_password
-from custody.server.service.mail.jobs import Template, queue_mail
-from custody.server.service.requests.rates import AttemptLimit
-from custody.server.service.sign_in.accounts import add_account, find_user
+from custody.server.mail.jobs import Template, queue_mail
+from custody.server.requests.rates import AttemptLimit
+from custody.server.rules.audit import Category, Event
+from custody.server.rules.credentials import REGISTRATIONS, REGISTRATIONS_WINDOW, check_new_password
+from custody.server.sign_in.stored_accounts import add_account, find_user
 from custody.server.store.models import InvitationRow, UserRow
 
 _TRIES = AttemptLimit("registration", REGISTRATIONS, REGISTRATIONS_WINDOW)

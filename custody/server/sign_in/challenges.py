@@ -12,7 +12,11 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.auth import SecondFactor
 from custody.server.calls import Ctx, In, Steps
-from custody.server.domain.credentials import (
+from custody.server.errors import MailRefused, MailUnavailable, OtpInvalid, RateLimited, SignInOver
+from custody.server.mail.jobs import TEXTS, Template, queue_mail
+from custody.server.mail.mailer import Mail
+from custody.server.requests.rates import AttemptLimit
+from custody.server.rules.credentials import (
     OTP_CHALLENGES_PER_WINDOW,
     OTP_LIFETIME,
     OTP_TRIES,
@@ -24,11 +28,7 @@ from custody.server.domain.credentials import (
     plain_code,
     token_hash,
 )
-from custody.server.domain.errors import MailRefused, MailUnavailable, OtpInvalid, RateLimited, SignInOver
-from custody.server.service.mail.jobs import TEXTS, Template, queue_mail
-from custody.server.service.mail.mailer import Mail
-from custody.server.service.requests.rates import AttemptLimit
-from custody.server.service.sign_in.passkeys import Assertion
+from custody.server.sign_in.passkeys import Assertion
 from custody.server.sign_in.second_factor import code_proof
 from custody.server.store.models import CredentialRow, OtpChallengeRow, SignInSessionRow, UserRow
 

@@ -16,21 +16,20 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.auth import RefreshResponse
 from custody.server.calls import Ctx, In, Steps
-from custody.server.domain.audit import Category, Event
-from custody.server.domain.credentials import IDENTITY_FLOW_LIFETIME, new_token, token_hash
-from custody.server.domain.errors import (
+from custody.server.errors import (
     IdentityRefused,
     NoRoleOpens,
     NotFound,
     StateConflict,
 )
-from custody.server.service.secrets import Purpose
-from custody.server.service.sign_in.id_tokens import Expected, base64url
-from custody.server.service.sign_in.identity import link_of, redirect_uri_of
-from custody.server.service.sign_in.providers import ProviderClient
-from custody.server.service.stored_vaults import place_of
+from custody.server.rules.audit import Category, Event
+from custody.server.rules.credentials import IDENTITY_FLOW_LIFETIME, new_token, token_hash
+from custody.server.secrets import Purpose
 from custody.server.sign_in.accounts import about
+from custody.server.sign_in.id_tokens import Expected, base64url
+from custody.server.sign_in.providers import ProviderClient
 from custody.server.sign_in.sessions import open_session
+from custody.server.sign_in.stored_providers import link_of, redirect_uri_of
 from custody.server.store.models import (
     IdentityFlowRow,
     IdentityLinkRow,
@@ -40,6 +39,7 @@ from custody.server.store.models import (
     UserRow,
     WorkspaceRow,
 )
+from custody.server.vaults.stored import place_of
 
 SIGNED_IN = Event(
     "SIGNED_IN",

@@ -17,8 +17,11 @@ from custody.schemas.auth import (
 )
 from custody.schemas.common import Done
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
-from custody.server.domain.audit import Category, Event
-from custody.server.domain.credentials import (
+from custody.server.errors import Invalid, RateLimited, Unauthenticated
+from custody.server.mail.jobs import Template, queue_mail
+from custody.server.requests.rates import AttemptLimit, caller_at
+from custody.server.rules.audit import Category, Event
+from custody.server.rules.credentials import (
     LOGIN_FAILURES,
     LOGIN_FAILURES_ANYWHERE,
     LOGIN_FAILURES_WINDOW,
@@ -27,12 +30,9 @@ from custody.server.domain.credentials import (
     check_new_password,
     token_hash,
 )
-from custody.server.domain.errors import Invalid, RateLimited, Unauthenticated
-from custody.server.service.mail.jobs import Template, queue_mail
-from custody.server.service.requests.rates import AttemptLimit, caller_at
-from custody.server.service.sign_in.accounts import close_challenges, drop_reset_tokens, find_user
-from custody.server.service.sign_in.sessions import end_sessions
+from custody.server.sign_in.access_tokens import end_sessions
 from custody.server.sign_in.accounts import about
+from custody.server.sign_in.stored_accounts import close_challenges, drop_reset_tokens, find_user
 from custody.server.store.models import CredentialRow, PasswordResetRow, UserRow
 
 CHANGED = Event("PASSWORD_CHANGED", "{ended} other sessions ended", category=Category.SIGN_IN)

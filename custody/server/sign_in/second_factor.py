@@ -21,8 +21,11 @@ from custody.schemas.auth import (
     TwoFactorResponse,
 )
 from custody.server.calls import Ctx, In, Steps, serves_in_parts
-from custody.server.domain.audit import Category, Event
-from custody.server.domain.credentials import (
+from custody.server.errors import Invalid, NotFound, StateConflict
+from custody.server.mail.jobs import METHODS, Template, queue_mail
+from custody.server.requests.rates import AttemptLimit
+from custody.server.rules.audit import Category, Event
+from custody.server.rules.credentials import (
     CONFIRMATIONS,
     CONFIRMATIONS_WINDOW,
     RECOVERY_CODES,
@@ -30,14 +33,11 @@ from custody.server.domain.credentials import (
     plain_code,
     recovery_hash,
 )
-from custody.server.domain.errors import Invalid, NotFound, StateConflict
-from custody.server.domain.totp import SECRET_BYTES, base32, enrolment_uri, find_step
-from custody.server.service.mail.jobs import METHODS, Template, queue_mail
-from custody.server.service.requests.rates import AttemptLimit
-from custody.server.service.secrets import Purpose
-from custody.server.service.sign_in.accounts import close_challenges, find_credential
-from custody.server.service.sign_in.sessions import end_sessions
+from custody.server.rules.totp import SECRET_BYTES, base32, enrolment_uri, find_step
+from custody.server.secrets import Purpose
+from custody.server.sign_in.access_tokens import end_sessions
 from custody.server.sign_in.passwords import require_password, require_still
+from custody.server.sign_in.stored_accounts import close_challenges, find_credential
 from custody.server.store.models import CredentialRow, PasskeyRow, RecoveryCodeRow, UserRow
 
 OFFERED = Event("AUTHENTICATOR_OFFERED", "not confirmed yet", category=Category.SIGN_IN)

@@ -21,8 +21,9 @@ from custody.schemas.auth import (
 )
 from custody.schemas.common import Done, Listed, NullString
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
-from custody.server.domain.audit import Category, Event
-from custody.server.domain.credentials import (
+from custody.server.errors import NotFound, Unauthenticated
+from custody.server.rules.audit import Category, Event
+from custody.server.rules.credentials import (
     ACCESS_LIFETIME,
     BOUND_LIFETIME,
     REFRESH_LIFETIME,
@@ -33,9 +34,8 @@ from custody.server.domain.credentials import (
     session_id,
     token_hash,
 )
-from custody.server.domain.errors import NotFound, Unauthenticated
-from custody.server.service.shown import shown
-from custody.server.service.sign_in.sessions import CONSOLE_ALONE, HAS_ENDED, end_sessions
+from custody.server.shown import shown
+from custody.server.sign_in.access_tokens import CONSOLE_ALONE, HAS_ENDED, end_sessions
 from custody.server.sign_in.accounts import about
 from custody.server.store.models import AccessTokenRow, RefreshTokenRow, SignInSessionRow, UserRow
 

@@ -2,11 +2,9 @@
 
 from custody.schemas.auth import LOGIN, OTP_VALIDATE, LoginRequest, LoginResponse, OtpValidateRequest
 from custody.server.calls import Ctx, In, Steps, serves_in_parts
-from custody.server.domain.audit import Category, Event
-from custody.server.domain.errors import SignInOver, Unauthenticated
-from custody.server.service.people.people import user_record
-from custody.server.service.sign_in.accounts import find_credential
-from custody.server.service.sign_in.passkeys import Assertion
+from custody.server.errors import SignInOver, Unauthenticated
+from custody.server.people.people import user_record
+from custody.server.rules.audit import Category, Event
 from custody.server.sign_in.accounts import about
 from custody.server.sign_in.challenges import (
     ClientInfo,
@@ -16,8 +14,10 @@ from custody.server.sign_in.challenges import (
     judge_code,
     refusal_of,
 )
+from custody.server.sign_in.passkeys import Assertion
 from custody.server.sign_in.passwords import count_guess, forget_guesses
 from custody.server.sign_in.sessions import open_session
+from custody.server.sign_in.stored_accounts import find_credential
 from custody.server.store.models import CredentialRow, UserRow
 
 SIGNED_IN = Event("SIGNED_IN", "{proof}", category=Category.SIGN_IN)

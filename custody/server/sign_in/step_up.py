@@ -7,10 +7,9 @@ from datetime import timedelta
 from typing import Final
 
 from custody.server.calls import Ctx, In, Steps
-from custody.server.domain.audit import Category, Event
-from custody.server.domain.errors import Invalid, StateConflict
-from custody.server.service.mail.jobs import Template, queue_mail
-from custody.server.service.sign_in.passkeys import Assertion
+from custody.server.errors import Invalid, StateConflict
+from custody.server.mail.jobs import Template, queue_mail
+from custody.server.rules.audit import Category, Event
 from custody.server.sign_in.challenges import (
     ClientInfo,
     CodeAwaited,
@@ -20,6 +19,7 @@ from custody.server.sign_in.challenges import (
     offer_challenge,
     offered_challenge,
 )
+from custody.server.sign_in.passkeys import Assertion
 from custody.server.sign_in.passwords import require_password, require_still
 from custody.server.sign_in.second_factor import second_factor_of, set_factor
 from custody.server.store.models import CredentialRow, SignInSessionRow, UserRow

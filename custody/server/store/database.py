@@ -6,7 +6,7 @@ from enum import Enum
 
 from sqlalchemy import Connection, Engine
 
-from custody.server.domain.errors import Misconfigured
+from custody.server.errors import Misconfigured
 
 # How long a writer waits for the write lock, in this process and then at the database.
 BUSY_TIMEOUT_MS = 10_000

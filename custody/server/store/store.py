@@ -30,7 +30,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown, Outdated
+from custody.server.errors import DatabaseUnavailable, OutcomeUnknown, Outdated
 from custody.server.meters import Meters
 from custody.server.store.database import BUSY_TIMEOUT_MS, CannotOpen, Database, DatabaseTrouble
 from custody.server.store.sqlite import open_sqlite

@@ -21,28 +21,28 @@ from custody.schemas.asset_tokens import (
 from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import PsbtPreview, TxType
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
-from custody.server.domain.audit import Category, Event
-from custody.server.domain.credentials import WorkspaceAccess
-from custody.server.domain.errors import CallNotStalled, DeploymentNotConfirmed, PermissionDenied
+from custody.server.errors import CallNotStalled, DeploymentNotConfirmed, PermissionDenied
+from custody.server.jobs.outbox import BROADCAST, enqueue
+from custody.server.limits.usage import FOR_ROLE, FOR_VAULT, movement_of
+from custody.server.network.backends import Quote
+from custody.server.proposals.bounds import vault_to_spend
 from custody.server.proposals.drafts import Funding, Order
 from custody.server.proposals.propose import preview, propose
 from custody.server.proposals.signing import RECHECK_SECONDS
-from custody.server.service.backends import Quote
-from custody.server.service.jobs.outbox import BROADCAST, enqueue
-from custody.server.service.limits.usage import FOR_ROLE, FOR_VAULT, movement_of
-from custody.server.service.proposals.bounds import vault_to_spend
-from custody.server.service.token_status import TokenFamily, token_families
-from custody.server.service.tokens.arguments import (
+from custody.server.rules.audit import Category, Event
+from custody.server.rules.credentials import WorkspaceAccess
+from custody.server.store.models import ContractCallRow, ProposalRow
+from custody.server.tokens.arguments import (
     PlannedCall,
     read_call,
     read_listing,
     require_vault_address,
 )
-from custody.server.service.tokens.index_reading import require_current
-from custody.server.service.tokens.records import call_in, contract_in
-from custody.server.service.tokens.state import CallContext, deployed_id, require_effect, waiting_calls
-from custody.server.store.models import ContractCallRow, ProposalRow
+from custody.server.tokens.index_reading import require_current
 from custody.server.tokens.proposing import token_order
+from custody.server.tokens.records import call_in, contract_in
+from custody.server.tokens.state import CallContext, deployed_id, require_effect, waiting_calls
+from custody.server.tokens.status import TokenFamily, token_families
 from multisig import Network
 from multisig.tokens import Function, encode_payload
 

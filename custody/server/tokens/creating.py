@@ -10,15 +10,15 @@ from sqlalchemy.orm import Session
 from custody.schemas.asset_tokens import CREATE_TOKEN, CreateTokenRequest, CreateTokenResponse
 from custody.schemas.proposals import TxType
 from custody.server.calls import Ctx, Steps, serves_in_parts
-from custody.server.domain.audit import Category, Event
-from custody.server.domain.credentials import WorkspaceAccess
-from custody.server.domain.errors import Invalid
+from custody.server.errors import Invalid
+from custody.server.proposals.bounds import vault_to_spend
 from custody.server.proposals.drafts import Order
 from custody.server.proposals.propose import propose
-from custody.server.service.proposals.bounds import vault_to_spend
-from custody.server.service.stored_vaults import address_script, vault_in
+from custody.server.rules.audit import Category, Event
+from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.store.models import AddressBookEntryRow, ContractRow, ProposalRow, VaultRow
 from custody.server.tokens.proposing import token_order
+from custody.server.vaults.stored import address_script, vault_in
 from multisig import Network, decode_address
 from multisig.errors import InvalidToken
 from multisig.tokens import MAX_TOKEN_AMOUNT, Bytecode, TokenAmount, encode_payload

@@ -24,8 +24,8 @@ from custody.schemas.asset_tokens import (
 from custody.schemas.call import Page
 from custody.schemas.common import Listed, Unreadable
 from custody.server.calls import Ctx, serves
-from custody.server.service.tokens import index_reading
-from custody.server.service.tokens.records import call_page, contract_page, contract_record
+from custody.server.tokens import index_reading
+from custody.server.tokens.records import call_page, contract_page, contract_record
 
 
 @serves(CONTRACT)

@@ -11,15 +11,26 @@ from sqlalchemy.orm import Session
 from custody.schemas.common import Priority
 from custody.schemas.proposals import TxType
 from custody.server.calls import Ctx
-from custody.server.domain.errors import (
+from custody.server.errors import (
     Fault,
     InsufficientFunds,
     LockedFunds,
     TokenCoinMissing,
     TokenCoinUnconfirmed,
 )
-from custody.server.domain.fees import STANDARD_PRIORITY
-from custody.server.domain.selection import (
+from custody.server.network.backends import Quote
+from custody.server.proposals.coins import (
+    SpendableCoins,
+    Utxo,
+    awaited_token_coin,
+    has_locked_token_coin,
+    token_coins,
+)
+from custody.server.proposals.drafting import plan_of
+from custody.server.proposals.drafts import Funding, Order
+from custody.server.proposals.payments import Intent
+from custody.server.rules.fees import STANDARD_PRIORITY
+from custody.server.rules.selection import (
     MAX_INPUTS,
     Plan,
     Selection,
@@ -28,19 +39,8 @@ from custody.server.domain.selection import (
     largest_first,
     settle,
 )
-from custody.server.proposals.drafts import Funding, Order
-from custody.server.service.backends import Quote
-from custody.server.service.proposals.coins import (
-    SpendableCoins,
-    Utxo,
-    awaited_token_coin,
-    has_locked_token_coin,
-    token_coins,
-)
-from custody.server.service.proposals.drafting import plan_of
-from custody.server.service.proposals.payments import Intent
-from custody.server.service.stored_vaults import ADDRESS_INDEX, policy_of
 from custody.server.store.models import VaultRow
+from custody.server.vaults.stored import ADDRESS_INDEX, policy_of
 from multisig import RECEIVE, Sats
 
 

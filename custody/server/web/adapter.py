@@ -9,7 +9,7 @@ from fastapi.concurrency import run_in_threadpool
 from custody.schemas.auth import LOGOUT, REFRESH_COOKIE, LoginResponse, RefreshResponse
 from custody.schemas.call import Call, SignedBody, Way
 from custody.server.calls import Invocation, answer, known_as
-from custody.server.domain.credentials import anybody
+from custody.server.rules.credentials import anybody
 from custody.server.web.cookies import delete_refresh_token, set_refresh_token
 from custody.server.web.http import address_of, page_headers, services_of
 from custody.server.web.long_poll import answer_in_time

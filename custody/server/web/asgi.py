@@ -23,10 +23,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from custody.schemas.calls import CALLS
 from custody.schemas.common import MAX_PSBT_BASE64
 from custody.schemas.errors import ErrorCode
-from custody.server.domain.errors import CustodyError
-from custody.server.domain.ports import RandomBytes
+from custody.server.errors import CustodyError
 from custody.server.meters import Meters
-from custody.server.service.services import Services
+from custody.server.rules.ports import RandomBytes
+from custody.server.services import Services
 from custody.server.web import problems
 from custody.server.web.problems import problem
 from custody.server.web.routes import build_router, completed

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from custody.schemas.auth import REFRESH_COOKIE
-from custody.server.domain.credentials import REFRESH_LIFETIME
+from custody.server.rules.credentials import REFRESH_LIFETIME
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 PATH: Final = "/auth"

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from starlette.requests import Request
 
 from custody.schemas.call import Page
-from custody.server.service.services import Services
+from custody.server.services import Services
 
 
 def page_headers(path: str, query: BaseModel, page: Page[Any], key: str) -> dict[str, str]:

@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from custody.schemas.proposals import MAX_LONG_POLL_SECONDS
 from custody.server.calls import Ctx, Invocation, Watched, answer
-from custody.server.domain.errors import CustodyError, Invalid
-from custody.server.service.requests.changes import read_revision
-from custody.server.service.services import Services
+from custody.server.errors import CustodyError, Invalid
+from custody.server.requests.changes import read_revision
+from custody.server.services import Services
 from custody.server.web.http import page_headers
 
 # How often a long poll checks that its caller still has access (P23).

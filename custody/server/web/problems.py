@@ -12,7 +12,7 @@ from starlette.responses import Response
 from custody.common.phrases import phrase_of
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, FieldError, Problem
 from custody.schemas.faults import fault_words
-from custody.server.domain.errors import CustodyError
+from custody.server.errors import CustodyError
 from custody.server.web.http import UnclearJson
 
 log = structlog.get_logger()

@@ -22,8 +22,7 @@ from custody.schemas.permissions import Auth
 from custody.schemas.queries import QueryId
 from custody.server import nouns  # noqa: F401 - its functions serve the calls
 from custody.server.calls import record_refusal
-from custody.server.domain.credentials import Caller, is_secret
-from custody.server.domain.errors import (
+from custody.server.errors import (
     CustodyError,
     DatabaseUnavailable,
     IdempotencyInProgress,
@@ -36,7 +35,8 @@ from custody.server.domain.errors import (
     TokenExpired,
     Unauthenticated,
 )
-from custody.server.service.sign_in.sessions import CONSOLE_ALONE, caller_of
+from custody.server.rules.credentials import Caller, is_secret
+from custody.server.sign_in.access_tokens import CONSOLE_ALONE, caller_of
 from custody.server.web.adapter import function_of
 from custody.server.web.http import JsonRequest, address_of, services_of
 from custody.server.web.long_poll import DOCUMENTED

@@ -15,7 +15,7 @@ from custody.cli.common import Stop
 from custody.cli.desk import ClientDesk
 from custody.common.session_store import stores
 from custody.common.terminal import Exit, Script
-from custody.server.domain.credentials import LOGIN_FAILURES_ANYWHERE
+from custody.server.rules.credentials import LOGIN_FAILURES_ANYWHERE
 from custody.server.setup import has_account
 from custody.server.store.models import AttemptRow
 from tests.custody.cli.conftest import PLATFORM

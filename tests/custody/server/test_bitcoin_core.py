@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig import Psbt, build_psbt, finalise
 from multisig.builder import CoinToSpend
 from multisig.network import Network

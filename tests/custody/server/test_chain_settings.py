@@ -6,7 +6,7 @@ from click.testing import CliRunner
 from custody.common.terminal import Exit
 from custody.server.app import open_platform
 from custody.server.cli import app
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from custody.server.settings import Settings
 from tests.support.fake_bitcoind import PASSWORD, USER, FakeNodeRig
 

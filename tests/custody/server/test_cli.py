@@ -18,9 +18,9 @@ from sqlalchemy import select
 
 from custody.cli.program import app
 from custody.common.terminal import Exit
-from custody.server.listen import only_server
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEventRow
+from custody.server.web.listen import only_server
 from tests.support.platform import plain_vault
 
 PASSWORD = "correct horse battery"

@@ -11,8 +11,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
-from custody.server import listen
-from custody.server.listen import BoundedProtocol
+from custody.server.web import listen
+from custody.server.web.listen import BoundedProtocol
 from tests.support.platform import open_world
 
 pytestmark = pytest.mark.anyio

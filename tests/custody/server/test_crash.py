@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from custody.server.service.audit.log import verify
+from custody.server.audit.log import verify
 from custody.server.store.models import CoinLockRow, JobRow, ProposalInputRow
 from tests.support.custody import SHOP, Desk, ok
 from tests.support.platform_crash import Life, Steps, Turn, work

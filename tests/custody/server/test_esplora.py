@@ -9,7 +9,7 @@ import pytest
 from custody.server.chain.backend import Accepted
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.esplora import EsploraBackend
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from custody.server.store.models import ProposalRow
 from multisig.network import Network
 from multisig.script import p2wsh

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from custody.server.listen import CannotListen, ListenAddress, bind, only_server
+from custody.server.web.listen import CannotListen, ListenAddress, bind, only_server
 from tests.support.patience import PATIENCE
 
 

@@ -13,11 +13,11 @@ from prometheus_client.samples import Sample
 from custody.schemas.calls import CALLS
 from custody.server.app import Platform
 from custody.server.cli.serving import _metrics
-from custody.server.domain.errors import DatabaseUnavailable
-from custody.server.listen import CannotListen, ListenAddress, serving_metrics
+from custody.server.errors import DatabaseUnavailable
 from custody.server.meters import Meters
 from custody.server.metrics import StoredFigures
 from custody.server.store import Store
+from custody.server.web.listen import CannotListen, ListenAddress, serving_metrics
 from tests.support.custody import SHOP, Desk, ok, open_desk
 from tests.support.platform import Clock
 

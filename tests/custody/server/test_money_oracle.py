@@ -18,7 +18,7 @@ from embit.script import address_to_scriptpubkey
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
-from tests.custody.server.service.proposals.test_proving import make as ask_for_proof
+from tests.custody.server.proposals.test_proving import make as ask_for_proof
 from tests.support.custody import CAFE, SHOP, Desk, ok, open_desk
 from tests.support.examples import examples
 from tests.support.profiles import approve_forward, forward, grant, pay_profile, policy_of

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from sqlalchemy import select
 
-from custody.server.limits import bound_cycle
-from custody.server.service.audit.log import verify
+from custody.server.audit.log import verify
+from custody.server.limits.calls import bound_cycle
 from custody.server.store.models import ChainCoinRow, CoinLockRow
 from multisig import (
     CHANGE,

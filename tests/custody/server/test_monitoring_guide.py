@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from custody.server.metrics import StoredFigures
-from custody.server.service.operations.status import ChainFigures, JobFigures, ProposalFigures, StatusFigures
+from custody.server.operations.status import ChainFigures, JobFigures, ProposalFigures, StatusFigures
 from custody.server.store import Store, sqlite_url
 from tests.support.platform import START, Clock
 

@@ -19,9 +19,9 @@ from sqlalchemy import func, select
 
 from custody.schemas.auth import REFRESH_COOKIE
 from custody.server.app import Platform, PlatformDependencies, open_platform
-from custody.server.domain.roles import EVERY_PERMISSION, KEPT
-from custody.server.service.audit.log import verify
-from custody.server.service.people.staff import staff_of
+from custody.server.audit.log import verify
+from custody.server.people.staff import staff_of
+from custody.server.rules.roles import EVERY_PERMISSION, KEPT
 from custody.server.settings import Settings
 from custody.server.store import Store
 from custody.server.store.models import (

@@ -11,9 +11,9 @@ from sqlalchemy import delete
 
 from custody.schemas.call import Call
 from custody.schemas.permissions import PermissionName
-from custody.server.domain.credentials import NEVER_GIVEN
-from custody.server.domain.roles import EVERY_PERMISSION, RoleTemplate
-from custody.server.service.people.workspaces import add_first_role, found_workspace
+from custody.server.people.founding import add_first_role, found_workspace
+from custody.server.rules.credentials import NEVER_GIVEN
+from custody.server.rules.roles import EVERY_PERMISSION, RoleTemplate
 from custody.server.store.models import MembershipRow, OrganisationRow, RolePermissionRow, WorkspaceRow
 from multisig import Network, Sats
 from tests.custody.spec.samples import sample

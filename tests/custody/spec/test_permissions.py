@@ -8,7 +8,7 @@ import pytest
 from custody.schemas.call import Call, Way
 from custody.schemas.calls import CALLS
 from custody.schemas.permissions import Auth, PermissionName
-from custody.server.domain.roles import EVERY_PERMISSION
+from custody.server.rules.roles import EVERY_PERMISSION
 from tests.custody.spec.reading import Specification
 from tests.custody.spec.staging import Stage
 from tests.support.custody import ok

@@ -8,8 +8,8 @@ from sqlalchemy import select, update
 
 from custody.schemas import calls
 from custody.schemas.call import Call
-from custody.server.domain.roles import EVERY_PERMISSION
-from custody.server.service.requests.idempotency import Scope
+from custody.server.requests.idempotency import Scope
+from custody.server.rules.roles import EVERY_PERMISSION
 from custody.server.store.models import ContractRow, UserRow
 from multisig import Network, encode_address
 from tests.custody.spec.samples import sample
@@ -40,7 +40,7 @@ def stage(stage: Stage) -> Iterator[Stage]:
     with stage.desk.world.platform.services.store.write() as db:
         db.execute(update(UserRow).where(UserRow.email == TESTER).values(is_operator=True))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("custody.server.keys._check_possession", lambda *_proof: None)
+        patched.setattr("custody.server.keys.calls._check_possession", lambda *_proof: None)
         yield stage
 
 

@@ -47,7 +47,7 @@ from custody.server.chain.core.rpc import (
     RpcFailed,
 )
 from custody.server.chain.engine import InvalidSpend, verify_transaction
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.errors import InvalidAmount
 from multisig.network import Network
 from multisig.transaction import OutPoint, Transaction, TxOut

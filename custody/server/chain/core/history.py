@@ -17,7 +17,7 @@ from itertools import islice
 from custody.server.chain.backend import BlockRef, FoundOutput, SpendingTransaction
 from custody.server.chain.core.node import TRANSACTIONS_PER_CALL, ChainChanged, Node
 from custody.server.chain.raw_blocks import RawBlock
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.transaction import OutPoint, RawTransaction, Transaction
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from custody.server.chain.backend import BlockRef
 from custody.server.chain.core.rpc import INVALID_PARAMETER, NOT_FOUND, Rpc, RpcCall, RpcFailed
 from custody.server.chain.raw_blocks import RawBlock, read_block
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.errors import InvalidTransaction
 from multisig.network import Network
 from multisig.transaction import OutPoint, Transaction, TxOut

@@ -18,7 +18,7 @@ import httpx
 from pydantic import SecretStr
 
 from custody.common.deadlines import ExchangeDeadlines
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 
 # A cookie is "__cookie__:" and 64 hexadecimal digits.
 MAX_COOKIE_BYTES = 1_024

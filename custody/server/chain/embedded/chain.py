@@ -28,7 +28,7 @@ from custody.server.chain.embedded.mining import (
 )
 from custody.server.chain.engine import Chainstate, block_hash, split_block
 from custody.server.chain.raw_blocks import header_time
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.network import Network
 from multisig.script import decode_address, dust_threshold
 from multisig.transaction import OutPoint, Transaction

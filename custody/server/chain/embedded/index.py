@@ -18,7 +18,7 @@ from custody.server.chain.backend import (
     SpendingTransaction,
 )
 from custody.server.chain.raw_blocks import carriers
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.transaction import OutPoint, Transaction, TxOut
 
 SCHEMA = """

@@ -32,7 +32,7 @@ from custody.server.chain.esplora.shapes import read, read_hash
 from custody.server.chain.esplora.transactions import Transactions
 from custody.server.chain.esplora.wire import TIMEOUT, EsploraAnswer, RequestPace, Wire
 from custody.server.chain.raw_blocks import read_block
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.errors import InvalidAmount
 from multisig.network import Network
 from multisig.transaction import Transaction

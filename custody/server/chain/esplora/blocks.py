@@ -15,7 +15,7 @@ from custody.server.chain.backend import BlockRef
 from custody.server.chain.esplora.shapes import Block, read, read_hash
 from custody.server.chain.esplora.wire import RequestPace, Wire
 from custody.server.chain.raw_blocks import GENESIS_HASH
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.hashes import sha256d
 from multisig.network import Network
 from multisig.transaction import Transaction

@@ -13,7 +13,7 @@ from custody.server.chain.esplora.blocks import BestChain, ChainInconsistent
 from custody.server.chain.esplora.shapes import ScriptHistoryEntry, ScriptStats, read
 from custody.server.chain.esplora.transactions import Transactions, is_coinbase
 from custody.server.chain.esplora.wire import Wire
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.transaction import OutPoint, Transaction
 
 

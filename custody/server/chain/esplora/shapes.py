@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 
 Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0, lt=2**63)]

@@ -24,7 +24,7 @@ from custody.server.chain.esplora.blocks import (
 )
 from custody.server.chain.esplora.shapes import ConfirmationStatus, MerkleProof, Outspend, read
 from custody.server.chain.esplora.wire import BoundedCache, Wire
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.errors import InvalidTransaction
 from multisig.transaction import OutPoint, Transaction, TxOut
 

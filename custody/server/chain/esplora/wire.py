@@ -19,7 +19,7 @@ import httpx
 from custody.common.deadlines import ExchangeDeadlines
 from custody.common.exchange import has_more_values
 from custody.common.pace import Backoff, no_jitter
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 
 # Doubled at each failure in a row, up to the longest.
 LONGEST_PAUSE = 300.0

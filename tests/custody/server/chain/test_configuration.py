@@ -13,7 +13,7 @@ from custody.server.chain.configuration import (
 from custody.server.chain.core import CookieFile, CoreBackend, Password
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.esplora import EsploraBackend
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig import Network, WrongNetwork, encode_address, p2wpkh, sats
 from tests.support.fake_bitcoind import PASSWORD, USER, FakeNodeRig
 from tests.support.regtest import FakeClock

@@ -12,7 +12,7 @@ import pytest
 from custody.server.chain.backend import Accepted
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.engine import InvalidBlock
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.errors import WrongNetwork
 from multisig.script import p2wsh
 from multisig.units import Sats

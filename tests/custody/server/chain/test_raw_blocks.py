@@ -8,7 +8,7 @@ import pytest
 from custody.server.chain.embedded.mining import build_block
 from custody.server.chain.engine import HEADER_BYTES, block_hash, split_block
 from custody.server.chain.raw_blocks import merkle_root, read_block, unmistakable_root
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
 from multisig.units import Sats
 

@@ -7,7 +7,7 @@ from click.testing import CliRunner, Result
 
 from custody.common.terminal import Exit
 from custody.server.cli import app
-from custody.server.service.secrets import Purpose
+from custody.server.secrets import Purpose
 from tests.support.accounts import CAROL, Phone, enrol, register, sign_in, validate
 from tests.support.platform import World, open_world
 

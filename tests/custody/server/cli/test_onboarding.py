@@ -10,9 +10,9 @@ from custody.common.terminal import Exit
 from custody.schemas.onboarding import SubmitOnboardingRequest
 from custody.server.calls import Ctx
 from custody.server.cli import app
-from custody.server.domain.credentials import Caller
-from custody.server.onboarding import RequestDecided, submit_onboarding_request
-from custody.server.service.sign_in.accounts import add_account
+from custody.server.people.onboarding import RequestDecided, submit_onboarding_request
+from custody.server.rules.credentials import Caller
+from custody.server.sign_in.stored_accounts import add_account
 from tests.support.onboarding import REQUEST
 from tests.support.platform import open_world
 

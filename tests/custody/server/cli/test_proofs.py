@@ -15,7 +15,7 @@ from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.engine import consensus
 from custody.server.cli import app
 from custody.server.cli.proofs import check_coins
-from custody.server.domain.proving import judge
+from custody.server.rules.proving import judge
 from multisig import CoinToSpend, Sats
 from tests.support.proofs import MESSAGE, signed_proof
 from tests.support.regtest import FakeClock, coin_of

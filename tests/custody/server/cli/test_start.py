@@ -9,9 +9,9 @@ from custody.schemas import common as schemas
 from custody.schemas.onboarding import OnboardingStatus
 from custody.server.chain.embedded import chain
 from custody.server.cli import admin, auditing, common, onboarding, serving
-from custody.server.domain.audit import PLATFORM_CHAIN
-from custody.server.domain.roles import SIGNER
-from custody.server.service.secrets import Purpose
+from custody.server.rules.audit import PLATFORM_CHAIN
+from custody.server.rules.roles import SIGNER
+from custody.server.secrets import Purpose
 from custody.server.store import Store, sqlite_url
 
 HEAVY = ("fastapi", "httpx", "pydantic", "sqlalchemy", "structlog", "custody.server.app")
@@ -55,7 +55,7 @@ def test_a_command_loads_as_little_as_it_needs(tmp_path):
     assert "custody.server.mining" in asked
     assert [name for name in HEAVY if name in asked] == []
     checked = loaded_by("audit", "verify-export", str(tmp_path / "no.csv"))
-    assert "custody.server.domain.audit" in checked
+    assert "custody.server.rules.audit" in checked
     assert [name for name in ("sqlalchemy", "httpx", "structlog") if name in checked] == []
     Store.open(sqlite_url(tmp_path / "custody.db")).close()
     looked = loaded_by("status", "--state", str(tmp_path))

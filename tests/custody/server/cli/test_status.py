@@ -11,9 +11,9 @@ from sqlalchemy import select
 from custody.common.terminal import Exit
 from custody.server.cli import app
 from custody.server.cli.status import _ago
-from custody.server.service.jobs.outbox import BROADCAST, enqueue
-from custody.server.service.mail.jobs import MAIL
-from custody.server.service.operations.status import read_status
+from custody.server.jobs.outbox import BROADCAST, enqueue
+from custody.server.mail.jobs import MAIL
+from custody.server.operations.status import read_status
 from custody.server.settings import utc_now
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEventRow, JobRow, LeaseRow

@@ -3,7 +3,7 @@
 from sqlalchemy import update
 
 from custody.server.console import audit
-from custody.server.domain.audit import read_csv
+from custody.server.rules.audit import read_csv
 from custody.server.store.models import AuditEventRow, UserRow
 from tests.support.console import SAME_SITE
 from tests.support.custody import SHOP, ok

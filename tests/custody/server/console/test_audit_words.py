@@ -10,12 +10,14 @@ from custody.common.text import plain
 from custody.schemas.calls import CALLS
 from custody.schemas.logs import AuditLogEntry
 from custody.schemas.permissions import Auth
-from custody.server import address_book, limits, members, roles, service_accounts
+from custody.server import address_book
 from custody.server.calls import REFUSALS, REFUSED
 from custody.server.console.audit_words import RowWords, recipient_words, row_words
-from custody.server.domain.audit import Event
+from custody.server.limits import calls as limits
+from custody.server.people import founding as workspaces
+from custody.server.people import members, roles, service_accounts
 from custody.server.proposals import paying
-from custody.server.service.people import workspaces
+from custody.server.rules.audit import Event
 
 VAULT, PROPOSAL = "1f" * 16, "2e" * 16
 MONTHLY: Final = {"sats": 5_000_000, "per_cycle": True, "cycle_period": "M", "cycle_day": 1}

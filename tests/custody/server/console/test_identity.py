@@ -22,13 +22,13 @@ from custody.server.calls import make_in_parts
 from custody.server.console.application import ROOT, ROWS
 from custody.server.console.replacing import CHANGES
 from custody.server.console.table import route
-from custody.server.domain.credentials import ACCESS_LIFETIME, BOUND_LIFETIME, IDENTITY_FLOW_LIFETIME
-from custody.server.domain.errors import Invalid, RateLimited
-from custody.server.domain.roles import EVERY_PERMISSION, RoleTemplate
-from custody.server.service.people.workspaces import add_first_role
-from custody.server.service.sign_in.identity import CALLBACK
+from custody.server.errors import Invalid, RateLimited
+from custody.server.people.founding import add_first_role
+from custody.server.rules.credentials import ACCESS_LIFETIME, BOUND_LIFETIME, IDENTITY_FLOW_LIFETIME
+from custody.server.rules.roles import EVERY_PERMISSION, RoleTemplate
 from custody.server.sign_in import step_up
 from custody.server.sign_in.identity import MAX_OPEN
+from custody.server.sign_in.stored_providers import CALLBACK
 from custody.server.store.models import IdentityFlowRow, IdentityProviderRow, WorkspaceRow
 from custody.server.web import routes
 from multisig import Sats

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from custody.server.calls import In, context_in
-from custody.server.domain.credentials import OPERATOR
-from custody.server.domain.errors import StateConflict
-from custody.server.service.sign_in.passkeys import Assertion
+from custody.server.errors import StateConflict
+from custody.server.rules.credentials import OPERATOR
+from custody.server.sign_in.passkeys import Assertion
 from custody.server.sign_in.second_factor import reset_second_factor
 from custody.server.sign_in.step_up import add_passkey
 from tests.support.authenticator import PRESENT, Authenticator

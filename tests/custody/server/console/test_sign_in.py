@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from custody.server.domain.credentials import OTP_TRIES
-from custody.server.service.mail.jobs import TEXTS
+from custody.server.mail.jobs import TEXTS
+from custody.server.rules.credentials import OTP_TRIES
 from tests.support.accounts import Phone
 from tests.support.asgi import asgi_client
 from tests.support.console import SAME_SITE, Visitor

@@ -6,7 +6,7 @@ from starlette.responses import PlainTextResponse
 
 from custody.schemas.mail_settings import MAIL_SETTINGS
 from custody.server.console.table import Review, Row, route
-from custody.server.domain.errors import Invalid
+from custody.server.errors import Invalid
 from tests.support.asgi import asgi_client
 from tests.support.console import Visitor
 from tests.support.custody import ok

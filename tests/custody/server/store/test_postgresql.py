@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import make_url, select, text
 from sqlalchemy.exc import DBAPIError, InvalidRequestError
 
-from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown
+from custody.server.errors import DatabaseUnavailable, OutcomeUnknown
 from custody.server.store import CannotOpen, Store
 from custody.server.store.models import OrganisationRow
 from custody.server.store.postgresql import (

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from sqlalchemy import event, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from custody.server.domain.errors import DatabaseUnavailable, Outdated
+from custody.server.errors import DatabaseUnavailable, Outdated
 from custody.server.settings import Settings
 from custody.server.store import CannotOpen, Store, sqlite_url
 from custody.server.store.database import READ_POOL

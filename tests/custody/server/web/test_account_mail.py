@@ -11,7 +11,7 @@ import pytest
 import structlog
 from sqlalchemy import select
 
-from custody.server.domain.errors import MailRefused, MailUnavailable
+from custody.server.errors import MailRefused, MailUnavailable
 from custody.server.store.models import AuditEventRow, OtpChallengeRow
 from tests.support.accounts import (
     NEW_PASSWORD,
@@ -136,7 +136,7 @@ def test_a_password_of_the_mail_server_is_in_no_repr(tmp_path: Path) -> None:
     """P49."""
     from pydantic import SecretStr
 
-    from custody.server.service.mail.mailer import SmtpServer
+    from custody.server.mail.mailer import SmtpServer
     from custody.server.settings import Settings
 
     settings = Settings(state=tmp_path, smtp_password="precious")

@@ -19,11 +19,11 @@ from custody.schemas.call import Call
 from custody.schemas.calls import CALLS
 from custody.schemas.logs import LogsPage
 from custody.server import calls
+from custody.server.audit.log import verify
 from custody.server.console.audit_words import row_words
-from custody.server.domain.audit import stored_facts
-from custody.server.domain.purchases import webhook_key
-from custody.server.service.audit.log import verify
-from custody.server.service.secrets import Purpose
+from custody.server.rules.audit import stored_facts
+from custody.server.rules.purchases import webhook_key
+from custody.server.secrets import Purpose
 from custody.server.store.models import AuditEventRow, IdentityLinkRow, UserRow, WebhookDeliveryRow
 from tests.support.accounts import (
     NEW_PASSWORD,

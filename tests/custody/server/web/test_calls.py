@@ -9,10 +9,10 @@ from custody.schemas.calls import CALLS
 from custody.schemas.common import Done, IntId, Request
 from custody.server import calls
 from custody.server.calls import Ctx, In, Invocation, Steps, answer, serves_in_parts
-from custody.server.domain.audit import Event
-from custody.server.domain.errors import PermissionDenied, Unauthenticated
-from custody.server.service.requests.changes import MAX_TRIES, OutdatedDraft
-from custody.server.service.sign_in.sessions import end_sessions
+from custody.server.errors import PermissionDenied, Unauthenticated
+from custody.server.requests.changes import MAX_TRIES, OutdatedDraft
+from custody.server.rules.audit import Event
+from custody.server.sign_in.access_tokens import end_sessions
 from tests.support.platform import As, World
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from custody.schemas.calls import CALLS
 from custody.schemas.errors import Problem
-from custody.server import users
-from custody.server.domain import errors
+from custody.server import errors
+from custody.server.people import users
 from custody.server.store.models import MembershipRow
 from custody.server.web.asgi import MAX_BODY_BYTES, MAX_PSBT_BODY_BYTES
 from tests.support.platform import As, World, key_offer, seed
@@ -181,7 +181,7 @@ class TestTrace:
 class TestRepeatedRequests:
     @pytest.fixture
     def offer(self, monkeypatch: pytest.MonkeyPatch) -> dict:
-        monkeypatch.setattr("custody.server.keys._check_possession", lambda *_proof: None)
+        monkeypatch.setattr("custody.server.keys.calls._check_possession", lambda *_proof: None)
         return key_offer(seed(1))
 
     def send(self, user: As, offer: dict, key: str = "k-1"):

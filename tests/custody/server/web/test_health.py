@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from custody.server.domain.errors import ChainUnavailable, DatabaseUnavailable
-from custody.server.service.operations import readiness
+from custody.server.errors import ChainUnavailable, DatabaseUnavailable
+from custody.server.operations import readiness
 from custody.server.store.store import newest
 from custody.server.web.asgi import build_worker_asgi
 from tests.support.asgi import asgi_client

@@ -15,9 +15,9 @@ from sqlalchemy import inspect
 from custody.schemas.call import Call
 from custody.schemas.calls import CALLS
 from custody.schemas.errors import ErrorCode
+from custody.server.audit.log import verify
 from custody.server.cli.logs import log_as_json
-from custody.server.domain.roles import EVERY_PERMISSION
-from custody.server.service.audit.log import verify
+from custody.server.rules.roles import EVERY_PERMISSION
 from tests.custody.spec.samples import sample
 from tests.custody.spec.staging import Stage, open_stage
 from tests.support.examples import drawn

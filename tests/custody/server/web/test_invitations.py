@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import select
 
 from custody.schemas.permissions import PermissionName
-from custody.server import invitations as service
-from custody.server.domain import invitations as rules
-from custody.server.domain.roles import EVERY_PERMISSION
+from custody.server.people import invitations as service
+from custody.server.rules import invitations as rules
+from custody.server.rules.roles import EVERY_PERMISSION
 from custody.server.store.models import InvitationRow, MembershipRow, RolePermissionRow, UserRow
 from tests.support.accounts import register, sign_in
 from tests.support.custody import ok

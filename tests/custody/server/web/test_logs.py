@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import delete, update
 
 from custody.schemas.logs import AuditLogEntry
-from custody.server import logs
-from custody.server.domain.audit import (
+from custody.server.audit import calls as logs
+from custody.server.rules.audit import (
     Category,
     ChainedRow,
     Event,
@@ -20,9 +20,9 @@ from custody.server.domain.audit import (
     restore,
     write_csv,
 )
-from custody.server.domain.credentials import Caller
-from custody.server.service.stored_vaults import place_of
+from custody.server.rules.credentials import Caller
 from custody.server.store.models import AuditEventRow, RolePermissionRow
+from custody.server.vaults.stored import place_of
 from multisig.canonical_json import canonical_json
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World

@@ -5,9 +5,9 @@ record.
 import pytest
 
 from custody.schemas.permissions import PermissionName as P
-from custody.server.domain import roles
-from custody.server.domain.roles import RoleTemplate
-from custody.server.service.people.workspaces import add_first_role
+from custody.server.people.founding import add_first_role
+from custody.server.rules import roles
+from custody.server.rules.roles import RoleTemplate
 from custody.server.store.models import WorkspaceRow
 from tests.support.custody import ok, refused
 from tests.support.platform import START, As, World

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from custody.common.terminal import Exit
 from custody.schemas.purchases import PurchaseTransaction
 from custody.server.cli import app
-from custody.server.domain.errors import DatabaseUnavailable
-from custody.server.domain.purchases import webhook_key
-from custody.server.service.secrets import Purpose
+from custody.server.errors import DatabaseUnavailable
+from custody.server.rules.purchases import webhook_key
+from custody.server.secrets import Purpose
 from custody.server.store import Store
 from tests.support.custody import ok, refused
 from tests.support.databases import everything_stored

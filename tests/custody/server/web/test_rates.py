@@ -10,7 +10,7 @@ from custody.schemas import calls
 from custody.schemas.auth import LOGOUT
 from custody.schemas.permissions import Auth
 from custody.schemas.vaults import FREEZE_VAULT
-from custody.server.service.requests.rates import MAX_LONG_POLLS, RESERVED_PER_MINUTE
+from custody.server.requests.rates import MAX_LONG_POLLS, RESERVED_PER_MINUTE
 from tests.support.cluster import until
 from tests.support.platform import As, World, open_world
 

@@ -3,10 +3,10 @@
 import pytest
 
 from custody.schemas.permissions import PermissionName as P
-from custody.server import roles as service
-from custody.server.domain import roles as rules
-from custody.server.domain.errors import PolicyUnavailable
-from custody.server.service.limits.limits import StoredPolicies
+from custody.server.errors import PolicyUnavailable
+from custody.server.limits.limits import StoredPolicies
+from custody.server.people import roles as service
+from custody.server.rules import roles as rules
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World
 from tests.support.staff import (

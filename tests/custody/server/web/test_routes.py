@@ -14,7 +14,7 @@ from custody.schemas.call import Call
 from custody.schemas.calls import CALLS
 from custody.schemas.common import Done
 from custody.schemas.permissions import Auth
-from custody.server.domain.errors import CustodyError
+from custody.server.errors import CustodyError
 from custody.server.web.problems import on_custody_error
 from custody.server.web.routes import build_router
 from tests.support.custody import refused

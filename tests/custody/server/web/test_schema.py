@@ -31,8 +31,8 @@ from schemathesis.specs.openapi.checks import (
 
 from custody.schemas.call import Call
 from custody.schemas.calls import CALLS
-from custody.server.domain.credentials import NEVER_GIVEN
-from custody.server.service.people.staff import permissions_of
+from custody.server.people.staff import permissions_of
+from custody.server.rules.credentials import NEVER_GIVEN
 from tests.support import service_accounts
 from tests.support.custody import Desk, ok, open_desk
 from tests.support.examples import drawn, examples

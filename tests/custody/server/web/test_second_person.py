@@ -3,9 +3,9 @@
 import pytest
 
 from custody.schemas.permissions import PermissionName
-from custody.server import changes
-from custody.server.changes import change_expiry
-from custody.server.domain.roles import EVERY_PERMISSION, KEPT
+from custody.server.rules.roles import EVERY_PERMISSION, KEPT
+from custody.server.second_person import changes
+from custody.server.second_person.changes import change_expiry
 from tests.support.custody import SHOP, ok, refused
 from tests.support.platform import As, plain_vault
 from tests.support.staff import add_someone, change_role, remove, remove_permission, roles

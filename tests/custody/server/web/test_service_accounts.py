@@ -5,11 +5,11 @@ from contextlib import contextmanager
 import pytest
 
 from custody.schemas.permissions import PermissionName
-from custody.server import service_accounts
-from custody.server.domain.credentials import NEVER_GIVEN
-from custody.server.domain.roles import EVERY_PERMISSION
-from custody.server.service.people.service_accounts import SECRETS
-from custody.server.service.sign_in.service_accounts import STRANGE_USES, WRONG_SECRETS
+from custody.server.people import service_accounts
+from custody.server.people.programs import SECRETS
+from custody.server.rules.credentials import NEVER_GIVEN
+from custody.server.rules.roles import EVERY_PERMISSION
+from custody.server.sign_in.programs import STRANGE_USES, WRONG_SECRETS
 from custody.server.store.models import ServiceAccountRow
 from tests.support.asgi import asgi_client
 from tests.support.custody import SHOP, ok, refused

@@ -3,8 +3,8 @@
 import pytest
 
 from custody.schemas.permissions import PermissionName as P
-from custody.server import workspaces as calls
-from custody.server.service.people import workspaces
+from custody.server.people import founding as workspaces
+from custody.server.people import workspaces as calls
 from custody.server.setup import NewPerson, bootstrap
 from multisig import Network
 from tests.support.custody import ok, refused

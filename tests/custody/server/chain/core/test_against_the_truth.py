@@ -7,7 +7,7 @@ import random
 import pytest
 
 from custody.server.chain.core import history, node
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.script import p2wsh
 from tests.support.examples import drawn
 from tests.support.fake_bitcoind import FakeNodeRig

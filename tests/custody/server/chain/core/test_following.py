@@ -4,7 +4,7 @@ import pytest
 
 from custody.server.chain.backend import SpendingTransaction
 from custody.server.chain.core import history
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.script import p2wsh
 from tests.support.chains import confirmed_coin
 from tests.support.regtest import coin_of, open_script, spend

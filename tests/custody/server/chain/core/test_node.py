@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from custody.server.chain.backend import BroadcastRefused, RefusalCode
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.network import Network
 from multisig.script import p2wsh
 from multisig.transaction import OutPoint

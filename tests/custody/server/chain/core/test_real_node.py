@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from custody.server.chain import core
 from custody.server.chain.backend import Accepted, RefusalCode
 from custody.server.chain.core import CookieFile, CoreBackend, Password
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.network import Network
 from multisig.script import p2wsh
 from multisig.transaction import TxOut

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from custody.server.chain.core import CookieFile, CoreBackend, Password
 from custody.server.chain.core.rpc import Rpc, RpcCall
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.network import Network
 from tests.support.fake_bitcoind import PASSWORD, USER
 

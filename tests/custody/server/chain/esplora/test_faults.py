@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from custody.server.chain.backend import Accepted
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.script import p2wsh
 from multisig.units import FeeRate
 from tests.support.chains import confirmed_coin

@@ -8,7 +8,7 @@ import pytest
 from custody.server.chain.backend import RefusalCode, SpendingTransaction
 from custody.server.chain.embedded.mining import build_block
 from custody.server.chain.engine import HEADER_BYTES, block_hash, split_block
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.network import Network
 from multisig.script import p2wsh
 from multisig.transaction import OutPoint, Transaction, TxIn, TxOut

@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from custody.server.chain.esplora.wire import RequestPace
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.network import Network
 from multisig.script import p2wsh
 from tests.support.chains import confirmed_coin

@@ -19,7 +19,7 @@ from custody.server.chain.esplora.wire import (
     Wire,
     check_url,
 )
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.errors import ChainUnavailable
 from multisig.network import Network
 from tests.support.esplora import AT_ONCE, URL, plain
 from tests.support.regtest import FakeClock

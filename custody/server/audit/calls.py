@@ -1,0 +1,279 @@
+"""Reading a workspace's audit log in pages, with the present names of the things that its rows name by id,
+and exporting it. The rows themselves do not change.
+"""
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Select, exists, func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.logs import (
+    EXPORT_AUDIT_LOGS,
+    LOGS,
+    MAX_NAMES,
+    AuditLogEntry,
+    ExportedLogs,
+    ExportLogsQuery,
+    LogFilter,
+    LogRecipient,
+    LogsPage,
+    LogsQuery,
+)
+from custody.schemas.proposals import PROPOSAL_READERS
+from custody.server.audit.log import chained_rows
+from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
+from custody.server.errors import Invalid, NotFound, NotOrgMember
+from custody.server.rules.audit import (
+    AuditRow,
+    Category,
+    ChainedRow,
+    Event,
+    Facts,
+    chain_of,
+    kind_of,
+    stored_facts,
+    write_csv,
+)
+from custody.server.rules.credentials import WorkspaceAccess
+from custody.server.shown import apart, shown
+from custody.server.store.models import (
+    AuditEventRow,
+    ContractRow,
+    MembershipRow,
+    ProposalRow,
+    RoleRow,
+    UserRow,
+    VaultRow,
+    WorkspaceRow,
+    full_name,
+)
+
+# An export is one response: this many rows are some fifteen megabytes and take one or two seconds.
+MAX_EXPORT_ROWS: Final = 50_000
+
+
+_WHAT: Final = "{rows} rows[, from {from_day}][, to {to_day}][, category {category}][, user {user}]"
+EXPORTED = Event("EXPORTED", _WHAT, "exported the audit log: " + _WHAT, Category.AUDIT)
+
+
+@serves(LOGS)
+def logs(ctx: Ctx, query: LogsQuery) -> LogsPage:
+    wanted = conditions = _conditions(ctx, query)
+    is_newest = query.order == "newest"
+    if query.cursor is not None:
+        last = int(query.cursor)
+        wanted += (AuditEventRow.position < last if is_newest else AuditEventRow.position > last,)
+    offset = (query.page - 1) * query.page_size
+    # The positions first, from an index alone: SQLite would otherwise sort all rows of some days.
+    order = AuditEventRow.position.desc() if is_newest else AuditEventRow.position
+    positions = ctx.db.scalars(
+        select(AuditEventRow.position)
+        .where(*wanted)
+        .order_by(order)
+        .limit(query.page_size + 1)
+        .offset(offset)
+    ).all()
+    chain, *_ = conditions
+    rows = list(chained_rows(ctx.db, chain, AuditEventRow.position.in_(positions), newest_first=is_newest))
+    page = rows[: query.page_size]
+    entries, unreadable = apart(
+        shown(page, lambda some: list(map(_entry, some)), "position", lambda each: each.row.position)
+    )
+    return LogsPage(
+        logs=entries,
+        unreadable=unreadable,
+        names=names_in(ctx.db, ctx.access, [chained.row for chained in page]),
+        recipients=recipients_in(ctx.db, ctx.access, [chained.row for chained in page]),
+        page=query.page,
+        page_size=query.page_size,
+        total=_count(ctx.db, conditions),
+        next_cursor=str(page[-1].row.position) if len(rows) > len(page) else None,
+    )
+
+
+@serves_in_parts(EXPORT_AUDIT_LOGS)
+def export_audit_logs(ctx: Ctx, query: ExportLogsQuery) -> Steps[ExportedLogs]:
+    """Read in a snapshot, because it takes a second or two, and writers should not wait for it. A caller who
+    has lost the permission meanwhile gets nothing (P23).
+    """
+    with ctx.services.rates.export(ctx.caller.counted_as):
+        conditions = _conditions(ctx, query)
+        count = _count(ctx.db, conditions)
+        if count > MAX_EXPORT_ROWS:
+            raise _too_many(count, MAX_EXPORT_ROWS)
+        text = "".join(write_csv(chained_rows(ctx.db, *conditions)))
+        ctx = yield In.WRITE
+        ctx.event(EXPORTED, rows=count, **_wanted(query))
+    return ExportedLogs(csv=text)
+
+
+def _conditions(ctx: Ctx, query: LogFilter) -> tuple[ColumnElement[bool], ...]:
+    """Raises NotOrgMember, NotFound, Invalid (an unknown category)."""
+    _require_organisation(ctx, query.org_uid)
+    found = [
+        AuditEventRow.chain_id == chain_of(str(ctx.access.organisation_id), str(ctx.access.workspace_id))
+    ]
+    if query.from_day is not None:
+        found.append(AuditEventRow.timestamp >= f"{query.from_day}T00:00:00.000Z")
+    if query.to_day is not None:
+        found.append(AuditEventRow.timestamp <= f"{query.to_day}T23:59:59.999Z")
+    if query.category is not None:
+        found.append(AuditEventRow.category == _category(query.category).value)
+    if query.user_uuid is not None:
+        found.append(AuditEventRow.user_uuid == query.user_uuid)
+    return tuple(found)
+
+
+def _require_organisation(ctx: Ctx, org_uid: int) -> None:
+    """The request names the organisation too, and the specification wants the caller to belong to it."""
+    if org_uid == ctx.access.organisation_id:
+        return
+    member = (
+        select(MembershipRow.id)
+        .join(WorkspaceRow, WorkspaceRow.id == MembershipRow.workspace_id)
+        .where(MembershipRow.user_id == ctx.caller.user_id, WorkspaceRow.organisation_id == org_uid)
+    )
+    if ctx.db.scalars(member.limit(1)).first() is None:
+        raise NotOrgMember("You are not a member of the organisation that the request names.")
+    raise NotFound("There is no such workspace in this organisation.")
+
+
+def _category(text: str) -> Category:
+    try:
+        return Category(text.upper())
+    except ValueError:
+        sentence = f"There is no category {text}; there are {', '.join(Category)}."
+        raise Invalid.at("/category", sentence) from None
+
+
+def _count(db: Session, conditions: tuple[ColumnElement[bool], ...]) -> int:
+    return db.scalar(select(func.count()).select_from(AuditEventRow).where(*conditions)) or 0
+
+
+def _too_many(count: int, limit: int) -> Invalid:
+    sentence = (
+        f"{count} rows match, and one export holds at most {limit}: "
+        "name fewer days with from_day and to_day, or one category."
+    )
+    return Invalid.at("/from_day", sentence, "too-many")
+
+
+def _wanted(query: LogFilter) -> dict[str, str | None]:
+    wanted = {
+        "from_day": query.from_day,
+        "to_day": query.to_day,
+        "category": query.category,
+        "user": query.user_uuid,
+    }
+    return {name: None if value is None else str(value) for name, value in wanted.items()}
+
+
+def _entry(chained: ChainedRow) -> AuditLogEntry:
+    return AuditLogEntry.model_validate(
+        {
+            **vars(chained.row),
+            "prev_hash": b64encode(chained.prev_hash).decode(),
+            "event_hash": b64encode(chained.event_hash).decode(),
+        }
+    )
+
+
+# By the kind of a fact, which is an id: the table, its key and its name.
+_NAMED: Final[Mapping[str, tuple[Any, Any, Any]]] = {
+    "vault": (VaultRow, VaultRow.id, VaultRow.name),
+    "role": (RoleRow, RoleRow.id, RoleRow.name),
+    "proposal": (ProposalRow, ProposalRow.id, ProposalRow.description),
+    "contract": (ContractRow, ContractRow.uid, ContractRow.ticker),
+}
+_LONG_ID, _NUMBER = re.compile("[0-9a-f]{32}"), re.compile("[1-9][0-9]{0,17}")
+_ID: Final = {"vault": _LONG_ID, "proposal": _LONG_ID, "user": _NUMBER, "role": _NUMBER, "contract": _NUMBER}
+
+
+def facts_in(ctx: Ctx, entries: Iterable[AuditLogEntry]) -> dict[str, Facts]:
+    """The facts of rows that the caller was shown, by ``event_uid``."""
+    rows = select(AuditEventRow.event_uid, AuditEventRow.facts).where(
+        AuditEventRow.event_uid.in_([each.event_uid for each in entries])
+    )
+    return {uid: stored_facts(text) for uid, text in ctx.db.execute(rows)}
+
+
+def names_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]) -> dict[str, str]:
+    """The names of what the rows' facts name by id, such as ``vault 1f…`` or ``user 7``; the rows' actors
+    too. Only of this workspace, and only what the reader may see. What has no name or was deleted is left
+    out.
+
+    At most `MAX_NAMES`, actors first: a row that was altered may contain any number of ids.
+    """
+    named = [("user", str(row.user_uuid)) for row in rows]
+    named += [each for row in rows for each in _ids_in(stored_facts(row.facts))]
+    ids: dict[str, set[str]] = {}
+    for kind, value in islice(dict.fromkeys(named), MAX_NAMES):
+        ids.setdefault(kind, set()).add(value)
+    if not access.holds_any(PROPOSAL_READERS):
+        ids.pop("proposal", None)
+    people = {int(each) for each in ids.pop("user", ())}
+    names = {f"user {number}": name for number, name in _people(db, access, people).items()}
+    for kind, wanted in ids.items():
+        for key, name, workspace_id in db.execute(_names_of(kind, wanted)):
+            if name and workspace_id == access.workspace_id:
+                names[f"{kind} {key}"] = name
+    return names
+
+
+def _ids_in(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Each with its kind. Whatever stands in the place of an id in a row that was altered is left out."""
+    for name, fact in facts.items():
+        kind = kind_of(name).removesuffix("s")
+        for value in map(str, fact if isinstance(fact, list) else [fact]):
+            if kind in _ID and _ID[kind].fullmatch(value):
+                yield kind, value
+
+
+def recipients_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]) -> dict[str, LogRecipient]:
+    """Of the payments that the rows say were proposed, by id, where the reader may read them."""
+    created = [stored_facts(row.facts) for row in rows if row.action == "PROPOSAL_CREATED"]
+    wanted = {value for facts in created for _, value in _ids_in(facts) if value == facts.get("proposal")}
+    if not wanted or not access.holds_any(PROPOSAL_READERS):
+        return {}
+    query = select(ProposalRow.id, ProposalRow.recipients, ProposalRow.workspace_id).where(
+        ProposalRow.id.in_(wanted)
+    )
+    paid: list[Any] = [
+        row for row in db.execute(query) if row.workspace_id == access.workspace_id and row.recipients
+    ]
+    return dict(apart(shown(paid, _recipients, "psbt_id", lambda row: str(row.id)))[0])
+
+
+def _recipients(rows: Sequence[Any]) -> list[tuple[str, LogRecipient]]:
+    return [
+        (row.id, LogRecipient(address=row.recipients[0], others=len(set(row.recipients)) - 1)) for row in rows
+    ]
+
+
+def _names_of(kind: str, wanted: Iterable[str]) -> Select[Any]:
+    """Selects by id alone: with the workspace in the condition SQLite would scan all of its rows."""
+    model, key, name = _NAMED[kind]
+    typed = [int(each) if kind in {"role", "contract"} else each for each in wanted]
+    return select(key, name, model.workspace_id).where(key.in_(typed))
+
+
+def _people(db: Session, access: WorkspaceAccess, wanted: Iterable[int]) -> dict[int, str]:
+    """Members, and users who acted in this log; the latter by their e-mail address where they have no
+    name.
+    """
+    chain = chain_of(str(access.organisation_id), str(access.workspace_id))
+    is_member = exists().where(
+        MembershipRow.user_id == UserRow.id, MembershipRow.workspace_id == access.workspace_id
+    )
+    has_acted = exists().where(AuditEventRow.chain_id == chain, AuditEventRow.user_uuid == UserRow.id)
+    query = select(UserRow, is_member, has_acted).where(UserRow.id.in_(wanted))
+    named = {
+        user.id: full_name(user.first_name, user.surname) or (user.email if acted else "")
+        for user, member, acted in db.execute(query)
+        if member or acted
+    }
+    return {number: name for number, name in named.items() if name}

@@ -1,0 +1,197 @@
+"""Appends to the audit chains, and reads them back to check them."""
+
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, bindparam, insert, select, update
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+
+from custody.schemas.common import format_time
+from custody.server.rules.audit import (
+    GENESIS,
+    AttestedHash,
+    AuditRow,
+    ChainedRow,
+    ChainFault,
+    Event,
+    chain_of,
+    event_hash,
+    find_fault,
+    is_chain,
+)
+from custody.server.rules.credentials import Caller, WorkspaceAccess, new_id
+from custody.server.rules.ports import Clock, RandomBytes
+from custody.server.rules.webhooks import EVENT_OF_ACTION
+from custody.server.store import Store
+from custody.server.store.models import AuditEventRow, AuditHeadRow, table_of
+from custody.server.webhooks.events import WebhookEvents
+from multisig.canonical_json import canonical_json
+
+# Rows in memory at a time.
+BATCH: Final = 1_000
+
+
+class AuditLog:
+    def __init__(self, clock: Clock, random: RandomBytes) -> None:
+        self._clock = clock
+        self._random = random
+        self._events = WebhookEvents(clock, random)
+
+    def record(
+        self,
+        db: Session,
+        caller: Caller,
+        event: Event,
+        access: WorkspaceAccess | None,
+        payload: Mapping[str, Any] | None = None,
+        organisation_id: int | None = None,
+        /,
+        **facts: Any,
+    ) -> None:
+        """Appends one event in the caller's transaction. Call it last, because it locks the chain's head.
+
+        The event goes to the chain of ``access``'s workspace, else of the organisation, else of the platform.
+        ``payload``: the data of the webhook event, for actions in `EVENT_OF_ACTION`.
+        """
+        assert facts.keys() == event.names, f"{event.action} has the facts {', '.join(sorted(event.names))}"
+        if access is not None and event.action in EVENT_OF_ACTION:
+            assert payload is not None, f"{event.action} needs the data of its webhook event"
+            self._events.tell(db, access.workspace_id, EVENT_OF_ACTION[event.action], payload)
+        org_id = access.organisation_id if access else organisation_id
+        org_uid = "" if org_id is None else str(org_id)
+        workspace_uid = str(access.workspace_id) if access else ""
+        chain_id = chain_of(org_uid, workspace_uid)
+        heads: dict[str, tuple[int, bytes]] = db.info.setdefault(_HEADS_HERE, {})
+        # No other transaction writes at the same time (ADR 13): a second event of this transaction follows
+        # the first.
+        size, head_hash = heads.get(chain_id) or _locked_head(db, chain_id)
+        row = AuditRow(
+            event_uid=new_id(self._random),
+            chain_id=chain_id,
+            position=size + 1,
+            org_uid=org_uid,
+            workspace_uid=workspace_uid,
+            timestamp=format_time(self._clock()),
+            category=event.category,
+            action=event.action,
+            description=event.describe(facts),
+            facts=canonical_json(facts).decode(),
+            user_uuid=caller.user_id,
+            user_name=caller.name,
+            role_uid=str(access.role_id) if access else "",
+            trace_id=caller.trace_id,
+        )
+        hashed = event_hash(head_hash, row)
+        values = {**vars(row), "category": str(event.category)}
+        db.execute(_APPEND, {**values, "prev_hash": head_hash, "event_hash": hashed})
+        db.execute(_MOVE_HEAD, {"moved_chain": chain_id, "size": row.position, "head_hash": hashed})
+        heads[chain_id] = row.position, hashed
+
+
+_HEADS_HERE: Final = "audit chain heads"
+_HEADS = table_of(AuditHeadRow)
+_HEAD = (
+    select(AuditHeadRow.size, AuditHeadRow.head_hash)
+    .where(AuditHeadRow.chain_id == bindparam("chain_id"))
+    .with_for_update()
+)
+# Core statements, not entities: no session reads the rows that it recorded.
+_NEW_HEAD = insert(_HEADS)
+_MOVE_HEAD = update(_HEADS).where(_HEADS.c.chain_id == bindparam("moved_chain"))
+_APPEND = insert(table_of(AuditEventRow))
+
+
+def _locked_head(db: Session, chain_id: str) -> tuple[int, bytes]:
+    head = db.execute(_HEAD, {"chain_id": chain_id}).one_or_none()
+    if head is not None:
+        return head.size, head.head_hash
+    db.execute(_NEW_HEAD, {"chain_id": chain_id, "size": 0, "head_hash": GENESIS})
+    return 0, GENESIS
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The counts, and the first fault of every chain that has one, in order of the chains' names."""
+
+    chains: int
+    rows: int
+    faults: tuple[ChainFault, ...]
+
+
+Marks = Mapping[str, Mapping[int, AttestedHash]]
+
+
+def verify(store: Store) -> tuple[ChainFault, ...]:
+    """The first fault of every chain that has one, by the database alone."""
+    return read_through(store).faults
+
+
+def read_through(store: Store, marks: Marks | None = None) -> Verification:
+    """Reads every chain in one snapshot. ``marks``: by chain and position, what the checkpoints say."""
+    known = marks or {}
+    with store.read() as db:
+        heads = {head.chain_id: head for head in db.scalars(select(AuditHeadRow))}
+        # A forged row may have anything in a column: it is read, and reported.
+        chains = sorted({*heads, *known, *db.scalars(select(AuditEventRow.chain_id).distinct())}, key=str)
+        faults = [
+            _verify_chain(db, chain_id, heads.get(chain_id), known.get(chain_id, {})) for chain_id in chains
+        ]
+    sizes = [head.size for head in heads.values() if isinstance(head.size, int)]
+    return Verification(len(chains), sum(sizes), tuple(fault for fault in faults if fault))
+
+
+def _verify_chain(
+    db: Session, chain_id: str, head: AuditHeadRow | None, marks: Mapping[int, AttestedHash]
+) -> ChainFault | None:
+    if not is_chain(chain_id):
+        return ChainFault(str(chain_id), 1, "no chain has such a name")
+    if head is None:
+        has_rows = db.scalars(
+            select(AuditEventRow.event_uid).where(AuditEventRow.chain_id == chain_id)
+        ).first()
+        return ChainFault(chain_id, 1, "the chain has rows but no head" if has_rows else _gone(marks))
+    read = 0
+
+    def counted(rows: Iterable[ChainedRow]) -> Iterator[ChainedRow]:
+        nonlocal read
+        for read, row in enumerate(rows, start=1):  # noqa: B007 - the count is read below
+            yield row
+
+    try:
+        # A fault stops the reading early; the database's cursor has to be closed then.
+        with closing(chained_rows(db, AuditEventRow.chain_id == chain_id)) as rows:
+            return find_fault(chain_id, counted(rows), head.size, head.head_hash, marks)
+    except DBAPIError as error:
+        if error.connection_invalidated:
+            raise
+        # The database does not say which row of a batch it failed on.
+        return ChainFault(chain_id, read + 1, "the database cannot read its rows from here on")
+
+
+def _gone(marks: Mapping[int, AttestedHash]) -> str:
+    last = max(marks)
+    return f"the whole chain is gone: {marks[last].source} names {last} rows"
+
+
+def chained_rows(
+    db: Session,
+    *conditions: ColumnElement[bool],
+    newest_first: bool = False,
+) -> Generator[ChainedRow, None, None]:
+    """The rows of one chain in order, a thousand in memory at a time. Close it unless you read it to its
+    end.
+    """
+    order = AuditEventRow.position.desc() if newest_first else AuditEventRow.position
+    query = select(*_COLUMNS).where(*conditions).order_by(order)
+    with db.execute(query.execution_options(yield_per=BATCH)) as events:
+        for event in events:
+            values = event._asdict()
+            hashes = values.pop("prev_hash"), values.pop("event_hash")
+            yield ChainedRow(AuditRow(**values), *hashes)
+
+
+# Columns, not entities: a verification reads everything, and a session would keep track of each row.
+_COLUMNS = tuple(AuditEventRow.__table__.columns)

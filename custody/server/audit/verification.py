@@ -1,0 +1,116 @@
+"""Checking the audit log: every chain, the files of checkpoints, and each against the other."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import select
+
+from custody.server.audit.checkpoints import SIGNED, recorded
+from custody.server.audit.log import read_through
+from custody.server.rules.audit import PLATFORM_CHAIN
+from custody.server.rules.checkpoints import CheckpointHistory, marks_of, read_file
+from custody.server.store import Store
+from custody.server.store.models import AuditEventRow
+
+
+@dataclass(frozen=True)
+class AuditFault:
+    """A fault. ``where``: a chain or a file; ``place``: its row or line (0: the whole)."""
+
+    where: str
+    unit: str
+    place: int
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Report:
+    chains: int
+    rows: int
+    checkpoints: int
+    findings: tuple[AuditFault, ...]
+
+
+def check_everything(store: Store, files: Sequence[Path], trusted: frozenset[str]) -> Report:
+    """The chains, the files of checkpoints, and each against the other.
+
+    The files are read before and after the database: the database must contain what they say before, and they
+    must contain what it names after. Raises OSError.
+    """
+    before = {path: read_file(path, trusted) for path in files}
+    read = read_through(store, marks_of(before.values()))
+    named = _recorded(store)
+    after = {path: read_file(path, trusted) for path in files}
+    findings = [AuditFault(fault.chain_id, "row", fault.position, fault.sentence) for fault in read.faults]
+    findings += [
+        AuditFault(str(path), "line", history.fault.line, f"the line {history.fault.sentence}")
+        for path, history in after.items()
+        if history.fault is not None
+    ]
+    findings += _missing(after, named)
+    checkpoints = sum(history.number for history in after.values())
+    return Report(read.chains, read.rows, checkpoints, tuple(findings))
+
+
+def _recorded(store: Store) -> dict[str, dict[int, set[str]]]:
+    """By series and number, the digests in the audit log: one each, unless a file was cut and continued."""
+    query = select(AuditEventRow.facts).where(
+        AuditEventRow.chain_id == PLATFORM_CHAIN, AuditEventRow.action == SIGNED.action
+    )
+    found: dict[str, dict[int, set[str]]] = {}
+    with store.read() as db:
+        for facts in db.scalars(query):
+            # The chain's own check reports a row that was altered.
+            if record := recorded(facts):
+                series, number, digest = record
+                found.setdefault(series, {}).setdefault(number, set()).add(digest)
+    return found
+
+
+def _missing(
+    files: Mapping[Path, CheckpointHistory], named: Mapping[str, dict[int, set[str]]]
+) -> Iterator[AuditFault]:
+    """What the audit log names and no file holds. Of several copies of a file, the longest counts."""
+    longest: dict[str, tuple[Path, CheckpointHistory]] = {}
+    for path, history in files.items():
+        known = longest.get(history.id)
+        if known is None or history.number > known[1].number:
+            longest[history.id] = path, history
+    for series_id, records in named.items():
+        if series_id in longest:
+            yield from _lost(*longest[series_id], records)
+        else:
+            sentence = (
+                f"the audit log names {len(records)} checkpoints of it, and no given file contains them"
+            )
+            yield AuditFault(f"checkpoints {series_id[:16]}", "line", 0, sentence)
+    for path, history in files.items():
+        yield from _forked(path, history, *longest[history.id])
+
+
+def _lost(path: Path, history: CheckpointHistory, records: Mapping[int, set[str]]) -> Iterator[AuditFault]:
+    """The first recorded checkpoint that the file does not hold."""
+    for number in sorted(records):
+        if number > history.number:
+            if history.fault is None:
+                sentence = f"the file was cut: the audit log names checkpoint {max(records)} of it"
+                yield AuditFault(str(path), "line", history.number + 1, sentence)
+            return
+        if records[number] != {history.digests[number - 1]}:
+            yield AuditFault(
+                str(path), "line", number, "the audit log names another checkpoint with this number"
+            )
+            return
+
+
+def _forked(
+    path: Path, history: CheckpointHistory, other_path: Path, other: CheckpointHistory
+) -> Iterator[AuditFault]:
+    """Copies of one file must share a history: the longer one starts with the shorter one."""
+    for line, (one, another) in enumerate(zip(history.digests, other.digests, strict=False), start=1):
+        if one != another:
+            yield AuditFault(
+                str(path), "line", line, f"{other_path} has another line there: two histories were signed"
+            )
+            return

@@ -1,0 +1,143 @@
+"""Leases for work that only one process does at a time: following a chain, sweeping.
+
+A lease is a row with its holder's token; every take-over writes a new token. A transaction that finds its own
+token in the row, under the database's write lock, knows that no other process has held the lease since: a
+process that slept past its lease writes nothing (a fencing token). The time in the row only says when others
+may take over; a wrong clock costs time, and never leads to two holders.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from custody.server.rules.credentials import new_id
+from custody.server.rules.ports import Clock, RandomBytes
+from custody.server.store import Store
+from custody.server.store.models import LeaseRow
+
+# How long other processes wait for one that was killed. It is renewed after a third, so two renewals may
+# fail.
+LEASE: Final = timedelta(seconds=20)
+# A process that holds on for longer than this is stuck, even if its heartbeat goes on.
+MAX_HOLD: Final = timedelta(minutes=30)
+
+
+class LeaseLost(Exception):
+    """Another process has taken over: nothing was written, and this process must not write its results."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """A lease that this process holds. ``token`` is new each time it is taken."""
+
+    name: str
+    token: str
+
+    def require(self, db: Session) -> None:
+        """Call it in the transaction that writes. Raises LeaseLost."""
+        owner = db.scalar(select(LeaseRow.owner).where(LeaseRow.name == self.name))
+        if owner != self.token:
+            raise LeaseLost(self.name)
+
+
+def has_lapsed(until: datetime, now: datetime, span: timedelta) -> bool:
+    """Whether the lease is over. True also where ``until`` is later than any lease ends: then the holder's
+    clock was wrong.
+    """
+    return not now < until <= now + 2 * span
+
+
+class Lead:
+    """One lease, as this process takes and renews it. Thread-safe: one thread works, another renews."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        random: RandomBytes,
+        name: str,
+        span: timedelta = LEASE,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._random = random
+        self._name = name
+        self._span = span
+        self._held: Held | None = None
+        self._until: datetime | None = None
+        self._working_since: datetime | None = None
+
+    @contextmanager
+    def work(self) -> Iterator[Held | None]:
+        """Yields the lease, which `renew` keeps for the length of the block; None where another process
+        has it.
+        """
+        held = self._take()
+        self._working_since = None if held is None else self._clock()
+        try:
+            yield held
+        except LeaseLost:
+            self._held = None
+            raise
+        finally:
+            self._working_since = None
+
+    def renew(self) -> None:
+        """Called from another thread during the work. It does not take a lost lease again."""
+        held, since, now = self._held, self._working_since, self._clock()
+        if held is None or since is None or now > since + MAX_HOLD or not self._is_due(now):
+            return
+        with self._store.write() as db:
+            lease = db.get(LeaseRow, self._name)
+            if lease is not None and lease.owner == held.token:
+                lease.until = self._until = now + self._span
+
+    def release(self) -> None:
+        """Gives the lease back, so that other processes need not wait until it lapses."""
+        held, self._held = self._held, None
+        if held is not None:
+            with self._store.write() as db:
+                db.execute(delete(LeaseRow).where(LeaseRow.name == held.name, LeaseRow.owner == held.token))
+
+    def _take(self) -> Held | None:
+        now = self._clock()
+        if self._held is not None and not self._is_due(now):
+            return self._held
+        # A snapshot first, so that a process that stands by does not wait for the write lock.
+        with self._store.read() as db:
+            if not self._is_free(db, now):
+                self._held = None
+                return None
+        with self._store.write() as db:
+            return self._take_in(db, now)
+
+    def _take_in(self, db: Session, now: datetime) -> Held | None:
+        if not self._is_free(db, now):
+            self._held = None
+            return None
+        lease = db.get(LeaseRow, self._name)
+        mine = lease is not None and self._held is not None and lease.owner == self._held.token
+        held = self._held if mine and self._held else Held(self._name, new_id(self._random))
+        until = now + self._span
+        if lease is None:
+            db.add(LeaseRow(name=self._name, owner=held.token, until=until))
+        else:
+            lease.owner, lease.until = held.token, until
+        self._held, self._until = held, until
+        return held
+
+    def _is_free(self, db: Session, now: datetime) -> bool:
+        lease = db.get(LeaseRow, self._name)
+        if lease is None or (self._held is not None and lease.owner == self._held.token):
+            return True
+        return has_lapsed(lease.until, now, self._span)
+
+    def _is_due(self, now: datetime) -> bool:
+        """Whether a third of the lease is over, or the clock was set back."""
+        until = self._until
+        return until is None or not now < until - self._span * 2 / 3 <= now + self._span

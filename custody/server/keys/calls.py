@@ -1,0 +1,311 @@
+"""Registering a device's keys, with a proof that the caller holds it, and its signing profile."""
+
+from datetime import timedelta
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas import keys as wire
+from custody.schemas.common import Listed, NullString
+from custody.schemas.keys import (
+    KEY_CHALLENGE,
+    KEYS,
+    REGISTER_KEY,
+    SIGNING_PROFILE_ADDRESS,
+    ChallengeLine,
+    RevokedReason,
+    signed_host,
+)
+from custody.schemas.queries import ProfileQuery
+from custody.server.calls import Ctx, serves
+from custody.server.errors import (
+    Invalid,
+    KeyAlreadyActive,
+    RateLimited,
+    StateConflict,
+)
+from custody.server.keys.profiles import (
+    no_profile,
+    own_profiles,
+    require_free_profile,
+    scripts_of,
+    watch_profile,
+)
+from custody.server.rules.audit import Category, Event
+from custody.server.rules.credentials import new_id
+from custody.server.rules.keys import OfferedKey, check_offer, check_proof
+from custody.server.shown import shown
+from custody.server.store.models import KeyAccountRow, KeyChallengeRow, KeyRow, ProfileRow
+from custody.server.vaults.stored import balance_outside_vaults
+from custody.server.webhooks.events import WebhookEvents, tell_revoked
+from multisig import RECEIVE
+
+CHALLENGE_LIFETIME = timedelta(minutes=10)
+MAX_OPEN_CHALLENGES = 20
+SUPERSEDED: RevokedReason = "superseded"
+REGISTERED = Event(
+    "KEY_REGISTERED",
+    "key {key}, {network}, fingerprint {fingerprint}, {added} accounts",
+    category=Category.KEYS,
+)
+TOPPED_UP = Event("KEY_ACCOUNTS_ADDED", "key {key}, {added} accounts", category=Category.KEYS)
+REPLACED = Event("KEY_REVOKED", "key {key} superseded", category=Category.KEYS)
+
+
+@serves(KEY_CHALLENGE)
+def key_challenge(ctx: Ctx, request: wire.KeyChallengeRequest) -> wire.KeyChallenge:
+    """Raises Invalid, RateLimited."""
+    offered = check_offer(request)
+    _check_challenge_budget(ctx)
+    host, nonce = signed_host(ctx.tools.public_url), new_id(ctx.tools.random)
+    line = str(ChallengeLine(host, offered.network, ctx.caller.user_id, nonce, offered.digest))
+    expires_at = ctx.now + CHALLENGE_LIFETIME
+    ctx.db.add(
+        KeyChallengeRow(
+            user_id=ctx.caller.user_id,
+            network=offered.network,
+            challenge=line,
+            offered_digest=offered.digest,
+            created_at=ctx.now,
+            expires_at=expires_at,
+        )
+    )
+    return wire.KeyChallenge(challenge=line, derivation_path=str(offered.proof_path), expires_at=expires_at)
+
+
+@serves(REGISTER_KEY)
+def register_key(ctx: Ctx, request: wire.RegisterKeyRequest) -> wire.Key:
+    """Raises Invalid (offer or proof), KeyAlreadyActive (another device, and not ``replace``), StateConflict
+    (the device or its profile is registered by another user).
+    """
+    offered = check_offer(request)
+    _check_possession(ctx, offered, request.proof)
+    active = active_key(ctx.db, ctx.caller.user_id, offered.network)
+    if active is not None and active.xpub == str(offered.xpub):
+        return _top_up(ctx, active, offered)
+    if active is not None:
+        if not request.replace:
+            raise KeyAlreadyActive("Another device is registered on this network already.")
+        _supersede(ctx, active)
+    _check_free(ctx.db, offered)
+    return _insert(ctx, offered, request)
+
+
+@serves(KEYS)
+def keys(ctx: Ctx, _: None) -> Listed[wire.Key]:
+    query = select(KeyRow).where(KeyRow.user_id == ctx.caller.user_id).order_by(KeyRow.created_at, KeyRow.id)
+    found = ctx.db.scalars(query).all()
+    return shown(found, lambda some: [key_shape(ctx.db, key) for key in some], "ID", lambda key: key.id)
+
+
+@serves(SIGNING_PROFILE_ADDRESS)
+def signing_profile_address(ctx: Ctx, query: ProfileQuery) -> wire.SigningProfileAddress:
+    """Of the active key, or of the key that is named. Raises NotFound."""
+    for own in own_profiles(ctx.db, ctx.caller.user_id, query.network):
+        if own.key.id == query.key_id or (query.key_id is None and own.key.status == "active"):
+            policy = own.policy(ctx.db)
+            balance = balance_outside_vaults(ctx.db, policy.network.value, own.scripts)
+            return wire.SigningProfileAddress(
+                network=query.network,
+                wallet_address=policy.address(RECEIVE, 0),
+                derivation_path=str(policy.key.origin.path / RECEIVE / 0),
+                key_id=own.key.id,
+                confirmed_sats=balance.confirmed,
+                unconfirmed_sats=balance.unconfirmed,
+                locked_sats=balance.locked,
+            )
+    raise no_profile()
+
+
+def _check_challenge_budget(ctx: Ctx) -> None:
+    mine = KeyChallengeRow.user_id == ctx.caller.user_id
+    ctx.db.execute(delete(KeyChallengeRow).where(mine, KeyChallengeRow.expires_at <= ctx.now))
+    count = ctx.db.scalar(select(func.count()).where(mine, KeyChallengeRow.used_at.is_(None)))
+    if (count or 0) >= MAX_OPEN_CHALLENGES:
+        raise RateLimited(
+            "Too many challenges are open.", retry_after=int(CHALLENGE_LIFETIME.total_seconds())
+        )
+
+
+def _check_possession(ctx: Ctx, offered: OfferedKey, proof: wire.KeyProof | None) -> None:
+    if proof is None:
+        raise _bad_proof("/proof", "A proof of possession is required: ask for a key-challenge first.")
+    row = ctx.db.scalars(
+        select(KeyChallengeRow).where(KeyChallengeRow.challenge == proof.challenge)
+    ).one_or_none()
+    if (
+        row is None
+        or row.user_id != ctx.caller.user_id
+        or row.used_at is not None
+        or row.expires_at <= ctx.now
+    ):
+        raise _bad_proof("/proof/challenge", "The challenge is unknown, was used, or has expired.")
+    if row.network != offered.network or row.offered_digest != offered.digest:
+        raise _bad_proof("/proof/challenge", "The challenge was made for other keys than the ones offered.")
+    check_proof(offered, proof.challenge, proof.signature)
+    row.used_at = ctx.now
+
+
+def _check_free(db: Session, offered: OfferedKey) -> None:
+    """Call it after the proof: an xpub alone must not reveal whether it is registered."""
+    taken = select(KeyRow.id).where(KeyRow.xpub == str(offered.xpub), KeyRow.status == "active")
+    if db.scalars(taken).first() is not None:
+        raise StateConflict("This device is registered by another account.")
+
+
+def _supersede(ctx: Ctx, key: KeyRow) -> None:
+    key.status, key.revoked_reason, key.updated_at = "revoked", SUPERSEDED, ctx.now
+    ctx.db.flush()
+    tell_revoked(WebhookEvents(ctx.tools.clock, ctx.tools.random), ctx.db, key)
+    ctx.event(REPLACED, key=key.id)
+
+
+def _insert(ctx: Ctx, offered: OfferedKey, request: wire.RegisterKeyRequest) -> wire.Key:
+    device = request.device
+    key = KeyRow(
+        id=new_id(ctx.tools.random),
+        user_id=ctx.caller.user_id,
+        network=offered.network,
+        status="active",
+        key_type="xpub",
+        xpub=str(offered.xpub),
+        pub_key_hex=offered.xpub.public_key.hex(),
+        master_fingerprint=offered.fingerprint.hex,
+        derivation_base_path=str(offered.base_path),
+        label=request.label,
+        maker=device.maker,
+        model=device.model,
+        firmware=device.firmware,
+        created_at=ctx.now,
+        updated_at=ctx.now,
+    )
+    ctx.db.add(key)
+    ctx.db.flush()
+    added = _add_accounts(ctx, key, offered)
+    of = {"key": key.id, "network": key.network, "fingerprint": key.master_fingerprint}
+    ctx.event(REGISTERED, **of, added=added)
+    return key_shape(ctx.db, key)
+
+
+def _top_up(ctx: Ctx, key: KeyRow, offered: OfferedKey) -> wire.Key:
+    if key.master_fingerprint != offered.fingerprint.hex:
+        sentence = "The key is registered with another fingerprint."
+        raise Invalid.at("/master_fingerprint", sentence)
+    added = _add_accounts(ctx, key, offered)
+    if added:
+        key.updated_at = ctx.now
+        ctx.event(TOPPED_UP, key=key.id, added=added)
+    return key_shape(ctx.db, key)
+
+
+def _add_accounts(ctx: Ctx, key: KeyRow, offered: OfferedKey) -> int:
+    """Adds the accounts that are new, except those a vault took when the device was registered before."""
+    _check_accounts_free(ctx.db, key, offered)
+    query = select(KeyAccountRow.account, KeyAccountRow.xpub).where(KeyAccountRow.key_id == key.id)
+    known = {row.account: row.xpub for row in ctx.db.execute(query)}
+    taken = _taken_xpubs(ctx.db, offered)
+    fresh = []
+    for account in offered.accounts:
+        if known.get(account.account, str(account.xpub)) != str(account.xpub):
+            sentence = f"Account {account.account} is registered with another xpub."
+            raise Invalid.at("/vault_accounts", sentence)
+        if account.account not in known and str(account.xpub) not in taken:
+            fresh.append(account)
+    ctx.db.add_all(
+        KeyAccountRow(
+            key_id=key.id,
+            account=account.account,
+            derivation_path=str(account.path),
+            xpub=str(account.xpub),
+        )
+        for account in fresh
+    )
+    _add_profile(ctx, key, offered)
+    return len(fresh)
+
+
+def _add_profile(ctx: Ctx, key: KeyRow, offered: OfferedKey) -> None:
+    if offered.profile is None:
+        return
+    path, xpub = offered.profile
+    known = ctx.db.get(ProfileRow, key.id)
+    if known is not None and known.xpub != str(xpub):
+        sentence = "The profile of this key is registered with another xpub."
+        raise Invalid.at("/profile/xpub", sentence)
+    if known is None:
+        script = scripts_of(str(xpub)).receive
+        require_free_profile(ctx.db, key, script)
+        profile = ProfileRow(
+            key_id=key.id,
+            xpub=str(xpub),
+            derivation_base_path=str(path),
+            receive_script=script,
+            created_at=ctx.now,
+        )
+        ctx.db.add(profile)
+        ctx.db.flush()
+        watch_profile(ctx.db, key.network, profile)
+
+
+def active_key(db: Session, user_id: int, network: str) -> KeyRow | None:
+    """A member's one active key on a network."""
+    return db.scalars(
+        select(KeyRow).where(KeyRow.user_id == user_id, KeyRow.network == network, KeyRow.status == "active")
+    ).one_or_none()
+
+
+def _taken_xpubs(db: Session, offered: OfferedKey) -> set[str]:
+    xpubs = [str(account.xpub) for account in offered.accounts]
+    query = select(KeyAccountRow.xpub).where(
+        KeyAccountRow.xpub.in_(xpubs), KeyAccountRow.vault_id.is_not(None)
+    )
+    return set(db.scalars(query))
+
+
+def _check_accounts_free(db: Session, key: KeyRow, offered: OfferedKey) -> None:
+    """The proof covers account 0 alone. The others must not belong to another member: one person would
+    then be two signers of a vault.
+    """
+    query = (
+        select(KeyAccountRow.account)
+        .join(KeyRow, KeyRow.id == KeyAccountRow.key_id)
+        .where(
+            KeyAccountRow.xpub.in_([str(account.xpub) for account in offered.accounts]),
+            KeyRow.user_id != key.user_id,
+            KeyRow.status == "active",
+        )
+    )
+    if db.scalars(query).first() is not None:
+        raise StateConflict("One of the accounts is registered by another account holder.")
+
+
+def key_shape(db: Session, key: KeyRow) -> wire.Key:
+    counted = select(
+        func.count() - func.count(KeyAccountRow.vault_id),
+        func.coalesce(func.max(KeyAccountRow.account) + 1, 0),
+    ).where(KeyAccountRow.key_id == key.id)
+    free, following = db.execute(counted).one()
+    return wire.Key.model_validate(
+        {
+            "id": key.id,
+            "user_id": str(key.user_id),
+            "key_type": key.key_type,
+            "status": key.status,
+            "pub_key_hex": NullString.of(key.pub_key_hex),
+            "xpub": NullString.of(key.xpub),
+            "master_fingerprint": NullString.of(key.master_fingerprint),
+            "derivation_base_path": NullString.of(key.derivation_base_path),
+            "label": NullString.of(key.label),
+            "net": key.network,
+            "revoked_reason": NullString.of(key.revoked_reason),
+            "free_accounts": free,
+            "next_account": following,
+            "device": wire.RegisteredDevice(maker=key.maker, model=key.model, firmware=key.firmware),
+            "created_at": key.created_at,
+            "updated_at": key.updated_at,
+        }
+    )
+
+
+def _bad_proof(pointer: str, sentence: str) -> Invalid:
+    return Invalid.at(pointer, sentence, "bad-proof")

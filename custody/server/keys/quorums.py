@@ -1,0 +1,181 @@
+"""Whether enough signers of a vault remain when a member loses a key, the membership or a permission."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, Select, bindparam, exists, false, func, or_, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.permissions import VAULT_VIEWERS, PermissionName
+from custody.server.errors import VaultsLeftShort
+from custody.server.store.models import (
+    ChainCoinRow,
+    KeyRow,
+    MembershipRow,
+    RolePermissionRow,
+    TokenCellRow,
+    VaultRow,
+    VaultSignerRow,
+)
+from custody.server.vaults.stored import address_script
+from multisig.tokens.machine import Cell
+
+# These are of the key in the vault's script: another key of the same member does not count.
+_LIVE = KeyRow.status == "active"
+_SUPERSEDED = KeyRow.revoked_reason == "superseded"
+
+
+def approver(workspace_id: object, user_id: object) -> Select[int]:
+    """Selects the user's id where they are a member of the workspace who may approve. Each argument is a
+    value or a column.
+    """
+    return (
+        select(MembershipRow.user_id)
+        .join(RolePermissionRow, RolePermissionRow.role_id == MembershipRow.role_id)
+        .where(
+            MembershipRow.workspace_id == workspace_id,
+            MembershipRow.user_id == user_id,
+            RolePermissionRow.permission == PermissionName.PAYMENT_APPROVE.value,
+        )
+    )
+
+
+MAY_APPROVE = (
+    approver(VaultRow.workspace_id, VaultSignerRow.user_id).correlate(VaultRow, VaultSignerRow).exists()
+)
+
+
+def vaults_left_short(
+    db: Session,
+    *,
+    without_key: str | None = None,
+    without_member: int | None = None,
+    without_role: int | None = None,
+) -> list[VaultRow]:
+    """The vaults that would lose a signer and keep fewer than M who can still sign, the oldest first.
+
+    ``without_key``: a key's id. ``without_member``: the id of the membership of a member who leaves or
+    may no longer approve. ``without_role``: the id of a role that loses PAYMENT_APPROVE. Not included are
+    vaults that are short already and lose no signer, and those that were replaced and are empty. Call it
+    before the change, in its transaction.
+
+    It counts twice: signers who can approve anything, and signers who can at least move the coins to another
+    vault, which a superseded key can too. Where most signers have new devices, only the latter are left.
+    """
+    lost = _lost(without_key, without_member, without_role)
+    short = {
+        vault.id: vault
+        for can_sign in (_LIVE, _LIVE | _SUPERSEDED)
+        for vault in _left_short(db, lost, can_sign)
+        if not _is_over(db, vault)
+    }
+    return sorted(short.values(), key=lambda vault: (vault.created_at, vault.id))
+
+
+def require_quorums(db: Session, user_id: int | None, short: Sequence[VaultRow]) -> None:
+    """Raises VaultsLeftShort where ``short`` is not empty, with the names that the user may see (None:
+    all).
+    """
+    if not short:
+        return
+    seen = workspaces_seen_by(db, user_id) if user_id is not None else {vault.workspace_id for vault in short}
+    names = [repr(vault.name) for vault in short if vault.workspace_id in seen]
+    others = len(short) - len(names)
+    if others:
+        names.append(f"{others} of workspaces that you do not see")
+    raise VaultsLeftShort(f"Fewer signers than a movement needs would be left in vault {', '.join(names)}.")
+
+
+def _is_over(db: Session, vault: VaultRow) -> bool:
+    """Whether another vault has taken its place and all that it held: nobody has to sign for it any more."""
+    if vault.replaced_by_id is None:
+        return False
+    coins = ChainCoinRow.vault_id == vault.id, ChainCoinRow.spent_height.is_(None)
+    address, cell = address_script(vault), TokenCellRow.cell
+    holds = (cell == Cell.BALANCE.value) & (TokenCellRow.holder == address)
+    owns = (cell == Cell.OWNER.value) & (TokenCellRow.data == address)
+    tokens = TokenCellRow.chain == vault.chain, holds | owns
+    return not db.scalar(select(exists().where(*coins) | exists().where(*tokens)))
+
+
+def _left_short(db: Session, lost: ColumnElement[bool], can_sign: ColumnElement[bool]) -> list[VaultRow]:
+    losing = _able(lost & can_sign).distinct()
+    left = _counted(db, _able(~lost & can_sign), losing)
+    return [
+        vault
+        for vault in db.scalars(select(VaultRow).where(VaultRow.id.in_(losing)))
+        if left.get(vault.id, 0) < vault.m
+    ]
+
+
+def workspaces_seen_by(db: Session, user_id: int) -> set[int]:
+    query = (
+        select(MembershipRow.workspace_id)
+        .join(RolePermissionRow, RolePermissionRow.role_id == MembershipRow.role_id)
+        .where(MembershipRow.user_id == user_id, RolePermissionRow.permission.in_(VAULT_VIEWERS))
+    )
+    return set(db.scalars(query))
+
+
+def lacking_signers(db: Session, vaults: Mapping[str, int], ids: Select[str] | None = None) -> set[str]:
+    """The vaults among ``vaults``, M by id, of which fewer than M signers can sign a payment. ``ids`` selects
+    them where they may be many.
+    """
+    able = _counted(db, _able(_LIVE), vaults.keys() if ids is None else ids)
+    return {vault_id for vault_id, m in vaults.items() if able.get(vault_id, 0) < m}
+
+
+class SignerNow(NamedTuple):
+    """A signer of a vault: the vault's own key of theirs, and whether their role approves there."""
+
+    user_id: int
+    revoked_reason: str | None
+    may_approve: bool
+
+
+def signers_now(db: Session, vault_id: str) -> list[SignerNow]:
+    return [SignerNow(*row) for row in db.execute(_SIGNERS_NOW, {"vault_id": vault_id})]
+
+
+_SIGNERS_NOW = (
+    select(VaultSignerRow.user_id, KeyRow.revoked_reason, MAY_APPROVE)
+    .join(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
+    .join(KeyRow, KeyRow.id == VaultSignerRow.key_id)
+    .where(VaultSignerRow.vault_id == bindparam("vault_id"))
+)
+
+
+def _lost(key_id: str | None, membership_id: int | None, role_id: int | None) -> ColumnElement[bool]:
+    named: Sequence[ColumnElement[bool]] = [
+        column == value
+        for column, value in (
+            (VaultSignerRow.key_id, key_id),
+            (MembershipRow.id, membership_id),
+            (MembershipRow.role_id, role_id),
+        )
+        if value is not None
+    ]
+    return or_(false(), *named)
+
+
+def _able(which: ColumnElement[bool]) -> Select[str]:
+    """The vault of every signer among ``which`` whose role in its workspace carries PAYMENT_APPROVE."""
+    return (
+        select(VaultSignerRow.vault_id)
+        .join(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
+        .join(KeyRow, KeyRow.id == VaultSignerRow.key_id)
+        .join(
+            MembershipRow,
+            (MembershipRow.workspace_id == VaultRow.workspace_id)
+            & (MembershipRow.user_id == VaultSignerRow.user_id),
+        )
+        .join(RolePermissionRow, RolePermissionRow.role_id == MembershipRow.role_id)
+        .where(RolePermissionRow.permission == PermissionName.PAYMENT_APPROVE.value, which)
+    )
+
+
+def _counted(db: Session, able: Select[str], among: Select[str] | Collection[str]) -> dict[str, int]:
+    """How many of these signers each vault has; one without any is not in it."""
+    able_signers = able.where(VaultSignerRow.vault_id.in_(among)).subquery()
+    query = select(able_signers.c.vault_id, func.count()).group_by(able_signers.c.vault_id)
+    return dict(db.execute(query).all())

@@ -1,0 +1,290 @@
+"""Sums of what a member or a vault moved in the current cycle: bitcoin, and each token in raw units
+(docs/operate/limits.md).
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Subquery,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    or_,
+    select,
+)
+from sqlalchemy.orm import Session
+
+from custody.schemas.proposals import TxType
+from custody.server.proposals.lifecycle import holds_coins_clause
+from custody.server.rules.lifecycle import ENDED
+from custody.server.rules.limits import Usage
+from custody.server.store.models import (
+    ChainCoinRow,
+    ContractCallRow,
+    ContractRow,
+    ProposalInputRow,
+    ProposalRow,
+    VaultRow,
+    WatchedScriptRow,
+)
+from custody.server.store.store import read_once
+from custody.server.vaults.stored import ADDRESS_INDEX, address_script
+from multisig import RECEIVE
+from multisig.tokens import Function
+
+_ENDED = tuple(sorted(status.value for status in ENDED))
+
+
+def usage_of_member(
+    db: Session, workspace_id: int, user_id: int, since: datetime, family_id: str | None = None
+) -> Usage:
+    """What the member proposed in the workspace since then, in any role. ``family_id``: the family of a new
+    version.
+    """
+    whose = {"workspace_id": workspace_id, "user_id": user_id, "since": since, "family_id": family_id}
+    return read_once(db, ("usage of member", *whose.values()), lambda: _usage(db, _OF_MEMBER, whose))
+
+
+def usage_of_vault(db: Session, vault_id: str, since: datetime, family_id: str | None = None) -> Usage:
+    """What was proposed from the vault since then, by any member."""
+    return _usage(db, _OF_VAULT, {"vault_id": vault_id, "since": since, "family_id": family_id})
+
+
+def usages_of_vaults(db: Session, starts: Mapping[str, datetime]) -> dict[str, Usage]:
+    """`usage_of_vault` of each vault since its own moment, in one statement for each distinct moment."""
+    by_start = defaultdict[datetime, list[str]](list)
+    for vault_id, since in starts.items():
+        by_start[since].append(vault_id)
+    found = dict.fromkeys(starts, Usage(others=0))
+    for since, vault_ids in by_start.items():
+        for vault_id, sats in db.execute(_OF_EACH, {"vault_ids": vault_ids, "since": since}):
+            found[vault_id] = Usage(others=int(sats))
+    return found
+
+
+def _usage(db: Session, sums: Select[int | None, int | None], whose: Mapping[str, object]) -> Usage:
+    """What other families moved, and what the family ``family_id`` did, if given."""
+    others, held = db.execute(sums, whose).one()
+    return Usage(others=int(others or 0), held=int(held or 0))
+
+
+def _families(whose: ColumnElement[bool]) -> Subquery:
+    """What each family of a cycle moves: of its versions at most one is mined, the largest at worst."""
+    amount = func.max(case((counts(), ProposalRow.movement_sats), else_=0))
+    return (
+        select(ProposalRow.vault_id, ProposalRow.family_id, amount.label("sats"))
+        .where(whose, ProposalRow.created_at >= bindparam("since"))
+        .group_by(ProposalRow.vault_id, ProposalRow.family_id)
+        .subquery()
+    )
+
+
+def _sums(whose: ColumnElement[bool]) -> Select[int | None, int | None]:
+    families = _families(whose).c
+    is_own = families.family_id == bindparam("family_id")
+    return select(
+        func.sum(case((is_own, 0), else_=families.sats)), func.sum(case((is_own, families.sats), else_=0))
+    )
+
+
+def counts() -> ColumnElement[bool]:
+    """Versions that were mined or may still be mined: a replaced one too, for nodes may still prefer it. An
+    ended one counts only where it was cancelled after signatures were given out and keeps its coins, or where
+    its signers broadcast it themselves.
+    """
+    return or_(holds_coins_clause(), and_(ProposalRow.status.in_(_ENDED), _spent_its_coins()))
+
+
+def _spent_its_coins() -> ColumnElement[bool]:
+    chain = (
+        select(VaultRow.chain)
+        .where(VaultRow.id == ProposalRow.vault_id)
+        .correlate(ProposalRow)
+        .scalar_subquery()
+    )
+    return exists().where(
+        ProposalInputRow.proposal_id == ProposalRow.id,
+        ChainCoinRow.chain == chain,
+        ChainCoinRow.txid == ProposalInputRow.txid,
+        ChainCoinRow.vout == ProposalInputRow.vout,
+        ChainCoinRow.spent_by == ProposalRow.txid_expected,
+    )
+
+
+_OF_MEMBER = _sums(
+    and_(
+        ProposalRow.workspace_id == bindparam("workspace_id"),
+        ProposalRow.created_by == bindparam("user_id"),
+        ProposalRow.counts_for_role,
+    )
+)
+_OF_VAULT = _sums(ProposalRow.vault_id == bindparam("vault_id"))
+_EACH = _families(ProposalRow.vault_id.in_(bindparam("vault_ids", expanding=True))).c
+_OF_EACH = select(_EACH.vault_id, func.sum(_EACH.sats)).group_by(_EACH.vault_id)
+
+
+# The specification's table: which calls count for the member's role and the vault, or for the vault alone.
+FOR_ROLE = frozenset({Function.TRANSFER})
+FOR_VAULT = FOR_ROLE | {Function.MINT, Function.BURN}
+
+
+@dataclass(frozen=True)
+class OutgoingTokens:
+    """``amount`` is in raw units of the token. ``for_role``: whether it counts for the member too."""
+
+    contract_uid: int
+    ticker: str
+    decimals: int
+    amount: int
+    for_role: bool
+    proposed_at: datetime
+    family_id: str | None = None
+
+
+@dataclass(frozen=True)
+class VaultTokenUsage:
+    """A vault's usage of one token."""
+
+    usage: Usage
+    vault_id: str
+    contract_uid: int
+    chain: str
+    deploy_family_id: str
+    ticker: str
+    decimals: int
+
+
+def movement_of(
+    contract: ContractRow,
+    vault: VaultRow,
+    function: Function,
+    amount: int | None,
+    address: bytes | None,
+    proposed_at: datetime,
+    family_id: str | None = None,
+) -> OutgoingTokens | None:
+    """What a call moves; None where nothing counts, as in a transfer to the vault's own ``address``."""
+    if function not in FOR_VAULT or amount is None:
+        return None
+    if function is Function.TRANSFER and address == address_script(vault):
+        return None
+    for_role = function in FOR_ROLE
+    return OutgoingTokens(
+        contract.uid, contract.ticker, contract.decimals, amount, for_role, proposed_at, family_id
+    )
+
+
+def moved_by_family(
+    db: Session, vault: VaultRow, family_id: str, proposed_at: datetime
+) -> OutgoingTokens | None:
+    """What the call of a family moves, measured as another version of it."""
+    call = db.scalars(select(ContractCallRow).where(ContractCallRow.family_id == family_id)).one_or_none()
+    if call is None:
+        return None
+    contract = db.get_one(ContractRow, call.contract_uid)
+    function = Function[call.function_name.upper()]
+    return movement_of(contract, vault, function, call.amount, call.address_script, proposed_at, family_id)
+
+
+def token_usage_of_member(
+    db: Session, workspace_id: int, user_id: int, since: datetime, movement: OutgoingTokens
+) -> Usage:
+    """What the member proposed to transfer of the token since then."""
+    return _token_usage(
+        db, _TOKEN_OF_MEMBER, {"workspace_id": workspace_id, "user_id": user_id, "since": since}, movement
+    )
+
+
+def token_usage_of_vault(db: Session, vault_id: str, since: datetime, movement: OutgoingTokens) -> Usage:
+    """What any member proposed to transfer, mint and burn of it from the vault since then."""
+    return _token_usage(db, _TOKEN_OF_VAULT, {"vault_ids": [vault_id], "since": since}, movement)
+
+
+def token_usages_of_vaults(db: Session, vault_ids: Collection[str], since: datetime) -> list[VaultTokenUsage]:
+    """The same sums of every token that one of them moved since then, the oldest token first."""
+    # Most vaults never called a token: then none of their proposals is read.
+    calling = db.scalars(_CALLING, {"vault_ids": vault_ids}).all()
+    if not calling:
+        return []
+    # Summed here: a sum may exceed 64 bits, where SQLite fails.
+    sums: dict[tuple[Any, ...], int] = {}
+    for _, amount, *token in db.execute(_OF_VAULTS, {"vault_ids": calling, "since": since}):
+        sums[tuple(token)] = sums.get(tuple(token), 0) + (amount or 0)
+    return [VaultTokenUsage(Usage(others=amount), *token) for token, amount in sums.items()]
+
+
+def _token_usage(
+    db: Session, calls: Select[str, int | None], whose: Mapping[str, object], movement: OutgoingTokens
+) -> Usage:
+    others = held = 0
+    for family_id, amount in db.execute(calls, {**whose, "contract_uid": movement.contract_uid}):
+        if family_id == movement.family_id:
+            held += amount or 0
+        else:
+            others += amount or 0
+    return Usage(others, held)
+
+
+def _token_calls(whose: ColumnElement[bool], functions: Iterable[Function]) -> Select[str, int | None]:
+    """The calls that count: their family, and what they move."""
+    families = (
+        select(ProposalRow.family_id)
+        .where(
+            whose,
+            ProposalRow.created_at >= bindparam("since"),
+            ProposalRow.tx_type == TxType.CALL.value,
+            counts(),
+        )
+        .distinct()
+        .subquery()
+    )
+    stays = exists().where(
+        WatchedScriptRow.chain == ContractRow.chain,
+        WatchedScriptRow.script_pubkey == ContractCallRow.address_script,
+        WatchedScriptRow.vault_id == ContractCallRow.vault_id,
+        WatchedScriptRow.branch == RECEIVE,
+        WatchedScriptRow.address_index == ADDRESS_INDEX,
+    )
+    return (
+        select(ContractCallRow.family_id, ContractCallRow.amount)
+        .select_from(ContractCallRow)
+        .join(families, families.c.family_id == ContractCallRow.family_id)
+        .join(ContractRow, ContractRow.uid == ContractCallRow.contract_uid)
+        .where(
+            ContractCallRow.function_name.in_(sorted(function.wire_name for function in functions)),
+            or_(ContractCallRow.function_name != Function.TRANSFER.wire_name, ~stays),
+        )
+    )
+
+
+_OF_ONE_TOKEN = ContractCallRow.contract_uid == bindparam("contract_uid")
+_TOKEN_OF_MEMBER = _token_calls(
+    and_(
+        ProposalRow.workspace_id == bindparam("workspace_id"), ProposalRow.created_by == bindparam("user_id")
+    ),
+    FOR_ROLE,
+).where(_OF_ONE_TOKEN)
+# One statement, also narrowed, so that a vault's shown usage and the checked one agree.
+_MOVED_BY_VAULTS = _token_calls(ProposalRow.vault_id.in_(bindparam("vault_ids", expanding=True)), FOR_VAULT)
+_TOKEN_OF_VAULT = _MOVED_BY_VAULTS.where(_OF_ONE_TOKEN)
+_CALLING = (
+    select(ContractCallRow.vault_id)
+    .where(ContractCallRow.vault_id.in_(bindparam("vault_ids", expanding=True)))
+    .distinct()
+)
+_OF_VAULTS = _MOVED_BY_VAULTS.add_columns(
+    ContractCallRow.vault_id,
+    ContractRow.uid,
+    ContractRow.chain,
+    ContractRow.deploy_family_id,
+    ContractRow.ticker,
+    ContractRow.decimals,
+).order_by(ContractRow.uid)

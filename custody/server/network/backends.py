@@ -1,0 +1,116 @@
+"""The chains' backends in this process: which of them answer, and the tip and the fee rates of each."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import structlog
+
+from custody.schemas.common import Priority
+from custody.server.chain.backend import BlockRef, ChainBackend
+from custody.server.errors import ChainUnavailable
+from custody.server.meters import Meters
+from custody.server.rules.fees import TARGET_BLOCKS, bounded
+from custody.server.rules.ports import Clock
+from multisig import FeeRate
+
+log = structlog.get_logger()
+
+Backends = Mapping[str, ChainBackend]
+
+
+def backend_of(backends: Backends, chain: str) -> ChainBackend:
+    """The backend of a chain. Raises ChainUnavailable where none is configured."""
+    backend = backends.get(chain)
+    if backend is None:
+        raise ChainUnavailable(f"This platform has no backend for {chain}.")
+    return backend
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How a backend answered this process last. ``answered_at`` and ``tip`` are None where it never did."""
+
+    is_up: bool
+    answered_at: datetime | None = None
+    tip: BlockRef | None = None
+    reason: str | None = None
+
+
+class Reachability:
+    """Which backends answered the watcher and `Market` of this process. Thread-safe."""
+
+    def __init__(self, clock: Clock, meters: Meters) -> None:
+        self._clock = clock
+        self._meters = meters
+        self._known: dict[str, Reach] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def known(self) -> Mapping[str, Reach]:
+        """By chain; chains that were never asked are missing."""
+        with self._lock:
+            return dict(self._known)
+
+    def answered(self, chain: str, tip: BlockRef) -> None:
+        now = self._clock()
+        with self._lock:
+            before, self._known[chain] = self._known.get(chain), Reach(is_up=True, answered_at=now, tip=tip)
+        self._meters.backend_up.labels(chain).set(1)
+        self._meters.answered_at.labels(chain).set(now.timestamp())
+        self._meters.backend_tip.labels(chain).set(tip.height)
+        if before is not None and not before.is_up:
+            log.info("backend up", chain=chain, height=tip.height)
+
+    def silent(self, chain: str, reason: str) -> None:
+        with self._lock:
+            before = self._known.get(chain)
+            self._known[chain] = replace(before or Reach(is_up=False), is_up=False, reason=reason)
+        self._meters.backend_up.labels(chain).set(0)
+        if before is None or before.is_up or before.reason != reason:
+            log.warning("backend down", chain=chain, reason=reason)
+
+
+@dataclass(frozen=True)
+class Quote:
+    """The backend's last tip and fee rates."""
+
+    tip: BlockRef
+    rates: Mapping[Priority, FeeRate]
+
+
+def _ask(backend: ChainBackend) -> Quote:
+    rates = {priority: bounded(backend.fee_estimate(blocks)) for priority, blocks in TARGET_BLOCKS.items()}
+    return Quote(backend.tip(), rates)
+
+
+class Market:
+    """The last tip and rates of each chain. The watcher refreshes them at every poll; before the first one
+    the caller asks the backend.
+    """
+
+    def __init__(self, backends: Backends, reachability: Reachability) -> None:
+        self._backends = backends
+        self.reachability = reachability
+        self._quotes: dict[str, Quote] = {}
+        self._lock = threading.Lock()
+
+    def refresh(self, chain: str) -> Quote:
+        """Asks the backend. Raises ChainUnavailable."""
+        backend = backend_of(self._backends, chain)
+        try:
+            quote = _ask(backend)
+        except ChainUnavailable as error:
+            self.reachability.silent(chain, error.detail)
+            raise
+        self.reachability.answered(chain, quote.tip)
+        with self._lock:
+            self._quotes[chain] = quote
+        return quote
+
+    def quote(self, chain: str) -> Quote:
+        """The last answer, or else a first one. Raises ChainUnavailable."""
+        with self._lock:
+            known = self._quotes.get(chain)
+        return known or self.refresh(chain)

@@ -1,0 +1,313 @@
+"""A snapshot of the chain, which is all that a backend reports about our scripts since the last shared block;
+and keeping the stored coins in step with it: deposits, spends, reorganisations and evictions.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import delete, insert, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.webhooks import EventKind
+from custody.server.chain.backend import BlockRef, ChainBackend, FoundOutput
+from custody.server.errors import ChainUnavailable
+from custody.server.rules.ports import Clock
+from custody.server.store.models import ChainCoinRow, ChainTransactionRow, VaultRow, WatchedScriptRow
+from custody.server.store.store import chunks
+from custody.server.vaults.stored import index_after, note_held, watch_vault
+from custody.server.webhooks.events import CoinEvent, Deposits
+from multisig import CHANGE, RECEIVE, OutPoint
+
+# After a deeper reorganisation everything is read again.
+KEPT_BLOCKS = 288
+# How often a snapshot is begun again because the tip changed meanwhile.
+MAX_READS = 3
+
+
+@dataclass(frozen=True)
+class ChainSnapshot:
+    """`fork` is the height of the last shared block, -1 where there is none; `blocks` are those above it."""
+
+    tip: BlockRef
+    fork: int
+    blocks: tuple[BlockRef, ...]
+    outputs: tuple[FoundOutput, ...]
+    hash_at: Mapping[int, str]
+
+
+def take_snapshot(
+    backend: ChainBackend,
+    known_blocks: Mapping[int, str],
+    known: Iterable[bytes],
+    new: Iterable[bytes],
+    waiting: Mapping[OutPoint, bytes],
+) -> ChainSnapshot:
+    """Reads until the tip is the same before and after. `new` scripts are read from the beginning of the
+    chain.
+
+    `waiting` has the scripts of stored coins that are unconfirmed or whose spend is, by outpoint. Where the
+    backend shows nothing new of them, they are read from the beginning too: they have left the mempool, or
+    have been in an old block and an earlier answer was late. Raises ChainUnavailable.
+    """
+    known, new = frozenset(known), frozenset(new)
+    for _ in range(MAX_READS):
+        tip = backend.tip()
+        _require_not_behind(known_blocks, tip)
+        fork = _fork(backend, known_blocks, tip)
+        outputs = _outputs(backend, known, new, fork)
+        outputs += _settled(backend, waiting, {found.outpoint for found in outputs})
+        blocks = _blocks_above(backend, fork, tip)
+        hash_at = _spending_blocks(backend, outputs)
+        if backend.tip() == tip:
+            return ChainSnapshot(tip, fork, blocks, outputs, hash_at)
+    raise ChainUnavailable("The chain backend changes its tip during each read.")
+
+
+def _require_not_behind(known_blocks: Mapping[int, str], tip: BlockRef) -> None:
+    """Another process may have followed a node with more blocks. Blocks that this backend does not have yet
+    are not disconnected. A tip below all stored blocks cannot be compared, so that has to wait too.
+    """
+    if not known_blocks or tip.height >= max(known_blocks):
+        return
+    if tip.height < min(known_blocks) or known_blocks.get(tip.height) == tip.hash:
+        raise ChainUnavailable(
+            f"The chain backend is behind: its tip is at {tip.height}, and blocks up to {max(known_blocks)} "
+            "were seen before."
+        )
+
+
+def _fork(backend: ChainBackend, known_blocks: Mapping[int, str], tip: BlockRef) -> int:
+    for height in sorted(known_blocks, reverse=True):
+        block = tip if height == tip.height else backend.block_at(height)
+        if block is not None and block.hash == known_blocks[height]:
+            return height
+    return -1
+
+
+def _outputs(
+    backend: ChainBackend, known: frozenset[bytes], new: frozenset[bytes], fork: int
+) -> tuple[FoundOutput, ...]:
+    if fork < 0:
+        return backend.outputs_to(known | new)
+    return (*backend.outputs_to(known, since_height=fork + 1), *backend.outputs_to(new - known))
+
+
+def _settled(
+    backend: ChainBackend, waiting: Mapping[OutPoint, bytes], shown: Collection[OutPoint]
+) -> tuple[FoundOutput, ...]:
+    lost = {outpoint: script for outpoint, script in waiting.items() if outpoint not in shown}
+    if not lost:
+        return ()
+    found = backend.outputs_to(frozenset(lost.values()))
+    return tuple(each for each in found if each.outpoint in lost)
+
+
+def _blocks_above(backend: ChainBackend, fork: int, tip: BlockRef) -> tuple[BlockRef, ...]:
+    first = max(fork + 1, tip.height - KEPT_BLOCKS + 1)
+    blocks = (backend.block_at(height) for height in range(first, tip.height + 1))
+    return tuple(block for block in blocks if block is not None)
+
+
+def _spending_blocks(backend: ChainBackend, outputs: Iterable[FoundOutput]) -> dict[int, str]:
+    heights = {found.spent.height for found in outputs if found.spent is not None}
+    blocks = (backend.block_at(height) for height in heights if height is not None)
+    return {block.height: block.hash for block in blocks if block is not None}
+
+
+@dataclass(frozen=True)
+class Coins:
+    """Writes one chain's coins."""
+
+    chain: str
+    clock: Clock
+    told: Deposits
+
+    def apply(self, db: Session, snapshot: ChainSnapshot, raws: Mapping[str, bytes]) -> set[str]:
+        """Updates the coins to the snapshot. `raws`: by txid, the bytes of transactions that create coins not
+        stored yet. Returns the txids of all transactions that create or spend a changed coin.
+
+        A payment to an address advances the vault's next unused index, and with it the watched gap.
+        """
+        stale = {OutPoint(coin.txid, coin.vout): coin for coin in self._stale(db, snapshot.fork)}
+        for found in snapshot.outputs:
+            stale.pop(found.outpoint, None)
+        news = self._news(db, snapshot.outputs)
+        places = self._places(db, {found.script_pubkey for found in news})
+        touched = {found.outpoint.txid for found in news} | {coin.txid for coin in stale.values()}
+        touched |= {found.spent.txid for found in news if found.spent is not None}
+        # A spend that was mined again at the same height is stored unchanged, although its block is another.
+        spends = (found.spent for found in snapshot.outputs if found.spent is not None)
+        touched |= {one.txid for one in spends if one.height is not None and one.height > snapshot.fork}
+        coins = self._stored(db, {found.outpoint.txid for found in news})
+        self._keep(db, [found for found in news if found.outpoint not in coins], raws)
+        told: list[CoinEvent] = []
+        for found in news:
+            coin = coins.get(found.outpoint)
+            if coin is None:
+                coin = self._made(found, places[found.script_pubkey])
+                db.add(coin)
+                told.append(CoinEvent.of(coin, EventKind.DEPOSIT_SEEN))
+            before = coin.block_hash
+            touched.update(_spender(coin))
+            _update(coin, found)
+            if coin.block_hash != before:
+                is_waiting = coin.block_hash is None
+                kind = EventKind.DEPOSIT_UNCONFIRMED if is_waiting else EventKind.DEPOSIT_CONFIRMED
+                told.append(CoinEvent.of(coin, kind))
+        for coin in stale.values():
+            touched.update(_spender(coin))
+            if coin.height is None or coin.height > snapshot.fork:
+                told.append(CoinEvent.of(coin, EventKind.DEPOSIT_REMOVED))
+                db.delete(coin)
+            else:
+                # Only the transaction that spent it is gone.
+                coin.spent_by = coin.spent_height = None
+        db.flush()
+        self.told.tell(db, told)
+        note_held(
+            db,
+            self.chain,
+            {*(found.outpoint.txid for found in news), *(coin.txid for coin in stale.values())},
+        )
+        self._forget(db, {coin.txid for coin in stale.values()})
+        self._advance(db, places.values())
+        return touched
+
+    def waiting(self, db: Session) -> dict[OutPoint, bytes]:
+        """The scripts of coins that are in no block, or whose spending is in none."""
+        columns = select(ChainCoinRow.txid, ChainCoinRow.vout, ChainCoinRow.script_pubkey)
+        ours = columns.where(ChainCoinRow.chain == self.chain)
+        return {
+            OutPoint(txid, vout): script
+            for each in _WAITING
+            for txid, vout, script in db.execute(ours.where(each))
+        }
+
+    def missing_transactions(self, db: Session, outputs: Iterable[FoundOutput]) -> set[str]:
+        """The txids whose bytes are not stored yet."""
+        txids = {found.outpoint.txid for found in outputs}
+        ours = select(ChainTransactionRow.txid).where(ChainTransactionRow.chain == self.chain)
+        known = (db.scalars(ours.where(ChainTransactionRow.txid.in_(some))) for some in chunks(txids))
+        return txids.difference(*known)
+
+    def _stored(self, db: Session, txids: set[str]) -> dict[OutPoint, ChainCoinRow]:
+        """The coins that these transactions made."""
+        ours = select(ChainCoinRow).where(ChainCoinRow.chain == self.chain)
+        found = (db.scalars(ours.where(ChainCoinRow.txid.in_(some))) for some in chunks(txids))
+        return {OutPoint(coin.txid, coin.vout): coin for some in found for coin in some}
+
+    def _stale(self, db: Session, fork: int) -> Iterable[ChainCoinRow]:
+        """Coins whose state depends on the blocks above the fork or on the mempool."""
+        which = (
+            *_WAITING,
+            ChainCoinRow.height > fork,
+            ChainCoinRow.spent_by.is_not(None) & (ChainCoinRow.spent_height > fork),
+        )
+        ours = select(ChainCoinRow).where(ChainCoinRow.chain == self.chain)
+        # Separate queries: each condition has its index.
+        return [coin for each in which for coin in db.scalars(ours.where(each))]
+
+    def _news(self, db: Session, outputs: Iterable[FoundOutput]) -> list[FoundOutput]:
+        """Outputs that differ from the stored ones. A process that takes over reads all of them, and other
+        writers wait for it.
+        """
+        outputs = tuple(outputs)
+        query = select(
+            ChainCoinRow.txid,
+            ChainCoinRow.vout,
+            ChainCoinRow.height,
+            ChainCoinRow.block_hash,
+            ChainCoinRow.spent_by,
+            ChainCoinRow.spent_height,
+        ).where(ChainCoinRow.chain == self.chain)
+        stored = {
+            tuple(row)
+            for some in chunks({found.outpoint.txid for found in outputs})
+            for row in db.execute(query.where(ChainCoinRow.txid.in_(some)))
+        }
+        return [
+            found
+            for found in outputs
+            if (found.outpoint.txid, found.outpoint.vout, *_state_of(found)) not in stored
+        ]
+
+    def _places(self, db: Session, scripts: set[bytes]) -> dict[bytes, WatchedScriptRow]:
+        ours = select(WatchedScriptRow).where(WatchedScriptRow.chain == self.chain)
+        return {
+            place.script_pubkey: place
+            for some in chunks(scripts)
+            for place in db.scalars(ours.where(WatchedScriptRow.script_pubkey.in_(some)))
+        }
+
+    def _keep(self, db: Session, outputs: Iterable[FoundOutput], raws: Mapping[str, bytes]) -> None:
+        """Stores the bytes of the transactions that create the outputs."""
+        missing = sorted(self.missing_transactions(db, outputs))
+        if missing:
+            rows = [{"chain": self.chain, "txid": txid, "raw": raws[txid]} for txid in missing]
+            db.execute(insert(ChainTransactionRow), rows)
+
+    def _made(self, found: FoundOutput, place: WatchedScriptRow) -> ChainCoinRow:
+        """A new coin, in no block and unspent."""
+        return ChainCoinRow(
+            chain=self.chain,
+            txid=found.outpoint.txid,
+            vout=found.outpoint.vout,
+            vault_id=place.vault_id,
+            branch=place.branch,
+            address_index=place.address_index,
+            amount_sats=found.amount,
+            script_pubkey=found.script_pubkey,
+            is_coinbase=found.coinbase,
+            first_seen_at=self.clock(),
+        )
+
+    def _forget(self, db: Session, txids: set[str]) -> None:
+        """Deletes the bytes of transactions without a remaining coin: else replaced deposits would fill the
+        disk.
+        """
+        coins = select(ChainCoinRow.txid).where(ChainCoinRow.chain == self.chain)
+        for some in chunks(txids):
+            left = set(db.scalars(coins.where(ChainCoinRow.txid.in_(some))))
+            ours = ChainTransactionRow.chain == self.chain
+            db.execute(
+                delete(ChainTransactionRow).where(
+                    ours, ChainTransactionRow.txid.in_(sorted(set(some) - left))
+                )
+            )
+
+    @staticmethod
+    def _advance(db: Session, places: Iterable[WatchedScriptRow]) -> None:
+        following: dict[tuple[str, int], int] = {}
+        for place in places:
+            # A profile has a single address.
+            if place.vault_id is not None:
+                branch = place.vault_id, place.branch
+                following[branch] = max(following.get(branch, 0), index_after(place.address_index))
+        vault_ids = {vault_id for vault_id, _ in following}
+        for some in chunks(vault_ids):
+            for vault in db.scalars(select(VaultRow).where(VaultRow.id.in_(some))):
+                before = vault.next_receive_index, vault.next_change_index
+                receive, change = (following.get((vault.id, branch), 0) for branch in (RECEIVE, CHANGE))
+                vault.next_receive_index = max(vault.next_receive_index, receive)
+                vault.next_change_index = max(vault.next_change_index, change)
+                if (vault.next_receive_index, vault.next_change_index) != before:
+                    watch_vault(db, vault)
+
+
+_WAITING = (
+    ChainCoinRow.height.is_(None),
+    ChainCoinRow.spent_by.is_not(None) & ChainCoinRow.spent_height.is_(None),
+)
+
+
+def _spender(coin: ChainCoinRow) -> tuple[str, ...]:
+    return () if coin.spent_by is None else (coin.spent_by,)
+
+
+def _update(coin: ChainCoinRow, found: FoundOutput) -> None:
+    coin.height, coin.block_hash, coin.spent_by, coin.spent_height = _state_of(found)
+
+
+def _state_of(found: FoundOutput) -> tuple[int | None, str | None, str | None, int | None]:
+    spent = (None, None) if found.spent is None else (found.spent.txid, found.spent.height)
+    return found.height, found.block_hash, *spent

@@ -1,0 +1,273 @@
+"""Keeps the vaults' movements in step with their coins, in the same transaction.
+
+A new block's movements are appended, so the cost is that of what is new. A reorganisation, or coins that a
+rescan finds in old blocks, change the stored balances from the lowest such block on; no page sums balances.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import bindparam, case, delete, func, select, update
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from custody.schemas.history import MovementKind
+from custody.schemas.proposals import TxType
+from custody.server.chain.backend import BlockRef
+from custody.server.network.deposits import ChainSnapshot
+from custody.server.rules.history import balances, in_order
+from custody.server.rules.ports import Clock
+from custody.server.store.models import ChainCoinRow, MovementRow, ProposalRow, table_of
+from custody.server.store.store import chunks
+
+
+class _Key(NamedTuple):
+    vault_id: str
+    txid: str
+
+
+class _Sums(NamedTuple):
+    received: int
+    sent: int
+    height: int | None
+
+    @property
+    def counted(self) -> tuple[int | None, int]:
+        """The part on which later balances depend: the height and the amount."""
+        return self.height, self.received - self.sent
+
+
+class _Side(NamedTuple):
+    """What a transaction adds to a vault, or takes from it: of all its coins, and of those in a block."""
+
+    sats: int
+    mined_sats: int
+    height: int | None
+
+
+_NO_SIDE = _Side(0, 0, None)
+
+
+@dataclass(frozen=True)
+class MovementWriter:
+    """Writes one chain's movements."""
+
+    chain: str
+    clock: Clock
+
+    def unknown_blocks(self, db: Session, snapshot: ChainSnapshot) -> dict[int, str]:
+        """By height, the hashes of blocks with movements whose time is not stored yet."""
+        blocks = dict(snapshot.hash_at)
+        for found in snapshot.outputs:
+            if found.height is not None and found.block_hash is not None:
+                blocks[found.height] = found.block_hash
+        new = {(block.height, block.hash) for block in snapshot.blocks}
+        known = set(self._known(db, blocks)) | new
+        return {height: block for height, block in blocks.items() if (height, block) not in known}
+
+    def apply(
+        self, db: Session, snapshot: ChainSnapshot, txids: Collection[str], read: Mapping[int, BlockRef]
+    ) -> None:
+        """Call it after the coins: ``txids`` are all transactions that create or spend a changed coin."""
+        if not txids:
+            return
+        before = {_Key(row.vault_id, row.txid): row for row in self._stored(db, txids)}
+        sums = self._sums(db, txids)
+        blocks = {block.height: block for block in snapshot.blocks} | dict(read)
+        missing = {one.height for one in sums.values() if one.height is not None} - set(blocks)
+        for (height, block_hash), mined_at in self._known(db, missing).items():
+            blocks[height] = BlockRef(height, block_hash, int(mined_at.timestamp()))
+        heights = defaultdict[str, list[int]](list)
+        for key in before.keys() | sums.keys():
+            old, new = before.get(key), sums.get(key)
+            if old is not None and new is not None and (old.height, old.amount_sats) == new.counted:
+                continue
+            heights[key.vault_id] += [
+                one.height for one in (old, new) if one is not None and one.height is not None
+            ]
+        self._write(db, before, sums, blocks)
+        for vault_id, changed in heights.items():
+            if changed:
+                self._carry_on(db, vault_id, min(changed))
+
+    def _stored(self, db: Session, txids: Collection[str]) -> Iterable[MovementRow]:
+        ours = select(MovementRow).where(MovementRow.chain == self.chain)
+        for some in chunks(txids):
+            yield from db.scalars(ours.where(MovementRow.txid.in_(some)))
+
+    def _known(self, db: Session, heights: Collection[int]) -> dict[tuple[int, str], datetime]:
+        query = select(MovementRow.height, MovementRow.block_hash, MovementRow.mined_at).distinct()
+        found: dict[tuple[int, str], datetime] = {}
+        for some in chunks(heights):
+            ours = query.where(MovementRow.chain == self.chain, MovementRow.height.in_(some))
+            for height, block_hash, mined_at in db.execute(ours):
+                if height is not None and block_hash is not None and mined_at is not None:
+                    found[height, block_hash] = mined_at
+        return found
+
+    def _sums(self, db: Session, txids: Collection[str]) -> dict[_Key, _Sums]:
+        """What each transaction adds to each vault and takes from it, by the stored coins.
+
+        A backend that is queried by script may show a transaction in a block for some coins and in the
+        mempool for others. The movement then counts only those in a block, so that balances remain the sums
+        of the coins (`stored_vaults.balances_of`).
+        """
+        received = self._sides(db, ChainCoinRow.txid, ChainCoinRow.height, txids)
+        sent = self._sides(db, ChainCoinRow.spent_by, ChainCoinRow.spent_height, txids)
+        found = {}
+        for key in received.keys() | sent.keys():
+            made, spent = received.get(key, _NO_SIDE), sent.get(key, _NO_SIDE)
+            height = spent.height if made.height is None else made.height
+            if height is None:
+                found[key] = _Sums(made.sats, spent.sats, None)
+            else:
+                found[key] = _Sums(made.mined_sats, spent.mined_sats, height)
+        return found
+
+    def _sides(
+        self,
+        db: Session,
+        txid: InstrumentedAttribute[Any],
+        height: InstrumentedAttribute[Any],
+        txids: Collection[str],
+    ) -> dict[_Key, _Side]:
+        # A spend counts as mined only where its coin is mined too.
+        is_mined = height.is_not(None) & ChainCoinRow.height.is_not(None)
+        sats = ChainCoinRow.amount_sats
+        query = select(
+            ChainCoinRow.vault_id,
+            txid,
+            func.sum(sats),
+            func.sum(case((is_mined, sats), else_=0)),
+            func.max(case((is_mined, height))),
+        ).group_by(ChainCoinRow.vault_id, txid)
+        ours = query.where(ChainCoinRow.chain == self.chain, ChainCoinRow.vault_id.is_not(None))
+        return {
+            _Key(vault_id, one): _Side(int(all_sats), int(mined_sats), at)
+            for some in chunks(txids)
+            for vault_id, one, all_sats, mined_sats, at in db.execute(ours.where(txid.in_(some)))
+        }
+
+    def _write(
+        self,
+        db: Session,
+        before: Mapping[_Key, MovementRow],
+        sums: Mapping[_Key, _Sums],
+        blocks: Mapping[int, BlockRef],
+    ) -> None:
+        for key in before.keys() - sums.keys():
+            db.execute(
+                delete(MovementRow).where(MovementRow.vault_id == key.vault_id, MovementRow.txid == key.txid)
+            )
+        proposals = _proposals(db, {key.txid for key in sums})
+        for key, one in sums.items():
+            proposal = proposals.get(key.txid)
+            its_own = proposal if proposal is not None and proposal.vault_id == key.vault_id else None
+            values = _values(one, blocks, its_own)
+            known = before.get(key)
+            if known is None:
+                db.add(MovementRow(**self._made(key, its_own), **values, place=None, balance_sats=None))
+                continue
+            for name, value in values.items():
+                setattr(known, name, value)
+            if one.height is None:
+                known.place = known.balance_sats = None
+        db.flush()
+
+    def _made(self, key: _Key, proposal: ProposalRow | None) -> dict[str, Any]:
+        """The columns that never change: a transaction is proposed before it is on the chain."""
+        return {
+            "vault_id": key.vault_id,
+            "txid": key.txid,
+            "chain": self.chain,
+            "psbt_id": None if proposal is None else proposal.id,
+            "first_seen_at": self.clock(),
+        }
+
+    def _carry_on(self, db: Session, vault_id: str, height: int) -> None:
+        """Updates places and balances from this block on."""
+        rows = db.execute(_FROM, {"vault_id": vault_id, "height": height}).all()
+        before = db.execute(_BEFORE, {"vault_id": vault_id, "height": height}).scalar_one_or_none() or 0
+        by_height = defaultdict[int, dict[str, Any]](dict)
+        for row in rows:
+            by_height[row.height][row.txid] = row
+        spends = _spends(
+            db, self.chain, [txid for block in by_height.values() if len(block) > 1 for txid in block]
+        )
+        ordered = [
+            (place, by_height[at][txid])
+            for at in sorted(by_height)
+            for place, txid in enumerate(in_order(by_height[at], spends))
+        ]
+        after = balances(before, (row.amount_sats for _, row in ordered))
+        changed = [
+            {"of_vault": vault_id, "of_txid": row.txid, "place": place, "balance_sats": balance}
+            for (place, row), balance in zip(ordered, after, strict=True)
+            if (row.place, row.balance_sats) != (place, balance)
+        ]
+        if changed:
+            db.connection().execute(_PLACED, changed)
+
+
+def _values(one: _Sums, blocks: Mapping[int, BlockRef], proposal: ProposalRow | None) -> dict[str, Any]:
+    """The columns that may change: a later rescan beyond the gap may find more coins, which can also change
+    the kind.
+    """
+    block = None if one.height is None else blocks.get(one.height)
+    return {
+        "kind": _kind(one, proposal).value,
+        "received_sats": one.received,
+        "sent_sats": one.sent,
+        "amount_sats": one.received - one.sent,
+        "height": one.height,
+        "block_hash": None if block is None else block.hash,
+        "mined_at": None if block is None else datetime.fromtimestamp(block.time, UTC),
+    }
+
+
+def _kind(one: _Sums, proposal: ProposalRow | None) -> MovementKind:
+    """``proposal``: the vault's own one, or a forward to it."""
+    if proposal is None:
+        return MovementKind.OUTSIDE if one.sent else MovementKind.DEPOSIT
+    if proposal.profile_key_id is not None:
+        return MovementKind.FORWARD
+    if proposal.tx_type in {TxType.DEPLOY.value, TxType.CALL.value}:
+        return MovementKind.TOKEN
+    pays_itself = one.sent - one.received == proposal.fee_sats and proposal.op_return_hex is None
+    return MovementKind.CONSOLIDATION if pays_itself else MovementKind.PAYMENT
+
+
+def _proposals(db: Session, txids: Collection[str]) -> dict[str, ProposalRow]:
+    return {
+        proposal.txid_expected: proposal
+        for some in chunks(txids)
+        for proposal in db.scalars(select(ProposalRow).where(ProposalRow.txid_expected.in_(some)))
+    }
+
+
+def _spends(db: Session, chain: str, txids: Collection[str]) -> dict[str, set[str]]:
+    """By txid, the transactions whose coins it spends."""
+    query = select(ChainCoinRow.spent_by, ChainCoinRow.txid).where(ChainCoinRow.chain == chain)
+    found = defaultdict[str, set[str]](set)
+    for some in chunks(txids):
+        for spender, spent in db.execute(query.where(ChainCoinRow.spent_by.in_(some))):
+            if spender is not None:
+                found[spender].add(spent)
+    return found
+
+
+_FROM = select(
+    MovementRow.txid, MovementRow.height, MovementRow.place, MovementRow.amount_sats, MovementRow.balance_sats
+).where(MovementRow.vault_id == bindparam("vault_id"), MovementRow.height >= bindparam("height"))
+_BEFORE = (
+    select(MovementRow.balance_sats)
+    .where(MovementRow.vault_id == bindparam("vault_id"), MovementRow.height < bindparam("height"))
+    .order_by(MovementRow.height.desc(), MovementRow.place.desc())
+    .limit(1)
+)
+_TABLE = table_of(MovementRow)
+_PLACED = update(_TABLE).where(
+    _TABLE.c.vault_id == bindparam("of_vault"), _TABLE.c.txid == bindparam("of_txid")
+)

@@ -1,0 +1,443 @@
+"""Updates proposals by what the chain shows of their coins.
+
+A new snapshot of the chain selects the proposals that may have changed. The state of a proposal's transaction
+follows from its coins, the transactions that created them, and its other versions.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import structlog
+from sqlalchemy import and_, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.schemas.proposals import TxType
+from custody.server.audit.log import AuditLog
+from custody.server.chain.engine import InvalidSpend, verify_transaction
+from custody.server.jobs.outbox import BROADCAST, enqueue
+from custody.server.network.deposits import ChainSnapshot
+from custody.server.proposals.families import TOKEN_KINDS
+from custody.server.proposals.lifecycle import (
+    Lifecycle,
+    ProposalTroubles,
+    age_in_family,
+    missing_deposits,
+    newer_than,
+)
+from custody.server.rules.audit import Category, Event
+from custody.server.rules.credentials import PLATFORM
+from custody.server.rules.lifecycle import ENDED, LifecycleEvent, Observation, events_for
+from custody.server.rules.ports import Clock
+from custody.server.store.models import (
+    ChainBlockRow,
+    ChainCoinRow,
+    CoinLockRow,
+    ProposalInputRow,
+    ProposalRow,
+    TokenBlockRow,
+    VaultRow,
+)
+from custody.server.store.store import chunks
+from custody.server.vaults.stored import place_of
+from multisig import FeeRate, Psbt, Transaction
+
+log = structlog.get_logger()
+
+UNSEEN = frozenset({Observation.ABSENT, Observation.OUTBID})
+SEEN = frozenset({Observation.IN_MEMPOOL, Observation.MINED, Observation.MINED_ELSEWHERE})
+
+# ``cause``: the event of the chain.
+COINS_RELEASED = Event(
+    "CANCELLED_COINS_RELEASED",
+    "proposal {proposal}, {cause}",
+    "The coins of the proposal {proposal}, which was cancelled, are free",
+    Category.CHAIN,
+)
+_WORDS = {
+    Status.BROADCASTING: "on its way",
+    Status.CONFIRMED: "confirmed in a block",
+    Status.REPLACED: "replaced by another version",
+    Status.SIGNED: "signed, and not on the network",
+    Status.STALLED: "signed, and not on the network",
+    Status.CANCELLED: "cancelled",
+    Status.EXPIRED: "expired",
+    Status.FAILED: "failed",
+}
+MOVED = {
+    status: Event(
+        f"PROPOSAL_{status.value}",
+        "proposal {proposal}, {cause}",
+        f"found the proposal {{proposal}} {_WORDS.get(status, status.value.lower())}",
+        Category.CHAIN,
+    )
+    for status in Status
+} | {
+    Status.INVALIDATED: Event(
+        "PROPOSAL_INVALIDATED",
+        "proposal {proposal}, {cause}[, {winner_proposal} is confirmed]",
+        "found the proposal {proposal} no longer possible"
+        "[: {winner_proposal} is confirmed in its place|: its coins are gone]",
+        Category.CHAIN,
+    )
+}
+
+
+class Sightings:
+    def __init__(self, clock: Clock, audit: AuditLog, lifecycle: Lifecycle) -> None:
+        self._clock = clock
+        self._audit = audit
+        self._lifecycle = lifecycle
+        self._troubles = ProposalTroubles(clock)
+
+    def apply(
+        self,
+        db: Session,
+        chain: str,
+        snapshot: ChainSnapshot,
+        *,
+        reorganised: bool,
+        finals: Mapping[str, Transaction],
+        asked: FeeRate | None = None,
+    ) -> bool:
+        """Updates every proposal whose coins may have changed. Call it after the coins were updated.
+
+        ``finals``: by txid, transactions on the chain that the platform did not have. ``asked``: the
+        estimated rate for half a day, where known. Returns False where a token's mined transaction still
+        waits for the index of tokens to read its block.
+        """
+        proposals = affected(db, chain, snapshot, reorganised=reorganised)
+        return self._settle_all(db, chain, proposals, snapshot, finals, asked)
+
+    def _settle_all(
+        self,
+        db: Session,
+        chain: str,
+        proposals: Sequence[ProposalRow],
+        snapshot: ChainSnapshot,
+        finals: Mapping[str, Transaction],
+        asked: FeeRate | None,
+    ) -> bool:
+        is_settled = True
+        coins = coins_by_proposal(db, chain, [proposal.id for proposal in proposals])
+        for proposal in proposals:
+            if proposal.final_tx is None and proposal.txid_expected in finals:
+                _keep_final(proposal, finals[proposal.txid_expected])
+            had_ended = Status(proposal.status) in ENDED
+            is_settled &= self._settle(db, chain, proposal, coins[proposal.id], snapshot)
+            if self._troubles.look(db, proposal, coins[proposal.id], asked):
+                self._lifecycle.show(db, proposal)
+            if had_ended is not (Status(proposal.status) in ENDED):
+                # Whether it can be mined decides about the proposals that spend its change.
+                is_settled &= self._settle_all(db, chain, children_of(db, proposal), snapshot, finals, asked)
+        return is_settled
+
+    def _settle(
+        self,
+        db: Session,
+        chain: str,
+        proposal: ProposalRow,
+        coins: Sequence[ChainCoinRow | None],
+        snapshot: ChainSnapshot,
+    ) -> bool:
+        """Returns False where the transaction is mined, but the index of tokens has not read the block."""
+        observation = observe(db, proposal, coins, snapshot.hash_at)
+        events = events_for(Status(proposal.status), observation)
+        block = _block_of(db, chain, coins, snapshot)
+        is_settled = LifecycleEvent.MINED not in events or _is_judged(db, chain, proposal, block)
+        if not is_settled:
+            events = tuple(event for event in events if event is not LifecycleEvent.MINED)
+        if (
+            LifecycleEvent.REOPENED in events
+            and observation in UNSEEN
+            and not _may_reopen(db, chain, proposal)
+        ):
+            return True
+        if LifecycleEvent.RELEASED in events and not proposal.keeps_coins:
+            return True
+        for event in events:
+            self._happen(db, proposal, event, coins, block)
+        if observation in SEEN and proposal.failure_code is not None:
+            proposal.failure_code = proposal.failure_reason = None
+            self._lifecycle.touch(db, proposal)
+        if (
+            Status(proposal.status) is Status.BROADCASTING
+            and observation is Observation.ABSENT
+            and proposal.final_tx
+        ):
+            # It was evicted, or its block was disconnected.
+            enqueue(db, BROADCAST, proposal.id, self._clock())
+        return is_settled
+
+    def _happen(
+        self,
+        db: Session,
+        proposal: ProposalRow,
+        event: LifecycleEvent,
+        coins: Sequence[ChainCoinRow | None],
+        block: "_Block",
+    ) -> None:
+        winner = winner_of(db, proposal, coins) if event is LifecycleEvent.COIN_SPENT else None
+        match event:
+            case LifecycleEvent.MINED:
+                proposal.block_height, proposal.block_hash = block
+            case LifecycleEvent.REORGANISED:
+                proposal.block_height = proposal.block_hash = None
+            case LifecycleEvent.REACHED_NETWORK | LifecycleEvent.REOPENED:
+                proposal.txid = proposal.txid_expected
+                proposal.failure_code = proposal.failure_reason = None
+            case LifecycleEvent.REPLACED:
+                proposal.failure_code = proposal.failure_reason = None
+            case LifecycleEvent.COIN_SPENT:
+                proposal.failure_code, proposal.failure_reason = _loss(winner)
+            case LifecycleEvent.INPUT_GONE:
+                proposal.failure_code = "input-gone"
+                proposal.failure_reason = (
+                    "The transaction that was to make one of its coins cannot be mined any more."
+                )
+            case _:
+                pass
+        status = self._lifecycle.apply(db, proposal, event)
+        log.info("proposal moved", proposal=proposal.id, chain_event=event.value, status=status.value)
+        moved = COINS_RELEASED if event is LifecycleEvent.RELEASED else MOVED[status]
+        place = place_of(db, proposal.workspace_id)
+        facts: dict[str, str | None] = {"proposal": proposal.id, "cause": event.value}
+        if moved is MOVED[Status.INVALIDATED]:
+            facts["winner_proposal"] = None if winner is None else winner.id
+        self._audit.record(db, PLATFORM, moved, place, **facts)
+
+
+class _Block(NamedTuple):
+    """The block that spends a proposal's coins, as far as known."""
+
+    height: int | None
+    hash: str | None
+
+
+def _block_of(
+    db: Session, chain: str, coins: Sequence[ChainCoinRow | None], snapshot: ChainSnapshot
+) -> _Block:
+    """A snapshot has only its new blocks; a transaction that waited for the index of tokens is in an older
+    one.
+    """
+    height = next((coin.spent_height for coin in coins if coin is not None), None)
+    if height is None or height in snapshot.hash_at:
+        return _Block(height, None if height is None else snapshot.hash_at[height])
+    seen = db.get(ChainBlockRow, (chain, height)) or db.get(TokenBlockRow, (chain, height))
+    return _Block(height, None if seen is None else seen.block_hash)
+
+
+def _is_judged(db: Session, chain: str, proposal: ProposalRow, block: _Block) -> bool:
+    """Whether the index of tokens has read the block of a token's transaction. So the proposal, the token's
+    or call's record and later calls see it confirmed at the same time.
+    """
+    if TxType(proposal.tx_type) not in TOKEN_KINDS:
+        return True
+    read = db.get(TokenBlockRow, (chain, block.height))
+    return read is not None and read.block_hash == block.hash
+
+
+def _may_reopen(db: Session, chain: str, proposal: ProposalRow) -> bool:
+    """Whether it can be broadcast again: the final transaction is stored, and no other family has locked its
+    coins.
+    """
+    return proposal.final_tx is not None and not coin_is_taken(db, chain, proposal)
+
+
+def _loss(winner: ProposalRow | None) -> tuple[str, str]:
+    if winner is None:
+        return "coin-spent", "A confirmed transaction that is not this one spends one of its coins."
+    return "other-version-confirmed", f"Another version of it was confirmed: {winner.id}."
+
+
+def _keep_final(proposal: ProposalRow, transaction: Transaction) -> None:
+    """Stores a final transaction that signers combined without the platform, so that it can be broadcast
+    again after a reorganisation.
+    """
+    psbt = Psbt.parse(proposal.psbt)
+    spent = [
+        item.non_witness_utxo.outputs[item.outpoint.vout]
+        for item in psbt.inputs
+        if item.non_witness_utxo is not None
+    ]
+    try:
+        verify_transaction(transaction, spent)
+    except InvalidSpend as error:
+        # The backend may return another witness next time.
+        log.warning("transaction not kept", proposal=proposal.id, reason=str(error))
+        return
+    proposal.final_tx = transaction.serialize()
+
+
+IN_FLIGHT = tuple(
+    status.value for status in (Status.SIGNED, Status.STALLED, Status.BROADCASTING, Status.REPLACED)
+)
+_ENDED = tuple(sorted(status.value for status in ENDED))
+
+
+def spenders(snapshot: ChainSnapshot) -> set[str]:
+    """The txids in the snapshot that spend coins of ours."""
+    return {found.spent.txid for found in snapshot.outputs if found.spent is not None}
+
+
+def without_final(db: Session, chain: str, txids: Collection[str]) -> set[str]:
+    """Those of the txids that belong to proposals whose final transaction the platform does not have."""
+    query = (
+        select(ProposalRow.txid_expected)
+        .join(VaultRow, VaultRow.id == ProposalRow.vault_id)
+        .where(VaultRow.chain == chain, ProposalRow.final_tx.is_(None))
+    )
+    return {
+        txid
+        for some in chunks(txids)
+        for txid in db.scalars(query.where(ProposalRow.txid_expected.in_(some)))
+    }
+
+
+def affected(db: Session, chain: str, snapshot: ChainSnapshot, *, reorganised: bool) -> list[ProposalRow]:
+    """Proposals that are in flight, pending ones that lost a coin, and ended ones whose transaction is seen.
+
+    A family comes after the one whose change it spends, and within a family the newest comes first: their
+    state decides about the others.
+    """
+    on_chain = (
+        select(ProposalRow).join(VaultRow, VaultRow.id == ProposalRow.vault_id).where(VaultRow.chain == chain)
+    )
+    which = [ProposalRow.status.in_(IN_FLIGHT), ProposalRow.keeps_coins]
+    if reorganised:
+        # Only confirmed ones have a height.
+        which.append(ProposalRow.block_height > snapshot.fork)
+        which.append(and_(ProposalRow.status == Status.INVALIDATED.value, ProposalRow.final_tx.is_not(None)))
+        # A deposit may have left the chain.
+        which.append(ProposalRow.status == Status.PENDING.value)
+    # Separate queries: each condition has its index, and proposals that have ended for good are not read.
+    found = {proposal.id: proposal for each in which for proposal in db.scalars(on_chain.where(each))}
+    troubled = ProposalRow.status == Status.PENDING.value, ProposalRow.trouble.is_not(None)
+    found |= {proposal.id: proposal for proposal in db.scalars(on_chain.where(*troubled))}
+    found |= {proposal.id: proposal for proposal in _waiting_and_spent(db, snapshot)}
+    for some in chunks(spenders(snapshot)):
+        seen = on_chain.where(ProposalRow.status.in_(_ENDED), ProposalRow.txid_expected.in_(some))
+        found |= {proposal.id: proposal for proposal in db.scalars(seen)}
+    return in_order(db, found.values())
+
+
+def children_of(db: Session, proposal: ProposalRow) -> list[ProposalRow]:
+    """The proposals that spend an output of its transaction."""
+    spending = select(ProposalInputRow.proposal_id).where(ProposalInputRow.txid == proposal.txid_expected)
+    return in_order(db, db.scalars(select(ProposalRow).where(ProposalRow.id.in_(spending))))
+
+
+def in_order(db: Session, proposals: Iterable[ProposalRow]) -> list[ProposalRow]:
+    newest_first = sorted(proposals, key=age_in_family, reverse=True)
+    roots = {each.family_id: db.get_one(ProposalRow, each.family_id).created_at for each in newest_first}
+    return sorted(newest_first, key=lambda each: (roots[each.family_id], each.family_id))
+
+
+def coins_by_proposal(
+    db: Session, chain: str, proposal_ids: Sequence[str]
+) -> dict[str, list[ChainCoinRow | None]]:
+    """By proposal id, the coins of its inputs in order; None for a coin that is not on the chain."""
+    query = (
+        select(ProposalInputRow, ChainCoinRow)
+        .outerjoin(
+            ChainCoinRow,
+            and_(
+                ChainCoinRow.chain == chain,
+                ChainCoinRow.txid == ProposalInputRow.txid,
+                ChainCoinRow.vout == ProposalInputRow.vout,
+            ),
+        )
+        .order_by(ProposalInputRow.proposal_id, ProposalInputRow.input_index)
+    )
+    found: dict[str, list[ChainCoinRow | None]] = defaultdict(list)
+    for some in chunks(proposal_ids):
+        for place, coin in db.execute(query.where(ProposalInputRow.proposal_id.in_(some))):
+            found[place.proposal_id].append(coin)
+    return found
+
+
+def _waiting_and_spent(db: Session, snapshot: ChainSnapshot) -> Iterator[ProposalRow]:
+    """Pending proposals with a coin that the snapshot shows as spent."""
+    spent = {
+        (found.outpoint.txid, found.outpoint.vout) for found in snapshot.outputs if found.spent is not None
+    }
+    query = (
+        select(ProposalRow, ProposalInputRow)
+        .join(ProposalInputRow, ProposalInputRow.proposal_id == ProposalRow.id)
+        .where(ProposalRow.status == Status.PENDING.value)
+    )
+    for some in chunks({txid for txid, _ in spent}):
+        for proposal, place in db.execute(query.where(ProposalInputRow.txid.in_(some))):
+            if (place.txid, place.vout) in spent:
+                yield proposal
+
+
+def observe(
+    db: Session, proposal: ProposalRow, coins: Sequence[ChainCoinRow | None], hash_at: Mapping[int, str]
+) -> Observation:
+    """`coins` are those of the proposal's inputs in order; None for a coin that is not on the chain."""
+    spent = [coin for coin in coins if coin is not None and coin.spent_by is not None]
+    ours = [coin for coin in spent if coin.spent_by == proposal.txid_expected]
+    if any(coin.spent_height is not None for coin in spent if coin not in ours):
+        return Observation.COIN_SPENT
+    if len(ours) != len(coins):
+        return _absent(db, proposal, coins)
+    height = ours[0].spent_height
+    if height is None:
+        return Observation.IN_MEMPOOL
+    if proposal.block_height is None:
+        return Observation.MINED
+    same = (proposal.block_height, proposal.block_hash) == (height, hash_at.get(height))
+    return Observation.MINED if same else Observation.MINED_ELSEWHERE
+
+
+def _absent(db: Session, proposal: ProposalRow, coins: Sequence[ChainCoinRow | None]) -> Observation:
+    if None in coins and (_lost_a_parent(db, proposal) or _lost_a_deposit(db, proposal, coins)):
+        return Observation.INPUT_GONE
+    return Observation.OUTBID if is_outbid(db, proposal) else Observation.ABSENT
+
+
+def is_outbid(db: Session, proposal: ProposalRow) -> bool:
+    """Whether a newer version is on the network. An older one pays less, so it cannot replace that."""
+    if proposal.replaced_by_id is None:
+        return False
+    return any(Status(newer.status) is Status.BROADCASTING for newer in newer_than(db, proposal))
+
+
+def _lost_a_parent(db: Session, proposal: ProposalRow) -> bool:
+    """Whether a proposal of ours that creates one of its coins can no longer be mined."""
+    query = (
+        select(ProposalRow.id)
+        .join(ProposalInputRow, ProposalInputRow.txid == ProposalRow.txid_expected)
+        .where(ProposalInputRow.proposal_id == proposal.id, ProposalRow.status == Status.INVALIDATED.value)
+    )
+    return db.scalars(query).first() is not None
+
+
+def _lost_a_deposit(db: Session, proposal: ProposalRow, coins: Sequence[ChainCoinRow | None]) -> bool:
+    """Whether a forward lost an unconfirmed deposit that its sender replaced. Its other coins are freed then:
+    another forward pays the owner's own vault and nobody twice. If the deposit returns, it is reopened.
+    """
+    return proposal.profile_key_id is not None and bool(missing_deposits(db, proposal, coins))
+
+
+def coin_is_taken(db: Session, chain: str, proposal: ProposalRow) -> bool:
+    """Whether another family has locked one of its coins since."""
+    places = select(ProposalInputRow).where(ProposalInputRow.proposal_id == proposal.id)
+    for place in db.scalars(places):
+        lock = db.get(CoinLockRow, (chain, place.txid, place.vout))
+        if lock is not None and lock.family_id != proposal.family_id:
+            return True
+    return False
+
+
+def winner_of(db: Session, proposal: ProposalRow, coins: Sequence[ChainCoinRow | None]) -> ProposalRow | None:
+    """The version that was confirmed instead, if it was one."""
+    taken = {coin.spent_by for coin in coins if coin is not None and coin.spent_height is not None}
+    query = select(ProposalRow).where(
+        ProposalRow.family_id == proposal.family_id,
+        ProposalRow.id != proposal.id,
+        ProposalRow.txid_expected.in_(sorted(txid for txid in taken if txid is not None)),
+    )
+    return db.scalars(query).first()

@@ -1,0 +1,228 @@
+"""Follows one chain: new blocks, reorganisations, deposits, and their effect on proposals."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import structlog
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from custody.server.chain.backend import BlockRef, ChainBackend
+from custody.server.errors import ChainUnavailable
+from custody.server.jobs.leases import Held
+from custody.server.network.backends import Backends, Market, backend_of
+from custody.server.network.deposits import KEPT_BLOCKS, ChainSnapshot, Coins, take_snapshot
+from custody.server.network.movements import MovementWriter
+from custody.server.network.sightings import Sightings, spenders, without_final
+from custody.server.requests.changes import Changes
+from custody.server.rules.ports import Clock
+from custody.server.store import Store
+from custody.server.store.models import ChainBlockRow, WatchedScriptRow
+from custody.server.webhooks.events import Deposits
+from multisig import FeeRate, OutPoint, Transaction
+
+log = structlog.get_logger()
+
+# Payments near the end of the gap extend it, which needs another read; one poll has at most this many.
+MAX_ROUNDS = 50
+
+
+@dataclass(frozen=True)
+class _Known:
+    blocks: Mapping[int, str]
+    scripts: frozenset[bytes]
+    waiting: Mapping[OutPoint, bytes]
+
+
+class Watcher:
+    """Polls one chain, one poll at a time. It remembers the last snapshot, to skip an equal one."""
+
+    def __init__(
+        self,
+        chain: str,
+        store: Store,
+        backends: Backends,
+        market: Market,
+        sightings: Sightings,
+        changes: Changes,
+        clock: Clock,
+        deposits: Deposits,
+    ) -> None:
+        self._chain = chain
+        self._store = store
+        self._backends = backends
+        self._market = market
+        self._sightings = sightings
+        self._changes = changes
+        self._coins = Coins(chain, clock, deposits)
+        self._movements = MovementWriter(chain, clock)
+        self._scanned: frozenset[bytes] = frozenset()
+        self._seen: object = None
+        self._settled = True
+        self._held: Held | None = None
+        self._clock = clock
+        self._stuck = False
+        self._asked: FeeRate | None = None
+
+    @property
+    def chain(self) -> str:
+        return self._chain
+
+    def look(self, held: Held | None = None) -> bool:
+        """Reads the chain and writes what changed; returns whether anything did. ``held``: the lease under
+        which this process follows the chain, checked in each transaction that writes.
+
+        Raises ChainUnavailable, LeaseLost.
+        """
+        if held != self._held:
+            # Another process has followed the chain since, perhaps through another node: an equal snapshot
+            # does not mean that the stored state is equal.
+            self._held, self._scanned, self._seen = held, frozenset(), None
+        if not self._settled:
+            # Proposals that wait for the index of tokens are settled later, on an unchanged chain.
+            self._seen = None
+        self._asked = self._market.refresh(self._chain).rates["low"]
+        try:
+            changed = self._read_on()
+        except ChainUnavailable as error:
+            self._tell_stuck(error.detail)
+            raise
+        self._tell_stuck(None)
+        return changed
+
+    def _read_on(self) -> bool:
+        backend = backend_of(self._backends, self._chain)
+        changed = False
+        for _ in range(MAX_ROUNDS):
+            known = self._known()
+            new = frozenset() if known.scripts is self._scanned else known.scripts - self._scanned
+            snapshot = take_snapshot(backend, known.blocks, self._scanned, new, known.waiting)
+            seen = _essence(snapshot)
+            if seen == self._seen and not new:
+                return changed
+            there, raws = self._fetch(backend, snapshot)
+            blocks = self._blocks(backend, there)
+            self._write(known, there, raws, self._finals(backend, there), blocks)
+            self._scanned, self._seen, changed = known.scripts, seen, True
+            if there is not snapshot:
+                # A transaction that left may be back at the next poll, which would then look equal.
+                self._seen = None
+                return changed
+        raise ChainUnavailable(f"The watched scripts of {self._chain} grow with each read.")
+
+    def _tell_stuck(self, reason: str | None) -> None:
+        """Logs once when the chain cannot be read although the backend answers, and once when it can
+        again.
+        """
+        was, self._stuck = self._stuck, reason is not None
+        if self._stuck and not was:
+            log.warning("watcher stuck", chain=self._chain, reason=reason)
+        elif was and not self._stuck:
+            log.info("watcher goes on", chain=self._chain)
+
+    def _tell_blocks(self, known: _Known, snapshot: ChainSnapshot, *, reorganised: bool) -> None:
+        if reorganised:
+            depth = max(known.blocks) - snapshot.fork
+            self._store.meters.reorganisation_depth.labels(self._chain).observe(depth)
+            log.warning("chain reorganised", chain=self._chain, fork=snapshot.fork, depth=depth)
+        if snapshot.blocks:
+            tip = snapshot.tip
+            log.info("tip moved", chain=self._chain, height=tip.height, block=tip.hash)
+
+    def _known(self) -> _Known:
+        with self._store.read() as db:
+            blocks = select(ChainBlockRow.height, ChainBlockRow.block_hash).where(
+                ChainBlockRow.chain == self._chain
+            )
+            return _Known(dict(db.execute(blocks).all()), self._scripts(db), self._coins.waiting(db))
+
+    def _scripts(self, db: Session) -> frozenset[bytes]:
+        """Scripts are never removed: an equal count means equal scripts."""
+        ours = WatchedScriptRow.chain == self._chain
+        if db.scalar(select(func.count()).where(ours)) == len(self._scanned):
+            return self._scanned
+        return frozenset(db.scalars(select(WatchedScriptRow.script_pubkey).where(ours)))
+
+    def _fetch(
+        self, backend: ChainBackend, snapshot: ChainSnapshot
+    ) -> tuple[ChainSnapshot, dict[str, bytes]]:
+        """The bytes that are not stored yet, by txid. What has left the mempool since is removed from the
+        snapshot: somebody who keeps replacing a deposit must not block everything else.
+        """
+        with self._store.read() as db:
+            missing = self._coins.missing_transactions(db, snapshot.outputs)
+        there = {txid: backend.transaction(txid) for txid in missing}
+        found = {txid: known.transaction.serialize() for txid, known in there.items() if known is not None}
+        gone = missing - found.keys()
+        if not gone:
+            return snapshot, found
+        if any(each.height is not None and each.outpoint.txid in gone for each in snapshot.outputs):
+            raise ChainUnavailable("A transaction left the chain while it was read.")
+        outputs = tuple(each for each in snapshot.outputs if each.outpoint.txid not in gone)
+        return replace(snapshot, outputs=outputs), found
+
+    def _blocks(self, backend: ChainBackend, snapshot: ChainSnapshot) -> dict[int, BlockRef]:
+        """By height, the older blocks of movements that are not stored yet."""
+        with self._store.read() as db:
+            wanted = self._movements.unknown_blocks(db, snapshot)
+        found = {height: backend.block_at(height) for height in sorted(wanted)}
+        if any(block is None or block.hash != wanted[height] for height, block in found.items()):
+            raise ChainUnavailable("A block left the chain while it was read.")
+        return {height: block for height, block in found.items() if block is not None}
+
+    def _finals(self, backend: ChainBackend, snapshot: ChainSnapshot) -> dict[str, Transaction]:
+        """Transactions of proposals that signers finalised without the platform, if still in the mempool."""
+        with self._store.read() as db:
+            wanted = without_final(db, self._chain, spenders(snapshot))
+        found = (backend.transaction(txid) for txid in sorted(wanted))
+        return {known.transaction.txid: known.transaction for known in found if known is not None}
+
+    def _write(
+        self,
+        known: _Known,
+        snapshot: ChainSnapshot,
+        raws: Mapping[str, bytes],
+        finals: Mapping[str, Transaction],
+        blocks: Mapping[int, BlockRef],
+    ) -> None:
+        reorganised = bool(known.blocks) and snapshot.fork < max(known.blocks)
+        with self._store.write() as db:
+            if self._held is not None:
+                self._held.require(db)
+            touched = self._coins.apply(db, snapshot, raws)
+            self._movements.apply(db, snapshot, touched, blocks)
+            self._store_blocks(db, snapshot)
+            settled = self._sightings.apply(
+                db, self._chain, snapshot, reorganised=reorganised, finals=finals, asked=self._asked
+            )
+            if snapshot.blocks or reorganised:
+                self._changes.moved_by_block(db, self._chain)
+            self._changes.after_commit(db)
+        self._settled = settled
+        self._tell_blocks(known, snapshot, reorganised=reorganised)
+
+    def _store_blocks(self, db: Session, snapshot: ChainSnapshot) -> None:
+        ours = ChainBlockRow.chain == self._chain
+        db.execute(delete(ChainBlockRow).where(ours, ChainBlockRow.height > snapshot.fork))
+        db.execute(
+            delete(ChainBlockRow).where(ours, ChainBlockRow.height <= snapshot.tip.height - KEPT_BLOCKS)
+        )
+        db.add_all(
+            ChainBlockRow(
+                chain=self._chain, height=block.height, block_hash=block.hash, seen_at=self._clock()
+            )
+            for block in snapshot.blocks
+        )
+        db.flush()
+
+
+def _essence(snapshot: ChainSnapshot) -> object:
+    """The part that shows whether anything changed: the tip decides what is confirmed; the rest is in the
+    mempool.
+    """
+    waiting = (
+        found
+        for found in snapshot.outputs
+        if found.height is None or (found.spent is not None and found.spent.height is None)
+    )
+    return snapshot.tip, frozenset(waiting)

@@ -1,0 +1,134 @@
+"""Whether this process is ready: its database answers and has this version's schema, and no shutdown has
+begun.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Generic, TypeVar
+
+from custody.server.errors import DatabaseUnavailable
+from custody.server.network.backends import Backends, Reach, Reachability
+from custody.server.requests.changes import Changes
+from custody.server.rules.ports import Clock
+from custody.server.store import Store
+
+# Several proxies may ask each second; the database is asked once a second at most.
+FRESH_SECONDS: Final = 1.0
+# A proxy gives up after a second or two.
+DEADLINE_SECONDS: Final = 2.0
+
+STOPPING: Final = "The process is stopping."
+NO_ANSWER: Final = "The database does not answer in time."
+AWAY: Final = "The database cannot be reached or is busy."
+OUTDATED: Final = "A newer version of the platform has migrated the database: start that version."
+
+
+@dataclass(frozen=True)
+class ChainReach:
+    """A chain with a backend in this process. ``silent_seconds``: since its last answer; None where it never
+    answered.
+    """
+
+    chain: str
+    reachable: bool
+    height: int | None
+    silent_seconds: float | None
+
+
+@dataclass(frozen=True)
+class Ready:
+    """``trouble``: why it is not ready; None where it is.
+
+    An unreachable chain is reported but does not count: members sign without it, and transactions wait. If it
+    counted, a lost node would take all servers out of their proxy at once.
+    """
+
+    trouble: str | None
+    chains: tuple[ChainReach, ...]
+
+
+class Readiness:
+    def __init__(
+        self, store: Store, clock: Clock, changes: Changes, backends: Backends, reachability: Reachability
+    ) -> None:
+        self._clock = clock
+        self._changes = changes
+        self._backends = backends
+        self._reachability = reachability
+        self._outdated = Recent(store.is_outdated, fresh_seconds=FRESH_SECONDS)
+
+    async def ask(self, seconds: float = DEADLINE_SECONDS) -> Ready:
+        """Answers within that time whatever the database does, and needs no thread of the request pool."""
+        return Ready(STOPPING if self._changes.closing else await self._database(seconds), self._chains())
+
+    async def _database(self, seconds: float) -> str | None:
+        asked = asyncio.wrap_future(self._outdated.ask())
+        try:
+            outdated = await asyncio.wait_for(asyncio.shield(asked), seconds)
+        except TimeoutError:
+            # The next caller may get the answer. An error that is never read must not be logged as unhandled.
+            asked.add_done_callback(lambda done: done.cancelled() or done.exception())
+            return NO_ANSWER
+        except DatabaseUnavailable:
+            return AWAY
+        return OUTDATED if outdated else None
+
+    def _chains(self) -> tuple[ChainReach, ...]:
+        known, now = self._reachability.known, self._clock()
+        return tuple(_reach(chain, known, now) for chain in sorted(self._backends))
+
+
+def _reach(chain: str, known: Mapping[str, Reach], now: datetime) -> ChainReach:
+    reach = known.get(chain, Reach(is_up=False))
+    silent = None if reach.answered_at is None else max(0.0, (now - reach.answered_at).total_seconds())
+    return ChainReach(chain, reach.is_up, None if reach.tip is None else reach.tip.height, silent)
+
+
+Answer = TypeVar("Answer")
+
+
+class Recent(Generic[Answer]):
+    """Runs `read` in a thread of its own, one at a time; for `fresh_seconds` every caller gets the same
+    answer or error.
+
+    `read` has deadlines of its own; a caller may wait on the future for any time.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Answer],
+        *,
+        fresh_seconds: float,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._read = read
+        self._fresh_seconds = fresh_seconds
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._future: Future[Answer] | None = None
+        self._asked_at = 0.0
+
+    def ask(self) -> Future[Answer]:
+        with self._lock:
+            now = self._monotonic()
+            if self._future is None or (
+                self._future.done() and not self._asked_at <= now < self._asked_at + self._fresh_seconds
+            ):
+                self._future, self._asked_at = Future(), now
+                threading.Thread(
+                    target=self._answer, args=(self._future,), name="recent", daemon=True
+                ).start()
+            return self._future
+
+    def _answer(self, future: Future[Answer]) -> None:
+        try:
+            answer = self._read()
+        except Exception as error:  # noqa: BLE001 - the caller gets it
+            future.set_exception(error)
+        else:
+            future.set_result(answer)

@@ -1,0 +1,203 @@
+"""Members of a workspace: listing, adding, changing the role, removing, leaving.
+
+A removed member loses access from the next request on: every call reads the membership (P23). Their earlier
+approvals stay, and so do they as signers of vaults, which are fixed; but without a membership they cannot
+sign.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from sqlalchemy import bindparam, select
+
+from custody.schemas import users
+from custody.schemas.common import Done, Listed, NullString, NullTime
+from custody.schemas.members import (
+    ADD_WORKSPACE_TO_USER,
+    CHANGE_USER_ROLE,
+    LEAVE_WORKSPACE,
+    MEMBERS,
+    REMOVE_USER_FROM_WORKSPACE,
+    AddWorkspaceToUserRequest,
+    AllocationResponse,
+    ChangeUserRoleRequest,
+    LeaveWorkspaceRequest,
+    Member,
+    RemoveUserRequest,
+)
+from custody.schemas.permissions import ANY_MEMBER, PermissionName
+from custody.schemas.queries import WorkspaceQuery
+from custody.server.calls import Ctx, serves
+from custody.server.errors import NotFound
+from custody.server.keys.quorums import require_quorums, vaults_left_short
+from custody.server.people.grants import SAYS_SHORT, SHORT, require_within_limits
+from custody.server.people.invitations import withdraw_offer
+from custody.server.people.people import (
+    MEMBER_ADDED,
+    add_membership,
+    enter,
+    is_colleague,
+    settle_default,
+)
+from custody.server.people.programs import end_service_accounts
+from custody.server.people.staff import (
+    membership_in,
+    permissions_of,
+    require_owner,
+    role_in,
+    role_shapes,
+    staff_of,
+)
+from custody.server.rules.audit import Event
+from custody.server.rules.roles import Staff, require_administrators, require_grantable, require_reach
+from custody.server.second_person.requirement import require_two
+from custody.server.shown import shown
+from custody.server.sign_in.stored_providers import end_link
+from custody.server.store.models import KeyRow, MembershipRow, RoleRow, UserRow, VaultRow
+
+ROLE_CHANGED = Event(
+    "MEMBER_ROLE_CHANGED",
+    "user {user} from role {role} to role {new_role}" + SHORT,
+    "changed the role of {user} from {role} to {new_role}" + SAYS_SHORT,
+)
+_LEFT: Final = "user {user} with role {role}" + SHORT + "[; service accounts revoked: {accounts}]"
+_SAYS_MORE: Final = SAYS_SHORT + "[; their programs were revoked: {accounts}]"
+REMOVED = Event("MEMBER_REMOVED", _LEFT, "removed {user}, who had the role {role}" + _SAYS_MORE)
+LEFT = Event("MEMBER_LEFT", _LEFT, "left the workspace" + _SAYS_MORE)
+
+
+@serves(MEMBERS)
+def members(ctx: Ctx, _: WorkspaceQuery) -> Listed[Member]:
+    """In order of joining."""
+    rows = ctx.db.execute(_MEMBERS, {"workspace_id": ctx.access.workspace_id}).all()
+    return shown(rows, partial(_details, ctx), "UUID", lambda row: int(row[0].id))
+
+
+@serves(ADD_WORKSPACE_TO_USER)
+def add_workspace_to_user(ctx: Ctx, request: AddWorkspaceToUserRequest) -> AllocationResponse:
+    db, access = ctx.db, ctx.access
+    origin = enter(db, ctx.caller, request.creator_workspace_id, ANY_MEMBER, ctx.now)
+    if not origin.organisation_id == access.organisation_id == request.creator_org_uuid:
+        raise NotFound("The workspaces and the organisation named do not belong together.")
+    if not is_colleague(db, request.user_uuid, access.organisation_id):
+        raise NotFound("There is no such user in your organisation.")
+    role = role_in(db, access, request.role_uid)
+    require_grantable(permissions_of(db, role.id), access.permissions)
+    require_within_limits(db, ctx.tools.policies, role.id, access.role_id, access.permissions)
+    allocation_id = add_membership(db, ctx.now, request.user_uuid, access.workspace_id, role.id)
+    payload = {"user_id": request.user_uuid, "role_id": role.id}
+    ctx.event(MEMBER_ADDED, payload, user=request.user_uuid, role=role.id)
+    return AllocationResponse(allocation_id=allocation_id)
+
+
+@serves(CHANGE_USER_ROLE)
+def change_user_role(ctx: Ctx, request: ChangeUserRoleRequest) -> Member:
+    """A change to the role that the member holds already is not recorded."""
+    db, access = ctx.db, ctx.access
+    membership, role = membership_in(db, access, request.user_uuid), role_in(db, access, request.role_id)
+    before = staff_of(db, access.workspace_id)
+    require_reach(before.roles[membership.role_id], access.permissions)
+    require_grantable(before.roles[role.id], access.permissions)
+    if membership.role_id == role.id:
+        return _member(ctx, request.user_uuid)
+    require_within_limits(db, ctx.tools.policies, role.id, access.role_id, access.permissions)
+    after = before.with_member(membership.user_id, role.id)
+    short = _vaults_short(ctx, membership, before, after, is_forced=request.force)
+    role_before, membership.role_id = membership.role_id, role.id
+    db.flush()
+    member = _member(ctx, request.user_uuid)
+    payload = {"user_id": request.user_uuid, "role_id": role.id}
+    facts = {"user": request.user_uuid, "role": role_before, "new_role": role.id}
+    ctx.event(ROLE_CHANGED, payload, **facts, short_vaults=[vault.id for vault in short])
+    return member
+
+
+@serves(REMOVE_USER_FROM_WORKSPACE)
+def remove_user_from_workspace(ctx: Ctx, request: RemoveUserRequest) -> Done:
+    membership = membership_in(ctx.db, ctx.access, request.user_uuid)
+    require_reach(permissions_of(ctx.db, membership.role_id), ctx.access.permissions)
+    _end(ctx, membership, REMOVED, is_forced=request.force)
+    return Done()
+
+
+@serves(LEAVE_WORKSPACE)
+def leave_workspace(ctx: Ctx, request: LeaveWorkspaceRequest) -> Done:
+    membership = membership_in(ctx.db, ctx.access, ctx.caller.user_id)
+    _end(ctx, membership, LEFT, is_forced=request.force)
+    require_two(ctx.db, ctx.access.organisation_id)
+    return Done()
+
+
+def _end(ctx: Ctx, membership: MembershipRow, event: Event, *, is_forced: bool) -> None:
+    """Raises LastAdmin (P27), VaultsLeftShort."""
+    db, access, user_id = ctx.db, ctx.access, membership.user_id
+    before = staff_of(db, access.workspace_id)
+    short = _vaults_short(ctx, membership, before, before.without(user_id), is_forced=is_forced)
+    db.delete(membership)
+    db.flush()
+    settle_default(db, user_id)
+    withdraw_offer(ctx, user_id)
+    if not is_colleague(db, user_id, access.organisation_id):
+        end_link(db, access.organisation_id, user_id, ctx.now)
+    ended = end_service_accounts(db, user_id, access.workspace_id, ctx.now)
+    ctx.event(
+        event,
+        {"user_id": user_id},
+        user=user_id,
+        role=membership.role_id,
+        short_vaults=[vault.id for vault in short],
+        accounts=list(ended),
+    )
+
+
+def _vaults_short(
+    ctx: Ctx, membership: MembershipRow, before: Staff, after: Staff, *, is_forced: bool
+) -> list[VaultRow]:
+    """The vaults that a forced change leaves with too few signers. Raises LastAdmin, VaultsLeftShort."""
+    require_administrators(before, after)
+    require_owner(ctx.db, membership.workspace_id, before, after)
+    role_after = after.members.get(membership.user_id)
+    if role_after is not None and PermissionName.PAYMENT_APPROVE in after.roles[role_after]:
+        return []
+    short = vaults_left_short(ctx.db, without_member=membership.id)
+    if not is_forced:
+        require_quorums(ctx.db, ctx.caller.user_id, short)
+    return short
+
+
+_MEMBERS = (
+    select(UserRow, RoleRow)
+    .join(MembershipRow, MembershipRow.user_id == UserRow.id)
+    .join(RoleRow, RoleRow.id == MembershipRow.role_id)
+    .where(MembershipRow.workspace_id == bindparam("workspace_id"))
+    .order_by(MembershipRow.id)
+)
+
+
+def _member(ctx: Ctx, user_id: int) -> Member:
+    query = _MEMBERS.where(UserRow.id == user_id)
+    return _details(ctx, [ctx.db.execute(query, {"workspace_id": ctx.access.workspace_id}).one()])[0]
+
+
+def _details(ctx: Ctx, rows: Sequence[Any]) -> list[Member]:
+    """Of rows of `_MEMBERS`."""
+    own = select(KeyRow.user_id).where(
+        KeyRow.user_id.in_([user.id for user, _ in rows]),
+        KeyRow.network == ctx.access.network,
+        KeyRow.status == "active",
+    )
+    signers, roles = set(ctx.db.scalars(own)), role_shapes(ctx.db, (role for _, role in rows))
+    return [_shape(user, roles[role.id], can_sign=user.id in signers) for user, role in rows]
+
+
+def _shape(user: UserRow, role: users.Role, *, can_sign: bool) -> Member:
+    return Member(
+        uuid=user.id,
+        email=user.email,
+        first_name=NullString.of(user.first_name),
+        surname=NullString.of(user.surname),
+        role=role,
+        can_sign=can_sign,
+        last_login=NullTime.of(user.last_login_at),
+    )

@@ -1,0 +1,238 @@
+"""A caller's access to a workspace, the caller's own record, and creating and ending memberships."""
+
+from datetime import datetime
+from functools import lru_cache
+from typing import cast
+
+from sqlalchemy import bindparam, func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas import users as wire
+from custody.schemas.common import ApiNetwork, NullString, NullTime
+from custody.schemas.permissions import PermissionName
+from custody.server.errors import NotFound, PermissionDenied, StateConflict, Unauthenticated
+from custody.server.people.staff import is_owner_of, role_shape
+from custody.server.rules.audit import Event
+from custody.server.rules.credentials import Caller, WorkspaceAccess
+from custody.server.rules.roles import Permissions
+from custody.server.second_person.requirement import confirms_in
+from custody.server.sign_in.access_tokens import ENDED_MEANWHILE, LIVE_SESSION
+from custody.server.sign_in.programs import narrowed
+from custody.server.store.models import (
+    IdentityProviderRow,
+    MembershipRow,
+    OrganisationRow,
+    RolePermissionRow,
+    RoleRow,
+    UserRow,
+    WorkspaceRow,
+)
+from custody.server.store.store import read_once
+
+
+def enter(
+    db: Session, caller: Caller, workspace_id: int, needs: frozenset[PermissionName], now: datetime
+) -> WorkspaceAccess:
+    """The caller's access to a workspace. The caller must hold one of ``needs`` there, or be a member if
+    it is empty. Every call checks this, so that a change of roles takes effect at once (P23).
+
+    Raises NotFound for a workspace of an organisation that the caller does not belong to (P24), and
+    PermissionDenied where the role lacks the permission in this workspace (P25). A program can enter only
+    its own workspace, with a part of its maker's permissions (P67). An identity provider's session can
+    enter only its organisation (P73). Where an organisation requires its provider, password sessions are
+    refused except those of owners and, for pending changes, of members who confirm them (P77).
+    Unauthenticated where the session was ended after the request was let in.
+    """
+    if caller.service is not None and caller.service.workspace_id != workspace_id:
+        raise NotFound("There is no such workspace.")
+    access, asks_for_provider, is_live = _access(db, caller, workspace_id)
+    if caller.session_id and not is_live:
+        raise Unauthenticated(ENDED_MEANWHILE)
+    if access is None:
+        raise _no_entry(db, caller, workspace_id)
+    if caller.bound_to not in {None, access.organisation_id}:
+        raise NotFound("There is no such workspace.")
+    if caller.service is not None:
+        access = narrowed(db, caller.service, caller.address, access, now)
+    elif asks_for_provider and caller.bound_to is None and not caller.needs_no_provider:
+        _require_owner(db, access, caller)
+    if needs and not access.holds_any(needs):
+        wanted = " or ".join(sorted(needs))
+        whose = "Your role" if caller.service is None else "What this service account may do"
+        raise PermissionDenied(f"{whose} in this workspace does not carry {wanted}.")
+    return access
+
+
+def user_record(db: Session, user_id: int, bound_to: int | None = None) -> wire.User:
+    """``bound_to``: the one organisation that is shown."""
+    user = read_once(db, ("user", user_id), lambda: db.get_one(UserRow, user_id))
+    shows_default = bound_to in {None, user.default_org_id}
+    return wire.User(
+        uuid=user.id,
+        email=user.email,
+        first_name=NullString.of(user.first_name),
+        surname=NullString.of(user.surname),
+        last_login=NullTime.of(user.last_login_at),
+        phone_number=NullString.of(user.phone_number),
+        default_org=(user.default_org_id or 0) if shows_default else 0,
+        default_workspace=(user.default_workspace_id or 0) if shows_default else 0,
+        organisations_info=wire.OrganisationList(organisations=_organisations(db, user.id, bound_to)),
+    )
+
+
+MEMBER_ADDED = Event("MEMBER_ADDED", "user {user} with role {role}", "added {user} with the role {role}")
+
+
+def add_membership(db: Session, now: datetime, user_id: int, workspace_id: int, role_id: int) -> int:
+    """Raises StateConflict for a member. A user's first membership becomes the default."""
+    held = select(MembershipRow.id).where(
+        MembershipRow.user_id == user_id, MembershipRow.workspace_id == workspace_id
+    )
+    if db.scalars(held).first() is not None:
+        raise StateConflict("The user is a member of this workspace already.")
+    membership = MembershipRow(user_id=user_id, workspace_id=workspace_id, role_id=role_id, created_at=now)
+    db.add(membership)
+    user = db.get_one(UserRow, user_id)
+    if user.default_workspace_id is None:
+        user.default_workspace_id = workspace_id
+        user.default_org_id = db.get_one(WorkspaceRow, workspace_id).organisation_id
+    db.flush()
+    return membership.id
+
+
+def settle_default(db: Session, user_id: int) -> None:
+    """After a membership has ended: the default must be a workspace that the user is in, or none."""
+    user = db.get_one(UserRow, user_id)
+    places = (
+        select(WorkspaceRow)
+        .join(MembershipRow, MembershipRow.workspace_id == WorkspaceRow.id)
+        .where(MembershipRow.user_id == user_id)
+        .order_by(MembershipRow.id)
+    )
+    left = list(db.scalars(places))
+    if user.default_workspace_id not in {workspace.id for workspace in left}:
+        user.default_workspace_id = left[0].id if left else None
+        user.default_org_id = left[0].organisation_id if left else None
+
+
+def is_colleague(db: Session, user_id: int, organisation_id: int) -> bool:
+    query = (
+        select(MembershipRow.id)
+        .join(WorkspaceRow, WorkspaceRow.id == MembershipRow.workspace_id)
+        .where(MembershipRow.user_id == user_id, WorkspaceRow.organisation_id == organisation_id)
+    )
+    return db.scalars(query.limit(1)).first() is not None
+
+
+def workspace_info(workspace: WorkspaceRow) -> wire.WorkspaceInfo:
+    return wire.WorkspaceInfo(
+        uid=workspace.id,
+        name=workspace.name,
+        description=workspace.description,
+        net=cast("ApiNetwork", workspace.network),
+    )
+
+
+def _access(db: Session, caller: Caller, workspace_id: int) -> tuple[WorkspaceAccess | None, bool, bool]:
+    """The access, whether the organisation requires its identity provider, and whether the session lives."""
+    whose = {"user_id": caller.user_id, "workspace_id": workspace_id, "session_id": caller.session_id}
+    key = ("access", *whose.values())
+    row = read_once(db, key, lambda: db.execute(_PLACE, whose).one_or_none())
+    if row is None:
+        return None, False, caller.session_id == 0 or db.scalar(LIVE_SESSION, whose) is not None
+    organisation_id, network, chain, role_id, carried, asks_for_provider, session_id = row
+    access = WorkspaceAccess(
+        workspace_id=workspace_id,
+        organisation_id=organisation_id,
+        network=network,
+        chain=chain,
+        role_id=role_id,
+        permissions=_permissions(carried),
+    )
+    return access, asks_for_provider is not None, session_id is not None
+
+
+@lru_cache(maxsize=1_000)
+def _permissions(carried: str | None) -> Permissions:
+    """``carried``: comma-separated, None for no permission. Cached: building the set takes longer than the
+    query.
+    """
+    return frozenset(() if carried is None else map(PermissionName, carried.split(_BETWEEN)))
+
+
+_BETWEEN = ","
+# One row with all permissions, because every call reads it.
+_CARRIED = (
+    select(func.aggregate_strings(RolePermissionRow.permission, _BETWEEN))
+    .where(RolePermissionRow.role_id == MembershipRow.role_id)
+    .scalar_subquery()
+)
+# A provider without a secret cannot be used yet, and is not required.
+_ASKING = (
+    select(IdentityProviderRow.id)
+    .where(
+        IdentityProviderRow.organisation_id == WorkspaceRow.organisation_id,
+        IdentityProviderRow.is_required,
+        IdentityProviderRow.sealed_secret.is_not(None),
+    )
+    .scalar_subquery()
+)
+_PLACE = (
+    select(
+        WorkspaceRow.organisation_id,
+        WorkspaceRow.network,
+        WorkspaceRow.chain,
+        MembershipRow.role_id,
+        _CARRIED,
+        _ASKING,
+        LIVE_SESSION.scalar_subquery(),
+    )
+    .join(MembershipRow, MembershipRow.workspace_id == WorkspaceRow.id)
+    .where(WorkspaceRow.id == bindparam("workspace_id"), MembershipRow.user_id == bindparam("user_id"))
+)
+
+
+def _require_owner(db: Session, access: WorkspaceAccess, caller: Caller) -> None:
+    """Owners, and members who confirm changes, can sign in with a password, so that the organisation is never
+    locked out by its provider. Raises PermissionDenied.
+    """
+    decides = caller.decides and confirms_in(db, access.organisation_id, caller.user_id)
+    if not decides and not is_owner_of(db, access.organisation_id, caller.user_id):
+        raise PermissionDenied(
+            "This organisation asks its members to sign in through its identity provider. Link it once, "
+            "under Your account on the console, and sign in through it from then on."
+        )
+
+
+def _no_entry(db: Session, caller: Caller, workspace_id: int) -> NotFound | PermissionDenied:
+    workspace, nothing = db.get(WorkspaceRow, workspace_id), NotFound("There is no such workspace.")
+    if workspace is None or caller.bound_to not in {None, workspace.organisation_id}:
+        return nothing
+    is_known = is_colleague(db, caller.user_id, workspace.organisation_id)
+    return PermissionDenied("You are not a member of this workspace.") if is_known else nothing
+
+
+def _organisations(db: Session, user_id: int, bound_to: int | None) -> list[wire.Organisation]:
+    rows = db.execute(
+        select(OrganisationRow, WorkspaceRow, RoleRow, _CARRIED)
+        .join(WorkspaceRow, WorkspaceRow.organisation_id == OrganisationRow.id)
+        .join(MembershipRow, MembershipRow.workspace_id == WorkspaceRow.id)
+        .join(RoleRow, RoleRow.id == MembershipRow.role_id)
+        .where(
+            MembershipRow.user_id == user_id, *(() if bound_to is None else (OrganisationRow.id == bound_to,))
+        )
+        .order_by(OrganisationRow.id, WorkspaceRow.id)
+    ).all()
+    found: dict[int, tuple[OrganisationRow, list[wire.WorkspaceEntry]]] = {}
+    for organisation, workspace, role, carried in rows:
+        _, entries = found.setdefault(organisation.id, (organisation, []))
+        held = role_shape(role, _permissions(carried))
+        entries.append(wire.WorkspaceEntry(workspace_info=workspace_info(workspace), role=held))
+    return [
+        wire.Organisation(
+            org_id=organisation.id,
+            org_name=organisation.name,
+            workspaces=wire.WorkspaceList(workspaces=entries),
+        )
+        for organisation, entries in found.values()
+    ]

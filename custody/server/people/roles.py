@@ -1,0 +1,242 @@
+"""Roles of a workspace: creating and deleting them, and their permissions.
+
+`domain.roles` decides which permissions a role may get, and who may change it. Write transactions are
+serialised, so a check still holds when its change is written: of two administrators who remove each other's
+rights at once, one fails (P27).
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from sqlalchemy import delete, func, select
+
+from custody.common.text import count, name_key
+from custody.schemas.common import Done, Listed
+from custody.schemas.invitations import InvitationStatus
+from custody.schemas.permissions import PermissionName
+from custody.schemas.queries import WorkspaceQuery
+from custody.schemas.roles import (
+    ADD_PERMISSION_TO_ROLE,
+    CREATE_ROLE,
+    DELETE_ROLE,
+    REMOVE_PERMISSION_FROM_ROLE,
+    ROLES,
+    UPDATE_ROLE,
+    AddPermissionRequest,
+    CreateRoleRequest,
+    DeleteRoleRequest,
+    RemovePermissionRequest,
+    RoleDetails,
+    UpdateRoleRequest,
+)
+from custody.server.calls import Ctx, serves
+from custody.server.errors import Invalid, PolicyUnavailable
+from custody.server.keys.quorums import require_quorums, vaults_left_short
+from custody.server.people.grants import SAYS_SHORT, SHORT
+from custody.server.people.staff import (
+    count_members,
+    permissions_of,
+    require_owner,
+    role_in,
+    role_shapes,
+    staff_of,
+)
+from custody.server.rules.audit import Event
+from custody.server.rules.limits import Cycle, SpendingPolicy, in_btc, policy_facts
+from custody.server.rules.roles import (
+    MAX_ROLES,
+    RoleExists,
+    RoleInUse,
+    TooManyRoles,
+    require_administrators,
+    require_grantable,
+    require_reach,
+)
+from custody.server.shown import shown
+from custody.server.store.models import InvitationRow, RolePermissionRow, RoleRow
+from multisig import InvalidAmount, Sats, parse_btc
+
+CREATED = Event(
+    "ROLE_CREATED",
+    "role {role}, named {name}, with {rights}; {limit}",
+    "made the role {name}, whose members each pay at most {limit}: {rights}",
+)
+RENAMED = Event(
+    "ROLE_UPDATED", "role {role}, named {name}; now {new_name}", "renamed the role {name} to {new_name}"
+)
+DESCRIBED = Event("ROLE_UPDATED", "role {role}, described anew", "changed the description of the role {role}")
+DELETED = Event("ROLE_DELETED", "role {role}, named {name}", "deleted the role {name}")
+ADDED = Event("PERMISSION_ADDED", "role {role}, {rights}", "gave the role {role} the permission: {rights}")
+REMOVED = Event(
+    "PERMISSION_REMOVED",
+    "role {role}, {rights}" + SHORT,
+    "took a permission from the role {role}: {rights}" + SAYS_SHORT,
+)
+
+
+@serves(ROLES)
+def roles(ctx: Ctx, _: WorkspaceQuery) -> Listed[RoleDetails]:
+    """The oldest first."""
+    return shown(_here(ctx), partial(_details, ctx), "RoleId", lambda role: role.id)
+
+
+@serves(CREATE_ROLE)
+def create_role(ctx: Ctx, request: CreateRoleRequest) -> RoleDetails:
+    permissions = frozenset(request.permissions)
+    require_grantable(permissions, ctx.access.permissions)
+    present = _here(ctx)
+    if len(present) >= MAX_ROLES:
+        raise TooManyRoles(f"The workspace has {MAX_ROLES} roles, the most that it can have.")
+    _require_free_name(present, request.name)
+    limit = SpendingPolicy(_amount(request.transaction_limit), Cycle(request.cycle_period, request.cycle_day))
+    role = RoleRow(
+        workspace_id=ctx.access.workspace_id,
+        name=request.name,
+        description=request.description,
+        limit_sats=limit.limit,
+        cycle_period=request.cycle_period,
+        cycle_day=request.cycle_day,
+        created_at=ctx.now,
+        updated_at=ctx.now,
+    )
+    ctx.db.add(role)
+    ctx.db.flush()
+    ctx.db.add_all(RolePermissionRow(role_id=role.id, permission=name.value) for name in permissions)
+    facts = {"name": role.name, "rights": sorted(permissions), "limit": policy_facts(limit)}
+    return _changed(ctx, role, CREATED, **facts)
+
+
+@serves(UPDATE_ROLE)
+def update_role(ctx: Ctx, request: UpdateRoleRequest) -> RoleDetails:
+    role = _in_reach(ctx, request.role_id)
+    name = role.name if request.name is None else request.name
+    description = role.description if request.description is None else request.description
+    if (name, description) == (role.name, role.description):
+        return _details(ctx, [role])[0]
+    _require_free_name([other for other in _here(ctx) if other is not role], name)
+    before, role.name, role.description = role.name, name, description
+    if name == before:
+        return _changed(ctx, role, DESCRIBED)
+    return _changed(ctx, role, RENAMED, name=before, new_name=name)
+
+
+@serves(DELETE_ROLE)
+def delete_role(ctx: Ctx, request: DeleteRoleRequest) -> Done:
+    role = _in_reach(ctx, request.role_id)
+    members = count_members(ctx.db, ctx.access.workspace_id).get(role.id, 0)
+    offers = _open_invitations(ctx, role)
+    if members or offers:
+        raise RoleInUse(
+            f"The role is held by {count(members, 'member', 'members')} and offered by "
+            f"{count(offers, 'open invitation', 'open invitations')}."
+        )
+    ctx.db.execute(delete(RolePermissionRow).where(RolePermissionRow.role_id == role.id))
+    ctx.db.delete(role)
+    ctx.db.flush()
+    ctx.event(DELETED, role=role.id, name=role.name)
+    return Done()
+
+
+@serves(ADD_PERMISSION_TO_ROLE)
+def add_permission_to_role(ctx: Ctx, request: AddPermissionRequest) -> RoleDetails:
+    role = _in_reach(ctx, request.role_id)
+    require_grantable(frozenset({request.rule_name}), ctx.access.permissions)
+    if request.rule_name in permissions_of(ctx.db, role.id):
+        return _details(ctx, [role])[0]
+    ctx.db.add(RolePermissionRow(role_id=role.id, permission=request.rule_name.value))
+    return _changed(ctx, role, ADDED, rights=[request.rule_name])
+
+
+@serves(REMOVE_PERMISSION_FROM_ROLE)
+def remove_permission_from_role(ctx: Ctx, request: RemovePermissionRequest) -> RoleDetails:
+    """Takes effect at once for every member with the role (P23)."""
+    role = _in_reach(ctx, request.role_id)
+    before = staff_of(ctx.db, ctx.access.workspace_id)
+    carried = before.roles[role.id]
+    if request.rule_name not in carried:
+        return _details(ctx, [role])[0]
+    after = before.with_role(role.id, carried - {request.rule_name})
+    require_administrators(before, after)
+    require_owner(ctx.db, ctx.access.workspace_id, before, after)
+    is_approval = request.rule_name is PermissionName.PAYMENT_APPROVE
+    short = vaults_left_short(ctx.db, without_role=role.id) if is_approval else []
+    if not request.force:
+        require_quorums(ctx.db, ctx.caller.user_id, short)
+    ctx.db.delete(ctx.db.get_one(RolePermissionRow, (role.id, request.rule_name.value)))
+    left_short = [vault.id for vault in short]
+    return _changed(ctx, role, REMOVED, rights=[request.rule_name], short_vaults=left_short)
+
+
+def _here(ctx: Ctx) -> list[RoleRow]:
+    query = select(RoleRow).where(RoleRow.workspace_id == ctx.access.workspace_id).order_by(RoleRow.id)
+    return list(ctx.db.scalars(query))
+
+
+def _in_reach(ctx: Ctx, role_id: int) -> RoleRow:
+    """Raises NotFound, PermissionDenied."""
+    role = role_in(ctx.db, ctx.access, role_id)
+    require_reach(permissions_of(ctx.db, role.id), ctx.access.permissions)
+    return role
+
+
+def _require_free_name(others: Sequence[RoleRow], name: str) -> None:
+    """Names that look the same count as equal: people pick a role by its name."""
+    for role in others:
+        if name_key(role.name) == name_key(name):
+            raise RoleExists(f"Role {role.id} has this name already.")
+
+
+def _amount(text: str) -> Sats:
+    try:
+        return parse_btc(text)
+    except InvalidAmount as error:
+        raise Invalid.at("/transaction_limit", str(error)) from error
+
+
+def _open_invitations(ctx: Ctx, role: RoleRow) -> int:
+    query = select(func.count()).where(
+        InvitationRow.role_id == role.id,
+        InvitationRow.status == InvitationStatus.PENDING.value,
+        InvitationRow.expires_at > ctx.now,
+    )
+    return ctx.db.scalar(query) or 0
+
+
+def _changed(ctx: Ctx, changed: RoleRow, event: Event, **facts: Any) -> RoleDetails:
+    changed.updated_at = ctx.now
+    ctx.db.flush()
+    details = _details(ctx, [changed])[0]
+    ctx.event(event, role=changed.id, **facts)
+    return details
+
+
+def _details(ctx: Ctx, roles: Sequence[RoleRow]) -> list[RoleDetails]:
+    """In the given order. Where policies cannot be read, the records have ``limit_error`` instead."""
+    shapes, members = role_shapes(ctx.db, roles), count_members(ctx.db, ctx.access.workspace_id)
+    policies = _policies(ctx, roles)
+    return [
+        RoleDetails(
+            **dict(shapes[role.id]),
+            workspace_id=role.workspace_id,
+            members=members.get(role.id, 0),
+            **policies[role.id],
+        )
+        for role in roles
+    ]
+
+
+def _policies(ctx: Ctx, roles: Sequence[RoleRow]) -> dict[int, dict[str, str | int]]:
+    ids = [role.id for role in roles]
+    try:
+        found = ctx.tools.policies.of_roles(ctx.db, ids)
+    except PolicyUnavailable as error:
+        return {role_id: {"limit_error": error.detail} for role_id in ids}
+    return {
+        role_id: {
+            "transaction_limit": in_btc(policy.limit),
+            "cycle_period": policy.cycle.period,
+            "cycle_day": policy.cycle.day,
+        }
+        for role_id, policy in found.items()
+    }

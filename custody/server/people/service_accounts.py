@@ -1,0 +1,233 @@
+"""Making, changing and revoking the accounts of programs, and their secrets."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Final
+
+from sqlalchemy import func, select
+
+from custody.schemas.common import Listed
+from custody.schemas.permissions import PermissionName
+from custody.schemas.queries import WorkspaceQuery
+from custody.schemas.service_accounts import (
+    CREATE_SERVICE_ACCOUNT,
+    ISSUE_SERVICE_SECRET,
+    OWN_SERVICE_ACCOUNT,
+    REVOKE_SERVICE_ACCOUNT,
+    SERVICE_ACCOUNTS,
+    UPDATE_SERVICE_ACCOUNT,
+    CreateServiceAccountRequest,
+    IssueServiceSecretRequest,
+    ServiceAccount,
+    ServiceAccountRequest,
+    ServiceSecret,
+    UpdateServiceAccountRequest,
+)
+from custody.schemas.service_accounts import ServiceAccountStatus as Status
+from custody.server.calls import ChangeApproval, Ctx, serves
+from custody.server.errors import NotFound, PermissionDenied, StateConflict
+from custody.server.mail.jobs import Template, queue_mail
+from custody.server.people.programs import end_account
+from custody.server.rules.audit import Event
+from custody.server.rules.credentials import is_wider, new_secret, require_end, require_givable, token_hash
+from custody.server.shown import shown
+from custody.server.store import models
+from custody.server.store.models import MembershipRow, UserRow, WorkspaceRow
+
+MAX_LIVE: Final = 50
+MAX_SHOWN: Final = 200
+_PROGRAM: Final = "service account {account} ({name}), "
+_TERMS: Final = _PROGRAM + "may {rights} from {networks} until {end}"
+CREATED = Event("SERVICE_ACCOUNT_CREATED", _TERMS, "made the program {name}")
+CHANGED = Event("SERVICE_ACCOUNT_CHANGED", _TERMS, "changed the program {name}")
+_FORMER: Final = "[the one before is good for {hours} hours|no other one is good]"
+SECRET_MADE = Event(
+    "SERVICE_SECRET_MADE", _PROGRAM + _FORMER, "made a new secret of the program {name}: " + _FORMER
+)
+REVOKED = Event("SERVICE_ACCOUNT_REVOKED", _PROGRAM + "of user {user}", "revoked the program {name}")
+
+
+@serves(SERVICE_ACCOUNTS)
+def service_accounts(ctx: Ctx, _: WorkspaceQuery) -> Listed[ServiceAccount]:
+    query = select(models.ServiceAccountRow).where(
+        models.ServiceAccountRow.workspace_id == ctx.access.workspace_id
+    )
+    # Live ones are all there (`MAX_LIVE`), however many were revoked since.
+    live_first = models.ServiceAccountRow.revoked_at.is_not(None)
+    rows = ctx.db.scalars(query.order_by(live_first, models.ServiceAccountRow.id.desc()).limit(MAX_SHOWN))
+    found = sorted(rows, key=lambda account: account.id, reverse=True)
+    return shown(found, partial(_details, ctx), "service_account_id", lambda account: account.id)
+
+
+@serves(OWN_SERVICE_ACCOUNT)
+def own_service_account(ctx: Ctx, _: None) -> ServiceAccount:
+    if ctx.caller.service is None:
+        raise NotFound("You are signed in as a person: get-user-info shows your account.")
+    return _details(ctx, [ctx.db.get_one(models.ServiceAccountRow, ctx.caller.service.account_id)])[0]
+
+
+@serves(CREATE_SERVICE_ACCOUNT)
+def create_service_account(ctx: Ctx, request: CreateServiceAccountRequest) -> ServiceAccount:
+    """Without a secret: the maker requests that, not the member who confirms."""
+    now = ctx.now
+    require_givable(frozenset(request.rights), ctx.access.permissions)
+    require_end(request.expires_at, now)
+    live = select(func.count()).where(
+        models.ServiceAccountRow.workspace_id == ctx.access.workspace_id,
+        models.ServiceAccountRow.revoked_at.is_(None),
+        models.ServiceAccountRow.expires_at > now,
+    )
+    if (ctx.db.scalar(live) or 0) >= MAX_LIVE:
+        raise StateConflict(f"The workspace has {MAX_LIVE} service accounts: revoke some of them.")
+    account = models.ServiceAccountRow(
+        workspace_id=ctx.access.workspace_id,
+        made_by=ctx.caller.user_id,
+        name=request.name,
+        rights=sorted(set(request.rights)),
+        networks=request.networks,
+        created_at=now,
+        expires_at=request.expires_at,
+    )
+    ctx.db.add(account)
+    ctx.db.flush()
+    _record(ctx, CREATED, account, **_terms(account))
+    return _details(ctx, [account])[0]
+
+
+def _widens(ctx: Ctx, request: UpdateServiceAccountRequest) -> bool:
+    """Whether the program gets more rights, more networks, or a later end."""
+    account = _own(ctx, request)
+    more_rights = bool(set(request.rights or ()) - set(account.rights))
+    longer = request.expires_at is not None and request.expires_at > account.expires_at
+    return more_rights or longer or is_wider(account.networks, request.networks or ())
+
+
+@serves(UPDATE_SERVICE_ACCOUNT, ChangeApproval(_widens))
+def update_service_account(ctx: Ctx, request: UpdateServiceAccountRequest) -> ServiceAccount:
+    """Only by its maker, whose rights it uses. An update without effect is not recorded."""
+    account = _own(ctx, request)
+    before = (account.name, _terms(account))
+    if request.rights is not None:
+        require_givable(frozenset(request.rights), ctx.access.permissions)
+        account.rights = sorted(set(request.rights))
+    if request.expires_at is not None:
+        require_end(request.expires_at, ctx.now)
+        account.expires_at = request.expires_at
+    account.name = request.name or account.name
+    account.networks = request.networks or account.networks
+    ctx.db.flush()
+    if before != (account.name, _terms(account)):
+        _record(ctx, CHANGED, account, **_terms(account))
+    return _details(ctx, [account])[0]
+
+
+@serves(ISSUE_SERVICE_SECRET)
+def issue_service_secret(ctx: Ctx, request: IssueServiceSecretRequest) -> ServiceSecret:
+    """Only for the maker. The former one stays valid for ``overlap_hours``; older ones end now."""
+    account, now = _own(ctx, request), ctx.now
+    ctx.services.service_secrets.take(str(ctx.caller.user_id))
+    secret = new_secret(account.id, ctx.tools.random)
+    hours = request.overlap_hours if account.secret_hash is not None else 0
+    account.former_hash = account.secret_hash if hours else None
+    account.former_until = now + timedelta(hours=hours) if hours else None
+    account.secret_hash = token_hash(secret)
+    ctx.db.flush()
+    workspace = ctx.db.get_one(WorkspaceRow, account.workspace_id)
+    values = {"name": account.name, "workspace": workspace.name}
+    maker = ctx.db.get_one(UserRow, account.made_by)
+    queue_mail(ctx.db, Template.SERVICE_SECRET, maker.email, values, now=now)
+    _record(ctx, SECRET_MADE, account, hours=hours or None)
+    return ServiceSecret(service_account=_details(ctx, [account])[0], secret=secret)
+
+
+@serves(REVOKE_SERVICE_ACCOUNT)
+def revoke_service_account(ctx: Ctx, request: ServiceAccountRequest) -> ServiceAccount:
+    """Once and for good; idempotent."""
+    account = _find(ctx, request)
+    if account.revoked_at is None:
+        end_account(account, ctx.now)
+        ctx.db.flush()
+        _record(ctx, REVOKED, account, user=account.made_by)
+    return _details(ctx, [account])[0]
+
+
+def _find(ctx: Ctx, request: ServiceAccountRequest) -> models.ServiceAccountRow:
+    account = ctx.db.get(models.ServiceAccountRow, request.service_account_id)
+    if account is None or account.workspace_id != ctx.access.workspace_id:
+        raise NotFound("There is no such service account in this workspace.")
+    return account
+
+
+def _own(ctx: Ctx, request: ServiceAccountRequest) -> models.ServiceAccountRow:
+    """Of the caller, who made it."""
+    account = _find(ctx, request)
+    if account.made_by != ctx.caller.user_id:
+        raise PermissionDenied(
+            "It acts in its maker's name, so only its maker may change it. You may revoke it."
+        )
+    if account.revoked_at is not None:
+        raise StateConflict("It was revoked: make another one.")
+    return account
+
+
+def _record(ctx: Ctx, event: Event, account: models.ServiceAccountRow, **facts: Any) -> None:
+    ctx.event(event, account=account.id, name=account.name, **facts)
+
+
+def _details(ctx: Ctx, accounts: Sequence[models.ServiceAccountRow]) -> list[ServiceAccount]:
+    """Accounts of one workspace; their makers are read with one statement."""
+    if not accounts:
+        return []
+    place = ctx.db.get_one(WorkspaceRow, accounts[0].workspace_id)
+    is_place = (MembershipRow.user_id == UserRow.id) & (MembershipRow.workspace_id == place.id)
+    makers = (
+        select(UserRow.id, UserRow.email, MembershipRow.id)
+        .outerjoin(MembershipRow, is_place)
+        .where(UserRow.id.in_({account.made_by for account in accounts}))
+    )
+    emails, members = {}, set()
+    for user_id, email, membership_id in ctx.db.execute(makers):
+        emails[user_id] = email
+        if membership_id is not None:
+            members.add(user_id)
+    now = ctx.now
+    return [
+        ServiceAccount(
+            service_account_id=account.id,
+            workspace_id=place.id,
+            org_id=place.organisation_id,
+            name=account.name,
+            rights=[PermissionName(name) for name in account.rights],
+            networks=account.networks,
+            status=_status(account, now, is_member=account.made_by in members),
+            expires_at=account.expires_at,
+            made_by=str(account.made_by),
+            made_by_name=emails[account.made_by],
+            created_at=account.created_at,
+            former_secret_until=_still(account.former_until, now),
+            last_used_at=account.last_used_at,
+            last_used_from=account.last_used_from,
+            revoked_at=account.revoked_at,
+        )
+        for account in accounts
+    ]
+
+
+def _status(account: models.ServiceAccountRow, now: datetime, *, is_member: bool) -> Status:
+    if account.revoked_at is not None:
+        return Status.REVOKED
+    if account.expires_at <= now:
+        return Status.EXPIRED
+    if not is_member:
+        return Status.IDLE
+    return Status.WAITING if account.secret_hash is None else Status.ACTIVE
+
+
+def _still(until: datetime | None, now: datetime) -> datetime | None:
+    return None if until is None or until <= now else until
+
+
+def _terms(account: models.ServiceAccountRow) -> dict[str, Any]:
+    end = account.expires_at.isoformat(timespec="minutes")
+    return {"rights": sorted(account.rights), "networks": list(account.networks), "end": end}

@@ -1,0 +1,145 @@
+"""The stored roles and members of a workspace. Those of other workspaces are treated as missing (P24)."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from sqlalchemy import ScalarSelect, func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas import users as wire
+from custody.schemas.permissions import PermissionName
+from custody.server.errors import LastAdmin, NotFound, PermissionDenied
+from custody.server.rules.credentials import WorkspaceAccess
+from custody.server.rules.roles import EVERY_PERMISSION, PERMISSION_UIDS, Permissions, Staff
+from custody.server.store.models import MembershipRow, RolePermissionRow, RoleRow, WorkspaceRow
+
+
+def staff_of(db: Session, workspace_id: int) -> Staff:
+    """The role of every member, for rules about the workspace as a whole."""
+    granted: dict[int, set[PermissionName]] = defaultdict(set)
+    rows = (
+        select(RoleRow.id, RolePermissionRow.permission)
+        .outerjoin(RolePermissionRow, RolePermissionRow.role_id == RoleRow.id)
+        .where(RoleRow.workspace_id == workspace_id)
+    )
+    for role_id, permission in db.execute(rows):
+        granted[role_id] |= {PermissionName(permission)} if permission else set()
+    places = select(MembershipRow.user_id, MembershipRow.role_id).where(
+        MembershipRow.workspace_id == workspace_id
+    )
+    return Staff(
+        roles={role_id: frozenset(permissions) for role_id, permissions in granted.items()},
+        members=dict(db.execute(places).all()),
+    )
+
+
+def require_owner(db: Session, workspace_id: int, before: Staff, after: Staff) -> None:
+    """An organisation keeps an owner: a member with all permissions in its first workspace. Raises
+    LastAdmin.
+    """
+    if not before.has_owner or after.has_owner:
+        return
+    first = first_workspace(db.get_one(WorkspaceRow, workspace_id).organisation_id)
+    elsewhere = (
+        select(MembershipRow.id)
+        .join(RoleRow, RoleRow.id == MembershipRow.role_id)
+        .join(RolePermissionRow, RolePermissionRow.role_id == RoleRow.id)
+        .where(RoleRow.workspace_id == first, RoleRow.workspace_id != workspace_id)
+        .group_by(MembershipRow.id)
+        .having(func.count() == len(EVERY_PERMISSION))
+    )
+    if db.scalars(elsewhere.limit(1)).first() is None:
+        raise LastAdmin(
+            "No member of the organisation's first workspace would hold all seven permissions any more."
+        )
+
+
+def first_workspace(organisation_id: int) -> "ScalarSelect[int]":
+    """The oldest workspace. Each later one belongs to its maker alone at first, so its roles decide nothing
+    for the organisation.
+    """
+    query = select(func.min(WorkspaceRow.id)).where(WorkspaceRow.organisation_id == organisation_id)
+    return query.scalar_subquery()
+
+
+def role_of_first(db: Session, organisation_id: int, role_id: int) -> RoleRow | None:
+    """The role, where it is of the first workspace."""
+    query = select(RoleRow).where(
+        RoleRow.id == role_id, RoleRow.workspace_id == first_workspace(organisation_id)
+    )
+    return db.scalars(query).one_or_none()
+
+
+def role_in_first(db: Session, organisation_id: int, user_id: int) -> RoleRow | None:
+    query = (
+        select(RoleRow)
+        .join(MembershipRow, MembershipRow.role_id == RoleRow.id)
+        .where(MembershipRow.user_id == user_id, RoleRow.workspace_id == first_workspace(organisation_id))
+    )
+    return db.scalars(query).first()
+
+
+def is_owner_of(db: Session, organisation_id: int, user_id: int) -> bool:
+    """Whether they hold all seven permissions in the organisation's first workspace."""
+    role = role_in_first(db, organisation_id, user_id)
+    return role is not None and permissions_of(db, role.id) == EVERY_PERMISSION
+
+
+def require_owner_of(db: Session, organisation_id: int, user_id: int) -> None:
+    """Raises PermissionDenied."""
+    if not is_owner_of(db, organisation_id, user_id):
+        raise PermissionDenied(
+            "Only a member with all seven permissions in the organisation's first workspace may do this."
+        )
+
+
+def permissions_of(db: Session, role_id: int) -> Permissions:
+    query = select(RolePermissionRow.permission).where(RolePermissionRow.role_id == role_id)
+    return frozenset(PermissionName(name) for name in db.scalars(query))
+
+
+def role_in(db: Session, access: WorkspaceAccess, role_id: int) -> RoleRow:
+    """Raises NotFound."""
+    role = db.get(RoleRow, role_id)
+    if role is None or role.workspace_id != access.workspace_id:
+        raise NotFound("There is no such role in this workspace.")
+    return role
+
+
+def membership_in(db: Session, access: WorkspaceAccess, user_id: int) -> MembershipRow:
+    """Raises NotFound."""
+    membership = db.scalars(
+        select(MembershipRow).where(
+            MembershipRow.workspace_id == access.workspace_id, MembershipRow.user_id == user_id
+        )
+    ).one_or_none()
+    if membership is None:
+        raise NotFound("There is no such member in this workspace.")
+    return membership
+
+
+def count_members(db: Session, workspace_id: int) -> dict[int, int]:
+    """The number of members by role, for roles that have any."""
+    query = select(MembershipRow.role_id, func.count()).where(MembershipRow.workspace_id == workspace_id)
+    return dict(db.execute(query.group_by(MembershipRow.role_id)).all())
+
+
+def role_shapes(db: Session, roles: Iterable[RoleRow]) -> dict[int, wire.Role]:
+    """By role id."""
+    by_id = {role.id: role for role in roles}
+    granted: dict[int, list[PermissionName]] = {role_id: [] for role_id in by_id}
+    for row in db.scalars(select(RolePermissionRow).where(RolePermissionRow.role_id.in_(by_id))):
+        granted[row.role_id].append(PermissionName(row.permission))
+    return {role.id: role_shape(role, granted[role.id]) for role in by_id.values()}
+
+
+def role_shape(role: RoleRow, granted: Iterable[PermissionName]) -> wire.Role:
+    return wire.Role(
+        role_id=role.id,
+        name=role.name,
+        description=role.description,
+        perm=[
+            wire.Permission(uid=PERMISSION_UIDS[name], rule_name=name)
+            for name in sorted(granted, key=PERMISSION_UIDS.__getitem__)
+        ],
+    )

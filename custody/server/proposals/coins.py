@@ -1,0 +1,516 @@
+"""A vault's coins: which may be spent, and locking the chosen ones.
+
+Anyone can send coins to a vault, so it may have any number of them. A bounded number is read: the largest,
+those about as large as the payment, and a few small ones.
+
+Tokens need the coins at a vault's own ``address``: the first input of a token's transaction identifies the
+caller (CPT-1).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import starmap
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    case,
+    exists,
+    false,
+    func,
+    literal_column,
+    or_,
+    select,
+    text,
+    true,
+    union_all,
+)
+from sqlalchemy.orm import Session
+
+from custody.server.errors import LockedFunds
+from custody.server.proposals.lifecycle import holds_coins_clause
+from custody.server.requests.changes import OutdatedDraft
+from custody.server.rules.selection import (
+    FOREIGN_DEPTH,
+    MAX_INPUTS,
+    OWN_CHANGE_DEPTH,
+    Plan,
+    Tier,
+    input_cost,
+)
+from custody.server.store.models import (
+    MOVING,
+    ChainCoinRow,
+    ChainTransactionRow,
+    CoinLockRow,
+    ContractRow,
+    ProposalRow,
+    TokenCellRow,
+    TokenTransactionRow,
+    VaultRow,
+)
+from custody.server.store.store import duplicates_refused
+from custody.server.vaults.stored import ADDRESS_INDEX, address_script, balances_of, insert_locks
+from multisig import RECEIVE, CoinToSpend, OutPoint, Sats, Transaction, TxOut
+from multisig.tokens.machine import Cell
+
+_Coins = Select[str, int, int, int | None, int, int]
+# Consensus: COINBASE_MATURITY.
+COINBASE_MATURITY = 100
+# This many of the largest coins nearly always suffice; otherwise as many as a transaction takes are read.
+LARGEST = 40
+# The smallest coins that pay for everything alone: one of them may need no change.
+MATCHING = 20
+# Small coins worth more than twice their input's fee, to be used up with the others.
+SMALL = 10
+# No address has this index: none is avoided.
+NO_INDEX = -1
+
+
+class Utxo(NamedTuple):
+    """A coin with its height and derivation. It has a query's columns as they are: a draft chooses among some
+    sixty, so nothing is derived before it is needed.
+    """
+
+    txid: str
+    vout: int
+    amount: Sats
+    height: int | None
+    branch: int
+    address_index: int
+
+    @property
+    def outpoint(self) -> OutPoint:
+        return OutPoint(self.txid, self.vout)
+
+
+def utxo_of(coin: ChainCoinRow) -> Utxo:
+    return Utxo(coin.txid, coin.vout, Sats(coin.amount_sats), coin.height, coin.branch, coin.address_index)
+
+
+class Tally(NamedTuple):
+    """Sums of unspent coins, each counted once: ``free`` may be spent, ``held`` are locked by proposals,
+    ``waiting`` are unconfirmed deposits and immature coins, ``small`` are worth less than their input's fee,
+    ``kept`` is the one that stays for the vault's tokens.
+    """
+
+    free: int = 0
+    held: int = 0
+    waiting: int = 0
+    small: int = 0
+    kept: int = 0
+
+
+@dataclass(frozen=True)
+class SpendableCoins:
+    """A vault's unspent, mature coins, at a tip. ``avoids_address``: without those at the vault's own
+    ``address``.
+    """
+
+    vault_id: str
+    tip_height: int
+    avoids_address: bool = False
+
+    def pools(self, db: Session, tier: Tier, plan: Plan) -> Iterator[list[Utxo]]:
+        """Coins of the tier to select from: a few first, then `pool` where those do not suffice."""
+        some = self._pool(db, tier, plan, LARGEST)
+        yield some
+        if len(some) >= LARGEST:
+            yield self.pool(db, tier, plan)
+
+    def pool(self, db: Session, tier: Tier, plan: Plan, *, with_locked: bool = False) -> list[Utxo]:
+        """Coins of the tier that suffice whenever all of them do, even if one is kept. ``with_locked``: also
+        coins that proposals have locked.
+        """
+        return self._pool(db, tier, plan, MAX_INPUTS + 1, with_locked=with_locked)
+
+    def _pool(
+        self, db: Session, tier: Tier, plan: Plan, count: int, *, with_locked: bool = False
+    ) -> list[Utxo]:
+        """The ``count`` largest, and a few that a selection prefers."""
+        cost = input_cost(plan)
+        largest = self._found(db, _largest(tier, count, with_locked=with_locked), cost + 1)
+        if len(largest) < count or with_locked:
+            return largest
+        enough = max(cost + 1, plan.target + plan.fee(1, with_change=False))
+        matching = self._found(db, _smallest(tier, MATCHING), enough)
+        small = self._found(db, _smallest(tier, SMALL), 2 * cost + 1)
+        # One snapshot: a coin that is found twice is the same row.
+        return list(dict.fromkeys((*largest, *matching, *small)))
+
+    def _found(self, db: Session, coins: _Coins, least: int) -> list[Utxo]:
+        """Those of at least ``least`` sat."""
+        return list(starmap(Utxo, db.execute(coins, {**self._values, "least": least})))
+
+    def spendable(self, db: Session) -> Sats:
+        """The sum of all coins that may be spent and that no proposal holds."""
+        return Sats(int(db.scalar(_spendable(), self._values) or 0))
+
+    def tally(self, db: Session, plan: Plan, kept: Utxo | None) -> Tally:
+        """Sums at the plan's rate. Only waiting and small coins are read; the rest of the balance that no
+        proposal has locked is free.
+        """
+        looked_at = db.execute(_tally(), {**self._values, "cost": input_cost(plan)})
+        found = {kind: int(amount) for kind, amount in looked_at}
+        waiting, small = found.get("waiting", 0), found.get("small", 0)
+        balance = balances_of(db, [self.vault_id])[self.vault_id]
+        stays = 0 if kept is None else int(kept.amount)
+        if stays <= input_cost(plan):
+            small -= stays
+        free = balance.confirmed + balance.unconfirmed - balance.locked - waiting - small - stays
+        return Tally(free, balance.locked, waiting, small, stays)
+
+    @property
+    def _values(self) -> dict[str, object]:
+        """The parameters of the statements below."""
+        depths = {"mature": COINBASE_MATURITY, "foreign": FOREIGN_DEPTH, "own": OWN_CHANGE_DEPTH}
+        heights = {f"{name}_height": self.tip_height + 1 - depth for name, depth in depths.items()}
+        avoided = 0 if self.avoids_address else NO_INDEX
+        return {"vault_id": self.vault_id, "avoided": avoided, **heights}
+
+
+# Every draft runs some of these statements, so they are built once.
+@cache
+def _largest(tier: Tier, count: int, *, with_locked: bool) -> _Coins:
+    query = _candidates(tier) if with_locked else _candidates(tier).where(~is_locked())
+    return query.order_by(ChainCoinRow.amount_sats.desc()).limit(count)
+
+
+@cache
+def _smallest(tier: Tier, count: int) -> _Coins:
+    query = _candidates(tier).where(~is_locked())
+    return query.order_by(ChainCoinRow.amount_sats).limit(count)
+
+
+@cache
+def _spendable() -> Select[int]:
+    total = select(func.coalesce(func.sum(ChainCoinRow.amount_sats), 0))
+    return total.where(*_unspent(), _is_of(Tier.OWN_UNCONFIRMED), ~is_locked())
+
+
+@cache
+def _tally() -> Select[str, int]:
+    """By kind, of coins that are unconfirmed, of a young reward, or not worth their cost: by indexes."""
+    may_be_spent = and_(_is_mature(), _is_of(Tier.OWN_UNCONFIRMED))
+    kind = case(
+        (is_locked(), "held"),
+        (and_(may_be_spent, ChainCoinRow.amount_sats > bindparam("cost")), "free"),
+        (may_be_spent, "small"),
+        else_="waiting",
+    ).label("kind")
+    ours = ChainCoinRow.vault_id == bindparam("vault_id"), ChainCoinRow.spent_by.is_(None)
+    each = select(kind, ChainCoinRow.amount_sats).where(*ours)
+    confirmed, young = ChainCoinRow.height.is_not(None), ChainCoinRow.height > bindparam("mature_height")
+    small = ChainCoinRow.amount_sats <= bindparam("cost")
+    parts = union_all(
+        each.where(ChainCoinRow.height.is_(None), text(MOVING)),
+        each.where(young, ChainCoinRow.is_coinbase),
+        each.where(confirmed, small, _is_mature()),
+    ).subquery()
+    return select(parts.c.kind, func.sum(parts.c.amount_sats)).group_by(parts.c.kind)
+
+
+def _candidates(tier: Tier) -> _Coins:
+    """A `Utxo` for each coin of at least ``least`` sat."""
+    return select(
+        ChainCoinRow.txid,
+        ChainCoinRow.vout,
+        ChainCoinRow.amount_sats,
+        ChainCoinRow.height,
+        ChainCoinRow.branch,
+        ChainCoinRow.address_index,
+    ).where(*_unspent(), _is_of(tier), ChainCoinRow.amount_sats >= bindparam("least"))
+
+
+def _unspent() -> tuple[ColumnElement[bool], ...]:
+    return (
+        ChainCoinRow.vault_id == bindparam("vault_id"),
+        ChainCoinRow.spent_by.is_(None),
+        _is_mature(),
+        or_(ChainCoinRow.branch != RECEIVE, ChainCoinRow.address_index != bindparam("avoided")),
+    )
+
+
+def _is_mature() -> ColumnElement[bool]:
+    return or_(ChainCoinRow.is_coinbase.is_(False), ChainCoinRow.height <= bindparam("mature_height"))
+
+
+def _is_of(tier: Tier) -> ColumnElement[bool]:
+    match tier:
+        case Tier.DEEP:
+            is_own = and_(ChainCoinRow.height <= bindparam("own_height"), _is_own_change())
+            return or_(ChainCoinRow.height <= bindparam("foreign_height"), is_own)
+        case Tier.CONFIRMED:
+            return ChainCoinRow.height.is_not(None)
+        case Tier.OWN_UNCONFIRMED:
+            return or_(ChainCoinRow.height.is_not(None), _is_own_change())
+
+
+def _is_own_change() -> ColumnElement[bool]:
+    """Change of the vault's own proposals, as opposed to coins that others sent.
+
+    A forward to the vault is a deposit: its maker could replace it while it is unconfirmed. Change of a
+    replaced version does not count.
+    """
+    makers = select(ProposalRow.id).where(
+        ProposalRow.txid_expected == ChainCoinRow.txid,
+        ProposalRow.vault_id == bindparam("vault_id"),
+        ProposalRow.profile_key_id.is_(None),
+        ProposalRow.replaced_by_id.is_(None),
+    )
+    return _is_there(makers)
+
+
+def is_own_change(db: Session, coin: ChainCoinRow) -> bool:
+    """Whether one coin of a vault is change of its own proposals."""
+    one = ChainCoinRow.chain == coin.chain, ChainCoinRow.txid == coin.txid, ChainCoinRow.vout == coin.vout
+    return bool(db.scalar(select(_is_own_change()).where(*one), {"vault_id": coin.vault_id}))
+
+
+def is_locked() -> ColumnElement[bool]:
+    """The condition, in a statement over coins, that a proposal holds the coin."""
+    return _is_there(
+        select(CoinLockRow.family_id).where(
+            CoinLockRow.chain == ChainCoinRow.chain,
+            CoinLockRow.txid == ChainCoinRow.txid,
+            CoinLockRow.vout == ChainCoinRow.vout,
+        )
+    )
+
+
+def _is_there(query: Select[str]) -> ColumnElement[bool]:
+    """EXISTS as a lookup for each coin: PostgreSQL would otherwise hash the whole inner table.
+
+    COALESCE makes the planner estimate that half of the coins pass. For IS NULL it would estimate one in two
+    hundred, and sort all of a vault's coins instead of walking an index until there are enough.
+    """
+    found = query.with_only_columns(true()).limit(1).scalar_subquery()
+    return func.coalesce(found, false())
+
+
+def require_unchanged(db: Session, chain: str, chosen: Sequence[Utxo]) -> None:
+    """Checks that every coin is still unspent, not locked, and at the same height. Call it in the transaction
+    that locks them. Raises Outdated.
+    """
+    seen = {(utxo.txid, utxo.vout, utxo.height) for utxo in chosen}
+    if {tuple(row) for row in db.execute(_free(chain, chosen))} != seen:
+        raise OutdatedDraft("A chosen coin was spent, locked or moved in the chain.")
+
+
+def _free(chain: str, chosen: Sequence[Utxo]) -> Select[str, int, int | None]:
+    """The chosen coins that are unspent and not locked."""
+    # SQLite uses no index for a list of tuples.
+    places = (
+        and_(ChainCoinRow.chain == chain, ChainCoinRow.txid == utxo.txid, ChainCoinRow.vout == utxo.vout)
+        for utxo in chosen
+    )
+    query = select(ChainCoinRow.txid, ChainCoinRow.vout, ChainCoinRow.height)
+    return query.where(or_(false(), *places), ChainCoinRow.spent_by.is_(None), ~is_locked())
+
+
+def require_makers_stay(db: Session, chosen: Iterable[Utxo]) -> None:
+    """Raises Outdated where one of the coins is unconfirmed change of a payment that is being replaced."""
+    makers = sorted({utxo.txid for utxo in chosen if utxo.height is None})
+    if not makers:
+        return
+    query = select(ProposalRow.id).where(
+        ProposalRow.txid_expected.in_(makers), ProposalRow.replaced_by_id.is_not(None)
+    )
+    if db.scalars(query).first() is not None:
+        raise OutdatedDraft("A payment whose change was chosen is being replaced.")
+
+
+def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id: str) -> None:
+    """Locks all or none: where another family has locked one, the database refuses (P16). Raises
+    LockedFunds.
+    """
+    if outpoints:
+        with duplicates_refused(LockedFunds("Another proposal took one of the coins at the same moment.")):
+            insert_locks(db, chain, outpoints, family_id)
+
+
+def coins_to_spend(db: Session, chain: str, chosen: Sequence[Utxo]) -> list[CoinToSpend]:
+    """The chosen coins with their derivation and the transactions that made them."""
+    previous = _previous_transactions(db, chain, {utxo.txid for utxo in chosen})
+    return [
+        CoinToSpend(
+            outpoint=utxo.outpoint,
+            amount=utxo.amount,
+            chain=utxo.branch,
+            index=utxo.address_index,
+            previous_transaction=previous[utxo.txid],
+        )
+        for utxo in chosen
+    ]
+
+
+def size_of_previous(db: Session, chain: str, chosen: Sequence[Utxo]) -> int:
+    """The bytes of the previous transactions in a PSBT: once for each coin."""
+    coins = Counter(utxo.txid for utxo in chosen)
+    found = db.execute(_SIZES, {"chain": chain, "txids": sorted(coins)})
+    return sum(size * coins[txid] for txid, size in found)
+
+
+def _previous_transactions(db: Session, chain: str, txids: set[str]) -> Mapping[str, Transaction]:
+    found = db.execute(_RAW, {"chain": chain, "txids": sorted(txids)})
+    return {txid: Transaction.parse(raw) for txid, raw in found}
+
+
+_RAW = select(ChainTransactionRow.txid, ChainTransactionRow.raw).where(
+    ChainTransactionRow.chain == bindparam("chain"),
+    ChainTransactionRow.txid.in_(bindparam("txids", expanding=True)),
+)
+
+
+_SIZES = _RAW.with_only_columns(ChainTransactionRow.txid, func.length(ChainTransactionRow.raw))
+
+
+# A call of 250 vB at 40 sat/vB. A coin below it is kept only where there is no larger one.
+WORTH_KEEPING = Sats(10_000)
+
+
+class AwaitedCoin(NamedTuple):
+    """An unconfirmed coin. ``proposal_id``: the vault's own proposal that creates it; None for a deposit."""
+
+    proposal_id: str | None
+
+
+def token_coins(db: Session, vault: VaultRow, tip_height: int) -> list[Utxo]:
+    """Confirmed, mature coins at the vault's address that are not locked, the largest first."""
+    return [utxo for utxo, is_locked in _at_address(db, vault, tip_height) if not is_locked]
+
+
+def has_locked_token_coin(db: Session, vault: VaultRow, tip_height: int) -> bool:
+    """Whether proposals have locked a coin at the vault's address."""
+    return any(is_locked for _, is_locked in _at_address(db, vault, tip_height))
+
+
+def awaited_token_coin(db: Session, vault: VaultRow, least: Sats) -> AwaitedCoin | None:
+    """An unconfirmed coin at the vault's address of at least ``least`` sat that is not locked. The vault's
+    own change is preferred: others could replace their deposits.
+    """
+    row = db.execute(_AWAITED, {"vault_id": vault.id, "least": least}).one_or_none()
+    return None if row is None else AwaitedCoin(*row)
+
+
+def kept_for_tokens(
+    db: Session, vault: VaultRow, tip_height: int, outputs: Iterable[TxOut] = ()
+) -> Utxo | None:
+    """The coin that a send leaves at the vault's address where tokens need one: the smallest that pays for a
+    call, else the largest. None where the send itself pays that address.
+    """
+    if not has_tokens(db, vault):
+        return None
+    own = address_script(vault)
+    if any(output.script_pubkey == own for output in outputs):
+        return None
+    coins = token_coins(db, vault, tip_height)
+    enough = [utxo for utxo in coins if utxo.amount >= WORTH_KEEPING]
+    return next(iter(enough[-1:] or coins), None)
+
+
+def has_tokens(db: Session, vault: VaultRow) -> bool:
+    """Whether the vault owns or holds a token of its workspace, or has one under way. Tokens that strangers
+    send do not count.
+    """
+    values = {
+        "vault_id": vault.id,
+        "workspace_id": vault.workspace_id,
+        "chain": vault.chain,
+        "script": address_script(vault),
+    }
+    return bool(db.scalar(_HAS_TOKENS, values))
+
+
+def _at_address(db: Session, vault: VaultRow, tip_height: int) -> Sequence[tuple[Utxo, bool]]:
+    values = {"vault_id": vault.id, "mature_height": tip_height + 1 - COINBASE_MATURITY}
+    return [
+        (Utxo(txid, vout, Sats(amount), height, RECEIVE, ADDRESS_INDEX), is_held)
+        for txid, vout, amount, height, is_held in db.execute(_AT_ADDRESS, values)
+    ]
+
+
+def _unspent_at_address() -> tuple[ColumnElement[bool], ...]:
+    return (
+        ChainCoinRow.vault_id == bindparam("vault_id"),
+        ChainCoinRow.branch == literal_column(str(RECEIVE)),
+        ChainCoinRow.address_index == ADDRESS_INDEX,
+        ChainCoinRow.spent_by.is_(None),
+    )
+
+
+def _coins_at_address() -> Select[str, int, int, int | None, bool]:
+    return (
+        select(
+            ChainCoinRow.txid,
+            ChainCoinRow.vout,
+            ChainCoinRow.amount_sats,
+            ChainCoinRow.height,
+            is_locked().label("is_locked"),
+        )
+        .where(
+            *_unspent_at_address(),
+            ChainCoinRow.height.is_not(None),
+            or_(ChainCoinRow.is_coinbase.is_(False), ChainCoinRow.height <= bindparam("mature_height")),
+        )
+        .order_by(ChainCoinRow.amount_sats.desc(), ChainCoinRow.txid, ChainCoinRow.vout)
+        # Bounded, for anyone can send any number of coins to the address.
+        .limit(2 * MAX_INPUTS)
+    )
+
+
+def _awaited_at_address() -> Select[Any]:
+    # A forward counts as a deposit, so that the answer does not name its maker.
+    is_maker = and_(
+        ProposalRow.txid_expected == ChainCoinRow.txid,
+        ProposalRow.vault_id == bindparam("vault_id"),
+        ProposalRow.profile_key_id.is_(None),
+    )
+    return (
+        select(ProposalRow.id)
+        .select_from(ChainCoinRow)
+        .outerjoin(ProposalRow, is_maker)
+        .where(
+            *_unspent_at_address(),
+            ChainCoinRow.height.is_(None),
+            ChainCoinRow.amount_sats >= bindparam("least"),
+            ~is_locked(),
+        )
+        .order_by(ProposalRow.id.is_(None), ChainCoinRow.amount_sats.desc())
+        .limit(1)
+    )
+
+
+def _any_token() -> Select[bool]:
+    # Looked up from the workspace's own tokens: anyone can send the vault any number of other tokens.
+    of_workspace = (
+        select(ProposalRow.txid_expected)
+        .join(ContractRow, ContractRow.deploy_family_id == ProposalRow.family_id)
+        .where(ContractRow.workspace_id == bindparam("workspace_id"), ContractRow.chain == bindparam("chain"))
+    )
+    cell = exists().where(
+        TokenCellRow.chain == bindparam("chain"), TokenCellRow.contract_id.in_(of_workspace)
+    )
+    holds = cell.where(TokenCellRow.cell == int(Cell.BALANCE), TokenCellRow.holder == bindparam("script"))
+    owns = cell.where(
+        TokenCellRow.cell == int(Cell.OWNER),
+        TokenCellRow.holder == b"",
+        TokenCellRow.data == bindparam("script"),
+    )
+    # Of a deployment that the index of tokens has not read nobody is the owner yet.
+    is_read = exists().where(
+        TokenTransactionRow.chain == bindparam("chain"), TokenTransactionRow.txid == ProposalRow.txid
+    )
+    is_under_way = ProposalRow.family_id == ContractRow.deploy_family_id, holds_coins_clause(), ~is_read
+    makes = exists().where(ContractRow.vault_id == bindparam("vault_id"), *is_under_way)
+    return select(or_(makes, holds, owns))
+
+
+_AT_ADDRESS = _coins_at_address()
+_AWAITED = _awaited_at_address()
+_HAS_TOKENS = _any_token()

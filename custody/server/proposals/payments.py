@@ -1,0 +1,249 @@
+"""Reads a send request: recipients (addresses or payment links) with amounts, data for an OP_RETURN, the fee
+rate, and the coins that it names.
+
+Exactly the named coins are spent, and the error names each one that cannot be. A coin of another vault is
+treated as missing (P24). The transaction that locks the coins checks them again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.common.payment_links import Recipient
+from custody.schemas.proposals import CreatePsbtRequest
+from custody.schemas.sending import MaxSendQuery
+from custody.server.errors import Dust, Fault, Invalid, LockedFunds, WrongNetworkAddress
+from custody.server.network.backends import Quote
+from custody.server.proposals.coins import (
+    COINBASE_MATURITY,
+    Utxo,
+    is_own_change,
+    kept_for_tokens,
+    token_coins,
+    utxo_of,
+)
+from custody.server.proposals.lifecycle import holds_coins, members_of
+from custody.server.rules.fees import CEILING, FLOOR, STANDARD_PRIORITY
+from custody.server.rules.intent import merge_amount, parse_op_return, parse_recipient
+from custody.server.store.models import ChainCoinRow, CoinLockRow, VaultRow
+from multisig import (
+    MAX_MONEY,
+    FeeRate,
+    InvalidAddress,
+    InvalidAmount,
+    Network,
+    OutPoint,
+    Sats,
+    TxOut,
+    WrongNetwork,
+    decode_address,
+    dust_threshold,
+    op_return_script,
+)
+
+
+@dataclass(frozen=True)
+class PaidRecipient:
+    """One recipient: the address as given, and its output."""
+
+    address: str
+    output: TxOut
+
+
+@dataclass(frozen=True)
+class Intent:
+    """The outputs of a send. ``sweeps``: it sends everything to its single recipient; the coins decide the
+    amount.
+    """
+
+    payments: tuple[PaidRecipient, ...] = ()
+    op_return: bytes | None = None
+    sweeps: bool = False
+
+    @property
+    def outputs(self) -> tuple[TxOut, ...]:
+        """The payments in the given order, then the data."""
+        data = () if self.op_return is None else (TxOut(Sats(0), op_return_script(self.op_return)),)
+        return (*(payment.output for payment in self.payments), *data)
+
+    @property
+    def total(self) -> Sats:
+        return Sats(sum(payment.output.amount for payment in self.payments))
+
+    def of_everything(self, amount: Sats) -> "Intent":
+        """The sweep with its amount. Raises Dust."""
+        (payment,) = self.payments
+        _require_no_dust(payment.output.script_pubkey, amount, "/recipients/0")
+        return replace(self, payments=(replace(payment, output=replace(payment.output, amount=amount)),))
+
+
+def read_intent(request: CreatePsbtRequest, network: Network) -> Intent:
+    """Everything is sent only where the request says so, never for lack of an amount (P103).
+
+    Raises Invalid, WrongNetworkAddress (P28), Dust (P29).
+    """
+    if request.sweeps:
+        (text,) = request.recipients
+        if parse_recipient(text, network, "/recipients/0").amount is not None:
+            raise Invalid.at("/recipients/0", "The link names an amount, and a sweep has none.")
+        return replace(read_recipients(request, network), sweeps=True)
+    payments = tuple(_with_amount(request, place, network) for place in range(len(request.recipients)))
+    _require_distinct(payments)
+    if sum(payment.output.amount for payment in payments) > MAX_MONEY:
+        raise Invalid.at("/amounts_sats", "The amounts add up to more than 21 million bitcoin.")
+    return Intent(payments, _data(request))
+
+
+def read_recipients(request: CreatePsbtRequest | MaxSendQuery, network: Network) -> Intent:
+    """With amounts of 0, whatever is asked or a link names. Raises Invalid, WrongNetworkAddress."""
+    payments = tuple(
+        _payment(parse_recipient(text, network, pointer), Sats(0), network, pointer)
+        for place, text in enumerate(request.recipients)
+        for pointer in (f"/recipients/{place}",)
+    )
+    _require_distinct(payments)
+    return Intent(payments, _data(request))
+
+
+def _require_distinct(payments: Sequence[PaidRecipient]) -> None:
+    scripts = [payment.output.script_pubkey for payment in payments]
+    for place, script in enumerate(scripts):
+        if script in scripts[:place]:
+            raise Invalid.at(
+                f"/recipients/{place}", "The recipient is given twice: give it once, with the sum."
+            )
+
+
+def _data(request: CreatePsbtRequest | MaxSendQuery) -> bytes | None:
+    return None if request.op_return is None else parse_op_return(request.op_return)
+
+
+def _with_amount(request: CreatePsbtRequest, place: int, network: Network) -> PaidRecipient:
+    pointer = f"/recipients/{place}"
+    recipient = parse_recipient(request.recipients[place], network, pointer)
+    given = None if request.amounts_sats is None else request.amounts_sats[place]
+    payment = _payment(recipient, merge_amount(recipient, given, pointer), network, pointer)
+    _require_no_dust(payment.output.script_pubkey, payment.output.amount, f"/amounts_sats/{place}")
+    return payment
+
+
+def _payment(recipient: Recipient, amount: Sats, network: Network, pointer: str) -> PaidRecipient:
+    return PaidRecipient(recipient.address, TxOut(amount, _script(recipient.address, network, pointer)))
+
+
+def _require_no_dust(script: bytes, amount: Sats, pointer: str) -> None:
+    threshold = dust_threshold(script)
+    if amount < threshold:
+        sentence = f"{amount} sat is dust: this kind of address takes {threshold} sat at least."
+        raise Dust.at(pointer, sentence, "dust")
+
+
+def _script(address: str, network: Network, pointer: str) -> bytes:
+    try:
+        return decode_address(address, network)
+    except WrongNetwork as error:
+        raise WrongNetworkAddress.at(pointer, str(error), "wrong-network") from error
+    except InvalidAddress as error:
+        raise Invalid.at(pointer, str(error)) from error
+
+
+def read_rate(request: CreatePsbtRequest | MaxSendQuery, quote: Quote) -> FeeRate:
+    """The requested rate, or that of the priority. Raises Invalid below the floor and above the cap (P48)."""
+    if request.fee_rate is None:
+        return quote.rates[request.priority or STANDARD_PRIORITY]
+    if request.priority is not None:
+        raise Invalid.at("/fee_rate", "Give fee_rate or priority, not both.")
+    try:
+        rate = FeeRate.from_sat_per_vb(Decimal(request.fee_rate))
+    except InvalidAmount as error:
+        raise Invalid.at("/fee_rate", str(error)) from error
+    if not FLOOR <= rate <= CEILING:
+        raise Invalid.at("/fee_rate", f"The rate must be from {FLOOR} to {CEILING}.")
+    return rate
+
+
+def named_coins(
+    db: Session, vault: VaultRow, named: Sequence[str], tip_height: int, outputs: Sequence[TxOut]
+) -> tuple[tuple[Utxo, ...], Utxo | None]:
+    """The coins in the given order; and another coin, which stays for the vault's tokens.
+
+    Raises Invalid for coins that are not the vault's, spent, unconfirmed or kept for its tokens; otherwise
+    LockedFunds for locked ones. The error has a fault for each such coin.
+    """
+    outpoints = [_parsed(text) for text in named]
+    known = _known(db, vault, outpoints)
+    refused = [
+        Fault(f"/coins/{place}", f"{outpoint} {why[1]}", why[0])
+        for place, outpoint in enumerate(outpoints)
+        if (why := _why_not(db, known.get(outpoint), tip_height)) is not None
+    ]
+    if refused:
+        raise Invalid(_in_a_sentence(refused), faults=tuple(refused))
+    held = [
+        Fault(f"/coins/{place}", f"{outpoint} is locked by the proposal {holder}.", "reserved")
+        for place, outpoint in enumerate(outpoints)
+        if (holder := _holder(db, vault, outpoint)) is not None
+    ]
+    if held:
+        raise LockedFunds(_in_a_sentence(held), faults=tuple(held))
+    coins = tuple(utxo_of(known[outpoint]) for outpoint in outpoints)
+    return coins, _kept_coin(db, vault, coins, tip_height, outputs)
+
+
+def _parsed(text: str) -> OutPoint:
+    txid, _, vout = text.partition(":")
+    return OutPoint(txid, int(vout))
+
+
+def _known(db: Session, vault: VaultRow, outpoints: Sequence[OutPoint]) -> Mapping[OutPoint, ChainCoinRow]:
+    query = select(ChainCoinRow).where(
+        ChainCoinRow.chain == vault.chain,
+        ChainCoinRow.vault_id == vault.id,
+        ChainCoinRow.txid.in_(sorted({outpoint.txid for outpoint in outpoints})),
+    )
+    return {OutPoint(coin.txid, coin.vout): coin for coin in db.scalars(query)}
+
+
+def _why_not(db: Session, coin: ChainCoinRow | None, tip_height: int) -> tuple[str, str] | None:
+    """A code, and words that follow the outpoint."""
+    if coin is None:
+        return "unknown-coin", "is not a coin of this vault."
+    if coin.spent_by is not None:
+        return "spent", f"is spent by {coin.spent_by}."
+    if coin.height is None and not is_own_change(db, coin):
+        return "unconfirmed", "is not confirmed yet, and its sender may replace it."
+    if coin.is_coinbase and (coin.height or 0) > tip_height + 1 - COINBASE_MATURITY:
+        return "immature", f"was mined less than {COINBASE_MATURITY} blocks ago."
+    return None
+
+
+def _holder(db: Session, vault: VaultRow, outpoint: OutPoint) -> str | None:
+    """The proposal that locks the coin: the newest version of its family that holds coins."""
+    lock = db.get(CoinLockRow, (vault.chain, outpoint.txid, outpoint.vout))
+    if lock is None:
+        return None
+    return [member.id for member in members_of(db, lock.family_id) if holds_coins(member)][-1]
+
+
+def _kept_coin(
+    db: Session, vault: VaultRow, coins: Sequence[Utxo], tip_height: int, outputs: Sequence[TxOut]
+) -> Utxo | None:
+    """A coin at the vault's address for its tokens, other than the named ones. Raises Invalid where tokens
+    need one and none is left.
+    """
+    kept = kept_for_tokens(db, vault, tip_height, outputs)
+    if kept is None or kept not in coins:
+        return kept
+    left = [utxo for utxo in token_coins(db, vault, tip_height) if utxo not in coins]
+    if not left:
+        place = coins.index(kept)
+        sentence = f"{kept.outpoint} stays at the vault's address, for its tokens."
+        raise Invalid.at(f"/coins/{place}", sentence, "kept-for-tokens")
+    return left[-1]
+
+
+def _in_a_sentence(faults: Sequence[Fault]) -> str:
+    return " ".join(fault.detail for fault in faults[:3]) + (" …" if len(faults) > 3 else "")

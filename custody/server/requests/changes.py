@@ -1,0 +1,282 @@
+"""Numbers the changes that readers of proposals see, and wakes what waits for them: threads, and long polls.
+
+Each workspace has a revision, which is raised in the transaction of such a change. A long poll reads this
+number, and the list of proposals only when it has risen.
+"""
+
+import asyncio
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from contextvars import Context
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+from sqlalchemy import bindparam, exists, insert, select, update
+from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
+
+from custody.server.errors import DatabaseUnavailable
+from custody.server.meters import Meters
+from custody.server.store import Store
+from custody.server.store.models import ProposalRow, RevisionRow, WorkspaceRow, table_of
+from custody.server.store.store import after_commit, before_commit, chunks
+
+# How often work is prepared outside the write lock. After that it is prepared inside, where nothing can
+# change.
+MAX_TRIES: Final = 3
+_REVISIONS = table_of(RevisionRow)
+_RAISE = (
+    update(_REVISIONS)
+    .where(_REVISIONS.c.workspace_id == bindparam("raised_id"))
+    .values(number=_REVISIONS.c.number + 1)
+    .returning(_REVISIONS.c.number)
+)
+_NUMBER = select(RevisionRow.number).where(RevisionRow.workspace_id == bindparam("workspace_id"))
+
+_MOVED: Final = "moved workspaces"
+
+
+class OutdatedDraft(Exception):
+    """A commit invalidated what was prepared in a snapshot: prepare it again. Where that helps no more, the
+    runner answers StateConflict with its sentence.
+    """
+
+
+class Changes:
+    """Counts the commits of this process. Other processes learn of them by reading from time to time."""
+
+    def __init__(self, meters: Meters | None = None) -> None:
+        self.meters = meters or Meters()
+        self._condition = threading.Condition()
+        self._version = 0
+        self._listeners: set[Callable[[], None]] = set()
+        self._closing = False
+
+    @property
+    def closing(self) -> bool:
+        """Whether the server is stopping: waiting calls then answer at once."""
+        return self._closing
+
+    def close(self) -> None:
+        """Wakes every waiting thread, and ends all further waits at once."""
+        self._closing = True
+        self.announce()
+        self._tell()
+
+    @property
+    def version(self) -> int:
+        with self._condition:
+            return self._version
+
+    def moved(self, db: Session, workspace_id: int) -> None:
+        """Call it for a change that readers of the workspace's proposals see. Raises the revision once, at
+        the end of the transaction, and announces the commit as ``after_commit`` does.
+        """
+        moved: set[int] = db.info.setdefault(_MOVED, set())
+        if not moved:
+            before_commit(db, lambda: raise_revisions(db, moved))
+            after_commit(db, self.announce)
+            after_commit(db, self._tell)
+        moved.add(workspace_id)
+
+    def moved_by_block(self, db: Session, chain: str) -> None:
+        """`moved` for every workspace with a proposal in a block of this chain."""
+        raise_for_block(db, chain)
+        after_commit(db, self._tell)
+
+    def after_commit(self, db: Session) -> None:
+        """Announces a change once the transaction of `db` is on disk; a rolled-back one is not announced."""
+        after_commit(db, self.announce)
+
+    def count(self, db: Session, add: Callable[[], None]) -> None:
+        """Counts something once the transaction of `db` is on disk."""
+        after_commit(db, add)
+
+    def announce(self) -> None:
+        with self._condition:
+            self._version += 1
+            self._condition.notify_all()
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Calls `listener` where this process has raised a revision, and at closing, from any thread."""
+        with self._condition:
+            self._listeners.add(listener)
+
+    def wait(self, seen: int, timeout: float) -> int:
+        """Blocks a thread until the version is not `seen`, or for `timeout` seconds; returns the version."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._closing or self._version != seen, timeout)
+            return self._version
+
+    def _tell(self) -> None:
+        with self._condition:
+            listeners = tuple(self._listeners)
+        for listener in listeners:
+            listener()
+
+
+def raise_revisions(db: Session, workspace_ids: Iterable[int]) -> None:
+    """One writer at a time (ADR 13): no two raise the same value."""
+    for workspace_id in workspace_ids:
+        if db.scalar(_RAISE, {"raised_id": workspace_id}) is None:
+            db.execute(insert(_REVISIONS), {"workspace_id": workspace_id, "number": 1})
+
+
+def raise_for_block(db: Session, chain: str) -> None:
+    """Raises the revisions after a block was connected or disconnected: confirmations have changed."""
+    on_chain = select(WorkspaceRow.id).where(WorkspaceRow.chain == chain)
+    in_a_block = exists().where(
+        ProposalRow.workspace_id == RevisionRow.workspace_id, ProposalRow.block_height.is_not(None)
+    )
+    db.execute(
+        update(RevisionRow)
+        .where(RevisionRow.workspace_id.in_(on_chain), in_a_block)
+        .values(number=RevisionRow.number + 1)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def read_revision(db: Session, workspace_id: int) -> int:
+    """0 where nothing was ever proposed."""
+    return db.scalar(_NUMBER, {"workspace_id": workspace_id}) or 0
+
+
+def read_revisions(db: Session, workspace_ids: Collection[int]) -> Mapping[int, int]:
+    """By workspace; a workspace without a revision is left out."""
+    return {
+        revision.workspace_id: revision.number
+        for ids in chunks(workspace_ids)
+        for revision in db.scalars(select(RevisionRow).where(RevisionRow.workspace_id.in_(ids)))
+    }
+
+
+log = structlog.get_logger()
+
+# How soon a poll learns of another process's commit. It learns of this process's commits at once.
+FOLLOW_SECONDS = 1.0
+
+
+@dataclass(eq=False)
+class _Waiter:
+    """Woken when its workspace's revision is higher than the one its list was read with."""
+
+    seen: int
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class _LoopFollower:
+    """The waiters of one event loop, on which everything here runs. Its task runs only while there are
+    any.
+    """
+
+    def __init__(self, store: Store, changes: Changes) -> None:
+        self._store = store
+        self._changes = changes
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[int, set[_Waiter]] = defaultdict(set)
+        self._look_now = asyncio.Event()
+        self.count = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def hear(self) -> None:
+        """Call it from any thread. An event loop that has ended has no waiters."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._look_now.set)
+
+    async def wait(self, workspace_id: int, seen: int, seconds: float) -> bool:
+        """Whether the workspace's revision rose above `seen` in time. False also where the server is about to
+        stop.
+        """
+        waiter = _Waiter(seen)
+        self._waiting[workspace_id].add(waiter)
+        self.count += 1
+        # Anybody may have committed since the first poll read.
+        self._look_now.set()
+        if self._task is None or self._task.done():
+            # An empty context: the follower's log lines belong to no request.
+            self._task = self._loop.create_task(self._follow(), name="long polls", context=Context())
+        try:
+            async with asyncio.timeout(seconds):
+                await waiter.woken.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self._forget(workspace_id, waiter)
+        return not self._changes.closing
+
+    def _forget(self, workspace_id: int, waiter: _Waiter) -> None:
+        self.count -= 1
+        waiters = self._waiting[workspace_id]
+        waiters.discard(waiter)
+        if not waiters:
+            del self._waiting[workspace_id]
+        if not self._waiting:
+            # The task sees that and ends. Cancelling it would leave its thread reading.
+            self._look_now.set()
+
+    async def _follow(self) -> None:
+        while self._waiting:
+            self._look_now.clear()
+            revisions: Mapping[int, int] = {}
+            try:
+                if not self._changes.closing:
+                    revisions = await run_in_threadpool(self._read, tuple(self._waiting))
+            except DatabaseUnavailable as error:
+                # The polls also read from time to time themselves, and report the error to their callers.
+                log.warning("long polls cannot look", reason=error.detail)
+            for workspace_id, waiters in self._waiting.items():
+                for waiter in waiters:
+                    if self._changes.closing or revisions.get(workspace_id, 0) > waiter.seen:
+                        waiter.woken.set()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FOLLOW_SECONDS):
+                    await self._look_now.wait()
+        self._task = None
+
+    def _read(self, workspace_ids: tuple[int, ...]) -> Mapping[int, int]:
+        with self._store.read() as db:
+            return read_revisions(db, workspace_ids)
+
+
+class LongPolls:
+    """The long polls of one process, on any number of event loops. A server has one."""
+
+    def __init__(self, store: Store, changes: Changes) -> None:
+        self._store = store
+        self._changes = changes
+        self._lock = threading.Lock()
+        self._followers: dict[asyncio.AbstractEventLoop, _LoopFollower] = {}
+        changes.meters.long_polls.set_function(lambda: self.open)
+        changes.listen(self._hear)
+
+    async def wait(self, workspace_id: int, seen: int, seconds: float) -> bool:
+        """Whether the workspace's revision rose above `seen` in time. False also where the server is about to
+        stop.
+        """
+        follower = self._of_this_loop()
+        # Checked after the follower exists, which is notified of the closing.
+        return not self._changes.closing and await follower.wait(workspace_id, seen, seconds)
+
+    @property
+    def open(self) -> int:
+        """How many wait."""
+        with self._lock:
+            return sum(each.count for each in self._followers.values())
+
+    def _of_this_loop(self) -> _LoopFollower:
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if loop not in self._followers:
+                for ended in [known for known in self._followers if known.is_closed()]:
+                    del self._followers[ended]
+                self._followers[loop] = _LoopFollower(self._store, self._changes)
+            return self._followers[loop]
+
+    def _hear(self) -> None:
+        with self._lock:
+            followers = tuple(self._followers.values())
+        for follower in followers:
+            follower.hear()

@@ -1,0 +1,92 @@
+"""Repeated requests: the answer is stored in the transaction of its effect, and returned again."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from hashlib import sha256
+
+from sqlalchemy import delete
+from sqlalchemy.orm import Session
+
+from custody.server.errors import IdempotencyInProgress, IdempotencyKeyReused
+from custody.server.rules.ports import Clock
+from custody.server.store.models import IdempotencyRecordRow
+
+# A later repetition counts as a new request.
+RETENTION = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A caller's key counts for one user, method and path."""
+
+    user_id: int
+    method: str
+    path: str
+    key: str
+
+
+class Idempotency:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._in_flight: set[Scope] = set()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def guard(self, scope: Scope) -> Iterator[None]:
+        """Held during the whole request, and taken before any lock of the database.
+
+
+        Raises IdempotencyInProgress for the same key at the same time. In another process the second request
+        waits at the database, and then finds the stored answer.
+        """
+        with self._lock:
+            if scope in self._in_flight:
+                raise IdempotencyInProgress("A request with this Idempotency-Key is being worked on.")
+            self._in_flight.add(scope)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._in_flight.discard(scope)
+
+    def known(self, db: Session, scope: Scope, body: bytes) -> bytes | None:
+        """The stored answer to this request, if there is one. Raises IdempotencyKeyReused where the key came
+        with another body (P41).
+        """
+        stored = db.get(IdempotencyRecordRow, (scope.user_id, scope.method, scope.path, scope.key))
+        if stored is None or stored.created_at <= self._clock() - RETENTION:
+            return None
+        if stored.body_hash != sha256(body).digest():
+            raise IdempotencyKeyReused("This Idempotency-Key came with another request before.")
+        return stored.response
+
+    def once(self, db: Session, scope: Scope, body: bytes, effect: Callable[[], bytes]) -> bytes:
+        """The stored answer to this request, or that of ``effect``, which is stored in the same transaction.
+
+        Raises IdempotencyKeyReused.
+        """
+        known = self.known(db, scope, body)
+        if known is not None:
+            return known
+        self._forget_old(db)
+        response = effect()
+        db.add(
+            IdempotencyRecordRow(
+                user_id=scope.user_id,
+                method=scope.method,
+                path=scope.path,
+                key=scope.key,
+                body_hash=sha256(body).digest(),
+                response=response,
+                created_at=self._clock(),
+            )
+        )
+        return response
+
+    def _forget_old(self, db: Session) -> None:
+        db.execute(
+            delete(IdempotencyRecordRow).where(IdempotencyRecordRow.created_at <= self._clock() - RETENTION)
+        )

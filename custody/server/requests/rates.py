@@ -1,0 +1,226 @@
+"""Rate limits: calls, changes and long polls of a user, and attempts to sign in by account or address."""
+
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from ipaddress import IPv6Address, IPv6Network, ip_address
+from math import ceil
+
+from sqlalchemy import ColumnElement, delete, func, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from custody.common.pace import Bucket
+from custody.server.errors import RateLimited
+from custody.server.rules.ports import Clock
+from custody.server.store.models import AttemptRow
+
+# A reading call takes 2 to 3 ms of a core: at twenty a second, one user takes a twentieth of it. A page of a
+# workspace makes some twenty calls; a daemon makes two or three a minute and a long poll.
+CALLS_PER_MINUTE = 1_200
+# A search reads some thousand proposals.
+SEARCH_CALLS = 10
+# A change holds the write lock for some 10 ms: at five a second, a user takes a twentieth of its capacity.
+WRITES_PER_MINUTE = 300
+# For a user who has used up the others: to sign out, and to freeze a vault.
+RESERVED_PER_MINUTE = 30
+# A long poll costs a connection and some memory. A daemon has one, a page one for each workspace that it
+# shows.
+MAX_LONG_POLLS = 16
+# Each has one of the process's 800 connections. The rest is for other calls, and for other tenants' polls,
+# however many people one tenant invites.
+MAX_LONG_POLLS_OF_A_WORKSPACE = 400
+MAX_LONG_POLLS_IN_ALL = 600
+# By then one of the user's long polls has ended.
+LONG_POLL_RETRY_SECONDS = 5
+EXPORT_RETRY_SECONDS = 2
+# Keys come from callers: beyond this the least recent is dropped, and starts again with a full bucket.
+MAX_KEYS = 10_000
+# No window is longer: older attempts are deleted.
+LONGEST_WINDOW = timedelta(hours=1)
+# RFC 6177: a site gets at least a /64, so one caller can choose among all its addresses.
+IPV6_SITE_BITS = 64
+
+
+class Throttle:
+    """A token bucket of ``limit`` for each key, full again within ``window``; in each process's memory."""
+
+    def __init__(self, clock: Clock, *, limit: int, window: timedelta = timedelta(minutes=1)) -> None:
+        self._clock = clock
+        self._limit = limit
+        self._per_second = limit / window.total_seconds()
+        self._buckets: OrderedDict[Hashable, Bucket] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, key: Hashable, count: int = 1) -> None:
+        """Raises RateLimited, with the seconds until there are so many again. An attempt is counted before
+        its outcome is known, so that simultaneous ones do not each count as the first.
+        """
+        with self._lock:
+            bucket = self._filled(key)
+            if wait := bucket.seconds_until(min(count, self._limit)):
+                raise RateLimited("You are asking too often.", retry_after=max(1, ceil(wait)))
+            bucket.level -= count
+
+    def give_back(self, key: Hashable) -> None:
+        """For an attempt that does not count after all: the key's bucket is full again."""
+        with self._lock:
+            self._buckets.pop(key, None)
+
+    def _filled(self, key: Hashable) -> Bucket:
+        now = self._clock().timestamp()
+        bucket = self._buckets.setdefault(key, Bucket.full(self._limit, self._per_second, now))
+        self._buckets.move_to_end(key)
+        if len(self._buckets) > MAX_KEYS:
+            self._buckets.popitem(last=False)
+        return bucket.fill(now)
+
+
+class Rates:
+    def __init__(
+        self, clock: Clock, *, calls: int = CALLS_PER_MINUTE, writes: int = WRITES_PER_MINUTE
+    ) -> None:
+        self._calls = Throttle(clock, limit=calls)
+        self._writes = Throttle(clock, limit=writes)
+        self._reserved = Throttle(clock, limit=RESERVED_PER_MINUTE)
+        self._polling: Counter[int] = Counter()
+        self._polled: Counter[int] = Counter()
+        self._exporting: set[int] = set()
+        self._lock = threading.Lock()
+
+    def take(self, user_id: int, *, is_write: bool) -> None:
+        """Counts one call of a signed-in user. Raises RateLimited."""
+        self._calls.take(user_id)
+        if is_write:
+            self._writes.take(user_id)
+
+    def take_reserved(self, user_id: int) -> None:
+        """Counts a call that has calls of its own. Raises RateLimited."""
+        self._reserved.take(user_id)
+
+    def take_search(self, user_id: int) -> None:
+        """For a call that searches, on top of the call itself. Raises RateLimited."""
+        self._calls.take(user_id, SEARCH_CALLS - 1)
+
+    def take_write(self, user_id: int) -> None:
+        """For a reading call that writes too: a refusal or an export is recorded. Raises RateLimited."""
+        self._writes.take(user_id)
+
+    @contextmanager
+    def export(self, user_id: int) -> Iterator[None]:
+        """Held while a user's export is made, which takes a core for a second or two. One at a time. Raises
+        RateLimited.
+        """
+        self.take_write(user_id)
+        with self._lock:
+            if user_id in self._exporting:
+                raise RateLimited("An export of yours is being made.", retry_after=EXPORT_RETRY_SECONDS)
+            self._exporting.add(user_id)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._exporting.discard(user_id)
+
+    @contextmanager
+    def long_poll(self, user_id: int, workspace_id: int) -> Iterator[None]:
+        """Held while a call waits. Call it on the event loop's thread. Raises RateLimited."""
+        if self._polling[user_id] >= MAX_LONG_POLLS:
+            raise _too_many(f"You are waiting {MAX_LONG_POLLS} times already.")
+        if self._polled[workspace_id] >= MAX_LONG_POLLS_OF_A_WORKSPACE:
+            raise _too_many("Too many are waiting for this workspace.")
+        if self._polled.total() >= MAX_LONG_POLLS_IN_ALL:
+            raise _too_many("Too many are waiting.")
+        counted = ((self._polling, user_id), (self._polled, workspace_id))
+        for counter, key in counted:
+            counter[key] += 1
+        try:
+            yield
+        finally:
+            for counter, key in counted:
+                counter[key] -= 1
+                if not counter[key]:
+                    del counter[key]
+
+
+def _too_many(sentence: str) -> RateLimited:
+    return RateLimited(sentence, retry_after=LONG_POLL_RETRY_SECONDS)
+
+
+@dataclass(frozen=True)
+class AttemptLimit:
+    """At most ``limit`` attempts of one subject within ``window``, in all processes together. The table has
+    hashes, not the addresses that were tried.
+    """
+
+    kind: str
+    limit: int
+    window: timedelta
+
+    def __post_init__(self) -> None:
+        assert self.window <= LONGEST_WINDOW, "older tries are deleted"
+
+    def take(self, db: Session, subject: str, now: datetime) -> None:
+        """Counts a try, in a transaction that commits before the outcome is known.
+
+        Raises RateLimited, with the seconds until the next one.
+        """
+        db.execute(delete(AttemptRow).where(AttemptRow.tried_at <= now - LONGEST_WINDOW))
+        tries = db.scalars(
+            select(AttemptRow.tried_at)
+            .where(
+                AttemptRow.kind == self.kind,
+                AttemptRow.subject_hash == _hash(subject),
+                AttemptRow.tried_at > now - self.window,
+            )
+            .order_by(AttemptRow.tried_at)
+        ).all()
+        if len(tries) >= self.limit:
+            raise _too_many_attempts(tries[-self.limit], self.window, now)
+        db.add(AttemptRow(kind=self.kind, subject_hash=_hash(subject), tried_at=now))
+
+    def forget(self, db: Session, subject: str) -> None:
+        """Deletes the tries of a subject after a successful one."""
+        db.execute(
+            delete(AttemptRow).where(AttemptRow.kind == self.kind, AttemptRow.subject_hash == _hash(subject))
+        )
+
+
+def require_few(
+    db: Session,
+    at: InstrumentedAttribute[datetime],
+    of: Sequence[ColumnElement[bool]],
+    limit: int,
+    window: timedelta,
+    now: datetime,
+    sentence: str,
+) -> None:
+    """At most ``limit`` rows within ``window``, of those that are kept anyway. Raises RateLimited."""
+    count, oldest = db.execute(select(func.count(), func.min(at)).where(*of, at > now - window)).one()
+    if count >= limit:
+        raise RateLimited(sentence, retry_after=ceil((oldest + window - now).total_seconds()))
+
+
+def caller_at(address: str) -> str:
+    """The key of one caller: an IPv4 address, also IPv4-mapped, or a whole IPv6 /64."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address
+    if not isinstance(found, IPv6Address):
+        return str(found)
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(IPv6Network((int(found), IPV6_SITE_BITS), strict=False))
+
+
+def _hash(subject: str) -> bytes:
+    return sha256(subject.encode()).digest()
+
+
+def _too_many_attempts(oldest: datetime, window: timedelta, now: datetime) -> RateLimited:
+    wait = oldest + window - now
+    return RateLimited("Too many attempts.", retry_after=max(1, ceil(wait.total_seconds())))

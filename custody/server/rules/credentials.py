@@ -1,0 +1,312 @@
+"""Sign-in: lifetimes and rate limits, bearer tokens and codes and their hashes, passwords, refresh tokens;
+the signed-in caller, with the caller's permissions in the workspace; and programs: the permissions that they
+never get, their secrets, and their allowed networks.
+
+A program acts in its maker's name with a part of its maker's rights: what it proposes counts for the maker's
+limits, and the maker does not approve it where makers may not. It signs nothing and decides nothing about
+people, roles, policy or other programs.
+"""
+
+import hmac
+import re
+import unicodedata
+from base64 import b32encode, urlsafe_b64encode
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from hashlib import sha256
+from hmac import compare_digest
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Final
+
+from custody.schemas.permissions import PermissionName
+from custody.schemas.service_accounts import SECRET_PREFIX, read_network
+from custody.server.errors import Invalid
+from custody.server.rules.ports import RandomBytes
+from custody.server.rules.roles import Permissions, in_words, require_grantable
+
+ACCESS_LIFETIME = timedelta(minutes=15)
+REFRESH_LIFETIME = timedelta(days=30)
+# A session from an identity provider: a user who loses access there loses it here within the day.
+BOUND_LIFETIME = timedelta(hours=12)
+# The browser is at the provider's form, perhaps with a second factor there.
+IDENTITY_FLOW_LIFETIME = timedelta(minutes=10)
+
+# Six digits, five minutes, five tries (RFC 4226, section 7.3 asks for a low bound), mailed or of an
+# authenticator.
+OTP_LIFETIME = timedelta(minutes=5)
+OTP_TRIES = 5
+# Across all challenges of an account: an attacker with the password gets one chance in 50,000 per hour with
+# mailed codes, and one in 16,667 with an authenticator's, of which three are good at a time; not more (P38).
+OTP_WINDOW = timedelta(hours=1)
+OTP_TRIES_PER_WINDOW = 20
+OTP_CHALLENGES_PER_WINDOW = 20
+
+# A mailed link to a new password: once, for an hour (OWASP, Forgot Password Cheat Sheet), five of them.
+RESET_LIFETIME = timedelta(hours=1)
+RESETS_PER_ACCOUNT = 5
+RESETS_PER_ACCOUNT_WINDOW = timedelta(hours=1)
+
+# Registrations of one address: each one sends a mail, perhaps to a person who did not ask for it.
+REGISTRATIONS = 5
+REGISTRATIONS_WINDOW = timedelta(hours=1)
+
+# Codes tried to confirm an authenticator. The caller knows the secret, so this only bounds the work.
+CONFIRMATIONS = 10
+CONFIRMATIONS_WINDOW = timedelta(minutes=15)
+
+# Wrong passwords for one account from one address; from anywhere, a hundred (NIST SP 800-63B, 5.2.2): beyond
+# them the account asks for a second factor, whether it has one or not. And sign-in calls from one address.
+LOGIN_FAILURES = 10
+LOGIN_FAILURES_ANYWHERE = 100
+LOGIN_FAILURES_WINDOW = timedelta(minutes=15)
+CALLS_PER_ADDRESS = 120
+CALLS_PER_ADDRESS_WINDOW = timedelta(minutes=1)
+
+
+TOKEN_BYTES = 32
+ID_BYTES = 16
+OTP_DIGITS = 6
+# 80 bits, sixteen characters of base32: too many to guess, so plain SHA-256 is enough and no slow hash is
+# needed.
+RECOVERY_BYTES = 10
+RECOVERY_CODES = 10
+
+
+def new_token(random: RandomBytes) -> str:
+    """43 characters of base64url: 256 bits."""
+    return urlsafe_b64encode(random(TOKEN_BYTES)).rstrip(b"=").decode()
+
+
+def new_id(random: RandomBytes) -> str:
+    """32 hex digits. They cannot be guessed, but no check relies on that alone."""
+    return random(ID_BYTES).hex()
+
+
+def token_hash(token: str) -> bytes:
+    """A token has 256 random bits, so that plain SHA-256 keeps it safe at rest."""
+    return sha256(token.encode()).digest()
+
+
+def new_otp(random: RandomBytes) -> str:
+    """Six digits. The bias of 64 bits modulo a million is negligible."""
+    return f"{int.from_bytes(random(8), 'big') % 10**OTP_DIGITS:0{OTP_DIGITS}d}"
+
+
+def otp_hash(code: str, token_2fa: str) -> bytes:
+    """Keyed by the token, which is stored nowhere: a stolen database cannot be searched for a million
+    codes.
+    """
+    return hmac.digest(token_2fa.encode(), code.encode(), "sha256")
+
+
+def new_recovery_code(random: RandomBytes) -> str:
+    """``abcd-efgh-ijkl-mnop``: written on paper, typed by hand, good once."""
+    text = b32encode(random(RECOVERY_BYTES)).decode().lower()
+    return "-".join(text[at : at + 4] for at in range(0, len(text), 4))
+
+
+def recovery_hash(code: str) -> bytes:
+    return token_hash(plain_code(code))
+
+
+def plain_code(typed: str) -> str:
+    """A typed code without spaces and hyphens, in lower case."""
+    return re.sub(r"[\s-]", "", typed).lower()
+
+
+def session_id(sid: str) -> str:
+    """A session's id in lists. ``sid`` itself is not shown: with the cookie it renews the session."""
+    return sha256(b"session-id" + sid.encode()).hexdigest()[: 2 * ID_BYTES]
+
+
+# NIST SP 800-63B, section 3.1.1.2: refuse repetitive strings and what derives from the account's own name.
+MIN_DISTINCT_CHARACTERS = 5
+
+
+def normalised(password: str) -> str:
+    """NFKC, so that the same key strokes on another keyboard are the same password (NIST SP 800-63B)."""
+    return unicodedata.normalize("NFKC", password)
+
+
+def check_new_password(password: str, email: str, field: str = "password") -> None:
+    """Raises Invalid for a password that is easily guessed. ``email`` is in lower case; ``field`` is the
+    request's field that held the password.
+    """
+    folded = normalised(password).lower()
+    if len(set(folded)) < MIN_DISTINCT_CHARACTERS:
+        raise _refused(field, "it repeats too few different characters")
+    if folded in {email, email.partition("@")[0]}:
+        raise _refused(field, "it is the account's own name")
+
+
+def _refused(field: str, reason: str) -> Invalid:
+    sentence = f"This password is guessed too easily: {reason}."
+    return Invalid.at(f"/{field}", sentence, "weak-password")
+
+
+class RefreshVerdict(StrEnum):
+    FIRST_USE = "first-use"  # the newest generation: its predecessor is invalid from now on
+    REPEAT = "repeat"  # its successor was never used: the answer was probably lost
+    REUSE = "reuse"  # a copy of the token exists: the whole family is revoked
+
+
+@dataclass(frozen=True)
+class PresentedToken:
+    """``generation`` counts from 1; ``was_used``: this very token, not only one of its generation."""
+
+    generation: int
+    was_used: bool
+
+
+def judge(token: PresentedToken, used_generation: int) -> RefreshVerdict:
+    """``used_generation``: the highest generation of the family that was ever used, 0 at first."""
+    if token.generation == used_generation + 1:
+        return RefreshVerdict.FIRST_USE
+    if token.generation == used_generation and token.was_used:
+        return RefreshVerdict.REPEAT
+    return RefreshVerdict.REUSE
+
+
+@dataclass(frozen=True)
+class ServiceCaller:
+    """The service account of a call, and the hash of the secret that it sent."""
+
+    account_id: int
+    workspace_id: int
+    secret_hash: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A signed-in person. ``trace_id`` ties log, error and audit entry of one request together.
+
+    ``service``: the program that acts in the person's name; such a call has no session. ``bound_to``: the
+    organisation whose identity provider signed the person in; the session reaches no other organisation.
+    ``needs_no_provider``: the call is allowed with a password even where an organisation requires its
+    identity provider; ``decides``: so it is for a member who confirms the organisation's changes.
+    ``address``: of the client; behind a trusted proxy, the one that it reports.
+    """
+
+    user_id: int
+    session_id: int
+    name: str
+    trace_id: str
+    service: ServiceCaller | None = None
+    bound_to: int | None = None
+    needs_no_provider: bool = False
+    decides: bool = False
+    address: str = ""
+
+    @property
+    def counted_as(self) -> int:
+        """The key of the rate limit. All programs of one person share one, which is not the person's own."""
+        return self.user_id if self.service is None else -self.user_id
+
+
+def anybody(address: str, trace_id: str) -> Caller:
+    """Who makes a call that needs no sign-in."""
+    return Caller(user_id=0, session_id=0, name="", trace_id=trace_id, address=address)
+
+
+# Callers that are no member, for the audit log: the platform itself, and its operator at the command line.
+PLATFORM = Caller(user_id=0, session_id=0, name="platform", trace_id="")
+OPERATOR = Caller(user_id=0, session_id=0, name="operator", trace_id="")
+
+
+@dataclass(frozen=True)
+class WorkspaceAccess:
+    """A caller's role and permissions in the workspace that the request names.
+
+    ``network`` is mainnet or testnet; ``chain`` is the actual chain (mainnet, testnet4, signet or regtest).
+    """
+
+    workspace_id: int
+    organisation_id: int
+    network: str
+    chain: str
+    role_id: int
+    permissions: frozenset[PermissionName]
+
+    def holds_any(self, wanted: frozenset[PermissionName]) -> bool:
+        return bool(self.permissions & wanted)
+
+
+# Only a person approves, with a device; managing people and roles would let a program grant rights.
+NEVER_GIVEN: Final = frozenset(
+    {PermissionName.PAYMENT_APPROVE, PermissionName.MANAGE_ROLE, PermissionName.MANAGE_USERS}
+)
+LONGEST_LIFE: Final = timedelta(days=366)
+_SECRET: Final = re.compile(SECRET_PREFIX + r"([1-9][0-9]{0,17})_[A-Za-z0-9_-]{43}")
+
+
+def new_secret(account_id: int, random: RandomBytes) -> str:
+    """The account's id and 256 random bits: nothing guesses one, so no account is locked after failures."""
+    return f"{SECRET_PREFIX}{account_id}_{new_token(random)}"
+
+
+def is_secret(token: str) -> bool:
+    """Whether a bearer token is a service account's, by its prefix, and not a session's."""
+    return token.startswith(SECRET_PREFIX)
+
+
+def account_of(secret: str) -> int | None:
+    """The account's id in a secret; None for a malformed one."""
+    found = _SECRET.fullmatch(secret)
+    return None if found is None else int(found[1])
+
+
+def matches(secret: str, hashes: Iterable[bytes | None]) -> bytes | None:
+    """The stored hash of this secret, or None. Compares all of them, each in constant time."""
+    own, found = token_hash(secret), None
+    for stored in hashes:
+        if stored is not None and compare_digest(own, stored):
+            found = stored
+    return found
+
+
+def require_givable(rights: Permissions, held: Permissions) -> None:
+    """Raises Invalid (never given to a program), PermissionDenied (the giver does not hold it)."""
+    if never := rights & NEVER_GIVEN:
+        raise Invalid.at("/rights", f"A program cannot be given {in_words(never)}.")
+    require_grantable(rights, held)
+
+
+def require_end(expires_at: datetime, now: datetime) -> None:
+    """Raises Invalid."""
+    if not now < expires_at <= now + LONGEST_LIFE:
+        raise Invalid.at("/expires_at", f"A program's account ends within {LONGEST_LIFE.days} days from now.")
+
+
+def plain_address(text: str) -> str:
+    """A caller's IP address in canonical form: without a zone, and IPv4-mapped IPv6 as IPv4."""
+    try:
+        found = ip_address(text.partition("%")[0])
+    except ValueError:
+        return text[:60]
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return str(mapped or found)
+
+
+def is_inside(address: str, networks: Iterable[str]) -> bool:
+    """``address``: as `plain_address` returns it. False where it is not an IP address."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return False
+    return any(found in read_network(network) for network in networks)
+
+
+def is_wider(before: Collection[str], after: Collection[str]) -> bool:
+    """Whether ``after`` has a network that lies in none of ``before``. Adjacent networks are not joined."""
+    return not all(any(_is_part(new, old) for old in before) for new in after)
+
+
+def _is_part(inner: str, outer: str) -> bool:
+    one, other = read_network(inner), read_network(outer)
+    if isinstance(one, IPv4Network) and isinstance(other, IPv4Network):
+        return one.subnet_of(other)
+    if isinstance(one, IPv6Network) and isinstance(other, IPv6Network):
+        return one.subnet_of(other)
+    return False

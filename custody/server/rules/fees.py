@@ -1,0 +1,91 @@
+"""Fees: the rate for a priority, its floor and cap, and what a replacement or a child has to pay."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from custody.schemas.common import Priority
+from custody.server.rules.selection import Plan
+from multisig.units import FeeRate, Sats
+
+# Core's relay floor before release 30; later nodes take less.
+FLOOR = FeeRate(1_000)
+# The highest rate ever needed to enter a block is about a thousand sat/vB (2017, 2024): a higher rate is a
+# typing error.
+CEILING = FeeRate(1_000_000)
+# Core's DEFAULT_TRANSACTION_MAXFEE.
+MAX_FEE = Sats(10_000_000)
+# Where the node has no estimate (a fresh regtest): twice the floor.
+FALLBACK = FeeRate(2_000)
+TARGET_BLOCKS: dict[Priority, int] = {"high": 2, "medium": 6, "low": 72}
+STANDARD_PRIORITY: Priority = "medium"
+
+
+def bounded(estimate: FeeRate | None) -> FeeRate:
+    """An estimate kept between floor and ceiling; the fallback where there is none."""
+    rate = FALLBACK if estimate is None else estimate
+    return FeeRate(min(max(rate.sat_per_kvb, FLOOR.sat_per_kvb), CEILING.sat_per_kvb))
+
+
+# BIP-125, rule 4: a replacement also pays for its own relay. Bitcoin Core asks for this rate before release
+# 30, and for less since.
+INCREMENTAL_RELAY = FeeRate(1_000)
+
+
+@dataclass(frozen=True)
+class PricedTransaction:
+    """A transaction's fee and its virtual size in vB."""
+
+    fee: Sats
+    vsize: int
+
+
+@dataclass(frozen=True)
+class ChangeAndFee:
+    """``change`` is 0 where there is no change output."""
+
+    change: Sats
+    fee: Sats
+
+
+def least_fee(rivals: Iterable[PricedTransaction], vsize: int) -> Sats:
+    """The least fee that replaces them all (BIP-125, rules 3 and 4): it also pays for its own relay, and its
+    rate is higher than each of theirs.
+    """
+    return Sats(max((_outbidding(rival, vsize) for rival in rivals), default=0))
+
+
+def _outbidding(rival: PricedTransaction, vsize: int) -> int:
+    return max(
+        rival.fee + INCREMENTAL_RELAY.fee_for(vsize),
+        rival.fee * vsize // rival.vsize + 1,
+    )
+
+
+def least_rate(rivals: Iterable[PricedTransaction], vsize: int) -> FeeRate:
+    """The same as a rate, rounded down like the one that a preview shows: whoever asks for what was shown
+    gets it. What is paid is never less than `least_fee`.
+    """
+    return FeeRate.of(least_fee(rivals, vsize), vsize)
+
+
+def settle_replacement(
+    total: int, inputs: int, plan: Plan, rivals: Iterable[PricedTransaction], *, pays: bool
+) -> ChangeAndFee | None:
+    """The change and the fee of a replacement that spends ``inputs`` coins; None where they do not suffice.
+
+    ``pays``: there is an output beside the change. Without one there has to be change.
+    """
+    rivals = tuple(rivals)
+
+    def price(*, with_change: bool) -> int:
+        vsize = plan.vsize(inputs, with_change)
+        return max(plan.rate.fee_for(vsize), least_fee(rivals, vsize))
+
+    fee = price(with_change=True)
+    change = total - plan.target - fee
+    if change >= plan.minimum_change:
+        return ChangeAndFee(Sats(change), Sats(fee))
+    rest = total - plan.target
+    if pays and rest >= price(with_change=False):
+        return ChangeAndFee(Sats(0), Sats(rest))
+    return None

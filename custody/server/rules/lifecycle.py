@@ -1,0 +1,285 @@
+"""The states of a proposal: one table, (status, event) → status.
+
+An event that is not in the table raises and changes nothing. A second table turns what the chain shows into
+events. Also why a broadcast transaction makes no progress, as the chain shows it, and what its signers can
+do: the watcher finds this trouble whenever the mempool or the chain changes, and stores it with the proposal.
+"""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from custody.schemas.proposals import Advice
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.schemas.proposals import TroubleKind as Kind
+from custody.server.errors import StateConflict
+from multisig.units import FeeRate
+
+
+class LifecycleEvent(StrEnum):
+    THRESHOLD_MET = "threshold-met"
+    THRESHOLD_LOST = "threshold-lost"
+    # The threshold of a proof, which is never broadcast.
+    PROVEN = "proven"
+    CANCEL = "cancel"
+    EXPIRE = "expire"
+    # The mempool (or a block) has our transaction.
+    REACHED_NETWORK = "reached-network"
+    BACKEND_DOWN = "backend-down"
+    REFUSED_FOR_GOOD = "refused-for-good"
+    MINED = "mined"
+    # Its block left the best chain.
+    REORGANISED = "reorganised"
+    # Another transaction of its family took its place in the mempool.
+    REPLACED = "replaced"
+    # A confirmed transaction that is not ours spends one of its inputs.
+    COIN_SPENT = "coin-spent"
+    # The transaction that was to make one of its inputs cannot be mined any more.
+    INPUT_GONE = "input-gone"
+    # The transaction that spent its input or replaced it is gone: the signed one may still be mined.
+    REOPENED = "reopened"
+    # The coins that it kept locked after it was cancelled are free.
+    RELEASED = "released"
+
+
+TRANSITIONS: dict[tuple[Status, LifecycleEvent], Status] = {
+    (Status.PENDING, LifecycleEvent.THRESHOLD_MET): Status.SIGNED,
+    (Status.PENDING, LifecycleEvent.PROVEN): Status.PROVEN,
+    (Status.PENDING, LifecycleEvent.THRESHOLD_LOST): Status.REJECTED,
+    (Status.PENDING, LifecycleEvent.CANCEL): Status.CANCELLED,
+    (Status.PENDING, LifecycleEvent.EXPIRE): Status.EXPIRED,
+    (Status.PENDING, LifecycleEvent.COIN_SPENT): Status.INVALIDATED,
+    (Status.PENDING, LifecycleEvent.INPUT_GONE): Status.INVALIDATED,
+    (Status.SIGNED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.SIGNED, LifecycleEvent.BACKEND_DOWN): Status.STALLED,
+    (Status.SIGNED, LifecycleEvent.REFUSED_FOR_GOOD): Status.FAILED,
+    (Status.SIGNED, LifecycleEvent.REPLACED): Status.REPLACED,
+    (Status.SIGNED, LifecycleEvent.COIN_SPENT): Status.INVALIDATED,
+    (Status.SIGNED, LifecycleEvent.INPUT_GONE): Status.INVALIDATED,
+    (Status.STALLED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.STALLED, LifecycleEvent.CANCEL): Status.CANCELLED,
+    (Status.STALLED, LifecycleEvent.BACKEND_DOWN): Status.STALLED,
+    (Status.STALLED, LifecycleEvent.REFUSED_FOR_GOOD): Status.FAILED,
+    (Status.STALLED, LifecycleEvent.REPLACED): Status.REPLACED,
+    (Status.STALLED, LifecycleEvent.COIN_SPENT): Status.INVALIDATED,
+    (Status.STALLED, LifecycleEvent.INPUT_GONE): Status.INVALIDATED,
+    (Status.BROADCASTING, LifecycleEvent.MINED): Status.CONFIRMED,
+    (Status.BROADCASTING, LifecycleEvent.CANCEL): Status.CANCELLED,
+    (Status.BROADCASTING, LifecycleEvent.REPLACED): Status.REPLACED,
+    (Status.BROADCASTING, LifecycleEvent.COIN_SPENT): Status.INVALIDATED,
+    (Status.BROADCASTING, LifecycleEvent.INPUT_GONE): Status.INVALIDATED,
+    (Status.CONFIRMED, LifecycleEvent.REORGANISED): Status.BROADCASTING,
+    (Status.REPLACED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.REPLACED, LifecycleEvent.COIN_SPENT): Status.INVALIDATED,
+    (Status.REPLACED, LifecycleEvent.INPUT_GONE): Status.INVALIDATED,
+    (Status.REPLACED, LifecycleEvent.REOPENED): Status.BROADCASTING,
+    (Status.INVALIDATED, LifecycleEvent.REOPENED): Status.BROADCASTING,
+    # Signatures stay valid: a holder of enough of them can finalise a proposal that has ended here.
+    (Status.REJECTED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.CANCELLED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.EXPIRED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.FAILED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.CANCELLED, LifecycleEvent.RELEASED): Status.CANCELLED,
+}
+
+# Their coins are free again, except those that a cancelled one keeps (ADR 15). A confirmed one keeps its
+# locks: a reorganisation may bring its coins back.
+ENDED = frozenset({Status.REJECTED, Status.CANCELLED, Status.EXPIRED, Status.INVALIDATED, Status.FAILED})
+# Ended before its transaction reached the network, so far as the platform knew.
+ENDED_UNSENT = frozenset({Status.REJECTED, Status.CANCELLED, Status.EXPIRED, Status.FAILED})
+# A version with a higher fee, or one that sends everything back to the vault, may still replace it.
+REPLACEABLE = frozenset({Status.PENDING, Status.SIGNED, Status.STALLED, Status.BROADCASTING})
+# The final transaction is stored and must reach the network.
+TO_BROADCAST = frozenset({Status.SIGNED, Status.STALLED})
+# Its signers still need its signatures: it waits for more, or has to be broadcast (again after a
+# reorganisation).
+TO_FINISH = frozenset({Status.PENDING, Status.SIGNED, Status.STALLED, Status.BROADCASTING, Status.CONFIRMED})
+# The threshold was met: the final transaction exists.
+FINALISED = frozenset(
+    {
+        Status.PROVEN,
+        Status.SIGNED,
+        Status.STALLED,
+        Status.BROADCASTING,
+        Status.CONFIRMED,
+        Status.REPLACED,
+        Status.FAILED,
+    }
+)
+
+
+class IllegalTransition(StateConflict):
+    """That event cannot happen to a proposal in that status."""
+
+    def __init__(self, status: Status, event: LifecycleEvent) -> None:
+        super().__init__(f"A proposal that is {status} cannot take the event {event}.")
+        self.status = status
+        self.event = event
+
+
+def next_status(status: Status, event: LifecycleEvent) -> Status:
+    """Raises IllegalTransition."""
+    try:
+        return TRANSITIONS[status, event]
+    except KeyError:
+        raise IllegalTransition(status, event) from None
+
+
+def threshold_lost(declines: int, m: int, n: int) -> bool:
+    """Whether too few signers are left for M signatures."""
+    return declines >= n - m + 1
+
+
+class Observation(StrEnum):
+    """Where a proposal's transaction is, judged by its coins."""
+
+    ABSENT = "absent"
+    IN_MEMPOOL = "in-mempool"
+    MINED = "mined"
+    # In another block than the one that is recorded.
+    MINED_ELSEWHERE = "mined-elsewhere"
+    # A newer version of it is on the network instead.
+    OUTBID = "outbid"
+    # A confirmed transaction that is not ours took a coin.
+    COIN_SPENT = "coin-spent"
+    # One of its coins is a deposit that left the chain, or the change of a transaction of ours that can no
+    # longer be mined.
+    INPUT_GONE = "input-gone"
+
+
+# Pairs that are not here change nothing. A proposal that is PENDING or ended unsent is seen on chain where
+# signers combined their signatures without the platform: the coins moved, and the record must say so.
+EVENTS: dict[tuple[Status, Observation], tuple[LifecycleEvent, ...]] = {
+    (Status.PENDING, Observation.IN_MEMPOOL): (LifecycleEvent.THRESHOLD_MET, LifecycleEvent.REACHED_NETWORK),
+    (Status.PENDING, Observation.MINED): (
+        LifecycleEvent.THRESHOLD_MET,
+        LifecycleEvent.REACHED_NETWORK,
+        LifecycleEvent.MINED,
+    ),
+    (Status.PENDING, Observation.COIN_SPENT): (LifecycleEvent.COIN_SPENT,),
+    (Status.PENDING, Observation.INPUT_GONE): (LifecycleEvent.INPUT_GONE,),
+    (Status.SIGNED, Observation.IN_MEMPOOL): (LifecycleEvent.REACHED_NETWORK,),
+    (Status.SIGNED, Observation.MINED): (LifecycleEvent.REACHED_NETWORK, LifecycleEvent.MINED),
+    (Status.SIGNED, Observation.OUTBID): (LifecycleEvent.REPLACED,),
+    (Status.SIGNED, Observation.COIN_SPENT): (LifecycleEvent.COIN_SPENT,),
+    (Status.SIGNED, Observation.INPUT_GONE): (LifecycleEvent.INPUT_GONE,),
+    (Status.STALLED, Observation.IN_MEMPOOL): (LifecycleEvent.REACHED_NETWORK,),
+    (Status.STALLED, Observation.MINED): (LifecycleEvent.REACHED_NETWORK, LifecycleEvent.MINED),
+    (Status.STALLED, Observation.OUTBID): (LifecycleEvent.REPLACED,),
+    (Status.STALLED, Observation.COIN_SPENT): (LifecycleEvent.COIN_SPENT,),
+    (Status.STALLED, Observation.INPUT_GONE): (LifecycleEvent.INPUT_GONE,),
+    (Status.BROADCASTING, Observation.MINED): (LifecycleEvent.MINED,),
+    (Status.BROADCASTING, Observation.OUTBID): (LifecycleEvent.REPLACED,),
+    (Status.BROADCASTING, Observation.COIN_SPENT): (LifecycleEvent.COIN_SPENT,),
+    (Status.BROADCASTING, Observation.INPUT_GONE): (LifecycleEvent.INPUT_GONE,),
+    (Status.CONFIRMED, Observation.ABSENT): (LifecycleEvent.REORGANISED,),
+    (Status.CONFIRMED, Observation.IN_MEMPOOL): (LifecycleEvent.REORGANISED,),
+    (Status.CONFIRMED, Observation.MINED_ELSEWHERE): (LifecycleEvent.REORGANISED, LifecycleEvent.MINED),
+    (Status.CONFIRMED, Observation.OUTBID): (LifecycleEvent.REORGANISED, LifecycleEvent.REPLACED),
+    (Status.CONFIRMED, Observation.COIN_SPENT): (LifecycleEvent.REORGANISED, LifecycleEvent.COIN_SPENT),
+    (Status.CONFIRMED, Observation.INPUT_GONE): (LifecycleEvent.REORGANISED, LifecycleEvent.INPUT_GONE),
+    # Its replacement has ended.
+    (Status.REPLACED, Observation.ABSENT): (LifecycleEvent.REOPENED,),
+    (Status.REPLACED, Observation.IN_MEMPOOL): (LifecycleEvent.REACHED_NETWORK,),
+    (Status.REPLACED, Observation.MINED): (LifecycleEvent.REACHED_NETWORK, LifecycleEvent.MINED),
+    (Status.REPLACED, Observation.COIN_SPENT): (LifecycleEvent.COIN_SPENT,),
+    (Status.REPLACED, Observation.INPUT_GONE): (LifecycleEvent.INPUT_GONE,),
+    (Status.INVALIDATED, Observation.ABSENT): (LifecycleEvent.REOPENED,),
+    (Status.INVALIDATED, Observation.OUTBID): (LifecycleEvent.REOPENED, LifecycleEvent.REPLACED),
+    (Status.INVALIDATED, Observation.IN_MEMPOOL): (LifecycleEvent.REOPENED,),
+    (Status.INVALIDATED, Observation.MINED): (LifecycleEvent.REOPENED, LifecycleEvent.MINED),
+    **{(status, Observation.IN_MEMPOOL): (LifecycleEvent.REACHED_NETWORK,) for status in ENDED_UNSENT},
+    **{
+        (status, Observation.MINED): (LifecycleEvent.REACHED_NETWORK, LifecycleEvent.MINED)
+        for status in ENDED_UNSENT
+    },
+    # Its transaction can no longer be mined: the coins need not stay locked.
+    (Status.CANCELLED, Observation.COIN_SPENT): (LifecycleEvent.RELEASED,),
+    (Status.CANCELLED, Observation.INPUT_GONE): (LifecycleEvent.RELEASED,),
+}
+
+
+def events_for(status: Status, sight: Observation) -> tuple[LifecycleEvent, ...]:
+    """The events, in order, for a proposal in `status` whose transaction is seen so; usually none."""
+    return EVENTS.get((status, sight), ())
+
+
+# The last poll of the mempool may be older than the broadcast.
+GRACE: Final = timedelta(minutes=1)
+# A dozen blocks on average, in which a transaction that pays the half-day rate is usually mined.
+PATIENCE: Final = timedelta(hours=2)
+# The failure's code where a node asks for more than the transaction pays.
+FEE_TOO_LOW: Final = "fee-too-low"
+
+
+class Rival(StrEnum):
+    """Who made the transaction that spends a coin of the proposal's instead."""
+
+    NONE = "none"
+    VERSION = "another version"
+    OTHER = "other"
+
+
+def kind_of(
+    status: Status,
+    observation: Observation,
+    rival: Rival,
+    waited: timedelta,
+    *,
+    is_lost: bool,
+    is_cheap: bool,
+) -> Kind | None:
+    """The trouble of a proposal, or None.
+
+    ``rival``: who made another transaction that spends one of its coins. ``waited``: since its status
+    changed. ``is_lost``: a confirmed transaction that is no version of it spent a coin. ``is_cheap``: it pays
+    less than the estimate for half a day.
+    """
+    if status is Status.INVALIDATED:
+        return Kind.DOUBLE_SPENT if is_lost else None
+    if status not in REPLACEABLE:
+        return None
+    # A newer version spends the coins of the older one on purpose.
+    if rival is Rival.OTHER or (rival is Rival.VERSION and status is Status.BROADCASTING):
+        return Kind.CONFLICT
+    if observation is Observation.INPUT_GONE:
+        return Kind.COIN_MISSING
+    if status is Status.BROADCASTING and observation is Observation.ABSENT and waited >= GRACE:
+        return Kind.NOT_IN_MEMPOOL
+    is_slow = observation is Observation.IN_MEMPOOL and waited >= PATIENCE and is_cheap
+    return Kind.SLOW if is_slow and status is Status.BROADCASTING else None
+
+
+def advice_for(kind: Kind, *, may_be_replaced: bool) -> Advice:
+    match kind:
+        case Kind.DOUBLE_SPENT:
+            return "none"
+        case Kind.NOT_IN_MEMPOOL:
+            return "resend"
+        case Kind.COIN_MISSING:
+            return "cancel"
+        case Kind.CONFLICT | Kind.SLOW | Kind.FEE_TOO_LOW:
+            return "bump" if may_be_replaced else "wait"
+
+
+def words_of(kind: Kind, *, rival: str | None, pays: FeeRate, asked: FeeRate | None, since: datetime) -> str:
+    """``rival``: the other transaction's txid. ``asked``: the node's estimate when the trouble was found."""
+    match kind:
+        case Kind.CONFLICT:
+            return f"The transaction {rival} in the mempool spends one of its coins: one of the two is mined."
+        case Kind.DOUBLE_SPENT:
+            return f"The confirmed transaction {rival} spends one of its coins: this one is never mined."
+        case Kind.COIN_MISSING:
+            return (
+                "A deposit that it spends is in no block and not in the mempool any more: it can only be "
+                "mined if that deposit returns. It is offered again at each block."
+            )
+        case Kind.NOT_IN_MEMPOOL:
+            return "It was sent, and the mempool does not have it now. It is offered again at each block."
+        case Kind.SLOW:
+            return (
+                f"It pays {pays} and has waited since {since:%Y-%m-%d %H:%M} UTC; for a block within half a "
+                f"day the chain asks for {asked}."
+            )
+        case Kind.FEE_TOO_LOW:
+            return f"It pays {pays}, and nodes ask for more. It is offered again regularly."

@@ -1,0 +1,1 @@
+"""Two people for policy: the rule, the changes that wait for a second person, and who confirms them."""

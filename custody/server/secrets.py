@@ -1,0 +1,162 @@
+"""The platform's own secrets, in a file beside the database, and the database's secrets that they encrypt.
+
+With a copy of the database alone one cannot sign in as any user or sign webhook deliveries. Each kind may
+have several secrets, the newest first: the first encrypts, and all of them decrypt until the operator drops
+the old ones.
+"""
+
+import fcntl
+import json
+import os
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from pydantic import BaseModel, ConfigDict, SecretStr
+from sqlalchemy import or_, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from custody.common.private_files import write_private
+from custody.server.rules.ports import RandomBytes
+from custody.server.store.models import CredentialRow, IdentityProviderRow, WebhookRow
+
+log = structlog.get_logger()
+
+SECRET_BYTES: Final = 32
+
+
+class Purpose(StrEnum):
+    """What a secret is for; no secret serves two purposes."""
+
+    TOTP = "totp"  # encrypts the secrets of authenticators
+    PURCHASE_WEBHOOK = "purchase-webhook"  # verifies the purchase provider's signatures
+    CHECKPOINT = "checkpoint"  # signs the audit log's checkpoints
+    WEBHOOK = "webhook"  # encrypts the secrets that sign webhook deliveries
+    IDENTITY_PROVIDER = "identity-provider"  # encrypts the client secrets at identity providers
+
+
+class _Stored(BaseModel):
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    secrets: dict[Purpose, list[SecretStr]]
+
+
+Kept = dict[Purpose, tuple[bytes, ...]]
+
+
+class Secrets:
+    """``path`` is created (0600) with one secret of each kind at first use. All servers share one copy."""
+
+    def __init__(self, path: Path, random: RandomBytes) -> None:
+        self._path = path
+        self._random = random
+
+    def of(self, purpose: Purpose) -> tuple[bytes, ...]:
+        """32 bytes each, the newest first; never empty."""
+        found = self._read().get(purpose)
+        return found or self._change(lambda secrets: self._first(secrets, purpose))[purpose]
+
+    def cipher(self, purpose: Purpose) -> MultiFernet:
+        """Encrypts with the newest secret and decrypts with each: Fernet, AES-128-CBC under an HMAC."""
+        return MultiFernet([Fernet(urlsafe_b64encode(key)) for key in self.of(purpose)])
+
+    def seal(self, purpose: Purpose, secret: bytes) -> bytes:
+        """As the database stores it. Call it inside the transaction that stores: a rotation re-encrypts in a
+        transaction of its own, so nothing that was sealed with an old secret is stored after it.
+        """
+        return self.cipher(purpose).encrypt(secret)
+
+    def open(self, purpose: Purpose, sealed: bytes) -> bytes | None:
+        """None where no secret of the platform decrypts it: the file was lost. Then a user needs a recovery
+        code, an owner enters a provider's secret again, and a webhook's rotation makes a new one.
+        """
+        with suppress(InvalidToken):
+            return self.cipher(purpose).decrypt(sealed)
+        log.error("a secret cannot be read: is this the file of secrets it was stored with?", purpose=purpose)
+        return None
+
+    def rotate(self, purpose: Purpose) -> None:
+        """A new secret goes in front; the others still decrypt."""
+        self._change(lambda secrets: {**secrets, purpose: (self._new(), *secrets.get(purpose, ()))})
+
+    def put(self, purpose: Purpose, secret: bytes) -> None:
+        """Adds a secret that another party made, of any length, in front; the others still decrypt."""
+        self._change(lambda secrets: {**secrets, purpose: (secret, *secrets.get(purpose, ()))})
+
+    def drop(self, purpose: Purpose, old: Collection[bytes]) -> None:
+        """Removes exactly these; secrets that another process added meanwhile stay."""
+        self._change(
+            lambda secrets: {
+                **secrets,
+                purpose: tuple(each for each in secrets.get(purpose, ()) if each not in old),
+            }
+        )
+
+    def _new(self) -> bytes:
+        return self._random(SECRET_BYTES)
+
+    def _first(self, secrets: Kept, purpose: Purpose) -> Kept:
+        return secrets if secrets.get(purpose) else {**secrets, purpose: (self._new(),)}
+
+    def _read(self) -> Kept:
+        try:
+            text = self._path.read_bytes()
+        except FileNotFoundError:
+            return {}
+        stored = _Stored.model_validate_json(text).secrets
+        return {
+            purpose: tuple(urlsafe_b64decode(secret.get_secret_value()) for secret in kept)
+            for purpose, kept in stored.items()
+        }
+
+    def _change(self, change: Callable[[Kept], Kept]) -> Kept:
+        """Replaces the file atomically, under a lock between processes."""
+        with _alone(self._path.with_suffix(".lock")):
+            changed = change(self._read())
+            write_private(self._path, _write(changed))
+            return changed
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """A lock between the processes of one machine, which the kernel releases when a process dies."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _write(secrets: Kept) -> bytes:
+    text = {
+        purpose.value: [urlsafe_b64encode(secret).decode() for secret in kept]
+        for purpose, kept in secrets.items()
+    }
+    return json.dumps({"secrets": text}, indent=2).encode()
+
+
+# The columns with what each of these encrypts. A rotation encrypts them anew.
+SEALED: Final[Mapping[Purpose, Sequence[InstrumentedAttribute[Any]]]] = {
+    Purpose.TOTP: (CredentialRow.totp_secret, CredentialRow.totp_pending),
+    Purpose.WEBHOOK: (WebhookRow.sealed_secret, WebhookRow.sealed_old_secret),
+    Purpose.IDENTITY_PROVIDER: (IdentityProviderRow.sealed_secret,),
+}
+
+
+def reencrypt(db: Session, secrets: Secrets, purpose: Purpose) -> int:
+    """Encrypts everything stored anew, with the newest secret. Returns how many rows there were."""
+    columns, cipher, count = SEALED[purpose], secrets.cipher(purpose), 0
+    for row in db.scalars(select(columns[0].class_).where(or_(*(each.is_not(None) for each in columns)))):
+        count += 1
+        for column in columns:
+            sealed = getattr(row, column.key)
+            # A value that cannot be decrypted stays as it is: the right file of secrets may come back.
+            with suppress(InvalidToken):
+                setattr(row, column.key, None if sealed is None else cipher.rotate(sealed))
+    return count

@@ -1,1 +1,0 @@
-"""Accounts: authentication with a password and a second factor, and sessions."""

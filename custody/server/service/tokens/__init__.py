@@ -1,1 +1,0 @@
-"""Tokens at the platform: the index of what the chain says, and what members ask for."""

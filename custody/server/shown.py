@@ -1,0 +1,75 @@
+"""Where stored rows become the entries of a list: one that cannot be shown is shown as that (P102)."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import structlog
+from sqlalchemy import ColumnElement, func, select, tuple_
+from sqlalchemy.orm import Session
+
+from custody.schemas.common import Unreadable
+from custody.server.errors import NotFound
+from multisig import MultisigError
+
+log = structlog.get_logger()
+
+Row = TypeVar("Row")
+Answer = TypeVar("Answer")
+
+# What reading a value raises that no program of ours has stored. A refusal, or the database's own failure, is
+# no such thing.
+_ALTERED: Final = (
+    ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError, MultisigError,
+)  # fmt: skip
+WHY: Final = (
+    "What is stored of it cannot be read: it was altered outside the platform, or the platform has a fault. "
+    "Tell the platform's operator, who runs custody audit verify and compares a backup."
+)
+
+
+def shown(
+    rows: Sequence[Row],
+    records: Callable[[Sequence[Row]], Sequence[Answer]],
+    id_field: str,
+    id_of: Callable[[Row], str | int],
+) -> list[Answer | Unreadable]:
+    """An answer for each row, in the order of the rows. ``id_field``: under which name its id is answered.
+
+    ``records`` is asked for all of them at once; where that fails, for each half, down to the rows at fault.
+    """
+    try:
+        return list(records(rows))
+    except _ALTERED as error:
+        if len(rows) > 1:
+            half = len(rows) // 2
+            return [
+                *shown(rows[:half], records, id_field, id_of),
+                *shown(rows[half:], records, id_field, id_of),
+            ]
+        if not rows:
+            raise
+        log.warning("a stored row cannot be shown", row=f"{id_field} {id_of(rows[0])}", exc_info=error)
+        return [Unreadable.model_validate({id_field: id_of(rows[0]), "unreadable": WHY})]
+
+
+def newest_first(
+    db: Session, row: Any, mine: ColumnElement[bool], after: str | None, limit: int
+) -> tuple[list[Any], int, bool]:
+    """The rows after that one, how many of ``mine`` there are, and whether there are more than these. Raises
+    NotFound where ``after`` is not one of ``mine``.
+    """
+    total = db.scalar(select(func.count()).select_from(row).where(mine)) or 0
+    wanted = select(row).where(mine)
+    if after is not None:
+        last = db.scalars(wanted.where(row.id == after)).one_or_none()
+        if last is None:
+            raise NotFound("There is nothing of yours with the id that the list is to go on after.")
+        wanted = wanted.where(tuple_(row.created_at, row.id) < tuple_(last.created_at, last.id))
+    rows = db.scalars(wanted.order_by(row.created_at.desc(), row.id.desc()).limit(limit + 1)).all()
+    return list(rows[:limit]), total, len(rows) > limit
+
+
+def apart(found: Sequence[Answer | Unreadable]) -> tuple[list[Answer], list[Unreadable]]:
+    """For a page whose shape has a field for each."""
+    unreadable = [each for each in found if isinstance(each, Unreadable)]
+    return [each for each in found if not isinstance(each, Unreadable)], unreadable

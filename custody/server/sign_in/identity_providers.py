@@ -1,0 +1,191 @@
+"""An organisation's identity provider, which an owner sets, changes and removes; and its members' links."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import select
+
+from custody.schemas.common import Listed
+from custody.schemas.identity_providers import (
+    IDENTITY_LINKS,
+    IDENTITY_PROVIDER,
+    REMOVE_IDENTITY_PROVIDER,
+    UNLINK_IDENTITY,
+    UPDATE_IDENTITY_PROVIDER,
+    UPDATE_IDENTITY_PROVIDER_SECRET,
+    IdentityLink,
+    IdentityProvider,
+    IdentityProviderSecretRequest,
+    RemoveIdentityProviderRequest,
+    UnlinkIdentityRequest,
+    UpdateIdentityProviderRequest,
+)
+from custody.schemas.permissions import PermissionName
+from custody.schemas.queries import WorkspaceQuery
+from custody.server.calls import Ctx, serves
+from custody.server.errors import Invalid, NotFound, PermissionDenied
+from custody.server.people.staff import membership_in, require_owner_of
+from custody.server.rules.audit import Event
+from custody.server.rules.credentials import new_id
+from custody.server.rules.webhooks import BadUrl, read_url
+from custody.server.secrets import Purpose
+from custody.server.shown import shown
+from custody.server.sign_in.stored_providers import (
+    end_link,
+    end_provider,
+    link_of,
+    provider_of,
+    redirect_uri_of,
+)
+from custody.server.store import models
+from custody.server.store.models import MembershipRow, UserRow
+
+_MUST = "members [{required}have to|may] use it"
+SET = Event(
+    "IDENTITY_PROVIDER_SET",
+    "{issuer}, client {client}, " + _MUST,
+    "set the identity provider {issuer}: " + _MUST,
+)
+SECRET_SET = Event(
+    "IDENTITY_PROVIDER_SECRET_SET", "{issuer}", "set the secret of the identity provider {issuer}"
+)
+REMOVED = Event(
+    "IDENTITY_PROVIDER_REMOVED",
+    "{issuer}, {ended} sessions ended",
+    "removed the identity provider {issuer}: {ended} sessions ended",
+)
+UNLINKED = Event("IDENTITY_UNLINKED", "user {user}", "unlinked the account of {user}")
+
+
+@serves(IDENTITY_PROVIDER)
+def identity_provider(ctx: Ctx, _: WorkspaceQuery) -> IdentityProvider:
+    return _details(ctx)
+
+
+@serves(UPDATE_IDENTITY_PROVIDER)
+def update_identity_provider(ctx: Ctx, request: UpdateIdentityProviderRequest) -> IdentityProvider:
+    """An update without effect is not recorded. Raises PermissionDenied, Invalid."""
+    organisation_id = ctx.access.organisation_id
+    require_owner_of(ctx.db, organisation_id, ctx.caller.user_id)
+    _check(ctx, request.issuer)
+    provider = provider_of(ctx.db, organisation_id)
+    is_same = provider is not None and (provider.issuer, provider.client_id) == (
+        request.issuer,
+        request.client_id,
+    )
+    if provider is not None and is_same and provider.is_required is request.is_required:
+        return _details(ctx)
+    if provider is None or not is_same:
+        end_provider(ctx.db, organisation_id, ctx.now)
+        provider = models.IdentityProviderRow(
+            id=new_id(ctx.tools.random),
+            organisation_id=organisation_id,
+            issuer=request.issuer,
+            client_id=request.client_id,
+        )
+        ctx.db.add(provider)
+    provider.is_required, provider.set_by = request.is_required, ctx.caller.user_id
+    provider.set_at = ctx.now
+    ctx.db.flush()
+    ctx.event(SET, issuer=request.issuer, client=request.client_id, required=request.is_required)
+    return _details(ctx)
+
+
+@serves(UPDATE_IDENTITY_PROVIDER_SECRET)
+def update_identity_provider_secret(ctx: Ctx, request: IdentityProviderSecretRequest) -> IdentityProvider:
+    """Raises PermissionDenied, NotFound."""
+    require_owner_of(ctx.db, ctx.access.organisation_id, ctx.caller.user_id)
+    provider = provider_of(ctx.db, ctx.access.organisation_id)
+    if provider is None:
+        raise NotFound("The organisation has no identity provider: set it first.")
+    secret = request.client_secret.get_secret_value().encode()
+    provider.sealed_secret = ctx.tools.secrets.seal(Purpose.IDENTITY_PROVIDER, secret)
+    ctx.db.flush()
+    ctx.event(SECRET_SET, issuer=provider.issuer)
+    return _details(ctx)
+
+
+@serves(REMOVE_IDENTITY_PROVIDER)
+def remove_identity_provider(ctx: Ctx, _: RemoveIdentityProviderRequest) -> IdentityProvider:
+    """Idempotent. Raises PermissionDenied."""
+    require_owner_of(ctx.db, ctx.access.organisation_id, ctx.caller.user_id)
+    provider = provider_of(ctx.db, ctx.access.organisation_id)
+    if provider is not None:
+        ended = end_provider(ctx.db, ctx.access.organisation_id, ctx.now)
+        ctx.event(REMOVED, issuer=provider.issuer, ended=ended)
+    return _details(ctx)
+
+
+@serves(IDENTITY_LINKS)
+def identity_links(ctx: Ctx, _: WorkspaceQuery) -> Listed[IdentityLink]:
+    """Of the workspace's members."""
+    query = (
+        select(models.IdentityLinkRow, UserRow.email)
+        .join(UserRow, UserRow.id == models.IdentityLinkRow.user_id)
+        .join(models.IdentityProviderRow, models.IdentityProviderRow.id == models.IdentityLinkRow.provider_id)
+        .join(MembershipRow, MembershipRow.user_id == UserRow.id)
+        .where(
+            models.IdentityProviderRow.organisation_id == ctx.access.organisation_id,
+            MembershipRow.workspace_id == ctx.access.workspace_id,
+        )
+        .order_by(models.IdentityLinkRow.id)
+    )
+
+    def links(some: Sequence[Any]) -> list[IdentityLink]:
+        return [
+            IdentityLink(
+                user_uuid=link.user_id,
+                email=email,
+                linked_at=link.linked_at,
+                last_used_at=link.last_used_at,
+            )
+            for link, email in some
+        ]
+
+    return shown(ctx.db.execute(query).all(), links, "user_uuid", lambda row: int(row[0].user_id))
+
+
+@serves(UNLINK_IDENTITY)
+def unlink_identity(ctx: Ctx, request: UnlinkIdentityRequest) -> IdentityProvider:
+    """Idempotent. Raises NotFound (not a member), PermissionDenied."""
+    user_id = request.user_uuid
+    if user_id not in {None, ctx.caller.user_id}:
+        if PermissionName.MANAGE_USERS not in ctx.access.permissions:
+            raise PermissionDenied("Your role in this workspace does not carry MANAGE_USERS.")
+        membership_in(ctx.db, ctx.access, user_id)
+    wanted = user_id or ctx.caller.user_id
+    if end_link(ctx.db, ctx.access.organisation_id, wanted, ctx.now):
+        ctx.event(UNLINKED, user=wanted)
+    return _details(ctx)
+
+
+def _details(ctx: Ctx) -> IdentityProvider:
+    organisation_id = ctx.access.organisation_id
+    provider = provider_of(ctx.db, organisation_id)
+    redirect_uri = redirect_uri_of(ctx.tools.public_url, organisation_id)
+    if provider is None:
+        return IdentityProvider(org_id=organisation_id, redirect_uri=redirect_uri)
+    link = link_of(ctx.db, provider, ctx.caller.user_id)
+    return IdentityProvider(
+        org_id=organisation_id,
+        provider_id=provider.id,
+        issuer=provider.issuer,
+        client_id=provider.client_id,
+        has_secret=provider.sealed_secret is not None,
+        is_required=provider.is_required,
+        set_by=str(provider.set_by),
+        set_at=provider.set_at,
+        redirect_uri=redirect_uri,
+        own_link_since=None if link is None else link.linked_at,
+    )
+
+
+def _check(ctx: Ctx, issuer: str) -> None:
+    """Raises Invalid."""
+    if "?" in issuer:
+        # OpenID Connect Core, section 2.
+        raise Invalid.at("/issuer", "An issuer has no query: leave out the ? and what follows it.")
+    try:
+        read_url(issuer, ctx.tools.identity_hosts)
+    except BadUrl as error:
+        raise Invalid.at("/issuer", str(error)) from None

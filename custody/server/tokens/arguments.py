@@ -1,0 +1,181 @@
+"""The arguments of a call, checked: their number, order and types, the address, and whether the call can have
+an effect there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.schemas.asset_tokens import (
+    CallArg,
+    CallContractRequest,
+    ContractWhitelistRequest,
+    NumberArg,
+    TextArg,
+)
+from custody.server.errors import (
+    AlreadyPaused,
+    CustodyError,
+    DeploymentNotConfirmed,
+    Fault,
+    InsufficientFunds,
+    Invalid,
+    LockedFunds,
+    NotPaused,
+    StateConflict,
+    WrongNetworkAddress,
+)
+from custody.server.rules.token_status import failure_words
+from custody.server.store.models import VaultRow, WatchedScriptRow
+from custody.server.vaults.stored import address_script
+from multisig import InvalidAddress, Network, WrongNetwork, decode_address
+from multisig.errors import InvalidToken
+from multisig.tokens import Function, TokenAmount, TokenCall
+from multisig.tokens.machine import TokenFailure
+
+# Where the specification has them: the address first, then the amount.
+ADDRESS, AMOUNT = "/args/0/value", "/args/1/value"
+
+
+@dataclass(frozen=True)
+class PlannedCall:
+    """A call before its contract is known on chain. ``address_at``: where the request has the address."""
+
+    function: Function
+    args: tuple[CallArg, ...]
+    address: bytes | None
+    amount: int | None
+    address_at: str = ADDRESS
+
+    def call(self, contract_id: str) -> TokenCall:
+        """Raises Invalid for an amount of zero, and for an address that cannot hold a token."""
+        amount = None if self.amount is None else TokenAmount(self.amount)
+        try:
+            return TokenCall(
+                contract_id=contract_id, function=self.function, amount=amount, address=self.address
+            )
+        except InvalidToken as error:
+            pointer = AMOUNT if amount == 0 else self.address_at
+            raise Invalid.at(pointer, str(error), error.code) from error
+
+
+def read_call(request: CallContractRequest, network: Network) -> PlannedCall:
+    """Raises Invalid, WrongNetworkAddress (P28)."""
+    function = Function[request.function_name.upper()]
+    expected = [
+        kind for kind, taken in (("str", function.takes_address), ("int", function.takes_amount)) if taken
+    ]
+    given = [arg.type for arg in request.args]
+    if given != expected:
+        raise Invalid.at("/args", f"{function.wire_name} takes {_words(function)}.")
+    texts = [arg.value for arg in request.args if isinstance(arg, TextArg)]
+    numbers = [arg.value for arg in request.args if isinstance(arg, NumberArg)]
+    address = read_address(texts[0], network, ADDRESS) if texts else None
+    for place, recipient in enumerate(request.recipients or ()):
+        read_address(recipient, network, f"/recipients/{place}")
+    return PlannedCall(function, tuple(request.args), address, numbers[0] if numbers else None)
+
+
+def read_listing(request: ContractWhitelistRequest, function: Function, network: Network) -> PlannedCall:
+    """The same for the two calls with a path of their own. Raises Invalid, WrongNetworkAddress."""
+    script = read_address(request.address, network, "/address")
+    args = (TextArg(type="str", value=request.address),)
+    return PlannedCall(function, args, script, None, "/address")
+
+
+def read_address(text: str, network: Network, pointer: str) -> bytes:
+    """The output script. Raises Invalid, WrongNetworkAddress."""
+    try:
+        return decode_address(text, network)
+    except WrongNetwork as error:
+        raise WrongNetworkAddress.at(pointer, str(error), "wrong-network") from error
+    except InvalidAddress as error:
+        raise Invalid.at(pointer, str(error), error.code) from error
+
+
+def _words(function: Function) -> str:
+    match function.takes_address, function.takes_amount:
+        case True, True:
+            return "two arguments: a str, the address, and an int, the amount in raw units"
+        case True, False:
+            return "one argument: a str, the address"
+        case _:
+            return "no arguments"
+
+
+# Tokens that these bring to an address leave it only by a call from there.
+_MOVING = frozenset({Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSHIP})
+
+
+def require_vault_address(db: Session, vault: VaultRow, planned: PlannedCall) -> None:
+    """A vault is its ``address`` to every token: it calls only from there, and tokens at its other scripts
+    could not be moved again.
+
+    Raises Invalid where a call would bring them to such a script of one of the workspace's vaults.
+    """
+    if planned.function not in _MOVING or planned.address is None:
+        return
+    owner = db.scalars(
+        select(VaultRow)
+        .join(WatchedScriptRow, WatchedScriptRow.vault_id == VaultRow.id)
+        .where(
+            WatchedScriptRow.chain == vault.chain,
+            WatchedScriptRow.script_pubkey == planned.address,
+            # No caller learns which scripts other workspaces have.
+            VaultRow.workspace_id == vault.workspace_id,
+        )
+    ).one_or_none()
+    if owner is None or planned.address == address_script(owner):
+        return
+    sentence = (
+        f"Tokens at this address of vault {owner.name} could not be moved again: a vault calls only from its "
+        f"own address. Use {owner.address}."
+    )
+    raise Invalid.at(planned.address_at, sentence, "out-of-reach")
+
+
+CALLER, ADDRESS_AT, STATE = "/wallet_id", "address", ""
+
+# Where the request breaks the rule; a rule of the token's state is at no field.
+_ANSWERS: Mapping[TokenFailure, tuple[type[CustodyError], str]] = {
+    TokenFailure.UNKNOWN_CONTRACT: (DeploymentNotConfirmed, STATE),
+    TokenFailure.NOT_THE_OWNER: (Invalid, CALLER),
+    TokenFailure.TOO_EARLY: (DeploymentNotConfirmed, STATE),
+    TokenFailure.ALREADY_STARTED: (StateConflict, STATE),
+    TokenFailure.NOT_STARTED: (StateConflict, STATE),
+    TokenFailure.PAUSED: (StateConflict, STATE),
+    TokenFailure.NOT_PAUSED: (NotPaused, STATE),
+    TokenFailure.NOT_LISTED: (Invalid, ADDRESS_AT),
+    TokenFailure.ALREADY_LISTED: (Invalid, ADDRESS_AT),
+    TokenFailure.OWNER_IS_LISTED: (Invalid, ADDRESS_AT),
+    TokenFailure.WHITELIST_ALREADY_ON: (StateConflict, STATE),
+    TokenFailure.WHITELIST_ALREADY_OFF: (StateConflict, STATE),
+    TokenFailure.INSUFFICIENT_BALANCE: (InsufficientFunds, AMOUNT),
+    TokenFailure.ABOVE_MAXIMUM: (Invalid, AMOUNT),
+    TokenFailure.NOT_THE_OWNERS_ADDRESS: (Invalid, ADDRESS_AT),
+    TokenFailure.ALREADY_THE_OWNER: (Invalid, ADDRESS_AT),
+}
+
+
+def _calls(count: int) -> str:
+    return "one call" if count == 1 else f"{count} calls"
+
+
+def refusal(failure: TokenFailure, planned: PlannedCall, *, waiting: int) -> CustodyError:
+    """What the call would break, as an error (docs/understand/tokens.md).
+
+    ``waiting``: how many calls wait before it, if it fails only because of them; 0 where it fails without
+    them too.
+    """
+    (kind, where), sentence = _ANSWERS[failure], failure_words(failure)
+    if failure is TokenFailure.PAUSED and planned.function is Function.PAUSE:
+        kind, sentence = AlreadyPaused, "The token is paused already."
+    if waiting:
+        sentence = f"{sentence} So it will be once what waits before it is mined: {_calls(waiting)}."
+        if failure is TokenFailure.INSUFFICIENT_BALANCE:
+            kind = LockedFunds
+            sentence = f"The rest is reserved by what waits before it: {_calls(waiting)}."
+    pointer = planned.address_at if where == ADDRESS_AT else where
+    return kind(sentence, faults=(Fault(pointer, sentence, failure.value),))

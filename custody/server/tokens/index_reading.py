@@ -1,0 +1,439 @@
+"""Queries of the index of tokens: how far it has read, holdings and owners, whitelists, and a vault's
+movements of tokens with the holding after each. Unknown figures are never shown as zero.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Row, ScalarSelect, Select, and_, func, select, tuple_
+from sqlalchemy.orm import Session
+
+from custody.schemas import asset_tokens as wire
+from custody.schemas.asset_tokens import CallStatus
+from custody.schemas.common import Unreadable
+from custody.server.errors import IndexBehind, NotFound
+from custody.server.rules.credentials import WorkspaceAccess
+from custody.server.shown import shown
+from custody.server.store.models import (
+    AddressBookEntryRow,
+    ChainBlockRow,
+    ContractRow,
+    ProposalRow,
+    TokenBlockRow,
+    TokenCellRow,
+    TokenEffectRow,
+    VaultRow,
+)
+from custody.server.store.store import chunks
+from custody.server.tokens.status import TokenFamily, token_families
+from custody.server.vaults.stored import address_script, vault_in
+from multisig import Network, decode_address, encode_address
+from multisig.tokens import format_units, token_amount
+from multisig.tokens.machine import Cell
+
+# The watcher and the indexer read the chain independently: one may have a new block a moment before the
+# other.
+TOLERATED_LAG = 1
+
+
+class IndexedBlock(NamedTuple):
+    """The last block that the index has read; its height is -1 where there is none."""
+
+    height: int
+    block_hash: str | None
+
+
+def require_current(db: Session, chain: str) -> IndexedBlock:
+    """Raises IndexBehind where the index is so far behind the chain, or on a branch that the chain has left,
+    that its figures are out of date.
+    """
+    read, trouble = _index(db, chain)
+    if trouble is not None:
+        raise IndexBehind(trouble)
+    return read
+
+
+def why_behind(db: Session, chain: str) -> str | None:
+    """Why the index is behind; None where it is not."""
+    return _index(db, chain)[1]
+
+
+def _index(db: Session, chain: str) -> tuple[IndexedBlock, str | None]:
+    """What it has read, and why it is behind.
+
+    A height does not identify the branch: after a reorganisation that the watcher saw, the index may have the
+    same height on the stale branch. So both must have the same block at the lower of their heights.
+    """
+    tip, read, block_hash, shared = db.execute(
+        select(
+            _newest(ChainBlockRow, chain),
+            _newest(TokenBlockRow, chain),
+            select(TokenBlockRow.block_hash)
+            .where(TokenBlockRow.chain == chain)
+            .order_by(TokenBlockRow.height.desc())
+            .limit(1)
+            .scalar_subquery(),
+            _shared(chain).scalar_subquery(),
+        )
+    ).one()
+    block = IndexedBlock(-1 if read is None else read, block_hash)
+    if tip is None:
+        return block, None
+    if read is None or read < tip - TOLERATED_LAG:
+        upto = "nothing" if read is None else f"block {read}"
+        return block, f"The index of tokens is behind: it has read {upto} of {tip}."
+    if shared is None or shared < min(read, tip):
+        return block, f"The index of tokens is behind: the chain has another block {min(read, tip)} by now."
+    return block, None
+
+
+def indexed_height(db: Session, chain: str) -> int:
+    """The height of the last block that the index has read; -1 where it has read none."""
+    found = db.scalar(select(_newest(TokenBlockRow, chain)))
+    return -1 if found is None else found
+
+
+def _newest(of: type[ChainBlockRow | TokenBlockRow], chain: str) -> "ScalarSelect[int | None]":
+    return select(func.max(of.height)).where(of.chain == chain).scalar_subquery()
+
+
+def _shared(chain: str) -> Select[int]:
+    """The height of the last block that both the index and the watcher have."""
+    is_same = and_(
+        TokenBlockRow.chain == ChainBlockRow.chain,
+        TokenBlockRow.height == ChainBlockRow.height,
+        TokenBlockRow.block_hash == ChainBlockRow.block_hash,
+    )
+    shared = select(ChainBlockRow.height).join(TokenBlockRow, is_same).where(ChainBlockRow.chain == chain)
+    return shared.order_by(ChainBlockRow.height.desc()).limit(1)
+
+
+def contracts_by_id(db: Session, chain: str, contract_ids: Collection[str]) -> dict[str, ContractRow]:
+    """The tokens of this platform, by their id on chain: the txid of a version of the deployment."""
+    if not contract_ids:
+        return {}
+    query = (
+        select(ProposalRow.txid_expected, ContractRow)
+        .join(ContractRow, ContractRow.deploy_family_id == ProposalRow.family_id)
+        .where(ContractRow.chain == chain, ProposalRow.txid_expected.in_(contract_ids))
+    )
+    return dict(db.execute(query).all())
+
+
+def holdings_of(db: Session, chain: str, holder: bytes) -> dict[str, int]:
+    """The balances of the output script, in raw units, by contract."""
+    return _numbers(db, *_at(chain, Cell.BALANCE, holder))
+
+
+def owned_by(db: Session, chain: str, script: bytes) -> set[str]:
+    """The contracts that the output script owns."""
+    query = select(TokenCellRow.contract_id).where(*_at(chain, Cell.OWNER), TokenCellRow.data == script)
+    return set(db.scalars(query))
+
+
+def owners_of(db: Session, chain: str, contract_ids: Collection[str]) -> dict[str, bytes]:
+    """Output scripts by contract; a token whose state is not known has none."""
+    query = select(TokenCellRow.contract_id, TokenCellRow.data).where(
+        *_at(chain, Cell.OWNER), TokenCellRow.contract_id.in_(contract_ids)
+    )
+    return {contract_id: owner for contract_id, owner in db.execute(query) if owner is not None}
+
+
+def supplies_of(db: Session, chain: str, contract_ids: Collection[str]) -> dict[str, int]:
+    """The supply of each started token, in raw units, after the last block that was read."""
+    if not contract_ids:
+        return {}
+    of_these = TokenCellRow.contract_id.in_(contract_ids)
+    started = _numbers(db, of_these, *_at(chain, Cell.STARTED))
+    # A cell of zero is not stored.
+    return dict.fromkeys(started, 0) | _numbers(db, of_these, *_at(chain, Cell.SUPPLY))
+
+
+def state_of(db: Session, chain: str, contract_id: str) -> wire.TokenState | None:
+    """The state after the last block that was read; None for a token that the index does not know."""
+    query = select(TokenCellRow.cell, TokenCellRow.number, TokenCellRow.data).where(
+        TokenCellRow.chain == chain,
+        TokenCellRow.contract_id == contract_id,
+        TokenCellRow.cell.in_((Cell.OWNER, Cell.STARTED, Cell.PAUSED, Cell.WHITELIST)),
+        TokenCellRow.holder == b"",
+    )
+    cells = {Cell(cell): data if number is None else number for cell, number, data in db.execute(query)}
+    owner = cells.get(Cell.OWNER)
+    if not isinstance(owner, bytes):
+        return None
+    return wire.TokenState(
+        started=bool(cells.get(Cell.STARTED)),
+        paused=bool(cells.get(Cell.PAUSED)),
+        whitelist_on=bool(cells.get(Cell.WHITELIST)),
+        owner_address=encode_address(owner, Network(chain)) or "",
+    )
+
+
+def listed_by(db: Session, chain: str, contract_ids: Collection[str]) -> dict[str, list[bytes]]:
+    """The output scripts on each token's list, in the order of their bytes. The owner is not among them."""
+    query = (
+        select(TokenCellRow.contract_id, TokenCellRow.holder)
+        .where(
+            TokenCellRow.chain == chain,
+            TokenCellRow.contract_id.in_(contract_ids),
+            TokenCellRow.cell == int(Cell.LISTED),
+        )
+        .order_by(TokenCellRow.contract_id, TokenCellRow.holder)
+    )
+    found: dict[str, list[bytes]] = {}
+    for contract_id, holder in db.execute(query):
+        found.setdefault(contract_id, []).append(holder)
+    return found
+
+
+def _at(chain: str, cell: Cell, holder: bytes = b"") -> tuple[ColumnElement[bool], ...]:
+    return TokenCellRow.chain == chain, TokenCellRow.holder == holder, TokenCellRow.cell == int(cell)
+
+
+def _numbers(db: Session, *where: ColumnElement[bool]) -> dict[str, int]:
+    found = db.execute(select(TokenCellRow.contract_id, TokenCellRow.number).where(*where))
+    return {contract_id: number for contract_id, number in found if number is not None}
+
+
+def balances_in(db: Session, access: WorkspaceAccess, vault_id: str) -> list[wire.TokenBalance | Unreadable]:
+    """The balances of every token that the vault's address holds or owns, the oldest contract first. A token
+    whose bytecode is unknown is left out. Raises NotFound (vault), ChainUnavailable (the index is behind).
+    """
+    vault, chain = vault_in(db, access, vault_id), access.chain
+    require_current(db, chain)
+    script = _script_of(vault, chain)
+    held, owned = holdings_of(db, chain, script), owned_by(db, chain, script)
+    contracts = contracts_by_id(db, chain, held.keys() | owned)
+    supplies = supplies_of(db, chain, contracts.keys())
+
+    def balances(some: Sequence[tuple[str, ContractRow]]) -> list[wire.TokenBalance]:
+        return [_balance(key, one, held.get(key, 0), key in owned, supplies.get(key, 0)) for key, one in some]
+
+    oldest_first = sorted(contracts.items(), key=lambda item: item[1].uid)
+    return shown(oldest_first, balances, "contract_uid", lambda item: item[1].uid)
+
+
+def _script_of(vault: VaultRow, chain: str) -> bytes:
+    """Raises NotFound where its row was altered outside the platform (P102)."""
+    (script,) = shown(
+        [vault],
+        lambda some: [decode_address(each.address, Network(chain)) for each in some],
+        "ID",
+        lambda each: each.id,
+    )
+    if isinstance(script, Unreadable):
+        raise NotFound(f"The vault is not shown. {script.unreadable}")
+    return script
+
+
+def _balance(
+    contract_id: str, contract: ContractRow, balance: int, owned: bool, supply: int
+) -> wire.TokenBalance:
+    return wire.TokenBalance(
+        contract_uid=contract.uid,
+        contract_address=contract_id,
+        name=contract.name,
+        balance=str(token_amount(balance)),
+        decimals=contract.decimals,
+        icon=contract.icon,
+        owned=owned,
+        total_supply=str(token_amount(supply)),
+        max_supply=str(contract.max_supply),
+    )
+
+
+NOT_DEPLOYED = "The token's deployment is not confirmed: it has no list yet."
+NOT_KNOWN = "The index of tokens does not know the token's state."
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """The data of one answer. ``trouble``: why the index cannot be used."""
+
+    names: Mapping[str, str]
+    owners: Mapping[str, bytes]
+    listed: Mapping[str, Sequence[bytes]]
+    addresses: Mapping[bytes, str]
+    trouble: str | None
+
+    def entries(self, contract_id: str) -> list[wire.ListedAddress]:
+        """The owner first, who may always receive, and only once: a list may name the owner too."""
+        owner = self.owners[contract_id]
+        listed = [script for script in self.listed.get(contract_id, ()) if script != owner]
+        addresses = [self.addresses[script] for script in (owner, *listed)]
+        return [wire.ListedAddress(address=each, name=self.names.get(each, "")) for each in addresses]
+
+    def error_of(self, family: TokenFamily) -> str | None:
+        if self.trouble is not None:
+            return self.trouble
+        if family.status is not CallStatus.CONFIRMED:
+            return NOT_DEPLOYED
+        return None if family.best.txid in self.owners else NOT_KNOWN
+
+
+def workspace_whitelist(
+    db: Session, access: WorkspaceAccess, contract_uid: int | None = None
+) -> wire.WorkspaceWhitelist:
+    """The whitelists of all tokens of the workspace, or of one, without those whose deployment failed."""
+    query = (
+        select(ContractRow, VaultRow.name)
+        .join(VaultRow, VaultRow.id == ContractRow.vault_id)
+        .where(ContractRow.workspace_id == access.workspace_id)
+        .order_by(ContractRow.uid)
+    )
+    if contract_uid is not None:
+        query = query.where(ContractRow.uid == contract_uid)
+    rows = db.execute(query).all()
+    families = token_families(db, access.chain, [contract.deploy_family_id for contract, _ in rows])
+    lists = _read(db, access, families.values())
+    contracts = [
+        _whitelist(contract, vault_name, families[contract.deploy_family_id], lists)
+        for contract, vault_name in rows
+        if families[contract.deploy_family_id].status is not CallStatus.FAILED
+    ]
+    return wire.WorkspaceWhitelist(
+        contracts=contracts,
+        aggregate=_aggregate(contracts),
+        vault_errors=_vault_errors(contracts, lists.trouble),
+    )
+
+
+def _read(db: Session, access: WorkspaceAccess, families: Collection[TokenFamily]) -> _Lists:
+    ids = [each.best.txid for each in families if each.best.txid is not None]
+    owners, listed = owners_of(db, access.chain, ids), listed_by(db, access.chain, ids)
+    network = Network(access.chain)
+    scripts = {*owners.values(), *(script for one in listed.values() for script in one)}
+    addresses = {script: encode_address(script, network) or "" for script in scripts}
+    names = _names(db, access, addresses.values())
+    return _Lists(names, owners, listed, addresses, why_behind(db, access.chain))
+
+
+def _names(db: Session, access: WorkspaceAccess, addresses: Collection[str]) -> dict[str, str]:
+    """Names in the workspace's address book, by address."""
+    book = select(AddressBookEntryRow.address, AddressBookEntryRow.name).where(
+        AddressBookEntryRow.workspace_id == access.workspace_id
+    )
+    parts = (book.where(AddressBookEntryRow.address.in_(some)) for some in chunks(addresses))
+    return {address: name for part in parts for address, name in db.execute(part)}
+
+
+def _whitelist(
+    contract: ContractRow, vault_name: str, family: TokenFamily, lists: _Lists
+) -> wire.ContractWhitelist:
+    error, contract_id = lists.error_of(family), family.best.txid
+    return wire.ContractWhitelist(
+        contract_uid=contract.uid,
+        symbol=contract.ticker,
+        name=contract.name,
+        vault_id=contract.vault_id,
+        vault_name=vault_name,
+        addresses=lists.entries(contract_id) if error is None and contract_id is not None else [],
+        error=error,
+    )
+
+
+def _aggregate(contracts: Sequence[wire.ContractWhitelist]) -> list[wire.WhitelistedAddress]:
+    """Each address once, sorted by address."""
+    found: dict[str, wire.WhitelistedAddress] = {}
+    for contract in contracts:
+        for entry in contract.addresses:
+            known = found.setdefault(
+                entry.address,
+                wire.WhitelistedAddress(address=entry.address, name=entry.name, contract_uids=[]),
+            )
+            known.contract_uids.append(contract.contract_uid)
+    return [found[address] for address in sorted(found)]
+
+
+def _vault_errors(contracts: Sequence[wire.ContractWhitelist], trouble: str | None) -> list[wire.VaultError]:
+    """Where the index is behind, an error for every vault that has tokens."""
+    if trouble is None:
+        return []
+    vaults = dict.fromkeys(contract.vault_id for contract in contracts)
+    return [wire.VaultError(vault_id=vault_id, error=trouble) for vault_id in vaults]
+
+
+def token_history(db: Session, access: WorkspaceAccess, query: wire.TokenHistoryQuery) -> wire.TokenHistory:
+    """Raises NotFound (vault, token), ChainUnavailable (the index is behind)."""
+    vault = vault_in(db, access, query.vault_id)
+    require_current(db, vault.chain)
+    found = db.execute(_wanted(db, access, vault, query)).all()
+    shown = found[: query.limit]
+    contracts = contracts_by_id(db, vault.chain, {row.contract_id for row in shown})
+    tip = indexed_height(db, vault.chain)
+    has_more = len(found) > len(shown)
+    return wire.TokenHistory(
+        vault_id=vault.id,
+        movements=[_record(row, contracts[row.contract_id], tip) for row in shown],
+        next_cursor=f"{shown[-1].height}.{shown[-1].sequence}" if has_more else None,
+    )
+
+
+def _wanted(db: Session, access: WorkspaceAccess, vault: VaultRow, query: wire.TokenHistoryQuery) -> Any:
+    effects = (
+        select(TokenEffectRow, TokenBlockRow.mined_at)
+        .with_only_columns(
+            TokenEffectRow.txid,
+            TokenEffectRow.function,
+            TokenEffectRow.contract_id,
+            TokenEffectRow.number_before,
+            TokenEffectRow.number_after,
+            TokenEffectRow.height,
+            TokenEffectRow.sequence,
+            TokenBlockRow.mined_at,
+        )
+        .join(
+            TokenBlockRow,
+            (TokenBlockRow.chain == TokenEffectRow.chain) & (TokenBlockRow.height == TokenEffectRow.height),
+        )
+        .where(
+            TokenEffectRow.chain == vault.chain,
+            TokenEffectRow.holder == address_script(vault),
+            TokenEffectRow.cell == int(Cell.BALANCE),
+        )
+    )
+    if query.contract_uid is not None:
+        effects = effects.where(_is_of(db, access, query.contract_uid))
+    keys = (TokenEffectRow.height, TokenEffectRow.sequence)
+    is_newest = query.order == "newest"
+    if query.cursor is not None:
+        height, sequence = map(int, query.cursor.split("."))
+        after = (height, sequence)
+        effects = effects.where(tuple_(*keys) < after if is_newest else tuple_(*keys) > after)
+    ordered = effects.order_by(*(key.desc() for key in keys)) if is_newest else effects.order_by(*keys)
+    return ordered.limit(query.limit + 1)
+
+
+def _is_of(db: Session, access: WorkspaceAccess, contract_uid: int) -> ColumnElement[bool]:
+    contract = db.get(ContractRow, contract_uid)
+    if contract is None or contract.workspace_id != access.workspace_id:
+        raise NotFound("There is no such token in this workspace.")
+    versions = select(ProposalRow.txid_expected).where(ProposalRow.family_id == contract.deploy_family_id)
+    return TokenEffectRow.contract_id.in_(list(db.scalars(versions)))
+
+
+def _record(row: Row[Any], contract: ContractRow, tip: int) -> wire.TokenMovement:
+    before, after = row.number_before or 0, row.number_after or 0
+    amount = after - before
+    sign = "-" if amount < 0 else ""
+    return wire.TokenMovement(
+        txid=row.txid,
+        function=row.function,
+        contract_uid=contract.uid,
+        contract_address=row.contract_id,
+        name=contract.name,
+        ticker=contract.ticker,
+        decimals=contract.decimals,
+        amount=f"{sign}{_whole(abs(amount), contract)}",
+        amount_raw=str(amount),
+        holding=_whole(after, contract),
+        holding_raw=str(after),
+        height=row.height,
+        at=row.mined_at,
+        confirmations=max(1, tip - row.height + 1),
+    )
+
+
+def _whole(raw: int, contract: ContractRow) -> str:
+    return format_units(token_amount(raw), contract.decimals)

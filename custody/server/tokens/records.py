@@ -1,0 +1,296 @@
+"""Tokens, and the calls on them, as the specification's records."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import cast
+
+from pydantic import TypeAdapter
+from sqlalchemy import Select, func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas import asset_tokens as wire
+from custody.schemas.asset_tokens import ContractCallsQuery
+from custody.schemas.call import Page
+from custody.schemas.common import Listed, Unreadable
+from custody.server.errors import NotFound
+from custody.server.rules.credentials import WorkspaceAccess
+from custody.server.rules.token_status import contract_status
+from custody.server.shown import shown
+from custody.server.store.models import (
+    ContractCallRow,
+    ContractRow,
+    DecisionRow,
+    ProposalRow,
+    TokenCellRow,
+    VaultRow,
+    VaultSignerRow,
+)
+from custody.server.tokens.index_reading import state_of, supplies_of
+from custody.server.tokens.status import TokenFamily, token_families
+from custody.server.vaults.stored import vault_in
+from multisig import Network, decode_address
+from multisig.tokens.machine import Cell
+
+
+def contract_in(db: Session, access: WorkspaceAccess, contract_uid: int) -> ContractRow:
+    """A token that the workspace made, or that its vaults hold or own now. Raises NotFound for all others
+    (P24).
+    """
+    contract, _vault_id = _found(db, access, contract_uid)
+    return contract
+
+
+def _found(db: Session, access: WorkspaceAccess, contract_uid: int) -> tuple[ContractRow, str | None]:
+    """The token, and the workspace's vault that holds or owns it; None where the workspace made it. Raises
+    NotFound.
+    """
+    contract = db.get(ContractRow, contract_uid)
+    if contract is not None and contract.workspace_id == access.workspace_id:
+        return contract, None
+    vault_id = None if contract is None else holding_vault(db, access, contract)
+    if contract is None or vault_id is None:
+        raise NotFound("There is no such token in this workspace.")
+    return contract, vault_id
+
+
+def contract_record(db: Session, access: WorkspaceAccess, contract_uid: int) -> wire.Contract:
+    """The record with the bytecode, and with the deployment's transaction once it was broadcast. Of a token
+    that another workspace made it has only what the chain and the bytecode say. Raises NotFound.
+    """
+    contract, vault_id = _found(db, access, contract_uid)
+    families = token_families(db, contract.chain, [contract.deploy_family_id])
+    family = families[contract.deploy_family_id]
+    if vault_id is None:
+        (record,) = _own_records(db, access.network, [contract], families)
+    else:
+        supplies = supplies_of(db, contract.chain, _ids_of([family]))
+        record = _public(_contract_record(access.network, contract, family, [], supplies), vault_id)
+    return record.model_copy(
+        update={
+            "bytecode": contract.bytecode.decode(),
+            "deployment_hex": _deployment_hex(db, family),
+            "state": _state(db, contract, family, is_own=vault_id is None),
+        }
+    )
+
+
+def _state(
+    db: Session, contract: ContractRow, family: TokenFamily, *, is_own: bool
+) -> wire.TokenState | None:
+    """Without the address of another workspace's vault (P24)."""
+    found = None if family.best.txid is None else state_of(db, contract.chain, family.best.txid)
+    return found if is_own or found is None else found.model_copy(update={"owner_address": None})
+
+
+def _deployment_hex(db: Session, family: TokenFamily) -> str | None:
+    if family.best.txid is None:
+        return None
+    raw = db.scalar(select(ProposalRow.final_tx).where(ProposalRow.id == family.best.id))
+    return None if raw is None else raw.hex()
+
+
+def contract_page(
+    db: Session, access: WorkspaceAccess, wanted: wire.WorkspaceContractsQuery | wire.ContractsQuery
+) -> Listed[wire.Contract]:
+    """The tokens that were made from the vault, or in the workspace, the oldest first. Raises NotFound
+    (vault).
+    """
+    query = (
+        select(ContractRow).where(ContractRow.workspace_id == access.workspace_id).order_by(ContractRow.uid)
+    )
+    if isinstance(wanted, wire.ContractsQuery):
+        query = query.where(ContractRow.vault_id == vault_in(db, access, wanted.vault_id).id)
+    if wanted.after is not None:
+        query = query.where(ContractRow.uid > wanted.after)
+    found = db.scalars(query.limit(wanted.limit)).all()
+    return shown(
+        found,
+        lambda some: contract_records(db, access.network, some),
+        "contract_uid",
+        lambda contract: contract.uid,
+    )
+
+
+def contract_records(db: Session, network: str, contracts: Sequence[ContractRow]) -> list[wire.Contract]:
+    """In the given order; all of one chain."""
+    if not contracts:
+        return []
+    families = token_families(db, contracts[0].chain, [contract.deploy_family_id for contract in contracts])
+    return _own_records(db, network, contracts, families)
+
+
+def _own_records(
+    db: Session, network: str, contracts: Sequence[ContractRow], families: Mapping[str, TokenFamily]
+) -> list[wire.Contract]:
+    signers = _signers(db, contracts, families)
+    supplies = supplies_of(db, contracts[0].chain, _ids_of(families.values()))
+    return [
+        _contract_record(
+            network, contract, families[contract.deploy_family_id], signers[contract.uid], supplies
+        )
+        for contract in contracts
+    ]
+
+
+def _ids_of(families: Iterable[TokenFamily]) -> list[str]:
+    """The contracts' ids on chain, of those that were broadcast."""
+    return [family.best.txid for family in families if family.best.txid is not None]
+
+
+def _contract_record(
+    network: str,
+    contract: ContractRow,
+    family: TokenFamily,
+    signers: list[wire.ContractSigner],
+    supplies: Mapping[str, int],
+) -> wire.Contract:
+    """Before ``init`` the supply shown is the one that ``init`` will create."""
+    is_broadcast = family.best.txid is not None
+    return wire.Contract(
+        contract_uid=contract.uid,
+        vault_id=contract.vault_id,
+        contract_id=family.best.txid,
+        symbol=contract.ticker,
+        icon=contract.icon,
+        decimals=contract.decimals,
+        total_supply=str(supplies.get(family.best.txid or "", contract.total_supply)),
+        max_supply=str(contract.max_supply),
+        status=contract_status(family.status),
+        bytecode_hash=contract.bytecode_hash.hex() if is_broadcast else None,
+        network=network if is_broadcast else None,
+        deploy_psbt_id=family.best.id if is_broadcast else None,
+        whitelist_enabled=contract.whitelist_enabled,
+        signers=signers,
+        name=contract.name,
+    )
+
+
+def _public(record: wire.Contract, vault_id: str) -> wire.Contract:
+    """Without its maker's vault, proposal and people (P24)."""
+    return record.model_copy(update={"vault_id": vault_id, "deploy_psbt_id": None, "signers": []})
+
+
+def _signers(
+    db: Session, contracts: Collection[ContractRow], families: Mapping[str, TokenFamily]
+) -> dict[int, list[wire.ContractSigner]]:
+    """By contract, the signers of the deployment, and which of them signed its best version."""
+    signers = defaultdict(list)
+    wanted = {contract.vault_id for contract in contracts}
+    query = (
+        select(VaultSignerRow).where(VaultSignerRow.vault_id.in_(wanted)).order_by(VaultSignerRow.key_index)
+    )
+    for signer in db.scalars(query):
+        signers[signer.vault_id].append(signer)
+    versions = [family.best.id for family in families.values()]
+    signed = set(
+        db.execute(
+            select(DecisionRow.proposal_id, DecisionRow.key_id).where(
+                DecisionRow.proposal_id.in_(versions),
+                DecisionRow.decision == "approve",
+                DecisionRow.is_complete,
+            )
+        )
+    )
+    return {
+        contract.uid: [
+            wire.ContractSigner(
+                key_id=signer.key_id,
+                is_signed=(families[contract.deploy_family_id].best.id, signer.key_id) in signed,
+                user_id=str(signer.user_id),
+            )
+            for signer in signers[contract.vault_id]
+        ]
+        for contract in contracts
+    }
+
+
+def holding_vault(db: Session, access: WorkspaceAccess, contract: ContractRow) -> str | None:
+    """The id of the workspace's vault whose ``address`` owns the token, or else of the oldest one that holds
+    some of it, as of the last block that was read; None where there is none.
+    """
+    vaults = (
+        select(VaultRow.address, VaultRow.id)
+        .where(VaultRow.workspace_id == access.workspace_id, VaultRow.chain == contract.chain)
+        .order_by(VaultRow.created_at, VaultRow.id)
+    )
+    # As values, so that cells are looked up by their whole key: a token may have any number of holders.
+    own = {
+        decode_address(address, Network(contract.chain)): vault_id for address, vault_id in db.execute(vaults)
+    }
+    versions = select(ProposalRow.txid_expected).where(ProposalRow.family_id == contract.deploy_family_id)
+    of_token = (TokenCellRow.chain == contract.chain, TokenCellRow.contract_id.in_(versions))
+    owner = db.scalars(
+        select(TokenCellRow.data).where(
+            *of_token, TokenCellRow.cell == int(Cell.OWNER), TokenCellRow.holder == b""
+        )
+    ).first()
+    if owner in own:
+        return own[owner]
+    held = select(TokenCellRow.holder).where(
+        *of_token, TokenCellRow.cell == int(Cell.BALANCE), TokenCellRow.holder.in_(own)
+    )
+    holders = set(db.scalars(held))
+    return next((vault_id for script, vault_id in own.items() if script in holders), None)
+
+
+_ARGS = TypeAdapter(list[wire.CallArg])
+
+
+def call_in(db: Session, access: WorkspaceAccess, call_uid: int) -> ContractCallRow:
+    """Raises NotFound for a call of another workspace too (P24)."""
+    call = db.get(ContractCallRow, call_uid)
+    if call is None or call.workspace_id != access.workspace_id:
+        raise NotFound("There is no such call in this workspace.")
+    return call
+
+
+def call_page(
+    db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery
+) -> Page[wire.ContractCall | Unreadable]:
+    """Raises NotFound (token, vault)."""
+    query = _matching(db, access, wanted)
+    total = db.scalar(query.with_only_columns(func.count())) or 0
+    is_newest = wanted.order == "newest"
+    if wanted.after is not None:
+        last = wanted.after
+        query = query.where(ContractCallRow.uid < last if is_newest else ContractCallRow.uid > last)
+    order = ContractCallRow.uid.desc() if is_newest else ContractCallRow.uid
+    found = db.scalars(query.order_by(order).limit(wanted.limit + 1)).all()
+    items = shown(
+        found[: wanted.limit], lambda some: call_records(db, access.chain, some), "UID", lambda call: call.uid
+    )
+    return Page(items, total, has_more=len(found) > wanted.limit)
+
+
+def _matching(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) -> Select[ContractCallRow]:
+    """The workspace's own calls, also on tokens of others; never the calls of other workspaces."""
+    query = select(ContractCallRow).where(ContractCallRow.workspace_id == access.workspace_id)
+    if wanted.contract_uid is not None:
+        query = query.where(ContractCallRow.contract_uid == contract_in(db, access, wanted.contract_uid).uid)
+    if wanted.vault_id is not None:
+        query = query.where(ContractCallRow.vault_id == vault_in(db, access, wanted.vault_id).id)
+    return query
+
+
+def call_records(db: Session, chain: str, calls: Sequence[ContractCallRow]) -> list[wire.ContractCall]:
+    """In the order given."""
+    families = token_families(db, chain, [call.family_id for call in calls])
+    return [_call_record(call, families[call.family_id]) for call in calls]
+
+
+def _call_record(call: ContractCallRow, family: TokenFamily) -> wire.ContractCall:
+    return wire.ContractCall(
+        uid=call.uid,
+        status=family.status,
+        contract_uid=call.contract_uid,
+        wallet_id=call.vault_id,
+        function_name=cast("wire.FunctionName", call.function_name),
+        args=_ARGS.validate_python(call.args),
+        psbt_id=family.best.id,
+        tx_id=family.best.txid,
+        failure_reason=family.reason,
+        created_by=str(call.created_by),
+        created_at=call.created_at,
+        updated_at=family.updated_at,
+        confirmed_at=family.confirmed_at,
+    )

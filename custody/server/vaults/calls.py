@@ -1,0 +1,431 @@
+"""Vaults: creating, listing and exporting them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from sqlalchemy import Select, bindparam, select, tuple_
+from sqlalchemy.orm import Session, aliased
+
+from custody.common.text import name_key, network_words
+from custody.schemas import vaults as wire
+from custody.schemas.common import ApiNetwork, Listed, NullString
+from custody.schemas.vaults import CREATE_WALLET, LIST_WALLETS, VAULT_EXPORT, VAULT_NAMES
+from custody.server.calls import Ctx, serves
+from custody.server.errors import (
+    Fault,
+    Invalid,
+    KeyAccountsExhausted,
+    NotFound,
+    PolicyUnavailable,
+    StateConflict,
+)
+from custody.server.keys.calls import active_key
+from custody.server.keys.quorums import MAY_APPROVE, lacking_signers
+from custody.server.limits.limits import SpendingLimits, VaultFigures
+from custody.server.rules.audit import Category, Event
+from custody.server.rules.credentials import OPERATOR, WorkspaceAccess, new_id
+from custody.server.services import Services
+from custody.server.shown import shown
+from custody.server.store.models import (
+    KeyAccountRow,
+    KeyRow,
+    MembershipRow,
+    UserRow,
+    VaultRow,
+    VaultSignerRow,
+    WatchedScriptRow,
+    full_name,
+)
+from custody.server.vaults.stored import (
+    Balance,
+    balances_of,
+    place_of,
+    policy_of,
+    vault_in,
+    watch_far,
+    watch_vault,
+)
+from multisig import (
+    RECEIVE,
+    DerivationPath,
+    ExtendedPublicKey,
+    Fingerprint,
+    InvalidAmount,
+    KeyOrigin,
+    MultisigError,
+    Network,
+    OriginKey,
+    Sats,
+    bsms_record,
+    encode_address,
+    parse_btc,
+)
+from multisig import Vault as Policy
+
+SCRIPT_TYPE = "p2wsh"
+# Addresses of each branch. Every watched script costs time at each block.
+MAX_RESCAN = 10_000
+RESCAN_TURN = 100
+
+
+CREATED = Event(
+    "VAULT_CREATED",
+    "vault {vault}, {m} of {n}, code {verification}",
+    "made the vault {vault}: {m} of {n} signers approve",
+    Category.VAULTS,
+)
+RESCANNED = Event(
+    "VAULT_RESCANNED",
+    "vault {vault}: {addresses} addresses",
+    "looked for coins of the vault {vault} at {addresses} addresses",
+    Category.VAULTS,
+)
+
+
+@serves(CREATE_WALLET)
+def create_wallet(ctx: Ctx, request: wire.CreateWalletRequest) -> wire.Vault:
+    """On the lowest unused BIP-48 account of each signer, which no other vault ever uses. Raises Invalid
+    (network, limit, a signer who is not a member or has no active key), StateConflict (the name is taken),
+    KeyAccountsExhausted.
+    """
+    if request.network != ctx.access.network:
+        raise Invalid.at("/network", f"The workspace is on {ctx.access.network}.")
+    limit = _limit(request.transaction_limit)
+    _require_free_name(ctx, request.name)
+    taken = [
+        _take_account(ctx, user_id, f"/signers/{place}") for place, user_id in enumerate(request.signers)
+    ]
+    policy = _policy(ctx.access, request.m, taken)
+    vault = _insert(ctx, request, policy, limit)
+    _add_signers(ctx.db, vault, taken)
+    watch_vault(ctx.db, vault)
+    facts = {"vault": vault.id, "m": vault.m, "n": vault.n, "verification": policy.verification_code}
+    ctx.event(CREATED, {"vault_id": vault.id}, **facts)
+    made = vault_records(ctx.db, ctx.tools.limits, [vault])[0]
+    return made.model_copy(update={"warnings": _warnings(policy)})
+
+
+def rescan(services: Services, vault_id: str, addresses: int) -> None:
+    """For the operator: watches the first ``addresses`` of both branches, so that the next poll finds
+    payments beyond the gap. It takes several transactions, for deriving takes a while. Raises NotFound,
+    Invalid.
+    """
+    if not 0 < addresses <= MAX_RESCAN:
+        raise Invalid(f"A rescan takes 1 to {MAX_RESCAN} addresses.")
+    for count in (*range(RESCAN_TURN, addresses, RESCAN_TURN), addresses):
+        with services.store.write() as db:
+            vault = db.get(VaultRow, vault_id)
+            if vault is None:
+                raise NotFound(f"There is no vault {vault_id}.")
+            watch_far(db, vault, count)
+            if count == addresses:
+                access = place_of(db, vault.workspace_id)
+                services.tools.audit.record(
+                    db, OPERATOR, RESCANNED, access, vault=vault.id, addresses=addresses
+                )
+
+
+@serves(LIST_WALLETS)
+def list_wallets(ctx: Ctx, query: wire.VaultsQuery) -> Listed[wire.Vault]:
+    """Raises NotFound (``after``)."""
+    found = ctx.db.scalars(_wanted(ctx, query)).all()
+    limits = ctx.tools.limits
+    return shown(found, lambda some: vault_records(ctx.db, limits, some), "id", lambda row: row.id)
+
+
+@serves(VAULT_NAMES)
+def vault_names(ctx: Ctx, wanted: wire.VaultsQuery) -> Listed[wire.VaultName]:
+    """Raises NotFound (``after``)."""
+    columns = VaultRow.id, VaultRow.name, VaultRow.frozen_at, VaultRow.m, VaultRow.replaced_by_id
+    query = _wanted(ctx, wanted)
+    rows = ctx.db.execute(query.with_only_columns(*columns)).all()
+    lacking = lacking_signers(ctx.db, {row.id: row.m for row in rows}, query.with_only_columns(VaultRow.id))
+
+    def names(some: Sequence[Any]) -> list[wire.VaultName]:
+        return [
+            wire.VaultName(
+                id=row.id,
+                name=row.name,
+                is_frozen=row.frozen_at is not None,
+                lacks_signers=row.id in lacking,
+                replaced_by=row.replaced_by_id,
+            )
+            for row in some
+        ]
+
+    return shown(rows, names, "id", lambda row: str(row.id))
+
+
+@serves(VAULT_EXPORT)
+def vault_export(ctx: Ctx, query: wire.VaultExportQuery) -> wire.VaultExport:
+    vault = vault_in(ctx.db, ctx.access, query.vault_id)
+    policy = policy_of(vault)
+    return wire.VaultExport(
+        vault_id=vault.id,
+        name=vault.name,
+        format=query.format,
+        text=policy.descriptor if query.format == "descriptor" else bsms_record(policy),
+        verification_code=policy.verification_code,
+    )
+
+
+def _require_free_name(ctx: Ctx, name: str) -> None:
+    """Names that look the same count as equal. Raises StateConflict."""
+    for taken in ctx.db.scalars(
+        select(VaultRow.name).where(VaultRow.workspace_id == ctx.access.workspace_id)
+    ):
+        if name_key(taken) == name_key(name):
+            raise StateConflict(f"The workspace has a vault named {taken!r} already.")
+
+
+def _take_account(ctx: Ctx, user_id: int, pointer: str) -> tuple[KeyRow, KeyAccountRow]:
+    db, access = ctx.db, ctx.access
+    member = select(MembershipRow.id).where(
+        MembershipRow.workspace_id == access.workspace_id, MembershipRow.user_id == user_id
+    )
+    if db.scalars(member).first() is None:
+        raise Invalid.at(pointer, f"User {user_id} is not a member of this workspace.")
+    key = active_key(db, user_id, access.network)
+    user = db.get_one(UserRow, user_id)
+    # Only managers of members may see e-mail addresses.
+    who = full_name(user.first_name, user.surname) or f"member {user_id}"
+    if key is None:
+        raise Invalid.at(pointer, f"{who} has no active key on {network_words(access.network)}.")
+    account = db.scalars(
+        select(KeyAccountRow)
+        .where(KeyAccountRow.key_id == key.id, KeyAccountRow.vault_id.is_(None))
+        .order_by(KeyAccountRow.account)
+        .limit(1)
+        .with_for_update()
+    ).first()
+    if account is None:
+        raise KeyAccountsExhausted(
+            f"Every vault account that {who} has registered is used by another vault. "
+            "Each vault needs an unused one of each signer: ask that signer to register more, with "
+            "`signerd register`.",
+            faults=(Fault(pointer, "No unused account is left.", "exhausted"),),
+        )
+    return key, account
+
+
+def _insert(ctx: Ctx, request: wire.CreateWalletRequest, policy: Policy, limit: Sats) -> VaultRow:
+    vault = VaultRow(
+        id=new_id(ctx.tools.random),
+        workspace_id=ctx.access.workspace_id,
+        created_by=ctx.caller.user_id,
+        name=request.name,
+        network=ctx.access.network,
+        chain=ctx.access.chain,
+        m=policy.threshold,
+        n=len(policy.cosigners),
+        script_type=SCRIPT_TYPE,
+        descriptor=policy.descriptor,
+        address=policy.address(RECEIVE, 0),
+        witness_script_hex=policy.witness_script(RECEIVE, 0).hex(),
+        limit_sats=limit,
+        cycle_period=request.cycle_period,
+        cycle_day=request.cycle_day,
+        is_per_cycle=request.per_cycle,
+        next_receive_index=0,
+        next_change_index=0,
+        created_at=ctx.now,
+        updated_at=ctx.now,
+    )
+    ctx.db.add(vault)
+    ctx.db.flush()
+    return vault
+
+
+def _add_signers(db: Session, vault: VaultRow, taken: list[tuple[KeyRow, KeyAccountRow]]) -> None:
+    for key_index, (key, account) in enumerate(taken):
+        account.vault_id = vault.id
+        db.add(
+            VaultSignerRow(
+                vault_id=vault.id,
+                key_index=key_index,
+                user_id=key.user_id,
+                key_id=key.id,
+                key_account_id=account.id,
+                fingerprint=key.master_fingerprint,
+            )
+        )
+    db.flush()
+
+
+def _policy(access: WorkspaceAccess, m: int, taken: list[tuple[KeyRow, KeyAccountRow]]) -> Policy:
+    try:
+        return Policy(Network(access.chain), m, tuple(_origin_key(key, account) for key, account in taken))
+    except MultisigError as error:
+        raise Invalid.at("/signers", f"{error} {error.hint}") from error
+
+
+def _origin_key(key: KeyRow, account: KeyAccountRow) -> OriginKey:
+    origin = KeyOrigin(
+        Fingerprint.from_hex(key.master_fingerprint), DerivationPath.parse(account.derivation_path)
+    )
+    return OriginKey(origin, ExtendedPublicKey.parse(account.xpub))
+
+
+def _warnings(policy: Policy) -> list[str] | None:
+    """S27: with disjoint quorums, a lying platform or a mistake can get one invoice paid twice."""
+    if not policy.has_disjoint_quorums:
+        return None
+    m, n = policy.threshold, len(policy.cosigners)
+    told = (
+        f"{m} of {n} signers are enough, so that two groups without a member in common can each pay the "
+        f"same invoice from different coins, and no signer's machine sees both. With {n // 2 + 1} of {n} "
+        "every two groups share a signer."
+    )
+    return [told]
+
+
+def _limit(text: str) -> Sats:
+    try:
+        return parse_btc(text)
+    except InvalidAmount as error:
+        raise Invalid.at("/transaction_limit", str(error)) from error
+
+
+def _wanted(ctx: Ctx, wanted: wire.VaultsQuery) -> Select[VaultRow]:
+    here = select(VaultRow).where(VaultRow.workspace_id == ctx.access.workspace_id)
+    query = here.order_by(VaultRow.created_at, VaultRow.id)
+    if wanted.vault_id is not None:
+        query = query.where(VaultRow.id == wanted.vault_id)
+    if wanted.name is not None:
+        query = query.where(VaultRow.name.icontains(wanted.name, autoescape=True))
+    if wanted.after is not None:
+        last = vault_in(ctx.db, ctx.access, wanted.after)
+        query = query.where(tuple_(VaultRow.created_at, VaultRow.id) > tuple_(last.created_at, last.id))
+    return query.limit(wanted.limit)
+
+
+def vault_records(db: Session, limits: SpendingLimits, vaults: Sequence[VaultRow]) -> list[wire.Vault]:
+    """In the given order. Where the policies cannot be read, the records have ``limit_error`` instead."""
+    ids = [vault.id for vault in vaults]
+    signers, balances = _signers(db, ids), balances_of(db, ids)
+    known, trouble = _limits(db, limits, vaults)
+    beside = {vault_id: (script, old) for vault_id, script, old in db.execute(_BESIDE, {"ids": ids})}
+    return [
+        _record(
+            vault,
+            signers[vault.id],
+            balances.get(vault.id, Balance()),
+            _address(beside[vault.id][0], vault.chain),
+            known.get(vault.id),
+            trouble,
+            lacks_signers=sum(map(_may_sign, signers[vault.id])) < vault.m,
+            replaces=beside[vault.id][1],
+        )
+        for vault in vaults
+    ]
+
+
+def _may_sign(signer: wire.VaultSigner) -> bool:
+    return bool(signer.may_approve) and signer.key_state == "active"
+
+
+def _address(script: bytes, chain: str) -> str:
+    address = encode_address(script, Network(chain))
+    assert address is not None, "P2WSH has an address on every network"
+    return address
+
+
+_OLD = aliased(VaultRow)
+# The next address's script, which is watched, so that no descriptor is parsed; and the vault before it.
+_BESIDE = (
+    select(VaultRow.id, WatchedScriptRow.script_pubkey, _OLD.id)
+    .join(WatchedScriptRow, WatchedScriptRow.vault_id == VaultRow.id)
+    .outerjoin(_OLD, _OLD.replaced_by_id == VaultRow.id)
+    .where(
+        VaultRow.id.in_(bindparam("ids", expanding=True)),
+        WatchedScriptRow.branch == RECEIVE,
+        WatchedScriptRow.address_index == VaultRow.next_receive_index,
+    )
+)
+
+
+def _limits(
+    db: Session, limits: SpendingLimits, vaults: Sequence[VaultRow]
+) -> tuple[Mapping[str, VaultFigures], str | None]:
+    try:
+        return limits.figures_of_vaults(db, vaults), None
+    except PolicyUnavailable as error:
+        return {}, error.detail
+
+
+def _signers(db: Session, vault_ids: Iterable[str]) -> dict[str, list[wire.VaultSigner]]:
+    query = (
+        select(VaultSignerRow, UserRow.first_name, UserRow.surname, KeyRow.revoked_reason, MAY_APPROVE)
+        .join(UserRow, UserRow.id == VaultSignerRow.user_id)
+        .join(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
+        .join(KeyRow, KeyRow.id == VaultSignerRow.key_id)
+        .where(VaultSignerRow.vault_id.in_(list(vault_ids)))
+        .order_by(VaultSignerRow.key_index)
+    )
+    found: dict[str, list[wire.VaultSigner]] = defaultdict(list)
+    for signer, first_name, surname, revoked, may_approve in db.execute(query):
+        shown = _signer(signer, first_name, surname, revoked)
+        found[signer.vault_id].append(shown.model_copy(update={"may_approve": may_approve}))
+    return found
+
+
+def _signer(
+    signer: VaultSignerRow, first_name: str | None, surname: str | None, revoked: str | None
+) -> wire.VaultSigner:
+    return wire.VaultSigner(
+        key_index=signer.key_index,
+        first_name=NullString.of(first_name),
+        surname=NullString.of(surname),
+        user_id=str(signer.user_id),
+        key_id=signer.key_id,
+        key_state=cast("wire.SignerKeyState", revoked or "active"),
+    )
+
+
+def _record(
+    vault: VaultRow,
+    signers: list[wire.VaultSigner],
+    balance: Balance,
+    receive_address: str,
+    limits: VaultFigures | None,
+    limit_error: str | None,
+    *,
+    lacks_signers: bool,
+    replaces: str | None,
+) -> wire.Vault:
+    return wire.Vault(
+        id=vault.id,
+        user_id=str(vault.created_by),
+        workspace_id=str(vault.workspace_id),
+        name=vault.name,
+        network=cast("ApiNetwork", vault.network),
+        m=vault.m,
+        n=vault.n,
+        script_type=vault.script_type,
+        witness_script_hex=vault.witness_script_hex,
+        address=vault.address,
+        created_at=vault.created_at,
+        updated_at=vault.updated_at,
+        detailed_vault_limits=None if limits is None else limits.main,
+        limit_error=limit_error,
+        assets=None if limits is None else limits.assets,
+        signers=signers,
+        # Read once a process: a vault whose descriptor was altered is not shown as one that can be paid from.
+        descriptor=policy_of(vault).descriptor,
+        chain=vault.chain,
+        receive_address=receive_address,
+        confirmed_sats=balance.confirmed,
+        unconfirmed_sats=balance.unconfirmed,
+        locked_sats=balance.locked,
+        is_frozen=_is_frozen(vault),
+        lacks_signers=lacks_signers,
+        replaced_by=vault.replaced_by_id,
+        replaces=replaces,
+    )
+
+
+def _is_frozen(vault: VaultRow) -> bool:
+    """Raises AttributeError where a moment of the freeze was altered outside the platform (P102)."""
+    moments = [each.year for each in (vault.frozen_at, vault.unfreeze_asked_at) if each is not None]
+    return bool(moments) and vault.frozen_at is not None

@@ -1,0 +1,282 @@
+"""Stored vaults: one of a workspace, its policy, which of its scripts are watched, and balances; and the
+workspace that an event of the platform itself belongs to.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.orm import Session
+
+from custody.server.errors import NotFound
+from custody.server.rules.credentials import WorkspaceAccess
+from custody.server.store.models import (
+    HELD,
+    MOVING,
+    ChainCoinRow,
+    CoinLockRow,
+    MovementRow,
+    VaultRow,
+    WatchedScriptRow,
+    WorkspaceRow,
+    table_of,
+)
+from custody.server.store.store import chunks, read_once
+from multisig import CHANGE, MAX_INDEX, RECEIVE, Network, OutPoint
+from multisig import Vault as Policy
+
+# Parsing a descriptor checks every key; a policy keeps its branch nodes, so that the next address is cheap.
+CACHED_POLICIES = 1_024
+# The vault's ``address`` on record. Deposits go there; of change, only that of a token's transactions.
+ADDRESS_INDEX = 0
+# BIP-44, "Address gap limit": what any wallet that restores from the descriptor looks for too.
+GAP = 20
+
+
+def vault_in(db: Session, access: WorkspaceAccess, vault_id: str) -> VaultRow:
+    """Raises NotFound for a vault of another workspace too (P24)."""
+    vault = read_once(db, ("vault", vault_id), lambda: db.get(VaultRow, vault_id))
+    if vault is None or vault.workspace_id != access.workspace_id:
+        raise NotFound("There is no such vault in this workspace.")
+    return vault
+
+
+def line_before(db: Session, vault: VaultRow) -> list[VaultRow]:
+    """The vaults in whose place it is, the latest first."""
+    line = [vault]
+    while True:
+        before = select(VaultRow).where(
+            VaultRow.workspace_id == vault.workspace_id,
+            VaultRow.replaced_by_id == line[-1].id,
+            # Whatever is stored, it is no circle.
+            VaultRow.id.not_in([each.id for each in line]),
+        )
+        found = db.scalars(before).one_or_none()
+        if found is None:
+            return line[1:]
+        line.append(found)
+
+
+def replacement_of(db: Session, vault: VaultRow) -> VaultRow | None:
+    """The vault that is in its place now: the last one where a replacement was replaced again."""
+    line = {vault.id: vault}
+    last = vault
+    while last.replaced_by_id is not None and last.replaced_by_id not in line:
+        last = db.get_one(VaultRow, last.replaced_by_id)
+        line[last.id] = last
+    return None if last is vault else last
+
+
+def place_of(db: Session, workspace_id: int) -> WorkspaceAccess:
+    """The workspace that an event of the platform itself belongs to, without any permission."""
+    place = db.get_one(WorkspaceRow, workspace_id)
+    return WorkspaceAccess(
+        workspace_id=place.id,
+        organisation_id=place.organisation_id,
+        network=place.network,
+        chain=place.chain,
+        role_id=0,
+        permissions=frozenset(),
+    )
+
+
+def policy_of(vault: VaultRow) -> Policy:
+    """The same object for the same vault."""
+    return policy_from(vault.descriptor, vault.chain)
+
+
+@lru_cache(CACHED_POLICIES)
+def policy_from(descriptor: str, chain: str) -> Policy:
+    """The same, from a vault's columns."""
+    return Policy.from_descriptor(descriptor, Network(chain))
+
+
+def address_script(vault: VaultRow) -> bytes:
+    """The output script of the vault's ``address``, by which tokens know the vault as holder, owner and
+    caller.
+    """
+    return policy_of(vault).script_pubkey(RECEIVE, ADDRESS_INDEX)
+
+
+def index_after(index: int) -> int:
+    """The index of the next address on the same branch. The last one is given out again."""
+    return min(index + 1, MAX_INDEX)
+
+
+def watch_vault(db: Session, vault: VaultRow) -> None:
+    """Adds the missing scripts up to the gap beyond the next unused index of both branches."""
+    watch_branch(db, vault, RECEIVE, vault.next_receive_index)
+    watch_branch(db, vault, CHANGE, vault.next_change_index)
+
+
+def watch_far(db: Session, vault: VaultRow, count: int) -> None:
+    """Adds the missing scripts of the first ``count`` addresses of both branches."""
+    for branch in (RECEIVE, CHANGE):
+        watch_branch(db, vault, branch, count - GAP)
+
+
+def watch_branch(db: Session, vault: VaultRow, branch: int, next_index: int) -> None:
+    """Adds the scripts of one branch up to the gap beyond `next_index`."""
+    last = db.scalar(_LAST_WATCHED, {"vault_id": vault.id, "branch": branch})
+    policy = policy_of(vault)
+    first = 0 if last is None else last + 1
+    rows = [
+        {
+            "chain": vault.chain,
+            "script_pubkey": policy.script_pubkey(branch, index),
+            "vault_id": vault.id,
+            "branch": branch,
+            "address_index": index,
+        }
+        for index in range(first, min(next_index + GAP, MAX_INDEX + 1))
+    ]
+    if rows:
+        db.execute(_WATCH, rows)
+
+
+def derive_ahead(vault: VaultRow) -> None:
+    """Derives the script that will be watched once the next change address is taken. The keys are cached
+    (`multisig.keys`), so that `watch_branch` spends no time on them while it has the write lock.
+    """
+    policy_of(vault).script_pubkey(CHANGE, min(vault.next_change_index + GAP, MAX_INDEX))
+
+
+_LAST_WATCHED = select(func.max(WatchedScriptRow.address_index)).where(
+    WatchedScriptRow.vault_id == bindparam("vault_id"), WatchedScriptRow.branch == bindparam("branch")
+)
+_WATCH = insert(table_of(WatchedScriptRow))
+
+
+@dataclass(frozen=True)
+class Balance:
+    """Unspent coins in satoshi; `locked` counts those of either kind that a proposal holds."""
+
+    confirmed: int = 0
+    unconfirmed: int = 0
+    locked: int = 0
+
+
+def balances_of(db: Session, vault_ids: Collection[str]) -> dict[str, Balance]:
+    """By vault id. No query sums all coins: the last movement has the confirmed balance; unconfirmed coins
+    and held ones have indexes of their own.
+    """
+    parts = (read_once(db, ("balances", *some), partial(_balances, db, some)) for some in chunks(vault_ids))
+    return {vault_id: balance for part in parts for vault_id, balance in part.items()}
+
+
+def _balances(db: Session, ids: list[str]) -> dict[str, Balance]:
+    return {
+        vault_id: Balance(int(last or 0) - int(leaving or 0), int(coming or 0), int(held or 0))
+        for vault_id, last, coming, leaving, held in db.execute(_OF_VAULTS, {"ids": ids})
+    }
+
+
+def sats_of(db: Session, vault_ids: Select[str]) -> dict[str, int]:
+    """What each vault of the query has, confirmed or not, held by a proposal or not."""
+    last, moves = _LAST_OF_VAULT.scalar_subquery(), _MOVES_OF_VAULT.scalar_subquery()
+    query = select(VaultRow.id, last, moves).where(VaultRow.id.in_(vault_ids))
+    return {vault_id: int(balance or 0) + int(more or 0) for vault_id, balance, more in db.execute(query)}
+
+
+def insert_locks(db: Session, chain: str, outpoints: Iterable[OutPoint], family_id: str) -> None:
+    """Locks the coins, each with what it holds of a vault."""
+    of = {"of_chain": chain, "of_family": family_id}
+    db.execute(_LOCK, [{**of, "of_txid": one.txid, "of_vout": one.vout} for one in outpoints])
+
+
+def note_held(db: Session, chain: str, txids: Iterable[str]) -> None:
+    """Updates what the locks on coins of these transactions hold of a vault: after the coin of one has
+    changed.
+    """
+    for some in chunks(set(txids)):
+        db.execute(_NOTE_HELD, {"of_chain": chain, "txids": some})
+
+
+def balance_outside_vaults(db: Session, chain: str, scripts: Collection[bytes]) -> Balance:
+    """The balance of the coins at these scripts that belong to no vault."""
+    query = (
+        select(*_SUMS)
+        .select_from(ChainCoinRow)
+        .outerjoin(CoinLockRow, _IS_LOCK_OF_COIN)
+        .where(
+            ChainCoinRow.chain == chain,
+            ChainCoinRow.vault_id.is_(None),
+            ChainCoinRow.script_pubkey.in_(scripts),
+            ChainCoinRow.spent_by.is_(None),
+        )
+    )
+    return Balance(*map(int, db.execute(query).one()))
+
+
+_IDS: BindParameter[str] = bindparam("ids", expanding=True)
+_LAST_OF_VAULT = (
+    select(MovementRow.balance_sats)
+    .where(MovementRow.vault_id == VaultRow.id, MovementRow.height.is_not(None))
+    .order_by(MovementRow.height.desc(), MovementRow.place.desc())
+    .limit(1)
+)
+_COMING = func.sum(case((ChainCoinRow.spent_by.is_(None), ChainCoinRow.amount_sats), else_=0))
+_LEAVING = func.sum(case((ChainCoinRow.height.is_not(None), ChainCoinRow.amount_sats), else_=0))
+_IS_MOVING = ChainCoinRow.vault_id == VaultRow.id, text(MOVING)
+_MOVES_OF_VAULT = select(_COMING - _LEAVING).where(*_IS_MOVING)
+_OF_VAULTS = select(
+    VaultRow.id,
+    _LAST_OF_VAULT.scalar_subquery(),
+    select(_COMING).where(*_IS_MOVING).scalar_subquery(),
+    select(_LEAVING).where(*_IS_MOVING).scalar_subquery(),
+    select(func.sum(CoinLockRow.held_sats))
+    .where(CoinLockRow.vault_id == VaultRow.id, text(HELD))
+    .scalar_subquery(),
+).where(VaultRow.id.in_(_IDS))
+_LOCKS = table_of(CoinLockRow)
+
+
+def _held(chain: ColumnElement[str], txid: ColumnElement[str], vout: ColumnElement[int]) -> dict[str, Any]:
+    """What a lock on this coin holds of a vault: the lock's columns."""
+    coin = ChainCoinRow.chain == chain, ChainCoinRow.txid == txid, ChainCoinRow.vout == vout
+    unspent = select(ChainCoinRow.amount_sats).where(*coin, ChainCoinRow.spent_by.is_(None))
+    return {
+        "vault_id": select(ChainCoinRow.vault_id).where(*coin).scalar_subquery(),
+        "held_sats": func.coalesce(unspent.scalar_subquery(), 0),
+    }
+
+
+_PLACE: tuple[BindParameter[str], BindParameter[str], BindParameter[int]] = (
+    bindparam("of_chain"),
+    bindparam("of_txid"),
+    bindparam("of_vout"),
+)
+_LOCK = insert(_LOCKS).values(
+    **dict(zip(("chain", "txid", "vout"), _PLACE, strict=True)),
+    family_id=bindparam("of_family"),
+    **_held(*_PLACE),
+)
+_NOTE_HELD = (
+    update(_LOCKS)
+    .where(_LOCKS.c.chain == bindparam("of_chain"), _LOCKS.c.txid.in_(bindparam("txids", expanding=True)))
+    .values(_held(_LOCKS.c.chain, _LOCKS.c.txid, _LOCKS.c.vout))
+)
+_IS_LOCK_OF_COIN = and_(
+    CoinLockRow.chain == ChainCoinRow.chain,
+    CoinLockRow.txid == ChainCoinRow.txid,
+    CoinLockRow.vout == ChainCoinRow.vout,
+)
+_IS_CONFIRMED = ChainCoinRow.height.is_not(None)
+_SUMS = tuple(
+    func.coalesce(func.sum(case((which, ChainCoinRow.amount_sats), else_=0)), 0)
+    for which in (_IS_CONFIRMED, ~_IS_CONFIRMED, CoinLockRow.txid.is_not(None))
+)

@@ -1,0 +1,257 @@
+"""Creating, changing and deleting webhooks, and the log of their deliveries."""
+
+from base64 import b64encode
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.call import Page
+from custody.schemas.common import Done, Listed, Unreadable
+from custody.schemas.queries import WorkspaceQuery
+from custody.schemas.webhooks import (
+    CREATE_WEBHOOK,
+    DELETE_WEBHOOK,
+    EVERY_KIND,
+    MAX_WEBHOOKS,
+    REDELIVER_WEBHOOK,
+    SECRET_PREFIX,
+    TEST_WEBHOOK,
+    UPDATE_WEBHOOK,
+    WEBHOOK_DELIVERIES,
+    WEBHOOKS,
+    CreateWebhookRequest,
+    DeliveryStatus,
+    DisabledReason,
+    EventKind,
+    RedeliverWebhookRequest,
+    UpdateWebhookRequest,
+    Webhook,
+    WebhookDeliveriesQuery,
+    WebhookDelivery,
+    WebhookRequest,
+    WebhookWithSecret,
+)
+from custody.server.calls import Ctx, serves
+from custody.server.errors import Invalid, NotFound, StateConflict
+from custody.server.jobs.outbox import enqueue, is_open
+from custody.server.rules.audit import Category, Event
+from custody.server.rules.credentials import TOKEN_BYTES, new_id
+from custody.server.rules.webhooks import BadUrl, read_url
+from custody.server.secrets import Purpose
+from custody.server.shown import newest_first, shown
+from custody.server.store import models
+from custody.server.webhooks.events import WEBHOOK, WebhookEvents
+
+# Time to install the new secret at a receiver by hand. Until then deliveries are signed with both.
+OVERLAP: Final = timedelta(days=1)
+_LOG: Final = Category.WEBHOOKS
+_HOOK: Final = "webhook {webhook}, for {kinds}"
+CREATED = Event("WEBHOOK_CREATED", _HOOK, f"made the {_HOOK}", _LOG)
+_CHANGES: Final = "webhook {webhook}[, for {kinds}][, {state}][{new_secret}, a new secret]"
+UPDATED = Event("WEBHOOK_UPDATED", _CHANGES, f"changed the {_CHANGES}", _LOG)
+DELETED = Event(
+    "WEBHOOK_DELETED", "webhook {webhook}, with its deliveries", "deleted the webhook {webhook}", _LOG
+)
+_DELIVERY: Final = "webhook {webhook}, delivery {delivery}"
+TESTED = Event("WEBHOOK_TESTED", _DELIVERY, "sent a test to the webhook {webhook}", _LOG)
+REDELIVERED = Event(
+    "WEBHOOK_REDELIVERED", _DELIVERY, "had a delivery of the webhook {webhook} sent again", _LOG
+)
+
+
+@serves(CREATE_WEBHOOK)
+def create_webhook(ctx: Ctx, request: CreateWebhookRequest) -> WebhookWithSecret:
+    """Raises Invalid (the URL, an unknown kind), StateConflict (too many, or one with this URL)."""
+    try:
+        url = str(read_url(request.url, ctx.tools.webhook_hosts))
+    except BadUrl as error:
+        raise Invalid.at("/url", str(error)) from None
+    kinds = _kinds(request.kinds)
+    _require_room(ctx, url)
+    secret = _new_secret(ctx)
+    webhook = models.WebhookRow(
+        id=new_id(ctx.tools.random),
+        workspace_id=ctx.access.workspace_id,
+        url=url,
+        kinds=kinds,
+        sealed_secret=ctx.tools.secrets.seal(Purpose.WEBHOOK, secret.encode()),
+        created_by=ctx.caller.user_id,
+        created_at=ctx.now,
+    )
+    ctx.db.add(webhook)
+    ctx.db.flush()
+    ctx.event(CREATED, webhook=webhook.id, kinds=kinds)
+    return _shown_once(webhook, secret)
+
+
+@serves(WEBHOOKS)
+def webhooks(ctx: Ctx, _: WorkspaceQuery) -> Listed[Webhook]:
+    query = select(models.WebhookRow).where(models.WebhookRow.workspace_id == ctx.access.workspace_id)
+    rows = ctx.db.scalars(query.order_by(models.WebhookRow.created_at, models.WebhookRow.id)).all()
+    return shown(rows, lambda some: list(map(_details, some)), "webhook_id", lambda row: row.id)
+
+
+@serves(UPDATE_WEBHOOK)
+def update_webhook(ctx: Ctx, request: UpdateWebhookRequest) -> WebhookWithSecret:
+    """An update without effect is not recorded. Raises NotFound, Invalid."""
+    webhook = _find(ctx, request.webhook_id)
+    changes: dict[str, Any] = {"kinds": None, "state": None, "new_secret": request.rotate_secret}
+    if request.kinds is not None and (kinds := _kinds(request.kinds)) != webhook.kinds:
+        webhook.kinds = changes["kinds"] = kinds
+    if request.enabled is not None and request.enabled is not (webhook.disabled_at is None):
+        # An enabled webhook starts without its past failures.
+        webhook.failing_since = webhook.quiet_until = None
+        webhook.disabled_at = None if request.enabled else ctx.now
+        webhook.disabled_reason = None if request.enabled else DisabledReason.BY_A_MEMBER.value
+        changes["state"] = "enabled" if request.enabled else "disabled"
+    secret = _new_secret(ctx) if request.rotate_secret else None
+    if secret is not None:
+        webhook.sealed_old_secret = webhook.sealed_secret
+        webhook.old_secret_until = ctx.now + OVERLAP
+        webhook.sealed_secret = ctx.tools.secrets.seal(Purpose.WEBHOOK, secret.encode())
+    ctx.db.flush()
+    if any(changes.values()):
+        ctx.event(UPDATED, webhook=webhook.id, **changes)
+    return _shown_once(webhook, secret)
+
+
+@serves(DELETE_WEBHOOK)
+def delete_webhook(ctx: Ctx, request: WebhookRequest) -> Done:
+    """A delivery in progress may still arrive. Raises NotFound."""
+    webhook = _find(ctx, request.webhook_id)
+    ctx.db.execute(
+        delete(models.WebhookDeliveryRow).where(models.WebhookDeliveryRow.webhook_id == webhook.id)
+    )
+    ctx.db.delete(webhook)
+    ctx.db.flush()
+    ctx.event(DELETED, webhook=webhook.id)
+    return Done()
+
+
+@serves(WEBHOOK_DELIVERIES)
+def webhook_deliveries(ctx: Ctx, query: WebhookDeliveriesQuery) -> Page[WebhookDelivery | Unreadable]:
+    """Raises NotFound for the webhook, and for an ``after`` that is not a delivery of it."""
+    webhook, row = _find(ctx, query.webhook_id), models.WebhookDeliveryRow
+    mine = row.webhook_id == webhook.id
+    rows, total, has_more = newest_first(ctx.db, row, mine, query.after, query.limit)
+    items = shown(rows, partial(_delivery_details, ctx.db), "delivery_id", lambda each: str(each.id))
+    return Page(items, total, has_more)
+
+
+@serves(REDELIVER_WEBHOOK)
+def redeliver_webhook(ctx: Ctx, request: RedeliverWebhookRequest) -> WebhookDelivery:
+    """Delivers again from the start. Raises NotFound, StateConflict."""
+    delivery = ctx.db.get(models.WebhookDeliveryRow, request.delivery_id, with_for_update=True)
+    webhook = None if delivery is None else ctx.db.get_one(models.WebhookRow, delivery.webhook_id)
+    if delivery is None or webhook is None or webhook.workspace_id != ctx.access.workspace_id:
+        raise NotFound("There is no such delivery in this workspace.")
+    _require_enabled(webhook)
+    # A pending delivery without a job has lost it: an operator deleted the job, or it was given up.
+    if delivery.status == "pending" and is_open(ctx.db, WEBHOOK, delivery.id):
+        raise StateConflict("This delivery is under way.")
+    now = ctx.now
+    delivery.status, delivery.attempts, delivery.error = "pending", 0, None
+    delivery.queued_at = delivery.next_attempt_at = now
+    # The request says that the receiver answers again.
+    webhook.quiet_until = None
+    ctx.db.flush()
+    enqueue(ctx.db, WEBHOOK, delivery.id, now)
+    ctx.event(REDELIVERED, webhook=webhook.id, delivery=delivery.id)
+    return _delivery_details(ctx.db, [delivery])[0]
+
+
+@serves(TEST_WEBHOOK)
+def test_webhook(ctx: Ctx, request: WebhookRequest) -> WebhookDelivery:
+    """A ping, whatever kinds the webhook subscribes to. Raises NotFound, StateConflict."""
+    webhook = _find(ctx, request.webhook_id)
+    _require_enabled(webhook)
+    webhook.quiet_until = None
+    delivery = WebhookEvents(ctx.tools.clock, ctx.tools.random).ping(ctx.db, webhook)
+    ctx.event(TESTED, webhook=webhook.id, delivery=delivery.id)
+    return _delivery_details(ctx.db, [delivery])[0]
+
+
+def _require_room(ctx: Ctx, url: str) -> None:
+    query = select(models.WebhookRow.url).where(models.WebhookRow.workspace_id == ctx.access.workspace_id)
+    urls = set(ctx.db.scalars(query))
+    if url in urls:
+        raise StateConflict("The workspace has a webhook with this URL already; change its kinds.")
+    if len(urls) >= MAX_WEBHOOKS:
+        raise StateConflict(f"A workspace has at most {MAX_WEBHOOKS} webhooks; delete one first.")
+
+
+def _find(ctx: Ctx, webhook_id: str) -> models.WebhookRow:
+    webhook = ctx.db.get(models.WebhookRow, webhook_id)
+    if webhook is None or webhook.workspace_id != ctx.access.workspace_id:
+        raise NotFound("There is no such webhook in this workspace.")
+    return webhook
+
+
+def _new_secret(ctx: Ctx) -> str:
+    return SECRET_PREFIX + b64encode(ctx.tools.random(TOKEN_BYTES)).decode()
+
+
+def _kinds(given: Sequence[str]) -> list[str]:
+    """Sorted, each once. Raises Invalid."""
+    known: Collection[str] = {*EventKind, EVERY_KIND}
+    for place, kind in enumerate(given):
+        if kind not in known:
+            sentence = f"There is no kind of event named {kind!r}."
+            raise Invalid.at(f"/kinds/{place}", sentence)
+    return sorted({str(kind) for kind in given})
+
+
+def _require_enabled(webhook: models.WebhookRow) -> None:
+    if webhook.disabled_at is not None:
+        raise StateConflict("The webhook is disabled; enable it first.")
+
+
+def _shown_once(webhook: models.WebhookRow, secret: str | None) -> WebhookWithSecret:
+    return WebhookWithSecret(**vars(_details(webhook)), secret=secret)
+
+
+def _details(webhook: models.WebhookRow) -> Webhook:
+    reason = webhook.disabled_reason
+    return Webhook(
+        webhook_id=webhook.id,
+        workspace_id=webhook.workspace_id,
+        url=webhook.url,
+        kinds=webhook.kinds,
+        enabled=webhook.disabled_at is None,
+        disabled_at=webhook.disabled_at,
+        disabled_reason=None if reason is None else DisabledReason(reason),
+        failing_since=webhook.failing_since,
+        old_secret_until=webhook.old_secret_until,
+        created_by=webhook.created_by,
+        created_at=webhook.created_at,
+    )
+
+
+def _delivery_details(db: Session, deliveries: Sequence[models.WebhookDeliveryRow]) -> list[WebhookDelivery]:
+    """In the order given."""
+    query = select(models.WebhookEventRow).where(
+        models.WebhookEventRow.id.in_([each.event_id for each in deliveries])
+    )
+    events = {event.id: event for event in db.scalars(query)}
+    return [_delivery(delivery, events[delivery.event_id]) for delivery in deliveries]
+
+
+def _delivery(delivery: models.WebhookDeliveryRow, event: models.WebhookEventRow) -> WebhookDelivery:
+    return WebhookDelivery(
+        delivery_id=delivery.id,
+        webhook_id=delivery.webhook_id,
+        event_id=event.id,
+        sequence=event.sequence,
+        kind=event.kind,
+        status=DeliveryStatus(delivery.status),
+        attempts=delivery.attempts,
+        response_status=delivery.response_status,
+        error=delivery.error,
+        attempted_at=delivery.attempted_at,
+        next_attempt_at=delivery.next_attempt_at,
+        created_at=delivery.created_at,
+    )

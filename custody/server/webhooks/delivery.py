@@ -1,0 +1,342 @@
+"""Delivering events: one job each, at least once, until the receiver accepts it or three days have passed."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlsplit
+
+import structlog
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from custody.common.pace import Bucket
+from custody.schemas.webhooks import WebhookEvent as Told
+from custody.schemas.webhooks import signed_headers
+from custody.server.audit.log import AuditLog
+from custody.server.jobs.outbox import Again, Finish, JobDone, Task, Verdict
+from custody.server.mail.jobs import Template, queue_mail
+from custody.server.rules.audit import Category, Event
+from custody.server.rules.credentials import PLATFORM
+from custody.server.rules.ports import Clock
+from custody.server.rules.webhooks import (
+    HANGS_FROM,
+    BadUrl,
+    WebhookUrl,
+    is_hopeless,
+    next_attempt,
+    quiet_until,
+    read_url,
+)
+from custody.server.secrets import Purpose, Secrets
+from custody.server.store import Store
+from custody.server.store.models import (
+    JobRow,
+    MembershipRow,
+    UserRow,
+    WebhookDeliveryRow,
+    WebhookEventRow,
+    WebhookRow,
+    WorkspaceRow,
+)
+from custody.server.store.store import chunks
+from custody.server.vaults.stored import place_of
+from custody.server.webhooks.events import WEBHOOK
+from custody.server.webhooks.sending import DeliveryTrouble, Sender, Undelivered
+
+log = structlog.get_logger()
+USER_AGENT: Final = "custody-webhooks/1"
+GONE: Final = "gone"
+UNANSWERED: Final = "unanswered"
+# Without the URL: a receiver's path often holds a secret (P49).
+DISABLED = Event(
+    "WEBHOOK_DISABLED",
+    "webhook {webhook}, {reason}",
+    "The webhook {webhook} was switched off: {reason}",
+    Category.WEBHOOKS,
+)
+# Postponed together, in one transaction, instead of one lease and two transactions each.
+PUT_OFF_AT_ONCE: Final = 1_000
+# The size of the bucket: some thousand deliveries to receivers that answer fast, or six to receivers that
+# hang.
+BURST_SECONDS: Final = 60.0
+# The refill rate: one of the four workers that a process has by default.
+SECONDS_A_SECOND: Final = 1.0
+# The least that an attempt costs: a transaction for its lease and one for its record.
+LEAST_SECONDS: Final = 0.05
+# Every check of a waiting job costs a transaction.
+SHORTEST_WAIT: Final = 1.0
+# With more workspaces than this, full buckets are forgotten.
+MAX_WORKSPACES: Final = 1_000
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A delivery to send. ``secrets``: those that sign it."""
+
+    delivery_id: str
+    workspace_id: int
+    url: str
+    event_id: str
+    body: bytes
+    secrets: tuple[str, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class DeliveryAttempt:
+    """The outcome: a response's status, or the trouble before there was one."""
+
+    status: int | None = None
+    trouble: DeliveryTrouble | None = None
+
+    @property
+    def was_taken(self) -> bool:
+        return self.trouble is None
+
+
+class WebhookJobs:
+    """Handles webhook jobs. If a worker dies between the response and its record, the event is delivered
+    again with the same id.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        audit: AuditLog,
+        secrets: Secrets,
+        sender: Sender,
+        allowed: frozenset[str] = frozenset(),
+        *,
+        timer: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._audit = audit
+        self._secrets = secrets
+        self._sender = sender
+        self._allowed = allowed
+        self._timer = timer
+        self._shares = Shares(timer)
+
+    def __call__(self, task: Task) -> Finish:
+        found = self._find(task.subject)
+        if not isinstance(found, Outgoing):
+            return found
+        began_at = self._timer()
+        try:
+            attempt = self._attempt(found)
+        finally:
+            seconds = self._timer() - began_at
+            self._shares.spend(found.workspace_id, seconds)
+        hung = timedelta(seconds=seconds) >= HANGS_FROM
+        return lambda db: self._record(db, found.delivery_id, attempt, hung=hung)
+
+    def _find(self, delivery_id: str) -> Outgoing | Finish:
+        """What to send, or how the job ends without sending. Read in a snapshot, so that sending holds no
+        transaction.
+        """
+        now = self._clock()
+        with self._store.read() as db:
+            delivery = db.get(WebhookDeliveryRow, delivery_id)
+            if delivery is None or delivery.status != "pending":
+                return _done
+            webhook = db.get_one(WebhookRow, delivery.webhook_id)
+            if webhook.disabled_at is not None:
+                return lambda db: _give_up(db, delivery_id, DeliveryTrouble.DISABLED)
+            if webhook.quiet_until is not None and webhook.quiet_until > now:
+                return self._postponed(delivery_id, webhook.quiet_until, "the receiver failed recently")
+            if wait := self._shares.wait(webhook.workspace_id):
+                until = now + timedelta(seconds=wait)
+                return self._postponed(delivery_id, until, "the workspace's receivers used up their share")
+            event = db.get_one(WebhookEventRow, delivery.event_id)
+            secrets = _that_sign(self._secrets, webhook, now)
+            return Outgoing(delivery.id, webhook.workspace_id, webhook.url, event.id, body_of(event), secrets)
+
+    def _postponed(self, delivery_id: str, until: datetime, why: str) -> Finish:
+        """Not an attempt. Everything else that is due for the webhook is postponed too."""
+
+        def finish(db: Session) -> Verdict:
+            delivery = db.get(WebhookDeliveryRow, delivery_id, with_for_update=True)
+            if delivery is None:
+                return JobDone()
+            delivery.next_attempt_at = until
+            now = self._clock()
+            _put_off(db, delivery.webhook_id, now, until)
+            return Again(why, until - now)
+
+        return finish
+
+    def _attempt(self, letter: Outgoing) -> DeliveryAttempt:
+        if not letter.secrets:
+            return DeliveryAttempt(trouble=DeliveryTrouble.SECRET_UNREADABLE)
+        try:
+            status = self._sender.post(self._read(letter.url), letter.body, self._headers(letter))
+        except Undelivered as error:
+            return DeliveryAttempt(trouble=error.trouble)
+        if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+            return DeliveryAttempt(status)
+        is_redirect = HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
+        return DeliveryAttempt(status, DeliveryTrouble.REDIRECTED if is_redirect else DeliveryTrouble.REFUSED)
+
+    def _read(self, url: str) -> WebhookUrl:
+        """Checks the stored URL again: the operator may allow fewer hosts than before."""
+        try:
+            return read_url(url, self._allowed)
+        except BadUrl:
+            raise Undelivered(DeliveryTrouble.ADDRESS_NOT_PUBLIC) from None
+
+    def _headers(self, letter: Outgoing) -> dict[str, str]:
+        return {
+            "Content-Type": "application/json",
+            "User-Agent": USER_AGENT,
+            **signed_headers(letter.secrets, letter.event_id, letter.body, self._clock()),
+        }
+
+    def _record(self, db: Session, delivery_id: str, attempt: DeliveryAttempt, *, hung: bool) -> Verdict:
+        delivery = db.get(WebhookDeliveryRow, delivery_id, with_for_update=True)
+        if delivery is None:
+            # The webhook was deleted in the meantime, and its deliveries with it.
+            return JobDone()
+        webhook = db.get_one(WebhookRow, delivery.webhook_id, with_for_update=True)
+        now = self._clock()
+        delivery.attempts += 1
+        delivery.attempted_at, delivery.next_attempt_at = now, None
+        delivery.response_status = attempt.status
+        delivery.error = None if attempt.trouble is None else attempt.trouble.value
+        if attempt.was_taken:
+            delivery.status = "delivered"
+            webhook.failing_since = webhook.quiet_until = None
+            return JobDone()
+        return self._failed(db, webhook, delivery, now, hung=hung)
+
+    def _failed(
+        self, db: Session, webhook: WebhookRow, delivery: WebhookDeliveryRow, now: datetime, *, hung: bool
+    ) -> Verdict:
+        webhook.failing_since = webhook.failing_since or now
+        webhook.quiet_until = quiet_until(webhook.failing_since, now, hung=hung)
+        following = next_attempt(delivery.attempts, delivery.queued_at, now)
+        if delivery.response_status == HTTPStatus.GONE:
+            following = None
+            self._disable(db, webhook, GONE)
+        elif following is None and is_hopeless(webhook.failing_since, now):
+            self._disable(db, webhook, UNANSWERED)
+        delivery.next_attempt_at = following
+        if following is None:
+            delivery.status = "failed"
+            return JobDone()
+        return Again(delivery.error or "", following - now)
+
+    def _disable(self, db: Session, webhook: WebhookRow, reason: str) -> None:
+        """Tells the member who created it by mail, and records it."""
+        if webhook.disabled_at is not None:
+            return
+        webhook.disabled_at, webhook.disabled_reason = self._clock(), reason
+        log.warning("webhook disabled", webhook=webhook.id, reason=reason)
+        self._mail(db, webhook)
+        access = place_of(db, webhook.workspace_id)
+        self._audit.record(db, PLATFORM, DISABLED, access, webhook=webhook.id, reason=reason)
+
+    def _mail(self, db: Session, webhook: WebhookRow) -> None:
+        """Not to a creator who has left: the workspace's events are no longer theirs to know."""
+        maker = db.scalars(
+            select(UserRow)
+            .join(MembershipRow, MembershipRow.user_id == UserRow.id)
+            .where(UserRow.id == webhook.created_by, MembershipRow.workspace_id == webhook.workspace_id)
+        ).one_or_none()
+        if maker is not None:
+            workspace = db.get_one(WorkspaceRow, webhook.workspace_id).name
+            values = {"workspace": workspace, "host": urlsplit(webhook.url).hostname or ""}
+            queue_mail(db, Template.WEBHOOK_DISABLED, maker.email, values, now=self._clock())
+
+
+def _that_sign(secrets: Secrets, webhook: WebhookRow, now: datetime) -> tuple[str, ...]:
+    """The newest first, then the former one while it is still valid; without those that cannot be read."""
+    is_over = webhook.old_secret_until is None or webhook.old_secret_until <= now
+    sealed = [webhook.sealed_secret, None if is_over else webhook.sealed_old_secret]
+    opened = (secrets.open(Purpose.WEBHOOK, each) for each in sealed if each is not None)
+    return tuple(each.decode() for each in opened if each is not None)
+
+
+def body_of(event: WebhookEventRow) -> bytes:
+    """The same bytes for every attempt and every webhook."""
+    told = Told(
+        id=event.id,
+        sequence=event.sequence,
+        kind=event.kind,
+        workspace_id=event.workspace_id,
+        created_at=event.created_at,
+        data=event.payload,
+    )
+    return told.model_dump_json().encode()
+
+
+def _done(_db: Session) -> Verdict:
+    return JobDone()
+
+
+def _put_off(db: Session, webhook_id: str, now: datetime, until: datetime) -> None:
+    """Postpones every other due job of the webhook that no worker holds."""
+    others = (
+        select(JobRow.id, JobRow.subject)
+        .join(WebhookDeliveryRow, WebhookDeliveryRow.id == JobRow.subject)
+        .where(
+            JobRow.kind == WEBHOOK,
+            JobRow.done_at.is_(None),
+            JobRow.dead_at.is_(None),
+            JobRow.run_at <= now,
+            JobRow.lease_until.is_(None),
+            WebhookDeliveryRow.webhook_id == webhook_id,
+        )
+        .order_by(JobRow.run_at, JobRow.id)
+        .limit(PUT_OFF_AT_ONCE)
+    )
+    found = db.execute(others).all()
+    for rows in chunks(found):
+        jobs = update(JobRow).where(JobRow.id.in_([job_id for job_id, _ in rows])).values(run_at=until)
+        ids = [delivery_id for _, delivery_id in rows]
+        deliveries = (
+            update(WebhookDeliveryRow).where(WebhookDeliveryRow.id.in_(ids)).values(next_attempt_at=until)
+        )
+        for change in (jobs, deliveries):
+            db.execute(change.execution_options(synchronize_session=False))
+
+
+def _give_up(db: Session, delivery_id: str, trouble: DeliveryTrouble) -> Verdict:
+    delivery = db.get(WebhookDeliveryRow, delivery_id, with_for_update=True)
+    if delivery is not None:
+        delivery.status, delivery.error, delivery.next_attempt_at = "failed", trouble.value, None
+    return JobDone()
+
+
+class Shares:
+    """A bucket of worker seconds for each workspace, so that no tenant starves the others (P51): a receiver
+    may take ten seconds for each response, and a member may request any number of deliveries. In memory, for
+    each process has its own workers. An attempt counts when it ends.
+    """
+
+    def __init__(self, timer: Callable[[], float] = time.monotonic) -> None:
+        self._timer = timer
+        self._buckets: dict[int, Bucket] = {}
+        self._lock = threading.Lock()
+
+    def wait(self, workspace_id: int) -> float:
+        """The seconds until the bucket is positive again; 0 where it is."""
+        with self._lock:
+            bucket = self._filled(workspace_id)
+            return 0.0 if bucket.level > 0 else max(SHORTEST_WAIT, bucket.seconds_until(0))
+
+    def spend(self, workspace_id: int, seconds: float) -> None:
+        with self._lock:
+            self._filled(workspace_id).level -= max(LEAST_SECONDS, seconds)
+            if len(self._buckets) > MAX_WORKSPACES:
+                used = [key for key in self._buckets if self._filled(key).level < BURST_SECONDS]
+                self._buckets = {key: self._buckets[key] for key in used}
+
+    def _filled(self, workspace_id: int) -> Bucket:
+        now = self._timer()
+        new = Bucket.full(BURST_SECONDS, SECONDS_A_SECOND, now)
+        return self._buckets.setdefault(workspace_id, new).fill(now)

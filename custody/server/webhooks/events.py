@@ -1,0 +1,291 @@
+"""Writing webhook events in the transaction of the change, with a delivery for each webhook that subscribes
+to it.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple, Self
+
+from sqlalchemy import BindParameter, bindparam, func, insert, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.proposals import ProposalStatus, TroubleKind
+from custody.schemas.webhooks import EventKind
+from custody.server.jobs.outbox import enqueue_new
+from custody.server.rules.credentials import new_id
+from custody.server.rules.ports import Clock, RandomBytes
+from custody.server.rules.token_status import contract_status
+from custody.server.rules.webhooks import carried, kind_of_status, wants
+from custody.server.store.models import (
+    ChainCoinRow,
+    ContractCallRow,
+    ContractRow,
+    KeyRow,
+    ProposalRow,
+    VaultRow,
+    VaultSignerRow,
+    WebhookDeliveryRow,
+    WebhookEventRow,
+    WebhookRow,
+    WorkspaceRow,
+)
+from custody.server.store.store import chunks
+from custody.server.tokens.status import token_families
+
+WEBHOOK: Final = "webhook"
+
+
+class WorkspaceEvent(NamedTuple):
+    """An event of a workspace."""
+
+    workspace_id: int
+    kind: EventKind
+    data: Mapping[str, Any]
+
+
+class WebhookEvents:
+    def __init__(self, clock: Clock, random: RandomBytes) -> None:
+        self._clock = clock
+        self._random = random
+
+    def tell(self, db: Session, workspace_id: int, kind: EventKind, data: Mapping[str, Any]) -> None:
+        """Writes nothing where no webhook of the workspace subscribes to the kind."""
+        self.tell_all(db, [WorkspaceEvent(workspace_id, kind, data)])
+
+    def tell_all(self, db: Session, told: Collection[WorkspaceEvent]) -> None:
+        """Writes all in this order, with as many statements as for one: a block may have thousands of
+        deposits, and other writers wait.
+        """
+        listening = defaultdict[int, list[tuple[str, list[str]]]](list)
+        for some in chunks({one.workspace_id for one in told}):
+            for workspace_id, webhook_id, kinds in db.execute(_LISTENING, {"workspace_ids": some}):
+                listening[workspace_id].append((webhook_id, kinds))
+        wanted = [
+            (one, [webhook_id for webhook_id, kinds in listening[one.workspace_id] if wants(kinds, one.kind)])
+            for one in told
+        ]
+        self._write(db, [(one, webhooks) for one, webhooks in wanted if webhooks])
+
+    @staticmethod
+    def is_anybody_listening(db: Session, workspace_id: int) -> bool:
+        """Whether the workspace has an enabled webhook."""
+        return db.execute(_LISTENING, {"workspace_ids": [workspace_id]}).first() is not None
+
+    def ping(self, db: Session, webhook: WebhookRow) -> WebhookDeliveryRow:
+        """Sends a ping to this webhook only, whatever kinds it subscribes to."""
+        told = WorkspaceEvent(webhook.workspace_id, EventKind.PING, {"webhook_id": webhook.id})
+        (delivery_id,) = self._write(db, [(told, [webhook.id])])
+        return db.get_one(WebhookDeliveryRow, delivery_id)
+
+    def _write(self, db: Session, wanted: Sequence[tuple[WorkspaceEvent, Sequence[str]]]) -> list[str]:
+        """``wanted``: events, and the ids of the webhooks that subscribe to each. Returns the deliveries'
+        ids.
+        """
+        if not wanted:
+            return []
+        now = self._clock()
+        newest = _newest_sequences(db, {one.workspace_id for one, _ in wanted})
+        events, deliveries = [], []
+        for one, webhooks in wanted:
+            newest[one.workspace_id] += 1
+            event_id = new_id(self._random)
+            events.append(
+                {
+                    "id": event_id,
+                    "workspace_id": one.workspace_id,
+                    "sequence": newest[one.workspace_id],
+                    "kind": one.kind.value,
+                    "payload": carried(one.kind, one.data),
+                    "created_at": now,
+                }
+            )
+            deliveries += [self._delivery(webhook_id, event_id, now) for webhook_id in webhooks]
+        ids = [delivery["id"] for delivery in deliveries]
+        db.execute(insert(WebhookEventRow), events)
+        db.execute(insert(WebhookDeliveryRow), deliveries)
+        enqueue_new(db, WEBHOOK, ids, now)
+        return ids
+
+    def _delivery(self, webhook_id: str, event_id: str, now: datetime) -> dict[str, Any]:
+        return {
+            "id": new_id(self._random),
+            "webhook_id": webhook_id,
+            "event_id": event_id,
+            "status": "pending",
+            "attempts": 0,
+            "queued_at": now,
+            "next_attempt_at": now,
+            "created_at": now,
+        }
+
+
+_WORKSPACES: BindParameter[int] = bindparam("workspace_ids", expanding=True)
+_LISTENING = (
+    select(WebhookRow.workspace_id, WebhookRow.id, WebhookRow.kinds)
+    .where(WebhookRow.workspace_id.in_(_WORKSPACES), WebhookRow.disabled_at.is_(None))
+    .order_by(WebhookRow.created_at, WebhookRow.id)
+)
+# A subquery for each workspace uses the index: a maximum with GROUP BY would read all their events.
+_NEWEST = select(
+    WorkspaceRow.id,
+    select(func.max(WebhookEventRow.sequence))
+    .where(WebhookEventRow.workspace_id == WorkspaceRow.id)
+    .scalar_subquery(),
+).where(WorkspaceRow.id.in_(_WORKSPACES))
+
+
+def _newest_sequences(db: Session, workspace_ids: Collection[int]) -> dict[int, int]:
+    """One writer at a time (ADR 13): numbers are unique, and in the order of the commits."""
+    found = (db.execute(_NEWEST, {"workspace_ids": some}) for some in chunks(workspace_ids))
+    return {workspace_id: newest or 0 for some in found for workspace_id, newest in some}
+
+
+def event_data(proposal: ProposalRow, **more: object) -> dict[str, Any]:
+    """The event data of a proposal. ``more``: further fields of the kind."""
+    return {
+        "psbt_id": proposal.id,
+        "vault_id": proposal.vault_id,
+        "tx_type": proposal.tx_type,
+        "status": proposal.status,
+        "txid": proposal.txid,
+        "amount_sats": sum(proposal.amounts_sats),
+        "fee_sats": proposal.fee_sats,
+        "block_height": proposal.block_height,
+        "block_hash": proposal.block_hash,
+        **more,
+    }
+
+
+def tell_status(events: WebhookEvents, db: Session, proposal: ProposalRow) -> None:
+    """Tells that the proposal has reached its present status."""
+    kind = kind_of_status(ProposalStatus(proposal.status))
+    events.tell(db, proposal.workspace_id, kind, event_data(proposal))
+
+
+def tell_trouble(events: WebhookEvents, db: Session, proposal: ProposalRow, kind: TroubleKind | None) -> None:
+    """Notifies of a change of the transaction's trouble."""
+    told = proposal.told_trouble
+    is_invalidated = proposal.status == ProposalStatus.INVALIDATED.value
+    if kind == told or (kind is None and is_invalidated and proposal.trouble == TroubleKind.CONFLICT):
+        # The watcher next finds out what has become of the conflict.
+        return
+    proposal.told_trouble = kind
+    about = EventKind.PROPOSAL_TROUBLE_ENDED if kind is None else EventKind.PROPOSAL_TROUBLED
+    events.tell(db, proposal.workspace_id, about, event_data(proposal, trouble=kind or told))
+
+
+def tell_token(events: WebhookEvents, db: Session, proposal: ProposalRow) -> None:
+    """Notifies of a change of the status of the family's token or call."""
+    # A token's family begins with a version that carries its data.
+    is_other = proposal.family_id == proposal.id and proposal.op_return_hex is None
+    if is_other or not events.is_anybody_listening(db, proposal.workspace_id):
+        return
+    of_family = {"family_id": proposal.family_id}
+    told = db.scalars(_TOKEN_OF, of_family).first() or db.scalars(_CALL_OF, of_family).first()
+    if told is None:
+        return
+    chain = db.get_one(VaultRow, proposal.vault_id).chain
+    family = token_families(db, chain, [proposal.family_id])[proposal.family_id]
+    of_call = isinstance(told, ContractCallRow)
+    status = family.status.value if of_call else contract_status(family.status).value
+    if status == told.told_status:
+        return
+    told.told_status = status
+    data = {"psbt_id": family.best.id, "txid": family.best.txid, "status": status, "vault_id": told.vault_id}
+    kind = EventKind(f"{'call' if of_call else 'token'}.{status.lower()}")
+    events.tell(db, told.workspace_id, kind, data | _named(told))
+
+
+def _named(told: ContractRow | ContractCallRow) -> dict[str, Any]:
+    if isinstance(told, ContractRow):
+        return {"contract_uid": told.uid}
+    return {
+        "contract_uid": told.contract_uid,
+        "call_uid": told.uid,
+        "function_name": told.function_name,
+    }
+
+
+_TOKEN_OF = select(ContractRow).where(ContractRow.deploy_family_id == bindparam("family_id"))
+_CALL_OF = select(ContractCallRow).where(ContractCallRow.family_id == bindparam("family_id"))
+
+
+def tell_revoked(events: WebhookEvents, db: Session, key: KeyRow) -> None:
+    """Notifies every workspace with a vault of which the key is a signer's."""
+    places = (
+        select(VaultRow.workspace_id, VaultRow.id)
+        .join(VaultSignerRow, VaultSignerRow.vault_id == VaultRow.id)
+        .where(VaultSignerRow.key_id == key.id)
+        .order_by(VaultRow.workspace_id, VaultRow.created_at, VaultRow.id)
+    )
+    served: dict[int, list[str]] = {}
+    for workspace_id, vault_id in db.execute(places):
+        served.setdefault(workspace_id, []).append(vault_id)
+    for workspace_id, vault_ids in served.items():
+        data = {
+            "key_id": key.id,
+            "user_id": key.user_id,
+            "reason": key.revoked_reason,
+            "vault_ids": vault_ids,
+        }
+        events.tell(db, workspace_id, EventKind.KEY_REVOKED, data)
+
+
+class CoinEvent(NamedTuple):
+    """A coin's event. ``vault_id`` is None for a coin of a member's profile."""
+
+    kind: EventKind
+    vault_id: str | None
+    txid: str
+    data: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, coin: ChainCoinRow, kind: EventKind) -> Self:
+        data = {
+            "vault_id": coin.vault_id,
+            "txid": coin.txid,
+            "vout": coin.vout,
+            "amount_sats": coin.amount_sats,
+            "block_height": coin.height,
+            "block_hash": coin.block_hash,
+        }
+        return cls(kind, coin.vault_id, coin.txid, data)
+
+
+@dataclass(frozen=True)
+class Deposits:
+    """Notifies of deposits to vaults; the vaults' own proposals have events of their own."""
+
+    events: WebhookEvents
+
+    def tell(self, db: Session, told: Sequence[CoinEvent]) -> None:
+        """Coins of members' profiles are not notified: they do not concern the workspace."""
+        workspaces = _workspaces_of(db, {one.vault_id for one in told if one.vault_id is not None})
+        own = _own(db, {one.txid for one in told if one.vault_id is not None})
+        self.events.tell_all(
+            db,
+            [
+                WorkspaceEvent(workspaces[one.vault_id], one.kind, one.data)
+                for one in told
+                if one.vault_id is not None and (one.txid, one.vault_id) not in own
+            ],
+        )
+
+
+def _workspaces_of(db: Session, vault_ids: Collection[str]) -> dict[str, int]:
+    query = select(VaultRow.id, VaultRow.workspace_id)
+    found = (db.execute(query.where(VaultRow.id.in_(some))) for some in chunks(vault_ids))
+    return {vault_id: workspace_id for some in found for vault_id, workspace_id in some}
+
+
+def _own(db: Session, txids: Collection[str]) -> set[tuple[str, str]]:
+    """Transactions and the vaults that proposed them: what those receive is change, or a payment to itself.
+    A forward comes from a member's profile: to the vault it is a deposit.
+    """
+    query = select(ProposalRow.txid_expected, ProposalRow.vault_id).where(
+        ProposalRow.profile_key_id.is_(None)
+    )
+    found = (db.execute(query.where(ProposalRow.txid_expected.in_(some))) for some in chunks(txids))
+    return {(txid, vault_id) for some in found for txid, vault_id in some}

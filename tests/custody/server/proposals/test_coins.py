@@ -1,0 +1,224 @@
+"""The coins that are read from the database suffice, however many a vault has, and stay right while others
+write (P16).
+"""
+
+import random
+import re
+from contextlib import contextmanager, suppress
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine, event, select
+
+from custody.server.errors import InsufficientFunds, LockedFunds
+from custody.server.proposals import coins
+from custody.server.proposals.coins import SpendableCoins, lock_coins
+from custody.server.proposals.drafting import choose
+from custody.server.rules import selection
+from custody.server.rules.selection import Candidate, Plan
+from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalRow, VaultRow, WatchedScriptRow
+from multisig import CHANGE, FeeRate, OutPoint, Psbt, Sats
+from tests.support.custody import ok, refused
+from tests.support.examples import examples
+from tests.support.flood import flood
+from tests.support.replacing import meanwhile
+from tests.support.rows import a_proposal
+from tests.support.selection import select_coins
+
+TIP = 200
+# 2-of-3 P2WSH: 104.5 vB for an input, 43 for an output.
+BASE, INPUT, OUTPUT = 54, 105, 43
+FEW = 4
+DUST, EACH = 2_000, 175_000
+
+
+def plan(target: int, rate: int = 2_000) -> Plan:
+    price = FeeRate(rate)
+    return Plan(
+        Sats(target),
+        price,
+        lambda inputs, with_change: BASE + INPUT * inputs + (OUTPUT if with_change else 0),
+        Sats(max(330, price.fee_for(INPUT))),
+    )
+
+
+AMOUNTS = st.one_of(st.integers(1, 2_000), st.integers(2_000, 100_000))
+# Amount, height, whether we sent it ourselves, whether a proposal holds it.
+COIN = st.tuples(AMOUNTS, st.one_of(st.none(), st.integers(TIP - 8, TIP)), st.booleans(), st.booleans())
+
+
+class Undone(Exception):
+    pass
+
+
+@contextmanager
+def stored(desk, rows):
+    """A vault's coins for as long as one transaction, which is then undone."""
+    with suppress(Undone), desk.world.platform.services.store.write() as db:
+        vault = db.get_one(VaultRow, desk.vault["id"])
+        for number, (amount, height, is_own, is_locked) in enumerate(rows):
+            (outpoint,) = flood(db, vault, [amount], height=height, salt=number)
+            if is_own:
+                db.add(own(vault, outpoint))
+            if is_locked:
+                lock_coins(db, vault.chain, [outpoint], "another")
+        db.flush()
+        yield db, vault
+        raise Undone
+
+
+def own(vault: VaultRow, outpoint: OutPoint) -> ProposalRow:
+    """The proposal whose change the coin is."""
+    place = {"workspace_id": vault.workspace_id, "vault_id": vault.id, "created_by": vault.created_by}
+    return a_proposal(outpoint.txid, txid_expected=outpoint.txid, status="CONFIRMED", **place)
+
+
+def depth(height: int | None) -> int:
+    return 0 if height is None else TIP - height + 1
+
+
+def in_memory(db, rows) -> tuple[list[Candidate], list[Candidate]]:
+    """All coins, and those that no proposal holds, as the selection would see them without a bound."""
+    found = db.scalars(select(ChainCoinRow).order_by(ChainCoinRow.first_seen_at)).all()
+    locked = set(db.scalars(select(CoinLockRow.txid)))
+    mine = set(db.scalars(select(ProposalRow.txid_expected)))
+    everything = [
+        Candidate(coin.txid, coin.vout, Sats(coin.amount_sats), depth(coin.height), coin.txid in mine)
+        for coin in found
+    ]
+    assert len(everything) == len(rows)
+    return everything, [coin for coin in everything if coin.txid not in locked]
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """The bounds so small that a dozen coins are beyond them."""
+    monkeypatch.setattr(selection, "MAX_INPUTS", FEW)
+    monkeypatch.setattr(selection, "SPARE_INPUTS", 1)
+    for bound, value in (("MAX_INPUTS", FEW), ("LARGEST", 2), ("MATCHING", 2), ("SMALL", 1)):
+        monkeypatch.setattr(coins, bound, value)
+
+
+@pytest.mark.usefixtures("few")
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=examples(20),
+)
+# More of the largest than are offered at first, and as many as a transaction takes.
+@example([(70_000, TIP - 7, False, False)] * 6, 200_000, 1_000, 0)
+@example([(70_000, TIP - 7, False, False)] * 6, 270_000, 1_000, 0)
+@example([(70_000, TIP - 7, False, False)] * 6, 280_000, 1_000, 0)
+@given(
+    st.lists(COIN, max_size=14), st.integers(1_000, 250_000), st.sampled_from((1_000, 5_000)), st.integers()
+)
+def test_what_all_coins_can_pay_the_coins_that_are_read_can_pay(desk, rows, target, rate, dice):
+    wanted = plan(target, rate)
+    with stored(desk, rows) as (db, vault):
+        everything, free = in_memory(db, rows)
+        unbounded = select_coins(free, wanted, random.Random(dice))
+        try:
+            pool, chosen = choose(db, SpendableCoins(vault.id, TIP), wanted, random.Random(dice), None)
+        except LockedFunds:
+            assert unbounded is None
+            assert select_coins(everything, wanted, random.Random(dice)) is not None
+        except InsufficientFunds:
+            assert unbounded is None
+            assert select_coins(everything, wanted, random.Random(dice)) is None
+        else:
+            assert unbounded is not None
+            assert len(pool) <= FEW + 1 + 2 + 1
+            assert {each[:3] for each in pool} <= {each[:3] for each in free}
+            assert set(chosen.coins) <= set(pool)
+            assert sum(coin.amount for coin in chosen.coins) == target + chosen.change + chosen.fee
+
+
+@pytest.fixture
+def flooded(desk):
+    """One deposit that pays for everything, beside dust."""
+    desk.deposit(50_000_000)
+    with desk.world.platform.services.store.write() as db:
+        flood(db, db.get_one(VaultRow, desk.vault["id"]), [EACH] * DUST)
+    return desk
+
+
+@contextmanager
+def bound_parameters():
+    """Of each statement that is executed meanwhile, how many parameters it has: SQLite takes 32,766,
+    PostgreSQL 65,535.
+    """
+    found = []
+
+    def note(_connection, _cursor, _statement, parameters, _context, executemany):
+        found.append(0 if executemany else len(parameters))
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        yield found
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+
+
+def test_dust_neither_blocks_nor_makes_a_transaction_or_a_statement_large(flooded):
+    with bound_parameters() as numbers:
+        psbt = Psbt.parse(ok(flooded.propose(20_000_000, fee_rate="1"))["psbt_base64"])
+        refused(flooded.propose(20_000_000, fee_rate="1"), 409, "LOCKED_FUNDS")
+        problem = refused(flooded.propose(200_000_000, fee_rate="1"), 422, "INSUFFICIENT_FUNDS")
+        refused(flooded.propose(900_000_000, fee_rate="1"), 422, "INSUFFICIENT_FUNDS")
+    assert len(psbt.inputs) <= 1 + selection.SPARE_INPUTS
+    assert "at most 100 coins" in problem["detail"], "the dust together would be enough"
+    (held,) = re.findall(r"of the ([0-9]+) sat", problem["detail"])
+    assert int(held) == DUST * EACH - (len(psbt.inputs) - 1) * EACH, "the dust that is left"
+    assert 0 < max(numbers) < DUST, "a parameter for each coin"
+
+
+def test_a_limit_that_the_amount_breaches_is_named_before_the_coins(desk):
+    desk.vault = ok(desk.create_vault("Limited", limit="0.001"))
+    refused(desk.propose(100_000), 403, "VAULT_LIMIT_EXCEEDED")
+    refused(desk.propose(90_000), 422, "INSUFFICIENT_FUNDS")
+
+
+def spent(_db, coin):
+    coin.spent_by = "ab" * 32
+
+
+def reorganised(_db, coin):
+    coin.height = None
+
+
+def forgotten(db, coin):
+    db.delete(coin)
+
+
+@pytest.mark.parametrize("happens", [spent, reorganised, forgotten])
+def test_coins_that_go_between_the_draft_and_the_turn_are_not_proposed(desk, happens):
+    def happen():
+        with desk.world.platform.services.store.write() as db:
+            for coin in drafted[-1].selection.coins:
+                happens(db, db.get_one(ChainCoinRow, ("regtest", coin.txid, coin.vout)))
+
+    desk.deposit(300_000, 300_000)
+    with meanwhile(happen) as drafted:
+        created = ok(desk.propose(200_000))
+    assert len(drafted) == 2
+    gone = {utxo.outpoint for utxo in drafted[0].selection.coins}
+    assert gone.isdisjoint(item.outpoint for item in Psbt.parse(created["psbt_base64"]).inputs)
+
+
+def test_a_change_address_that_was_taken_meanwhile_is_not_given_twice(funded):
+    def take():
+        with funded.world.platform.services.store.write() as db:
+            db.get_one(VaultRow, funded.vault["id"]).next_change_index += 3
+
+    with meanwhile(take) as drafted:
+        created = ok(funded.propose(50_000))
+    assert len(drafted) == 1
+    assert change_scripts(created) == [funded.policy.script_pubkey(CHANGE, 3)]
+    with funded.world.platform.services.store.read() as db:
+        assert db.get_one(VaultRow, funded.vault["id"]).next_change_index == 4
+        watched = select(WatchedScriptRow.address_index).where(WatchedScriptRow.branch == CHANGE)
+        assert max(db.scalars(watched)) >= 4
+
+
+def change_scripts(created) -> list[bytes]:
+    return [out.script_pubkey for out in Psbt.parse(created["psbt_base64"]).outputs if out.derivations]

@@ -1,0 +1,170 @@
+"""`create-psbt` accepts the amount of `max-send`, and refuses one satoshi more (P64)."""
+
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import delete
+
+from custody.server.proposals import coins, drafting, drafts, sends
+from custody.server.rules import selection
+from custody.server.store.models import ChainCoinRow, CoinLockRow, VaultRow
+from multisig import Network, Psbt, Sats, decode_address, dust_threshold, format_btc
+from tests.support.custody import CAFE, SHOP, ok, refused
+from tests.support.examples import examples
+from tests.support.flood import flood
+from tests.support.replacing import cancel, made
+
+FEW = 4
+RICH = Sats(10**9)
+
+
+def most(desk, *recipients: str, **changes):
+    body = {"workspace_id": desk.workspace_id, "wallet_id": desk.vault["id"]}
+    return ok(desk.admin.get("/api/v1/max-send", **body, recipients=recipients or (SHOP,), **changes))
+
+
+def limited(desk, limit: int) -> None:
+    body = {"workspace_id": 1, "vault_id": desk.vault["id"], "cycle_period": "M", "cycle_day": 1}
+    ok(desk.admin.post("/api/v1/update-vault", body | {"transaction_limit": format_btc(Sats(limit))}))
+
+
+@contextmanager
+def holding(desk, amounts, limit: int = RICH):
+    """The vault with exactly these coins and this limit, for as long as it takes."""
+    limited(desk, limit)
+    with desk.world.platform.services.store.write() as db:
+        vault = db.get_one(VaultRow, desk.vault["id"])
+        for number, amount in enumerate(amounts):
+            flood(db, vault, [amount], salt=f"{next(desk.numbers)} {number}")
+    yield
+    with desk.world.platform.services.store.write() as db:
+        db.execute(delete(CoinLockRow))
+        db.execute(delete(ChainCoinRow))
+
+
+@pytest.fixture
+def few(monkeypatch, desk):
+    """A transaction takes four coins, and the fee's cap is soon met. None is built in the writers' turn."""
+    built, writing = drafts._built, desk.world.platform.services.store._database.writing
+
+    def outside(ctx, *rest):
+        assert ctx.db.get_bind() is not writing
+        return built(ctx, *rest)
+
+    monkeypatch.setattr(drafts, "_built", outside)
+    for module in (selection, drafting, coins):
+        monkeypatch.setattr(module, "MAX_INPUTS", FEW)
+    monkeypatch.setattr("custody.server.rules.selection.MAX_INPUTS", FEW)
+    for module in (sends, drafts, drafting):
+        monkeypatch.setattr(module, "MAX_FEE", Sats(9_000))
+    desk.numbers = iter(range(10**6))
+    return desk
+
+
+def split(amount: int, *to: str) -> list[int]:
+    """The first gets all but the least that each other one takes."""
+    least = [int(dust_threshold(decode_address(address, Network.REGTEST))) for address in to[1:]]
+    return [amount - sum(least), *least]
+
+
+@settings(suppress_health_check=list(HealthCheck), max_examples=examples(12))
+@example([5_000_000, 3_000_000, 2_000_000], "2", 2_000_000, 1)
+@example([70_000] * 7, "1", RICH, 2)
+@example([70_000] * 3, "30", RICH, 1)
+@example([50_000, 50_000], "1", 50_100, 1)
+@example([600], "1", RICH, 1)
+@example([300_000, 200_000], "1", 100, 0)
+@example([90_000, 90_000, 90_000], "1", 190, 0)
+@example([90_000, 90_000, 90_000], "1", 1_000, 0)
+@given(
+    st.lists(st.integers(400, 90_000), max_size=7),
+    st.sampled_from(("1", "5", "20")),
+    st.one_of(st.just(RICH), st.integers(1_000, 200_000), st.integers(100, 3_000)),
+    st.integers(0, 2),
+)
+def test_p64_the_most_is_accepted_and_one_satoshi_more_is_not(few, amounts, rate, limit, recipients):
+    # Of a payment to the vault itself the fee alone counts.
+    to = (SHOP, CAFE)[:recipients] or (few.wallets()[0]["receive_address"],)
+    with holding(few, amounts, limit):
+        told = most(few, *to, fee_rate=rate)
+        amount = told["amount_sats"]
+        assert f"At most {amount} sat" in told["words"]
+        if amount:
+            proposed = made(few.propose(*split(amount, *to), recipients=to, fee_rate=rate))
+            record = few.proposal(proposed)
+            assert sum(record["amounts_sats"]) == amount
+            assert record["fee_sats"] <= limit - (amount if recipients else 0)
+            if told["bound_by"] in {"coins", "transaction"}:
+                assert record["fee_sats"] == told["fee_sats"]
+            ok(cancel(few, proposed))
+        more = few.propose(*split(max(amount, 1_000) + 1, *to), recipients=to, fee_rate=rate)
+        if more.status_code == 200:
+            # Coins that add up without change: within the limit all the same.
+            assert told["bound_by"] == "vault-limit"
+            psbt = Psbt.parse(more.json()["psbt_base64"])
+            assert len(psbt.outputs) == recipients > 0
+            assert sum(item.witness_utxo.amount for item in psbt.inputs) <= limit
+            ok(cancel(few, made(more)))
+
+
+def test_it_says_what_it_leaves_out_and_why(desk):
+    desk.deposit(300_000, 200_000)
+    made(desk.propose(150_000, fee_rate="1"))
+    desk.deposit(70_000, blocks=0)
+    with desk.world.platform.services.store.write() as db:
+        flood(db, db.get_one(VaultRow, desk.vault["id"]), [150])
+    told = most(desk, fee_rate="2")
+    (vault,) = desk.wallets()
+    assert told["reserved_sats"] == vault["locked_sats"]
+    assert (told["waiting_sats"], told["too_small_sats"]) == (70_000, 150)
+    assert told["free_sats"] == 500_000 - vault["locked_sats"]
+    assert told["free_sats"] == told["amount_sats"] + told["fee_sats"]
+    assert told["vault_left_sats"] == 10 * 10**8
+    for words in ("held by proposals", "70000 sat not spendable yet", "150 sat in coins below"):
+        assert words in told["words"]
+
+
+def test_a_refusal_for_lack_of_funds_offers_it(desk):
+    problem = refused(desk.propose(10_000), 422, "INSUFFICIENT_FUNDS")
+    assert problem["figures"] == {"maximum_sats": 0}
+    desk.deposit(100_000)
+    problem = refused(desk.propose(100_000, fee_rate="1"), 422, "INSUFFICIENT_FUNDS")
+    maximum = problem["figures"]["maximum_sats"]
+    assert f"At most {maximum} sat can be sent now: all coins that are free, 100000 sat" in problem["detail"]
+    assert maximum == most(desk, fee_rate="1")["amount_sats"]
+    made(desk.propose(maximum, fee_rate="1"))
+    problem = refused(desk.propose(10_000), 409, "LOCKED_FUNDS")
+    assert problem["figures"] == {"maximum_sats": 0}
+    assert "100000 sat held by proposals" in problem["detail"]
+
+
+def test_a_sweep_below_its_own_fee_is_refused(desk):
+    """Each coin brings more than it costs, and together less than the rest of the transaction does."""
+    desk.deposit(1_100)
+    problem = refused(desk.sweep(fee_rate="10"), 422, "INSUFFICIENT_FUNDS")
+    assert problem["detail"].startswith("The vault's coins are 1100 sat, and their fee alone is ")
+    assert most(desk, fee_rate="10")["bound_by"] == "dust"
+    assert desk.wallets()[0]["locked_sats"] == 0
+
+
+def test_what_stays_in_the_vault_counts_for_no_limit(desk):
+    """Of a payment to the vault itself and to others, what the others get."""
+    desk.deposit(300_000)
+    limited(desk, 10_000)
+    own = desk.wallets()[0]["receive_address"]
+    told = most(desk, own, fee_rate="1")
+    assert (told["vault_left_sats"], told["bound_by"]) == (10_000, "coins")
+    beside = most(desk, own, SHOP, fee_rate="1")
+    assert (beside["amount_sats"] + beside["fee_sats"], beside["bound_by"]) == (10_000, "vault-limit")
+    made(desk.propose(told["amount_sats"], recipients=[own], fee_rate="1"))
+
+
+def test_the_coin_that_stays_for_tokens_is_counted_once_though_it_is_worth_less_than_its_fee(
+    desk, monkeypatch
+):
+    monkeypatch.setattr(coins, "has_tokens", lambda *_: True)
+    desk.deposit(600, to=desk.vault["address"])
+    told = most(desk, fee_rate="60")
+    assert (told["free_sats"], told["kept_sats"], told["too_small_sats"]) == (0, 600, 0)

@@ -1,0 +1,257 @@
+"""Submitted signatures: P1 to P10, declines, and what an answer says."""
+
+from base64 import b64encode
+
+import pytest
+from sqlalchemy import select
+
+from custody.server.jobs.outbox import BROADCAST
+from custody.server.proposals import verifying
+from custody.server.sign_in.access_tokens import end_sessions
+from custody.server.store.models import JobRow, KeyRow, ProposalRow, SignatureRow
+from multisig import Network, Psbt, Sats, TxOut, Vault, finalise
+from tests.support.custody import ok, refused, sign
+from tests.support.platform import seed
+from tests.support.wallets import with_input, with_output
+
+SIGHASH_NONE, SIGHASH_SINGLE, SIGHASH_ANYONE = 2, 3, 0x81
+ORDER = 0xFFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFE_BAAEDCE6_AF48A03B_BFD25E8C_D0364141
+
+
+@pytest.fixture
+def psbt_id(funded):
+    """Spends two coins, so that an input can be left out."""
+    created = ok(funded.propose(250_000, 200_000))
+    assert len(Psbt.parse(created["psbt_base64"]).inputs) >= 2
+    return created["psbt_id"]
+
+
+def flipped(signature: bytes) -> bytes:
+    return signature[:12] + bytes([signature[12] ^ 1]) + signature[13:]
+
+
+def with_signature(psbt, index, change):
+    (key, signature), *_ = psbt.inputs[index].partial_signatures.items()
+    return with_input(psbt, index, partial_signatures={key: change(signature)})
+
+
+def high_s(signature):
+    length = signature[3]
+    r, s = signature[4 : 4 + length], int.from_bytes(signature[6 + length : -1])
+    raw = (ORDER - s).to_bytes(33).lstrip(b"\x00")
+    raw = b"\x00" + raw if raw[0] >= 0x80 else raw
+    body = b"\x02" + bytes([len(r)]) + r + b"\x02" + bytes([len(raw)]) + raw
+    return b"\x30" + bytes([len(body)]) + body + signature[-1:]
+
+
+def revoke(desk, name, reason):
+    with desk.world.platform.services.store.write() as db:
+        key = db.scalars(select(KeyRow).where(KeyRow.user_id == desk.user_ids[name])).one()
+        key.status, key.revoked_reason = "revoked", reason
+
+
+def swapped(psbt):
+    place = next(i for i, out in enumerate(psbt.outputs) if out.amount == 250_000)
+    return with_output(psbt, place, amount=Sats(250_001))
+
+
+def smuggled(desk, psbt):
+    """Alice's signature as that of a key which is not in the vault."""
+    account = desk.policy.cosigners[0].origin.path
+    foreign = seed(9).xpub(account, desk.policy.network).derive_public_key(0, 0)
+    (signature,) = psbt.inputs[0].partial_signatures.values()
+    return with_input(psbt, 0, partial_signatures={foreign: signature})
+
+
+def doubled(raw: bytes) -> bytes:
+    """The first global pair is the unsigned transaction: said twice."""
+    size = raw[7]
+    end = 5 + 2 + 1 + size if size < 0xFD else 5 + 2 + 3 + int.from_bytes(raw[8:10], "little")
+    return raw[:5] + raw[5:end] * 2 + raw[end:]
+
+
+def test_what_is_refused_changes_nothing(funded, psbt_id, monkeypatch):
+    """P1, P2, P3, P5, P6, P10, and P47 in small."""
+    before = funded.proposal(psbt_id)
+    base, signed = Psbt.parse(before["psbt_base64"]), funded.signed("alice", psbt_id)
+    alice, raw = funded.devices["alice"], signed.to_bytes()
+    elsewhere = with_output(base, 0, script_pubkey=b"\x00\x14" + bytes(20))
+    for what, psbt, status, code in (
+        ("P1: an output of the signed PSBT", swapped(signed), 422, "PSBT_MISMATCH"),
+        ("P1: signed by the thief", sign(alice, elsewhere, funded.policy), 422, "PSBT_MISMATCH"),
+        ("P2", smuggled(funded, signed), 403, "NOT_A_SIGNER"),
+        ("P3: Bob's", funded.signed("bob", psbt_id), 403, "NOT_A_SIGNER"),
+        ("P3: beside her own", sign(funded.devices["bob"], signed, funded.policy), 403, "NOT_A_SIGNER"),
+        *(
+            (f"P5: {sighash}", funded.signed("alice", psbt_id, sighash=sighash), 422, "BAD_SIGNATURE")
+            for sighash in (SIGHASH_NONE, SIGHASH_SINGLE, SIGHASH_ANYONE, 0)
+        ),
+        ("P6", with_signature(signed, 0, high_s), 422, "BAD_SIGNATURE"),
+        ("without a signature", base, 422, "BAD_SIGNATURE"),
+        # P10: what cannot be read, is cut short or has a key twice.
+        *((text, text, 422, "VALIDATION") for text in ("not base64 at all!", "A" * 2_796_204)),
+        ("P10: cut short", b64encode(raw[:-1]).decode(), 422, "VALIDATION"),
+        ("P10: a key twice", b64encode(doubled(raw)).decode(), 422, "VALIDATION"),
+    ):
+        answer = funded.submit("alice", psbt_id, psbt)
+        assert (answer.status_code, answer.json()["code"]) == (status, code), what[:40]
+    for spoil in (
+        # P6: not DER, or not valid.
+        lambda signature: signature[:-1] + b"\x00\x01",
+        lambda _: b"\x01",
+        flipped,
+    ):
+        assert funded.submit("alice", psbt_id, with_signature(signed, 0, spoil)).status_code == 422
+
+    # A lost key approves nothing, a superseded one nothing that leaves the workspace.
+    for reason in ("lost", "superseded"):
+        revoke(funded, "alice", reason)
+        refused(funded.submit("alice", psbt_id, signed), 403, "KEY_REVOKED")
+    # Parsing costs time (P10): the server does none for a member who could not sign anyway.
+    monkeypatch.setattr(verifying, "_parse", None)
+    funded.signers["nobody"] = funded.admin
+    refused(funded.submit("nobody", psbt_id, "cHNidP8="), 403, "NOT_A_SIGNER")
+    refused(funded.submit("alice", psbt_id, "cHNidP8="), 403, "KEY_REVOKED")
+    assert funded.proposal(psbt_id) == before
+
+
+class TestKept:
+    def test_p4_a_signature_counts_once_and_the_threshold_stores_all_that_follows_together(
+        self, funded, psbt_id
+    ):
+        signed = funded.signed("alice", psbt_id)
+        late, bad = funded.signed("carol", psbt_id), funded.signed("carol", psbt_id, sighash=SIGHASH_NONE)
+        first = ok(funded.submit("alice", psbt_id, signed))
+        after = funded.proposal(psbt_id)
+        again = ok(funded.submit("alice", psbt_id, signed))
+        assert (first["collected_signatures"], again["collected_signatures"]) == (1, 1)
+        assert "before" in again["detail"]
+        assert funded.proposal(psbt_id) == after
+        assert funded.rows(JobRow, JobRow.kind == BROADCAST) == []
+
+        funded.approve("bob", psbt_id)
+        (proposal,), (job,) = funded.rows(ProposalRow), funded.rows(JobRow, JobRow.kind == BROADCAST)
+        assert proposal.final_tx is not None
+        assert (job.kind, job.subject) == ("broadcast", psbt_id)
+        assert len(funded.rows(SignatureRow)) == 2 * len(Psbt.parse(proposal.psbt).inputs)
+        actions = funded.world.audit_actions(f"workspace:{funded.workspace_id}")
+        assert actions[-3:] == ["SIGNATURE_SUBMITTED", "SIGNATURE_SUBMITTED", "PROPOSAL_FINALISED"]
+
+        # A third comes too late and is told so; the same one is good when all has moved on, too.
+        refused(funded.submit("carol", psbt_id, bad), 422, "BAD_SIGNATURE")
+        assert "not recorded" in ok(funded.submit("carol", psbt_id, late))["detail"]
+        kept = {row.public_key for row in funded.rows(SignatureRow)}
+        assert kept.isdisjoint(late.inputs[0].partial_signatures)
+        funded.settle()
+        again = ok(funded.submit("alice", psbt_id, signed))
+        assert (again["status"], again["collected_signatures"]) == ("BROADCASTING", 2)
+
+    def test_p7_p9_falsified_fields_are_ignored_and_after_garbage_it_still_finalises(self, funded, psbt_id):
+        signed = funded.signed("alice", psbt_id)
+        utxo = signed.inputs[0].witness_utxo
+        lying = with_input(
+            signed, 0, witness_utxo=TxOut(Sats(utxo.amount + 1), utxo.script_pubkey), non_witness_utxo=None
+        )
+        ok(funded.submit("alice", psbt_id, lying))
+        kept = Psbt.parse(funded.proposal(psbt_id, "bob")["psbt_base64"])
+        assert kept.inputs[0].witness_utxo == utxo
+        assert kept.inputs[0].non_witness_utxo == signed.inputs[0].non_witness_utxo
+        # On one input, beside a good one.
+        bad = with_signature(funded.signed("carol", psbt_id), 1, flipped)
+        refused(funded.submit("carol", psbt_id, bad), 422, "BAD_SIGNATURE")
+        assert funded.approve("bob", psbt_id)["status"] == "SIGNED"
+        funded.settle()
+        assert funded.proposal(psbt_id)["status"] == "BROADCASTING"
+
+    def test_p8_some_inputs_only_are_kept_and_progress_is_the_minimum_over_the_inputs(self, funded, psbt_id):
+        others = list(range(1, len(Psbt.parse(funded.proposal(psbt_id)["psbt_base64"]).inputs)))
+
+        def submit(name: str, inputs: list[int]) -> dict:
+            return ok(funded.submit(name, psbt_id, funded.signed(name, psbt_id, inputs=inputs)))
+
+        answer = submit("alice", [0])
+        assert (answer["status"], answer["collected_signatures"]) == ("PENDING", 0)
+        assert answer["missing_inputs"] == others
+        shown = {s["user_id"]: s for s in funded.proposal(psbt_id)["signers"]}
+        mine = shown[str(funded.user_ids["alice"])]
+        assert (mine["is_signed"], mine["decision"], mine["signed_at"]) == (False, "approve", None)
+        rest = submit("alice", others)
+        assert (rest["collected_signatures"], rest["missing_inputs"]) == (1, [])
+        assert submit("bob", [0])["collected_signatures"] == 1
+        answer = submit("carol", others)
+        assert (answer["status"], answer["collected_signatures"]) == ("SIGNED", 2)
+
+    def test_a_finalised_psbt_is_taken_apart(self, tmp_path, funded):
+        one = ok(funded.create_vault("Till", m=1))
+        funded.deposit(90_000, to=one["address"])
+        created = ok(funded.propose(50_000, wallet_id=one["id"]))
+        policy = Vault.from_descriptor(one["descriptor"], Network.REGTEST)
+        signed = sign(funded.devices["alice"], Psbt.parse(created["psbt_base64"]), policy)
+        final = finalise(signed, policy)
+        taken = with_input(signed, 0, partial_signatures={}, final_script_witness=final.inputs[0].witness)
+        answer = ok(funded.submit("alice", created["psbt_id"], taken))
+        assert answer["status"] == "SIGNED"
+
+    def test_a_failure_between_finalising_and_the_outbox_keeps_nothing(self, funded, psbt_id, monkeypatch):
+        """P12, before the commit: the signature itself is not half kept."""
+        funded.approve("alice", psbt_id)
+        before = funded.proposal(psbt_id)
+        signed = funded.signed("bob", psbt_id)
+
+        def fail(*_args, **_kwargs):
+            raise RuntimeError("the disk is full")
+
+        monkeypatch.setattr("custody.server.proposals.signing.enqueue_new", fail)
+        assert funded.submit("bob", psbt_id, signed).status_code == 500
+        assert funded.proposal(psbt_id) == before
+        monkeypatch.undo()
+        assert ok(funded.submit("bob", psbt_id, signed))["status"] == "SIGNED"
+
+
+class TestDeclines:
+    def test_the_threshold_is_lost_with_two_declines_of_three(self, funded, psbt_id):
+        for _ in range(2):
+            assert ok(funded.decline("alice", psbt_id))["status"] == "PENDING", "twice it counts once"
+        assert ok(funded.decline("bob", psbt_id))["status"] == "REJECTED"
+        (vault,) = funded.wallets()
+        assert vault["locked_sats"] == 0
+        late = funded.submit("carol", psbt_id, funded.signed("carol", psbt_id))
+        refused(late, 409, "STATE_CONFLICT")
+        refused(funded.decline("carol", psbt_id), 409, "STATE_CONFLICT")
+
+    def test_a_decline_may_become_an_approval_and_after_signing_changes_nothing(self, funded, psbt_id):
+        ok(funded.decline("alice", psbt_id))
+        funded.approve("alice", psbt_id)
+        before = funded.proposal(psbt_id)
+        answer = ok(funded.decline("alice", psbt_id))
+        assert "cannot revoke a signature" in answer["detail"]
+        assert funded.proposal(psbt_id) == before
+        ok(funded.decline("bob", psbt_id))
+        assert funded.approve("carol", psbt_id)["status"] == "SIGNED"
+
+
+def test_an_expired_proposal_takes_no_signature_and_frees_its_coins(funded, psbt_id):
+    signed = funded.signed("alice", psbt_id)
+    funded.later(days=15)
+    refused(funded.submit("alice", psbt_id, signed), 409, "STATE_CONFLICT")
+    for _ in range(2):
+        funded.world.platform.background.expiry().run_due()
+    assert funded.world.audit_actions("workspace:1").count("PROPOSAL_EXPIRED") == 1
+    assert funded.proposal(psbt_id)["status"] == "EXPIRED"
+    assert funded.wallets()[0]["locked_sats"] == 0
+    refused(funded.submit("alice", psbt_id, signed), 409, "STATE_CONFLICT")
+
+
+def test_a_session_that_was_ended_meanwhile_signs_nothing(funded, psbt_id, monkeypatch):
+    """P23: the new password of the account's owner ends a thief's sessions at once."""
+    signed, alice = funded.signed("alice", psbt_id), funded.user_ids["alice"]
+    read = verifying._parse
+
+    def read_slowly(text: str) -> Psbt:
+        with funded.world.platform.services.store.write() as db:
+            end_sessions(db, alice, funded.world.clock(), "password reset", keep=None)
+        return read(text)
+
+    monkeypatch.setattr(verifying, "_parse", read_slowly)
+    refused(funded.submit("alice", psbt_id, signed), 401, "UNAUTHENTICATED")
+    assert funded.proposal(psbt_id)["collected_signatures"] == 0

@@ -1,0 +1,132 @@
+"""Long polls wake exactly when their workspace changes, in whichever process."""
+
+from collections.abc import AsyncIterator, Callable
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from custody.server.requests import changes as module
+from custody.server.requests.changes import Changes, LongPolls, raise_revisions
+from custody.server.store import Store
+from tests.support.workspaces import found_workspace
+
+LONG = 30
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def places(store: Store) -> tuple[int, int]:
+    with store.write() as db:
+        return found_workspace(db, "Main"), found_workspace(db, "Other")
+
+
+def move(store: Store, changes: Changes, workspace_id: int) -> None:
+    with store.write() as db:
+        changes.moved(db, workspace_id)
+
+
+async def waiting(following: LongPolls, count: int) -> None:
+    with anyio.fail_after(LONG):
+        while following.open != count:
+            await anyio.lowlevel.checkpoint()
+
+
+async def ended(following: LongPolls) -> None:
+    """Without a waiter there is no follower: no thread reads a database that the test is about to close."""
+    with anyio.fail_after(LONG):
+        while any(follower._task for follower in following._followers.values()):
+            await anyio.lowlevel.checkpoint()
+
+
+@pytest.fixture
+async def make_following(store: Store) -> AsyncIterator[Callable[..., LongPolls]]:
+    made: list[LongPolls] = []
+
+    def make(changes: Changes | None = None) -> LongPolls:
+        made.append(LongPolls(store, changes or Changes()))
+        return made[-1]
+
+    yield make
+    for following in made:
+        await ended(following)
+
+
+async def test_a_commit_of_this_process_wakes_the_polls_of_its_workspace_alone(store, make_following, places):
+    changes = Changes()
+    following, told = make_following(changes), []
+
+    async def poll(workspace_id: int) -> None:
+        told.append((workspace_id, await following.wait(workspace_id, 0, LONG)))
+
+    async with anyio.create_task_group() as group:
+        for workspace_id in (*places, places[0]):
+            group.start_soon(poll, workspace_id)
+        await waiting(following, 3)
+        await anyio.to_thread.run_sync(move, store, changes, places[0])
+        await waiting(following, 1)
+        assert told == [(places[0], True)] * 2
+        changes.close()
+    assert told[2:] == [(places[1], False)]
+    assert following.open == 0
+
+
+async def test_a_commit_of_another_process_is_found_by_looking(store, make_following, places, monkeypatch):
+    monkeypatch.setattr(module, "FOLLOW_SECONDS", 0.01)
+    following = make_following()
+
+    def elsewhere() -> None:
+        with store.write() as db:
+            raise_revisions(db, [places[0]])
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(following.wait, places[0], 0, LONG)
+        await waiting(following, 1)
+        await anyio.to_thread.run_sync(elsewhere)
+        await waiting(following, 0)
+
+
+async def test_what_was_committed_between_the_look_and_the_wait_is_not_missed(store, make_following, places):
+    """This process announces its own commits; the follower's first look finds another's. Neither waits a
+    second.
+    """
+    changes = Changes()
+    following = make_following(changes)
+    assert not await following.wait(places[0], 0, 0.01)
+    await anyio.to_thread.run_sync(move, store, changes, places[0])
+    assert await following.wait(places[0], 0, LONG)
+    with anyio.fail_after(LONG):
+        assert await make_following().wait(places[0], 0, LONG)
+
+
+async def test_a_poll_ends_at_its_time_out_and_no_thread_follows_without_polls(store, make_following, places):
+    following = make_following()
+    move(store, Changes(), places[0])
+    assert not await following.wait(places[0], 1, 0.01)
+    assert following.open == 0
+    await ended(following)
+
+
+async def test_a_server_that_stops_ends_every_poll(store, make_following, places):
+    changes = Changes()
+    following = make_following(changes)
+    changes.close()
+    assert not await following.wait(places[0], 0, LONG)
+
+
+async def test_a_database_that_is_away_ends_no_poll(store, make_following, places, monkeypatch):
+    """The polls themselves ask again, and tell their callers."""
+    monkeypatch.setattr(module, "FOLLOW_SECONDS", 0.01)
+    following = make_following()
+    asked = []
+
+    def fail(self, workspace_ids):
+        asked.append(workspace_ids)
+        if len(asked) < 3:
+            raise module.DatabaseUnavailable("The database cannot be reached.")
+        return {places[0]: 1}
+
+    monkeypatch.setattr(module._LoopFollower, "_read", fail)
+    with anyio.fail_after(LONG):
+        assert await following.wait(places[0], 0, LONG)
+    assert asked == [(places[0],)] * 3

@@ -1,0 +1,134 @@
+"""Coin selection of a forward: the figures add up, and only permitted coins are spent (P48)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from custody.server.errors import Dust, Invalid
+from custody.server.rules.fees import CEILING, FLOOR, MAX_FEE
+from custody.server.rules.forwarding import Allocation, ForwardTerms, Sizes, allocate, require_sensible
+from custody.server.rules.selection import MAX_INPUTS, Candidate
+from multisig import FeeRate, Sats
+
+DUST, CHANGE_DUST = Sats(330), Sats(294)
+SIZES = Sizes(lambda inputs, with_change: 60 + 68 * inputs + 31 * with_change, DUST, CHANGE_DUST)
+
+
+def coin(number: int, amount: int, depth: int = 6, *, own: bool = False) -> Candidate:
+    return Candidate(f"{number:064x}", 0, Sats(amount), depth, own)
+
+
+CONFIRMED = [coin(1, 100_000), coin(2, 60_000, 1)]
+OWN, FOREIGN = coin(3, 50_000, 0, own=True), coin(4, 900_000, 0)
+
+
+def of(
+    pool: list[Candidate], amount: int | None, fee: int = 1_000, *, unconfirmed: bool = False
+) -> Allocation:
+    wish = ForwardTerms(None if amount is None else Sats(amount), Sats(fee), allow_unconfirmed=unconfirmed)
+    require_sensible(wish, SIZES)
+    found = allocate(pool, wish, SIZES)
+    assert found is not None
+    return found
+
+
+def numbers(found: Allocation) -> list[int]:
+    return [int(each.txid, 16) for each in found.coins]
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> list[Candidate]:
+    kinds = st.sampled_from([(6, False), (1, True), (0, True), (0, False)])
+    drawn = draw(st.lists(st.tuples(st.integers(294, 10**6), kinds), max_size=8))
+    return [coin(number, amount, depth, own=own) for number, (amount, (depth, own)) in enumerate(drawn)]
+
+
+wishes = st.builds(
+    ForwardTerms,
+    st.none() | st.integers(1, 2 * 10**6).map(Sats),
+    st.integers(1, 50_000).map(Sats),
+    st.booleans(),
+)
+
+
+@given(pools(), wishes)
+def test_what_is_found_adds_up_and_may_be_spent(pool: list[Candidate], wish: ForwardTerms) -> None:
+    try:
+        require_sensible(wish, SIZES)
+        found = allocate(pool, wish, SIZES)
+    except (Invalid, Dust):
+        return
+    may_spend = [each for each in pool if wish.allow_unconfirmed or each.confirmations or each.own_change]
+    if found is None:
+        needed = wish.fee + (0 if wish.amount is None else wish.amount)
+        assert sum(each.amount for each in may_spend) < max(needed, 1)
+        return
+    assert sum(each.amount for each in found.coins) == found.payment + found.change + wish.fee
+    assert set(found.coins) <= set(may_spend)
+    assert found.payment >= DUST
+    assert found.payment > wish.fee
+    assert found.change == 0 or found.change >= CHANGE_DUST
+    assert FLOOR <= FeeRate.of(wish.fee, found.vsize(SIZES)) <= CEILING
+    if wish.amount is None:
+        assert (found.change, len(found.coins)) == (0, len(may_spend))
+    else:
+        assert found.payment == wish.amount
+
+
+def test_confirmed_coins_go_first_then_ones_own_then_what_is_allowed() -> None:
+    pool = [FOREIGN, OWN, *CONFIRMED]
+    assert numbers(of(pool, 90_000, unconfirmed=True)) == [1]
+    assert numbers(of(pool, 150_000, unconfirmed=True)) == [1, 2]
+    assert numbers(of(pool, 180_000, unconfirmed=True)) == [1, 2, 3]
+    assert numbers(of(pool, 500_000, unconfirmed=True)) == [4]
+    assert allocate(pool, ForwardTerms(Sats(500_000), Sats(1_000)), SIZES) is None
+
+
+def test_dust_that_one_coin_would_leave_is_avoided_with_another() -> None:
+    found = of(CONFIRMED, 98_900)
+    assert (numbers(found), found.change) == ([1, 2], 60_100)
+
+
+@pytest.mark.parametrize("left", [1, 293])
+def test_dust_that_all_coins_would_leave_is_refused_with_what_would_do(left: int) -> None:
+    with pytest.raises(Dust, match=f"forward 159000 sat, or {294 - left} sat less"):
+        of(CONFIRMED, 159_000 - left)
+    assert of(CONFIRMED, 159_000 - 294).change == 294
+
+
+def test_of_many_coins_the_largest_are_taken() -> None:
+    pool = [coin(number, 1_000 + number) for number in range(1, 151)]
+    found = of(pool, None, 20_000)
+    assert numbers(found) == list(range(150, 50, -1))
+    assert len(found.coins) == MAX_INPUTS
+    assert allocate(pool, ForwardTerms(Sats(150_000), Sats(20_000)), SIZES) is None
+
+
+@pytest.mark.parametrize(
+    ("amount", "fee", "error"),
+    [
+        (329, 100, Dust),
+        (330, 330, Invalid),
+        (50_000, 50_000, Invalid),
+        (None, 160_000, Invalid),
+        (None, 159_671, Dust),
+        (None, 159_670, Invalid),
+        (None, 80_000, Invalid),
+        (None, 195, Invalid),
+        (90_000, 158, Invalid),
+        (10**12, MAX_FEE + 1, Invalid),
+    ],
+)
+def test_p48_absurd_fees(amount: int | None, fee: int, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        of(CONFIRMED, amount, fee)
+
+
+def test_p48_the_bounds_themselves_pass() -> None:
+    assert of(CONFIRMED, None, 196).payment == 160_000 - 196
+    assert of(CONFIRMED, None, 79_999).payment == 80_001
+    assert of(CONFIRMED, 90_000, 159).change == 100_000 - 90_159
+    rich = [coin(1, 10**9)]
+    assert of(rich, None, 128_000).payment == 10**9 - 128_000
+    with pytest.raises(Invalid, match="above 1000 sat/vB"):
+        of(rich, None, 128_001 + 128)

@@ -1,0 +1,182 @@
+"""Coin selection never underpays, never makes dust, and conserves every satoshi,
+whatever the coins and the dice.
+"""
+
+import random
+from itertools import combinations, islice
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from custody.server.rules.fees import CEILING, FALLBACK, FLOOR, bounded
+from custody.server.rules.selection import (
+    MAX_TIP_AGE_SECONDS,
+    Candidate,
+    Plan,
+    _branch_and_bound,
+    choose_locktime,
+    economic,
+    other_locktimes,
+    select_from,
+)
+from multisig import FeeRate, Sats
+from multisig.transaction import LOCKTIME_THRESHOLD
+from tests.support.selection import select_coins
+
+DUST = 330
+# 2-of-3 P2WSH: 104.5 vB for an input, 43 for an output.
+BASE, INPUT, OUTPUT = 54, 105, 43
+
+
+def vsize(inputs, with_change):
+    return BASE + INPUT * inputs + (OUTPUT if with_change else 0)
+
+
+def plan(target, rate=2_000):
+    rate = FeeRate(rate)
+    return Plan(Sats(target), rate, vsize, Sats(max(DUST, rate.fee_for(INPUT))))
+
+
+def coin(number, amount, confirmations=6, *, own_change=False):
+    return Candidate(f"{number:064x}", 0, Sats(amount), confirmations, own_change)
+
+
+def coins(*amounts, **how):
+    return [coin(number, amount, **how) for number, amount in enumerate(amounts)]
+
+
+AMOUNTS = st.one_of(st.integers(1, 5_000), st.integers(5_000, 10_000_000))
+CANDIDATES = st.lists(st.tuples(AMOUNTS, st.integers(0, 8), st.booleans()), min_size=1, max_size=25).map(
+    lambda rows: [coin(i, *row[:2], own_change=row[2]) for i, row in enumerate(rows)]
+)
+
+
+@given(CANDIDATES, st.integers(0, 5_000_000), st.integers(1_000, 200_000), st.integers())
+def test_the_properties_of_every_selection(candidates, target, rate, dice):
+    wanted = plan(target, rate)
+    chosen = select_coins(candidates, wanted, random.Random(dice))
+    if chosen is None:
+        return
+    total = sum(each.amount for each in chosen.coins)
+    assert total == target + chosen.change + chosen.fee, "conserves value"
+    assert len({(each.txid, each.vout) for each in chosen.coins}) == len(chosen.coins), "no coin twice"
+    assert set(chosen.coins) <= set(candidates)
+    assert chosen.change == 0 or chosen.change >= wanted.minimum_change, "no dust"
+    assert chosen.fee >= wanted.fee(len(chosen.coins), with_change=chosen.change > 0), "never underpays"
+    spare = chosen.fee - wanted.fee(len(chosen.coins), with_change=False)
+    if chosen.change == 0:
+        assert spare < wanted.minimum_change + wanted.rate.fee_for(OUTPUT) + 1, (
+            "gives no more away than change costs"
+        )
+    assert all(each.confirmations or each.own_change for each in chosen.coins), "no foreign unconfirmed coin"
+
+
+@given(CANDIDATES, st.integers(1, 5_000_000), st.integers(1_000, 50_000), st.integers())
+def test_it_finds_coins_wherever_all_economic_confirmed_ones_together_suffice(candidates, target, rate, dice):
+    wanted = plan(target, rate)
+    usable = [c for c in candidates if c.confirmations and c.amount > wanted.rate.fee_for(INPUT) + 1]
+    assume(usable)
+    enough = sum(c.amount for c in usable) >= target + wanted.fee(len(usable), with_change=False)
+    found = select_coins(candidates, wanted, random.Random(dice))
+    if enough:
+        assert found is not None
+
+
+@given(CANDIDATES, st.integers(0, 1_000_000), st.integers())
+def test_the_same_dice_choose_the_same_coins(candidates, target, dice):
+    mixed = random.Random(dice).sample(candidates, len(candidates))
+    first, second = (select_coins(each, plan(target), random.Random(dice)) for each in (candidates, mixed))
+    assert first == second
+
+
+# One coin pays exactly; two together do.
+@example([500_000, 90_318, 70_000], 90_000, 2_000)
+@example([1_000_000, 50_000, 40_528, 3_000], 90_000, 2_000)
+@given(
+    st.lists(st.integers(1_000, 60_000), min_size=1, max_size=9),
+    st.integers(1_000, 150_000),
+    st.integers(1_000, 20_000),
+)
+def test_no_spend_without_change_is_overlooked_among_few_coins(amounts, target, rate):
+    """Beside it all sets of coins, each looked at."""
+    wanted = plan(target, rate)
+    cost = wanted.fee(2, with_change=False) - wanted.fee(1, with_change=False) + 1
+    worth = [amount for amount in amounts if amount > cost]
+    spare = wanted.minimum_change + wanted.fee(1, with_change=True) - wanted.fee(1, with_change=False)
+    fees = []
+    for count in range(1, len(worth) + 1):
+        least = wanted.fee(count, with_change=False)
+        paid = (sum(chosen) - target for chosen in combinations(worth, count))
+        fees += [fee for fee in paid if least <= fee < least + spare]
+    found = _branch_and_bound(economic(coins(*amounts), wanted), wanted)
+    assert (None if found is None else found.fee) == min(fees, default=None)
+    if found is not None and found.fee * 20 < target:
+        assert select_from(coins(*amounts), wanted, random.Random(1)) == found
+
+
+def test_deep_coins_come_before_shallow_ones():
+    deep, shallow = coin(1, 200_000, 6), coin(2, 900_000, 1)
+    assert select_coins([shallow, deep], plan(100_000), random.Random(1)).coins == (deep,)
+    assert select_coins([shallow], plan(100_000), random.Random(1)).coins == (shallow,)
+
+
+def test_our_own_change_is_deep_at_one_block_and_may_be_spent_unconfirmed_when_nothing_else_does():
+    change = coin(1, 200_000, 1, own_change=True)
+    assert select_coins([change, coin(2, 200_000, 3)], plan(50_000), random.Random(1)).coins == (change,)
+    waiting = coin(3, 200_000, 0, own_change=True)
+    assert select_coins([waiting], plan(50_000), random.Random(1)).coins == (waiting,)
+    assert (
+        select_coins([waiting, coin(4, 100_000, 1)], plan(50_000), random.Random(1)).coins[0].confirmations
+        == 1
+    )
+
+
+def test_the_fee_stays_below_a_twentieth_where_coins_allow():
+    """A Coldcard refuses a tenth and warns at a twentieth of the outputs."""
+    wanted = plan(2_000, rate=5_000)
+    small = coin(1, 2_000 + wanted.fee(1, with_change=False))
+    alone = select_coins([small], wanted, random.Random(1))
+    assert alone.fee * 20 > 2_000 + alone.change
+    chosen = select_coins([small, coin(2, 1_000_000)], wanted, random.Random(1))
+    assert chosen.fee * 20 < 2_000 + chosen.change
+
+
+def test_many_coins_take_bounded_time():
+    many = coins(*(1_000_000 + number * 17 for number in range(2_000)))
+    chosen = select_coins(many, plan(50_000_003), random.Random(1))
+    assert chosen is not None
+    assert len(chosen.coins) <= 100
+
+
+class Dice:
+    """Gives the numbers it was told to."""
+
+    def __init__(self, *numbers):
+        self.numbers = list(numbers)
+
+    def randrange(self, _stop):
+        return self.numbers.pop(0)
+
+
+def test_the_others_go_down_from_the_tip_and_then_begin_long_ago():
+    assert list(islice(other_locktimes(2), 5)) == [2, 1, 0, LOCKTIME_THRESHOLD, LOCKTIME_THRESHOLD + 1]
+
+
+@pytest.mark.parametrize(
+    ("estimate", "rate"),
+    [(None, FALLBACK), (FeeRate(1), FLOOR), (FeeRate(10**9), CEILING), (FeeRate(7_777), FeeRate(7_777))],
+)
+def test_an_estimate_is_kept_within_bounds(estimate, rate):
+    assert bounded(estimate) == rate
+
+
+@given(st.integers(0, 10**6), st.integers(0, MAX_TIP_AGE_SECONDS), st.integers())
+def test_the_lock_time_is_the_tip_or_up_to_a_hundred_blocks_before_it(tip, age, seed):
+    assert max(-1, tip - 100) < choose_locktime(tip, age, random.Random(seed)) <= tip
+
+
+def test_nine_times_in_ten_it_is_the_tip_and_an_old_tip_gives_none():
+    assert choose_locktime(1_000, 60, Dice(9)) == 1_000
+    assert choose_locktime(1_000, 60, Dice(0, 99)) == 901
+    assert choose_locktime(1_000, MAX_TIP_AGE_SECONDS + 1, Dice()) == 0

@@ -1,0 +1,167 @@
+"""What a provider may do to us without keeping or misleading us (P75)."""
+
+from contextlib import ExitStack
+
+import pytest
+
+from custody.server.errors import IdentityRefused, ProviderUnavailable
+from custody.server.sign_in.id_tokens import Expected
+from custody.server.sign_in.providers import AT_ONCE, AT_ONCE_PUBLISHED, ProviderClient, Providers
+from custody.server.store.models import IdentityProviderRow
+from custody.server.webhooks.sending import Sender
+from tests.support.identity import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    HOST,
+    answer_of,
+    published,
+    scripted,
+    sign,
+    signing_key,
+)
+from tests.support.platform import Clock
+from tests.support.receiver import PUBLIC, Wire, status
+
+CLIENT = ProviderClient(CLIENT_ID, CLIENT_SECRET, "https://custody.example.org/back")
+ASKED = {"nonce": "n", "redirect_uri": CLIENT.redirect_uri}
+DISCOVERY = "/.well-known/openid-configuration"
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def rig(tmp_path, clock):
+    with scripted(tmp_path, clock) as (provider, ca):
+        wire = Wire()
+        sender = Sender(wire.resolve, ca, connect=wire.connect, seconds=2)
+        yield provider, Providers(clock, sender, frozenset()), wire
+
+
+def of(issuer, organisation_id=1):
+    return IdentityProviderRow(issuer=issuer, organisation_id=organisation_id)
+
+
+def refused(providers, issuer):
+    with pytest.raises(ProviderUnavailable) as found:
+        providers.published(of(issuer))
+    return found.value.detail.removeprefix(issuer)
+
+
+def test_what_it_publishes_is_asked_for_once_an_hour(rig, clock):
+    provider, providers, wire = rig
+    for _ in range(3):
+        assert providers.published(of(provider.issuer)).token_endpoint == f"{provider.issuer}/token"
+    assert provider.asked == [DISCOVERY, "/keys"]
+    assert {place[0] for place in wire.called} == {PUBLIC}
+    clock.advance(hours=1)
+    providers.published(of(provider.issuer))
+    assert provider.asked == [DISCOVERY, "/keys"] * 2
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "words"),
+    [
+        (DISCOVERY, status(302, "Location: https://169.254.169.254/latest"), "does not answer as"),
+        ("/keys", status(307, "Location: https://169.254.169.254/latest"), "does not answer as"),
+        (DISCOVERY, answer_of(b" " * 200_000 + b"{}"), "does not answer as it should"),
+        (DISCOVERY, answer_of(b"[" * 100_000), "does not answer as"),
+        (DISCOVERY, answer_of([]), "does not answer as"),
+        (DISCOVERY, answer_of({}), "publishes nothing"),
+        ("/keys", answer_of({}), "publishes no keys"),
+        (DISCOVERY, lambda _line, own: own.closing.wait(3), "does not answer in time"),
+    ],
+)  # fmt: skip
+def test_p75_what_is_no_answer(rig, path, answer, words):
+    provider, providers, _ = rig
+    provider.answers[path] = answer
+    assert words in refused(providers, provider.issuer)
+
+
+@pytest.mark.parametrize("name", ["jwks_uri", "authorization_endpoint"])
+def test_p75_it_leads_nowhere_inside(rig, clock, name):
+    provider, providers, wire = rig
+    for inside in (
+        "https://localhost/",
+        "https://169.254.169.254/",
+        "http://login.example.org/",
+        "file:///etc",
+    ):
+        provider.discovery[name] = inside
+        assert "names an address that is not called" in refused(providers, provider.issuer)
+        clock.advance(minutes=1)
+    provider.discovery[name] = provider.issuer
+    wire.addresses = [["10.0.0.1"]]
+    assert "its address is not a public one" in refused(providers, provider.issuer)
+
+
+def test_p75_another_issuer_is_not_spoken_for(rig):
+    provider, providers, _ = rig
+    provider.discovery["issuer"] = "https://accounts.example.com"
+    assert "says that it is another issuer" in refused(providers, provider.issuer)
+
+
+def test_p75_an_unknown_key_makes_us_ask_once_a_minute(rig, clock):
+    provider, providers, _ = rig
+    expected = Expected(provider.issuer, CLIENT_ID, "n")
+    newer = signing_key("2")
+    providers.published(of(provider.issuer))
+    clock.advance(minutes=2)
+    for _ in range(3):
+        with pytest.raises(IdentityRefused):
+            providers.subject(of(provider.issuer), sign(provider.good("n"), newer), expected)
+    assert provider.asked.count("/keys") == 2
+    clock.advance(minutes=1)
+    provider.keys = published(newer)
+    assert providers.subject(of(provider.issuer), sign(provider.good("n"), newer), expected) == "ada"
+
+
+def test_p75_a_slow_one_takes_no_more_than_its_threads(rig):
+    """Of an organisation, whatever issuers it names; and codes are redeemed while all others wait."""
+    provider, providers, _ = rig
+    provider.codes["c"] = ASKED
+    providers.published(of(provider.issuer))
+    with ExitStack() as held:
+        for number in range(AT_ONCE):
+            held.enter_context(providers._line(of(f"https://{number}.example.org"), AT_ONCE_PUBLISHED))
+        assert "asked too often" in refused(providers, "https://another.example.org")
+        for number in range(AT_ONCE_PUBLISHED - AT_ONCE):
+            line = providers._line(of("https://x.example.org", 2 + number), AT_ONCE_PUBLISHED)
+            held.enter_context(line)
+        with pytest.raises(ProviderUnavailable, match="asked too often"):
+            providers.published(of("https://another.example.org", 99))
+        assert providers.redeem(of(provider.issuer, 99), CLIENT, "c", "v")
+    sent = provider.receiver.arrived[-1]
+    assert (sent.headers["authorization"][:6], b"code_verifier=v" in sent.body) == ("Basic ", True)
+    with pytest.raises(IdentityRefused):
+        providers.redeem(of(provider.issuer), CLIENT, "c", "v")
+    assert provider.asked == [DISCOVERY, "/keys", "/token", "/token"]
+    assert "cannot be reached" in refused(providers, "https://another.example.org"), "it is asked by now"
+
+
+def test_p75_one_that_could_not_be_asked_is_left_alone_for_a_minute(rig, clock):
+    provider, providers, _ = rig
+    provider.answers["/keys"] = answer_of({})
+    for _ in range(3):
+        assert "publishes no keys" in refused(providers, provider.issuer)
+    assert provider.asked == [DISCOVERY, "/keys"]
+    clock.advance(minutes=1)
+    del provider.answers["/keys"]
+    providers.published(of(provider.issuer))
+
+
+@pytest.mark.parametrize("name", ["jwks_uri", "token_endpoint"])
+def test_p75_what_the_operator_allows_is_for_the_issuer_that_is_there(rig, clock, name):
+    provider, outside, wire = rig
+    providers = Providers(clock, outside._sender, frozenset({HOST, "inside.corp"}))
+    wire.addresses = [["10.0.0.1"]]
+    provider.codes["c"] = ASKED
+    assert providers.redeem(of(provider.issuer), CLIENT, "c", "v")
+    clock.advance(hours=1)
+    for url, words in ((f"https://{HOST}/x", "not a public one"), ("https://inside.corp/x", "is not called")):
+        provider.discovery[name] = url
+        with pytest.raises(ProviderUnavailable, match=words):
+            providers.redeem(of(provider.issuer), CLIENT, "c", "v")
+        clock.advance(hours=1)
