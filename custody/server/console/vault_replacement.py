@@ -10,13 +10,15 @@ from custody.common.naming import next_name
 from custody.common.text import count
 from custody.schemas.changes import CHANGES
 from custody.schemas.history import VAULT_COINS
-from custody.schemas.proposals import PSBT, Proposal
+from custody.schemas.proposals import PREVIEW_PSBT, PSBT, Proposal
 from custody.schemas.sending import SWEEP_VAULT, SweptVault
 from custody.schemas.vaults import REPLACE_VAULT, VAULT_EXPORT, VAULT_NAMES, Vault
 from custody.server.console.addresses import entries
 from custody.server.console.context import PageContext
 from custody.server.console.members import members_of
-from custody.server.console.proposals import BOOK_READERS
+from custody.server.console.money import money_of
+from custody.server.console.proposals import BOOK_READERS, labels_of
+from custody.server.console.proposing import MoneyReview
 from custody.server.console.rendering import COIN_WORDS, member_words
 from custody.server.console.table import Review, Row, form
 from custody.server.console.typed import whole
@@ -32,7 +34,7 @@ from custody.server.console.vaults import (
     vault_here,
     vault_ids,
 )
-from custody.server.errors import Invalid
+from custody.server.errors import Invalid, StateConflict
 from multisig import Network
 from multisig import Vault as Policy
 
@@ -116,6 +118,31 @@ def _new(page: PageContext) -> dict[str, Any]:
     return {"m": whole(page, "m"), "signers": [each.uuid for each in chosen_signers(page)]}
 
 
+def review_sweep(page: PageContext) -> Review:
+    """The first transaction, as it would be proposed now."""
+    action = "Propose to sweep"
+    if page.form.ticked("confirmed"):
+        return Review("", (), action)
+    old = vault_here(page)
+    last = replacement_name(page, old)
+    if last is None:
+        raise StateConflict(f"The vault {old.name} is not replaced: replace it first.")
+    new = vault_by_id(page, last.id)
+    shown = page.read(
+        PREVIEW_PSBT, workspace_id=page.workspace.id, wallet_id=old.id, tx_type="send",
+        recipients=[new.address], sweep=True, fee_rate=page.form.one("fee_rate") or None,
+    )  # fmt: skip
+    return MoneyReview(
+        f"Move the coins of {old.name} to {new.name}",
+        (("Where one transaction does not take all coins", "Others follow, to the same address."),),
+        action,
+        money=money_of(shown.psbt_base64, old, labels_of(page, shown.recipients)),
+        taken_from=old.name,
+        amounts=(("Leaves the vault, fee included", shown.movement_sats),),
+        pinned=(("fee_rate", shown.asked_fee_rate),),
+    )
+
+
 def _after_sweep(swept: SweptVault) -> str:
     return f"{count(len(swept.psbt_ids), 'sweep is', 'sweeps are')} proposed. The signers decide now."
 
@@ -127,5 +154,5 @@ ROWS = (
         _REPLACE, REPLACE_VAULT, replacement, "The vault is replaced.", to="vaults/{vault_id}/replace",
         review=review_replacement, steps_up=True, given=_new,
     ),
-    form(f"{_REPLACE}/sweep", SWEEP_VAULT, replacement, _after_sweep),
+    form(f"{_REPLACE}/sweep", SWEEP_VAULT, replacement, _after_sweep, review=review_sweep),
 )  # fmt: skip

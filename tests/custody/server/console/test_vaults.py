@@ -198,7 +198,11 @@ def test_two_people_replace_a_vault_and_follow_it(desk, browse, admin, base):
     for words in ("Treasury 2", desk.devices["alice"].fingerprint.hex, f"signerd pin {new['id']}"):
         assert words in admin.words
     assert "these lead to this vault: Our vault." in admin.words
+    before = len(desk.rows(ProposalRow))
     admin.send(f"{base}/replace/sweep")
+    assert "Treasury 2" in admin.words
+    assert len(desk.rows(ProposalRow)) == before
+    admin.confirm(f"{base}/replace/sweep")
     assert "1 sweep is proposed." in admin.words
     assert "held by" in admin.open(f"{base}/coins").words
     admin.open(f"{base}/replace").send(f"{base}/replace/sweep", status=409)
