@@ -40,12 +40,16 @@ class UnclearJson(json.JSONDecodeError):
 
 
 class JsonRequest(Request):
-    """A request whose body means one thing: no name twice, no number with an exponent (RFC 8259, 4 and 6)."""
+    """A request whose body means one thing: UTF-8, no name twice, no number with an exponent (RFC 8259, 4, 6
+    and 8.1).
+    """
 
     async def json(self) -> Any:
-        return json.loads(
-            await self.body(), object_pairs_hook=_named_once, parse_float=_plain, parse_constant=_plain
-        )
+        try:
+            text = (await self.body()).decode()
+        except UnicodeDecodeError:
+            raise UnclearJson("The body is not UTF-8.") from None
+        return json.loads(text, object_pairs_hook=_named_once, parse_float=_plain, parse_constant=_plain)
 
 
 def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

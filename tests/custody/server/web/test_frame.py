@@ -56,6 +56,7 @@ class TestProblems:
             ('{"workspace_id": 1, "body": {"a": 1, "a": 1}}', "a name twice"),
             ('{"workspace_id": 1e4}', "plain digits"),
             ('{"workspace_id": NaN}', "plain digits"),
+            ('{"workspace_id": 1}'.encode("utf-16"), "UTF-8"),
         ):
             headers = alice.headers | JSON
             answer = alice.http.post("/api/v1/set-default-workspace", content=body, headers=headers)
