@@ -31,7 +31,7 @@ from signerd.errors import (
 )
 from signerd.feed import SingleFlight, Troubles, unforeseen
 from signerd.journal import Journal
-from signerd.journal.keys_and_vaults import ClaimOutcome
+from signerd.journal.journal import ClaimOutcome
 
 Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]

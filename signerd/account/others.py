@@ -71,13 +71,13 @@ class TokenLookup:
         return [
             (payload, snapshot)
             for payload, snapshot in found
-            if payload is not None and self.journal.tokens.bytecode(payload) is None
+            if payload is not None and self.journal.bytecode(payload) is None
         ]
 
     async def _look_up_one(
         self, workspace: PlatformWorkspace, payload: Payload, snapshot: Snapshot
     ) -> str | None:
-        if self.journal.tokens.bytecode(payload) is not None:
+        if self.journal.bytecode(payload) is not None:
             return None  # Looked up for another proposal of this round.
         if snapshot.contract_uid is None:
             return "the platform does not name the token."
@@ -182,7 +182,7 @@ class OthersProposals:
             return OthersRead(left_out=(UnreadableEntry(ALL, UNFORESEEN),))
 
     async def _read_on(self, workspace: PlatformWorkspace, codes: frozenset[str]) -> OthersRead:
-        after, waits = self.journal.unfollowed.heard_until(workspace.id, codes), False
+        after, waits = self.journal.heard_until(workspace.id, codes), False
         left_out: tuple[UnreadableEntry, ...] = ()
         place = self.places.pop(workspace.id, None)
         if place is not None and codes <= place.codes:

@@ -313,7 +313,7 @@ class KeyWatch:
         network = self.journal.network.api_name
         self._listed = tuple(key for key in await self.platform.keys() if key.net == network)
         self.reads += 1
-        key_id, base = self.journal.keys.platform_key_id(), self._base()
+        key_id, base = self.journal.platform_key_id(), self._base()
         if key_id is None or base is None:
             self.troubles.report(KEYS, {})
             return

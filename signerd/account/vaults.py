@@ -37,7 +37,7 @@ from signerd.errors import (
     WrongCode,
 )
 from signerd.journal import Journal
-from signerd.journal.keys import AtDevice
+from signerd.journal.keys_and_vaults import AtDevice
 from signerd.journal.rows import vault_of
 
 
@@ -145,7 +145,13 @@ def pin(journal: Journal, wanted: Pin, source: Source, at_device: AtDevice, *, b
     """
     again = pinnable(journal, wanted.vault_id, GivenVault(wanted.vault, source))
     if journal.pin(wanted.vault_id) is not None:
-        _record_at_device(journal, wanted.vault_id, at_device)
+        known = journal.at_device(again)
+        both = AtDevice(known.enrolled or at_device.enrolled, known.address_shown or at_device.address_shown)
+        if both != known:
+            shown = "shown" if both.address_shown else "not shown"
+            journal.set_at_device(
+                again, both, Note("enrolled", wanted.vault_id, {"address_on_device": shown})
+            )
         return again
     own = _own_key(journal, again.vault)
     facts = {
@@ -178,22 +184,11 @@ def unpin(journal: Journal, vault_id: str, code: str) -> tuple[News, ...]:
         raise NotPinned("the vault is not pinned")
     require_code(pinned.vault, code)
     facts = {
-        "changes": list(journal.vault_changes(vault_id)),
+        "changes": list(journal.changes_of(pinned)),
         "code": pinned.vault.verification_code,
         "descriptor": pinned.vault.descriptor,
     }
     return journal.unpin(vault_id, Note("unpinned", vault_id, facts))
-
-
-def _record_at_device(journal: Journal, vault_id: str, at_device: AtDevice) -> None:
-    known = journal.at_device(vault_id)
-    both = AtDevice(
-        known.enrolled or at_device.enrolled,
-        known.address_shown or at_device.address_shown,
-    )
-    if both != known:
-        shown = "shown" if both.address_shown else "not shown"
-        journal.set_at_device(vault_id, both, Note("enrolled", vault_id, {"address_on_device": shown}))
 
 
 def _require_usable(journal: Journal, seen: SeenVault) -> None:
@@ -224,7 +219,7 @@ def _own_key(journal: Journal, vault: Vault) -> OwnKey:
             "but your device did not export it: someone replaced your key"
         )
     own = own_key_of(vault, known)
-    former = former_key_of(vault, journal.keys.former())
+    former = former_key_of(vault, journal.former_keys())
     if own is None and former is not None:
         raise NotOurVault(made_with_former(former))
     if own is None:
@@ -283,14 +278,14 @@ def _seen(journal: Journal, claim: VaultClaim) -> SeenVault:
 
 
 def _has_left(journal: Journal, claim: VaultClaim, vault: Vault, fault: str | None) -> bool:
-    former = former_key_of(vault, journal.keys.former())
+    former = former_key_of(vault, journal.former_keys())
     if former is None or fault != made_with_former(former):
         return False
     return vault.verification_code in journal.pinned_codes().get(claim.vault_id, ())
 
 
 def _seen_pinned(journal: Journal, claim: VaultClaim, pinned: Pin) -> SeenVault:
-    found, at_device = journal.vault_changes(claim.vault_id), journal.at_device(claim.vault_id)
+    found, at_device = journal.changes_of(pinned), journal.at_device(pinned)
     own_keys = journal.own_keys()
     return SeenVault(
         claim.vault_id,
@@ -300,7 +295,7 @@ def _seen_pinned(journal: Journal, claim: VaultClaim, pinned: Pin) -> SeenVault:
         own_key_of(pinned.vault, own_keys),
         pinned=True,
         enrolled=at_device.enrolled,
-        fault=fault_of_pinned(pinned.vault, found, own_keys, journal.keys.former()),
+        fault=fault_of_pinned(pinned.vault, found, own_keys, journal.former_keys()),
         address_shown=at_device.address_shown,
         changes=found,
         renamed=claim.name if claim.name != pinned.name else None,
@@ -315,12 +310,12 @@ def _fault(journal: Journal, claim: VaultClaim, vault: Vault, own: OwnKey | None
         return None
     if _impostor(journal, vault) is not None:
         return "ALARM: it has your device's fingerprint on a key that is not your device's."
-    return without_our_key(vault, journal.keys.former())
+    return without_our_key(vault, journal.former_keys())
 
 
 def _impostor(journal: Journal, vault: Vault) -> OriginKey | None:
     """A key with the fingerprint of our device, or of a former one, that the device did not export."""
-    return impostor(vault, (*journal.own_keys(), *(former.own for former in journal.keys.former())))
+    return impostor(vault, (*journal.own_keys(), *(former.own for former in journal.former_keys())))
 
 
 def _normalised_code(code: str) -> str:

@@ -214,7 +214,7 @@ class VaultReports:
 
     def _proven(self, contract: str) -> Bytecode | None:
         try:
-            return self.journal.tokens.bytecode(TokenCall(contract_id=contract, function=Function.PAUSE))
+            return self.journal.bytecode(TokenCall(contract_id=contract, function=Function.PAUSE))
         except MultisigError:
             return None
 

@@ -173,7 +173,7 @@ def _restored(journal: Journal) -> Iterator[str]:
 def _keys(journal: Journal) -> Iterator[str]:
     if not journal.own_keys():
         yield "No key is registered: connect your device and run `signerd register`."
-    revoked = journal.keys.revocation()
+    revoked = journal.revocation()
     if revoked is not None:
         yield f"{revoked.sentence} {revoked.advice}"
 

@@ -25,7 +25,7 @@ from signerd.daemon.devices import Devices, screen_of, teller
 from signerd.errors import DeviceError, IllegalEvent, SignerdError, UnknownProposal
 from signerd.feed import WAITS, Feed, TaskSupervisor, Troubles, unforeseen
 from signerd.journal import Journal
-from signerd.journal.journal import RECONSIDERED
+from signerd.journal.proposals import RECONSIDERED
 
 _log = logging.getLogger(__name__)
 

@@ -246,9 +246,9 @@ class Daemon:
 
     def _device_view(self, device: Device) -> DeviceView:
         view = device_view(device)
-        former = {former.own.key.fingerprint for former in self.journal.keys.former()}
+        former = {former.own.key.fingerprint for former in self.journal.former_keys()}
         registered = {own.key.fingerprint for own in self.journal.own_keys()}
-        if device.fingerprint in registered and self.journal.keys.revocation() is not None:
+        if device.fingerprint in registered and self.journal.revocation() is not None:
             word = REVOKED_DEVICE
         elif device.fingerprint in former - registered:
             word = REPLACED_DEVICE

@@ -30,7 +30,7 @@ from signerd.errors import (
 )
 from signerd.feed import Feed
 from signerd.journal import Journal
-from signerd.journal.keys import AtDevice
+from signerd.journal.keys_and_vaults import AtDevice
 from signerd.shapes import (
     AccountKeys,
     AddressPage,

@@ -3,6 +3,7 @@
 Used by one thread. Every public method that changes something is one transaction, durable when it returns.
 """
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,13 +19,6 @@ from signerd.core.values import Record, SigningLimits
 from signerd.errors import JournalUnwritable
 from signerd.journal import rows
 from signerd.journal.apps import AppBook, ImportedBook
-from signerd.journal.books import (
-    TokenBook,
-    UnfollowedBook,
-    VersionBook,
-    read_restored,
-)
-from signerd.journal.keys import KeyBook, VaultBook
 from signerd.journal.quota import QuotaBook
 from signerd.journal.storage import open_journal
 from signerd.runtime import FaultPoint, no_fault
@@ -52,6 +46,16 @@ def _counted(connection: sqlite3.Connection, query: str) -> dict[str, int]:
 
 
 Now = Callable[[], datetime]
+# The entry that a restored journal goes on with.
+RESTORED = "restored"
+
+
+@dataclass(frozen=True)
+class Restored:
+    """The last restore: its position in the chain, and the backup's time."""
+
+    sequence: int
+    made_at: datetime
 
 
 def _ignore(_before: Record | None, _after: Record) -> None:
@@ -98,16 +102,11 @@ class ChainedJournal:
         # Inputs and outputs of what the platform newly showed, since the start (S34).
         self.parts_judged = 0
         self._db, self.is_checked = open_journal(folder, now())
-        self._vaults = VaultBook(self._db, network)
-        self.keys = KeyBook(self._db, network)
         self.apps = AppBook(self._db, self.noted)
         self.imported = ImportedBook(self._db)
-        self.tokens = TokenBook(self._db)
-        self.unfollowed = UnfollowedBook(self._db)
-        self.versions = VersionBook(self._db)
         self._quota = QuotaBook(self._db)
         # The last restore, once the journal was opened after it.
-        self.restored = read_restored(self._db)
+        self.restored = self._read_restored()
 
     def close(self) -> None:
         self._db.close()
@@ -149,6 +148,18 @@ class ChainedJournal:
         return rows.audit_head(self._db)
 
     # --- inside ---------------------------------------------------------------------------------------------
+
+    def _read_restored(self) -> Restored | None:
+        row = self._row(
+            "SELECT sequence, facts FROM audit WHERE kind = ? ORDER BY sequence DESC LIMIT 1", RESTORED
+        )
+        if row is None:
+            return None
+        return Restored(row["sequence"], datetime.fromisoformat(json.loads(row["facts"])["made_at"]))
+
+    def _row(self, query: str, *given: object) -> sqlite3.Row | None:
+        row: sqlite3.Row | None = self._db.execute(query, given).fetchone()
+        return row
 
     @contextmanager
     def _transaction(self, name: str) -> Iterator[None]:

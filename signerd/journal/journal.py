@@ -1,257 +1,222 @@
-"""Decide and record in one transaction: the engine is asked inside it, its answer and its notes are stored
-with it.
+"""What this machine learns and the person decides beside single proposals: keys and their revocation, vaults,
+devices' screens, tokens, what others signed, and a restore.
 
-One thread uses a journal. Every public method that changes something is one transaction, on the disk when it
-returns.
+When a key, a vault or a token changes, unsigned proposals are judged again.
 """
 
+import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 
 from custody.schemas.proposals import ProposalStatus
-from multisig import RECEIVE, Vault
-from signerd.core.addresses import PinnedPlace, called_here, receive_scripts
-from signerd.core.claims import fault_of_pinned
-from signerd.core.engine import decide
-from signerd.core.events import (
-    AnswerImported,
-    Approved,
-    AskPerson,
-    DeviceFound,
-    Exported,
-    JudgeAgain,
-    News,
-    Polled,
-    ProposalEvent,
-    Recalled,
-    Reconsidered,
-    Replaced,
-    Restarted,
-    Step,
-    ask_person,
-)
-from signerd.core.following import forgotten, own_signature, receive
-from signerd.core.places import NEW_POLICY, policy_code
-from signerd.core.review import ProposalReview, review, verdict_key
-from signerd.core.rules.spending import NO_QUORUM, Spent
-from signerd.core.rules.values import DAY
-from signerd.core.signing import PROFILE, SigningPolicy, signing_of
-from signerd.core.states import NOT_TAKEN, TABLE, TO_SUBMIT, UNDECIDED, ProposalMove, State
-from signerd.core.values import Imported, OwnKey, Pin, Record, ReviewContext, Snapshot, Unfollowed, parts_of
-from signerd.errors import NotCaughtUp, UnknownProposal
+from multisig import Fingerprint
+from multisig.tokens import Payload, TokenCall, bytecode_hash
+from signerd.core.audit import Note
+from signerd.core.claims import VaultClaim, changes, fingerprint_of_change
+from signerd.core.events import REGISTRATION, JudgeAgain, Level, News, Notify, Recalled, Replaced, Step
+from signerd.core.following import forgotten, own_signature
+from signerd.core.keys import Revocation
+from signerd.core.states import NOT_TAKEN, TO_SUBMIT
+from signerd.core.text import canonical
+from signerd.core.tokens import ModelScreen, PublishedToken, prove_blob, prove_token, subject_of
+from signerd.core.values import OwnKey, Pin, Record, Snapshot, Unfollowed
 from signerd.journal import rows
 from signerd.journal.books import (
     BACKED_UP,
-    backed_up_note,
-    behind,
-    caught_up_note,
-    read_places,
+    CAUGHT_UP,
+    SCREEN,
+    SUBJECT,
     read_screen,
     rebuild_places,
-    restored_note,
-    spent_since,
-    write_places,
+    write_unfollowed,
+    write_unfollowed_parts,
 )
-from signerd.journal.chain import stamp
-from signerd.journal.keys_and_vaults import KeysAndVaults
-from signerd.journal.quota import work_of
+from signerd.journal.chain import RESTORED
+from signerd.journal.proposals import DECIDED, Proposals
 
-# The states that a restart changes: how far it went is not known there.
-INTERRUPTIBLE = tuple(state for state in State if (state, ProposalMove.RESTARTED) in TABLE)
-# Nothing was decided about it: it is judged anew, in turn, after something changed.
-RECONSIDERED = (State.REFUSED, State.WAITING_PERSON)
-# Decided, without a signature of ours: it is judged anew at once, and a yes lapses where the verdict changed.
-DECIDED = (State.WAITING_DEVICE, State.INTERRUPTED)
-UNSIGNED = (*RECONSIDERED, *DECIDED)
+# Of replacements that came before a signature. Years of fee bumps in a large workspace.
+MOST_VERSIONS = 20_000
 
 
-# Twice as long as a proposal of the platform's waits for its signatures.
-KEPT_DAYS = 30
-# After its end, by the platform's word, a signed proposal is followed for so long.
-FOLLOWED_DAYS = 90
+@dataclass(frozen=True)
+class ClaimOutcome:
+    """Whether the platform's claim about a vault is new, and the news for the person."""
+
+    is_new: bool
+    news: tuple[News, ...] = ()
 
 
-class Journal(KeysAndVaults):
+class Journal(Proposals):
     """What this signer knows and has decided. Use as a context manager; the folder must be held."""
 
-    # --- proposals ------------------------------------------------------------------------------------------
+    # --- keys -----------------------------------------------------------------------------------------------
 
-    def poll(self, snapshot: Snapshot) -> Step:
-        """Take the platform's word about a proposal, known or new. What it said before is not written again.
+    def add_own_keys(self, keys: Sequence[OwnKey], platform_key_id: str, note: Note) -> tuple[News, ...]:
+        """The keys that the device itself gave, under the key's id at the platform.
 
-        Raises PlatformFloods where there is no room for it: nothing was recorded.
+        Keys under another id, or of another master key (the platform can give two devices one id), are
+        replaced, and every approval that waits for a device lapses: that device may be lost. Registering a
+        device proves its keys: what the platform said against this id no longer counts.
         """
-        known = self._find(snapshot.psbt_id)
-        if known is not None and known.snapshot == snapshot:
-            return Step(known)
-        self._quota.require_word(known, self.now().timestamp(), work_of(snapshot))
-        self.parts_judged += parts_of(snapshot.psbt)
-        with self._transaction("Polled"):
-            forgotten = self._quota.make_room(known, snapshot)
-            if forgotten is not None:
-                self._append(forgotten)
+        with self._transaction("own-keys"):
+            self._db.executemany(
+                "INSERT INTO own_keys (origin_key, purpose, account, platform_key_id) VALUES (?,?,?,?) "
+                "ON CONFLICT (origin_key) DO UPDATE SET "
+                "platform_key_id=excluded.platform_key_id, replaced=0, replaced_at=NULL",
+                [(str(own.key), own.purpose, own.account, platform_key_id) for own in keys],
+            )
+            self._db.execute("DELETE FROM revocations WHERE platform_key_id = ?", (platform_key_id,))
+            replaced = self._db.execute(
+                "UPDATE own_keys SET replaced = 1, replaced_at = ? "
+                "WHERE replaced = 0 AND (platform_key_id <> ? OR origin_key NOT LIKE ?)",
+                (self._stamp(), platform_key_id, f"[{keys[0].key.fingerprint}/%"),
+            ).rowcount
+            self._append(note)
+            return self._judge_anew() if replaced else ()
+
+    def revoke(self, told: Revocation) -> tuple[News, ...]:
+        """The platform revoked the registered key: recorded and reported once, and the device is asked
+        nothing more.
+
+        The keys stay known; an existing signature is still submitted.
+        """
+        if self.revocation() is not None or told.key_id != self.platform_key_id():
+            return ()
+        facts = {"fingerprint": told.fingerprint, "successor": told.successor, "why": told.why.value}
+        with self._transaction("key-revoked"):
+            self._db.execute(
+                "INSERT INTO revocations VALUES (?,?,?,?,?)",
+                (told.key_id, told.fingerprint, told.why.value, told.told.isoformat(), told.successor),
+            )
+            self._append(Note("key-revoked", told.key_id, facts))
+            sentence = f"{told.sentence} {told.advice}"
+            return (Notify(REGISTRATION, Level.ALARM, sentence), *self._judge_anew())
+
+    def see_screen(self, fingerprint: Fingerprint, screen: ModelScreen) -> tuple[News, ...]:
+        """Record what the screen of a connected device shows, and judge again what waits for the person.
+
+        What waits for the device is judged again before the device is asked.
+        """
+        if read_screen(self._db, fingerprint) == screen:
+            return ()
+        facts = {
+            "first": screen.first,
+            "model": screen.name,
+            "no_funds": screen.no_funds,
+            "no_proof": screen.no_proof,
+            # Facts are text and integers.
+            "whole": -1 if screen.whole is None else screen.whole,
+        }
+        self.note(Note(SCREEN, str(fingerprint), facts))
+        return (JudgeAgain(),)
+
+    # --- vaults and tokens ----------------------------------------------------------------------------------
+
+    def unpin(self, vault_id: str, note: Note) -> tuple[News, ...]:
+        """Forget a pinned vault and its changes; its approvals that wait for a device lapse."""
+        pin = self.pin(vault_id)
+        if pin is None:
+            return ()
+        with self._transaction("unpin"):
+            affected = self._decided_of(pin)
+            for table in ("vault_changes", "pins"):
+                query = f"DELETE FROM {table} WHERE code = ?"  # noqa: S608 - names of ours
+                self._db.execute(query, (pin.vault.verification_code,))
+            self._append(note)
+            return self._judge_anew(affected)
+
+    def _decided_of(self, pin: Pin) -> tuple[Record, ...]:
+        """What is decided and unsigned, and is judged by the pinned vault, or was when it was last judged:
+        what the platform says of an id may be otherwise since, and otherwise again tomorrow.
+        """
+        code = pin.vault.verification_code
+        return tuple(
+            record
+            for record in self.records(DECIDED)
+            if self.pin_of(record.snapshot) == pin or rows.read_quorum(self._db, record.psbt_id) == code
+        )
+
+    def learn(self, claim: VaultClaim) -> ClaimOutcome:
+        """Take the platform's claim about a vault. A change of a pinned one, by what its id meant before or
+        by what it says now, is recorded and reported once (S16).
+
+        Raises PlatformFloods where there is no room: nothing was recorded.
+        """
+        pin = self.pin(claim.vault_id) or self._pin_shown(claim)
+        told = () if pin is None else changes(pin, claim)
+        fresh = pin is not None and bool(told) and self._is_new_change(pin, claim)
+        known = self.claim(claim.vault_id)
+        if known == claim and not fresh:
+            return ClaimOutcome(is_new=False)
+        if not fresh:  # An alarm has no daily allowance.
             if known is None:
-                return self._received(snapshot)
-            event, shown = Polled(snapshot), replace(known, snapshot=snapshot)
-            return self._stored(known, decide(known, event, self._context_for(shown, event)))
+                self._quota.require_room_for("vaults")
+            self._quota.require_word(None, self.now().timestamp())
+        facts = {name: value for name, value in vars(claim).items() if value is not None}
+        facts["workspace"] = facts.pop("workspace_id")
+        del facts["vault_id"]
+        with self._transaction("vault-claim"):
+            if known != claim:
+                self._db.execute(
+                    "INSERT OR REPLACE INTO vault_claims VALUES (?,?,?,?,?,?,?,?)",
+                    tuple(vars(claim).values()),
+                )
+                self._append(Note("vault-claim", claim.vault_id, facts))
+            if pin is None or not fresh:
+                return ClaimOutcome(is_new=True)
+            self._db.execute(
+                "INSERT INTO vault_changes VALUES (?,?,?)",
+                (*self._change(pin, claim), canonical(list(told)).decode()),
+            )
+            self._append(Note("vault-changed", claim.vault_id, {**facts, "changes": list(told)}))
+            sentence = (
+                f"ALARM: the platform shows a pinned vault changed. {' '.join(told)} Nothing of it is signed."
+            )
+            alarm = Notify(claim.vault_id, Level.ALARM, sentence)
+            return ClaimOutcome(is_new=True, news=(alarm, *self._judge_anew(self._decided_of(pin))))
 
-    def preview(self, snapshot: Snapshot) -> ProposalReview:
-        """What the person would be shown of something that is not here. Nothing is stored."""
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            # Its neighbours are found by the coins of rows: they are written, and never committed.
-            self._begin_record(snapshot)
-            return review(snapshot, self.review_context(snapshot))
-        finally:
-            self._db.execute("ROLLBACK")
+    def _change(self, pin: Pin, claim: VaultClaim) -> tuple[str, str]:
+        return pin.vault.verification_code, fingerprint_of_change(claim, self.network)
 
-    def import_psbt(self, snapshot: Snapshot) -> Step:
-        """Store an imported PSBT, judged at once. ``snapshot.psbt_id`` is fresh: sqlite3.IntegrityError
-        is a bug in the caller.
-        """
-        with self._transaction("Imported"):
-            return self._received(snapshot)
-
-    def _received(self, snapshot: Snapshot) -> Step:
-        self._begin_record(snapshot)
-        context = self.review_context(snapshot)
-        step = self._stored(None, receive(snapshot, context))
-        self._keep_verdict(step.record, context)
-        return step
-
-    def _begin_record(self, snapshot: Snapshot) -> None:
-        quorum = self._quorum_now(snapshot)
-        rows.write_record(self._db, Record(snapshot, State.RECEIVED, identity=""), quorum)
-        rows.write_coins(self._db, snapshot)
-
-    def decide(self, psbt_id: str, event: ProposalEvent) -> Step:
-        """Apply an event and record what follows from it.
-
-        Raises:
-            UnknownProposal, IllegalEvent, StaleApproval, RefusedByChecks, NeedsAcknowledgement,
-            AnswerRefused: nothing changed.
-            NotCaughtUp: an approval or a device's answer, before the journal knows what was signed after the
-            backup that it is from.
-            JournalUnwritable: nothing changed, and nothing may be done.
-        """
-        if isinstance(event, Approved | AnswerImported):
-            self._require_caught_up()
-        with self._transaction(type(event).__name__):
-            record = self.record(psbt_id)
-            return self._stored(record, decide(record, event, self._context_for(record, event)))
-
-    def restart(self) -> None:
-        """Tell the proposals that were being acted on that the daemon starts."""
-        for psbt_id in self.ids(INTERRUPTIBLE):
-            self.decide(psbt_id, Restarted())
-
-    def reconsider(self, psbt_id: str) -> tuple[News, ...]:
-        """Judge one anew, if it still waits for the person: since it was listed, it may have moved on, when a
-        yes must not lapse, or be forgotten. Where nothing of what it was judged by has changed, its verdict
-        is kept.
-        """
-        record = self._find(psbt_id)
-        if record is None or record.state not in RECONSIDERED:
-            return ()
-        context = self.review_context(record.snapshot)
-        key = verdict_key(record.snapshot, context)
-        if key is not None and rows.read_verdict_key(self._db, psbt_id) == key:
-            return ()
-        with self._transaction("Reconsidered"):
-            step = self._stored(record, decide(record, Reconsidered(), context))
-            self._keep_verdict(step.record, context)
-            return step.news
-
-    def _keep_verdict(self, record: Record, context: ReviewContext) -> None:
-        if record.state in RECONSIDERED:
-            rows.write_verdict_key(self._db, record.psbt_id, verdict_key(record.snapshot, context))
-
-    def ask_person(self, psbt_id: str) -> AskPerson:
-        """Raises UnknownProposal."""
-        snapshot = self.record(psbt_id).snapshot
-        return ask_person(snapshot, self._context_alone(snapshot))
-
-    def signing(self, snapshot: Snapshot) -> SigningPolicy | None:
-        """With which of our keys, and of which policy."""
-        return signing_of(snapshot, self._context_alone(snapshot))
-
-    def is_lapsed(self, imported: Imported | None) -> bool:
-        """Whether an imported PSBT can no longer be approved."""
-        return imported is not None and self.now().timestamp() >= imported.expires_at
-
-    def record(self, psbt_id: str) -> Record:
-        """Raises UnknownProposal."""
-        found = self._find(psbt_id)
-        if found is None:
-            raise UnknownProposal(f"there is no proposal '{psbt_id}' here")
-        return found
-
-    def exports_of(self, identity: str) -> tuple[Record, ...]:
-        """What was exported of one transaction, in whatever state it is now, in the order in which they
-        came.
-        """
-        return self._records("p.identity = ? AND p.exported IS NOT NULL ORDER BY p.rowid", identity)
-
-    def proposal_of(self, txid: str) -> Record | None:
-        """The platform's newest proposal of that transaction; None where none is known here."""
-        where = "p.identity = ? AND p.imported_by IS NULL ORDER BY p.rowid DESC LIMIT 1"
-        return next(iter(self._records(where, txid)), None)
-
-    def records(self, states: Sequence[State] | None = None) -> tuple[Record, ...]:
-        """In the order in which they came."""
-        wanted = tuple(State) if states is None else tuple(states)
-        marks = ",".join("?" * len(wanted))
-        return self._records(f"p.state IN ({marks}) ORDER BY p.rowid", *wanted)
-
-    def ids(self, states: Sequence[State]) -> tuple[str, ...]:
-        """Of those in these states, in the order in which they came. One that is over may be forgotten
-        (``journal.quota``).
-        """
-        marks = ",".join("?" * len(states))
-        query = f"SELECT psbt_id FROM proposals WHERE state IN ({marks}) ORDER BY rowid"  # noqa: S608 - question marks alone
-        return tuple(row["psbt_id"] for row in self._db.execute(query, tuple(states)))
-
-    def to_deliver(self) -> tuple[str, ...]:
-        """Ids of those of which a signature or a decline is still to reach the platform (``todo``)."""
-        query = (
-            "SELECT psbt_id FROM proposals WHERE state IN ('signed', 'kept') "
-            "OR (state = 'declined' AND NOT json_extract(decline, '$.delivered')) ORDER BY rowid"
+    def _is_new_change(self, pin: Pin, claim: VaultClaim) -> bool:
+        known = self._row(
+            "SELECT 1 FROM vault_changes WHERE code = ? AND mark = ?", *self._change(pin, claim)
         )
-        return tuple(row["psbt_id"] for row in self._db.execute(query))
+        return known is None and self._quota.has_room_for_change(pin.vault.verification_code)
 
-    def followed(self, workspace_id: int) -> tuple[str, ...]:
-        """Ids of the platform's proposals of which something may still be heard: imported PSBTs are never
-        mentioned to it, not even by their id.
+    def learn_token(self, payload: Payload, published: PublishedToken) -> tuple[News, ...]:
+        """Store the token that these bytes prove, for good, and judge what waits again.
+
+        Raises NotProven, and PlatformFloods where there is no room: nothing is stored.
         """
-        query = (
-            "SELECT psbt_id FROM proposals WHERE settled = 0 AND workspace_id = ? AND imported_by IS NULL "
-            "ORDER BY rowid"
-        )
-        return tuple(row["psbt_id"] for row in self._db.execute(query, (workspace_id,)))
-
-    def alarms(self) -> tuple[tuple[str, str], ...]:
-        """Ids of those with an alarm, and the alarm."""
-        query = "SELECT psbt_id, alarm FROM proposals WHERE settled = 0 AND alarm <> '' ORDER BY rowid"
-        return tuple((row["psbt_id"], row["alarm"]) for row in self._db.execute(query))
-
-    def overdue(self) -> tuple[str, ...]:
-        """What was kept for longer than any proposal waits, and what has been over for so long that it is not
-        followed any more.
-        """
-        now = self.now()
-        kept_before, over_before = (stamp(now - timedelta(days=days)) for days in (KEPT_DAYS, FOLLOWED_DAYS))
-        return rows.overdue(self._db, kept_before=kept_before, over_before=over_before)
-
-    def review(self, psbt_id: str) -> ProposalReview:
-        """What the person is shown now, and the hash to approve it by. Raises UnknownProposal."""
-        snapshot = self.record(psbt_id).snapshot
-        return review(snapshot, self.review_context(snapshot))
+        self._quota.require_room_for("tokens")
+        contract_id = payload.contract_id if isinstance(payload, TokenCall) else None
+        if isinstance(payload, TokenCall):
+            proven = prove_token(payload.contract_id, published)
+        else:
+            proven = prove_blob(payload.bytecode_hash, published.bytecode)
+        digest = bytecode_hash(published.bytecode)
+        with self._transaction("token"):
+            self._db.execute("INSERT OR IGNORE INTO bytecodes VALUES (?,?)", (digest, published.bytecode))
+            if contract_id is not None:
+                deployed = contract_id, digest, published.deployment
+                self._db.execute("INSERT OR IGNORE INTO tokens VALUES (?,?,?)", deployed)
+            facts = {"hash": digest.hex(), "ticker": proven.ticker}
+            self._append(Note("token-proven", subject_of(payload), facts))
+            return self._judge_anew()
 
     # --- what others signed ---------------------------------------------------------------------------------
 
     def is_followed(self, psbt_id: str) -> bool:
         return self._find(psbt_id) is not None
+
+    def heard_until(self, workspace_id: int, codes: frozenset[str]) -> str | None:
+        """The last proposal of the workspace's whole list that was read; None where none was, or one of these
+        vaults was pinned since.
+        """
+        row = self._row("SELECT psbt_id, codes FROM heard WHERE workspace_id = ?", workspace_id)
+        return None if row is None or not codes <= set(json.loads(row["codes"])) else row["psbt_id"]
 
     def hear(
         self,
@@ -265,14 +230,23 @@ class Journal(KeysAndVaults):
         ``until``: the last proposal of the workspace that need not be looked at again for the vaults of these
         ``codes``. Raises PlatformFloods where there is no room: nothing is kept.
         """
-        fresh = [one for _quorum, one in found if not self.unfollowed.knows(one.psbt_id)]
+        query = "SELECT 1 FROM unfollowed WHERE psbt_id = ?"
+        fresh = [one for _quorum, one in found if self._row(query, one.psbt_id) is None]
         if fresh:
             self._quota.require_room_for_unfollowed(fresh)
         with self._transaction("Heard"):
             for quorum, one in found:
-                self.unfollowed.write(quorum, one)
+                write_unfollowed(self._db, quorum, one)
+            for one in fresh:
+                write_unfollowed_parts(self._db, one.psbt_id)
             if until is not None:
-                self.unfollowed.write_heard(workspace_id, codes, until)
+                read = workspace_id, until, canonical(sorted(codes)).decode()
+                self._db.execute("INSERT OR REPLACE INTO heard VALUES (?,?,?)", read)
+
+    def hear_anew(self, workspace_id: int) -> None:
+        """The workspace's whole list is to be read from its first proposal on."""
+        with self._transaction("HeardAnew"):
+            self._db.execute("DELETE FROM heard WHERE workspace_id = ?", (workspace_id,))
 
     def replaced(self, snapshot: Snapshot) -> Step | None:
         """Withdraw what this proposal was made to replace, where it is signed and not with the platform; None
@@ -283,61 +257,76 @@ class Journal(KeysAndVaults):
             return None
         known = self._find(snapshot.replaces)
         # The id is the platform's word, and so is the vault: of another's it is no replacement.
-        if known is not None and _place(snapshot) != _place(known.snapshot):
+        if known is not None and (snapshot.workspace_id, snapshot.vault_id) != (
+            known.snapshot.workspace_id,
+            known.snapshot.vault_id,
+        ):
             return None
         is_over = snapshot.status is not ProposalStatus.PENDING
         # What is on its way just now may come back, and this version be over by then.
         is_signed = known is not None and known.signature is not None
-        version = snapshot.psbt_id, snapshot.replaces
-        if (is_over or is_signed) and self.versions.is_news(*version, after_signature=is_signed):
+        if (is_over or is_signed) and self._is_news(snapshot.psbt_id, snapshot.replaces, is_signed=is_signed):
             with self._transaction("Heard"):
-                self.versions.write(*version, after_signature=is_signed)
+                self._db.execute(
+                    "INSERT INTO newer_versions VALUES (?,?,?)",
+                    (snapshot.psbt_id, snapshot.replaces, is_signed),
+                )
         if is_over:
             return self.withdraw_replaced(snapshot.replaces)
         return None if known is None else self._replaced_by(known, snapshot.psbt_id)
 
+    def _is_news(self, psbt_id: str, replaces: str, *, is_signed: bool) -> bool:
+        """Whether to store a replacement: only the first time counts. After a signature one replacement is
+        enough; of the others ``MOST_VERSIONS`` are stored. One beyond them counts as after the signature, and
+        stops it.
+        """
+        if self._row("SELECT 1 FROM newer_versions WHERE psbt_id = ?", psbt_id) is not None:
+            return False
+        if is_signed:
+            return self._came_after(replaces) is None
+        (count,) = self._db.execute("SELECT count(*) FROM newer_versions").fetchone()
+        return bool(count < MOST_VERSIONS)
+
+    def _came_after(self, psbt_id: str) -> str | None:
+        """A replacement of the proposal first heard of after the signature; None where there is none."""
+        query = "SELECT psbt_id FROM newer_versions WHERE replaces = ? AND after_signature = 1 LIMIT 1"
+        row = self._row(query, psbt_id)
+        return None if row is None else str(row["psbt_id"])
+
     def withdraw_replaced(self, psbt_id: str) -> Step | None:
         """Withdraw what is signed and not with the platform, where a newer version came since and is over."""
-        by, known = self.versions.after_signature(psbt_id), self._find(psbt_id)
+        by, known = self._came_after(psbt_id), self._find(psbt_id)
         return None if by is None or known is None else self._replaced_by(known, by)
 
     def _replaced_by(self, known: Record, by: str) -> Step | None:
         return self.decide(known.psbt_id, Replaced(by)) if known.state in TO_SUBMIT else None
-
-    def hear_anew(self, workspace_id: int) -> None:
-        """The workspace's whole list is to be read from its first proposal on."""
-        with self._transaction("HeardAnew"):
-            self.unfollowed.forget_heard(workspace_id)
 
     # --- after a restore ------------------------------------------------------------------------------------
 
     def note_backup(self, made_at: str, fingerprint: str) -> None:
         """Record that a backup was made, once for each."""
         query = "SELECT 1 FROM audit WHERE kind = ? AND json_extract(facts, '$.fingerprint') = ?"
-        if self._db.execute(query, (BACKED_UP, fingerprint)).fetchone() is None:
-            self.note(backed_up_note(made_at, fingerprint))
+        if self._row(query, BACKED_UP, fingerprint) is None:
+            self.note(Note(BACKED_UP, SUBJECT, {"fingerprint": fingerprint, "made_at": made_at}))
 
     def restore(self, made_at: datetime) -> None:
         """Begin anew with what a backup of that time remembers: its chain goes on with an entry that says so,
-        nobody is let in, what was spent and paid is read from the stored PSBTs,
+        nobody is let in, what was spent and paid is read from the stored PSBTs and transactions,
         every approval that no device has answered lapses, what was signed and not with the platform is
         withdrawn, and the platform's lists are read from their beginning.
         """
         entries, head = self.head()
+        facts = {"entries": entries, "head": head.hex(), "made_at": made_at.isoformat()}
         with self._transaction("restored"):
             rows.rebuild(self._db)
             rebuild_places(self._db)
-            self.unfollowed.rebuild()
-            self.unfollowed.forget_all_heard()
-            self._append(restored_note(made_at, entries, head))
+            for row in self._db.execute("SELECT psbt_id FROM unfollowed").fetchall():
+                write_unfollowed_parts(self._db, row["psbt_id"])
+            self._db.execute("DELETE FROM heard")
+            self._append(Note(RESTORED, SUBJECT, facts))
             self._judge_anew()
             for record in self.records(NOT_TAKEN):
                 self._stored(record, forgotten(record))
-
-    def behind(self) -> frozenset[int]:
-        """Workspaces whose whole list was not read since the restore for a vault that is pinned now."""
-        pins = ((pin.workspace_id, pin.vault.verification_code) for pin in self.pins())
-        return behind(self._db, self.restored, pins)
 
     def recall(self, snapshot: Snapshot) -> Step | None:
         """Take a proposal with a signature of ours that this journal has forgotten as signed here; None where
@@ -359,167 +348,5 @@ class Journal(KeysAndVaults):
         """
         if workspace_id not in self.behind():
             return False
-        self.note(caught_up_note(workspace_id, codes))
+        self.note(Note(CAUGHT_UP, str(workspace_id), {"codes": sorted(codes)}))
         return not self.behind()
-
-    def _require_caught_up(self) -> None:
-        behind = self.behind()
-        if behind:
-            names = ", ".join(str(workspace) for workspace in sorted(behind))
-            raise NotCaughtUp(
-                "this machine's memory was restored from a backup, and the platform's whole list of the "
-                f"workspace {names} was not read since: what you signed after the backup is not known here"
-            )
-
-    # --- inside ---------------------------------------------------------------------------------------------
-
-    def _decided_of(self, code: str) -> tuple[Record, ...]:
-        """What is decided and unsigned, and is judged by the vault pinned under this code, or was when it was
-        last judged: what the platform says of an id may be otherwise since, and otherwise again tomorrow.
-        """
-        return tuple(record for record in self.records(DECIDED) if self._is_of(code, record.snapshot))
-
-    def _is_of(self, code: str, snapshot: Snapshot) -> bool:
-        pin = self.pin_of(snapshot)
-        judged_by_it = pin is not None and pin.vault.verification_code == code
-        return judged_by_it or rows.read_quorum(self._db, snapshot.psbt_id) == code
-
-    def _judge_anew(self, records: Sequence[Record] | None = None) -> tuple[News, ...]:
-        """Within a transaction: these, or all that is decided and unsigned, are judged again at once; what
-        waits for the person is due.
-        """
-        steps = (
-            self._stored(record, decide(record, Reconsidered(), self.review_context(record.snapshot)))
-            for record in (self.records(DECIDED) if records is None else records)
-        )
-        return (*(news for step in steps for news in step.news), JudgeAgain())
-
-    def _find(self, psbt_id: str) -> Record | None:
-        return next(iter(self._records("p.psbt_id = ?", psbt_id)), None)
-
-    def _records(self, where: str, *given: str) -> tuple[Record, ...]:
-        found = self._db.execute(f"{rows.RECORD_COLUMNS} WHERE {where}", given)
-        return tuple(rows.read_record(row) for row in found)
-
-    def _stored(self, before: Record | None, step: Step) -> Step:
-        if step.record != before:
-            rows.write_record(self._db, step.record, self._quorum_kept(before, step.record.snapshot))
-            self._moves.append((before, step.record))
-        held = None if before is None else before.signature
-        if step.record.signature is not None and step.record.signature != held:
-            # The table takes one signature for a proposal: a second one ends the transaction.
-            rows.write_signature(self._db, step.record.psbt_id, step.record.signature)
-        for note in step.notes:
-            self._append(note)
-            if note.kind == "signed":
-                write_places(self._db, note.facts)
-        return step
-
-    def _quorum_kept(self, before: Record | None, snapshot: Snapshot) -> str | None:
-        """Under which code a proposal is kept: for good, once a device was asked or the platform told of its
-        end.
-        """
-        kept = rows.read_quorum(self._db, snapshot.psbt_id)
-        may_move = before is None or (before.state in UNDECIDED and before.signature is None)
-        return self._quorum_now(snapshot) if kept is None or may_move else kept
-
-    def _quorum_now(self, snapshot: Snapshot) -> str | None:
-        """By the pin; where there is none any more by what it was before; where there was none by what the
-        platform shows.
-        """
-        if snapshot.is_of_profile:
-            return NO_QUORUM
-        pin = self.pin_of(snapshot)
-        if pin is not None:
-            return pin.vault.verification_code
-        kept, claim = rows.read_quorum(self._db, snapshot.psbt_id), self._vaults.claim(snapshot.vault_id)
-        return rows.code_of(claim.descriptor, self.network) if kept is None and claim is not None else kept
-
-    def next_receive_index(self, vault: Vault) -> int:
-        """The receive address after the last one that a transaction signed here used."""
-        code = policy_code(vault)
-        return read_places(self._db, (code,)).get(code, NEW_POLICY)[RECEIVE][0][1] + 1
-
-    def pinned_places(self, found: ProposalReview) -> dict[bytes, PinnedPlace]:
-        """What it pays to receive addresses of pinned vaults, by their scripts."""
-        paid = () if found.inspection is None else found.inspection.payments
-        wanted, places = frozenset(payment.script_pubkey for payment in paid), dict[bytes, PinnedPlace]()
-        pins = self.pins() if wanted else ()
-        called = called_here(pins)
-        for pin in pins:
-            code = pin.vault.verification_code
-            known = receive_scripts(pin.vault, self.next_receive_index(pin.vault))
-            for script in wanted & known.keys():
-                places[script] = PinnedPlace(called[code], known[script], self._fault_of(pin))
-        return places
-
-    def _fault_of(self, pin: Pin) -> str | None:
-        told = self._vaults.changes(pin.vault.verification_code)
-        return fault_of_pinned(pin.vault, told, self.own_keys(), self.keys.former())
-
-    def review_context(self, snapshot: Snapshot) -> ReviewContext:
-        """What this machine knows that bears on a proposal."""
-        at, imported = (snapshot.psbt_id, self._quorum_now(snapshot)), snapshot.imported is not None
-        neighbours, uncompared = rows.read_neighbours(self._db, *at, snapshot.replaces, imported=imported)
-        return replace(
-            self._context_alone(snapshot),
-            neighbours=neighbours,
-            uncompared=uncompared,
-            unfollowed=self.unfollowed.paying_the_same(*at, imported=imported),
-            spent=self._spent() if self.rules.depend_on_time else (),
-            # The day, so that a judgement stays valid until then.
-            moment=self.now().replace(hour=0, minute=0, second=0, microsecond=0),
-        )
-
-    def _spent(self) -> tuple[Spent, ...]:
-        """Within the ``DAY`` that ends now, or at the latest time of the chain."""
-        latest = self._db.execute("SELECT max(at) FROM audit").fetchone()[0] or ""
-        now = max(self._stamp(), latest)
-        return spent_since(self._db, stamp(datetime.fromisoformat(now) - DAY))
-
-    def _context_for(self, record: Record, event: ProposalEvent) -> ReviewContext:
-        """Other proposals are looked up only where this one is judged."""
-        is_asked = isinstance(event, Approved | DeviceFound | Exported | AnswerImported)
-        if is_asked or (isinstance(event, Polled | Reconsidered) and record.state in UNSIGNED):
-            return self.review_context(record.snapshot)
-        return self._context_alone(record.snapshot)
-
-    def _context_alone(self, snapshot: Snapshot) -> ReviewContext:
-        """Without other proposals, what was spent, and the time."""
-        pin, imported = self.pin_of(snapshot), snapshot.imported
-        # The platform shows no proposal of an imported PSBT: its word about the vault is that under which it
-        # was pinned.
-        claim = self._vaults.claim(snapshot.vault_id if imported is None or pin is None else pin.vault_id)
-        revoked, token = self.keys.revocation(), self.tokens.named_by(snapshot)
-        own_keys = self.own_keys()
-        replacement = None if claim is None else claim.replaced_by
-        may_name_vaults = replacement is not None or (token is not None and bool(token.whitelist))
-        return ReviewContext(
-            network=self.network,
-            limits=self.limits,
-            pin=pin,
-            claimed_descriptor=None if claim is None else claim.descriptor,
-            claimed_name=None if claim is None else claim.name,
-            claimed_replacement=replacement,
-            vault_changes=() if pin is None else self._vaults.changes(pin.vault.verification_code),
-            own_keys=own_keys,
-            former_keys=self.keys.former(),
-            revoked="" if revoked is None else revoked.sentence,
-            lowered=self.lowered,
-            rules=self.rules,
-            lapsed=self.is_lapsed(imported),
-            token=token,
-            pins=self.pins() if may_name_vaults else (),
-            places=read_places(self._db, _codes(pin, own_keys)),
-            screen=None if pin is None else read_screen(self._db, pin.own_key.fingerprint),
-        )
-
-
-def _place(snapshot: Snapshot) -> tuple[int, str]:
-    return snapshot.workspace_id, snapshot.vault_id
-
-
-def _codes(pin: Pin | None, own_keys: Sequence[OwnKey]) -> tuple[str, ...]:
-    """Of the policies whose coins a proposal may spend: the pinned vault, and the member's profiles."""
-    vaults = () if pin is None else (policy_code(pin.vault),)
-    return (*vaults, *(str(own.key) for own in own_keys if own.purpose == PROFILE))

@@ -1,98 +1,104 @@
-"""The signer's keys, vaults and their pins, devices' screens, tokens.
+"""What the journal knows of our own keys and of vaults.
 
-When one changes, unsigned proposals are judged again.
+Keys: the registered ones, those before them, and what the platform said against them. Vaults: the platform's
+word about each, what was pinned, and the changes that the person has not looked at. A pin is the quorum's, by
+its verification code.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+import json
+import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
-from multisig import Fingerprint
-from multisig.tokens import Payload, bytecode_hash
 from signerd.core.audit import Note
-from signerd.core.claims import VaultClaim, changes, fingerprint_of_change
-from signerd.core.events import REGISTRATION, JudgeAgain, Level, News, Notify
-from signerd.core.keys import Revocation
-from signerd.core.tokens import ModelScreen, PublishedToken, subject_of
-from signerd.core.values import OwnKey, Pin, Record, Snapshot
+from signerd.core.claims import VaultClaim
+from signerd.core.keys import Revocation, RevocationReason
+from signerd.core.values import FormerKey, OwnKey, Pin
 from signerd.journal import rows
-from signerd.journal.books import read_screen, screen_note
 from signerd.journal.chain import ChainedJournal
-from signerd.journal.keys import AtDevice, facts_of
+
+_KEYS = "SELECT * FROM own_keys WHERE replaced = ? ORDER BY purpose, account, origin_key"
+
+
+@dataclass(frozen=True)
+class AtDevice:
+    """What the device has done about a pinned vault: knows it under its own name, has shown its first
+    address.
+    """
+
+    enrolled: bool = False
+    address_shown: bool = False
+
 
 NOT_AT_DEVICE = AtDevice()
 
 
-@dataclass(frozen=True)
-class ClaimOutcome:
-    """Whether the platform's claim about a vault is new, and the news for the person."""
+class KeysAndVaults(ChainedJournal):
+    """The part of the journal that does not concern a proposal."""
 
-    is_new: bool
-    news: tuple[News, ...] = ()
-
-
-class KeysAndVaults(ChainedJournal, ABC):
-    """The part of the journal that does not concern a single proposal."""
-
-    @abstractmethod
-    def _decided_of(self, code: str) -> tuple[Record, ...]:
-        """The decided and unsigned proposals judged by the vault pinned under this code."""
-
-    @abstractmethod
-    def _judge_anew(self, records: Sequence[Record] | None = None) -> tuple[News, ...]:
-        """Within a transaction: judge these, or all decided and unsigned proposals, again at once; with
-        ``JudgeAgain`` for those that wait for the person.
-        """
-
-    # --- keys and vaults ------------------------------------------------------------------------------------
+    # --- keys -----------------------------------------------------------------------------------------------
 
     def own_keys(self) -> tuple[OwnKey, ...]:
-        """The keys of the registered device."""
-        return self.keys.registered()
+        """Those of the device that is registered now, in a fixed order."""
+        return tuple(self._own(row) for row in self._db.execute(_KEYS, (False,)))
 
-    def add_own_keys(self, keys: Sequence[OwnKey], platform_key_id: str, note: Note) -> tuple[News, ...]:
-        """The keys that the device itself gave, under the key's id at the platform.
+    def former_keys(self) -> tuple[FormerKey, ...]:
+        """Those of the devices before it."""
+        found = ((self._own(row), row["replaced_at"]) for row in self._db.execute(_KEYS, (True,)))
+        return tuple(FormerKey(own, None if at is None else datetime.fromisoformat(at)) for own, at in found)
 
-        Keys under another id are replaced, and every approval that waits for a device lapses: that device may
-        be lost.
-        """
-        with self._transaction("own-keys"):
-            replaced = self.keys.write(keys, platform_key_id, self._stamp())
-            self._append(note)
-            return self._judge_anew() if replaced else ()
+    def _own(self, row: sqlite3.Row) -> OwnKey:
+        return OwnKey(rows.read_origin_key(row["origin_key"], self.network), row["purpose"], row["account"])
 
-    def revoke(self, told: Revocation) -> tuple[News, ...]:
-        """The platform revoked the registered key: recorded and reported once, and the device is asked
-        nothing more.
+    def platform_key_id(self) -> str | None:
+        """Under which id the platform knows the registered keys: it has one active key on a network."""
+        row = self._row("SELECT platform_key_id FROM own_keys WHERE replaced = 0 LIMIT 1")
+        return None if row is None else str(row["platform_key_id"])
 
-        The keys stay known; an existing signature is still submitted.
-        """
-        if self.keys.revocation() is not None or told.key_id != self.keys.platform_key_id():
-            return ()
-        facts = {"fingerprint": told.fingerprint, "successor": told.successor, "why": told.why.value}
-        with self._transaction("key-revoked"):
-            self.keys.write_revocation(told)
-            self._append(Note("key-revoked", told.key_id, facts))
-            sentence = f"{told.sentence} {told.advice}"
-            return (Notify(REGISTRATION, Level.ALARM, sentence), *self._judge_anew())
+    def revocation(self) -> Revocation | None:
+        """What the platform said against the keys that are registered now."""
+        row = self._row(
+            "SELECT * FROM revocations WHERE platform_key_id IN "
+            "(SELECT platform_key_id FROM own_keys WHERE replaced = 0)"
+        )
+        if row is None:
+            return None
+        key_id, fingerprint, why, told, successor = row
+        return Revocation(key_id, fingerprint, RevocationReason(why), datetime.fromisoformat(told), successor)
+
+    # --- the platform's word about vaults -------------------------------------------------------------------
+
+    def claim(self, vault_id: str) -> VaultClaim | None:
+        row = self._row("SELECT * FROM vault_claims WHERE vault_id = ?", vault_id)
+        return None if row is None else VaultClaim(*row)
+
+    def claims(self) -> tuple[VaultClaim, ...]:
+        """The platform's latest claim about every vault that it ever showed."""
+        found = self._db.execute("SELECT * FROM vault_claims ORDER BY name, vault_id")
+        return tuple(VaultClaim(*row) for row in found)
+
+    # --- pins -----------------------------------------------------------------------------------------------
 
     def pins(self) -> tuple[Pin, ...]:
-        return self._vaults.pins()
+        found = self._db.execute("SELECT * FROM pins ORDER BY name, vault_id")
+        return tuple(rows.read_pin(row, self.network) for row in found)
 
     def pin(self, vault_id: str) -> Pin | None:
         """The pinned vault that the platform means by this id: pinned under it, or else shown under it now
         (S26).
         """
-        return self._vaults.pin(vault_id)
+        return self._pin_where("vault_id", vault_id) or self._pin_shown(self.claim(vault_id))
 
-    def pin_of(self, snapshot: Snapshot) -> Pin | None:
-        """The pinned vault by which a proposal is judged. An imported PSBT keeps its quorum, whatever ids
-        mean later.
-        """
-        if snapshot.is_of_profile:
-            return None
-        kept = None if snapshot.imported is None else rows.read_quorum(self._db, snapshot.psbt_id)
-        return self.pin(snapshot.vault_id) if kept is None else self._vaults.pin_by_code(kept)
+    def _pin_where(self, column: str, value: str) -> Pin | None:
+        row = self._row(f"SELECT * FROM pins WHERE {column} = ?", value)  # noqa: S608 - a column of ours
+        return None if row is None else rows.read_pin(row, self.network)
+
+    def _pin_shown(self, claim: VaultClaim | None) -> Pin | None:
+        code = None if claim is None else rows.code_of(claim.descriptor, self.network)
+        pin = None if code is None else self._pin_where("code", code)
+        # A pin is made for one workspace and does not count in another.
+        return pin if pin and claim and pin.workspace_id == claim.workspace_id else None
 
     def pinned_codes(self) -> Mapping[str, frozenset[str]]:
         """As ``rows.read_pinned_codes``."""
@@ -104,102 +110,33 @@ class KeysAndVaults(ChainedJournal, ABC):
 
         The chain keeps its code and descriptor beyond the pin itself.
         """
-        code = pin.vault.verification_code
-        facts = {"code": code, "descriptor": pin.vault.descriptor, **note.facts}
-        with self._transaction("pin"):
-            self._vaults.write_pin(pin, at_device)
-            self._append(replace(note, facts=facts))
+        code, descriptor = pin.vault.verification_code, pin.vault.descriptor
+        whose = code, pin.vault_id, pin.workspace_id, pin.name, descriptor, str(pin.own_key)
+        with self.noted("pin", replace(note, facts={"code": code, "descriptor": descriptor, **note.facts})):
+            self._db.execute(
+                "INSERT INTO pins VALUES (?,?,?,?,?,?,?,?)",
+                (*whose, at_device.enrolled, at_device.address_shown),
+            )
         self.rules = self.rules.pinned(pin.vault_id, code)
 
-    def unpin(self, vault_id: str, note: Note) -> tuple[News, ...]:
-        """Forget a pinned vault and its changes; its approvals that wait for a device lapse."""
-        pin = self.pin(vault_id)
+    def at_device(self, pin: Pin) -> AtDevice:
+        query = "SELECT enrolled, address_shown FROM pins WHERE code = ?"
+        row = self._row(query, pin.vault.verification_code)
+        return NOT_AT_DEVICE if row is None else AtDevice(bool(row["enrolled"]), bool(row["address_shown"]))
+
+    def set_at_device(self, pin: Pin, at_device: AtDevice, note: Note) -> None:
+        with self.noted("at-device", note):
+            self._db.execute(
+                "UPDATE pins SET enrolled = ?, address_shown = ? WHERE code = ?",
+                (at_device.enrolled, at_device.address_shown, pin.vault.verification_code),
+            )
+
+    def changes_of(self, pin: Pin | None) -> tuple[str, ...]:
+        """In what the platform has shown the pinned vault otherwise since it was pinned, each sentence once,
+        the oldest first.
+        """
         if pin is None:
             return ()
-        code = pin.vault.verification_code
-        with self._transaction("unpin"):
-            affected = self._decided_of(code)
-            self._vaults.delete_pin(code)
-            self._append(note)
-            return self._judge_anew(affected)
-
-    def at_device(self, vault_id: str) -> AtDevice:
-        """Whether the device registered the vault and showed its address; neither where it is not pinned."""
-        pin = self.pin(vault_id)
-        return AtDevice() if pin is None else self._vaults.at_device(pin.vault.verification_code)
-
-    def set_at_device(self, vault_id: str, at_device: AtDevice, note: Note) -> None:
-        pin = self.pin(vault_id)
-        if pin is None:
-            return
-        with self._transaction("at-device"):
-            self._vaults.write_at_device(pin.vault.verification_code, at_device)
-            self._append(note)
-
-    def learn(self, claim: VaultClaim) -> ClaimOutcome:
-        """Take the platform's claim about a vault. A change of a pinned one is recorded and reported once
-        (S16).
-
-        Raises PlatformFloods where there is no room: nothing was recorded.
-        """
-        pin = self._vaults.pin_of(claim)
-        told = () if pin is None else changes(pin, claim)
-        code = "" if pin is None else pin.vault.verification_code
-        mark = fingerprint_of_change(claim, self.network)
-        unknown = bool(told) and not self._vaults.knows_change(code, mark)
-        fresh = unknown and self._quota.has_room_for_change(code)
-        known = self._vaults.claim(claim.vault_id)
-        news = known != claim
-        if not (news or fresh):
-            return ClaimOutcome(is_new=False)
-        if news and not fresh:  # An alarm has no daily allowance.
-            if known is None:
-                self._quota.require_room_for("vaults")
-            self._quota.require_word(None, self.now().timestamp())
-        with self._transaction("vault-claim"):
-            if news:
-                self._vaults.write_claim(claim)
-                self._append(Note("vault-claim", claim.vault_id, facts_of(claim)))
-            return ClaimOutcome(is_new=True, news=self._alarm(code, claim, mark, told) if fresh else ())
-
-    def _alarm(self, code: str, claim: VaultClaim, mark: str, told: tuple[str, ...]) -> tuple[News, ...]:
-        self._vaults.write_change(code, mark, told)
-        self._append(Note("vault-changed", claim.vault_id, {**facts_of(claim), "changes": list(told)}))
-        sentence = (
-            f"ALARM: the platform shows a pinned vault changed. {' '.join(told)} Nothing of it is signed."
-        )
-        return (Notify(claim.vault_id, Level.ALARM, sentence), *self._judge_anew(self._decided_of(code)))
-
-    def claim(self, vault_id: str) -> VaultClaim | None:
-        return self._vaults.claim(vault_id)
-
-    def claims(self) -> tuple[VaultClaim, ...]:
-        """The platform's latest claim about every vault that it ever showed."""
-        return self._vaults.claims()
-
-    def vault_changes(self, vault_id: str) -> tuple[str, ...]:
-        """How the platform has shown a pinned vault differently since it was pinned."""
-        pin = self.pin(vault_id)
-        return () if pin is None else self._vaults.changes(pin.vault.verification_code)
-
-    def see_screen(self, fingerprint: Fingerprint, screen: ModelScreen) -> tuple[News, ...]:
-        """Record what the screen of a connected device shows, and judge again what waits for the person.
-
-        What waits for the device is judged again before the device is asked.
-        """
-        if read_screen(self._db, fingerprint) == screen:
-            return ()
-        self.note(screen_note(fingerprint, screen))
-        return (JudgeAgain(),)
-
-    def learn_token(self, payload: Payload, published: PublishedToken) -> tuple[News, ...]:
-        """Store the token that these bytes prove, and judge what waits again.
-
-        Raises NotProven, and PlatformFloods where there is no room: nothing is stored.
-        """
-        self._quota.require_room_for("tokens")
-        with self._transaction("token"):
-            proven = self.tokens.write(payload, published)
-            facts = {"hash": bytecode_hash(published.bytecode).hex(), "ticker": proven.ticker}
-            self._append(Note("token-proven", subject_of(payload), facts))
-            return self._judge_anew()
+        query = "SELECT sentences FROM vault_changes WHERE code = ? ORDER BY rowid"
+        found = self._db.execute(query, (pin.vault.verification_code,))
+        return tuple(dict.fromkeys(sentence for row in found for sentence in json.loads(row["sentences"])))

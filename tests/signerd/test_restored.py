@@ -86,7 +86,7 @@ async def test_the_second_payment_is_held_by_what_was_signed_after_the_backup(de
         assert "paid-twice" in shown.to_acknowledge
         with pytest.raises(NeedsAcknowledgement):
             await restored.approve(again, shown.digest)
-        assert {spent.psbt_id for spent in restored.journal._spent()} == {waiting, unseen}
+        assert {spent.psbt_id for spent in restored.journal.spent()} == {waiting, unseen}
         assert first_fault(restored.journal.audit()) is None
         signers = desk.proposal(unseen)["signers"]
         assert [signer["is_signed"] for signer in signers].count(True) == 1

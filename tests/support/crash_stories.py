@@ -348,7 +348,7 @@ async def live_trouble(folder: Path, fault: FaultPoint) -> None:
                     await approve(daemon, record.psbt_id)
         platform.keys = [own_key_revoked()]
         daemon.keys.due.set()
-        await until(lambda: daemon.journal.keys.revocation() is not None)
+        await until(lambda: daemon.journal.revocation() is not None)
 
 
 def own_key_revoked() -> dict[str, Any]:

@@ -49,7 +49,7 @@ async def live_tokens(folder: Path, fault: FaultPoint) -> None:
 def token_faults(folder: Path, point: str) -> list[str]:
     with read_journal(folder) as journal:
         told = [entry.note.kind for entry in journal.audit()].count("token-proven")
-        known = journal.tokens.bytecode(call()) == GOLD
+        known = journal.bytecode(call()) == GOLD
     wrong = [] if known and told == 1 else [f"the token was proven {told} times"]
     return [*wrong, *payment_faults(folder, point)]
 

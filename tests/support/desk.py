@@ -13,7 +13,7 @@ from signerd.core.todo import Work, todo
 from signerd.core.tokens import ModelScreen
 from signerd.core.values import OwnKey, Pin, ReviewContext, SigningLimits, Snapshot
 from signerd.journal import Journal
-from signerd.journal.journal import RECONSIDERED
+from signerd.journal.proposals import RECONSIDERED
 from tests.support.wallets import ALICE, Signer, make_spend, make_vault
 
 VAULT = make_vault()

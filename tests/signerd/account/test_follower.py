@@ -20,7 +20,7 @@ from signerd.core.rules.reading import written_rules
 from signerd.core.states import State
 from signerd.core.values import SigningLimits
 from signerd.journal import Journal, quota
-from signerd.journal.journal import RECONSIDERED
+from signerd.journal.proposals import RECONSIDERED
 from tests.support.daemons import daemon_at, make_config, until, until_state
 from tests.support.desk import NETWORK, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge

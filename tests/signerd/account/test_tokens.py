@@ -108,7 +108,7 @@ async def test_f_tokens_have_an_end_and_that_is_an_alarm(prepared, tmp_path, mon
         prepared, FakePlatform(tmp_path, proposals, published=shown), FakeBridge()
     ) as daemon:
         await until_state(daemon, "t-3", State.REFUSED)
-        known = [daemon.journal.tokens.bytecode(token.deployment) for token in tokens.values()]
+        known = [daemon.journal.bytecode(token.deployment) for token in tokens.values()]
         assert known == [tokens[1], tokens[2], None]
         (alarm,) = daemon.feed.since(0, "platform")
         assert alarm.kind == "alarm"

@@ -225,5 +225,5 @@ async def test_s27_copies_of_the_proposal_itself_push_nothing_out_of_what_is_com
     platform.proposals = dict(sorted(platform.proposals.items()))
     async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         assert await held(daemon) == {"signed-by-others"}
-        await until(lambda: daemon.journal.unfollowed.knows("z-4"))
+        await until(lambda: daemon.journal._row("SELECT 1 FROM unfollowed WHERE psbt_id = 'z-4'"))
         assert set((await daemon.proposal("p-2")).to_acknowledge) == {"signed-by-others"}

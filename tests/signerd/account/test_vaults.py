@@ -20,7 +20,7 @@ from signerd.errors import (
     WrongCode,
 )
 from signerd.journal import Journal
-from signerd.journal.keys import AtDevice
+from signerd.journal.keys_and_vaults import AtDevice
 from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, own_keys
 from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, make_vault
 
@@ -52,7 +52,7 @@ def test_a_pinned_vault_is_known_with_our_key_in_it(journal: Journal) -> None:
     pinned = pin_it(journal)
     assert pinned.own_key == ALICE.vault_key()
     assert journal.pins() == (pinned,)
-    assert journal.at_device(VAULT_ID) == SHOWN
+    assert journal.at_device(journal.pin(VAULT_ID)) == SHOWN
     facts = last(journal).facts
     assert last(journal).kind == "pinned"
     assert (facts["source"], facts["address_on_device"]) == ("record", "shown")

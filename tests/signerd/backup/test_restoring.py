@@ -40,7 +40,7 @@ def told_of(journal):
         journal.own_keys(),
         journal.claims(),
         [(record.psbt_id, record.signature, record.identity) for record in journal.records()],
-        journal._spent(),
+        journal.spent(),
         [entry.digest for entry in journal.audit()],
     )
 

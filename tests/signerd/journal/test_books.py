@@ -54,7 +54,7 @@ def test_a_deployment_s_bytecode_is_kept_by_its_hash(journal: Journal) -> None:
     judge_again(journal)
     assert journal.record("t-1").state is State.WAITING_PERSON
     # That it was deployed, and under which id, nothing has shown yet.
-    assert journal.tokens.bytecode(call()) is None
+    assert journal.bytecode(call()) is None
 
 
 def test_listed_addresses_of_a_deployment_are_looked_up_among_all_pins(journal: Journal) -> None:
@@ -100,14 +100,14 @@ def test_s12_what_proves_nothing_is_not_kept(journal: Journal, what: str) -> Non
     with pytest.raises(NotProven):
         journal.learn_token(call(), FORGED[what])
     assert journal.head() == before
-    assert journal.tokens.bytecode(call()) is None
+    assert journal.bytecode(call()) is None
     assert journal.record("t-1").state is State.REFUSED
 
 
 def test_what_is_known_stays_as_it_is(journal: Journal) -> None:
     journal.learn_token(call(), published(GOLD))
     journal.learn_token(call(), published(GOLD))
-    assert journal.tokens.bytecode(call()) == GOLD
+    assert journal.bytecode(call()) == GOLD
     for table in ("tokens", "bytecodes"):
         with pytest.raises(sqlite3.IntegrityError, match="never changes"):
             journal._db.execute(f"UPDATE {table} SET hash = x'00'")
@@ -187,7 +187,7 @@ def test_approvals_lapse_and_the_chain_goes_on(folder):
         assert journal.record("p-1").approval is None
         assert first_fault(journal.audit()) is None
         assert "restored" in [entry.note.kind for entry in journal.audit()]
-        assert journal.unfollowed.heard_until(1, frozenset()) is None
+        assert journal.heard_until(1, frozenset()) is None
 
 
 def test_nothing_is_approved_before_the_list_was_read(folder):
@@ -232,7 +232,7 @@ def test_what_was_signed_since_counts_as_signed_for_the_same_payment_and_for_lim
         journal.caught_up(1, [VAULT.verification_code])
         journal.poll(shop((3,), psbt_id="p-3"))
         assert "paid-twice" in journal.review("p-3").to_acknowledge
-        assert [spent.psbt_id for spent in journal._spent()] == ["p-2"]
+        assert [spent.psbt_id for spent in journal.spent()] == ["p-2"]
         assert journal.recall(with_our_signature((2,), "p-2")) is None
 
 
@@ -246,7 +246,7 @@ def test_one_with_a_part_of_our_signatures_is_set_aside_and_counts_as_signed(fol
         journal.caught_up(1, [VAULT.verification_code])
         journal.poll(shop((3,), psbt_id="p-3"))
         assert "paid-twice" in journal.review("p-3").to_acknowledge
-        assert [spent.psbt_id for spent in journal._spent()] == ["p-2"]
+        assert [spent.psbt_id for spent in journal.spent()] == ["p-2"]
         with pytest.raises(IllegalEvent):
             journal.decide("p-2", PersonDeclined("no"))
 

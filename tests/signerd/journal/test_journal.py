@@ -17,7 +17,7 @@ from signerd.core.todo import Work
 from signerd.core.values import SigningLimits, Snapshot
 from signerd.errors import JournalCorrupted, JournalUnwritable, UnknownProposal
 from signerd.journal import Journal
-from signerd.journal.keys import AtDevice
+from signerd.journal.keys_and_vaults import AtDevice
 from tests.support.desk import (
     CLAIM,
     NETWORK,
@@ -194,7 +194,7 @@ def test_a_claim_is_news_once(journal):
     assert journal.learn(renamed).is_new
     assert journal.claims() == (renamed,)
     # A name is a label: no alarm, but it is told beside the proposals.
-    assert journal.vault_changes(VAULT_ID) == ()
+    assert journal.changes_of(make_pin()) == ()
     assert journal.review_context(snapshot_of(spend())).claimed_name == "Renamed"
 
 
@@ -204,11 +204,10 @@ def test_a_pin_is_never_replaced(journal):
 
 
 def test_enrolment_is_remembered(journal):
-    assert journal.at_device(VAULT_ID) == AtDevice()
+    assert journal.at_device(make_pin()) == AtDevice()
     known = AtDevice(enrolled=True, address_shown=True)
-    journal.set_at_device(VAULT_ID, known, Note("enrolled", VAULT_ID))
-    assert journal.at_device(VAULT_ID) == known
-    assert journal.at_device("vault-404") == AtDevice()
+    journal.set_at_device(make_pin(), known, Note("enrolled", VAULT_ID))
+    assert journal.at_device(make_pin()) == known
 
 
 def test_s6_s25_a_signed_proposal_that_the_platform_moves_away_is_still_seen_by_its_neighbours(journal):

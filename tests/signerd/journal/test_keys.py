@@ -31,7 +31,7 @@ def replace_device(journal: Journal, key_id: str = "key-2") -> tuple[object, ...
 
 
 def former(journal: Journal) -> tuple[OwnKey, ...]:
-    return tuple(known.own for known in journal.keys.former())
+    return tuple(known.own for known in journal.former_keys())
 
 
 def test_another_devices_keys_replace_those_before_them(journal: Journal) -> None:
@@ -81,9 +81,9 @@ def test_a_signature_of_a_device_that_was_replaced_is_still_submitted(journal: J
 
 def test_when_a_device_was_replaced_is_kept_while_it_is(journal: Journal) -> None:
     replace_device(journal)
-    assert {known.replaced for known in journal.keys.former()} == {NOW}
+    assert {known.replaced for known in journal.former_keys()} == {NOW}
     journal.add_own_keys(own_keys(), "key-3", Note("registered", "key-3"))
-    assert {known.replaced for known in journal.keys.former()} == {NOW}
+    assert {known.replaced for known in journal.former_keys()} == {NOW}
     assert former(journal) == own_keys(MALLORY)
 
 
@@ -119,12 +119,12 @@ def test_it_is_told_once_and_survives_a_restart(tmp_path: Path) -> None:
         assert journal.revoke(revoked()) == ()
         assert journal.head() == head
     with open_one(tmp_path) as journal:
-        assert journal.keys.revocation() == revoked()
+        assert journal.revocation() == revoked()
 
 
 def test_a_word_about_another_key_than_the_registered_one_is_none(journal: Journal) -> None:
     assert journal.revoke(revoked("key-9")) == ()
-    assert journal.keys.revocation() is None
+    assert journal.revocation() is None
 
 
 def test_a_signature_of_a_key_that_is_said_to_be_revoked_is_still_submitted(journal: Journal) -> None:
@@ -141,6 +141,6 @@ def test_only_a_registration_lifts_it(journal: Journal, key_id: str) -> None:
     judge_again(journal)
     assert journal.record("p-1").state is State.REFUSED
     journal.add_own_keys(own_keys(), key_id, Note("registered", key_id))
-    assert journal.keys.revocation() is None
+    assert journal.revocation() is None
     judge_again(journal)
     assert journal.record("p-1").state is State.WAITING_PERSON

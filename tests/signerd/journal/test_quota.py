@@ -138,7 +138,7 @@ def test_f_vaults_and_changes_of_one_have_an_end(journal, monkeypatch):
     for number in range(10):
         journal.learn(replace(CLAIM, first_address=VAULT.address(0, number + 1)))
     assert rows(journal, "vault_changes") == 4
-    assert journal.vault_changes(VAULT_ID)
+    assert journal.changes_of(journal.pin(VAULT_ID))
 
 
 def test_what_may_be_said_comes_back_evenly_and_a_clock_set_back_gives_nothing(journal):

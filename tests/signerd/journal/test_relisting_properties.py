@@ -160,7 +160,7 @@ class Relisting(RuleBasedStateMachine):
         pinned = next((pin for pin in pins.values() if pin.vault == QUORUMS[quorum]), None)
         if pinned is None or self.shown.get(vault_id) != QUORUMS[quorum]:
             return False
-        return pins.get(vault_id, pinned) == pinned and not self.journal.vault_changes(pinned.vault_id)
+        return pins.get(vault_id, pinned) == pinned and not self.journal.changes_of(self.journal.pin(pinned.vault_id))
 
     # --- the person -----------------------------------------------------------------------------------------
 
@@ -228,7 +228,7 @@ class Relisting(RuleBasedStateMachine):
             for record in self.journal.records([State.WAITING_DEVICE]):
                 quorum, _payee = self.of[record.psbt_id]
                 assert QUORUMS[quorum] in pins
-                assert not self.journal.vault_changes(pins[QUORUMS[quorum]])
+                assert not self.journal.changes_of(self.journal.pin(pins[QUORUMS[quorum]]))
 
 
 def _address(psbt: Psbt) -> str:

@@ -42,7 +42,7 @@ def test_s16_a_change_is_recorded_told_and_refuses(journal: Journal, claim) -> N
     learnt = journal.learn(claim)
     told = [news for news in learnt.news if isinstance(news, Notify)]
     assert (told[0].psbt_id, told[0].level) == (VAULT_ID, Level.ALARM)
-    assert journal.vault_changes(VAULT_ID)
+    assert journal.changes_of(journal.pin(VAULT_ID))
     assert kinds(journal).count("vault-changed") == 1
     judge_again(journal)
     assert journal.record("p-1").state is State.REFUSED
@@ -83,10 +83,10 @@ def test_s16_a_proposal_of_a_marked_vault_is_refused_when_it_comes(journal: Jour
 
 def test_s16_an_alarm_survives_a_restart(journal: Journal, tmp_path: Path) -> None:
     journal.learn(FOREIGN)
-    told = journal.vault_changes(VAULT_ID)
+    told = journal.changes_of(journal.pin(VAULT_ID))
     journal.close()
     with open_one(tmp_path) as again:
-        assert again.vault_changes(VAULT_ID) == told
+        assert again.changes_of(again.pin(VAULT_ID)) == told
         assert not again.learn(FOREIGN).is_new
 
 
@@ -105,7 +105,7 @@ def test_s26_a_change_of_the_pinned_vault_under_another_id_is_an_alarm(journal: 
     assert journal.learn(other).news == ()
     (alarm, *_) = journal.learn(replace(FOREIGN, vault_id="vault-2")).news
     assert isinstance(alarm, Notify)
-    assert journal.vault_changes(VAULT_ID)
+    assert journal.changes_of(journal.pin(VAULT_ID))
     assert journal.pin("vault-2") is None
     assert journal.learn(replace(CLAIM, vault_id="vault-3", threshold=1)).news
 
@@ -126,7 +126,7 @@ def test_unpinning_ends_the_alarm_and_a_later_change_is_one_again(journal: Journ
     judge_again(journal)
     journal.learn(CLAIM)
     journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
-    assert journal.vault_changes(VAULT_ID) == ()
+    assert journal.changes_of(journal.pin(VAULT_ID)) == ()
     journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
     assert judge_again(journal) == (AskPerson("p-1"),)
     journal.learn(FOREIGN)
@@ -142,7 +142,7 @@ def test_s26_no_yes_under_a_second_id_outlives_an_alarm_and_unpinning(journal: J
     journal.decide("p-2", events.Approved(journal.review("p-2").digest))
     assert journal.record("p-2").state is State.WAITING_DEVICE
     journal.learn(replace(FOREIGN, vault_id="vault-2"))
-    assert journal.vault_changes(VAULT_ID)
+    assert journal.changes_of(journal.pin(VAULT_ID))
     assert journal.record("p-2").state is State.REFUSED
     journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
     journal.add_pin(make_pin(), Note("pinned", VAULT_ID))

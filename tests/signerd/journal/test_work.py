@@ -18,7 +18,7 @@ from signerd.core.todo import Work
 from signerd.core.values import ReviewContext, SigningLimits, Snapshot
 from signerd.errors import PlatformFloods
 from signerd.journal import Journal, quota, rows
-from signerd.journal import journal as of_journal
+from signerd.journal import proposals as of_journal
 from signerd.journal.rows import MOST_COMPARED
 from tests.signerd.journal.test_journal import prepared
 from tests.support.backups import sign
