@@ -160,7 +160,7 @@ class Relisting(RuleBasedStateMachine):
         pinned = next((pin for pin in pins.values() if pin.vault == QUORUMS[quorum]), None)
         if pinned is None or self.shown.get(vault_id) != QUORUMS[quorum]:
             return False
-        return pins.get(vault_id, pinned) == pinned and not self.journal.changes_of(self.journal.pin(pinned.vault_id))
+        return pins.get(vault_id, pinned) == pinned and not self.journal.changes_of(pinned)
 
     # --- the person -----------------------------------------------------------------------------------------
 
