@@ -13,7 +13,7 @@ from custody._version import __version__
 from custody.server.background import Background
 from custody.server.chain.backend import ChainBackend
 from custody.server.chain.configuration import ChainSource
-from custody.server.limits.limits import PolicyStore, SpendingLimits, StoredPolicies
+from custody.server.limits.stored import Policies
 from custody.server.mail.jobs import MailJobs, Template
 from custody.server.mail.mailer import (
     CountedMailer,
@@ -58,7 +58,7 @@ class PlatformDependencies:
     random: RandomBytes = secrets.token_bytes
     hasher: PasswordHasher = field(default_factory=PasswordHasher)
     mailer: Mailer | None = None
-    policies: PolicyStore = field(default_factory=StoredPolicies)
+    policies: Policies = field(default_factory=Policies)
     # Coin selection, the position of change and the lock time are random, so that the chain reveals less.
     rng: RandomSource = field(default_factory=secrets.SystemRandom)
     # Resolves the host of a webhook.
@@ -172,7 +172,6 @@ def _wire(
     store, audit, secrets, passwords = stored.store, stored.audit, stored.secrets, Passwords(world.hasher)
     identity_sender = Sender(world.resolve, settings.identity_ca_file)
     changes, lifecycle = background.changes, background.lifecycle
-    limits = SpendingLimits(clock, world.policies)
     return Services(
         store=store,
         tools=Tools(
@@ -181,7 +180,6 @@ def _wire(
             world.rng,
             audit,
             world.policies,
-            limits,
             changes,
             lifecycle,
             background.market,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from custody.server.audit.log import AuditLog
-from custody.server.limits.limits import PolicyStore, SpendingLimits
+from custody.server.limits.stored import Policies
 from custody.server.mail.mailer import Mailer
 from custody.server.network.backends import Market
 from custody.server.operations.readiness import Readiness
@@ -30,8 +30,7 @@ class Tools:
     # For what is drawn, not secret: coins, places of outputs, lock times.
     rng: RandomSource
     audit: AuditLog
-    policies: PolicyStore
-    limits: SpendingLimits
+    policies: Policies
     changes: Changes
     lifecycle: Lifecycle
     market: Market

@@ -14,7 +14,7 @@ from custody.server.chain.backend import Accepted, BlockRef
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.embedded.mining import MINER_SCRIPT, _assemble
 from custody.server.jobs.outbox import Outbox
-from custody.server.limits.limits import PolicyStore
+from custody.server.limits.stored import Policies
 from custody.server.network.watcher import Watcher
 from device_simulators.seed import Seed
 from multisig import (
@@ -226,7 +226,7 @@ def open_desk(
     folder: Path,
     *,
     database_url: str | None = None,
-    policies: PolicyStore | None = None,
+    policies: Policies | None = None,
     broadcast_wait_seconds: float = 0,
     chance: random.Random | None = None,
 ) -> Iterator[Desk]:

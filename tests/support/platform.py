@@ -15,7 +15,7 @@ from argon2 import PasswordHasher
 from sqlalchemy import select
 
 from custody.server.app import Platform, PlatformDependencies, open_platform
-from custody.server.limits.limits import PolicyStore, StoredPolicies
+from custody.server.limits.stored import Policies
 from custody.server.mail.mailer import Mail
 from custody.server.rules.credentials import Caller
 from custody.server.settings import Settings
@@ -133,7 +133,7 @@ def open_world(
     folder: Path,
     *,
     database_url: str | None = None,
-    policies: PolicyStore | None = None,
+    policies: Policies | None = None,
     resolve: Resolve = look_up,
     chance: random.Random | None = None,
     **settings: object,
@@ -150,7 +150,7 @@ def open_world(
         rng=chance or random.SystemRandom(),
         hasher=CHEAP,
         mailer=mail,
-        policies=policies or StoredPolicies(),
+        policies=policies or Policies(),
         resolve=resolve,
     )
     platform = open_platform(Settings(state=folder, database_url=database_url, **settings), outside)

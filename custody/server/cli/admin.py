@@ -160,7 +160,7 @@ def vault_policy_command(state: Path, vault: str, per_cycle: bool, as_json: bool
     from custody.server.limits.calls import bound_cycle
 
     with refusals(), platform_at(state) as platform, platform.services.store.write() as db:
-        limits = bound_cycle(platform.services.tools, db, vault, is_per_cycle=per_cycle)
+        limits = bound_cycle(platform.services, db, vault, is_per_cycle=per_cycle)
     words = bounds(per_cycle=limits.per_cycle, period=limits.cycle_period, day=limits.cycle_day)
     give(limits, f"The vault pays at most {limits.limit} BTC {words}.", as_json=as_json)
 

@@ -6,6 +6,7 @@ PolicyUnavailable is raised where policies cannot be read or replaced; `vault_li
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas.changes import Json
@@ -32,12 +33,14 @@ from custody.schemas.limits import (
 from custody.schemas.queries import WorkspaceQuery
 from custody.server.calls import ChangeApproval, Ctx, serves
 from custody.server.errors import Invalid, NotFound, PolicyUnavailable
+from custody.server.limits.limits import limit_fields, limits_of_vaults, usage_fields
+from custody.server.limits.stored import role_of, usage_of_member, usage_of_vault
 from custody.server.people.staff import membership_in, role_in
 from custody.server.rules.audit import Category, Event
-from custody.server.rules.credentials import OPERATOR, Caller, WorkspaceAccess
-from custody.server.rules.limits import Cycle, SpendingPolicy, in_btc, policy_facts
-from custody.server.services import Tools
-from custody.server.store.models import VaultRow
+from custody.server.rules.credentials import OPERATOR
+from custody.server.rules.limits import Cycle, SpendingPolicy, fits, in_btc, policy_facts
+from custody.server.services import Services
+from custody.server.store.models import RoleRow, VaultRow
 from custody.server.vaults.stored import place_of, vault_in
 from multisig import InvalidAmount, Sats, parse_btc
 
@@ -56,24 +59,34 @@ VAULT_REPLACED = Event(
 
 @serves(MY_LIMITS)
 def my_limits(ctx: Ctx, _: WorkspaceQuery) -> MyLimits:
-    return ctx.tools.limits.of_caller(ctx.db, ctx.caller, ctx.access)
+    """The limit of the caller's role, and what they used of it in the current cycle."""
+    access, policy = ctx.access, ctx.tools.policies.of(role_of(ctx.db, ctx.access))
+    since = policy.cycle.start(ctx.now)
+    usage = usage_of_member(ctx.db, access.workspace_id, ctx.caller.user_id, since)
+    fields = limit_fields(policy, ctx.now) | usage_fields(policy, usage)
+    return MyLimits(role_id=access.role_id, workspace_id=access.workspace_id, **fields)
 
 
 @serves(ROLE_LIMIT)
 def role_limit(ctx: Ctx, query: RoleQuery) -> RoleLimit:
-    role = role_in(ctx.db, ctx.access, query.role_id)
-    return ctx.tools.limits.of_role(ctx.db, role.workspace_id, role.id)
+    return _role_limit(ctx, role_in(ctx.db, ctx.access, query.role_id))
+
+
+def _role_limit(ctx: Ctx, role: RoleRow) -> RoleLimit:
+    fields = limit_fields(ctx.tools.policies.of(role), ctx.now)
+    return RoleLimit(role_id=role.id, workspace_id=role.workspace_id, **fields)
 
 
 @serves(CHECK_USER_ROLE_LIMIT)
 def check_user_role_limit(ctx: Ctx, query: CheckRoleQuery) -> LimitCheck:
-    """Invalid where the member holds another role."""
+    """Whether the member could move the amount now. Invalid where they hold another role."""
     role = role_in(ctx.db, ctx.access, query.role_id)
     amount = _amount("amount_to_check", query.amount_to_check)
     if membership_in(ctx.db, ctx.access, query.uuid).role_id != role.id:
         raise Invalid.at("/role_id", f"User {query.uuid} holds another role in this workspace.")
-    fits = ctx.tools.limits.fits_role(ctx.db, role.workspace_id, role.id, query.uuid, amount)
-    return LimitCheck(success=fits)
+    policy = ctx.tools.policies.of(role)
+    usage = usage_of_member(ctx.db, role.workspace_id, query.uuid, policy.cycle.start(ctx.now))
+    return LimitCheck(success=fits(policy, usage, amount))
 
 
 def _raises(before: SpendingPolicy, limit: str, cycle: Cycle) -> bool:
@@ -81,12 +94,13 @@ def _raises(before: SpendingPolicy, limit: str, cycle: Cycle) -> bool:
 
 
 def _raises_of_role(ctx: Ctx, request: UpdateRolePoliciesRequest) -> bool:
-    before = ctx.tools.policies.of_role(ctx.db, role_in(ctx.db, ctx.access, request.role_id).id)
+    before = ctx.tools.policies.of(role_in(ctx.db, ctx.access, request.role_id))
     return _raises(before, request.new_transaction_limit, Cycle(request.cycle_period, request.cycle_day))
 
 
 def _of_roles_now(ctx: Ctx, requests: Sequence[UpdateRolePoliciesRequest]) -> list[dict[str, Json]]:
-    policies = ctx.tools.policies.of_roles(ctx.db, sorted({each.role_id for each in requests}))
+    rows = ctx.db.scalars(select(RoleRow).where(RoleRow.id.in_({each.role_id for each in requests})))
+    policies = {row.id: ctx.tools.policies.of(row) for row in rows}
     return [_in_force("new_transaction_limit", policies[each.role_id]) for each in requests]
 
 
@@ -98,14 +112,14 @@ def _in_force(limit: str, policy: SpendingPolicy) -> dict[str, Json]:
 @serves(UPDATE_ROLE_POLICIES, ChangeApproval(_raises_of_role, _of_roles_now))
 def update_role_policies(ctx: Ctx, request: UpdateRolePoliciesRequest) -> RoleLimit:
     """Applies from the next movement of each member with the role (P22)."""
-    role, policies = role_in(ctx.db, ctx.access, request.role_id), ctx.tools.policies
+    role = role_in(ctx.db, ctx.access, request.role_id)
     limit = _amount("new_transaction_limit", request.new_transaction_limit)
-    before = policies.of_role(ctx.db, role.id)
+    before = ctx.tools.policies.of(role)
     after = SpendingPolicy(limit, Cycle(request.cycle_period, request.cycle_day))
-    policies.replace_of_role(ctx.db, role.id, after)
+    ctx.tools.policies.replace(role, after)
     role.updated_at = ctx.now
     ctx.db.flush()
-    answer = ctx.tools.limits.of_role(ctx.db, role.workspace_id, role.id)
+    answer = _role_limit(ctx, role)
     limits = {"limit": policy_facts(before), "new_limit": policy_facts(after)}
     ctx.event(ROLE_REPLACED, {"role_id": role.id}, role=role.id, **limits)
     return answer
@@ -115,29 +129,31 @@ def update_role_policies(ctx: Ctx, request: UpdateRolePoliciesRequest) -> RoleLi
 def vault_limits(ctx: Ctx, query: VaultQuery) -> VaultLimits | LimitError:
     vault = vault_in(ctx.db, ctx.access, query.vault_id)
     try:
-        return ctx.tools.limits.of_vaults(ctx.db, [vault])[vault.id]
+        return limits_of_vaults(ctx, [vault])[vault.id]
     except PolicyUnavailable as error:
         return LimitError(limit_error=error.detail)
 
 
 @serves(CHECK_VAULT_LIMIT)
 def check_vault_limit(ctx: Ctx, query: CheckVaultQuery) -> LimitCheck:
+    """Whether a movement, fee included, would fit the vault's limit now. Reserves nothing."""
     vault = vault_in(ctx.db, ctx.access, query.vault_id)
-    amount = _amount("amount_to_check", query.amount_to_check)
-    return LimitCheck(success=ctx.tools.limits.fits_vault(ctx.db, vault, amount))
+    amount, policy = _amount("amount_to_check", query.amount_to_check), ctx.tools.policies.of(vault)
+    usage = usage_of_vault(ctx.db, vault.id, policy.cycle.start(ctx.now))
+    return LimitCheck(success=fits(policy, usage, amount))
 
 
 def _raises_of_vault(ctx: Ctx, request: UpdateVaultRequest) -> bool:
     """Also where the limit bounds each payment from now on, no more their sum."""
-    vault = vault_in(ctx.db, ctx.access, request.vault_id)
-    before = ctx.tools.policies.of_vaults(ctx.db, [vault.id])[vault.id]
+    before = ctx.tools.policies.of(vault_in(ctx.db, ctx.access, request.vault_id))
     is_split = before.is_per_cycle and request.per_cycle is False
     cycle = Cycle(request.cycle_period, request.cycle_day)
     return is_split or _raises(before, request.transaction_limit, cycle)
 
 
 def _of_vaults_now(ctx: Ctx, requests: Sequence[UpdateVaultRequest]) -> list[dict[str, Json]]:
-    policies = ctx.tools.policies.of_vaults(ctx.db, sorted({each.vault_id for each in requests}))
+    rows = ctx.db.scalars(select(VaultRow).where(VaultRow.id.in_({each.vault_id for each in requests})))
+    policies = {row.id: ctx.tools.policies.of(row) for row in rows}
     in_order = [policies[each.vault_id] for each in requests]
     return [_in_force("transaction_limit", each) | {"per_cycle": each.is_per_cycle} for each in in_order]
 
@@ -146,40 +162,31 @@ def _of_vaults_now(ctx: Ctx, requests: Sequence[UpdateVaultRequest]) -> list[dic
 def update_vault(ctx: Ctx, request: UpdateVaultRequest) -> VaultLimits:
     vault = vault_in(ctx.db, ctx.access, request.vault_id)
     limit = _amount("transaction_limit", request.transaction_limit)
-    before = ctx.tools.policies.of_vaults(ctx.db, [vault.id])[vault.id]
+    before = ctx.tools.policies.of(vault)
     per_cycle = before.is_per_cycle if request.per_cycle is None else request.per_cycle
     after = SpendingPolicy(limit, Cycle(request.cycle_period, request.cycle_day), per_cycle)
-    return _replace(ctx.tools, ctx.db, ctx.caller, ctx.access, vault, before, after)
+    return _replace(ctx, vault, before, after)
 
 
-def bound_cycle(tools: Tools, db: Session, vault_id: str, *, is_per_cycle: bool) -> VaultLimits:
+def bound_cycle(services: Services, db: Session, vault_id: str, *, is_per_cycle: bool) -> VaultLimits:
     """For the operator: whether the vault's limit bounds the sum of a cycle, or each movement. Raises
     NotFound.
     """
     vault = db.get(VaultRow, vault_id)
     if vault is None:
         raise NotFound(f"There is no vault {vault_id}.")
-    before = tools.policies.of_vaults(db, [vault.id])[vault.id]
-    after = replace(before, is_per_cycle=is_per_cycle)
-    return _replace(tools, db, OPERATOR, place_of(db, vault.workspace_id), vault, before, after)
+    before = services.tools.policies.of(vault)
+    ctx = Ctx(services, OPERATOR, db, place_of(db, vault.workspace_id))
+    return _replace(ctx, vault, before, replace(before, is_per_cycle=is_per_cycle))
 
 
-def _replace(
-    tools: Tools,
-    db: Session,
-    caller: Caller,
-    access: WorkspaceAccess,
-    vault: VaultRow,
-    before: SpendingPolicy,
-    after: SpendingPolicy,
-) -> VaultLimits:
-    tools.policies.replace_of_vault(db, vault.id, after)
-    vault.updated_at = tools.clock()
-    db.flush()
-    answer = tools.limits.of_vaults(db, [vault])[vault.id]
+def _replace(ctx: Ctx, vault: VaultRow, before: SpendingPolicy, after: SpendingPolicy) -> VaultLimits:
+    ctx.tools.policies.replace(vault, after)
+    vault.updated_at = ctx.now
+    ctx.db.flush()
+    answer = limits_of_vaults(ctx, [vault])[vault.id]
     limits = {"limit": policy_facts(before), "new_limit": policy_facts(after)}
-    payload = {"vault_id": vault.id}
-    tools.audit.record(db, caller, VAULT_REPLACED, access, payload, vault=vault.id, **limits)
+    ctx.event(VAULT_REPLACED, {"vault_id": vault.id}, vault=vault.id, **limits)
     return answer
 
 

@@ -6,10 +6,11 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.permissions import PermissionName
 from custody.server.errors import PermissionDenied
-from custody.server.limits.limits import PolicyStore
+from custody.server.limits.stored import Policies
 from custody.server.people.staff import permissions_of
 from custody.server.rules.limits import in_btc, is_within
 from custody.server.rules.roles import Permissions
+from custody.server.store.models import RoleRow
 
 # Of a forced change, in an `Event`.
 SHORT: Final = "[; too few signers are left in vault {short_vaults}]"
@@ -21,7 +22,7 @@ SPENDING: Final = frozenset({PermissionName.MANAGE_WORKSPACE, PermissionName.PAY
 
 
 def require_within_limits(
-    db: Session, policies: PolicyStore, role_id: int, giver_role_id: int, held: Permissions
+    db: Session, policies: Policies, role_id: int, giver_role_id: int, held: Permissions
 ) -> None:
     """Checks every act that gives a member a role. ``held``: the permissions of the giver's role.
 
@@ -29,7 +30,7 @@ def require_within_limits(
     """
     if is_within_limits(db, policies, role_id, giver_role_id, held):
         return
-    given, own = policies.of_role(db, role_id), policies.of_role(db, giver_role_id)
+    given, own = (policies.of(db.get_one(RoleRow, each)) for each in (role_id, giver_role_id))
     raise PermissionDenied(
         f"This role may move {in_btc(given.limit)} BTC a {given.cycle.in_words}, yours "
         f"{in_btc(own.limit)} BTC a "
@@ -38,9 +39,10 @@ def require_within_limits(
 
 
 def is_within_limits(
-    db: Session, policies: PolicyStore, role_id: int, giver_role_id: int, held: Permissions
+    db: Session, policies: Policies, role_id: int, giver_role_id: int, held: Permissions
 ) -> bool:
     """Raises PolicyUnavailable."""
     if PermissionName.MANAGE_ROLE in held or not permissions_of(db, role_id) & SPENDING:
         return True
-    return is_within(policies.of_role(db, role_id), policies.of_role(db, giver_role_id))
+    given, own = (policies.of(db.get_one(RoleRow, each)) for each in (role_id, giver_role_id))
+    return is_within(given, own)

@@ -214,29 +214,24 @@ def _changed(ctx: Ctx, changed: RoleRow, event: Event, **facts: Any) -> RoleDeta
 def _details(ctx: Ctx, roles: Sequence[RoleRow]) -> list[RoleDetails]:
     """In the given order. Where policies cannot be read, the records have ``limit_error`` instead."""
     shapes, members = role_shapes(ctx.db, roles), count_members(ctx.db, ctx.access.workspace_id)
-    policies = _policies(ctx, roles)
     return [
         RoleDetails(
             **dict(shapes[role.id]),
             workspace_id=role.workspace_id,
             members=members.get(role.id, 0),
-            **policies[role.id],
+            **_limit(ctx, role),
         )
         for role in roles
     ]
 
 
-def _policies(ctx: Ctx, roles: Sequence[RoleRow]) -> dict[int, dict[str, str | int]]:
-    ids = [role.id for role in roles]
+def _limit(ctx: Ctx, role: RoleRow) -> dict[str, Any]:
     try:
-        found = ctx.tools.policies.of_roles(ctx.db, ids)
+        policy = ctx.tools.policies.of(role)
     except PolicyUnavailable as error:
-        return {role_id: {"limit_error": error.detail} for role_id in ids}
+        return {"limit_error": error.detail}
     return {
-        role_id: {
-            "transaction_limit": in_btc(policy.limit),
-            "cycle_period": policy.cycle.period,
-            "cycle_day": policy.cycle.day,
-        }
-        for role_id, policy in found.items()
+        "transaction_limit": in_btc(policy.limit),
+        "cycle_period": policy.cycle.period,
+        "cycle_day": policy.cycle.day,
     }

@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import TxType
 from custody.server.calls import Ctx
 from custody.server.errors import Invalid, RoleLimitExceeded, VaultLimitExceeded
-from custody.server.limits.limits import OutgoingAmount
-from custody.server.limits.usage import OutgoingTokens
+from custody.server.limits.limits import OutgoingAmount, require
+from custody.server.limits.stored import OutgoingTokens
 from custody.server.network.backends import Quote
 from custody.server.proposals.bounds import is_move
 from custody.server.proposals.coins import Utxo, coins_to_spend
@@ -206,23 +206,23 @@ def within_limits(ctx: Ctx, draft: Draft) -> OutgoingAmount:
     Raises RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable; Outdated where another draft may fit.
     """
     order, funding = draft.order, draft.funding
-    nothing = OutgoingAmount(Sats(0), ctx.now, order.family_id)
+    nothing = OutgoingAmount(Sats(0), ctx.now, order.family_id, order.counts_for_role)
     # Limits are for what leaves a vault: a forward enters one, and a proof moves nothing.
     if order.profile_key_id is not None or order.kind is TxType.PROOF:
         return nothing
-    vault, limits = _vault(ctx, order), ctx.tools.limits
+    vault = _vault(ctx, order)
     if is_move(ctx.db, vault, draft.scripts):
         return nothing
     movement = replace(nothing, amount=Sats(funding.paid + funding.selection.fee))
     try:
-        limits.require(ctx.db, ctx.caller, ctx.access, vault, movement, for_role=order.counts_for_role)
+        require(ctx, vault, movement)
     except (RoleLimitExceeded, VaultLimitExceeded):
         if funding.least is None:
             raise
-        limits.require(ctx.db, ctx.caller, ctx.access, vault, replace(movement, amount=funding.least))
+        require(ctx, vault, replace(movement, amount=funding.least))
         raise OutdatedDraft("Other coins may pay the same for less.") from None
     if order.tokens is not None:
-        limits.require_token(ctx.db, ctx.caller, ctx.access, vault, order.tokens)
+        require(ctx, vault, order.tokens)
     return movement
 
 

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.sending import Bound
 from custody.server.calls import Ctx
-from custody.server.limits.limits import Room
+from custody.server.limits.limits import Room, room
 from custody.server.network.backends import Quote
 from custody.server.proposals.bounds import is_move
 from custody.server.proposals.coins import SpendableCoins, Tally, kept_for_tokens
@@ -75,23 +75,23 @@ def most_of_intent(ctx: Ctx, vault: VaultRow, intent: Intent, rate: FeeRate, quo
     if not is_whole:
         everything, taken = taken_together(db, vault, plan, quote, kept)
         bound_by = "transaction" if everything is taken else "nodes"
-    amount, room = most_of(coins, plan), ctx.tools.limits.room(db, ctx.caller, ctx.access, vault)
+    amount, left = most_of(coins, plan), room(ctx, vault)
     own = own_scripts(db, vault, intent)
     if is_move(db, vault, {payment.output.script_pubkey for payment in intent.payments}):
         limited = amount
     elif all(payment.output.script_pubkey in own for payment in intent.payments):
         # Of a payment to the vault itself the fee alone counts.
-        limited = most_of(spent_at_once(coins, plan, room.least), plan)
+        limited = most_of(spent_at_once(coins, plan, left.least), plan)
     else:
-        limited = most_of(coins, plan, room.least)
+        limited = most_of(coins, plan, left.least)
     if limited < amount:
-        amount, bound_by = limited, "role-limit" if room.role < room.vault else "vault-limit"
+        amount, bound_by = limited, "role-limit" if left.role < left.vault else "vault-limit"
     dust = sum(dust_threshold(payment.output.script_pubkey) for payment in intent.payments)
     selection = select_cheapest(coins, replace(plan, target=amount)) if amount >= dust else None
     if selection is None:
         is_dust = bound_by in {"coins", "transaction"}
-        return MaximumAmount(Sats(0), Sats(0), 0, "dust" if is_dust else bound_by, tally, room)
-    return MaximumAmount(amount, selection.fee, len(selection.coins), bound_by, tally, room)
+        return MaximumAmount(Sats(0), Sats(0), 0, "dust" if is_dust else bound_by, tally, left)
+    return MaximumAmount(amount, selection.fee, len(selection.coins), bound_by, tally, left)
 
 
 def own_scripts(db: Session, vault: VaultRow, intent: Intent) -> set[bytes]:

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus, PsbtPreview, TxType
 from custody.server.calls import Ctx, In, Steps
-from custody.server.limits.limits import OutgoingAmount
+from custody.server.limits.limits import OutgoingAmount, room
 from custody.server.mail.waiting import tell_waiting
 from custody.server.proposals.bounds import require_listed, require_move, require_signers
 from custody.server.proposals.coins import (
@@ -88,7 +88,7 @@ def preview(ctx: Ctx, order: Order) -> PsbtPreview:
     # A version counts together with what it replaces, and a forward for no limit.
     if order.family_id is None and order.profile_key_id is None:
         vault = vault_in(ctx.db, ctx.access, order.vault_id)
-        left = ctx.tools.limits.room(ctx.db, ctx.caller, ctx.access, vault, after=moved)
+        left = room(ctx, vault, after=moved)
     funding, selection = draft.funding, draft.selection
     payments = funding.intent.payments
     return PsbtPreview(

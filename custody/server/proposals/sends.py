@@ -7,7 +7,7 @@ from functools import cached_property
 from custody.schemas.proposals import CreatePsbtRequest, TxType
 from custody.server.calls import Ctx
 from custody.server.errors import InsufficientFunds, LockedFunds
-from custody.server.limits.limits import OutgoingAmount
+from custody.server.limits.limits import OutgoingAmount, require
 from custody.server.network.backends import Quote
 from custody.server.proposals.bounds import require_move, vault_to_spend
 from custody.server.proposals.coins import SpendableCoins, Utxo, kept_for_tokens
@@ -147,8 +147,7 @@ class _Funds:
 
     def _require_least(self, plan: Plan) -> None:
         """Raises RoleLimitExceeded, VaultLimitExceeded where no coins fit a limit."""
-        movement = OutgoingAmount(self._least(plan), self.ctx.now)
-        self.ctx.tools.limits.require(self.ctx.db, self.ctx.caller, self.ctx.access, self.vault, movement)
+        require(self.ctx, self.vault, OutgoingAmount(self._least(plan), self.ctx.now))
 
     def _least(self, plan: Plan) -> Sats:
         """The movement with the lowest possible fee, that of one coin."""

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import CreatePsbtRequest, TxType
 from custody.server.calls import Ctx
 from custody.server.errors import InsufficientFunds, Invalid, LockedFunds
-from custody.server.limits.usage import moved_by_family
+from custody.server.limits.stored import moved_by_family
 from custody.server.network.backends import Quote
 from custody.server.proposals.bounds import vault_to_spend
 from custody.server.proposals.coins import SpendableCoins, Utxo, kept_for_tokens, token_coins

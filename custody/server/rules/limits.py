@@ -146,5 +146,4 @@ def unused_of(limit: int, used: int) -> int:
 
 def in_btc(amount: int) -> str:
     """Bitcoin with all eight decimals. Unlike ``format_btc`` it takes sums above 21 million."""
-    whole, fraction = divmod(amount, SATS_PER_BTC)
-    return f"{whole}.{fraction:08d}"
+    return in_tokens(amount, decimals=8)

@@ -365,7 +365,7 @@ def _in_force(
     ctx: Ctx, changes: Sequence[PendingChangeRow], names: Mapping[str, Mapping[str, str]]
 ) -> dict[str, Mapping[str, Json]]:
     """By the change's id. Nothing where the role or vault was deleted, or while limits cannot be read: such a
-    change cannot be confirmed then. All of one path in one question, for limits may be stored elsewhere.
+    change cannot be confirmed then. All of one path are read at once.
     """
     by_path: dict[str, list[PendingChangeRow]] = defaultdict(list)
     for change in changes:

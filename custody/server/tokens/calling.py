@@ -23,7 +23,7 @@ from custody.schemas.proposals import PsbtPreview, TxType
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
 from custody.server.errors import CallNotStalled, DeploymentNotConfirmed, PermissionDenied
 from custody.server.jobs.outbox import BROADCAST, enqueue
-from custody.server.limits.usage import FOR_ROLE, FOR_VAULT, movement_of
+from custody.server.limits.stored import FOR_ROLE, FOR_VAULT, movement_of
 from custody.server.network.backends import Quote
 from custody.server.proposals.bounds import vault_to_spend
 from custody.server.proposals.drafts import Funding, Order

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session, aliased
 from custody.common.text import name_key, network_words
 from custody.schemas import vaults as wire
 from custody.schemas.common import ApiNetwork, Listed, NullString
+from custody.schemas.limits import AssetLimits, VaultLimits
 from custody.schemas.vaults import CREATE_WALLET, LIST_WALLETS, VAULT_EXPORT, VAULT_NAMES
 from custody.server.calls import Ctx, serves
 from custody.server.errors import (
@@ -22,7 +23,7 @@ from custody.server.errors import (
 )
 from custody.server.keys.calls import active_key
 from custody.server.keys.quorums import MAY_APPROVE, lacking_signers
-from custody.server.limits.limits import SpendingLimits, VaultFigures
+from custody.server.limits.limits import assets_of_vaults, limits_of_vaults
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import OPERATOR, WorkspaceAccess, new_id
 from custody.server.services import Services
@@ -102,7 +103,7 @@ def create_wallet(ctx: Ctx, request: wire.CreateWalletRequest) -> wire.Vault:
     watch_vault(ctx.db, vault)
     facts = {"vault": vault.id, "m": vault.m, "n": vault.n, "verification": policy.verification_code}
     ctx.event(CREATED, {"vault_id": vault.id}, **facts)
-    made = vault_records(ctx.db, ctx.tools.limits, [vault])[0]
+    made = vault_records(ctx, [vault])[0]
     return made.model_copy(update={"warnings": _warnings(policy)})
 
 
@@ -130,8 +131,7 @@ def rescan(services: Services, vault_id: str, addresses: int) -> None:
 def list_wallets(ctx: Ctx, query: wire.VaultsQuery) -> Listed[wire.Vault]:
     """Raises NotFound (``after``)."""
     found = ctx.db.scalars(_wanted(ctx, query)).all()
-    limits = ctx.tools.limits
-    return shown(found, lambda some: vault_records(ctx.db, limits, some), "id", lambda row: row.id)
+    return shown(found, lambda some: vault_records(ctx, some), "id", lambda row: row.id)
 
 
 @serves(VAULT_NAMES)
@@ -300,35 +300,56 @@ def _wanted(ctx: Ctx, wanted: wire.VaultsQuery) -> Select[VaultRow]:
     return query.limit(wanted.limit)
 
 
-def vault_records(db: Session, limits: SpendingLimits, vaults: Sequence[VaultRow]) -> list[wire.Vault]:
+def vault_records(ctx: Ctx, vaults: Sequence[VaultRow]) -> list[wire.Vault]:
     """In the given order. Where the policies cannot be read, the records have ``limit_error`` instead."""
-    ids = [vault.id for vault in vaults]
+    db, ids = ctx.db, [vault.id for vault in vaults]
     signers, balances = _signers(db, ids), balances_of(db, ids)
-    known, trouble = _limits(db, limits, vaults)
+    limits: Mapping[str, VaultLimits] = {}
+    assets: Mapping[str, list[AssetLimits]] = {}
+    trouble = None
+    try:
+        limits, assets = limits_of_vaults(ctx, vaults), assets_of_vaults(ctx, vaults)
+    except PolicyUnavailable as error:
+        trouble = error.detail
     beside = {vault_id: (script, old) for vault_id, script, old in db.execute(_BESIDE, {"ids": ids})}
-    return [
-        _record(
-            vault,
-            signers[vault.id],
-            balances.get(vault.id, Balance()),
-            _address(beside[vault.id][0], vault.chain),
-            known.get(vault.id),
-            trouble,
-            lacks_signers=sum(map(_may_sign, signers[vault.id])) < vault.m,
-            replaces=beside[vault.id][1],
+    records = []
+    for vault in vaults:
+        script, replaces = beside[vault.id]
+        receive_address = encode_address(script, Network(vault.chain))
+        assert receive_address is not None, "P2WSH has an address on every network"
+        balance = balances.get(vault.id, Balance())
+        able = sum(bool(each.may_approve) and each.key_state == "active" for each in signers[vault.id])
+        record = wire.Vault(
+            id=vault.id,
+            user_id=str(vault.created_by),
+            workspace_id=str(vault.workspace_id),
+            name=vault.name,
+            network=cast("ApiNetwork", vault.network),
+            m=vault.m,
+            n=vault.n,
+            script_type=vault.script_type,
+            witness_script_hex=vault.witness_script_hex,
+            address=vault.address,
+            created_at=vault.created_at,
+            updated_at=vault.updated_at,
+            detailed_vault_limits=limits.get(vault.id),
+            limit_error=trouble,
+            assets=assets.get(vault.id),
+            signers=signers[vault.id],
+            # Read once a process: a vault whose descriptor was altered is not shown as one to be paid from.
+            descriptor=policy_of(vault).descriptor,
+            chain=vault.chain,
+            receive_address=receive_address,
+            confirmed_sats=balance.confirmed,
+            unconfirmed_sats=balance.unconfirmed,
+            locked_sats=balance.locked,
+            is_frozen=_is_frozen(vault),
+            lacks_signers=able < vault.m,
+            replaced_by=vault.replaced_by_id,
+            replaces=replaces,
         )
-        for vault in vaults
-    ]
-
-
-def _may_sign(signer: wire.VaultSigner) -> bool:
-    return bool(signer.may_approve) and signer.key_state == "active"
-
-
-def _address(script: bytes, chain: str) -> str:
-    address = encode_address(script, Network(chain))
-    assert address is not None, "P2WSH has an address on every network"
-    return address
+        records.append(record)
+    return records
 
 
 _OLD = aliased(VaultRow)
@@ -345,15 +366,6 @@ _BESIDE = (
 )
 
 
-def _limits(
-    db: Session, limits: SpendingLimits, vaults: Sequence[VaultRow]
-) -> tuple[Mapping[str, VaultFigures], str | None]:
-    try:
-        return limits.figures_of_vaults(db, vaults), None
-    except PolicyUnavailable as error:
-        return {}, error.detail
-
-
 def _signers(db: Session, vault_ids: Iterable[str]) -> dict[str, list[wire.VaultSigner]]:
     query = (
         select(VaultSignerRow, UserRow.first_name, UserRow.surname, KeyRow.revoked_reason, MAY_APPROVE)
@@ -365,64 +377,17 @@ def _signers(db: Session, vault_ids: Iterable[str]) -> dict[str, list[wire.Vault
     )
     found: dict[str, list[wire.VaultSigner]] = defaultdict(list)
     for signer, first_name, surname, revoked, may_approve in db.execute(query):
-        shown = _signer(signer, first_name, surname, revoked)
-        found[signer.vault_id].append(shown.model_copy(update={"may_approve": may_approve}))
+        shown = wire.VaultSigner(
+            key_index=signer.key_index,
+            first_name=NullString.of(first_name),
+            surname=NullString.of(surname),
+            user_id=str(signer.user_id),
+            key_id=signer.key_id,
+            key_state=cast("wire.SignerKeyState", revoked or "active"),
+            may_approve=may_approve,
+        )
+        found[signer.vault_id].append(shown)
     return found
-
-
-def _signer(
-    signer: VaultSignerRow, first_name: str | None, surname: str | None, revoked: str | None
-) -> wire.VaultSigner:
-    return wire.VaultSigner(
-        key_index=signer.key_index,
-        first_name=NullString.of(first_name),
-        surname=NullString.of(surname),
-        user_id=str(signer.user_id),
-        key_id=signer.key_id,
-        key_state=cast("wire.SignerKeyState", revoked or "active"),
-    )
-
-
-def _record(
-    vault: VaultRow,
-    signers: list[wire.VaultSigner],
-    balance: Balance,
-    receive_address: str,
-    limits: VaultFigures | None,
-    limit_error: str | None,
-    *,
-    lacks_signers: bool,
-    replaces: str | None,
-) -> wire.Vault:
-    return wire.Vault(
-        id=vault.id,
-        user_id=str(vault.created_by),
-        workspace_id=str(vault.workspace_id),
-        name=vault.name,
-        network=cast("ApiNetwork", vault.network),
-        m=vault.m,
-        n=vault.n,
-        script_type=vault.script_type,
-        witness_script_hex=vault.witness_script_hex,
-        address=vault.address,
-        created_at=vault.created_at,
-        updated_at=vault.updated_at,
-        detailed_vault_limits=None if limits is None else limits.main,
-        limit_error=limit_error,
-        assets=None if limits is None else limits.assets,
-        signers=signers,
-        # Read once a process: a vault whose descriptor was altered is not shown as one that can be paid from.
-        descriptor=policy_of(vault).descriptor,
-        chain=vault.chain,
-        receive_address=receive_address,
-        confirmed_sats=balance.confirmed,
-        unconfirmed_sats=balance.unconfirmed,
-        locked_sats=balance.locked,
-        is_frozen=_is_frozen(vault),
-        lacks_signers=lacks_signers,
-        replaced_by=vault.replaced_by_id,
-        replaces=replaces,
-    )
 
 
 def _is_frozen(vault: VaultRow) -> bool:

@@ -79,7 +79,7 @@ def replace_vault(ctx: Ctx, request: wire.ReplaceVaultRequest) -> wire.ReplacedV
     payload = {"vault_id": old.id, "replaced_by": new.id}
     ctx.event(REPLACED, payload, vault=old.id, new_vault=new.id, cancelled=len(cancelled))
     ctx.tools.changes.moved(ctx.db, old.workspace_id)
-    (shown,) = vault_records(ctx.db, ctx.tools.limits, [new])
+    (shown,) = vault_records(ctx, [new])
     return wire.ReplacedVault(
         vault=shown.model_copy(update={"warnings": made.warnings}),
         cancelled_psbt_ids=cancelled,
@@ -88,7 +88,7 @@ def replace_vault(ctx: Ctx, request: wire.ReplaceVaultRequest) -> wire.ReplacedV
 
 
 def _wanted(ctx: Ctx, old: VaultRow, request: wire.ReplaceVaultRequest) -> wire.CreateWalletRequest:
-    policy = ctx.tools.policies.of_vaults(ctx.db, [old.id])[old.id]
+    policy = ctx.tools.policies.of(old)
     request = _in_full(ctx, request)
     try:
         return wire.CreateWalletRequest(

@@ -16,7 +16,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
-from custody.server.limits.usage import usage_of_member, usage_of_vault, usages_of_vaults
+from custody.server.limits.stored import usage_of_member, usage_of_vault, usages_of_vaults
 from custody.server.proposals.lifecycle import Lifecycle, require_newest, settle_family
 from custody.server.requests.changes import Changes
 from custody.server.rules.lifecycle import TRANSITIONS, LifecycleEvent

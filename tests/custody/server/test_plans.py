@@ -18,8 +18,8 @@ from custody.schemas.proposals import ProposalStatus, PsbtQuery
 from custody.schemas.vaults import LIST_WALLETS, VaultsQuery
 from custody.server.audit.calls import logs
 from custody.server.calls import Ctx, make
-from custody.server.limits.limits import OutgoingAmount, SpendingLimits, StoredPolicies
-from custody.server.limits.usage import usage_of_vault
+from custody.server.limits.limits import OutgoingAmount, require
+from custody.server.limits.stored import usage_of_vault
 from custody.server.network.deposits import ChainSnapshot, Coins
 from custody.server.network.sightings import affected
 from custody.server.proposals.coins import (
@@ -309,9 +309,8 @@ def snapshot(desk) -> ChainSnapshot:
 def measuring(db, desk):
     access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
     caller = Caller(desk.user_ids["alice"], 1, "alice", "test")
-    limits = SpendingLimits(lambda: START, StoredPolicies())
-    movement = OutgoingAmount(Sats(1_000), START)
-    limits.require(db, caller, access, db.get_one(VaultRow, desk.vault["id"]), movement)
+    ctx = Ctx(desk.world.platform.services, caller, db, access)
+    require(ctx, db.get_one(VaultRow, desk.vault["id"]), OutgoingAmount(Sats(1_000), START))
     # One of many vaults: here every proposal is of one, and PostgreSQL knows it.
     assert usage_of_vault(db, "0" * 32, START) == Usage(0, 0)
 

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import select, update
 
+from custody.schemas.queries import WorkspaceQuery
+from custody.server.calls import Ctx
 from custody.server.limits import calls as limits
 from custody.server.rules.credentials import Caller
 from custody.server.store.models import ChainCoinRow, MembershipRow, ProposalInputRow, ProposalRow, RoleRow
@@ -36,7 +38,7 @@ def set_vault(desk, limit: str, period: str = "M", day: int = 1, **sent: bool) -
 def bound_cycle(desk, *, is_per_cycle: bool = True) -> None:
     services = desk.world.platform.services
     with services.store.write() as db:
-        limits.bound_cycle(services.tools, db, desk.vault["id"], is_per_cycle=is_per_cycle)
+        limits.bound_cycle(services, db, desk.vault["id"], is_per_cycle=is_per_cycle)
 
 
 def mine(desk, who: As | None = None) -> tuple[str, str]:
@@ -138,7 +140,8 @@ class TestRoles:
             db.execute(update(MembershipRow).where(MembershipRow.user_id == 1).values(role_id=77))
         with services.store.read() as db:
             access = replace(place_of(db, rich.workspace_id), role_id=77)
-            shown = services.tools.limits.of_caller(db, Caller(1, 1, "admin", "t"), access)
+            ctx = Ctx(services, Caller(1, 1, "admin", "t"), db, access)
+            shown = limits.my_limits(ctx, WorkspaceQuery(workspace_id=rich.workspace_id))
         assert (shown.role_id, shown.used, shown.unused) == (77, btc(used), btc(100_000 - used))
 
     def test_a_bump_counts_in_the_place_of_what_it_replaces(self, rich):

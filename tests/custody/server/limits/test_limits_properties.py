@@ -6,7 +6,7 @@ nothing.
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from secrets import token_bytes
@@ -18,11 +18,13 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
 from custody.schemas.proposals import ProposalStatus as Status
+from custody.schemas.queries import WorkspaceQuery
 from custody.server.audit.log import AuditLog
 from custody.server.calls import Ctx
 from custody.server.errors import RoleLimitExceeded, VaultLimitExceeded
-from custody.server.limits.calls import bound_cycle, update_role_policies, update_vault
-from custody.server.limits.limits import OutgoingAmount, SpendingLimits, StoredPolicies
+from custody.server.limits.calls import bound_cycle, my_limits, update_role_policies, update_vault
+from custody.server.limits.limits import OutgoingAmount, limits_of_vaults, require
+from custody.server.limits.stored import Policies
 from custody.server.proposals.lifecycle import Lifecycle
 from custody.server.requests.changes import Changes
 from custody.server.rules.credentials import Caller, WorkspaceAccess
@@ -156,26 +158,22 @@ class Bench:
 
     db: Session
     clock: Clock
-    limits: SpendingLimits
     tools: Tools
-
-    def access(self, role_id: int) -> WorkspaceAccess:
-        return WorkspaceAccess(1, 1, "testnet", "regtest", role_id, frozenset())
 
     def propose(self, row: Row, role_id: int) -> tuple[bool, bool]:
         """Whether role and vault let it through; where both do, it is stored."""
         family = None if row.family == row.id else row.family
         movement = OutgoingAmount(Sats(row.amount), self.clock(), family)
         allowed = [True, True]
-        asked = caller(row.user), self.access(role_id), self.db.get_one(VaultRow, row.vault), movement
+        ctx, vault = self.ctx(row.user, role_id), self.db.get_one(VaultRow, row.vault)
         try:
-            self.limits.require(self.db, *asked)
+            require(ctx, vault, movement)
         except RoleLimitExceeded:
             allowed[0] = False
         except VaultLimitExceeded:
             allowed[1] = False
         try:
-            self.limits.require(self.db, *asked, for_role=False)
+            require(ctx, vault, replace(movement, for_role=False))
         except VaultLimitExceeded:
             allowed[1] = False
         else:
@@ -185,27 +183,23 @@ class Bench:
             self.db.flush()
         return allowed[0], allowed[1]
 
-    @property
-    def ctx(self) -> Ctx:
-        return Ctx(SimpleNamespace(tools=self.tools), caller(1), self.db, self.access(1))
+    def ctx(self, user: int = 1, role_id: int = 1) -> Ctx:
+        access = WorkspaceAccess(1, 1, "testnet", "regtest", role_id, frozenset())
+        return Ctx(SimpleNamespace(tools=self.tools), Caller(user, 1, "", ""), self.db, access)
 
     def replace_role(self, role_id: int, limit: int, cycle: tuple[str, int]) -> None:
         terms = {"new_transaction_limit": btc(limit), "cycle_period": cycle[0], "cycle_day": cycle[1]}
         request = UpdateRolePoliciesRequest(role_id=role_id, workspace_id=1, **terms)
-        update_role_policies(self.ctx, request)
+        update_role_policies(self.ctx(), request)
 
     def replace_vault(self, vault_id: str, limit: int, cycle: tuple[str, int]) -> None:
         terms = {"transaction_limit": btc(limit), "cycle_period": cycle[0], "cycle_day": cycle[1]}
         request = UpdateVaultRequest(vault_id=vault_id, workspace_id=1, **terms)
-        update_vault(self.ctx, request)
+        update_vault(self.ctx(), request)
 
 
 def btc(amount: int) -> str:
     return f"0.{amount:08d}"
-
-
-def caller(user: int) -> Caller:
-    return Caller(user, 1, "", "")
 
 
 def stored(row: Row) -> ProposalRow:
@@ -242,8 +236,7 @@ def place(folder: Path) -> Iterator[Store]:
 
 @contextmanager
 def bench(store: Store) -> Iterator[Bench]:
-    clock, policies = Clock(BEGIN), StoredPolicies()
-    limits = SpendingLimits(clock, policies)
+    clock = Clock(BEGIN)
     audit = AuditLog(clock, token_bytes)
     with suppress(Undo), store.write() as db:
         changes = Changes()
@@ -256,8 +249,7 @@ def bench(store: Store) -> Iterator[Bench]:
             # No limit draws, asks the chain, or needs what a sign-in does.
             None,
             audit,
-            policies,
-            limits,
+            Policies(),
             changes,
             lifecycle,
             None,
@@ -271,17 +263,17 @@ def bench(store: Store) -> Iterator[Bench]:
             none,
             none,
         )
-        yield Bench(db, clock, limits, tools)
+        yield Bench(db, clock, tools)
         raise Undo
 
 
 def compare(model: Model, made: Bench) -> None:
     """Every figure that the platform shows."""
     for user in USERS:
-        shown = made.limits.of_caller(made.db, caller(user), made.access(model.role_of[user]))
+        shown = my_limits(made.ctx(user, model.role_of[user]), WorkspaceQuery(workspace_id=1))
         check(shown, *model.of_user(user))
     vaults = [made.db.get_one(VaultRow, vault_id) for vault_id in VAULTS]
-    for vault_id, shown in made.limits.of_vaults(made.db, vaults).items():
+    for vault_id, shown in limits_of_vaults(made.ctx(), vaults).items():
         check(shown, *model.of_vault(vault_id))
         assert shown.per_cycle is model.per_cycle[vault_id]
 
@@ -322,7 +314,7 @@ def take(model: Model, made: Bench, step: tuple) -> None:
             made.replace_vault(vault, limit, cycle)
         case ("switch", vault, is_per_cycle):
             model.per_cycle[vault] = is_per_cycle
-            bound_cycle(made.tools, made.db, vault, is_per_cycle=is_per_cycle)
+            bound_cycle(SimpleNamespace(tools=made.tools), made.db, vault, is_per_cycle=is_per_cycle)
         case ("promote", user, role):
             model.role_of[user] = role
         case ("wait", hours, zone):

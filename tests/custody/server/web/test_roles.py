@@ -4,7 +4,7 @@ import pytest
 
 from custody.schemas.permissions import PermissionName as P
 from custody.server.errors import PolicyUnavailable
-from custody.server.limits.limits import StoredPolicies
+from custody.server.limits.stored import Policies
 from custody.server.people import roles as service
 from custody.server.rules import roles as rules
 from tests.support.custody import ok, refused
@@ -79,7 +79,7 @@ class TestReading:
             raise PolicyUnavailable("The policies are away.")
 
         role_id = add_role(world, "Clerk", {P.PAYMENT_INIT})
-        monkeypatch.setattr(StoredPolicies, "of_roles", away)
+        monkeypatch.setattr(Policies, "of", away)
         shown = ok(remove_permission(alice, role_id, "PAYMENT_INIT"))
         assert (shown["limit_error"], shown["Perm"]) == ("The policies are away.", [])
         assert "TransactionLimit" not in shown

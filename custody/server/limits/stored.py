@@ -1,12 +1,12 @@
-"""Sums of what a member or a vault moved in the current cycle: bitcoin, and each token in raw units
-(docs/operate/limits.md).
+"""Limits as they are stored: the policies of roles and vaults; and the sums of what a member or a vault moved
+in the current cycle: bitcoin, and each token in raw units (docs/operate/limits.md).
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import (
     ColumnElement,
@@ -24,23 +24,51 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import TxType
 from custody.server.proposals.lifecycle import holds_coins_clause
+from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.rules.lifecycle import ENDED
-from custody.server.rules.limits import Usage
+from custody.server.rules.limits import Cycle, CyclePeriod, SpendingPolicy, Usage
 from custody.server.store.models import (
     ChainCoinRow,
     ContractCallRow,
     ContractRow,
     ProposalInputRow,
     ProposalRow,
+    RoleRow,
     VaultRow,
     WatchedScriptRow,
 )
 from custody.server.store.store import read_once
 from custody.server.vaults.stored import ADDRESS_INDEX, address_script
-from multisig import RECEIVE
+from multisig import RECEIVE, sats
 from multisig.tokens import Function
 
 _ENDED = tuple(sorted(status.value for status in ENDED))
+
+
+class Policies:
+    """The limits of roles and vaults, in columns of their rows. A service that keeps them elsewhere takes the
+    place of this class: every call raises PolicyUnavailable where it cannot be reached, and nothing moves.
+
+    It is called inside the movement's transaction, which holds the write lock: what talks to another machine
+    must answer or give up within a second.
+    """
+
+    def of(self, row: RoleRow | VaultRow) -> SpendingPolicy:
+        cycle = Cycle(cast("CyclePeriod", row.cycle_period), row.cycle_day)
+        return SpendingPolicy(
+            sats(row.limit_sats), cycle, row.is_per_cycle if isinstance(row, VaultRow) else True
+        )
+
+    def replace(self, row: RoleRow | VaultRow, policy: SpendingPolicy) -> None:
+        row.limit_sats = policy.limit
+        row.cycle_period, row.cycle_day = policy.cycle.period, policy.cycle.day
+        if isinstance(row, VaultRow):
+            row.is_per_cycle = policy.is_per_cycle
+
+
+def role_of(db: Session, access: WorkspaceAccess) -> RoleRow:
+    """The role that the caller holds in the workspace."""
+    return read_once(db, ("role", access.role_id), lambda: db.get_one(RoleRow, access.role_id))
 
 
 def usage_of_member(
@@ -60,14 +88,18 @@ def usage_of_vault(db: Session, vault_id: str, since: datetime, family_id: str |
 
 def usages_of_vaults(db: Session, starts: Mapping[str, datetime]) -> dict[str, Usage]:
     """`usage_of_vault` of each vault since its own moment, in one statement for each distinct moment."""
+    found = dict.fromkeys(starts, Usage(others=0))
+    for since, vault_ids in _by_start(starts).items():
+        for vault_id, amount in db.execute(_OF_EACH, {"vault_ids": vault_ids, "since": since}):
+            found[vault_id] = Usage(others=int(amount))
+    return found
+
+
+def _by_start(starts: Mapping[str, datetime]) -> dict[datetime, list[str]]:
     by_start = defaultdict[datetime, list[str]](list)
     for vault_id, since in starts.items():
         by_start[since].append(vault_id)
-    found = dict.fromkeys(starts, Usage(others=0))
-    for since, vault_ids in by_start.items():
-        for vault_id, sats in db.execute(_OF_EACH, {"vault_ids": vault_ids, "since": since}):
-            found[vault_id] = Usage(others=int(sats))
-    return found
+    return by_start
 
 
 def _usage(db: Session, sums: Select[int | None, int | None], whose: Mapping[str, object]) -> Usage:
@@ -151,12 +183,11 @@ class OutgoingTokens:
 
 @dataclass(frozen=True)
 class VaultTokenUsage:
-    """A vault's usage of one token."""
+    """What a vault moved of one token, in raw units."""
 
-    usage: Usage
+    amount: int
     vault_id: str
     contract_uid: int
-    chain: str
     deploy_family_id: str
     ticker: str
     decimals: int
@@ -208,17 +239,16 @@ def token_usage_of_vault(db: Session, vault_id: str, since: datetime, movement: 
     return _token_usage(db, _TOKEN_OF_VAULT, {"vault_ids": [vault_id], "since": since}, movement)
 
 
-def token_usages_of_vaults(db: Session, vault_ids: Collection[str], since: datetime) -> list[VaultTokenUsage]:
-    """The same sums of every token that one of them moved since then, the oldest token first."""
+def token_usages_of_vaults(db: Session, starts: Mapping[str, datetime]) -> list[VaultTokenUsage]:
+    """The same sums of every token that each vault moved since its own moment, the oldest token first."""
     # Most vaults never called a token: then none of their proposals is read.
-    calling = db.scalars(_CALLING, {"vault_ids": vault_ids}).all()
-    if not calling:
-        return []
+    calling = set(db.scalars(_CALLING, {"vault_ids": list(starts)}))
     # Summed here: a sum may exceed 64 bits, where SQLite fails.
     sums: dict[tuple[Any, ...], int] = {}
-    for _, amount, *token in db.execute(_OF_VAULTS, {"vault_ids": calling, "since": since}):
-        sums[tuple(token)] = sums.get(tuple(token), 0) + (amount or 0)
-    return [VaultTokenUsage(Usage(others=amount), *token) for token, amount in sums.items()]
+    for since, vault_ids in _by_start({each: starts[each] for each in starts if each in calling}).items():
+        for _, amount, *token in db.execute(_OF_VAULTS, {"vault_ids": vault_ids, "since": since}):
+            sums[tuple(token)] = sums.get(tuple(token), 0) + (amount or 0)
+    return [VaultTokenUsage(amount, *token) for token, amount in sums.items()]
 
 
 def _token_usage(
@@ -283,7 +313,6 @@ _CALLING = (
 _OF_VAULTS = _MOVED_BY_VAULTS.add_columns(
     ContractCallRow.vault_id,
     ContractRow.uid,
-    ContractRow.chain,
     ContractRow.deploy_family_id,
     ContractRow.ticker,
     ContractRow.decimals,
