@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 from custody.server.chain.backend import BlockRef, DataBlock, DataTransaction
-from custody.server.tokens.blocks import token_block
+from custody.server.tokens.indexer import token_block
 from multisig.errors import InvalidToken
 from multisig.network import Network
 from multisig.tokens import Deploy, decode_payload, parse_bytecode

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from custody.schemas.proposals import TxType
 from custody.server.store import Store
 from custody.server.store.models import ProposalRow, TokenBlockRow, TokenCellRow
-from custody.server.tokens.blocks import token_block
+from custody.server.tokens.indexer import token_block
 from custody.server.tokens.state import published_bytecode
 from multisig import Network, encode_address
 from multisig.errors import InvalidToken

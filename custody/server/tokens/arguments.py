@@ -27,8 +27,8 @@ from custody.server.errors import (
     StateConflict,
     WrongNetworkAddress,
 )
-from custody.server.rules.token_status import failure_words
 from custody.server.store.models import VaultRow, WatchedScriptRow
+from custody.server.tokens.status import FAILURE_WORDS
 from custody.server.vaults.stored import address_script
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address
 from multisig.errors import InvalidToken
@@ -169,7 +169,7 @@ def refusal(failure: TokenFailure, planned: PlannedCall, *, waiting: int) -> Cus
     ``waiting``: how many calls wait before it, if it fails only because of them; 0 where it fails without
     them too.
     """
-    (kind, where), sentence = _ANSWERS[failure], failure_words(failure)
+    (kind, where), sentence = _ANSWERS[failure], FAILURE_WORDS[failure]
     if failure is TokenFailure.PAUSED and planned.function is Function.PAUSE:
         kind, sentence = AlreadyPaused, "The token is paused already."
     if waiting:

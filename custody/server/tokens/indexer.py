@@ -2,8 +2,8 @@
 reorganisation.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,33 +11,32 @@ import structlog
 from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
-from custody.server.chain.backend import ChainBackend, DataBlock
+from custody.server.chain.backend import ChainBackend, DataBlock, DataTransaction
 from custody.server.errors import ChainUnavailable
 from custody.server.jobs.leases import Held
 from custody.server.network.backends import Backends, backend_of
 from custody.server.store import Store
 from custody.server.store.models import (
     ChainBlockRow,
+    ContractRow,
+    ProposalRow,
     TokenBlockRow,
     TokenEffectRow,
     TokenTransactionRow,
 )
 from custody.server.store.models.base import table_of
-from custody.server.tokens.blocks import (
-    Proposed,
-    deployments_in,
-    proposed_deployments,
-    token_block,
-    without,
-)
+from custody.server.store.store import chunks
 from custody.server.tokens.state import Cells, Published, joined, published_bytecode, split
-from multisig.tokens import TokenCall
+from multisig.errors import InvalidToken
+from multisig.script import ScriptKind, classify, parse_op_return
+from multisig.tokens import Deploy, TokenCall, decode_payload
 from multisig.tokens.machine import (
     GENESIS_STATE,
-    BlockOutcome,
     Cell,
     Effect,
+    TokenBlock,
     TokenOutcome,
+    TokenTransaction,
     judge_block,
 )
 from multisig.tokens.payload import MAGIC
@@ -50,13 +49,54 @@ BATCH = 100
 CALLS_A_BATCH = 200
 
 
-@dataclass(frozen=True)
-class _Place:
-    """The last block that was read. ``state`` is the hash after it."""
+def token_block(block: DataBlock) -> TokenBlock:
+    """Its transactions with a token's data, in order (docs/understand/tokens.md, "What calls do")."""
+    found = tuple(_transaction(carrier) for carrier in block.transactions)
+    return TokenBlock(block.ref.height, bytes.fromhex(block.ref.hash)[::-1], found)
 
-    height: int
-    block_hash: str
-    state: bytes
+
+def _deploys(carrier: DataTransaction) -> bool:
+    data = _transaction(carrier).data
+    try:
+        return data is not None and isinstance(decode_payload(data), Deploy)
+    except InvalidToken:
+        return False
+
+
+def _transaction(carrier: DataTransaction) -> TokenTransaction:
+    """Its data is that of its one OP_RETURN output of no value; with a second such output it has none."""
+    outputs = [
+        output
+        for output in carrier.transaction.outputs
+        if classify(output.script_pubkey) is ScriptKind.OP_RETURN
+    ]
+    data = parse_op_return(outputs[0].script_pubkey) if len(outputs) == 1 else None
+    whole = data is not None and data.startswith(MAGIC) and outputs[0].amount == 0
+    return TokenTransaction(carrier.transaction.txid, carrier.caller, data if whole else None)
+
+
+# Those of the txids on one chain that count, within one transaction.
+Proposed = Callable[[Session, str, Collection[str]], Collection[str]]
+
+
+def proposed_deployments(db: Session, chain: str, txids: Collection[str]) -> frozenset[str]:
+    """Those that a member of this platform proposed, in any version, whatever became of the proposal: what
+    was signed may be mined.
+
+    Only these count. The row of a proposal is there before its transaction can be signed, so that whether a
+    deployment counts is known when its block is read, and never changes: no one makes the index read a block
+    again by publishing the bytecode of a deployment that others have mined.
+    """
+    query = (
+        select(ProposalRow.txid_expected)
+        .join(ContractRow, ContractRow.deploy_family_id == ProposalRow.family_id)
+        .where(ContractRow.chain == chain)
+    )
+    return frozenset(
+        txid
+        for some in chunks(txids)
+        for txid in db.scalars(query.where(ProposalRow.txid_expected.in_(some)))
+    )
 
 
 class Indexer:
@@ -73,47 +113,59 @@ class Indexer:
         published: Published = published_bytecode,
         proposed: Proposed = proposed_deployments,
     ) -> None:
-        self._chain = chain
+        self.chain = chain
         self._store = store
         self._backends = backends
         self._first_height = first_height
         self._published = published
         self._proposed = proposed
 
-    @property
-    def chain(self) -> str:
-        return self._chain
-
     def look(self, held: Held | None = None) -> bool:
         """Reads up to the tip, batch by batch; returns whether anything was read. Raises ChainUnavailable,
         LeaseLost.
         """
-        if self._is_current():
+        with self._store.read() as db:
+            last = self._last(db)
+            newest = db.scalar(
+                select(ChainBlockRow.block_hash)
+                .where(ChainBlockRow.chain == self.chain)
+                .order_by(ChainBlockRow.height.desc())
+                .limit(1)
+            )
+        if last is not None and last.block_hash == newest:
+            # The watcher has no newer block: the backend need not be asked.
             return False
-        backend = backend_of(self._backends, self._chain)
-        changed = self._rewind(backend, held)
+        backend = backend_of(self._backends, self.chain)
+        changed = last is not None and self._rewind(backend, last, held)
         while self._read_on(backend, held):
             changed = True
         return changed
 
+    def _last(self, db: Session) -> TokenBlockRow | None:
+        """The last block that was read."""
+        ours = select(TokenBlockRow).where(TokenBlockRow.chain == self.chain)
+        return db.scalars(ours.order_by(TokenBlockRow.height.desc()).limit(1)).first()
+
     # --- forward --------------------------------------------------------------------------------------------
 
     def _read_on(self, backend: ChainBackend, held: Held | None) -> bool:
-        place = self._place()
-        blocks = list(self._next_blocks(backend, place))
+        with self._store.read() as db:
+            last = self._last(db)
+        blocks = list(self._next_blocks(backend, last))
         if not blocks:
             return False
         with self._store.write() as db:
-            _require(db, held)
-            self._apply(db, place, blocks)
+            if held is not None:
+                held.require(db)
+            self._apply(db, GENESIS_STATE if last is None else last.state, self._counted(db, blocks))
         return True
 
-    def _next_blocks(self, backend: ChainBackend, place: _Place | None) -> Iterator[DataBlock]:
+    def _next_blocks(self, backend: ChainBackend, last: TokenBlockRow | None) -> Iterator[DataBlock]:
         """The next blocks, each the child of the one before. Another block ends the batch: the next poll
         finds the fork.
         """
-        height = self._start(backend) if place is None else place.height + 1
-        before = None if place is None else place.block_hash
+        height = self._start(backend) if last is None else last.height + 1
+        before = None if last is None else last.block_hash
         calls = 0
         for at in range(height, height + BATCH):
             block = backend.data_at(at, MAGIC)
@@ -134,106 +186,80 @@ class Indexer:
             )
         return tip if self._first_height is None else self._first_height
 
-    def _apply(self, db: Session, place: _Place | None, blocks: Sequence[DataBlock]) -> None:
-        blocks = self._without_foreign(db, blocks)
-        given = [token_block(block) for block in blocks]
-        cells, bytecode_of = Cells(db, self._chain), self._published(db, self._chain)
-        state = GENESIS_STATE if place is None else place.state
-        done = []
-        for block in given:
-            outcome = judge_block(block, cells, bytecode_of, state)
-            cells.apply(outcome.effects)
-            state = outcome.state
-            done.append(outcome)
+    def _counted(self, db: Session, blocks: Sequence[DataBlock]) -> Sequence[DataBlock]:
+        """Without deployments that no member of this platform proposed (`proposed_deployments`). The other
+        transactions keep their positions.
+        """
+        deployed = {
+            each.transaction.txid for block in blocks for each in block.transactions if _deploys(each)
+        }
+        foreign = deployed.difference(self._proposed(db, self.chain, deployed))
+        return [
+            replace(
+                block,
+                transactions=tuple(
+                    each for each in block.transactions if each.transaction.txid not in foreign
+                ),
+            )
+            for block in blocks
+        ]
+
+    def _apply(self, db: Session, state: bytes, blocks: Sequence[DataBlock]) -> None:
+        """``state``: the hash after the block before."""
+        cells, bytecode_of = Cells(db, self.chain), self._published(db, self.chain)
+        read, transactions, effects = [], [], []
+        for block in blocks:
+            judged = judge_block(token_block(block), cells, bytecode_of, state)
+            cells.apply(judged.effects)
+            state = judged.state
+            place = {"chain": self.chain, "height": block.ref.height}
+            mined_at = datetime.fromtimestamp(block.ref.time, UTC)
+            read.append(place | {"block_hash": block.ref.hash, "mined_at": mined_at, "state": state})
+            for carrier, outcome in zip(block.transactions, judged.outcomes, strict=True):
+                assert outcome.known, "the bytecode of a token that was proposed here is here"
+                failure = None if outcome.failure is None else outcome.failure.value
+                transactions.append(
+                    place
+                    | {
+                        "position": carrier.position,
+                        "txid": outcome.txid,
+                        "contract_id": outcome.contract_id,
+                        "failure": failure,
+                    }
+                )
+            caused = ((outcome, effect) for outcome in judged.outcomes for effect in outcome.effects)
+            effects += [
+                place | {"sequence": sequence} | _effect_columns(outcome, effect)
+                for sequence, (outcome, effect) in enumerate(caused)
+            ]
         cells.write()
-        self._store_blocks(db, blocks, done)
-
-    def _without_foreign(self, db: Session, blocks: Sequence[DataBlock]) -> Sequence[DataBlock]:
-        """Without deployments that no member of this platform proposed (`proposed_deployments`)."""
-        deployed = deployments_in(blocks)
-        foreign = deployed.difference(self._proposed(db, self._chain, deployed))
-        return [without(block, foreign) for block in blocks] if foreign else blocks
-
-    def _store_blocks(self, db: Session, blocks: Sequence[DataBlock], done: Sequence[BlockOutcome]) -> None:
-        rows = [
-            {
-                "chain": self._chain,
-                "height": outcome.height,
-                "block_hash": block.ref.hash,
-                "mined_at": datetime.fromtimestamp(block.ref.time, UTC),
-                "state": outcome.state,
-            }
-            for block, outcome in zip(blocks, done, strict=True)
-        ]
-        transactions = [
-            self._transaction(block, position, outcome)
-            for block, judged in zip(blocks, done, strict=True)
-            for position, outcome in zip(
-                (one.position for one in block.transactions), judged.outcomes, strict=True
-            )
-        ]
-        effects = [
-            self._effect(judged.height, sequence, outcome, effect)
-            for judged in done
-            for sequence, (outcome, effect) in enumerate(
-                (outcome, effect) for outcome in judged.outcomes for effect in outcome.effects
-            )
-        ]
-        for table, given in (
-            (TokenBlockRow, rows),
+        for table, rows in (
+            (TokenBlockRow, read),
             (TokenTransactionRow, transactions),
             (TokenEffectRow, effects),
         ):
-            if given:
-                db.execute(insert(table_of(table)), given)
-
-    def _transaction(self, block: DataBlock, position: int, outcome: TokenOutcome) -> dict[str, Any]:
-        assert outcome.known, "the bytecode of a token that was proposed here is here"
-        return {
-            "chain": self._chain,
-            "height": block.ref.height,
-            "position": position,
-            "txid": outcome.txid,
-            "contract_id": outcome.contract_id,
-            "failure": None if outcome.failure is None else outcome.failure.value,
-        }
-
-    def _effect(self, height: int, sequence: int, outcome: TokenOutcome, effect: Effect) -> dict[str, Any]:
-        number_before, data_before = split(effect.before)
-        number_after, data_after = split(effect.after)
-        return {
-            "chain": self._chain,
-            "height": height,
-            "sequence": sequence,
-            "txid": outcome.txid,
-            "function": outcome.payload.function.name.lower()
-            if isinstance(outcome.payload, TokenCall)
-            else "deploy",
-            "contract_id": effect.contract_id,
-            "cell": int(effect.cell),
-            "holder": effect.holder,
-            "number_before": number_before,
-            "data_before": data_before,
-            "number_after": number_after,
-            "data_after": data_after,
-        }
+            if rows:
+                db.execute(insert(table_of(table)), rows)
 
     # --- back -----------------------------------------------------------------------------------------------
 
-    def _rewind(self, backend: ChainBackend, held: Held | None) -> bool:
+    def _rewind(self, backend: ChainBackend, last: TokenBlockRow, held: Held | None) -> bool:
         """Undoes blocks down to the last one on the best chain; returns whether there were any."""
-        fork = self._fork(backend)
-        if fork is None:
+        if _is_at(backend, last.height, last.block_hash):
             return False
-        first = self._first_read()
+        fork = self._fork(backend, last)
+        with self._store.read() as db:
+            first = db.scalar(select(func.min(TokenBlockRow.height)).where(TokenBlockRow.chain == self.chain))
+        assert first is not None, "the last block is stored"
         keep = max(fork, first - 1)
         before = self._before(backend, first) if keep < first else None
         with self._store.write() as db:
-            _require(db, held)
+            if held is not None:
+                held.require(db)
             self._undo(db, keep)
             if before is not None:
                 db.add(before)
-        log.info("tokens turned back", chain=self._chain, height=keep)
+        log.info("tokens turned back", chain=self.chain, height=keep)
         return True
 
     def _before(self, backend: ChainBackend, first: int) -> TokenBlockRow | None:
@@ -245,55 +271,30 @@ class Indexer:
         block = backend.block_at(first - 1)
         if block is None:
             raise ChainUnavailable(f"The chain backend is behind: it lacks block {first - 1}.")
-        mined_at = datetime.fromtimestamp(block.time, UTC)
         return TokenBlockRow(
-            chain=self._chain,
+            chain=self.chain,
             height=block.height,
             block_hash=block.hash,
-            mined_at=mined_at,
+            mined_at=datetime.fromtimestamp(block.time, UTC),
             state=GENESIS_STATE,
         )
 
-    def _first_read(self) -> int:
-        """The height of the first block that was read; 0 where none was."""
-        with self._store.read() as db:
-            found = db.scalar(
-                select(func.min(TokenBlockRow.height)).where(TokenBlockRow.chain == self._chain)
-            )
-        return 0 if found is None else found
-
-    def _is_current(self) -> bool:
-        """Whether the watcher has no newer block: then the backend need not be asked."""
-        with self._store.read() as db:
-            newest = db.scalar(
-                select(ChainBlockRow.block_hash)
-                .where(ChainBlockRow.chain == self._chain)
-                .order_by(ChainBlockRow.height.desc())
-                .limit(1)
-            )
-        place = self._place()
-        return place is not None and place.block_hash == newest
-
-    def _fork(self, backend: ChainBackend) -> int | None:
-        """The height of the last common block; None where that is the last block read, -1 where there is
-        none.
+    def _fork(self, backend: ChainBackend, last: TokenBlockRow) -> int:
+        """The height of the last common block, -1 where there is none.
 
         Only a different block at a height that was read shows a reorganisation. Raises ChainUnavailable where
         the backend has no block there: it is behind, and blocks that it lacks were not disconnected.
         """
-        place = self._place()
-        if place is None or _is_at(backend, place.height, place.block_hash):
-            return None
         tip = backend.tip().height
         common, above = -1, None
-        for height, block_hash in self._blocks_down_from(min(place.height, tip)):
+        for height, block_hash in self._blocks_down_from(min(last.height, tip)):
             if _is_at(backend, height, block_hash):
                 common = height
                 break
             above = height
         if above is None or backend.block_at(above) is None:
             raise ChainUnavailable(
-                f"The chain backend is behind: its last block is {tip}, and {place.height} were read."
+                f"The chain backend is behind: its last block is {tip}, and {last.height} were read."
             )
         return common
 
@@ -302,7 +303,7 @@ class Indexer:
             with self._store.read() as db:
                 found = db.execute(
                     select(TokenBlockRow.height, TokenBlockRow.block_hash)
-                    .where(TokenBlockRow.chain == self._chain, TokenBlockRow.height <= height)
+                    .where(TokenBlockRow.chain == self.chain, TokenBlockRow.height <= height)
                     .order_by(TokenBlockRow.height.desc())
                     .limit(BATCH)
                 ).all()
@@ -312,31 +313,36 @@ class Indexer:
             height = found[-1][0] - 1
 
     def _undo(self, db: Session, height: int) -> None:
-        cells = Cells(db, self._chain)
+        cells = Cells(db, self.chain)
         rows = db.execute(
-            _EFFECTS.where(_EFFECT.chain == self._chain, _EFFECT.height > height).order_by(
+            _EFFECTS.where(_EFFECT.chain == self.chain, _EFFECT.height > height).order_by(
                 _EFFECT.height.desc(), _EFFECT.sequence.desc()
             )
         )
-        cells.apply(_read_effect(row).undone for row in rows)
+        cells.apply(
+            Effect(contract_id, Cell(cell), holder, joined(*values[:2]), joined(*values[2:])).undone
+            for contract_id, cell, holder, *values in rows
+        )
         cells.write()
         for table in (TokenEffectRow, TokenTransactionRow, TokenBlockRow):
-            db.execute(delete(table).where(table.chain == self._chain, table.height > height))
-
-    def _place(self) -> _Place | None:
-        with self._store.read() as db:
-            row = db.scalars(
-                select(TokenBlockRow)
-                .where(TokenBlockRow.chain == self._chain)
-                .order_by(TokenBlockRow.height.desc())
-                .limit(1)
-            ).first()
-            return None if row is None else _Place(row.height, row.block_hash, row.state)
+            db.execute(delete(table).where(table.chain == self.chain, table.height > height))
 
 
-def _require(db: Session, held: Held | None) -> None:
-    if held is not None:
-        held.require(db)
+def _effect_columns(outcome: TokenOutcome, effect: Effect) -> dict[str, Any]:
+    function = outcome.payload.function.name.lower() if isinstance(outcome.payload, TokenCall) else "deploy"
+    number_before, data_before = split(effect.before)
+    number_after, data_after = split(effect.after)
+    return {
+        "txid": outcome.txid,
+        "function": function,
+        "contract_id": effect.contract_id,
+        "cell": int(effect.cell),
+        "holder": effect.holder,
+        "number_before": number_before,
+        "data_before": data_before,
+        "number_after": number_after,
+        "data_after": data_after,
+    }
 
 
 def _is_at(backend: ChainBackend, height: int, block_hash: str) -> bool:
@@ -355,14 +361,3 @@ _EFFECTS = select(
     _EFFECT.number_after,
     _EFFECT.data_after,
 )
-
-
-def _read_effect(row: Any) -> Effect:
-    contract_id, cell, holder, number_before, data_before, number_after, data_after = row
-    return Effect(
-        contract_id,
-        Cell(cell),
-        holder,
-        joined(number_before, data_before),
-        joined(number_after, data_after),
-    )

@@ -14,7 +14,6 @@ from custody.schemas.call import Page
 from custody.schemas.common import Listed, Unreadable
 from custody.server.errors import NotFound
 from custody.server.rules.credentials import WorkspaceAccess
-from custody.server.rules.token_status import contract_status
 from custody.server.shown import shown
 from custody.server.store.models import (
     ContractCallRow,
@@ -26,7 +25,7 @@ from custody.server.store.models import (
     VaultSignerRow,
 )
 from custody.server.tokens.index_reading import state_of, supplies_of
-from custody.server.tokens.status import TokenFamily, token_families
+from custody.server.tokens.status import OF_CONTRACT, TokenFamily, token_families
 from custody.server.vaults.stored import vault_in
 from multisig import Network, decode_address
 from multisig.tokens.machine import Cell
@@ -155,7 +154,7 @@ def _contract_record(
         decimals=contract.decimals,
         total_supply=str(supplies.get(family.best.txid or "", contract.total_supply)),
         max_supply=str(contract.max_supply),
-        status=contract_status(family.status),
+        status=OF_CONTRACT[family.status],
         bytecode_hash=contract.bytecode_hash.hex() if is_broadcast else None,
         network=network if is_broadcast else None,
         deploy_psbt_id=family.best.id if is_broadcast else None,

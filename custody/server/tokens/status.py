@@ -1,28 +1,93 @@
-"""The status of deployments and calls of tokens, for many at once: their proposals beside what the index of
-tokens says of them.
+"""The status of deployments and calls of tokens, for many at once. It follows from their proposals and the
+index of tokens, and is never stored (ADR 22).
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from sqlalchemy import Select, and_, select
+from sqlalchemy import and_, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.asset_tokens import CallStatus
-from custody.schemas.proposals import ProposalStatus
-from custody.server.rules.token_status import Mined, best_of, verdict
+from custody.schemas.asset_tokens import CallStatus, ContractStatus
+from custody.schemas.proposals import ProposalStatus as Proposal
 from custody.server.store.models import ProposalRow, TokenBlockRow, TokenTransactionRow
+from multisig.tokens.machine import TokenFailure
+
+# Of a call that would have no effect, and of one that was mined without.
+FAILURE_WORDS: Final[Mapping[TokenFailure, str]] = {
+    TokenFailure.MALFORMED: "Its data cannot be read.",
+    TokenFailure.ALREADY_DEPLOYED: "The token was deployed before.",
+    TokenFailure.NOT_ITS_BYTECODE: "The deployment is not of the bytecode that it names.",
+    TokenFailure.NOT_THE_FIRST_OWNER: "The deployment does not come from the owner that the bytecode names.",
+    TokenFailure.UNKNOWN_CONTRACT: "The token is not on the chain.",
+    TokenFailure.NOT_THE_OWNER: "Only the token's owner may do this, and this vault is not.",
+    TokenFailure.TOO_EARLY: "The deployment has no confirmation in an earlier block.",
+    TokenFailure.ALREADY_STARTED: "The token was started already: init runs once.",
+    TokenFailure.NOT_STARTED: "The token was not started: init comes first.",
+    TokenFailure.PAUSED: "The token is paused: nothing is transferred until it is unpaused.",
+    TokenFailure.NOT_PAUSED: "The token is not paused.",
+    TokenFailure.NOT_LISTED: "The address is not on the token's whitelist.",
+    TokenFailure.ALREADY_LISTED: "The address is on the token's whitelist already.",
+    TokenFailure.OWNER_IS_LISTED: "The owner is always listed: nothing adds or removes it.",
+    TokenFailure.WHITELIST_ALREADY_ON: "The whitelist is on already.",
+    TokenFailure.WHITELIST_ALREADY_OFF: "The whitelist is off already.",
+    TokenFailure.INSUFFICIENT_BALANCE: "The vault holds less of the token than that.",
+    TokenFailure.ABOVE_MAXIMUM: "With that amount more would exist than the token's maximum supply.",
+    TokenFailure.NOT_THE_OWNERS_ADDRESS: "The owner burns from its own address only: name the vault's.",
+    TokenFailure.ALREADY_THE_OWNER: "The address is the token's owner already.",
+}
+# While the proposal is not confirmed. A call is broadcasting while any version of it is on the network: a
+# replaced one may still be mined. A finalised transaction that was not sent yet has reached no node.
+_BY_PROPOSAL: Final[Mapping[Proposal, CallStatus]] = {
+    Proposal.PENDING: CallStatus.PENDING,
+    Proposal.SIGNED: CallStatus.PENDING,
+    Proposal.STALLED: CallStatus.STALLED,
+    Proposal.BROADCASTING: CallStatus.BROADCASTING,
+    Proposal.REPLACED: CallStatus.BROADCASTING,
+    Proposal.REJECTED: CallStatus.FAILED,
+    Proposal.CANCELLED: CallStatus.FAILED,
+    Proposal.EXPIRED: CallStatus.FAILED,
+    Proposal.INVALIDATED: CallStatus.FAILED,
+    Proposal.FAILED: CallStatus.FAILED,
+}
+# A token's record has no status for a stalled broadcast: it is still pending.
+OF_CONTRACT: Final[Mapping[CallStatus, ContractStatus]] = {
+    CallStatus.PENDING: ContractStatus.PENDING,
+    CallStatus.STALLED: ContractStatus.PENDING,
+    CallStatus.BROADCASTING: ContractStatus.BROADCASTING,
+    CallStatus.CONFIRMED: ContractStatus.CONFIRMED,
+    CallStatus.FAILED: ContractStatus.FAILED,
+}
+# Of several versions of one transaction the most advanced decides; an ended one only where all have ended.
+_PRECEDENCE: Final = (
+    Proposal.CONFIRMED,
+    Proposal.BROADCASTING,
+    Proposal.REPLACED,
+    Proposal.SIGNED,
+    Proposal.STALLED,
+    Proposal.PENDING,
+)
+_ENDED_WORDS: Final[Mapping[Proposal, str]] = {
+    Proposal.REJECTED: "Too many signers declined: the others are too few.",
+    Proposal.CANCELLED: "It was cancelled.",
+    Proposal.EXPIRED: "It expired before enough signers had approved.",
+    Proposal.INVALIDATED: "Another transaction spent a coin of it.",
+    Proposal.FAILED: "The network refused it for good.",
+}
+TAKEN_BACK: Final = "It was taken back: its coins returned to the vault."
 
 
 class FamilyVersion(NamedTuple):
-    """One proposal of a family, without its bytes. ``carries``: whether it has the token's data."""
+    """One proposal of a family, without its bytes. ``carries``: whether it has the token's data; one that
+    cancels the payment has none.
+    """
 
     id: str
     family_id: str
-    status: ProposalStatus
+    status: Proposal
     carries: bool
     txid: str | None
     txid_expected: str
@@ -33,7 +98,7 @@ class FamilyVersion(NamedTuple):
 
 
 class IndexedOutcome(NamedTuple):
-    """What the index of tokens has of a transaction."""
+    """What the index of tokens has of a transaction. ``failure``: the failed rule, as the index stores it."""
 
     block_hash: str
     mined_at: datetime
@@ -43,7 +108,7 @@ class IndexedOutcome(NamedTuple):
 @dataclass(frozen=True)
 class TokenFamily:
     """A deployment or a call: its family of proposals. ``best``: the version that speaks for the family.
-    ``confirmed_at``: the time of its block, where it had its effect.
+    ``reason``: why it is FAILED, else None. ``confirmed_at``: the time of its block, where it had its effect.
 
     ``txids``: of every version, broadcast or not.
     """
@@ -60,27 +125,53 @@ def token_families(db: Session, chain: str, family_ids: Collection[str]) -> dict
     """By the family's id."""
     families = _families(db, family_ids)
     best = {family_id: best_of(members) for family_id, members in families.items()}
-    read = _judged(db, chain, [each for each in best.values() if each.status is ProposalStatus.CONFIRMED])
+    read = _judged(db, chain, [each for each in best.values() if each.status is Proposal.CONFIRMED])
     return {
-        family_id: _family(members, best[family_id], read.get(best[family_id].id))
-        for family_id, members in families.items()
+        family_id: family_of(members, read.get(best[family_id].id)) for family_id, members in families.items()
     }
 
 
-def _family(members: list[FamilyVersion], best: FamilyVersion, judged: IndexedOutcome | None) -> TokenFamily:
-    mined = _mined(judged)
-    status, reason = verdict(members, mined, judged.failure if judged is not None else None)
-    confirmed_at = judged.mined_at if judged is not None and status is CallStatus.CONFIRMED else None
-    newest = max(member.updated_at for member in members)
+def best_of(members: Sequence[FamilyVersion]) -> FamilyVersion:
+    """The member whose status is the family's. ``members``: all of them, the oldest first; among equals the
+    newer one is taken.
+    """
+    carrying = [member for member in members if member.carries] or list(members)
+    for status in _PRECEDENCE:
+        found = [member for member in carrying if member.status is status]
+        if found:
+            return found[-1]
+    return carrying[-1]
+
+
+def family_of(members: Sequence[FamilyVersion], judged: IndexedOutcome | None) -> TokenFamily:
+    """``judged``: what the index has of `best_of` the members, in the block in which that is confirmed; None
+    while the index has not read the block, or has read another branch: the effect is unknown.
+    """
+    best = best_of(members)
+    if best.status is not Proposal.CONFIRMED:
+        status = _BY_PROPOSAL[best.status]
+    elif judged is None:
+        status = CallStatus.BROADCASTING
+    else:
+        status = CallStatus.CONFIRMED if judged.failure is None else CallStatus.FAILED
     return TokenFamily(
-        best, status, reason, confirmed_at, newest, frozenset(each.txid_expected for each in members)
+        best,
+        status,
+        _reason(members, best, judged) if status is CallStatus.FAILED else None,
+        judged.mined_at if judged is not None and status is CallStatus.CONFIRMED else None,
+        max(member.updated_at for member in members),
+        frozenset(each.txid_expected for each in members),
     )
 
 
-def _mined(judged: IndexedOutcome | None) -> Mined:
-    if judged is None:
-        return Mined.UNREAD
-    return Mined.EFFECTIVE if judged.failure is None else Mined.WITHOUT_EFFECT
+def _reason(members: Sequence[FamilyVersion], best: FamilyVersion, judged: IndexedOutcome | None) -> str:
+    if judged is not None and judged.failure is not None:
+        # With the rule's name, which programs look for.
+        words = FAILURE_WORDS[TokenFailure(judged.failure)]
+        return f"It was mined without effect: {words} ({judged.failure})"
+    if any(member.status is Proposal.CONFIRMED and not member.carries for member in members):
+        return TAKEN_BACK
+    return best.failure_reason or _ENDED_WORDS[best.status]
 
 
 def _families(db: Session, family_ids: Collection[str]) -> Mapping[str, list[FamilyVersion]]:
@@ -111,7 +202,7 @@ _VERSIONS = select(
 
 def _version(row: Iterable[object]) -> FamilyVersion:
     version = FamilyVersion(*row)  # type: ignore[arg-type]  # the columns above, in their order
-    return version._replace(status=ProposalStatus(version.status), carries=bool(version.carries))
+    return version._replace(status=Proposal(version.status), carries=bool(version.carries))
 
 
 def _judged(db: Session, chain: str, confirmed: Collection[FamilyVersion]) -> dict[str, IndexedOutcome]:
@@ -120,20 +211,10 @@ def _judged(db: Session, chain: str, confirmed: Collection[FamilyVersion]) -> di
     """
     if not confirmed:
         return {}
-    rows = db.execute(_transactions(chain, [version.txid_expected for version in confirmed]))
-    by_place = {(row.txid, row.block_hash): IndexedOutcome(*row[1:]) for row in rows}
-    return {
-        version.id: by_place[place]
-        for version in confirmed
-        if (place := (version.txid_expected, version.block_hash)) in by_place
-    }
-
-
-def _transactions(chain: str, txids: list[str]) -> Select[str, str, datetime, str | None]:
     block = and_(
         TokenBlockRow.chain == TokenTransactionRow.chain, TokenBlockRow.height == TokenTransactionRow.height
     )
-    return (
+    query = (
         select(
             TokenTransactionRow.txid,
             TokenBlockRow.block_hash,
@@ -141,5 +222,14 @@ def _transactions(chain: str, txids: list[str]) -> Select[str, str, datetime, st
             TokenTransactionRow.failure,
         )
         .join(TokenBlockRow, block)
-        .where(TokenTransactionRow.chain == chain, TokenTransactionRow.txid.in_(txids))
+        .where(
+            TokenTransactionRow.chain == chain,
+            TokenTransactionRow.txid.in_([version.txid_expected for version in confirmed]),
+        )
     )
+    by_place = {(row.txid, row.block_hash): IndexedOutcome(*row[1:]) for row in db.execute(query)}
+    return {
+        version.id: by_place[place]
+        for version in confirmed
+        if (place := (version.txid_expected, version.block_hash)) in by_place
+    }

@@ -16,7 +16,6 @@ from custody.schemas.webhooks import EventKind
 from custody.server.jobs.outbox import enqueue_new
 from custody.server.rules.credentials import new_id
 from custody.server.rules.ports import Clock, RandomBytes
-from custody.server.rules.token_status import contract_status
 from custody.server.rules.webhooks import carried, kind_of_status, wants
 from custody.server.store.models import (
     ChainCoinRow,
@@ -32,7 +31,7 @@ from custody.server.store.models import (
     WorkspaceRow,
 )
 from custody.server.store.store import chunks
-from custody.server.tokens.status import token_families
+from custody.server.tokens.status import OF_CONTRACT, token_families
 
 WEBHOOK: Final = "webhook"
 
@@ -189,7 +188,7 @@ def tell_token(events: WebhookEvents, db: Session, proposal: ProposalRow) -> Non
     chain = db.get_one(VaultRow, proposal.vault_id).chain
     family = token_families(db, chain, [proposal.family_id])[proposal.family_id]
     of_call = isinstance(told, ContractCallRow)
-    status = family.status.value if of_call else contract_status(family.status).value
+    status = family.status.value if of_call else OF_CONTRACT[family.status].value
     if status == told.told_status:
         return
     told.told_status = status

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from custody.server.tokens.blocks import token_block
+from custody.server.tokens.indexer import token_block
 from multisig import RECEIVE, Network, decode_address
 from multisig.tokens import Function, TokenAmount, TokenCall, encode_payload, parse_bytecode
 from multisig.tokens.machine import GENESIS_STATE, TokenCells, TokenTransaction, judge_block, simulate

@@ -3,7 +3,7 @@
 from sqlalchemy import select
 
 from custody.server.store.models import ContractRow, ProposalRow
-from custody.server.tokens.blocks import proposed_deployments
+from custody.server.tokens.indexer import proposed_deployments
 from multisig.script import op_return_script, p2wsh
 from multisig.tokens import encode_payload, parse_bytecode
 from multisig.transaction import OutPoint, Transaction, TxIn, TxOut

@@ -1,6 +1,6 @@
 """The statuses of tokens and calls: what must hold of the table, and which version of a family decides."""
 
-from typing import NamedTuple
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -9,35 +9,35 @@ from hypothesis import strategies as st
 from custody.schemas.asset_tokens import CallStatus, ContractStatus
 from custody.schemas.proposals import ProposalStatus as Proposal
 from custody.server.rules.lifecycle import ENDED
-from custody.server.rules.token_status import (
-    TABLE,
+from custody.server.tokens.status import (
+    FAILURE_WORDS,
+    OF_CONTRACT,
     TAKEN_BACK,
-    Mined,
+    FamilyVersion,
+    IndexedOutcome,
     best_of,
-    contract_status,
-    failure_words,
-    verdict,
+    family_of,
 )
 from multisig.tokens.machine import TokenFailure
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+UNREAD, EFFECTIVE, WITHOUT_EFFECT = None, IndexedOutcome("b", NOW, None), IndexedOutcome("b", NOW, "paused")
 
-class Member(NamedTuple):
-    status: Proposal
-    carries: bool = True
-    failure_reason: str | None = None
+
+def member(status: Proposal, carries: bool = True, failure_reason: str | None = None) -> FamilyVersion:
+    return FamilyVersion("id", "family", status, carries, None, "txid", 1, None, failure_reason, NOW)
 
 
 # A proof makes and calls no token.
 OF_TOKENS = [status for status in Proposal if status is not Proposal.PROVEN]
-MEMBERS = st.builds(Member, st.sampled_from(OF_TOKENS), st.booleans(), st.none())
+MEMBERS = st.builds(member, st.sampled_from(OF_TOKENS), st.booleans(), st.none())
 FAMILIES = st.lists(MEMBERS, min_size=1, max_size=5).filter(lambda family: family[0].carries)
 
 
 def test_p35_the_index_decides_of_a_confirmed_transaction_and_of_no_other():
     """It may be on a branch that the proposals have left already."""
-    assert set(TABLE) == {(status, mined) for status in OF_TOKENS for mined in Mined}
     for status in OF_TOKENS:
-        words = [TABLE[status, mined] for mined in (Mined.UNREAD, Mined.EFFECTIVE, Mined.WITHOUT_EFFECT)]
+        words = [family_of([member(status)], judged).status for judged in (UNREAD, EFFECTIVE, WITHOUT_EFFECT)]
         if status is Proposal.CONFIRMED:
             assert words == [CallStatus.BROADCASTING, CallStatus.CONFIRMED, CallStatus.FAILED]
         else:
@@ -47,14 +47,14 @@ def test_p35_the_index_decides_of_a_confirmed_transaction_and_of_no_other():
 
 
 def test_every_word_of_a_call_has_one_of_a_token_and_every_rule_a_sentence():
-    assert {contract_status(word) for word in CallStatus} == set(ContractStatus)
-    sentences = [failure_words(failure) for failure in TokenFailure]
+    assert {OF_CONTRACT[word] for word in CallStatus} == set(ContractStatus)
+    sentences = [FAILURE_WORDS[failure] for failure in TokenFailure]
     assert len(set(sentences)) == len(sentences)
 
 
-@given(FAMILIES, st.sampled_from(Mined))
-def test_a_reason_stands_beside_what_failed_and_nothing_else(family, mined):
-    found = verdict(family, mined, "paused" if mined is Mined.WITHOUT_EFFECT else None)
+@given(FAMILIES, st.sampled_from((UNREAD, EFFECTIVE, WITHOUT_EFFECT)))
+def test_a_reason_stands_beside_what_failed_and_nothing_else(family, judged):
+    found = family_of(family, judged if best_of(family).status is Proposal.CONFIRMED else UNREAD)
     assert (found.reason is not None) is (found.status is CallStatus.FAILED)
 
 
@@ -77,13 +77,14 @@ def test_an_ended_version_speaks_only_where_all_have_ended(family):
     ],
 )
 def test_the_furthest_version_speaks_for_all(family, word):
-    assert verdict([Member(status) for status in family], Mined.EFFECTIVE).status is word
+    assert family_of([member(status) for status in family], EFFECTIVE).status is word
 
 
 def test_what_was_taken_back_has_failed_and_says_so_and_the_proposals_own_reason_goes_first():
-    original, back = Member(Proposal.INVALIDATED), Member(Proposal.CONFIRMED, carries=False)
-    assert verdict([original, back], Mined.UNREAD) == (CallStatus.FAILED, TAKEN_BACK)
-    on_its_way = [Member(Proposal.REPLACED), Member(Proposal.BROADCASTING, carries=False)]
-    assert verdict(on_its_way, Mined.UNREAD).status is CallStatus.BROADCASTING
-    ended = Member(Proposal.FAILED, failure_reason="The script is invalid.")
-    assert verdict([ended], Mined.UNREAD).reason == "The script is invalid."
+    original, back = member(Proposal.INVALIDATED), member(Proposal.CONFIRMED, carries=False)
+    taken = family_of([original, back], UNREAD)
+    assert (taken.status, taken.reason) == (CallStatus.FAILED, TAKEN_BACK)
+    on_its_way = [member(Proposal.REPLACED), member(Proposal.BROADCASTING, carries=False)]
+    assert family_of(on_its_way, UNREAD).status is CallStatus.BROADCASTING
+    ended = member(Proposal.FAILED, failure_reason="The script is invalid.")
+    assert family_of([ended], UNREAD).reason == "The script is invalid."
