@@ -26,7 +26,7 @@ from custody.server.sign_in import (  # noqa: F401
     sessions,
     signing_in,
 )
-from custody.server.tokens import calling, creating, listing  # noqa: F401
+from custody.server.tokens import calling, creating, index_reading, records  # noqa: F401
 from custody.server.vaults import calls as vault_calls  # noqa: F401
 from custody.server.vaults import controls, replacement  # noqa: F401
 from custody.server.webhooks import calls as webhook_calls  # noqa: F401

@@ -15,8 +15,10 @@ from custody.schemas.asset_tokens import (
     CallContractResponse,
     CallStatus,
     ContractWhitelistRequest,
+    FunctionName,
     ResubmitCallRequest,
     ResubmitCallResponse,
+    TextArg,
 )
 from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import PsbtPreview, TxType
@@ -30,24 +32,22 @@ from custody.server.proposals.drafts import Funding, Order
 from custody.server.proposals.propose import preview, propose
 from custody.server.proposals.signing import RECHECK_SECONDS
 from custody.server.rules.audit import Category, Event
-from custody.server.rules.credentials import WorkspaceAccess
-from custody.server.store.models import ContractCallRow, ProposalRow
-from custody.server.tokens.arguments import (
-    PlannedCall,
+from custody.server.store.models import ContractCallRow
+from custody.server.tokens.call_checks import (
+    ADDRESS,
+    CallContext,
+    deployed_id,
     read_call,
-    read_listing,
+    require_effect,
     require_vault_address,
+    waiting_calls,
 )
 from custody.server.tokens.index_reading import require_current
 from custody.server.tokens.proposing import token_order
 from custody.server.tokens.records import call_in, contract_in
-from custody.server.tokens.state import CallContext, deployed_id, require_effect, waiting_calls
 from custody.server.tokens.status import TokenFamily, token_families
 from multisig import Network
 from multisig.tokens import Function, encode_payload
-
-CallRequest = CallContractRequest | ContractWhitelistRequest
-
 
 CALLED = Event(
     "TOKEN_CALLED",
@@ -71,46 +71,73 @@ def call_contract(ctx: Ctx, request: CallContractRequest) -> Steps[CallContractR
 @serves(PREVIEW_CALL)
 def preview_call(ctx: Ctx, request: CallContractRequest) -> PsbtPreview:
     """The same draft and the same checks. Raises what `call_contract` would."""
-    return preview(ctx, _order(request, None, ctx))
+    return preview(ctx, _order(request, ADDRESS, ctx))
 
 
 @serves_in_parts(ADD_TO_CONTRACT_WHITELIST)
 def add_to_contract_whitelist(ctx: Ctx, request: ContractWhitelistRequest) -> Steps[CallContractResponse]:
-    return _proposed(ctx, request, Function.ADD_TO_WHITELIST)
+    return _proposed(ctx, _listing(request, "add_to_whitelist"), "/address")
 
 
 @serves_in_parts(REMOVE_FROM_CONTRACT_WHITELIST)
 def remove_from_contract_whitelist(
     ctx: Ctx, request: ContractWhitelistRequest
 ) -> Steps[CallContractResponse]:
-    return _proposed(ctx, request, Function.REMOVE_FROM_WHITELIST)
+    return _proposed(ctx, _listing(request, "remove_from_whitelist"), "/address")
 
 
-def _proposed(ctx: Ctx, request: CallRequest, listing: Function | None = None) -> Steps[CallContractResponse]:
-    """``listing``: the function, where the path names it and not the request. The call's effect is checked
-    again under the lock, after the calls that were proposed since the draft.
+def _listing(request: ContractWhitelistRequest, function_name: FunctionName) -> CallContractRequest:
+    """The call that a path of its own names."""
+    return CallContractRequest(
+        contract_uid=request.contract_uid,
+        wallet_id=request.wallet_id,
+        function_name=function_name,
+        args=[TextArg(type="str", value=request.address)],
+        workspace_id=request.workspace_id,
+        priority=request.priority,
+    )
+
+
+def _proposed(
+    ctx: Ctx, request: CallContractRequest, address_at: str = ADDRESS
+) -> Steps[CallContractResponse]:
+    """The call's effect is checked again under the lock, after the calls that were proposed since the draft.
+    ``address_at``: where the request has the address.
 
     Raises NotFound (vault, contract), PermissionDenied, Invalid, WrongNetworkAddress; DeploymentNotConfirmed,
     and the rule that the call would break (`refusal`); TokenCoinMissing, LockedFunds, InsufficientFunds;
     ChainUnavailable; IndexBehind; RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
     """
-    proposed = yield from propose(ctx, partial(_order, request, listing))
+    proposed = yield from propose(ctx, partial(_order, request, address_at))
     row, db = proposed.row, proposed.ctx.db
-    planned = _planned(request, listing, Network(proposed.draft.order.chain))
-    call = _call(request.contract_uid, planned, row)
+    planned = read_call(request, Network(proposed.draft.order.chain), address_at)
+    call = ContractCallRow(
+        contract_uid=request.contract_uid,
+        workspace_id=row.workspace_id,
+        vault_id=row.vault_id,
+        function_name=planned.function.wire_name,
+        args=[arg.model_dump() for arg in planned.args],
+        amount=planned.amount,
+        address_script=planned.address,
+        family_id=row.family_id,
+        created_by=row.created_by,
+        created_at=row.created_at,
+    )
     db.add(call)
     db.flush()
     proposed.announce(CALLED, call=call.uid, function=call.function_name, contract=call.contract_uid)
     return CallContractResponse(psbt_id=row.id, psbt_base64=proposed.base64, call_uid=call.uid)
 
 
-def _order(request: CallRequest, listing: Function | None, ctx: Ctx) -> Order:
+def _order(request: CallContractRequest, address_at: str, ctx: Ctx) -> Order:
     db = ctx.db
     vault = vault_to_spend(db, ctx.access, request.wallet_id)
     contract = contract_in(db, ctx.access, request.contract_uid)
-    planned = _planned(request, listing, Network(vault.chain))
+    planned = read_call(request, Network(vault.chain), address_at)
     function = planned.function
-    _require_permission(ctx.access, function)
+    needed = PermissionName.PAYMENT_INIT if function is Function.TRANSFER else PermissionName.MANAGE_WORKSPACE
+    if not ctx.access.holds_any(frozenset({needed})):
+        raise PermissionDenied(f"Your role in this workspace does not carry {needed.value}.")
     require_vault_address(db, vault, planned)
     # A block that the index has not read may leave the call without effect, and its fee would be wasted.
     block = require_current(db, contract.chain)
@@ -125,44 +152,15 @@ def _order(request: CallRequest, listing: Function | None, ctx: Ctx) -> Order:
         require_effect(db, vault, planned, context)
         return order.fund(quote)
 
-    named = request.recipients if isinstance(request, CallContractRequest) else None
     return replace(
         order,
         fund=fund,
         rests_on=context,
-        recipients=tuple(named or ()),
+        recipients=tuple(request.recipients or ()),
         contract_ids=(contract_id,),
         # The specification's table: minting and burning count only for the vault's limit.
         counts_for_role=function not in FOR_VAULT - FOR_ROLE,
         tokens=movement_of(contract, vault, function, planned.amount, planned.address, ctx.now),
-    )
-
-
-def _planned(request: CallRequest, listing: Function | None, network: Network) -> PlannedCall:
-    if isinstance(request, CallContractRequest):
-        return read_call(request, network)
-    assert listing is not None, "the path of a whitelist request names the function"
-    return read_listing(request, listing, network)
-
-
-def _require_permission(access: WorkspaceAccess, function: Function) -> None:
-    needed = PermissionName.PAYMENT_INIT if function is Function.TRANSFER else PermissionName.MANAGE_WORKSPACE
-    if not access.holds_any(frozenset({needed})):
-        raise PermissionDenied(f"Your role in this workspace does not carry {needed.value}.")
-
-
-def _call(contract_uid: int, planned: PlannedCall, proposal: ProposalRow) -> ContractCallRow:
-    return ContractCallRow(
-        contract_uid=contract_uid,
-        workspace_id=proposal.workspace_id,
-        vault_id=proposal.vault_id,
-        function_name=planned.function.wire_name,
-        args=[arg.model_dump() for arg in planned.args],
-        amount=planned.amount,
-        address_script=planned.address,
-        family_id=proposal.family_id,
-        created_by=proposal.created_by,
-        created_at=proposal.created_at,
     )
 
 

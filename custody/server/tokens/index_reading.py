@@ -1,17 +1,19 @@
-"""Queries of the index of tokens: how far it has read, holdings and owners, whitelists, and a vault's
-movements of tokens with the holding after each. Unknown figures are never shown as zero.
+"""What the index of tokens says: how far it has read, a vault's holdings, whitelists, and a vault's movements
+of tokens with the holding after each. Unknown figures are never shown as zero.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, ScalarSelect, Select, and_, func, select, tuple_
+from sqlalchemy import ColumnElement, Row, ScalarSelect, and_, func, select, tuple_
 from sqlalchemy.orm import Session
 
 from custody.schemas import asset_tokens as wire
-from custody.schemas.asset_tokens import CallStatus
-from custody.schemas.common import Unreadable
+from custody.schemas.asset_tokens import TOKEN_HISTORY, TOKENS, WORKSPACE_WHITELIST, CallStatus
+from custody.schemas.common import Listed, Unreadable
+from custody.server.calls import Ctx, serves
 from custody.server.errors import IndexBehind, NotFound
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.shown import shown
@@ -48,33 +50,31 @@ def require_current(db: Session, chain: str) -> IndexedBlock:
     """Raises IndexBehind where the index is so far behind the chain, or on a branch that the chain has left,
     that its figures are out of date.
     """
-    read, trouble = _index(db, chain)
+    read, trouble = last_read(db, chain)
     if trouble is not None:
         raise IndexBehind(trouble)
     return read
 
 
-def why_behind(db: Session, chain: str) -> str | None:
-    """Why the index is behind; None where it is not."""
-    return _index(db, chain)[1]
-
-
-def _index(db: Session, chain: str) -> tuple[IndexedBlock, str | None]:
-    """What it has read, and why it is behind.
+def last_read(db: Session, chain: str) -> tuple[IndexedBlock, str | None]:
+    """What it has read, and why it is behind; None where it is not.
 
     A height does not identify the branch: after a reorganisation that the watcher saw, the index may have the
     same height on the stale branch. So both must have the same block at the lower of their heights.
     """
+    is_same = and_(
+        TokenBlockRow.chain == ChainBlockRow.chain,
+        TokenBlockRow.height == ChainBlockRow.height,
+        TokenBlockRow.block_hash == ChainBlockRow.block_hash,
+    )
+    both = select(ChainBlockRow.height).join(TokenBlockRow, is_same).where(ChainBlockRow.chain == chain)
+    last = select(TokenBlockRow.block_hash).where(TokenBlockRow.chain == chain)
     tip, read, block_hash, shared = db.execute(
         select(
             _newest(ChainBlockRow, chain),
             _newest(TokenBlockRow, chain),
-            select(TokenBlockRow.block_hash)
-            .where(TokenBlockRow.chain == chain)
-            .order_by(TokenBlockRow.height.desc())
-            .limit(1)
-            .scalar_subquery(),
-            _shared(chain).scalar_subquery(),
+            last.order_by(TokenBlockRow.height.desc()).limit(1).scalar_subquery(),
+            both.order_by(ChainBlockRow.height.desc()).limit(1).scalar_subquery(),
         )
     ).one()
     block = IndexedBlock(-1 if read is None else read, block_hash)
@@ -88,25 +88,8 @@ def _index(db: Session, chain: str) -> tuple[IndexedBlock, str | None]:
     return block, None
 
 
-def indexed_height(db: Session, chain: str) -> int:
-    """The height of the last block that the index has read; -1 where it has read none."""
-    found = db.scalar(select(_newest(TokenBlockRow, chain)))
-    return -1 if found is None else found
-
-
 def _newest(of: type[ChainBlockRow | TokenBlockRow], chain: str) -> "ScalarSelect[int | None]":
     return select(func.max(of.height)).where(of.chain == chain).scalar_subquery()
-
-
-def _shared(chain: str) -> Select[int]:
-    """The height of the last block that both the index and the watcher have."""
-    is_same = and_(
-        TokenBlockRow.chain == ChainBlockRow.chain,
-        TokenBlockRow.height == ChainBlockRow.height,
-        TokenBlockRow.block_hash == ChainBlockRow.block_hash,
-    )
-    shared = select(ChainBlockRow.height).join(TokenBlockRow, is_same).where(ChainBlockRow.chain == chain)
-    return shared.order_by(ChainBlockRow.height.desc()).limit(1)
 
 
 def contracts_by_id(db: Session, chain: str, contract_ids: Collection[str]) -> dict[str, ContractRow]:
@@ -119,25 +102,6 @@ def contracts_by_id(db: Session, chain: str, contract_ids: Collection[str]) -> d
         .where(ContractRow.chain == chain, ProposalRow.txid_expected.in_(contract_ids))
     )
     return dict(db.execute(query).all())
-
-
-def holdings_of(db: Session, chain: str, holder: bytes) -> dict[str, int]:
-    """The balances of the output script, in raw units, by contract."""
-    return _numbers(db, *_at(chain, Cell.BALANCE, holder))
-
-
-def owned_by(db: Session, chain: str, script: bytes) -> set[str]:
-    """The contracts that the output script owns."""
-    query = select(TokenCellRow.contract_id).where(*_at(chain, Cell.OWNER), TokenCellRow.data == script)
-    return set(db.scalars(query))
-
-
-def owners_of(db: Session, chain: str, contract_ids: Collection[str]) -> dict[str, bytes]:
-    """Output scripts by contract; a token whose state is not known has none."""
-    query = select(TokenCellRow.contract_id, TokenCellRow.data).where(
-        *_at(chain, Cell.OWNER), TokenCellRow.contract_id.in_(contract_ids)
-    )
-    return {contract_id: owner for contract_id, owner in db.execute(query) if owner is not None}
 
 
 def supplies_of(db: Session, chain: str, contract_ids: Collection[str]) -> dict[str, int]:
@@ -170,23 +134,6 @@ def state_of(db: Session, chain: str, contract_id: str) -> wire.TokenState | Non
     )
 
 
-def listed_by(db: Session, chain: str, contract_ids: Collection[str]) -> dict[str, list[bytes]]:
-    """The output scripts on each token's list, in the order of their bytes. The owner is not among them."""
-    query = (
-        select(TokenCellRow.contract_id, TokenCellRow.holder)
-        .where(
-            TokenCellRow.chain == chain,
-            TokenCellRow.contract_id.in_(contract_ids),
-            TokenCellRow.cell == int(Cell.LISTED),
-        )
-        .order_by(TokenCellRow.contract_id, TokenCellRow.holder)
-    )
-    found: dict[str, list[bytes]] = {}
-    for contract_id, holder in db.execute(query):
-        found.setdefault(contract_id, []).append(holder)
-    return found
-
-
 def _at(chain: str, cell: Cell, holder: bytes = b"") -> tuple[ColumnElement[bool], ...]:
     return TokenCellRow.chain == chain, TokenCellRow.holder == holder, TokenCellRow.cell == int(cell)
 
@@ -196,14 +143,18 @@ def _numbers(db: Session, *where: ColumnElement[bool]) -> dict[str, int]:
     return {contract_id: number for contract_id, number in found if number is not None}
 
 
-def balances_in(db: Session, access: WorkspaceAccess, vault_id: str) -> list[wire.TokenBalance | Unreadable]:
+@serves(TOKENS)
+def tokens(ctx: Ctx, query: wire.VaultTokensQuery) -> Listed[wire.TokenBalance]:
     """The balances of every token that the vault's address holds or owns, the oldest contract first. A token
     whose bytecode is unknown is left out. Raises NotFound (vault), ChainUnavailable (the index is behind).
     """
-    vault, chain = vault_in(db, access, vault_id), access.chain
+    db, chain = ctx.db, ctx.access.chain
+    vault = vault_in(db, ctx.access, query.vault_id)
     require_current(db, chain)
     script = _script_of(vault, chain)
-    held, owned = holdings_of(db, chain, script), owned_by(db, chain, script)
+    held = _numbers(db, *_at(chain, Cell.BALANCE, script))
+    owning = select(TokenCellRow.contract_id).where(*_at(chain, Cell.OWNER), TokenCellRow.data == script)
+    owned = set(db.scalars(owning))
     contracts = contracts_by_id(db, chain, held.keys() | owned)
     supplies = supplies_of(db, chain, contracts.keys())
 
@@ -249,7 +200,9 @@ NOT_KNOWN = "The index of tokens does not know the token's state."
 
 @dataclass(frozen=True)
 class _Lists:
-    """The data of one answer. ``trouble``: why the index cannot be used."""
+    """The data of one answer: names by address, output scripts by contract, addresses by script. A token
+    whose state is not known has no owner. ``trouble``: why the index cannot be used.
+    """
 
     names: Mapping[str, str]
     owners: Mapping[str, bytes]
@@ -272,18 +225,18 @@ class _Lists:
         return None if family.best.txid in self.owners else NOT_KNOWN
 
 
-def workspace_whitelist(
-    db: Session, access: WorkspaceAccess, contract_uid: int | None = None
-) -> wire.WorkspaceWhitelist:
+@serves(WORKSPACE_WHITELIST)
+def workspace_whitelist(ctx: Ctx, wanted: wire.WorkspaceWhitelistQuery) -> wire.WorkspaceWhitelist:
     """The whitelists of all tokens of the workspace, or of one, without those whose deployment failed."""
+    db, access = ctx.db, ctx.access
     query = (
         select(ContractRow, VaultRow.name)
         .join(VaultRow, VaultRow.id == ContractRow.vault_id)
         .where(ContractRow.workspace_id == access.workspace_id)
         .order_by(ContractRow.uid)
     )
-    if contract_uid is not None:
-        query = query.where(ContractRow.uid == contract_uid)
+    if wanted.contract_uid is not None:
+        query = query.where(ContractRow.uid == wanted.contract_uid)
     rows = db.execute(query).all()
     families = token_families(db, access.chain, [contract.deploy_family_id for contract, _ in rows])
     lists = _read(db, access, families.values())
@@ -301,12 +254,20 @@ def workspace_whitelist(
 
 def _read(db: Session, access: WorkspaceAccess, families: Collection[TokenFamily]) -> _Lists:
     ids = [each.best.txid for each in families if each.best.txid is not None]
-    owners, listed = owners_of(db, access.chain, ids), listed_by(db, access.chain, ids)
-    network = Network(access.chain)
+    chain, network = access.chain, Network(access.chain)
+    of_these = TokenCellRow.contract_id.in_(ids)
+    owning = select(TokenCellRow.contract_id, TokenCellRow.data).where(*_at(chain, Cell.OWNER), of_these)
+    owners = {contract_id: owner for contract_id, owner in db.execute(owning) if owner is not None}
+    listing = select(TokenCellRow.contract_id, TokenCellRow.holder).where(
+        TokenCellRow.chain == chain, TokenCellRow.cell == int(Cell.LISTED), of_these
+    )
+    listed = defaultdict[str, list[bytes]](list)
+    for contract_id, holder in db.execute(listing.order_by(TokenCellRow.contract_id, TokenCellRow.holder)):
+        listed[contract_id].append(holder)
     scripts = {*owners.values(), *(script for one in listed.values() for script in one)}
     addresses = {script: encode_address(script, network) or "" for script in scripts}
     names = _names(db, access, addresses.values())
-    return _Lists(names, owners, listed, addresses, why_behind(db, access.chain))
+    return _Lists(names, owners, listed, addresses, last_read(db, chain)[1])
 
 
 def _names(db: Session, access: WorkspaceAccess, addresses: Collection[str]) -> dict[str, str]:
@@ -354,14 +315,15 @@ def _vault_errors(contracts: Sequence[wire.ContractWhitelist], trouble: str | No
     return [wire.VaultError(vault_id=vault_id, error=trouble) for vault_id in vaults]
 
 
-def token_history(db: Session, access: WorkspaceAccess, query: wire.TokenHistoryQuery) -> wire.TokenHistory:
+@serves(TOKEN_HISTORY)
+def token_history(ctx: Ctx, query: wire.TokenHistoryQuery) -> wire.TokenHistory:
     """Raises NotFound (vault, token), ChainUnavailable (the index is behind)."""
-    vault = vault_in(db, access, query.vault_id)
-    require_current(db, vault.chain)
-    found = db.execute(_wanted(db, access, vault, query)).all()
+    db = ctx.db
+    vault = vault_in(db, ctx.access, query.vault_id)
+    tip = require_current(db, vault.chain).height
+    found = db.execute(_wanted(db, ctx.access, vault, query)).all()
     shown = found[: query.limit]
     contracts = contracts_by_id(db, vault.chain, {row.contract_id for row in shown})
-    tip = indexed_height(db, vault.chain)
     has_more = len(found) > len(shown)
     return wire.TokenHistory(
         vault_id=vault.id,
@@ -372,8 +334,7 @@ def token_history(db: Session, access: WorkspaceAccess, query: wire.TokenHistory
 
 def _wanted(db: Session, access: WorkspaceAccess, vault: VaultRow, query: wire.TokenHistoryQuery) -> Any:
     effects = (
-        select(TokenEffectRow, TokenBlockRow.mined_at)
-        .with_only_columns(
+        select(
             TokenEffectRow.txid,
             TokenEffectRow.function,
             TokenEffectRow.contract_id,

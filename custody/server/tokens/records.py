@@ -5,13 +5,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import cast
 
 from pydantic import TypeAdapter
-from sqlalchemy import Select, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import asset_tokens as wire
-from custody.schemas.asset_tokens import ContractCallsQuery
+from custody.schemas.asset_tokens import CONTRACT, CONTRACT_CALLS, CONTRACTS, WORKSPACE_CONTRACTS
 from custody.schemas.call import Page
 from custody.schemas.common import Listed, Unreadable
+from custody.server.calls import Ctx, serves
 from custody.server.errors import NotFound
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.shown import shown
@@ -52,48 +53,45 @@ def _found(db: Session, access: WorkspaceAccess, contract_uid: int) -> tuple[Con
     return contract, vault_id
 
 
-def contract_record(db: Session, access: WorkspaceAccess, contract_uid: int) -> wire.Contract:
+@serves(CONTRACT)
+def contract(ctx: Ctx, query: wire.ContractQuery) -> wire.Contract:
     """The record with the bytecode, and with the deployment's transaction once it was broadcast. Of a token
     that another workspace made it has only what the chain and the bytecode say. Raises NotFound.
     """
-    contract, vault_id = _found(db, access, contract_uid)
+    db, access = ctx.db, ctx.access
+    contract, vault_id = _found(db, access, query.contract_uid)
     families = token_families(db, contract.chain, [contract.deploy_family_id])
     family = families[contract.deploy_family_id]
     if vault_id is None:
-        (record,) = _own_records(db, access.network, [contract], families)
+        (record,) = _own_records(db, access, [contract], families)
     else:
         supplies = supplies_of(db, contract.chain, _ids_of([family]))
-        record = _public(_contract_record(access.network, contract, family, [], supplies), vault_id)
+        # Without its maker's vault, proposal and people (P24).
+        record = _contract_record(access.network, contract, family, [], supplies)
+        record = record.model_copy(update={"vault_id": vault_id, "deploy_psbt_id": None})
+    raw = state = None
+    if family.best.txid is not None:
+        raw = db.scalar(select(ProposalRow.final_tx).where(ProposalRow.id == family.best.id))
+        state = state_of(db, contract.chain, family.best.txid)
+    if vault_id is not None and state is not None:
+        # The address of another workspace's vault (P24).
+        state = state.model_copy(update={"owner_address": None})
     return record.model_copy(
         update={
             "bytecode": contract.bytecode.decode(),
-            "deployment_hex": _deployment_hex(db, family),
-            "state": _state(db, contract, family, is_own=vault_id is None),
+            "deployment_hex": None if raw is None else raw.hex(),
+            "state": state,
         }
     )
 
 
-def _state(
-    db: Session, contract: ContractRow, family: TokenFamily, *, is_own: bool
-) -> wire.TokenState | None:
-    """Without the address of another workspace's vault (P24)."""
-    found = None if family.best.txid is None else state_of(db, contract.chain, family.best.txid)
-    return found if is_own or found is None else found.model_copy(update={"owner_address": None})
-
-
-def _deployment_hex(db: Session, family: TokenFamily) -> str | None:
-    if family.best.txid is None:
-        return None
-    raw = db.scalar(select(ProposalRow.final_tx).where(ProposalRow.id == family.best.id))
-    return None if raw is None else raw.hex()
-
-
-def contract_page(
-    db: Session, access: WorkspaceAccess, wanted: wire.WorkspaceContractsQuery | wire.ContractsQuery
-) -> Listed[wire.Contract]:
+@serves(CONTRACTS)
+@serves(WORKSPACE_CONTRACTS)
+def contracts(ctx: Ctx, wanted: wire.WorkspaceContractsQuery | wire.ContractsQuery) -> Listed[wire.Contract]:
     """The tokens that were made from the vault, or in the workspace, the oldest first. Raises NotFound
     (vault).
     """
+    db, access = ctx.db, ctx.access
     query = (
         select(ContractRow).where(ContractRow.workspace_id == access.workspace_id).order_by(ContractRow.uid)
     )
@@ -102,30 +100,25 @@ def contract_page(
     if wanted.after is not None:
         query = query.where(ContractRow.uid > wanted.after)
     found = db.scalars(query.limit(wanted.limit)).all()
-    return shown(
-        found,
-        lambda some: contract_records(db, access.network, some),
-        "contract_uid",
-        lambda contract: contract.uid,
-    )
 
+    def records(some: Sequence[ContractRow]) -> list[wire.Contract]:
+        families = token_families(db, access.chain, [each.deploy_family_id for each in some])
+        return _own_records(db, access, some, families)
 
-def contract_records(db: Session, network: str, contracts: Sequence[ContractRow]) -> list[wire.Contract]:
-    """In the given order; all of one chain."""
-    if not contracts:
-        return []
-    families = token_families(db, contracts[0].chain, [contract.deploy_family_id for contract in contracts])
-    return _own_records(db, network, contracts, families)
+    return shown(found, records, "contract_uid", lambda each: each.uid)
 
 
 def _own_records(
-    db: Session, network: str, contracts: Sequence[ContractRow], families: Mapping[str, TokenFamily]
+    db: Session,
+    access: WorkspaceAccess,
+    contracts: Sequence[ContractRow],
+    families: Mapping[str, TokenFamily],
 ) -> list[wire.Contract]:
     signers = _signers(db, contracts, families)
-    supplies = supplies_of(db, contracts[0].chain, _ids_of(families.values()))
+    supplies = supplies_of(db, access.chain, _ids_of(families.values()))
     return [
         _contract_record(
-            network, contract, families[contract.deploy_family_id], signers[contract.uid], supplies
+            access.network, contract, families[contract.deploy_family_id], signers[contract.uid], supplies
         )
         for contract in contracts
     ]
@@ -162,11 +155,6 @@ def _contract_record(
         signers=signers,
         name=contract.name,
     )
-
-
-def _public(record: wire.Contract, vault_id: str) -> wire.Contract:
-    """Without its maker's vault, proposal and people (P24)."""
-    return record.model_copy(update={"vault_id": vault_id, "deploy_psbt_id": None, "signers": []})
 
 
 def _signers(
@@ -243,11 +231,17 @@ def call_in(db: Session, access: WorkspaceAccess, call_uid: int) -> ContractCall
     return call
 
 
-def call_page(
-    db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery
-) -> Page[wire.ContractCall | Unreadable]:
-    """Raises NotFound (token, vault)."""
-    query = _matching(db, access, wanted)
+@serves(CONTRACT_CALLS)
+def contract_calls(ctx: Ctx, wanted: wire.ContractCallsQuery) -> Page[wire.ContractCall | Unreadable]:
+    """The workspace's own calls, also on tokens of others; never the calls of other workspaces. Raises
+    NotFound (token, vault).
+    """
+    db, access = ctx.db, ctx.access
+    query = select(ContractCallRow).where(ContractCallRow.workspace_id == access.workspace_id)
+    if wanted.contract_uid is not None:
+        query = query.where(ContractCallRow.contract_uid == contract_in(db, access, wanted.contract_uid).uid)
+    if wanted.vault_id is not None:
+        query = query.where(ContractCallRow.vault_id == vault_in(db, access, wanted.vault_id).id)
     total = db.scalar(query.with_only_columns(func.count())) or 0
     is_newest = wanted.order == "newest"
     if wanted.after is not None:
@@ -255,26 +249,13 @@ def call_page(
         query = query.where(ContractCallRow.uid < last if is_newest else ContractCallRow.uid > last)
     order = ContractCallRow.uid.desc() if is_newest else ContractCallRow.uid
     found = db.scalars(query.order_by(order).limit(wanted.limit + 1)).all()
-    items = shown(
-        found[: wanted.limit], lambda some: call_records(db, access.chain, some), "UID", lambda call: call.uid
-    )
+
+    def records(some: Sequence[ContractCallRow]) -> list[wire.ContractCall]:
+        families = token_families(db, access.chain, [call.family_id for call in some])
+        return [_call_record(call, families[call.family_id]) for call in some]
+
+    items = shown(found[: wanted.limit], records, "UID", lambda call: call.uid)
     return Page(items, total, has_more=len(found) > wanted.limit)
-
-
-def _matching(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) -> Select[ContractCallRow]:
-    """The workspace's own calls, also on tokens of others; never the calls of other workspaces."""
-    query = select(ContractCallRow).where(ContractCallRow.workspace_id == access.workspace_id)
-    if wanted.contract_uid is not None:
-        query = query.where(ContractCallRow.contract_uid == contract_in(db, access, wanted.contract_uid).uid)
-    if wanted.vault_id is not None:
-        query = query.where(ContractCallRow.vault_id == vault_in(db, access, wanted.vault_id).id)
-    return query
-
-
-def call_records(db: Session, chain: str, calls: Sequence[ContractCallRow]) -> list[wire.ContractCall]:
-    """In the order given."""
-    families = token_families(db, chain, [call.family_id for call in calls])
-    return [_call_record(call, families[call.family_id]) for call in calls]
 
 
 def _call_record(call: ContractCallRow, family: TokenFamily) -> wire.ContractCall:

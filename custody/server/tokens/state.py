@@ -1,34 +1,16 @@
-"""The tokens' state in the database as a ``StateView``, written once for each batch of blocks; and the state
-in which a new call would be judged: that of the tip, after the pending calls in their order.
-"""
+"""The tokens' state in the database as a ``StateView``, written once for each batch of blocks."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Select, and_, bindparam, delete, exists, insert, or_, select
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy.orm import Session
 
-from custody.schemas.proposals import ProposalStatus as Status
-from custody.schemas.proposals import TxType
-from custody.server.rules.lifecycle import ENDED
-from custody.server.store.models import ContractCallRow, ContractRow, ProposalRow, TokenCellRow, VaultRow
-from custody.server.store.models import TokenTransactionRow as TokenRow
+from custody.server.store.models import ContractRow, TokenCellRow
 from custody.server.store.models.base import table_of
-from custody.server.tokens.arguments import PlannedCall, refusal
-from custody.server.tokens.index_reading import IndexedBlock
-from custody.server.vaults.stored import address_script
-from multisig.tokens import Bytecode, encode_payload, parse_bytecode
-from multisig.tokens.machine import (
-    BytecodeOf,
-    Cell,
-    Effect,
-    TokenFailure,
-    TokenTransaction,
-    Value,
-    simulate,
-)
+from multisig.tokens import Bytecode, parse_bytecode
+from multisig.tokens.machine import BytecodeOf, Cell, Effect, Value
 
 Key = tuple[str, Cell, bytes]
 
@@ -150,87 +132,3 @@ def published_bytecode(db: Session, chain: str) -> BytecodeOf:
         return None if blob is None else parse_bytecode(blob)
 
     return find
-
-
-_OPEN = tuple(sorted(status.value for status in set(Status) - ENDED - {Status.CONFIRMED}))
-
-
-@dataclass(frozen=True)
-class CallContext:
-    """What decides whether a call has an effect, beside the call: the state after the last block that was
-    read, and the calls that wait for the next one.
-    """
-
-    contract_id: str
-    block: IndexedBlock
-    waiting: tuple[TokenTransaction, ...]
-
-
-def require_effect(db: Session, vault: VaultRow, planned: PlannedCall, context: CallContext) -> None:
-    """Raises as `refusal` does where the call would have no effect."""
-    view, bytecode_of = Cells(db, vault.chain), published_bytecode(db, vault.chain)
-    call = TokenTransaction("", address_script(vault), encode_payload(planned.call(context.contract_id)))
-
-    def failure_after(before: tuple[TokenTransaction, ...]) -> TokenFailure | None:
-        outcome = simulate((*before, call), context.block.height + 1, view, bytecode_of)[-1]
-        return outcome.failure if outcome.known else TokenFailure.UNKNOWN_CONTRACT
-
-    failure = failure_after(context.waiting)
-    if failure is not None:
-        passes_alone = failure_after(()) is None
-        raise refusal(failure, planned, waiting=len(context.waiting) if passes_alone else 0)
-
-
-def deployed_id(db: Session, contract: ContractRow) -> str | None:
-    """The contract's id on chain, once its deployment is confirmed."""
-    query = (
-        select(ProposalRow.txid_expected)
-        .join(
-            TokenCellRow,
-            and_(
-                TokenCellRow.contract_id == ProposalRow.txid_expected,
-                TokenCellRow.chain == contract.chain,
-                TokenCellRow.cell == int(Cell.DEPLOYED),
-            ),
-        )
-        .where(
-            ProposalRow.family_id == contract.deploy_family_id,
-            ProposalRow.tx_type == TxType.DEPLOY.value,
-            ProposalRow.status == Status.CONFIRMED.value,
-        )
-    )
-    return db.scalars(query).first()
-
-
-def waiting_calls(db: Session, contract: ContractRow, workspace_id: int) -> tuple[TokenTransaction, ...]:
-    """One for each family: its versions carry the same call, and at most one of them is mined."""
-    found: dict[int, TokenTransaction] = {}
-    for uid, proposal, vault in db.execute(_waiting_calls(contract, workspace_id)):
-        data = bytes.fromhex(proposal.op_return_hex or "")
-        found.setdefault(uid, TokenTransaction(proposal.txid_expected, address_script(vault), data))
-    return tuple(found.values())
-
-
-def _waiting_calls(contract: ContractRow, workspace_id: int) -> Select[int, ProposalRow, VaultRow]:
-    """Calls that may still be mined, or were mined in a block that the index has not read.
-
-    Calls of other workspaces count only once they have reached the network: before that they are private
-    (P24), and may never be sent.
-    """
-    member = aliased(ProposalRow)
-    # A nested EXISTS: for a join SQLite would read all token transactions of the chain for each call.
-    in_index = exists().where(TokenRow.chain == contract.chain, TokenRow.txid == member.txid_expected)
-    was_read = exists().where(member.family_id == ContractCallRow.family_id, in_index)
-    return (
-        select(ContractCallRow.uid, ProposalRow, VaultRow)
-        .join(ProposalRow, ProposalRow.family_id == ContractCallRow.family_id)
-        .join(VaultRow, VaultRow.id == ContractCallRow.vault_id)
-        .where(
-            or_(ProposalRow.workspace_id == workspace_id, ProposalRow.txid.is_not(None)),
-            ProposalRow.tx_type == TxType.CALL.value,
-            or_(ProposalRow.status.in_(_OPEN), ProposalRow.keeps_coins),
-            ContractCallRow.contract_uid == contract.uid,
-            ~was_read,
-        )
-        .order_by(ContractCallRow.uid, ProposalRow.fee_sats, ProposalRow.id)
-    )

@@ -49,8 +49,9 @@ from custody.server.store.models import (
     VaultRow,
 )
 from custody.server.store.models import MovementRow as StoredMovement
+from custody.server.tokens.call_checks import waiting_calls
 from custody.server.tokens.records import holding_vault
-from custody.server.tokens.state import Cells, waiting_calls
+from custody.server.tokens.state import Cells
 from custody.server.vaults.stored import address_script, policy_of
 from multisig import FeeRate, Sats
 from multisig.tokens.machine import Cell

@@ -3,7 +3,7 @@
 from sqlalchemy import select
 
 from custody.server.store.models import ContractCallRow, ContractRow, TokenBlockRow, TokenTransactionRow
-from custody.server.tokens.state import waiting_calls
+from custody.server.tokens.call_checks import waiting_calls
 from multisig import RECEIVE, Psbt
 from multisig.tokens import Function
 from tests.support.custody import ok, refused

@@ -1,20 +1,21 @@
-"""The arguments of a call, checked: their number, order and types, the address, and whether the call can have
-an effect there.
+"""A call, checked before it is proposed: its arguments and the address, and whether it would have an effect
+after the calls that wait before it.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy import and_, exists, or_, select
+from sqlalchemy.orm import Session, aliased
 
 from custody.schemas.asset_tokens import (
     CallArg,
     CallContractRequest,
-    ContractWhitelistRequest,
     NumberArg,
     TextArg,
 )
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.schemas.proposals import TxType
 from custody.server.errors import (
     AlreadyPaused,
     CustodyError,
@@ -27,13 +28,24 @@ from custody.server.errors import (
     StateConflict,
     WrongNetworkAddress,
 )
-from custody.server.store.models import VaultRow, WatchedScriptRow
+from custody.server.rules.lifecycle import ENDED
+from custody.server.store.models import (
+    ContractCallRow,
+    ContractRow,
+    ProposalRow,
+    TokenCellRow,
+    VaultRow,
+    WatchedScriptRow,
+)
+from custody.server.store.models import TokenTransactionRow as TokenRow
+from custody.server.tokens.index_reading import IndexedBlock
+from custody.server.tokens.state import Cells, published_bytecode
 from custody.server.tokens.status import FAILURE_WORDS
 from custody.server.vaults.stored import address_script
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address
 from multisig.errors import InvalidToken
-from multisig.tokens import Function, TokenAmount, TokenCall
-from multisig.tokens.machine import TokenFailure
+from multisig.tokens import Function, TokenAmount, TokenCall, encode_payload
+from multisig.tokens.machine import Cell, TokenFailure, TokenTransaction, simulate
 
 # Where the specification has them: the address first, then the amount.
 ADDRESS, AMOUNT = "/args/0/value", "/args/1/value"
@@ -47,7 +59,7 @@ class PlannedCall:
     args: tuple[CallArg, ...]
     address: bytes | None
     amount: int | None
-    address_at: str = ADDRESS
+    address_at: str
 
     def call(self, contract_id: str) -> TokenCall:
         """Raises Invalid for an amount of zero, and for an address that cannot hold a token."""
@@ -61,7 +73,7 @@ class PlannedCall:
             raise Invalid.at(pointer, str(error), error.code) from error
 
 
-def read_call(request: CallContractRequest, network: Network) -> PlannedCall:
+def read_call(request: CallContractRequest, network: Network, address_at: str = ADDRESS) -> PlannedCall:
     """Raises Invalid, WrongNetworkAddress (P28)."""
     function = Function[request.function_name.upper()]
     expected = [
@@ -72,21 +84,13 @@ def read_call(request: CallContractRequest, network: Network) -> PlannedCall:
         raise Invalid.at("/args", f"{function.wire_name} takes {_words(function)}.")
     texts = [arg.value for arg in request.args if isinstance(arg, TextArg)]
     numbers = [arg.value for arg in request.args if isinstance(arg, NumberArg)]
-    address = read_address(texts[0], network, ADDRESS) if texts else None
+    address = _script(texts[0], network, address_at) if texts else None
     for place, recipient in enumerate(request.recipients or ()):
-        read_address(recipient, network, f"/recipients/{place}")
-    return PlannedCall(function, tuple(request.args), address, numbers[0] if numbers else None)
+        _script(recipient, network, f"/recipients/{place}")
+    return PlannedCall(function, tuple(request.args), address, numbers[0] if numbers else None, address_at)
 
 
-def read_listing(request: ContractWhitelistRequest, function: Function, network: Network) -> PlannedCall:
-    """The same for the two calls with a path of their own. Raises Invalid, WrongNetworkAddress."""
-    script = read_address(request.address, network, "/address")
-    args = (TextArg(type="str", value=request.address),)
-    return PlannedCall(function, args, script, None, "/address")
-
-
-def read_address(text: str, network: Network, pointer: str) -> bytes:
-    """The output script. Raises Invalid, WrongNetworkAddress."""
+def _script(text: str, network: Network, pointer: str) -> bytes:
     try:
         return decode_address(text, network)
     except WrongNetwork as error:
@@ -179,3 +183,84 @@ def refusal(failure: TokenFailure, planned: PlannedCall, *, waiting: int) -> Cus
             sentence = f"The rest is reserved by what waits before it: {_calls(waiting)}."
     pointer = planned.address_at if where == ADDRESS_AT else where
     return kind(sentence, faults=(Fault(pointer, sentence, failure.value),))
+
+
+_OPEN = tuple(sorted(status.value for status in set(Status) - ENDED - {Status.CONFIRMED}))
+
+
+@dataclass(frozen=True)
+class CallContext:
+    """What decides whether a call has an effect, beside the call: the state after the last block that was
+    read, and the calls that wait for the next one.
+    """
+
+    contract_id: str
+    block: IndexedBlock
+    waiting: tuple[TokenTransaction, ...]
+
+
+def require_effect(db: Session, vault: VaultRow, planned: PlannedCall, context: CallContext) -> None:
+    """Raises as `refusal` does where the call would have no effect."""
+    view, bytecode_of = Cells(db, vault.chain), published_bytecode(db, vault.chain)
+    call = TokenTransaction("", address_script(vault), encode_payload(planned.call(context.contract_id)))
+
+    def failure_after(before: tuple[TokenTransaction, ...]) -> TokenFailure | None:
+        outcome = simulate((*before, call), context.block.height + 1, view, bytecode_of)[-1]
+        return outcome.failure if outcome.known else TokenFailure.UNKNOWN_CONTRACT
+
+    failure = failure_after(context.waiting)
+    if failure is not None:
+        passes_alone = failure_after(()) is None
+        raise refusal(failure, planned, waiting=len(context.waiting) if passes_alone else 0)
+
+
+def deployed_id(db: Session, contract: ContractRow) -> str | None:
+    """The contract's id on chain, once its deployment is confirmed."""
+    query = (
+        select(ProposalRow.txid_expected)
+        .join(
+            TokenCellRow,
+            and_(
+                TokenCellRow.contract_id == ProposalRow.txid_expected,
+                TokenCellRow.chain == contract.chain,
+                TokenCellRow.cell == int(Cell.DEPLOYED),
+            ),
+        )
+        .where(
+            ProposalRow.family_id == contract.deploy_family_id,
+            ProposalRow.tx_type == TxType.DEPLOY.value,
+            ProposalRow.status == Status.CONFIRMED.value,
+        )
+    )
+    return db.scalars(query).first()
+
+
+def waiting_calls(db: Session, contract: ContractRow, workspace_id: int) -> tuple[TokenTransaction, ...]:
+    """Calls that may still be mined, or were mined in a block that the index has not read. One for each
+    family: its versions carry the same call, and at most one of them is mined.
+
+    Calls of other workspaces count only once they have reached the network: before that they are private
+    (P24), and may never be sent.
+    """
+    member = aliased(ProposalRow)
+    # A nested EXISTS: for a join SQLite would read all token transactions of the chain for each call.
+    in_index = exists().where(TokenRow.chain == contract.chain, TokenRow.txid == member.txid_expected)
+    was_read = exists().where(member.family_id == ContractCallRow.family_id, in_index)
+    query = (
+        select(ContractCallRow.uid, ProposalRow, VaultRow)
+        .join(ProposalRow, ProposalRow.family_id == ContractCallRow.family_id)
+        .join(VaultRow, VaultRow.id == ContractCallRow.vault_id)
+        .where(
+            or_(ProposalRow.workspace_id == workspace_id, ProposalRow.txid.is_not(None)),
+            ProposalRow.tx_type == TxType.CALL.value,
+            or_(ProposalRow.status.in_(_OPEN), ProposalRow.keeps_coins),
+            ContractCallRow.contract_uid == contract.uid,
+            ~was_read,
+        )
+        .order_by(ContractCallRow.uid, ProposalRow.fee_sats, ProposalRow.id)
+    )
+    found: dict[int, TokenTransaction] = {}
+    for uid, proposal, vault in db.execute(query):
+        data = bytes.fromhex(proposal.op_return_hex or "")
+        found.setdefault(uid, TokenTransaction(proposal.txid_expected, address_script(vault), data))
+    return tuple(found.values())
