@@ -62,12 +62,12 @@ def list_command(access: Access, all_of_them: bool) -> None:
 @asking_in_workspace
 def confirm_command(access: Access, given: str) -> None:
     """Confirm what another member asked for: it is then done, in their name."""
-    from custody.common.change_words import names_nothing
+    from custody.common.change_words import nameless_field
     from custody.schemas.changes import CONFIRM_CHANGE
 
     one = _change_of(access, given)
     _show(one)
-    if names_nothing(one):
+    if nameless_field(one):
         sentence = "it names a member, key or vault that no longer exists"
         fail(sentence, f"custody change decline {one.change_id}", Exit.NOT_DECIDED)
     access.confirm("Confirm this change?")

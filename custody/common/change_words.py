@@ -7,10 +7,12 @@ from typing import Any, Final
 
 from custody.common.limit_words import bounds
 from custody.common.text import network_words
+from custody.schemas.call import Call
 from custody.schemas.calls import CONFIRMABLE
 from custody.schemas.changes import Change
 from custody.schemas.limits import UPDATE_VAULT
 from custody.schemas.permissions import PermissionName
+from custody.schemas.webhooks import EVERY_KIND
 
 PERMISSION_WORDS: Final[Mapping[PermissionName, str]] = {
     PermissionName.MANAGE_WORKSPACE: "Propose payments, and manage vaults, tokens and the workspace",
@@ -64,7 +66,12 @@ FIELDS: Final[Mapping[str, str]] = {
     "force": "Even where a vault keeps too few signers",
     "m": "Signatures needed",
     "signers": "Signers",
+    "overlap_hours": "Hours that the current secret stays valid",
+    "message": "Message",
+    "with_coins": "Its confirmed coins are named and signed for",
 }
+# A box that nobody ticked.
+_UNFORCED: Final[Mapping[str, bool]] = {"force": False, "rotate_secret": False}
 # Fields that hold the id of a record.
 _RECORDS: Final[Mapping[str, str]] = {
     "role_id": "a role",
@@ -88,11 +95,23 @@ def title_of(change: Change) -> str:
     return TITLES.get(change.path, "A change")
 
 
+def question_of(call: Call[Any, Any]) -> str:
+    """Whether the call is to be made, for the person who asks for it: ``Delete a role?``."""
+    words = call.second_person or call.attempt
+    return f"{words[:1].upper()}{words[1:]}?"
+
+
+def kind_words(kind: str) -> str:
+    """``deposit.seen`` in words; kinds of a newer platform, too."""
+    about, _, what = kind.partition(".")
+    return "all events" if kind == EVERY_KIND else f"{about} {what}".replace("_", " ").strip()
+
+
 def facts_of(change: Change) -> list[tuple[str, str]]:
     said = [
         (FIELDS.get(field, field.replace("_", " ")), _beside_now(change, field, value))
         for field, value in change.body.items()
-        if field not in UNSAID and field not in BESIDE_AMOUNT
+        if field not in UNSAID and field not in BESIDE_AMOUNT and value is not _UNFORCED.get(field)
     ]
     return [("Workspace", f"{change.workspace_name}, on {network_words(change.network)}"), *said]
 
@@ -109,9 +128,9 @@ def _beside_now(change: Change, field: str, value: Any) -> str:
     return f"{words}, as now" if words == now else f"now {now}, from then on {words}"
 
 
-def names_nothing(change: Change) -> bool:
-    """Whether a record that it names no longer exists."""
-    return any(field in _RECORDS and field not in change.names for field in change.body)
+def nameless_field(change: Change) -> str | None:
+    """The field of a record that no longer exists; None where all that it names is there."""
+    return next((name for name in change.body if name in _RECORDS and name not in change.names), None)
 
 
 def _limit_words(change: Change, limit: Mapping[str, Any]) -> str:
@@ -128,9 +147,11 @@ def _limit_words(change: Change, limit: Mapping[str, Any]) -> str:
 def _words(change: Change, field: str, value: Any) -> str:
     if field in _RECORDS:
         return change.names.get(field, f"{_RECORDS[field]} that no longer exists")
+    if field == "kinds":
+        return "; ".join(map(kind_words, value)) or "none"
     if isinstance(value, list):
         return "; ".join(_words(change, field, each) for each in value) or "none"
-    return _plain_words(value)
+    return network_words(value) if field == "network" else _plain_words(value)
 
 
 def _plain_words(value: Any) -> str:

@@ -29,7 +29,6 @@ from custody.server.console.table import Review, Row, form, require_as_shown, sh
 from custody.server.errors import (
     CustodyError,
     Invalid,
-    NotFound,
     RateLimited,
     SecondPersonNeeded,
     WrongNetworkAddress,
@@ -91,43 +90,11 @@ def entries_of(
 
 
 def entry_page(page: PageContext) -> Response:
-    return page.render("addresses/entry.html", entry=_entry(page))
-
-
-def _entry(page: PageContext) -> WhitelistAddress:
     """Raises NotFound."""
-    found = entry_of(page, page.path_param("uid"))
-    if found is None:
-        raise NotFound("There is no such entry in this workspace's address book.")
-    return found
-
-
-def entry_of(page: PageContext, number: int) -> WhitelistAddress | None:
+    number = page.path_param("uid")
     found = entries(page, limit=1, after=number - 1 if number > 1 else None)
-    return found[0] if found and found[0].uid == number else None
-
-
-def review_new(page: PageContext) -> Review:
-    facts = (("Name", page.form.one("name")), ("Address", page.form.one("address").strip()))
-    warning = "Compare the address with its owner, over another channel than the one it came by."
-    return Review("Add this address?", facts, "Add", warning)
-
-
-def review_name(page: PageContext) -> Review:
-    found = _entry(page)
-    facts = (
-        ("Address", found.address),
-        ("Current name", found.name),
-        ("New name", page.form.one("name")),
-    )
-    return Review("Change this name?", facts, "Change the name")
-
-
-def review_removal(page: PageContext) -> Review:
-    found = _entry(page)
-    facts = (("Name", found.name), ("Address", found.address))
-    warning = "A vault that pays only the address book no longer pays it. Tokens' whitelists do not change."
-    return Review("Remove this address?", facts, "Remove", warning)
+    words = "There is no such entry in this workspace's address book."
+    return page.render("addresses/entry.html", entry=page.one_of(found, "uid", "uid", words))
 
 
 def export(page: PageContext) -> Response:
@@ -338,17 +305,19 @@ ROWS = (
     Row("GET", _HERE, addresses),
     Row("GET", "/w/{workspace_id:int}/parts/addresses", offered),
     form(
-        _HERE, ADD_WHITELIST_ADDRESS, addresses, "The address is in the book.", to="addresses",
-        review=review_new, steps_up=True,
+        _HERE, ADD_WHITELIST_ADDRESS, addresses, "The address is in the book.", to="addresses", asks="Add",
+        warns="Compare the address with its owner, over another channel than the one it came by.",
+        steps_up=True,
     ),
     Row("GET", _HERE + "/export", export),
     Row("GET", _ONE, entry_page),
     form(
-        _ONE + "/name", RENAME_WHITELIST_ADDRESS, entry_page, "The name is changed.", review=review_name,
+        _ONE + "/name", RENAME_WHITELIST_ADDRESS, entry_page, "The name is changed.", asks="Change the name",
         steps_up=True,
     ),
     form(
         _ONE + "/remove", REMOVE_WHITELIST_ADDRESS, entry_page, "The address is removed.", to="addresses",
-        review=review_removal, steps_up=True,
+        asks="Remove", steps_up=True,
+        warns="A vault that pays only the address book no longer pays it. Tokens' whitelists do not change.",
     ),
 )  # fmt: skip

@@ -2,8 +2,7 @@
 
 from starlette.responses import Response
 
-from custody.common.change_words import facts_of, names_nothing, title_of
-from custody.common.text import count
+from custody.common.change_words import facts_of, nameless_field, title_of
 from custody.schemas.changes import (
     CHANGES,
     CONFIRM_CHANGE,
@@ -19,7 +18,7 @@ from custody.server.console.context import PageContext
 from custody.server.console.members import members_of
 from custody.server.console.rendering import member_words
 from custody.server.console.table import Review, Row, form
-from custody.server.errors import Invalid, NotFound, StateConflict
+from custody.server.errors import NotFound, StateConflict
 
 # Decided changes on the page.
 SHOWN = 20
@@ -36,7 +35,7 @@ def changes(page: PageContext) -> Response:
         setter=_setter(page, rule),
         title_of=title_of,
         facts_of=facts_of,
-        names_nothing=names_nothing,
+        nameless_field=nameless_field,
         roles=_roles(page),
     )
 
@@ -69,7 +68,7 @@ def _change(page: PageContext) -> Change:
 
 def review_confirmation(page: PageContext) -> Review:
     change = _change(page)
-    if names_nothing(change):
+    if nameless_field(change):
         raise StateConflict("It names something that no longer exists: decline it.")
     workspace, *said = facts_of(change)
     facts: tuple[tuple[str, object], ...] = (
@@ -89,32 +88,20 @@ def review_confirmation(page: PageContext) -> Review:
 def confirm(page: PageContext) -> Response:
     applied = page.submit(CONFIRM_CHANGE)
     if applied.change.path in {CREATE_WEBHOOK.path, UPDATE_WEBHOOK.path}:
-        webhook = WebhookWithSecret.model_validate(applied.answer)
-        if webhook.secret is not None:
-            return page.render("webhooks/secret.html", webhook=webhook)
+        shown = WebhookWithSecret.model_validate(applied.answer)
+        if shown.secret is not None:
+            return page.render("webhooks/secret.html", shown=shown)
     return page.redirect(f"{page.workspace.path}/changes", "The change is made.")
-
-
-def review_rule(page: PageContext) -> Review:
-    if not page.form.ticked("is_on"):
-        return Review("Switch the rule off?", (), "Switch it off", "Each member then changes policy alone.")
-    role_id = page.number("confirming_role_id")
-    named = next((each.name for each in _roles(page) if each.role_id == role_id), None)
-    if named is None:
-        raise Invalid.at("/confirming_role_id", "Choose a role of the list.")
-    facts = (
-        ("Who confirms", f"members in the role {named}"),
-        (
-            "Cooling off",
-            f"{count(page.number('cooling_off_hours'), 'hour', 'hours')}, for a change that allows more",
-        ),
-    )
-    warning = "From then on no member changes roles, limits, members or this rule alone."
-    return Review("Switch the rule on?", facts, "Switch it on", warning)
 
 
 def _rule(page: PageContext) -> dict[str, int | None]:
     return {} if page.form.ticked("is_on") else {"confirming_role_id": None, "cooling_off_hours": 0}
+
+
+def _warning(page: PageContext) -> str:
+    if page.form.ticked("is_on"):
+        return "From then on no member changes roles, limits, members or this rule alone."
+    return "Each member then changes policy alone."
 
 
 _HERE = "/w/{workspace_id:int}/changes"
@@ -127,7 +114,7 @@ ROWS = (
     form(_HERE + "/decline", DECLINE_CHANGE, changes, "The change is declined.", optional=("reason",)),
     form(
         _HERE + "/rule", UPDATE_SECOND_PERSON_RULE, changes,
-        lambda rule: f"The rule is {'on' if rule.is_on else 'off'}.", review=review_rule, steps_up=True,
-        given=_rule,
+        lambda rule: f"The rule is {'on' if rule.is_on else 'off'}.", asks="Change the rule",
+        warns=_warning, steps_up=True, given=_rule,
     ),
 )  # fmt: skip

@@ -5,10 +5,10 @@ calls it makes, and its answer.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from http import HTTPStatus
-from types import MappingProxyType, UnionType
+from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, overload
 from urllib.parse import quote
 
@@ -16,10 +16,11 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from custody.common.change_words import nameless_field
 from custody.common.pages.rendering import Fields, Live
 from custody.common.pages.serving import HEADERS, HTML
 from custody.schemas.call import Call, Page, Way
-from custody.schemas.changes import REQUEST_CHANGE, RequestChangeRequest
+from custody.schemas.changes import REQUEST_CHANGE, Change, RequestChangeRequest
 from custody.schemas.common import Unreadable
 from custody.schemas.members import MEMBERS
 from custody.schemas.permissions import Auth, PermissionName
@@ -29,8 +30,9 @@ from custody.server.calls import Ctx, In, Invocation, Steps, Watched
 from custody.server.console.rendering import TEMPLATES
 from custody.server.console.session import BrowserSession, said, say
 from custody.server.errors import CustodyError, Invalid, NotFound, SecondPersonNeeded, faults_of
-from custody.server.people.people import user_record
+from custody.server.people.people import enter, user_record
 from custody.server.rules.credentials import Caller, anybody
+from custody.server.second_person.changes import as_change
 from custody.server.second_person.requirement import require_no_second_person
 from custody.server.services import Services
 from custody.server.store.snapshot import PageSnapshot
@@ -211,17 +213,36 @@ class PageContext:
 
     def _answer(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Any:
         assert not call.writes, "an act has a transaction of its own"
-        invocation = self._invocation(call, given)
+        invocation = self._counted(call, given)
+        with self._recording(invocation), self.snapshot.reading() as db:
+            access = calls.let_in(self.platform, db, invocation)
+            ctx = Ctx(self.platform, invocation.caller, db, access, invocation.ids)
+            key = call, calls.canonical(invocation.request), *invocation.ids.items()
+            answer = read_once(db, key, lambda: calls.make(ctx, call, invocation.request))
+        return answer.answer if isinstance(answer, Watched) else answer
+
+    @contextmanager
+    def _recording(self, invocation: Invocation) -> Iterator[None]:
         try:
-            with self.snapshot.reading() as db:
-                access = calls.let_in(self.platform, db, invocation)
-                ctx = Ctx(self.platform, invocation.caller, db, access, invocation.ids)
-                key = call, calls.canonical(invocation.request), *invocation.ids.items()
-                answer = read_once(db, key, lambda: calls.make(ctx, call, invocation.request))
+            yield
         except calls.REFUSALS as error:
             invocation.record_refusal(self.platform, error)
             raise
-        return answer.answer if isinstance(answer, Watched) else answer
+
+    def as_change(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Change:
+        """The call as a second person would read it. Raises what it refuses the person with, and Invalid or
+        NotFound where it names what is not there.
+        """
+        invocation = self._invocation(call, given)
+        with self._recording(invocation), self.snapshot.reading() as db:
+            now, caller = self.platform.tools.clock(), invocation.caller
+            access = enter(db, caller, self.workspace.id, call.permissions, now)
+            found = as_change(Ctx(self.platform, caller, db, access), call, invocation.request)
+        if (field := nameless_field(found)) is not None:
+            if field in self.form.values:
+                raise Invalid.at(f"/{field}", "Choose one of the list.")
+            raise NotFound("What this page is about is not there any more.")
+        return found
 
     def act(
         self,
@@ -229,7 +250,6 @@ class PageContext:
         /,
         *,
         nth: int = 0,
-        ids: Mapping[str, int] = MappingProxyType({}),
         check: Callable[[Answer], None] | None = None,
         **given: Any,
     ) -> Answer:
@@ -240,10 +260,12 @@ class PageContext:
         Raises what it refuses with, and WaitsForSecondPerson.
         """
         assert call in self.acts, "the row says what it may do"
-        invocation = self._invocation(call, given, self._key(nth) if call.creates else None, check, ids)
+        invocation = replace(
+            self._counted(call, given), key=self._key(nth) if call.creates else None, check=check
+        )
         if call.second_person and self.form.ticked("ask_second_person"):
             wanted = dict(RequestChangeRequest.of(call, invocation.request))
-            calls.answer(self.platform, self._invocation(REQUEST_CHANGE, wanted), self.snapshot)
+            calls.answer(self.platform, self._counted(REQUEST_CHANGE, wanted), self.snapshot)
             raise WaitsForSecondPerson
         answered = calls.answer(self.platform, invocation, self.snapshot)
         repeated = answered.value is None
@@ -251,8 +273,12 @@ class PageContext:
         return answer
 
     def submit(self, call: Call[Any, Answer], /, **given: Any) -> Answer:
-        """`act` with what is given, and for every other field of the call what the path or the form says. A
-        box that is not ticked is a no.
+        """`act` with what is `typed`."""
+        return self.act(call, **self.typed(call, **given))
+
+    def typed(self, call: Call[Any, Any], /, **given: Any) -> dict[str, Any]:
+        """What is given, and for every other field of the call what the path or the form says. A box that is
+        not ticked is a no.
         """
         assert call.shape is not None, "a form's call takes fields"
         params, typed = self.request.path_params, dict(given)
@@ -270,7 +296,7 @@ class PageContext:
                 typed[name] = list(self.form.every(name))
             elif name in self.form.values:
                 typed[name] = self.number(name) if int in kinds else self.form.one(name)
-        return self.act(call, ids={name: params[name] for name in call.path_ids}, **typed)
+        return typed
 
     def second_person(self) -> SecondPersonNeeded | None:
         """What the form's call will be refused with, known before the person proves that it is they; None
@@ -288,25 +314,22 @@ class PageContext:
                 return needed
         return None
 
-    def _invocation(
-        self,
-        call: Call[Any, Any],
-        given: Mapping[str, Any],
-        key: str | None = None,
-        check: Callable[[Any], None] | None = None,
-        ids: Mapping[str, int] = MappingProxyType({}),
-    ) -> Invocation:
-        if call.needs is Auth.OPEN:
-            caller = self.anybody
-        else:
+    def _counted(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Invocation:
+        """Raises RateLimited."""
+        if call.needs is not Auth.OPEN:
             rates, counted_as = self.platform.rates, self.caller.counted_as
             if call.reserved:
                 rates.take_reserved(counted_as)
             else:
                 rates.take(counted_as, is_write=call.is_change)
-            caller = calls.known_as(self.caller, call, Way.UNLINKED)
+        return self._invocation(call, given)
+
+    def _invocation(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Invocation:
+        is_open = call.needs is Auth.OPEN
+        caller = self.anybody if is_open else calls.known_as(self.caller, call, Way.UNLINKED)
         request = None if call.shape is None else shaped(call.shape, **given)
-        return Invocation(call, request, caller, ids, key, check)
+        ids = {name: self.request.path_params[name] for name in call.path_ids}
+        return Invocation(call, request, caller, ids)
 
     # --- the console's own, which are no calls --------------------------------------------------------------
 

@@ -90,25 +90,6 @@ def workspace(page: PageContext) -> Response:
     return page.render("workspace/workspace.html", networks=NETWORKS)
 
 
-def review_name(page: PageContext) -> Review:
-    facts = (
-        ("Current name", page.workspace.name),
-        ("New name", page.form.one("name")),
-        ("Description", page.form.one("description")),
-    )
-    return Review("Change the workspace's name?", facts, "Change the name")
-
-
-def review_new(page: PageContext) -> Review:
-    facts = (
-        ("Organisation", page.workspace.organisation.org_name),
-        ("Name", page.form.one("new_name")),
-        ("Description", page.form.one("new_description")),
-        ("Network", dict(NETWORKS).get(page.form.one("network"), "")),
-    )
-    return Review("Make this workspace?", facts, "Make the workspace", "Its network cannot be changed later.")
-
-
 def _new(page: PageContext) -> dict[str, str]:
     """The page has a form of the workspace's own name, too."""
     return {name: page.form.one(f"new_{name}") for name in ("name", "description")}
@@ -195,12 +176,13 @@ ROWS = (
     Row("GET", "/w/{workspace_id:int}/parts/glance", glance),
     Row("GET", _HERE, workspace),
     form(
-        _HERE + "/name", UPDATE_WORKSPACE, workspace, "The name is changed.", review=review_name,
+        _HERE + "/name", UPDATE_WORKSPACE, workspace, "The name is changed.", asks="Change the name",
         steps_up=True,
     ),
     form(
         _HERE + "/new", CREATE_WORKSPACE, workspace, "The workspace is made. You administer it.",
-        to="/console/w/{0.workspace_info.uid}/", review=review_new, steps_up=True, given=_new,
+        to="/console/w/{0.workspace_info.uid}/", asks="Make the workspace", steps_up=True, given=_new,
+        warns="Its network cannot be changed later.",
     ),
     Row("GET", "/onboarding", onboarding),
     form(

@@ -127,27 +127,8 @@ def provider_page(page: PageContext) -> Response:
     return page.render("identity/provider.html", provider=provider, links=links)
 
 
-def review_provider(page: PageContext) -> Review:
-    form = page.form
-    must = "yes, all but owners" if form.ticked("is_required") else "no, they may"
-    facts = (
-        ("Organisation", page.workspace.organisation.org_name),
-        ("Issuer", form.one("issuer")),
-        ("Client", form.one("client_id")),
-        ("Members have to use it", must),
-    )
-    warning = "Another issuer or client is another provider: links and sessions of the current one end."
-    return Review("Set this identity provider?", facts, "Set it", warning)
-
-
 def _typed(page: PageContext) -> dict[str, str]:
     return {name: page.form.one(name).strip() for name in ("issuer", "client_id")}
-
-
-def review_removal(page: PageContext) -> Review:
-    facts = (("Organisation", page.workspace.organisation.org_name),)
-    warning = "Its sessions and links end. Members sign in with their own passwords from then on."
-    return Review("Remove the identity provider?", facts, "Remove", warning)
 
 
 def review_unlinking(page: PageContext) -> Review:
@@ -169,7 +150,8 @@ ROWS = (
     Row("GET", _HERE, provider_page),
     form(
         _HERE + "/set", UPDATE_IDENTITY_PROVIDER, provider_page, "The identity provider is set.",
-        review=review_provider, steps_up=True, given=_typed,
+        asks="Set it", steps_up=True, given=_typed,
+        warns="Another issuer or client is another provider: links and sessions of the current one end.",
     ),
     form(
         _HERE + "/secret", UPDATE_IDENTITY_PROVIDER_SECRET, provider_page,
@@ -178,7 +160,8 @@ ROWS = (
     ),
     form(
         _HERE + "/remove", REMOVE_IDENTITY_PROVIDER, provider_page, "The identity provider is removed.",
-        review=review_removal, steps_up=True,
+        asks="Remove", steps_up=True,
+        warns="Its sessions and links end. Members sign in with their own passwords from then on.",
     ),
     form(
         _HERE + "/unlink", UNLINK_IDENTITY, provider_page, "The member is unlinked. Their programs continue.",

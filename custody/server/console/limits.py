@@ -51,14 +51,6 @@ def vault_limit(page: PageContext) -> dict[str, Any]:
     }
 
 
-def vault_limit_in_force(now: VaultLimits | None) -> dict[str, Any] | None:
-    """As `vault_limit`. None where it is not known."""
-    if now is None:
-        return None
-    cycle = {"cycle_period": now.cycle_period, "cycle_day": now.cycle_day}
-    return {"transaction_limit": now.limit, "per_cycle": now.per_cycle, **cycle}
-
-
 def role_limit(page: PageContext, name: str) -> dict[str, Any]:
     """As `create-role` and `update-role-policies` take it. Raises Invalid."""
     return {name: _btc(page, name), **_cycle(page)}

@@ -14,8 +14,7 @@ from custody.schemas.members import (
 )
 from custody.schemas.roles import ROLES, RoleDetails
 from custody.server.console.context import PageContext
-from custody.server.console.rendering import member_words
-from custody.server.console.table import Review, Row, form
+from custody.server.console.table import Facts, Row, form
 from custody.server.errors import Invalid
 
 AT_ONCE = "It applies at once, to their pages and their programs."
@@ -64,73 +63,26 @@ def _member(page: PageContext) -> Member:
     return page.one_of(members_of(page), "uuid", "user_uuid", "There is no such member in this workspace.")
 
 
-def _role(page: PageContext) -> RoleDetails:
-    """Raises Invalid."""
+def _what_it_may_do(page: PageContext) -> Facts:
+    """Of the role that is chosen. Raises Invalid."""
     wanted = page.number("role_id")
     for role in _roles(page):
         if role.role_id == wanted:
-            return role
+            rights = "; ".join(PERMISSION_WORDS[each.rule_name] for each in role.perm)
+            return (("What it may do", rights or "nothing that needs a permission"),)
     raise Invalid.at("/role_id", "Choose one of the roles of this workspace.")
 
 
-def _rights(role: RoleDetails) -> str:
-    return (
-        "; ".join(PERMISSION_WORDS[each.rule_name] for each in role.perm) or "nothing that needs a permission"
-    )
-
-
-# --- inviting and adding ------------------------------------------------------------------------------------
-
-
-def review_invitation(page: PageContext) -> Review:
-    role = _role(page)
-    facts = (
-        ("E-mail address", page.form.one("invited_email")),
-        ("Role", role.name),
-        ("What it may do", _rights(role)),
-    )
-    warning = "Anyone who reads that mailbox can accept it. The invitation is open for seven days."
-    return Review("Invite this person?", facts, "Invite", warning)
-
-
-def review_adding(page: PageContext) -> Review:
-    wanted = page.number("user_uuid")
-    names = [member_words(each) for each in colleagues(page) if each.uuid == wanted]
-    if not names:
+def _what_a_colleague_may_do(page: PageContext) -> Facts:
+    """Raises Invalid for a person whom this one may not see."""
+    if page.number("user_uuid") not in {each.uuid for each in colleagues(page)}:
         raise Invalid.at("/user_uuid", "Choose a person of your organisation who is no member yet.")
-    role = _role(page)
-    facts = (("Person", names[0]), ("Role", role.name), ("What it may do", _rights(role)))
-    return Review("Add this person?", facts, "Add")
+    return _what_it_may_do(page)
 
 
-# --- one member ---------------------------------------------------------------------------------------------
-
-
-def review_role(page: PageContext) -> Review:
-    found = _member(page)
-    role = _role(page)
-    facts = (
-        ("Member", member_words(found)),
-        ("Current role", found.role.name),
-        ("New role", role.name),
-        ("What it may do", _rights(role)),
-    )
-    return Review("Give this member another role?", facts, "Change the role", AT_ONCE)
-
-
-def review_removal(page: PageContext) -> Review:
-    found = _member(page)
-    facts = (("Member", member_words(found)), ("Role", found.role.name))
-    return Review("Remove this member?", facts, "Remove", AT_ONCE)
-
-
-# --- oneself ------------------------------------------------------------------------------------------------
-
-
-def review_leaving(page: PageContext) -> Review:
-    workspace = page.workspace
-    facts = (("Workspace", workspace.name), ("Organisation", workspace.organisation.org_name))
-    return Review("Leave this workspace?", facts, "Leave", "Only an administrator can let you in again.")
+def _current_role(page: PageContext) -> Facts:
+    """Raises NotFound."""
+    return (("Current role", _member(page).role.name),)
 
 
 def leaving(page: PageContext) -> Response:
@@ -148,26 +100,28 @@ _ONE = _HERE + "/{user_uuid:int}"
 ROWS = (
     Row("GET", _HERE, members),
     form(
-        _HERE + "/invite", INVITE_TO_WORKSPACE, members, "The invitation is on its way.",
-        review=review_invitation, steps_up=True, given=lambda page: {"workspace_context": page.workspace.id},
+        _HERE + "/invite", INVITE_TO_WORKSPACE, members, "The invitation is on its way.", asks="Invite",
+        warns="Anyone who reads that mailbox can accept it. The invitation is open for seven days.",
+        beside=_what_it_may_do, steps_up=True, given=lambda page: {"workspace_context": page.workspace.id},
     ),
     form(_HERE + "/revoke", REVOKE_INVITE, members, "The invitation is taken back."),
     form(
-        _HERE + "/add", ADD_WORKSPACE_TO_USER, members, "The person is a member now.",
-        review=review_adding, steps_up=True, given=_added,
+        _HERE + "/add", ADD_WORKSPACE_TO_USER, members, "The person is a member now.", asks="Add",
+        beside=_what_a_colleague_may_do, steps_up=True, given=_added,
     ),
     Row("GET", _LEAVE, leaving),
     form(
-        _LEAVE, LEAVE_WORKSPACE, leaving, "You left the workspace.", to="/console/", review=review_leaving,
-        steps_up=True,
+        _LEAVE, LEAVE_WORKSPACE, leaving, "You left the workspace.", to="/console/", asks="Leave",
+        warns="Only an administrator can let you in again.", steps_up=True,
     ),
     Row("GET", _ONE, member_page),
     form(
         _ONE + "/role", CHANGE_USER_ROLE, member_page, "The role is changed.", to="members",
-        review=review_role, steps_up=True,
+        asks="Change the role", warns=AT_ONCE, steps_up=True,
+        beside=lambda page: (*_current_role(page), *_what_it_may_do(page)),
     ),
     form(
         _ONE + "/remove", REMOVE_USER_FROM_WORKSPACE, member_page, "The member is removed.", to="members",
-        review=review_removal, steps_up=True,
+        asks="Remove", warns=AT_ONCE, beside=_current_role, steps_up=True,
     ),
 )  # fmt: skip

@@ -5,8 +5,6 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.common.change_words import PERMISSION_WORDS
-from custody.common.text import count
-from custody.schemas.permissions import PermissionName
 from custody.schemas.service_accounts import (
     CREATE_SERVICE_ACCOUNT,
     DEFAULT_OVERLAP_HOURS,
@@ -17,8 +15,7 @@ from custody.schemas.service_accounts import (
     ServiceAccount,
 )
 from custody.server.console.context import PageContext
-from custody.server.console.table import Review, Row, form
-from custody.server.errors import Invalid
+from custody.server.console.table import Row, form
 from custody.server.rules.credentials import NEVER_GIVEN
 
 RIGHTS = {name: words for name, words in PERMISSION_WORDS.items() if name not in NEVER_GIVEN}
@@ -68,46 +65,6 @@ def _typed(page: PageContext) -> dict[str, Any]:
     }
 
 
-def _facts(page: PageContext) -> tuple[tuple[str, object], ...]:
-    """Raises Invalid."""
-    form = page.form
-    try:
-        rights = "; ".join(RIGHTS[PermissionName(each)] for each in form.every("rights"))
-    except (ValueError, KeyError):
-        raise Invalid.at("/rights", "Choose rights of the list.") from None
-    return (
-        ("Name", form.one("name")),
-        ("Rights", rights or "none"),
-        ("It calls from", ", ".join(form.one("networks").split())),
-        ("It ends on", form.one("expires_on")),
-    )
-
-
-def review_new(page: PageContext) -> Review:
-    warning = "It acts in your name, with these of your rights, and within your limits."
-    return Review("Make this account?", _facts(page), "Make the account", warning)
-
-
-def review_change(page: PageContext) -> Review:
-    return Review("Change this account?", _facts(page), "Change the account")
-
-
-def review_secret(page: PageContext) -> Review:
-    facts = (
-        ("Program", _one(page).name),
-        ("The current secret stays valid for", count(page.number("overlap_hours"), "hour", "hours")),
-    )
-    return Review("Make a new secret?", facts, "Make a new secret", "It is shown once.")
-
-
-def issue_secret(page: PageContext) -> Response:
-    return page.render("programs/secret.html", issued=page.submit(ISSUE_SERVICE_SECRET))
-
-
-def review_end(page: PageContext) -> Review:
-    return Review("Revoke this account?", (("Program", _one(page).name),), "Revoke", "At once and for good.")
-
-
 _HERE = "/w/{workspace_id:int}/programs"
 _ONE = _HERE + "/{service_account_id:int}"
 ROWS = (
@@ -115,19 +72,20 @@ ROWS = (
     Row("GET", _HERE + "/new", new_page),
     form(
         _HERE + "/new", CREATE_SERVICE_ACCOUNT, new_page, "The account is made. Make its secret.",
-        to="programs/{0.service_account_id}", review=review_new, steps_up=True, given=_typed,
+        to="programs/{0.service_account_id}", asks="Make the account", steps_up=True, given=_typed,
+        warns="It acts in your name, with these of your rights, and within your limits.",
     ),
     Row("GET", _ONE, program_page),
     form(
         _ONE + "/change", UPDATE_SERVICE_ACCOUNT, program_page, "The account is changed.",
-        review=review_change, steps_up=True, given=_typed,
+        asks="Change the account", steps_up=True, given=_typed,
     ),
-    Row(
-        "POST", _ONE + "/secret", issue_secret, again=program_page, review=review_secret, steps_up=True,
-        acts=(ISSUE_SERVICE_SECRET,),
+    form(
+        _ONE + "/secret", ISSUE_SERVICE_SECRET, program_page, "", asks="Make a new secret",
+        warns="It is shown once.", steps_up=True, shows="programs/secret.html",
     ),
     form(
         _ONE + "/revoke", REVOKE_SERVICE_ACCOUNT, program_page, "The account is revoked.", to="programs",
-        review=review_end, steps_up=True,
+        asks="Revoke", warns="At once and for good.", steps_up=True,
     ),
 )  # fmt: skip

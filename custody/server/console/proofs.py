@@ -9,11 +9,15 @@ from custody.schemas.proofs import CREATE_PROOF, MAX_MESSAGE, PROOF
 from custody.schemas.proposals import PSBT
 from custody.server.console.context import PageContext
 from custody.server.console.proposals import PROPOSERS
-from custody.server.console.table import Review, Row, form
-from custody.server.console.vaults import vault_name, vaults_to_choose
+from custody.server.console.table import Row, form
+from custody.server.console.vaults import vaults_to_choose
 from custody.server.errors import PermissionDenied
 
 PAGE: Final = 25
+_WARNING: Final = (
+    "Height and hash of the last block are added to the message. It moves nothing. Every reader of its file "
+    "learns what it says."
+)
 
 
 def listing(page: PageContext) -> Response:
@@ -31,23 +35,6 @@ def form_page(page: PageContext) -> Response:
     return page.render("proofs/new.html", vaults=vaults, chosen=chosen, longest=MAX_MESSAGE)
 
 
-def review(page: PageContext) -> Review:
-    form = page.form
-    coins = "are named and signed for" if form.ticked("with_coins") else "are not named"
-    return Review(
-        "Ask for this proof?",
-        (
-            ("Vault", vault_name(page, form.one("vault_id")).name),
-            ("Message", form.one("message").strip()),
-            ("Added to it", "height and hash of the last block"),
-            ("Address that signs", form.one("address").strip() or "the vault's first one"),
-            ("Its confirmed coins", coins),
-        ),
-        "Ask the signers",
-        "It moves nothing. Every reader of its file learns what it says.",
-    )
-
-
 def file(page: PageContext) -> Response:
     psbt_id = page.path_param("psbt_id")
     found = page.read(PROOF, workspace_id=page.workspace.id, psbt_id=psbt_id)
@@ -61,7 +48,7 @@ ROWS = (
     Row("GET", _HERE + "/new", form_page),
     form(
         _HERE + "/new", CREATE_PROOF, form_page, "Its signers are asked.", to="proposals/{0.psbt_id}",
-        review=review, given=lambda page: {"address": page.form.one("address").strip() or None},
+        asks="Ask the signers", warns=_WARNING, optional=("address",),
     ),
     Row("GET", _HERE + "/{psbt_id}/file", file),
 )  # fmt: skip

@@ -112,10 +112,6 @@ def role_words(limit: str, period: str, day: int) -> str:
     return f"At most {limit} BTC {bounds(per_cycle=True, period=period, day=day)}, for each member."
 
 
-def vault_words(limits: VaultLimits) -> str:
-    return f"At most {limits.limit} BTC {Limit(limits).bounds}"
-
-
 def controls_words(*, only_address_book: bool, maker_may_approve: bool) -> tuple[tuple[str, str], ...]:
     """A vault's controls: each with its state."""
     return (

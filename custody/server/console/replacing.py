@@ -173,7 +173,7 @@ ROWS = (
     Row("GET", f"{_ONE}/cancel", cancel_page),
     form(
         f"{_ONE}/cancel", CANCEL_PSBT, cancel_page, _after_ending, review=review_cancel,
-        given=lambda page: {"reason": page.form.one("reason").strip() or None},
+        optional=("reason",),
     ),
     Row("GET", f"{_ONE}/release", release_page),
     form(

@@ -20,9 +20,7 @@ from custody.schemas.roles import (
 )
 from custody.server.console.context import PageContext
 from custody.server.console.limits import role_limit
-from custody.server.console.rendering import role_words
-from custody.server.console.table import Review, Row, form, in_force_mark, require_in_force, shown_mark
-from custody.server.errors import Invalid
+from custody.server.console.table import Row, form, in_force_mark
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ _EMPTY = ReadyRole("", "", frozenset(), limit="")
 
 
 def roles(page: PageContext) -> Response:
-    return page.render("roles/roles.html", roles=_roles(page))
+    return page.render("roles/roles.html", roles=page.read(ROLES, workspace_id=page.workspace.id))
 
 
 def new_role_page(page: PageContext) -> Response:
@@ -73,113 +71,25 @@ def role_page(page: PageContext) -> Response:
         role=role,
         held={permission.rule_name for permission in role.perm},
         permissions=PERMISSION_WORDS,
-        in_force_mark=in_force_mark(page, _limit_in_force(role)),
+        in_force_mark=in_force_mark(page, _limit_in_force(page)),
     )
 
 
-def _limit_in_force(role: RoleDetails) -> dict[str, Any]:
-    """In the shape of `role_limit`."""
+def _limit_in_force(page: PageContext) -> dict[str, Any]:
+    """As `role_limit`."""
+    role = _role(page)
     cycle = {"cycle_period": role.cycle_period, "cycle_day": role.cycle_day}
     return {"new_transaction_limit": role.transaction_limit, **cycle}
 
 
-def _roles(page: PageContext) -> list[RoleDetails]:
-    return page.read(ROLES, workspace_id=page.workspace.id)
-
-
 def _role(page: PageContext) -> RoleDetails:
     """Raises NotFound."""
-    return page.one_of(_roles(page), "role_id", "role_id", "There is no such role in this workspace.")
+    found = page.read(ROLES, workspace_id=page.workspace.id)
+    return page.one_of(found, "role_id", "role_id", "There is no such role in this workspace.")
 
 
-def _holders(role: RoleDetails) -> str:
-    return f"It applies at once, to {count(role.members, 'member', 'members')}."
-
-
-def _role_words(typed: dict[str, Any], name: str) -> str:
-    return role_words(typed[name], typed["cycle_period"], typed["cycle_day"])
-
-
-# --- making, naming, deleting -------------------------------------------------------------------------------
-
-
-def _wanted(page: PageContext) -> list[PermissionName]:
-    """Raises Invalid."""
-    try:
-        return [PermissionName(each) for each in page.form.every("permissions")]
-    except ValueError:
-        raise Invalid.at("/permissions", "Choose permissions of the list.") from None
-
-
-def review_new(page: PageContext) -> Review:
-    allowed = "; ".join(PERMISSION_WORDS[each] for each in _wanted(page)) or "nothing"
-    facts = (
-        ("Name", page.form.one("name")),
-        ("It allows", allowed),
-        ("Each member may propose", _role_words(role_limit(page, "transaction_limit"), "transaction_limit")),
-    )
-    return Review("Make this role?", facts, "Make the role")
-
-
-def review_name(page: PageContext) -> Review:
-    facts = (
-        ("Current name", _role(page).name),
-        ("New name", page.form.one("name")),
-        ("Description", page.form.one("description")),
-    )
-    return Review("Change this role's name?", facts, "Change the name")
-
-
-def review_deletion(page: PageContext) -> Review:
-    return Review("Delete this role?", (("Role", _role(page).name),), "Delete")
-
-
-# --- permissions and limit ----------------------------------------------------------------------------------
-
-
-def _permission(page: PageContext) -> PermissionName:
-    try:
-        return PermissionName(page.form.one("rule_name"))
-    except ValueError:
-        raise Invalid.at("/rule_name", "Choose a permission of the list.") from None
-
-
-def review_permission(page: PageContext) -> Review:
-    role, words = _role(page), PERMISSION_WORDS[_permission(page)]
-    title, action = "Add this permission?", "Add it"
-    if page.form.one("do") == "take":
-        title, action = "Take this permission away?", "Take it away"
-    return Review(title, (("Role", role.name), ("Permission", words)), action, _holders(role))
-
-
-def change_permission(page: PageContext) -> Response:
-    if page.form.one("do") == "take":
-        page.submit(REMOVE_PERMISSION_FROM_ROLE)
-        done = "The permission is taken away."
-    else:
-        page.submit(ADD_PERMISSION_TO_ROLE)
-        done = "The permission is added."
-    return page.redirect(page.request.url.path.removesuffix("/permission"), done)
-
-
-def review_limit(page: PageContext) -> Review:
-    role = _role(page)
-    typed, now = role_limit(page, "new_transaction_limit"), _limit_in_force(role)
-    require_in_force(page, now, typed)
-    before = role.limit_error or role_words(
-        role.transaction_limit or "0", role.cycle_period or "M", role.cycle_day or 1
-    )
-    return Review(
-        "Change this limit?",
-        (
-            ("Role", role.name),
-            ("Each member may propose now", before),
-            ("From now on", _role_words(typed, "new_transaction_limit")),
-        ),
-        "Change the limit",
-        _holders(role),
-        pinned=(shown_mark(now),),
-    )
+def _holders(page: PageContext) -> str:
+    return f"It applies at once, to {count(_role(page).members, 'member', 'members')}."
 
 
 _HERE = "/w/{workspace_id:int}/roles"
@@ -188,23 +98,28 @@ ROWS = (
     Row("GET", _HERE, roles),
     Row("GET", _HERE + "/new", new_role_page),
     form(
-        _HERE + "/new", CREATE_ROLE, new_role_page, "The role is made.", review=review_new, steps_up=True,
+        _HERE + "/new", CREATE_ROLE, new_role_page, "The role is made.", asks="Make the role", steps_up=True,
         given=lambda page: role_limit(page, "transaction_limit"),
     ),
     Row("GET", _ONE, role_page),
     form(
-        _ONE + "/name", UPDATE_ROLE, role_page, "The name is changed.", review=review_name, steps_up=True,
+        _ONE + "/name", UPDATE_ROLE, role_page, "The name is changed.", asks="Change the name", steps_up=True,
     ),
     form(
-        _ONE + "/delete", DELETE_ROLE, role_page, "The role is deleted.", to="roles", review=review_deletion,
+        _ONE + "/delete", DELETE_ROLE, role_page, "The role is deleted.", to="roles", asks="Delete",
         steps_up=True,
     ),
-    Row(
-        "POST", _ONE + "/permission", change_permission, again=role_page, review=review_permission,
-        steps_up=True, acts=(ADD_PERMISSION_TO_ROLE, REMOVE_PERMISSION_FROM_ROLE),
+    form(
+        _ONE + "/add", ADD_PERMISSION_TO_ROLE, role_page, "The permission is added.", asks="Add it",
+        warns=_holders, steps_up=True,
     ),
     form(
-        _ONE + "/limit", UPDATE_ROLE_POLICIES, role_page, "The limit is changed.", review=review_limit,
-        steps_up=True, given=lambda page: role_limit(page, "new_transaction_limit"),
+        _ONE + "/take", REMOVE_PERMISSION_FROM_ROLE, role_page, "The permission is taken away.",
+        asks="Take it away", warns=_holders, steps_up=True,
+    ),
+    form(
+        _ONE + "/limit", UPDATE_ROLE_POLICIES, role_page, "The limit is changed.", asks="Change the limit",
+        warns=_holders, in_force=_limit_in_force, steps_up=True,
+        given=lambda page: role_limit(page, "new_transaction_limit"),
     ),
 )  # fmt: skip

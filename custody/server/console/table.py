@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from custody.common.change_words import facts_of, question_of
 from custody.common.pages.rendering import FORM, FORM_WITH_FILE, Fields
 from custody.common.pages.serving import HEADERS
 from custody.schemas.call import Answer, Call
@@ -63,6 +64,9 @@ FRAME_FIELDS: Final = frozenset(
 )
 
 
+Facts = Sequence[tuple[str, object]]
+
+
 @dataclass(frozen=True)
 class Review:
     """What is shown back before a form acts. ``facts``: names and values; a template's filters draw amounts
@@ -71,7 +75,7 @@ class Review:
     """
 
     title: str
-    facts: Sequence[tuple[str, object]]
+    facts: Facts
     action: str
     warning: str = ""
     template: str = "confirm.html"
@@ -117,12 +121,16 @@ def in_force_mark(page: PageContext, now: object) -> str:
     return fresh if isinstance(page.problem, ChangedMeanwhile) else page.form.one(name, fresh)
 
 
-def require_in_force(page: PageContext, now: object, wanted: object) -> None:
-    """For a form that shows what is in force (`pinned` of forms.html), beside which the person typed. Sent
-    twice, what is wanted is in force already, and the answer is the first one's. Raises ChangedMeanwhile.
+def _require_in_force(
+    page: PageContext, now: Mapping[str, Any] | None, wanted: Mapping[str, Any]
+) -> tuple[str, str]:
+    """What is in force now, pinned. Sent twice, what is wanted is in force already, and the answer is the
+    first one's. Raises ChangedMeanwhile.
     """
-    if now != wanted and not _is_as_shown(page, now):
+    is_made = now is not None and now.items() <= wanted.items()
+    if not is_made and not _is_as_shown(page, now):
         raise ChangedMeanwhile("It was changed while you looked at it. Look at what is in force now.")
+    return shown_mark(now)
 
 
 View = Callable[[PageContext], Response]
@@ -157,11 +165,16 @@ def form(
     done: str | Callable[[Answer], str],
     *,
     to: str = "",
+    asks: str = "",
+    warns: str | Callable[[PageContext], str] = "",
+    beside: Callable[[PageContext], Facts] = lambda _page: (),
+    in_force: Callable[[PageContext], Mapping[str, Any] | None] | None = None,
     review: Callable[[PageContext], Review] | None = None,
     steps_up: bool = False,
     is_open: bool = False,
     given: Callable[[PageContext], Mapping[str, Any]] = lambda _page: {},
     optional: Sequence[str] = (),
+    shows: str = "",
 ) -> Row:
     """A row whose form makes one call with what was typed (`PageContext.submit`), and goes on with the words
     ``done``.
@@ -169,15 +182,37 @@ def form(
     ``to``: the page to go on to, below the workspace unless it begins with a slash, with the answer's fields
     as ``{0.name}`` and the path's as ``{name}``; where empty, the page that the form belongs to. ``given``:
     fields that are not as they were typed. ``optional``: texts that are left out where nothing was typed.
+    ``shows``: the template of an answer with a secret, which is shown once.
+
+    ``asks``: the words of the button below what is shown back: the call as a second person would read it,
+    with facts ``beside`` it and what it ``warns`` of. ``in_force``: for a form that shows what is in force
+    (`pinned` of forms.html), by the call's fields; None where it is not known.
     """
 
+    def typed(page: PageContext) -> dict[str, Any]:
+        left_empty = {name: page.form.one(name).strip() or None for name in optional}
+        return page.typed(call, **left_empty, **given(page))
+
+    def reviewed(page: PageContext) -> Review:
+        wanted = typed(page)
+        pinned = () if in_force is None else (_require_in_force(page, in_force(page), wanted),)
+        more = beside(page)
+        facts = (*facts_of(page.as_change(call, wanted)), *more)
+        warning = warns if isinstance(warns, str) else warns(page)
+        return Review(question_of(call), facts, asks, warning, pinned=pinned)
+
     def view(page: PageContext) -> Response:
-        left_empty = {name: page.form.one(name) or None for name in optional}
-        answer = page.submit(call, **left_empty, **given(page))
+        wanted = typed(page)
+        if in_force is not None:
+            _require_in_force(page, in_force(page), wanted)
+        answer = page.act(call, **wanted)
+        if shows and getattr(answer, "secret", None) is not None:
+            return page.render(shows, shown=answer)
         target = to.format(answer, **page.request.path_params) or page.request.url.path.rpartition("/")[0]
         words = done if isinstance(done, str) else done(answer)
         return page.redirect(target if target[0] == "/" else f"{page.workspace.path}/{target}", words)
 
+    review = reviewed if asks else review
     return Row("POST", path, view, again, review, steps_up=steps_up, is_open=is_open, acts=(call,))
 
 

@@ -16,10 +16,10 @@ from custody.schemas.vaults import (
     VaultControls,
 )
 from custody.server.console.context import PageContext
-from custody.server.console.limits import typed_words, used_words, vault_limit, vault_limit_in_force
+from custody.server.console.limits import used_words, vault_limit
 from custody.server.console.members import members_of
-from custody.server.console.rendering import controls_words, member_words, vault_words
-from custody.server.console.table import Review, Row, form, in_force_mark, require_in_force, shown_mark
+from custody.server.console.rendering import controls_words, member_words
+from custody.server.console.table import Facts, Review, Row, form, in_force_mark
 from custody.server.console.vaults import names_of, path_of, vault_here, vault_ids
 from custody.server.errors import NotFound
 
@@ -39,60 +39,44 @@ _SIGNED_MEANWHILE = (
 
 
 def limits(page: PageContext) -> Response:
-    shown = vault_here(page)
-    mark = in_force_mark(page, vault_limit_in_force(shown.detailed_vault_limits))
-    return _page(page, shown, "vaults/limits.html", in_force_mark=mark)
-
-
-def review_limits(page: PageContext) -> Review:
-    shown, typed = vault_here(page), vault_limit(page)
-    now, is_sum = shown.detailed_vault_limits, typed["per_cycle"]
-    in_force = vault_limit_in_force(now)
-    require_in_force(page, in_force, typed)
-    used = (("Of this sum", used_words(now, typed)),) if now is not None and is_sum else ()
-    ends = " The limit of each payment ends." if now is not None and is_sum and not now.per_cycle else ""
-    return Review(
-        f"Change the limit of {shown.name}",
-        (
-            ("Now", "not known" if now is None else vault_words(now)),
-            ("From now on", typed_words(typed)),
-            *used,
-        ),
-        "Change the limit",
-        f"It applies from the next payment on.{ends} Waiting proposals stay.",
-        pinned=(shown_mark(in_force),),
+    return _page(
+        page, vault_here(page), "vaults/limits.html", in_force_mark=in_force_mark(page, _limit(page))
     )
+
+
+def _limit(page: PageContext) -> dict[str, Any] | None:
+    """As `vault_limit`. None where it is not known."""
+    now = vault_here(page).detailed_vault_limits
+    if now is None:
+        return None
+    cycle = {"cycle_period": now.cycle_period, "cycle_day": now.cycle_day}
+    return {"transaction_limit": now.limit, "per_cycle": now.per_cycle, **cycle}
+
+
+def _used(page: PageContext) -> Facts:
+    """What counts already in the sum that is to be the limit."""
+    now, typed = vault_here(page).detailed_vault_limits, vault_limit(page)
+    is_sum = now is not None and typed["per_cycle"]
+    return (("Of this sum", used_words(now, typed)),) if now is not None and is_sum else ()
+
+
+def _warning_of_limit(page: PageContext) -> str:
+    now = vault_here(page).detailed_vault_limits
+    is_sum = now is not None and not now.per_cycle and vault_limit(page)["per_cycle"]
+    ends = " The limit of each payment ends." if is_sum else ""
+    return f"It applies from the next payment on.{ends} Waiting proposals stay."
 
 
 def controls(page: PageContext) -> Response:
-    found = _controls(page)
-    now = _in_force(found)
-    context = {"controls": found, "now": _words(now), "in_force_mark": in_force_mark(page, now)}
+    found, now = _controls(page), _in_force(page)
+    words = " ".join(f"{what} {how}." for what, how in controls_words(**now))
+    context = {"controls": found, "now": words, "in_force_mark": in_force_mark(page, now)}
     return _page(page, vault_here(page), "vaults/controls.html", **context)
 
 
-def _in_force(found: VaultControls) -> dict[str, bool]:
+def _in_force(page: PageContext) -> dict[str, bool]:
+    found = _controls(page)
     return {"only_address_book": found.only_address_book, "maker_may_approve": found.maker_may_approve}
-
-
-def _words(controls: dict[str, bool]) -> str:
-    return " ".join(f"{what} {how}." for what, how in controls_words(**controls))
-
-
-def _ticked(page: PageContext) -> dict[str, Any]:
-    return {name: page.form.ticked(name) for name in ("only_address_book", "maker_may_approve")}
-
-
-def review_controls(page: PageContext) -> Review:
-    now, typed = _in_force(_controls(page)), _ticked(page)
-    require_in_force(page, now, typed)
-    return Review(
-        f"Change the controls of {vault_here(page).name}",
-        (("Now", _words(now)), ("From now on", _words(typed))),
-        "Change the controls",
-        "They apply to the next proposal, and to the next approval of those that wait.",
-        pinned=(shown_mark(now),),
-    )
 
 
 def freeze_page(page: PageContext) -> Response:
@@ -121,16 +105,6 @@ def _who_may_unfreeze(page: PageContext, shown: Vault) -> list[str]:
         ]
     names = names_of(page, shown)
     return [names[each.user_id] for each in shown.signers if each.may_approve]
-
-
-def review_freeze(page: PageContext) -> Review:
-    return Review(
-        f"Freeze {vault_here(page).name}",
-        (("Reason", page.form.one("reason") or "none given"),),
-        "Freeze it now",
-        "At once nothing is proposed, approved or sent from it, until two members unfreeze it. What is on "
-        "the network stays there.",
-    )
 
 
 def review_unfreeze(page: PageContext) -> Review:
@@ -171,21 +145,6 @@ def _signer_name(page: PageContext, shown: Vault) -> str:
     raise NotFound("No signer of this vault has that key.")
 
 
-def review_lost(page: PageContext) -> Review:
-    name = _signer_name(page, vault_here(page))
-    forced = (("Also where a vault keeps too few signers", "yes"),) if page.form.ticked("force") else ()
-    return Review(
-        f"Mark the key of {name} as lost",
-        (
-            ("It approves", "nothing any more, in any vault"),
-            ("Its approvals of pending proposals", "no longer count"),
-            *forced,
-        ),
-        "Mark it as lost",
-        "This is final. A device that is found again is registered as a new key, for new vaults.",
-    )
-
-
 def _lost(page: PageContext) -> dict[str, Any]:
     """``workspace_id``: in which a second person confirms it, where one has to."""
     asks = page.form.ticked("ask_second_person")
@@ -196,18 +155,21 @@ _VAULT = "/w/{workspace_id:int}/vaults/{vault_id}"
 ROWS = (
     Row("GET", f"{_VAULT}/limits", limits),
     form(
-        f"{_VAULT}/limits", UPDATE_VAULT, limits, "The limit is changed.", review=review_limits,
-        steps_up=True, given=vault_limit,
+        f"{_VAULT}/limits", UPDATE_VAULT, limits, "The limit is changed.", asks="Change the limit",
+        warns=_warning_of_limit, beside=_used, in_force=_limit, steps_up=True, given=vault_limit,
     ),
     Row("GET", f"{_VAULT}/controls", controls),
     form(
         f"{_VAULT}/controls", UPDATE_VAULT_CONTROLS, controls, "The controls are changed.",
-        review=review_controls, steps_up=True,
+        asks="Change the controls", in_force=_in_force, steps_up=True,
+        warns="They apply to the next proposal, and to the next approval of those that wait.",
     ),
     Row("GET", f"{_VAULT}/freeze", freeze_page),
     form(
-        f"{_VAULT}/freeze", FREEZE_VAULT, freeze_page, "The vault is frozen.", review=review_freeze,
+        f"{_VAULT}/freeze", FREEZE_VAULT, freeze_page, "The vault is frozen.", asks="Freeze it now",
         optional=("reason",),
+        warns="At once nothing is proposed, approved or sent from it, until two members unfreeze it. What is "
+        "on the network stays there.",
     ),
     form(
         f"{_VAULT}/unfreeze", UNFREEZE_VAULT, freeze_page, _after_unfreeze, review=review_unfreeze,
@@ -216,6 +178,9 @@ ROWS = (
     Row("GET", f"{_VAULT}/signers/{{key_id}}/lost", lost_page),
     form(
         f"{_VAULT}/signers/{{key_id}}/lost", REVOKE_KEY, lost_page, "The key is marked as lost.",
-        to="vaults/{vault_id}", review=review_lost, steps_up=True, given=_lost,
+        to="vaults/{vault_id}", asks="Mark it as lost", steps_up=True, given=_lost,
+        beside=lambda page: (("Signer", _signer_name(page, vault_here(page))),),
+        warns="It approves nothing any more, in any vault, and its approvals of pending proposals no longer "
+        "count. This is final: a device that is found again is registered as a new key, for new vaults.",
     ),
 )  # fmt: skip

@@ -4,6 +4,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from custody.common.change_words import kind_words
 from custody.schemas.webhooks import (
     CREATE_WEBHOOK,
     DELETE_WEBHOOK,
@@ -17,10 +18,11 @@ from custody.schemas.webhooks import (
     Webhook,
 )
 from custody.server.console.context import PageContext
-from custody.server.console.table import Review, Row, form
+from custody.server.console.table import Row, form
 
 # Of a webhook's deliveries on one page.
 PAGE = 25
+TWO_SECRETS = "For a day, deliveries carry the signatures of both secrets."
 ABOUT = {
     "proposal": "Proposals",
     "deposit": "Deposits",
@@ -32,14 +34,6 @@ ABOUT = {
     "member": "Members",
     "key": "Keys",
 }
-
-
-def kind_words(kind: str) -> str:
-    """``deposit.seen`` in words; kinds of a newer platform, too."""
-    if kind == EVERY_KIND:
-        return "all events"
-    about, _, what = kind.partition(".")
-    return f"{about.replace('_', ' ')} {what.replace('_', ' ')}".strip()
 
 
 def kinds_by_subject() -> dict[str, list[str]]:
@@ -87,49 +81,16 @@ def _kinds(page: PageContext) -> list[str]:
     return [EVERY_KIND] if page.form.ticked("every_kind") else list(page.form.every("kinds"))
 
 
-def _kinds_fact(page: PageContext) -> tuple[str, str]:
-    return "Events", "; ".join(map(kind_words, _kinds(page))) or "nothing"
-
-
-def review_new(page: PageContext) -> Review:
-    facts = (("Address", page.form.one("url")), _kinds_fact(page))
-    return Review(
-        "Make this webhook?", facts, "Make the webhook", "Its program will read amounts and addresses."
-    )
-
-
-def create(page: PageContext) -> Response:
-    return page.render("webhooks/secret.html", webhook=page.submit(CREATE_WEBHOOK, kinds=_kinds(page)))
-
-
-def review_change(page: PageContext) -> Review:
-    found, form = _one(page), page.form
-    if form.one("do") == "rotate":
-        warning = "For a day, deliveries carry the signatures of both secrets."
-        return Review("Make a new secret?", (("Address", found.url),), "Make a new secret", warning)
-    if form.one("do") in {"enable", "disable"}:
-        verb = "on" if form.one("do") == "enable" else "off"
-        return Review(f"Switch this webhook {verb}?", (("Address", found.url),), f"Switch it {verb}")
-    return Review("Change the events?", (("Address", found.url), _kinds_fact(page)), "Change the events")
-
-
-def change(page: PageContext) -> Response:
-    do = page.form.one("do")
-    wanted: dict[str, Any] = {"kinds": _kinds(page)}
-    if do == "rotate":
-        wanted = {"rotate_secret": True}
-    elif do in {"enable", "disable"}:
-        wanted = {"enabled": do == "enable"}
-    ids = {"workspace_id": page.workspace.id, "webhook_id": page.path_param("webhook_id")}
-    changed = page.act(UPDATE_WEBHOOK, **ids, **wanted)
-    if changed.secret is not None:
-        return page.render("webhooks/secret.html", webhook=changed)
-    return page.redirect(page.request.url.path.removesuffix("/change"), "The webhook is changed.")
-
-
-def review_deletion(page: PageContext) -> Review:
-    warning = "The log of its deliveries goes with it."
-    return Review("Delete this webhook?", (("Address", _one(page).url),), "Delete", warning)
+def _change(page: PageContext) -> dict[str, Any]:
+    """What the button of the form changes, and nothing else."""
+    match page.form.one("do"):
+        case "rotate":
+            wanted: dict[str, Any] = {"rotate_secret": True}
+        case "enable" | "disable" as verb:
+            wanted = {"enabled": verb == "enable"}
+        case _:
+            wanted = {"kinds": _kinds(page)}
+    return {"kinds": None, "enabled": None, "rotate_secret": False, **wanted}
 
 
 _HERE = "/w/{workspace_id:int}/webhooks"
@@ -137,18 +98,20 @@ _ONE = _HERE + "/{webhook_id}"
 ROWS = (
     Row("GET", _HERE, webhooks),
     Row("GET", _HERE + "/new", new_page),
-    Row(
-        "POST", _HERE + "/new", create, again=new_page, review=review_new, steps_up=True,
-        acts=(CREATE_WEBHOOK,),
+    form(
+        _HERE + "/new", CREATE_WEBHOOK, new_page, "", asks="Make the webhook", steps_up=True,
+        warns="Its program will read amounts and addresses.", given=lambda page: {"kinds": _kinds(page)},
+        shows="webhooks/secret.html",
     ),
     Row("GET", _ONE, webhook_page),
-    Row(
-        "POST", _ONE + "/change", change, again=webhook_page, review=review_change, steps_up=True,
-        acts=(UPDATE_WEBHOOK,),
+    form(
+        _ONE + "/change", UPDATE_WEBHOOK, webhook_page, "The webhook is changed.", asks="Change it",
+        warns=lambda page: TWO_SECRETS if page.form.one("do") == "rotate" else "", steps_up=True,
+        given=_change, shows="webhooks/secret.html",
     ),
     form(
         _ONE + "/delete", DELETE_WEBHOOK, webhook_page, "The webhook is deleted.", to="webhooks",
-        review=review_deletion, steps_up=True,
+        asks="Delete", warns="The log of its deliveries goes with it.", steps_up=True,
     ),
     form(_ONE + "/test", TEST_WEBHOOK, webhook_page, "A test is on its way: see the deliveries."),
     form(_ONE + "/redeliver", REDELIVER_WEBHOOK, webhook_page, "It is sent once more."),

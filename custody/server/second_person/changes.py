@@ -237,20 +237,7 @@ def _store(ctx: Ctx, call: Call[Any, Any], call_request: BaseModel) -> wire.Chan
         raise StateConflict(f"{MAX_PENDING_EACH} changes of yours wait already: decline some of them.")
     if len(waiting) >= MAX_PENDING:
         raise StateConflict(f"{MAX_PENDING} changes wait already: confirm or decline some of them.")
-    ready = now + _cooling(ctx, call, call_request)
-    change = PendingChangeRow(
-        id=new_id(ctx.tools.random),
-        organisation_id=ctx.access.organisation_id,
-        workspace_id=ctx.access.workspace_id,
-        path=call.path,
-        body=body,
-        status=ChangeStatus.PENDING.value,
-        asked_by=caller.user_id,
-        asked_by_name=caller.name,
-        asked_at=now,
-        not_before=ready,
-        expires_at=ready + LIFETIME,
-    )
+    change = _row(ctx, call, body, _cooling(ctx, call, call_request))
     ctx.db.add(change)
     ctx.db.flush()
     ctx.event(ASKED, _payload(change), change=change.id, path=change.path)
@@ -258,6 +245,23 @@ def _store(ctx: Ctx, call: Call[Any, Any], call_request: BaseModel) -> wire.Chan
     others = confirmers.where(PendingChangeRow.id == change.id, MembershipRow.user_id != caller.user_id)
     tell_waiting(ctx.db, others, now)
     return _shape(ctx, change)
+
+
+def _row(ctx: Ctx, call: Call[Any, Any], body: dict[str, Any], cooling: timedelta) -> PendingChangeRow:
+    ready = ctx.now + cooling
+    return PendingChangeRow(
+        id=new_id(ctx.tools.random),
+        organisation_id=ctx.access.organisation_id,
+        workspace_id=ctx.access.workspace_id,
+        path=call.path,
+        body=body,
+        status=ChangeStatus.PENDING.value,
+        asked_by=ctx.caller.user_id,
+        asked_by_name=ctx.caller.name,
+        asked_at=ctx.now,
+        not_before=ready,
+        expires_at=ready + LIFETIME,
+    )
 
 
 def _rule(ctx: Ctx) -> SecondPersonRuleRow | None:
@@ -324,6 +328,14 @@ def _status(ctx: Ctx, change: PendingChangeRow) -> ChangeStatus:
     status = ChangeStatus(change.status)
     is_over = status is ChangeStatus.PENDING and ctx.now >= change.expires_at
     return ChangeStatus.EXPIRED if is_over else status
+
+
+def as_change(ctx: Ctx, call: Call[Any, Any], call_request: BaseModel) -> wire.Change:
+    """The call as a second person would read it, with the names of its records and what is in force. Nothing
+    is stored.
+    """
+    body = call_request.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return _shape(ctx, _row(ctx, call, body, timedelta()))
 
 
 def _shape(ctx: Ctx, change: PendingChangeRow) -> wire.Change:

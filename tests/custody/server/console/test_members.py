@@ -61,7 +61,7 @@ def test_a_role_is_changed_and_a_member_removed(desk, browse, here, role_ids):
     carol = f"{here}/{desk.user_ids['carol']}"
     person = browse("admin").open(carol)
     person.send(f"{carol}/role", role_id=role_ids["Administrator"])
-    assert (person.facts["Current role"], person.facts["New role"]) == ("Signer", "Administrator")
+    assert (person.facts["Current role"], person.facts["Role"]) == ("Signer", "Administrator")
     person.confirm(f"{carol}/role")
     assert ["carol@example.org", "Administrator"] in [cells[:2] for cells in person.rows]
     person.open(carol).send(f"{carol}/remove").confirm(f"{carol}/remove")

@@ -16,7 +16,7 @@ def test_an_account_is_made_gets_its_secret_once_and_is_revoked(desk, browse, he
     assert "Approve payments as a signer" not in person.words, "no program gets that right"
     typed = {"name": "Ledger", "networks": "192.0.2.0/24\n2001:db8::/48", "expires_on": "2026-06-30"}
     person.send(f"{here}/programs/new", **typed, repeated=(("rights", "VIEW_BALANCES"),))
-    assert person.facts["It calls from"] == "192.0.2.0/24, 2001:db8::/48"
+    assert person.facts["Networks"] == "192.0.2.0/24; 2001:db8::/48"
     person.confirm(f"{here}/programs/new")
     one = person.url
     assert person.facts["Ends"] == "30 Jun 2026, 23:59 UTC"
@@ -35,8 +35,7 @@ def test_an_account_is_made_gets_its_secret_once_and_is_revoked(desk, browse, he
 def test_a_wrong_network_is_told_beside_its_field(browse, here):
     person = browse("admin").open(f"{here}/programs/new")
     typed = {"name": "Ledger", "networks": "10.1.2.3/8", "expires_on": "2026-06-30"}
-    person.send(f"{here}/programs/new", **typed, repeated=(("rights", "VIEW_BALANCES"),))
-    person.confirm(f"{here}/programs/new", status=422)
+    person.send(f"{here}/programs/new", **typed, repeated=(("rights", "VIEW_BALANCES"),), status=422)
     assert "10.1.0.0/16" in person.page.by_id("networks-problem").words
     assert "10.1.2.3/8" in person.html
 

@@ -24,8 +24,9 @@ def make(person, here, name="Payer", status=200, **changes):
 
 def test_a_role_is_made_shown_back_and_deleted(desk, browse, here):
     person = make(browse("admin"), here)
-    assert person.facts["Each member may propose"] == (
-        "At most 0.50000000 BTC in all payments of a week from Tuesday (UTC) together, for each member."
+    assert (
+        person.facts["Limit"]
+        == "at most 0.50000000 BTC in all payments of a week from Tuesday (UTC) together"
     )
     assert "Payer" not in roles_of(desk)
     person.confirm(f"{here}/new")
@@ -40,7 +41,7 @@ def test_a_role_is_made_shown_back_and_deleted(desk, browse, here):
 def test_a_role_begins_with_a_ready_made_one_and_is_changed_before_it_is_made(desk, browse, here):
     person = browse("admin").open(f"{here}/new?as=Auditor")
     person.send(f"{here}/new", description="Of the year's end")
-    assert person.facts["It allows"] == "See balances and payments; Read the audit log"
+    assert person.facts["Permissions"] == "See balances and payments; Read the audit log"
     person.confirm(f"{here}/new")
     made = roles_of(desk)["Auditor"]
     assert {each["RuleName"] for each in made["Perm"]} == {"VIEW_BALANCES", "VIEW_LOGS"}
@@ -50,13 +51,12 @@ def test_a_role_begins_with_a_ready_made_one_and_is_changed_before_it_is_made(de
 def test_a_permission_is_added_and_taken_and_a_limit_changed(desk, browse, here):
     person = make(browse("admin"), here).confirm(f"{here}/new")
     one = f"{here}/{roles_of(desk)['Payer']['RoleId']}"
-    for do, held in (("take", {"PAYMENT_INIT"}), ("add", {"PAYMENT_INIT", "VIEW_BALANCES"})):
-        person.open(one)
-        person.post_one(f"{one}/permission", rule_name="VIEW_BALANCES", do=do)
-        person.confirm(f"{one}/permission")
+    for does, held in (("take", {"PAYMENT_INIT"}), ("add", {"PAYMENT_INIT", "VIEW_BALANCES"})):
+        person.open(one).post_one(f"{one}/{does}", rule_name="VIEW_BALANCES")
+        person.confirm(f"{one}/{does}")
         assert {each["RuleName"] for each in roles_of(desk)["Payer"]["Perm"]} == held
     person.open(one).send(f"{one}/limit", new_transaction_limit="2", cycle_period="M", cycle_day="31")
-    assert "At most 0.50000000 BTC in all payments of a week" in person.facts["Each member may propose now"]
+    assert "now at most 0.50000000 BTC in all payments of a week" in person.facts["Limit of each member"]
     person.confirm(f"{one}/limit")
     assert roles_of(desk)["Payer"]["TransactionLimit"] == "2.00000000"
     typed = {"new_transaction_limit": "3", "cycle_period": "M", "cycle_day": "31"}
@@ -69,7 +69,7 @@ def test_a_permission_is_added_and_taken_and_a_limit_changed(desk, browse, here)
     person.send(f"{one}/limit", **typed, status=409)
     assert "It was changed while you looked at it." in person.words
     person.send(f"{one}/limit")
-    assert "At most 1.00000000 BTC" in person.facts["Each member may propose now"]
+    assert "now at most 1.00000000 BTC" in person.facts["Limit of each member"]
     person.open(one).send(f"{one}/name", name="Paymaster").confirm(f"{one}/name")
     assert "Paymaster" in roles_of(desk)
 
@@ -77,8 +77,8 @@ def test_a_permission_is_added_and_taken_and_a_limit_changed(desk, browse, here)
 def test_the_last_administrators_role_keeps_what_a_workspace_is_run_with(desk, browse, here):
     one = f"{here}/{roles_of(desk)['Administrator']['RoleId']}"
     person = browse("admin").open(one)
-    person.post_one(f"{one}/permission", rule_name="MANAGE_USERS", do="take")
-    person.confirm(f"{one}/permission", status=409)
+    person.post_one(f"{one}/take", rule_name="MANAGE_USERS")
+    person.confirm(f"{one}/take", status=409)
     assert "A workspace keeps one member who can manage it" in person.words
 
 

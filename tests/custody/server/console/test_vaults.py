@@ -86,12 +86,12 @@ def test_the_limit_is_changed_with_the_second_factor(desk, admin, base):
     admin.open(f"{base}/limits")
     typed = {"transaction_limit": "0.25", "cycle_period": "M", "cycle_day": "5"}
     admin.send(f"{base}/limits", **typed)
-    assert admin.facts["From now on"] == "At most 0.25000000 BTC in each payment, however many there are"
+    each = "in each payment, however many there are"
+    now = f"now at most 10.00000000 BTC {each}, from then on"
+    assert admin.facts["Limit"] == f"{now} at most 0.25000000 BTC {each}"
     admin.send(f"{base}/limits", back="yes", confirmed="yes").send(f"{base}/limits", per_cycle="yes", **typed)
-    assert admin.facts["Now"] == "At most 10.00000000 BTC in each payment, however many there are"
-    assert admin.facts["From now on"] == (
-        "At most 0.25000000 BTC in all payments of a month from day 5 (UTC) together"
-    )
+    total = "in all payments of a month from day 5 (UTC) together"
+    assert admin.facts["Limit"] == f"{now} at most 0.25000000 BTC {total}"
     confirming = admin.html
     admin.confirm(f"{base}/limits")
     shown = desk.wallets()[0]["detailed_vault_limits"]
@@ -128,7 +128,7 @@ def test_a_limit_that_another_changed_meanwhile_is_looked_at_again(desk, admin, 
 
 def test_the_controls_are_changed(desk, admin, base):
     admin.open(f"{base}/controls").send(f"{base}/controls", only_address_book="yes")
-    assert "only the address book" in admin.facts["From now on"]
+    assert admin.facts["Pay addresses of the book alone"] == "now no, from then on yes"
     admin.confirm(f"{base}/controls")
     assert "only the address book" in admin.words
     controls = ok(
@@ -299,5 +299,5 @@ def test_controls_that_another_changed_meanwhile_are_looked_at_again(desk, admin
     now = "It pays only the address book. Who proposed a payment may approve it."
     assert f"Now: {now}" in admin.words
     admin.send(f"{base}/controls")
-    theirs = "It pays any address. Who proposed a payment may not approve it."
-    assert admin.facts == {"Now": now, "From now on": theirs}
+    pair = admin.facts["Pay addresses of the book alone"], admin.facts["The proposer may approve"]
+    assert pair == ("now yes, from then on no",) * 2

@@ -59,7 +59,7 @@ def test_an_owner_sets_it_a_member_links_and_signs_in(browser, tmp_path):
         page.get_by_label("Client ID").fill(CLIENT_ID)
         page.get_by_label("Members have to use it").check()
         page.get_by_role("button", name="Set the provider").click()
-        heading(page, "Set this identity provider?")
+        heading(page, "Set the organisation's identity provider?")
         prove(page, "Set it")
         page.get_by_role("textbox", name="Secret").fill(CLIENT_SECRET)
         page.get_by_role("button", name="Keep the secret").click()
