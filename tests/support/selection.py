@@ -1,17 +1,30 @@
 """Coin selection over coins in memory, which the database's statements are compared with."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from custody.server.rules.selection import (
     FOREIGN_DEPTH,
     OWN_CHANGE_DEPTH,
-    Candidate,
     Plan,
     RandomSource,
     Selection,
     Tier,
     select_from,
 )
+from multisig import Sats
+
+
+class Candidate(NamedTuple):
+    """A coin and what decides its tier. `confirmations` is 0 in the mempool; `own_change`: it is change of a
+    transaction of ours.
+    """
+
+    txid: str
+    vout: int
+    amount: Sats
+    confirmations: int
+    own_change: bool
 
 
 def select_coins(

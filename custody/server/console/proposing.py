@@ -38,7 +38,7 @@ from custody.server.errors import (
     PermissionDenied,
     StateConflict,
 )
-from custody.server.rules.intent import parse_recipient
+from custody.server.proposals.payments import parse_recipient
 from multisig import MultisigError, Network, parse_btc
 
 MORE_ROWS: Final = 3

@@ -17,7 +17,7 @@ from custody.server.proposals.coins import COINBASE_MATURITY
 from custody.server.rules.address_book import canonical_address
 from custody.server.shown import apart, shown
 from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalRow, VaultRow
-from custody.server.vaults.stored import vault_in
+from custody.server.vaults.stored import IS_LOCK_OF_COIN, vault_in
 from multisig import CHANGE, Network, decode_address, encode_address
 
 WINDOW: Final = 2_000
@@ -77,11 +77,6 @@ def _wanted(vault: VaultRow, query: wire.VaultCoinsQuery) -> Select[*tuple[Any, 
 
 def _unspent(vault: VaultRow) -> Select[*tuple[Any, ...]]:
     """Unspent coins with the family that locks each, and the vault's own proposal that created it."""
-    is_held = and_(
-        CoinLockRow.chain == ChainCoinRow.chain,
-        CoinLockRow.txid == ChainCoinRow.txid,
-        CoinLockRow.vout == ChainCoinRow.vout,
-    )
     is_maker = and_(
         ProposalRow.txid_expected == ChainCoinRow.txid,
         ProposalRow.vault_id == ChainCoinRow.vault_id,
@@ -101,7 +96,7 @@ def _unspent(vault: VaultRow) -> Select[*tuple[Any, ...]]:
             CoinLockRow.family_id,
             ProposalRow.id.label("maker_id"),
         )
-        .outerjoin(CoinLockRow, is_held)
+        .outerjoin(CoinLockRow, IS_LOCK_OF_COIN)
         .outerjoin(ProposalRow, is_maker)
         .where(
             ChainCoinRow.chain == vault.chain,

@@ -14,11 +14,11 @@ from sqlalchemy import ColumnElement, Select, exists, func, or_, select, true, t
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from custody.schemas import history as wire
+from custody.schemas.address_book import KEEPERS
 from custody.schemas.history import VAULT_HISTORY
 from custody.server.calls import Ctx, serves
 from custody.server.errors import Invalid
 from custody.server.history.records import as_one, movement_records, tip_height
-from custody.server.proposals.searching import may_read_book
 from custody.server.rules.address_book import canonical_address
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.rules.history import EPOCH, Cursor
@@ -274,7 +274,7 @@ def _named(db: Session, access: WorkspaceAccess, label: str) -> tuple[str, ...]:
     """The addresses whose names contain the label; none for a caller who may not read the book. Raises
     Invalid for more than `MAX_NAMED`.
     """
-    if not may_read_book(access):
+    if not access.holds_any(KEEPERS):
         return ()
     is_part = func.lower(AddressBookEntryRow.name).contains(label.lower(), autoescape=True)
     entries = select(AddressBookEntryRow.address).where(

@@ -8,8 +8,8 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import history as wire
+from custody.schemas.address_book import KEEPERS
 from custody.server.proposals.records import names_of
-from custody.server.proposals.searching import may_read_book
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.store.models import (
     AddressBookEntryRow,
@@ -102,7 +102,7 @@ def _balances_before(
 
 def labels_of(db: Session, access: WorkspaceAccess, addresses: Collection[str]) -> dict[str, str]:
     """Names in the workspace's address book, by address; none for a caller who may not read it."""
-    if not addresses or not may_read_book(access):
+    if not addresses or not access.holds_any(KEEPERS):
         return {}
     book = select(AddressBookEntryRow.address, AddressBookEntryRow.name).where(
         AddressBookEntryRow.workspace_id == access.workspace_id, AddressBookEntryRow.address.in_(addresses)

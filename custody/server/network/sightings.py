@@ -18,13 +18,13 @@ from custody.server.audit.log import AuditLog
 from custody.server.chain.engine import InvalidSpend, verify_transaction
 from custody.server.jobs.outbox import BROADCAST, enqueue
 from custody.server.network.deposits import ChainSnapshot
-from custody.server.proposals.families import TOKEN_KINDS
 from custody.server.proposals.lifecycle import (
+    TOKEN_KINDS,
     Lifecycle,
-    ProposalTroubles,
     age_in_family,
     missing_deposits,
     newer_than,
+    note_trouble,
 )
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import PLATFORM
@@ -89,7 +89,6 @@ class Sightings:
         self._clock = clock
         self._audit = audit
         self._lifecycle = lifecycle
-        self._troubles = ProposalTroubles(clock)
 
     def apply(
         self,
@@ -126,7 +125,7 @@ class Sightings:
                 _keep_final(proposal, finals[proposal.txid_expected])
             had_ended = Status(proposal.status) in ENDED
             is_settled &= self._settle(db, chain, proposal, coins[proposal.id], snapshot)
-            if self._troubles.look(db, proposal, coins[proposal.id], asked):
+            if note_trouble(db, proposal, coins[proposal.id], asked, self._clock()):
                 self._lifecycle.show(db, proposal)
             if had_ended is not (Status(proposal.status) in ENDED):
                 # Whether it can be mined decides about the proposals that spend its change.

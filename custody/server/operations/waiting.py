@@ -11,7 +11,7 @@ from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus
 from custody.server.mail.jobs import plain
 from custody.server.mail.waiting import Item
-from custody.server.proposals.searching import has_decided
+from custody.server.proposals.records import has_decided
 from custody.server.rules.limits import in_btc
 from custody.server.second_person.requirement import CONFIRMS
 from custody.server.store.models import (

@@ -55,7 +55,13 @@ from custody.server.store.models import (
     VaultRow,
 )
 from custody.server.store.store import duplicates_refused
-from custody.server.vaults.stored import ADDRESS_INDEX, address_script, balances_of, insert_locks
+from custody.server.vaults.stored import (
+    ADDRESS_INDEX,
+    IS_LOCK_OF_COIN,
+    address_script,
+    balances_of,
+    insert_locks,
+)
 from multisig import RECEIVE, CoinToSpend, OutPoint, Sats, Transaction, TxOut
 from multisig.tokens.machine import Cell
 
@@ -274,13 +280,7 @@ def is_own_change(db: Session, coin: ChainCoinRow) -> bool:
 
 def is_locked() -> ColumnElement[bool]:
     """The condition, in a statement over coins, that a proposal holds the coin."""
-    return _is_there(
-        select(CoinLockRow.family_id).where(
-            CoinLockRow.chain == ChainCoinRow.chain,
-            CoinLockRow.txid == ChainCoinRow.txid,
-            CoinLockRow.vout == ChainCoinRow.vout,
-        )
-    )
+    return _is_there(select(CoinLockRow.family_id).where(IS_LOCK_OF_COIN))
 
 
 def _is_there(query: Select[str]) -> ColumnElement[bool]:

@@ -6,8 +6,10 @@ Each kind of proposal is one function that reads an `Order`; the rest of the way
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final
 
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import TxType
@@ -17,16 +19,33 @@ from custody.server.limits.limits import OutgoingAmount, require
 from custody.server.limits.stored import OutgoingTokens
 from custody.server.network.backends import Quote
 from custody.server.proposals.bounds import is_move
+from custody.server.proposals.choosing import require_taken_by_nodes
 from custody.server.proposals.coins import Utxo, coins_to_spend
-from custody.server.proposals.drafting import Parts
-from custody.server.proposals.mempools import require_taken_by_nodes
 from custody.server.proposals.payments import Intent
 from custody.server.requests.changes import OutdatedDraft
 from custody.server.rules.fees import MAX_FEE
-from custody.server.rules.selection import Selection, choose_locktime
-from custody.server.store.models import VaultRow
+from custody.server.rules.selection import (
+    BACKDATE_BLOCKS,
+    SEQUENCE,
+    Selection,
+    choose_locktime,
+    other_locktimes,
+)
+from custody.server.store.models import ProposalRow
 from custody.server.vaults.stored import vault_in
-from multisig import CHANGE, Built, ChangeTo, FeeRate, Policy, PsbtTooLarge, Sats, TxOut
+from multisig import (
+    CHANGE,
+    Built,
+    ChangeTo,
+    CoinToSpend,
+    FeeRate,
+    Policy,
+    PsbtTooLarge,
+    Sats,
+    Transaction,
+    TxOut,
+    built_psbt,
+)
 
 NOTHING: Final = Sats(0)
 
@@ -92,14 +111,16 @@ class Order:
 
 @dataclass(frozen=True)
 class Draft:
-    """A transaction that is ready to be proposed. ``parts``: None of a proof. ``txid`` is computed here,
-    before the write lock is taken.
+    """A transaction that is ready to be proposed. ``coins``, ``outputs``, ``locktime``: what ``built`` is
+    made from; a proof's is not made here. ``txid`` is computed here, before the write lock is taken.
     """
 
     order: Order
     funding: Funding
     built: Built
-    parts: Parts | None
+    coins: tuple[CoinToSpend, ...] = ()
+    outputs: tuple[TxOut | ChangeTo, ...] = ()
+    locktime: int = 0
     txid: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -117,23 +138,29 @@ class Draft:
     @property
     def change_index(self) -> int | None:
         """Of the vault's next change address, where the change goes there."""
-        return None if self.parts is None or self.order.change_at else self.parts.change_index
+        if self.order.change_at:
+            return None
+        return next((item.index for item in self.outputs if isinstance(item, ChangeTo)), None)
 
     def with_change_at(self, index: int) -> "Draft":
         """The same with another change index, after another proposal has taken the first one."""
-        if self.parts is None or self.change_index in {None, index}:
+        if self.change_index in {None, index}:
             return self
-        return self._of(self.parts.with_change_at(index))
+        outputs = (
+            replace(each, index=index) if isinstance(each, ChangeTo) else each for each in self.outputs
+        )
+        return self._rebuilt(tuple(outputs), self.locktime)
 
     def distinct(self, db: Session, tip_height: int) -> "Draft":
-        """The same as a transaction that no proposal has yet."""
-        if self.parts is None:
+        """The same as a transaction that no proposal has yet; a proof stays as it is."""
+        if self.funding.built is not None:
             return self
-        parts = self.parts.distinct(db, self.built.psbt, tip_height)
-        return self if parts is self.parts else self._of(parts)
+        locktime = free_locktime(db, self.built.psbt.tx, tip_height)
+        return self if locktime == self.locktime else self._rebuilt(self.outputs, locktime)
 
-    def _of(self, parts: Parts) -> "Draft":
-        return replace(self, parts=parts, built=parts.build())
+    def _rebuilt(self, outputs: tuple[TxOut | ChangeTo, ...], locktime: int) -> "Draft":
+        built = built_psbt(self.order.policy, self.coins, outputs, locktime, SEQUENCE)
+        return replace(self, built=built, outputs=outputs, locktime=locktime)
 
 
 def draft_of(ctx: Ctx, order: Order, *, thorough: bool) -> Draft:
@@ -174,27 +201,28 @@ def _first_that_fits(ctx: Ctx, order: Order, quote: Quote, fundings: Iterable[Fu
 def _built(ctx: Ctx, order: Order, quote: Quote, funding: Funding) -> Draft:
     """Raises PsbtTooLarge."""
     if funding.built is not None:
-        return Draft(order, funding, funding.built, None)
+        return Draft(order, funding, funding.built)
     selection = funding.selection
     if selection.fee > MAX_FEE:
         sentence = f"The fee of {selection.fee} sat is above the cap of {MAX_FEE} sat."
         raise Invalid.at(order.fee_at, sentence, "fee-too-high")
     if order.family_id is None:
         require_taken_by_nodes(ctx.db, order.chain, selection.coins, funding.vsize)
-    parts = Parts(
-        order.policy,
-        tuple(coins_to_spend(ctx.db, order.chain, selection.coins)),
-        _outputs(ctx, order, funding),
-        choose_locktime(quote.tip.height, ctx.now.timestamp() - quote.tip.time, ctx.tools.rng),
-    )
-    return Draft(order, funding, parts.build(), parts)
+    coins = tuple(coins_to_spend(ctx.db, order.chain, selection.coins))
+    outputs = _outputs(ctx, order, funding)
+    locktime = choose_locktime(quote.tip.height, ctx.now.timestamp() - quote.tip.time, ctx.tools.rng)
+    built = built_psbt(order.policy, coins, outputs, locktime, SEQUENCE)
+    return Draft(order, funding, built, coins, outputs, locktime)
 
 
 def _outputs(ctx: Ctx, order: Order, funding: Funding) -> tuple[TxOut | ChangeTo, ...]:
     """The change goes to a random position, so that the position does not reveal it."""
     outputs: list[TxOut | ChangeTo] = list(funding.intent.outputs)
     if funding.selection.change:
-        branch, index = order.change_at or (CHANGE, _vault(ctx, order).next_change_index)
+        branch, index = order.change_at or (
+            CHANGE,
+            vault_in(ctx.db, ctx.access, order.vault_id).next_change_index,
+        )
         position = ctx.tools.rng.randrange(len(outputs) + 1)
         outputs.insert(position, ChangeTo(funding.selection.change, branch, index))
     return tuple(outputs)
@@ -210,7 +238,7 @@ def within_limits(ctx: Ctx, draft: Draft) -> OutgoingAmount:
     # Limits are for what leaves a vault: a forward enters one, and a proof moves nothing.
     if order.profile_key_id is not None or order.kind is TxType.PROOF:
         return nothing
-    vault = _vault(ctx, order)
+    vault = vault_in(ctx.db, ctx.access, order.vault_id)
     if is_move(ctx.db, vault, draft.scripts):
         return nothing
     movement = replace(nothing, amount=Sats(funding.paid + funding.selection.fee))
@@ -226,5 +254,24 @@ def within_limits(ctx: Ctx, draft: Draft) -> OutgoingAmount:
     return movement
 
 
-def _vault(ctx: Ctx, order: Order) -> VaultRow:
-    return vault_in(ctx.db, ctx.access, order.vault_id)
+def free_locktime(db: Session, tx: Transaction, tip_height: int) -> int:
+    """A lock time with which no proposal has this transaction yet, ended ones included; its own if possible.
+
+    Two proposals must not be the same transaction: a member who proposes the same payment again after the
+    first has ended could get the same coins, outputs and txid. Only the lock time can always be varied: the
+    maker fixes a forward's amounts and fee, and there may be no change.
+    """
+    others = other_locktimes(tip_height)
+    candidates = [tx.locktime]
+    while True:
+        txids = [replace(tx, locktime=each).txid for each in candidates]
+        taken = set(db.scalars(_TAKEN, {"txids": txids}))
+        for locktime, txid in zip(candidates, txids, strict=True):
+            if txid not in taken:
+                return locktime
+        candidates = list(islice(others, BACKDATE_BLOCKS))
+
+
+_TAKEN = select(ProposalRow.txid_expected).where(
+    ProposalRow.txid_expected.in_(bindparam("txids", expanding=True))
+)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Select, and_, func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import (
@@ -32,8 +32,7 @@ from custody.server.errors import (
 )
 from custody.server.jobs.tidying import Expiry
 from custody.server.proposals.bounds import require_signers, require_thawed
-from custody.server.proposals.families import KINDS
-from custody.server.proposals.lifecycle import Lifecycle, newer_than
+from custody.server.proposals.lifecycle import IS_INPUT, KINDS, Lifecycle, newer_than
 from custody.server.rules import lifecycle
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import PLATFORM, Caller
@@ -188,10 +187,7 @@ def _may_be_signed_back(db: Session, caller: Caller, proposal: ProposalRow) -> b
 
 def _has_coins(db: Session, proposal: ProposalRow) -> bool:
     """Whether any of its coins is on the chain."""
-    coins = select(ChainCoinRow.txid).join(
-        ProposalInputRow,
-        and_(ProposalInputRow.txid == ChainCoinRow.txid, ProposalInputRow.vout == ChainCoinRow.vout),
-    )
+    coins = select(ChainCoinRow.txid).join(ProposalInputRow, IS_INPUT)
     return db.scalars(coins.where(ProposalInputRow.proposal_id == proposal.id).limit(1)).first() is not None
 
 

@@ -1,8 +1,11 @@
 """Forwards: a member's own money from the profile into one of the workspace's vaults, as a proposal that only
 the member signs. No limit applies: limits are for what leaves a vault (docs/operate/limits.md).
+
+The caller fixes the fee, to the satoshi. Confirmed coins are spent first, then the change of an earlier
+forward that itself spent confirmed coins alone, then, where the caller allows it, unconfirmed deposits.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,6 +16,7 @@ from custody.schemas.forwards import FORWARD_TO_VAULT, PREVIEW_FORWARD, ForwardT
 from custody.schemas.proposals import CreatePsbtResponse, PsbtPreview, TxType
 from custody.server.calls import Ctx, Steps, serves, serves_in_parts
 from custody.server.errors import (
+    Dust,
     InsufficientFunds,
     Invalid,
     KeyIsRevoked,
@@ -40,12 +44,8 @@ from custody.server.proposals.payments import Intent, PaidRecipient
 from custody.server.proposals.propose import preview, propose
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import Caller, WorkspaceAccess
-from custody.server.rules.forwarding import Allocation, ForwardTerms, Sizes, allocate, require_sensible
-from custody.server.rules.selection import (
-    MAX_INPUTS,
-    Candidate,
-    Selection,
-)
+from custody.server.rules.fees import CEILING, FLOOR, MAX_FEE
+from custody.server.rules.selection import MAX_INPUTS, CoinT, Selection, largest_first
 from custody.server.store.models import ChainCoinRow, ProposalInputRow, ProposalRow, VaultRow
 from custody.server.vaults.stored import policy_of, replacement_of, vault_in
 from multisig import (
@@ -60,7 +60,6 @@ from multisig import (
     dust_threshold,
     estimate_vsize,
 )
-from multisig import Profile as Policy
 
 PROPOSED = Event(
     "FORWARD_PROPOSED",
@@ -71,87 +70,14 @@ PROPOSED = Event(
 
 
 @dataclass(frozen=True)
-class ProfileCoins:
-    """Unspent, mature coins at the profile's two scripts, at a tip."""
+class Sizes:
+    """``vsize(inputs, with_change)`` estimates the signed transaction in vB; below the two bounds an output
+    is dust.
+    """
 
-    chain: str
-    scripts: ProfileScripts
-    tip_height: int
-
-    def pool(self, db: Session) -> dict[Candidate, Utxo]:
-        """Coins that are not locked: the largest confirmed ones, own change, and unconfirmed deposits."""
-        waiting, own = ChainCoinRow.height.is_(None), self._is_own_change()
-        kinds = (~waiting, and_(waiting, own), and_(waiting, ~own))
-        return {
-            self._candidate(coin, is_own=is_own): utxo_of(coin)
-            for kind in kinds
-            for coin, is_own in self._largest(db, kind, own)
-        }
-
-    def total(self, db: Session, *, allow_unconfirmed: bool, locked: bool) -> Sats:
-        """The sum that a forward could spend; with ``locked``, the sum that proposals have locked."""
-        may_spend = (
-            [] if allow_unconfirmed else [or_(ChainCoinRow.height.is_not(None), self._is_own_change())]
-        )
-        held = is_locked() if locked else ~is_locked()
-        query = select(func.coalesce(func.sum(ChainCoinRow.amount_sats), 0))
-        return Sats(int(db.scalar(query.where(*self._unspent(), held, *may_spend)) or 0))
-
-    def _largest(
-        self, db: Session, kind: ColumnElement[bool], own: ColumnElement[bool]
-    ) -> list[tuple[ChainCoinRow, bool]]:
-        query = (
-            select(ChainCoinRow, own)
-            .where(*self._unspent(), ~is_locked(), kind)
-            .order_by(ChainCoinRow.amount_sats.desc(), ChainCoinRow.txid, ChainCoinRow.vout)
-            .limit(MAX_INPUTS)
-        )
-        return [(coin, bool(is_own)) for coin, is_own in db.execute(query)]
-
-    def _candidate(self, coin: ChainCoinRow, *, is_own: bool) -> Candidate:
-        depth = 0 if coin.height is None else max(1, self.tip_height - coin.height + 1)
-        return Candidate(coin.txid, coin.vout, Sats(coin.amount_sats), depth, is_own)
-
-    def _unspent(self) -> tuple[ColumnElement[bool], ...]:
-        matured = self.tip_height + 1 - COINBASE_MATURITY
-        return (
-            ChainCoinRow.chain == self.chain,
-            ChainCoinRow.vault_id.is_(None),
-            ChainCoinRow.script_pubkey.in_(self.scripts),
-            ChainCoinRow.spent_by.is_(None),
-            or_(ChainCoinRow.is_coinbase.is_(False), ChainCoinRow.height <= matured),
-        )
-
-    def _is_own_change(self) -> ColumnElement[bool]:
-        """Change of a forward all of whose coins are confirmed, so that it does not depend on an unconfirmed
-        deposit.
-        """
-        spent = aliased(ChainCoinRow)
-        is_confirmed = exists().where(
-            spent.chain == self.chain,
-            spent.txid == ProposalInputRow.txid,
-            spent.vout == ProposalInputRow.vout,
-            spent.height.is_not(None),
-        )
-        chains_on = exists().where(ProposalInputRow.proposal_id == ProposalRow.id, ~is_confirmed)
-        return and_(
-            ChainCoinRow.branch == CHANGE,
-            exists().where(
-                ProposalRow.txid_expected == ChainCoinRow.txid,
-                ProposalRow.profile_key_id.is_not(None),
-                ~chains_on,
-            ),
-        )
-
-
-def _vault_to_fill(db: Session, access: WorkspaceAccess, vault_id: str) -> VaultRow:
-    """Raises NotFound; StateConflict where it is replaced; TooFewSigners where it could not pay on."""
-    vault = vault_in(db, access, vault_id)
-    replacement = replacement_of(db, vault)
-    if replacement is not None:
-        raise StateConflict(f"The vault {vault.name} is replaced: forward to {replacement.name}.")
-    require_able_to_pay_on(db, vault)
-    return vault
+    vsize: Callable[[int, bool], int]
+    least_payment: Sats
+    least_change: Sats
 
 
 @serves_in_parts(FORWARD_TO_VAULT)
@@ -183,17 +109,27 @@ def _order(request: ForwardToVaultRequest, ctx: Ctx) -> Order:
     # not open a gap, beyond which a wallet that restores the vault does not scan.
     policy_of_vault, index = policy_of(vault), vault.next_receive_index
     address, pays = policy_of_vault.address(RECEIVE, index), policy_of_vault.script_pubkey(RECEIVE, index)
-    sizes, wish = _sizes(policy, pays), _wish(request)
-    require_sensible(wish, sizes)
+    back = policy.script_pubkey(CHANGE, CHANGE_INDEX)
+
+    def vsize(inputs: int, with_change: bool) -> int:
+        return estimate_vsize(policy, inputs, [pays, back] if with_change else [pays])
+
+    sizes = Sizes(vsize, dust_threshold(pays), dust_threshold(back))
+    amount = None if request.amount_sats is None else Sats(request.amount_sats)
+    fee = Sats(request.fee_sats)
+    require_sensible(amount, fee, sizes)
 
     def fund(quote: Quote) -> Iterator[Funding]:
-        utxos, found = _choose(db, ProfileCoins(vault.chain, own.scripts, quote.tip.height), wish, sizes)
-        if request.coins is not None and {str(utxo.outpoint) for utxo in utxos} != set(request.coins):
+        coins = _ProfileCoins(vault.chain, own.scripts, quote.tip.height, request.allow_unconfirmed)
+        found = allocate(coins.tiers(db), amount, fee, sizes)
+        if found is None:
+            raise _too_little(db, coins, amount, fee)
+        if request.coins is not None and {str(utxo.outpoint) for utxo in found.coins} != set(request.coins):
             raise StateConflict("Other coins would be spent now: look at the preview again.")
-        intent = Intent((PaidRecipient(address, TxOut(found.payment, pays)),))
-        selection = Selection(utxos, found.change, wish.fee)
-        vsize = found.vsize(sizes)
-        yield Funding(intent, selection, vsize, FeeRate.of(wish.fee, vsize), fresh=utxos)
+        payment = Sats(sum(utxo.amount for utxo in found.coins) - found.change - fee)
+        intent = Intent((PaidRecipient(address, TxOut(payment, pays)),))
+        size = vsize(len(found.coins), found.change > 0)
+        yield Funding(intent, found, size, FeeRate.of(fee, size), fresh=found.coins)
 
     return Order(
         TxType.FORWARD,
@@ -237,36 +173,179 @@ def _script(address: str, chain: str) -> bytes | None:
         return None
 
 
-def _wish(request: ForwardToVaultRequest) -> ForwardTerms:
-    amount = None if request.amount_sats is None else Sats(request.amount_sats)
-    return ForwardTerms(amount, Sats(request.fee_sats), request.allow_unconfirmed)
+def _vault_to_fill(db: Session, access: WorkspaceAccess, vault_id: str) -> VaultRow:
+    """Raises NotFound; StateConflict where it is replaced; TooFewSigners where it could not pay on."""
+    vault = vault_in(db, access, vault_id)
+    replacement = replacement_of(db, vault)
+    if replacement is not None:
+        raise StateConflict(f"The vault {vault.name} is replaced: forward to {replacement.name}.")
+    require_able_to_pay_on(db, vault)
+    return vault
 
 
-def _sizes(policy: Policy, pays: bytes) -> Sizes:
-    back = policy.script_pubkey(CHANGE, CHANGE_INDEX)
+@dataclass(frozen=True)
+class _ProfileCoins:
+    """Unspent, mature coins at the profile's two scripts, at a tip."""
 
-    def vsize(inputs: int, with_change: bool) -> int:
-        return estimate_vsize(policy, inputs, [pays, back] if with_change else [pays])
+    chain: str
+    scripts: ProfileScripts
+    tip_height: int
+    allow_unconfirmed: bool
 
-    return Sizes(vsize, dust_threshold(pays), dust_threshold(back))
+    def tiers(self, db: Session) -> list[list[Utxo]]:
+        """Coins that are not locked, of each kind the largest: confirmed ones, own change, and where it is
+        allowed unconfirmed deposits. Each tier has the coins of those before it, the largest first.
+        """
+        waiting, own = ChainCoinRow.height.is_(None), self._is_own_change()
+        kinds = [~waiting, and_(waiting, own), and_(waiting, ~own)]
+        tiers: list[list[Utxo]] = [[]]
+        for kind in kinds if self.allow_unconfirmed else kinds[:2]:
+            query = select(ChainCoinRow).where(*self._unspent(), ~is_locked(), kind)
+            order = ChainCoinRow.amount_sats.desc(), ChainCoinRow.txid, ChainCoinRow.vout
+            found = map(utxo_of, db.scalars(query.order_by(*order).limit(MAX_INPUTS)))
+            tiers.append(largest_first([*tiers[-1], *found]))
+        return tiers[1:]
+
+    def total(self, db: Session, *, locked: bool) -> Sats:
+        """The sum that a forward could spend; with ``locked``, the sum that proposals have locked."""
+        confirmed = or_(ChainCoinRow.height.is_not(None), self._is_own_change())
+        may_spend = [] if self.allow_unconfirmed else [confirmed]
+        held = is_locked() if locked else ~is_locked()
+        query = select(func.coalesce(func.sum(ChainCoinRow.amount_sats), 0))
+        return Sats(int(db.scalar(query.where(*self._unspent(), held, *may_spend)) or 0))
+
+    def _unspent(self) -> tuple[ColumnElement[bool], ...]:
+        matured = self.tip_height + 1 - COINBASE_MATURITY
+        return (
+            ChainCoinRow.chain == self.chain,
+            ChainCoinRow.vault_id.is_(None),
+            ChainCoinRow.script_pubkey.in_(self.scripts),
+            ChainCoinRow.spent_by.is_(None),
+            or_(ChainCoinRow.is_coinbase.is_(False), ChainCoinRow.height <= matured),
+        )
+
+    def _is_own_change(self) -> ColumnElement[bool]:
+        """Change of a forward all of whose coins are confirmed, so that it does not depend on an unconfirmed
+        deposit.
+        """
+        spent = aliased(ChainCoinRow)
+        is_confirmed = exists().where(
+            spent.chain == self.chain,
+            spent.txid == ProposalInputRow.txid,
+            spent.vout == ProposalInputRow.vout,
+            spent.height.is_not(None),
+        )
+        chains_on = exists().where(ProposalInputRow.proposal_id == ProposalRow.id, ~is_confirmed)
+        return and_(
+            ChainCoinRow.branch == CHANGE,
+            exists().where(
+                ProposalRow.txid_expected == ChainCoinRow.txid,
+                ProposalRow.profile_key_id.is_not(None),
+                ~chains_on,
+            ),
+        )
 
 
-def _choose(
-    db: Session, source: ProfileCoins, wish: ForwardTerms, sizes: Sizes
-) -> tuple[tuple[Utxo, ...], Allocation]:
-    """Raises as `allocate`; LockedFunds where other forwards have locked coins that it needs;
-    InsufficientFunds.
-    """
-    pool = source.pool(db)
-    found = allocate([*pool], wish, sizes)
-    if found is not None:
-        return tuple(pool[coin] for coin in found.coins), found
-    free, held = (
-        source.total(db, allow_unconfirmed=wish.allow_unconfirmed, locked=locked) for locked in (False, True)
+def _too_little(
+    db: Session, coins: _ProfileCoins, amount: Sats | None, fee: Sats
+) -> LockedFunds | InsufficientFunds:
+    free, held = coins.total(db, locked=False), coins.total(db, locked=True)
+    if held and free < fee + (amount or 1) <= free + held:
+        return LockedFunds("The coins of this profile are locked by other forwards.")
+    what = "The balance" if amount is None else f"{amount} sat and the fee of {fee} sat"
+    waiting = (
+        "" if coins.allow_unconfirmed else " Unconfirmed deposits are spent with allow_unconfirmed only."
     )
-    needed = wish.fee + (wish.amount or 1)
-    if held and free < needed <= free + held:
-        raise LockedFunds("The coins of this profile are locked by other forwards.")
-    what = "The balance" if wish.amount is None else f"{wish.amount} sat and the fee of {wish.fee} sat"
-    waiting = "" if wish.allow_unconfirmed else " Unconfirmed deposits are spent with allow_unconfirmed only."
-    raise InsufficientFunds(f"{what} cannot be forwarded: {free} sat can be spent.{waiting}")
+    return InsufficientFunds(f"{what} cannot be forwarded: {free} sat can be spent.{waiting}")
+
+
+def require_sensible(amount: Sats | None, fee: Sats, sizes: Sizes) -> None:
+    """Checks what is wrong whatever the coins are (P48). ``amount``: None for a sweep of all coins. Raises
+    Invalid, Dust.
+    """
+    if fee > MAX_FEE:
+        raise _too_high(f"The fee of {fee} sat is above the cap of {MAX_FEE} sat.")
+    if amount is None:
+        return
+    if amount < sizes.least_payment:
+        sentence = f"{amount} sat is dust: a vault's address takes {sizes.least_payment} sat at least."
+        raise Dust.at("/amount_sats", sentence, "dust")
+    _require_less_than(fee, amount)
+
+
+def allocate(
+    tiers: Sequence[Sequence[CoinT]], amount: Sats | None, fee: Sats, sizes: Sizes
+) -> Selection[CoinT] | None:
+    """The coins to spend and the change; the rest, without the fee, reaches the vault. None where the coins
+    do not suffice. The largest first: a fee that was named beforehand pays for few inputs best.
+
+    Raises Invalid for a fee that makes no sense for these coins (P48), Dust for a payment or change that
+    would be dust.
+    """
+    found = _sweep(tiers[-1], fee, sizes) if amount is None else _fixed(tiers, amount, fee, sizes)
+    if found is not None:
+        _require_rate(fee, sizes.vsize(len(found.coins), found.change > 0))
+    return found
+
+
+def _sweep(pool: Sequence[CoinT], fee: Sats, sizes: Sizes) -> Selection[CoinT] | None:
+    """All coins, or the largest where there are more than a transaction takes: a stranger's dust must not
+    block a sweep.
+    """
+    coins = tuple(pool[:MAX_INPUTS])
+    if not coins:
+        return None
+    total = sum(coin.amount for coin in coins)
+    payment = total - fee
+    if payment <= 0:
+        raise _too_high(f"The fee of {fee} sat is all of the {total} sat that there are, or more.")
+    if payment < sizes.least_payment:
+        sentence = (
+            f"The fee of {fee} sat leaves {payment} sat, and a vault's address takes "
+            f"{sizes.least_payment} sat at least."
+        )
+        raise Dust.at("/fee_sats", sentence, "dust")
+    _require_less_than(fee, Sats(payment))
+    return Selection(coins, Sats(0), fee)
+
+
+def _fixed(
+    tiers: Sequence[Sequence[CoinT]], amount: Sats, fee: Sats, sizes: Sizes
+) -> Selection[CoinT] | None:
+    left_over = 0
+    for tier in tiers:
+        total = 0
+        for count, coin in enumerate(tier[:MAX_INPUTS], start=1):
+            total += coin.amount
+            change = total - amount - fee
+            if change == 0 or change >= sizes.least_change:
+                return Selection(tuple(tier[:count]), Sats(change), fee)
+            left_over = max(left_over, change)
+    if left_over > 0:
+        sentence = (
+            f"{left_over} sat would be left, which is dust: forward {amount + left_over} sat, or "
+            f"{sizes.least_change - left_over} sat less, or sweep."
+        )
+        raise Dust.at("/amount_sats", sentence, "dust")
+    return None
+
+
+def _require_less_than(fee: Sats, payment: Sats) -> None:
+    if fee >= payment:
+        raise _too_high(f"The fee of {fee} sat is no less than the {payment} sat that would reach the vault.")
+
+
+def _require_rate(fee: Sats, vsize: int) -> None:
+    least = FLOOR.fee_for(vsize)
+    if fee < least:
+        sentence = (
+            f"The fee of {fee} sat is too low for {vsize} vB: nodes relay nothing below {FLOOR}, "
+            f"which is {least} sat."
+        )
+        raise Invalid.at("/fee_sats", sentence, "fee-too-low")
+    if FeeRate.of(fee, vsize) > CEILING:
+        raise _too_high(f"The fee of {fee} sat is above {CEILING} for {vsize} vB.")
+
+
+def _too_high(sentence: str) -> Invalid:
+    return Invalid.at("/fee_sats", sentence, "fee-too-high")

@@ -8,6 +8,7 @@ from all members whenever one ends or reopens: none frees a coin that another me
 """
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 import structlog
 from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, or_, select
@@ -35,9 +36,15 @@ from custody.server.webhooks.events import WebhookEvents, tell_status, tell_toke
 from multisig import FeeRate
 
 Coin = tuple[str, int]
+# The condition, in a statement over coins, that a proposal has the coin as an input.
+IS_INPUT = and_(ProposalInputRow.txid == ChainCoinRow.txid, ProposalInputRow.vout == ChainCoinRow.vout)
 log = structlog.get_logger()
 
 _ENDED = tuple(sorted(status.value for status in ENDED))
+# Those that a newer version may replace: not forwards, which spend no coin of a vault.
+KINDS = frozenset({TxType.SEND, TxType.DEPLOY, TxType.CALL})
+# Their first input identifies the caller, and their change always goes to the vault's first address (CPT-1).
+TOKEN_KINDS = frozenset({TxType.DEPLOY, TxType.CALL})
 
 
 class Lifecycle:
@@ -89,6 +96,12 @@ def trouble_of(proposal: ProposalRow) -> TroubleKind | None:
 
 def has_ended(proposal: ProposalRow) -> bool:
     return Status(proposal.status) in ENDED
+
+
+def may_be_replaced(proposal: ProposalRow) -> bool:
+    """By its own record only: its coins may have been spent."""
+    waits = Status(proposal.status) in REPLACEABLE or proposal.keeps_coins
+    return waits and TxType(proposal.tx_type) in KINDS and proposal.replaced_by_id is None
 
 
 def holds_coins(proposal: ProposalRow) -> bool:
@@ -213,47 +226,37 @@ def _lock_if_free(db: Session, chain: str, coin: Coin, family_id: str) -> None:
         note_held(db, chain, [txid])
 
 
-class ProposalTroubles:
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-
-    def look(
-        self, db: Session, proposal: ProposalRow, coins: Sequence[ChainCoinRow | None], asked: FeeRate | None
-    ) -> bool:
-        """Whether the trouble has changed. ``coins`` are those of its inputs, in order."""
-        rival = _rival(proposal, coins) if Status(proposal.status) in _MAY_BE_TROUBLED else None
-        kind = self._kind(db, proposal, coins, rival, asked)
-        txid = None if rival is None or kind not in _OF_A_RIVAL else rival.spent_by
-        found = None if kind is None else kind.value
-        if (found, txid) == (proposal.trouble, proposal.trouble_txid):
-            return False
-        proposal.trouble, proposal.trouble_txid = found, txid
-        proposal.trouble_since = None if kind is None else self._clock()
+def note_trouble(
+    db: Session,
+    proposal: ProposalRow,
+    coins: Sequence[ChainCoinRow | None],
+    asked: FeeRate | None,
+    now: datetime,
+) -> bool:
+    """Stores what keeps its transaction from being mined, and returns whether that has changed. ``coins`` are
+    those of its inputs, in order.
+    """
+    rival = _rival(proposal, coins) if Status(proposal.status) in _MAY_BE_TROUBLED else None
+    kind = kind_of(
+        Status(proposal.status),
+        _observed(db, proposal, coins),
+        _rival_kind(db, proposal, rival),
+        now - proposal.updated_at,
+        is_lost=proposal.failure_code == "coin-spent" and rival is not None,
+        is_cheap=asked is not None and proposal.fee_rate_sat_per_kvb < asked.sat_per_kvb,
+    )
+    txid = None if rival is None or kind not in _OF_A_RIVAL else rival.spent_by
+    found = None if kind is None else kind.value
+    if (found, txid) == (proposal.trouble, proposal.trouble_txid):
+        return False
+    proposal.trouble, proposal.trouble_txid = found, txid
+    proposal.trouble_since = proposal.trouble_words = None
+    if kind is not None:
         pays = FeeRate(proposal.fee_rate_sat_per_kvb)
-        proposal.trouble_words = (
-            None
-            if kind is None
-            else words_of(kind, rival=txid, pays=pays, asked=asked, since=proposal.updated_at)
-        )
-        log.info("proposal troubled", proposal=proposal.id, trouble=found, rival=txid)
-        return True
-
-    def _kind(
-        self,
-        db: Session,
-        proposal: ProposalRow,
-        coins: Sequence[ChainCoinRow | None],
-        rival: ChainCoinRow | None,
-        asked: FeeRate | None,
-    ) -> TroubleKind | None:
-        return kind_of(
-            Status(proposal.status),
-            _observed(db, proposal, coins),
-            _rival_kind(db, proposal, rival),
-            self._clock() - proposal.updated_at,
-            is_lost=proposal.failure_code == "coin-spent" and rival is not None,
-            is_cheap=asked is not None and proposal.fee_rate_sat_per_kvb < asked.sat_per_kvb,
-        )
+        proposal.trouble_since = now
+        proposal.trouble_words = words_of(kind, rival=txid, pays=pays, asked=asked, since=proposal.updated_at)
+    log.info("proposal troubled", proposal=proposal.id, trouble=found, rival=txid)
+    return True
 
 
 _MAY_BE_TROUBLED = REPLACEABLE | {Status.INVALIDATED}

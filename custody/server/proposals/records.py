@@ -6,19 +6,18 @@ sign, while the proposal can still be completed; everybody else gets the unsigne
 
 from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, cast
 
-from sqlalchemy import BindParameter, Select, bindparam, func, select
+from sqlalchemy import BindParameter, Exists, Select, bindparam, exists, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
 from custody.schemas.proposals import DecodedCall, ProposalStatus, TroubleKind, TxType
 from custody.server.keys.quorums import MAY_APPROVE
-from custody.server.proposals.families import may_be_replaced
-from custody.server.proposals.lifecycle import trouble_of
+from custody.server.proposals.lifecycle import TOKEN_KINDS, may_be_replaced, trouble_of
 from custody.server.rules.lifecycle import TO_FINISH, advice_for, words_of
 from custody.server.store.models import (
     ChainBlockRow,
@@ -39,21 +38,14 @@ from multisig.tokens import (
     Bytecode,
     Deploy,
     Payload,
-    TokenAmount,
     format_units,
     parse_bytecode,
     token_of_script,
     token_words,
 )
 
-
-class SignerKey(NamedTuple):
-    """A key whose decision counts, and its owner."""
-
-    key_id: str
-    user_id: int
-    is_lost: bool = False
-    may_approve: bool = True
+# A list shows calls of few tokens repeatedly; a bytecode has 80,000 bytes at most.
+_REMEMBERED: Final = 32
 
 
 class RecordReader(NamedTuple):
@@ -63,73 +55,107 @@ class RecordReader(NamedTuple):
     may_approve: bool
 
 
-class VaultSeen(NamedTuple):
-    """``tip_height``: the height up to which its chain was followed."""
+class _Seat(NamedTuple):
+    """A key whose decision counts, and its owner."""
 
-    name: str
-    tip_height: int
+    key_id: str
+    user_id: int
+    revoked_reason: str | None = None
+    may_approve: bool = True
 
-
-class Counts(NamedTuple):
-    """How many signatures the input with the fewest has, and the one with the most."""
-
-    least: int = 0
-    most: int = 0
-
-
-DecisionWord = Literal["approve", "reject"]
+    @property
+    def is_lost(self) -> bool:
+        return self.revoked_reason == "lost"
 
 
 @dataclass(frozen=True)
-class ProposedCall:
+class _TokenFields:
     """The token fields of a proposal's record."""
 
     contract_uid: int | None = None
     call_uid: int | None = None
-    decoded: DecodedCall | None = None
-    contract_ids: list[str] = field(default_factory=list)
-
-
-NO_TOKEN: Final = ProposedCall()
+    decoded_call: DecodedCall | None = None
+    contract_ids: Sequence[str] = ()
 
 
 def proposal_records(
     db: Session, proposals: Sequence[ProposalRow], reader: RecordReader
 ) -> list[wire.Proposal]:
     """In the order given, each as `reader` may see it."""
-    ids = [proposal.id for proposal in proposals]
-    vault_signers = _vault_signers(db, {proposal.vault_id for proposal in proposals})
-    decisions = _decisions(db, ids)
-    counts = _counts(db, ids)
-    vaults = _vaults(db, {proposal.vault_id for proposal in proposals})
-    of_tokens = proposed_calls(db, proposals)
-    rivals = _rivals(db, proposals)
-    signers_of = {proposal.id: _signers_of(proposal, vault_signers) for proposal in proposals}
+    ids = {"ids": [proposal.id for proposal in proposals]}
+    vault_ids = {"ids": list({proposal.vault_id for proposal in proposals})}
+    seats: dict[str, list[_Seat]] = defaultdict(list)
+    for vault_id, key_id, user_id, revoked_reason, may_approve in db.execute(_VAULT_SIGNERS, vault_ids):
+        seats[vault_id].append(_Seat(key_id, user_id, revoked_reason, may_approve))
+    decisions = {(each.proposal_id, each.key_id): each for each in db.scalars(_DECISIONS, ids)}
+    counts = {proposal_id: (int(least), int(most)) for proposal_id, least, most in db.execute(_COUNTED, ids)}
+    vaults = {vault_id: (name, tip or 0) for vault_id, name, tip in db.execute(_VAULTS, vault_ids)}
+    of_tokens, rivals = _token_fields(db, proposals), _rivals(db, proposals)
+    # A forward has one signer, its owner.
+    signers_of = {
+        proposal.id: seats[proposal.vault_id]
+        if proposal.profile_key_id is None
+        else [_Seat(proposal.profile_key_id, proposal.created_by)]
+        for proposal in proposals
+    }
     people = {signer.user_id for signers in signers_of.values() for signer in signers}
     names = names_of(db, people | {proposal.created_by for proposal in proposals})
     records = []
     for proposal in proposals:
-        signers, counted = signers_of[proposal.id], counts[proposal.id]
-        with_signatures = counted.most == 0 or _gets_signatures(proposal, signers, reader)
-        records.append(
-            _record(
-                proposal,
-                proposal.psbt if with_signatures else _unsigned(proposal.psbt),
-                [
-                    _signer(signer, decisions[proposal.id].get(signer.key_id), names.get(signer.user_id))
-                    for signer in signers
-                ],
-                counted.least,
-                vaults[proposal.vault_id],
-                of_tokens.get(proposal.id, NO_TOKEN),
-                names.get(proposal.created_by),
-                _trouble(proposal, rivals),
-            )
+        signers, (least, most) = signers_of[proposal.id], counts[proposal.id]
+        psbt = proposal.psbt
+        if most and not _gets_signatures(proposal, signers, reader):
+            psbt = Psbt.parse(psbt).without_signatures().to_bytes()
+        (vault_name, tip), height = vaults[proposal.vault_id], proposal.block_height
+        of_token = of_tokens.get(proposal.id, _TokenFields())
+        record = wire.Proposal(
+            psbt_id=proposal.id,
+            workspace_id=str(proposal.workspace_id),
+            vault_id=proposal.vault_id,
+            tx_type=wire.TxType(proposal.tx_type),
+            status=wire.ProposalStatus(proposal.status),
+            contract_uid=of_token.contract_uid,
+            call_uid=of_token.call_uid,
+            decoded_call=of_token.decoded_call,
+            created_by=str(proposal.created_by),
+            created_by_name=names.get(proposal.created_by),
+            description=proposal.description,
+            psbt_base64=b64encode(psbt).decode(),
+            txid=proposal.txid,
+            txid_expected=proposal.txid_expected,
+            recipients=proposal.recipients,
+            amounts_sats=proposal.amounts_sats,
+            fee_sats=proposal.fee_sats,
+            fee_rate=rate_text(FeeRate(proposal.fee_rate_sat_per_kvb)),
+            op_return=None if proposal.op_return_hex is None else f"0x{proposal.op_return_hex}",
+            contract_ids=proposal.contract_ids or list(of_token.contract_ids),
+            m=proposal.m,
+            n=proposal.n,
+            signers=[
+                _signer(each, decisions.get((proposal.id, each.key_id)), names.get(each.user_id))
+                for each in signers
+            ],
+            collected_signatures=least,
+            required_signatures=proposal.m,
+            expires_at=proposal.expires_at,
+            created_at=proposal.created_at,
+            updated_at=proposal.updated_at,
+            confirmations=0 if height is None else max(1, tip - height + 1),
+            block_hash=proposal.block_hash,
+            block_height=height,
+            failure_code=proposal.failure_code,
+            failure_reason=proposal.failure_reason,
+            trouble=_trouble(proposal, rivals),
+            replaces_psbt_id=proposal.replaces_id,
+            replaced_by_psbt_id=proposal.replaced_by_id,
+            may_be_replaced=may_be_replaced(proposal),
+            vault_name=vault_name,
         )
+        records.append(record)
     return records
 
 
-def _gets_signatures(proposal: ProposalRow, signers: Sequence[SignerKey], reader: RecordReader) -> bool:
+def _gets_signatures(proposal: ProposalRow, signers: Sequence[_Seat], reader: RecordReader) -> bool:
     """Whether the reader gets the partial signatures: a signer of a proposal that has not ended and is not
     being replaced.
     """
@@ -141,18 +167,75 @@ def _gets_signatures(proposal: ProposalRow, signers: Sequence[SignerKey], reader
     )
 
 
-def _unsigned(psbt: bytes) -> bytes:
-    return Psbt.parse(psbt).without_signatures().to_bytes()
+def _signer(seat: _Seat, decision: DecisionRow | None, name: str | None) -> wire.ProposalSigner:
+    is_signed = decision is not None and decision.decision == "approve" and decision.is_complete
+    return wire.ProposalSigner(
+        key_id=seat.key_id,
+        is_signed=is_signed,
+        user_id=str(seat.user_id),
+        signed_at=decision.decided_at if decision is not None and is_signed else None,
+        decision=None if decision is None else cast("Literal['approve', 'reject']", decision.decision),
+        name=name,
+        reason=None if decision is None else decision.reason,
+        may_approve=seat.may_approve and not seat.is_lost,
+    )
 
 
-def collected_signatures(db: Session, proposal_ids: Iterable[str]) -> dict[str, int]:
-    """By the proposal's id: the number of signatures of the input with the fewest."""
-    return {proposal_id: counted.least for proposal_id, counted in _counts(db, proposal_ids).items()}
+def _rivals(db: Session, proposals: Sequence[ProposalRow]) -> dict[tuple[int, str], str]:
+    """By workspace and txid, the proposals whose transactions spend the coins of these."""
+    txids = sorted({proposal.trouble_txid for proposal in proposals if proposal.trouble_txid is not None})
+    if not txids:
+        return {}
+    query = select(ProposalRow.workspace_id, ProposalRow.txid_expected, ProposalRow.id)
+    found = db.execute(query.where(ProposalRow.txid_expected.in_(txids)))
+    return {(workspace_id, txid): psbt_id for workspace_id, txid, psbt_id in found}
 
 
-def _counts(db: Session, proposal_ids: Iterable[str]) -> dict[str, Counts]:
-    found = db.execute(_COUNTED, {"ids": list(proposal_ids)})
-    return {proposal_id: Counts(int(least), int(most)) for proposal_id, least, most in found}
+def _trouble(proposal: ProposalRow, rivals: Mapping[tuple[int, str], str]) -> wire.ProposalTrouble | None:
+    kind, since, words = trouble_of(proposal), proposal.trouble_since, proposal.trouble_words
+    if kind is TroubleKind.FEE_TOO_LOW:
+        pays, since = FeeRate(proposal.fee_rate_sat_per_kvb), proposal.updated_at
+        words = words_of(kind, rival=None, pays=pays, asked=None, since=since)
+    if kind is None or since is None:
+        return None
+    return wire.ProposalTrouble(
+        kind=kind,
+        words=words or "",
+        advice=advice_for(kind, may_be_replaced=may_be_replaced(proposal)),
+        txid=proposal.trouble_txid,
+        psbt_id=rivals.get((proposal.workspace_id, proposal.trouble_txid or "")),
+        since=since,
+    )
+
+
+def collected_signatures(db: Session, proposal_id: str) -> int:
+    """The number of signatures of the input with the fewest."""
+    _, least, _ = db.execute(_COUNTED, {"ids": [proposal_id]}).one()
+    return int(least)
+
+
+def names_of(db: Session, user_ids: Iterable[int]) -> dict[int, str]:
+    """Names as users gave them; users without one are left out. E-mail addresses are not shown: only managers
+    of members may see them.
+    """
+    ids = list(user_ids)
+    found = db.execute(_NAMES, {"ids": ids}) if ids else ()
+    named = {user_id: full_name(*parts) for user_id, *parts in found}
+    return {user_id: name for user_id, name in named.items() if name}
+
+
+def has_decided(user_id: int) -> Exists:
+    """The user has declined, or has signed every input."""
+    return exists().where(
+        DecisionRow.proposal_id == ProposalRow.id,
+        DecisionRow.user_id == user_id,
+        (DecisionRow.decision == "reject") | DecisionRow.is_complete,
+    )
+
+
+def rate_text(rate: FeeRate) -> str:
+    """sat/vB in plain decimals, without trailing zeros."""
+    return f"{rate.sat_per_vb.normalize():f}"
 
 
 def _over_inputs() -> Select[str, int, int]:
@@ -197,221 +280,54 @@ _VAULTS = (
 )
 
 
-def _vault_signers(db: Session, vault_ids: Iterable[str]) -> dict[str, list[SignerKey]]:
-    found: dict[str, list[SignerKey]] = defaultdict(list)
-    for vault_id, key_id, user_id, revoked, may in db.execute(_VAULT_SIGNERS, {"ids": list(vault_ids)}):
-        is_lost = revoked == "lost"
-        found[vault_id].append(SignerKey(key_id, user_id, is_lost, may and not is_lost))
-    return found
-
-
-def _signers_of(proposal: ProposalRow, vault_signers: Mapping[str, list[SignerKey]]) -> list[SignerKey]:
-    """A forward has one signer, its owner."""
-    if proposal.profile_key_id is not None:
-        return [SignerKey(proposal.profile_key_id, proposal.created_by)]
-    return vault_signers[proposal.vault_id]
-
-
-def _decisions(db: Session, proposal_ids: Iterable[str]) -> dict[str, dict[str, DecisionRow]]:
-    found: dict[str, dict[str, DecisionRow]] = defaultdict(dict)
-    for decision in db.scalars(_DECISIONS, {"ids": list(proposal_ids)}):
-        found[decision.proposal_id][decision.key_id] = decision
-    return found
-
-
-def _vaults(db: Session, vault_ids: Iterable[str]) -> dict[str, VaultSeen]:
-    found = db.execute(_VAULTS, {"ids": list(vault_ids)})
-    return {vault_id: VaultSeen(name, height or 0) for vault_id, name, height in found}
-
-
-def names_of(db: Session, user_ids: Iterable[int]) -> dict[int, str]:
-    """Names as users gave them; users without one are left out. E-mail addresses are not shown: only managers
-    of members may see them.
-    """
-    ids = list(user_ids)
-    found = db.execute(_NAMES, {"ids": ids}) if ids else ()
-    named = {user_id: full_name(*parts) for user_id, *parts in found}
-    return {user_id: name for user_id, name in named.items() if name}
-
-
-def _signer(signer: SignerKey, decision: DecisionRow | None, name: str | None) -> wire.ProposalSigner:
-    if decision is None:
-        return wire.ProposalSigner(
-            key_id=signer.key_id,
-            is_signed=False,
-            user_id=str(signer.user_id),
-            name=name,
-            may_approve=signer.may_approve,
-        )
-    is_signed = decision.decision == "approve" and decision.is_complete
-    return wire.ProposalSigner(
-        key_id=signer.key_id,
-        is_signed=is_signed,
-        user_id=str(signer.user_id),
-        signed_at=decision.decided_at if is_signed else None,
-        decision=cast("DecisionWord", decision.decision),
-        name=name,
-        reason=decision.reason,
-        may_approve=signer.may_approve,
-    )
-
-
-def rate_text(rate: FeeRate) -> str:
-    """sat/vB in plain decimals, without trailing zeros."""
-    return f"{rate.sat_per_vb.normalize():f}"
-
-
-def _record(
-    proposal: ProposalRow,
-    psbt: bytes,
-    signers: list[wire.ProposalSigner],
-    collected: int,
-    vault: VaultSeen,
-    of_token: ProposedCall,
-    name: str | None,
-    trouble: wire.ProposalTrouble | None,
-) -> wire.Proposal:
-    height = proposal.block_height
-    return wire.Proposal(
-        psbt_id=proposal.id,
-        workspace_id=str(proposal.workspace_id),
-        vault_id=proposal.vault_id,
-        tx_type=wire.TxType(proposal.tx_type),
-        status=wire.ProposalStatus(proposal.status),
-        contract_uid=of_token.contract_uid,
-        call_uid=of_token.call_uid,
-        decoded_call=of_token.decoded,
-        created_by=str(proposal.created_by),
-        created_by_name=name,
-        description=proposal.description,
-        psbt_base64=b64encode(psbt).decode(),
-        txid=proposal.txid,
-        txid_expected=proposal.txid_expected,
-        recipients=proposal.recipients,
-        amounts_sats=proposal.amounts_sats,
-        fee_sats=proposal.fee_sats,
-        fee_rate=rate_text(FeeRate(proposal.fee_rate_sat_per_kvb)),
-        op_return=None if proposal.op_return_hex is None else f"0x{proposal.op_return_hex}",
-        contract_ids=proposal.contract_ids or of_token.contract_ids,
-        m=proposal.m,
-        n=proposal.n,
-        signers=signers,
-        collected_signatures=collected,
-        required_signatures=proposal.m,
-        expires_at=proposal.expires_at,
-        created_at=proposal.created_at,
-        updated_at=proposal.updated_at,
-        confirmations=0 if height is None else max(1, vault.tip_height - height + 1),
-        block_hash=proposal.block_hash,
-        block_height=height,
-        failure_code=proposal.failure_code,
-        failure_reason=proposal.failure_reason,
-        trouble=trouble,
-        replaces_psbt_id=proposal.replaces_id,
-        replaced_by_psbt_id=proposal.replaced_by_id,
-        may_be_replaced=may_be_replaced(proposal),
-        vault_name=vault.name,
-    )
-
-
-def _rivals(db: Session, proposals: Sequence[ProposalRow]) -> dict[tuple[int, str], str]:
-    """By workspace and txid, the proposals whose transactions spend the coins of these."""
-    txids = sorted({proposal.trouble_txid for proposal in proposals if proposal.trouble_txid is not None})
-    if not txids:
-        return {}
-    query = select(ProposalRow.workspace_id, ProposalRow.txid_expected, ProposalRow.id)
-    found = db.execute(query.where(ProposalRow.txid_expected.in_(txids)))
-    return {(workspace_id, txid): psbt_id for workspace_id, txid, psbt_id in found}
-
-
-def _trouble(proposal: ProposalRow, rivals: Mapping[tuple[int, str], str]) -> wire.ProposalTrouble | None:
-    kind, since, words = trouble_of(proposal), proposal.trouble_since, proposal.trouble_words
-    if kind is TroubleKind.FEE_TOO_LOW:
-        pays, since = FeeRate(proposal.fee_rate_sat_per_kvb), proposal.updated_at
-        words = words_of(kind, rival=None, pays=pays, asked=None, since=since)
-    if kind is None or since is None:
-        return None
-    return wire.ProposalTrouble(
-        kind=kind,
-        words=words or "",
-        advice=advice_for(kind, may_be_replaced=may_be_replaced(proposal)),
-        txid=proposal.trouble_txid,
-        psbt_id=rivals.get((proposal.workspace_id, proposal.trouble_txid or "")),
-        since=since,
-    )
-
-
-_OF_TOKENS: Final = frozenset({TxType.DEPLOY.value, TxType.CALL.value})
-# A list shows calls of few tokens repeatedly; a bytecode has 80,000 bytes at most.
-_REMEMBERED: Final = 32
-
-
-@dataclass(frozen=True)
-class _Purpose:
-    """The token of a family. ``call_uid`` is None for a deployment. ``contract_ids``: of all its versions."""
-
-    contract: ContractRow
-    call_uid: int | None
-    contract_ids: frozenset[str]
-
-
-def proposed_calls(db: Session, proposals: Sequence[ProposalRow]) -> dict[str, ProposedCall]:
+def _token_fields(db: Session, proposals: Sequence[ProposalRow]) -> dict[str, _TokenFields]:
     """By the proposal's id. Sends and forwards take no query."""
-    concerned = [proposal for proposal in proposals if proposal.tx_type in _OF_TOKENS]
+    concerned = [proposal for proposal in proposals if TxType(proposal.tx_type) in TOKEN_KINDS]
     if not concerned:
         return {}
-    purpose = _purposes(db, {proposal.family_id for proposal in concerned})
-    return {
-        proposal.id: _proposed(proposal, purpose[proposal.family_id])
-        for proposal in concerned
-        if proposal.family_id in purpose
-    }
-
-
-def _purposes(db: Session, family_ids: Collection[str]) -> dict[str, _Purpose]:
+    family_ids = {proposal.family_id for proposal in concerned}
     deploys = select(ContractRow).where(ContractRow.deploy_family_id.in_(family_ids))
     calls = (
         select(ContractCallRow.family_id, ContractCallRow.uid, ContractRow)
         .join(ContractRow, ContractRow.uid == ContractCallRow.contract_uid)
         .where(ContractCallRow.family_id.in_(family_ids))
     )
-    found: dict[str, tuple[ContractRow, int | None]] = {
+    # The token of each family, and the call's uid.
+    tokens: dict[str, tuple[ContractRow, int | None]] = {
         contract.deploy_family_id: (contract, None) for contract in db.scalars(deploys)
     }
-    found |= {family_id: (contract, uid) for family_id, uid, contract in db.execute(calls)}
-    versions = _versions(db, {contract.deploy_family_id for contract, _ in found.values()})
-    return {
-        family_id: _Purpose(contract, uid, frozenset(versions[contract.deploy_family_id]))
-        for family_id, (contract, uid) in found.items()
-    }
-
-
-def _versions(db: Session, family_ids: Collection[str]) -> Mapping[str, Collection[str]]:
-    found: dict[str, set[str]] = {family_id: set() for family_id in family_ids}
-    query = select(ProposalRow.family_id, ProposalRow.txid_expected).where(
-        ProposalRow.family_id.in_(family_ids)
-    )
-    for family_id, txid in db.execute(query):
-        found[family_id].add(txid)
+    tokens |= {family_id: (contract, uid) for family_id, uid, contract in db.execute(calls)}
+    # A token's ids: those of all versions of its deployment.
+    versions: dict[str, set[str]] = defaultdict(set)
+    of_deploys = ProposalRow.family_id.in_({contract.deploy_family_id for contract, _ in tokens.values()})
+    for family_id, txid in db.execute(
+        select(ProposalRow.family_id, ProposalRow.txid_expected).where(of_deploys)
+    ):
+        versions[family_id].add(txid)
+    found = {}
+    for proposal in concerned:
+        if proposal.family_id not in tokens:
+            continue
+        contract, call_uid = tokens[proposal.family_id]
+        outputs = Psbt.parse(proposal.psbt).outputs
+        payloads = (token_of_script(output.script_pubkey) for output in outputs)
+        payload = next((each for each in payloads if each is not None), None)
+        if payload is None:
+            # A version that cancels has no token data.
+            found[proposal.id] = _TokenFields(contract.uid, call_uid)
+            continue
+        contract_id = proposal.txid_expected if isinstance(payload, Deploy) else payload.contract_id
+        is_known = contract_id in versions[contract.deploy_family_id]
+        bytecode = _parsed(contract.bytecode) if is_known else None
+        decoded = _decoded(payload, contract_id, Network(contract.chain), bytecode)
+        found[proposal.id] = _TokenFields(contract.uid, call_uid, decoded, [contract_id])
     return found
 
 
-def _proposed(proposal: ProposalRow, purpose: _Purpose) -> ProposedCall:
-    payload = _payload(Psbt.parse(proposal.psbt))
-    if payload is None:
-        # A version that cancels has no token data.
-        return ProposedCall(purpose.contract.uid, purpose.call_uid)
-    contract_id = proposal.txid_expected if isinstance(payload, Deploy) else payload.contract_id
-    bytecode = _parsed(purpose.contract.bytecode) if contract_id in purpose.contract_ids else None
-    decoded = decode_call(payload, contract_id, Network(purpose.contract.chain), bytecode)
-    return ProposedCall(purpose.contract.uid, purpose.call_uid, decoded, [contract_id])
-
-
-def decode_call(
+def _decoded(
     payload: Payload, contract_id: str | None, network: Network, bytecode: Bytecode | None
 ) -> DecodedCall:
     """A payload as the record shows it. Without ``bytecode``, amounts are in raw units only.
-
 
     Raises InvalidToken for a deployment that is not of this bytecode.
     """
@@ -442,18 +358,11 @@ def decode_call(
         ticker=None if bytecode is None else bytecode.ticker,
         decimals=None if bytecode is None else bytecode.decimals,
         amount_raw=None if payload.amount is None else str(payload.amount),
-        amount=_whole(payload.amount, bytecode),
+        amount=None
+        if payload.amount is None or bytecode is None
+        else format_units(payload.amount, bytecode.decimals),
         address=details.get("address"),
     )
-
-
-def _whole(amount: TokenAmount | None, bytecode: Bytecode | None) -> str | None:
-    return None if amount is None or bytecode is None else format_units(amount, bytecode.decimals)
-
-
-def _payload(psbt: Psbt) -> Payload | None:
-    payloads = (token_of_script(output.script_pubkey) for output in psbt.outputs)
-    return next((payload for payload in payloads if payload is not None), None)
 
 
 @lru_cache(maxsize=_REMEMBERED)

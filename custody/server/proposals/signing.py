@@ -5,7 +5,6 @@ meets the threshold stores the final transaction and queues its broadcast in the
 """
 
 import time
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from sqlalchemy import Select, and_, bindparam, func, insert, select
@@ -34,12 +33,7 @@ from custody.server.proposals.bounds import (
 )
 from custody.server.proposals.lifecycle import require_newest
 from custody.server.proposals.records import collected_signatures
-from custody.server.proposals.verifying import (
-    ExpectedSpend,
-    Verified,
-    read_returned,
-    verify_returned,
-)
+from custody.server.proposals.verifying import Signer, Verified, verified
 from custody.server.requests.changes import OutdatedDraft
 from custody.server.rules import lifecycle
 from custody.server.rules.audit import Category, Event
@@ -57,7 +51,7 @@ from custody.server.store.models import (
 )
 from custody.server.vaults.stored import policy_of
 from custody.server.webhooks.events import event_data
-from multisig import Fingerprint, Policy, Psbt, SignerProgress, Transaction
+from multisig import Fingerprint, Psbt, SignerProgress, Transaction
 
 ACTIVE: Final = "active"
 APPROVER = frozenset({PermissionName.PAYMENT_APPROVE})
@@ -81,27 +75,6 @@ DECLINED = Event(
 )
 
 
-@dataclass(frozen=True)
-class Signer:
-    """The caller as a signer of a proposal. ``policy``: the policy of its coins."""
-
-    proposal: ProposalRow
-    policy: Policy
-    user_id: int
-    key_id: str
-    is_active: bool
-    revoked_reason: str | None
-    fingerprint: Fingerprint
-    # The earlier one, which a new one replaces.
-    decision: DecisionRow | None
-    # The vault whose coins it spends; None for a forward.
-    vault: VaultRow | None = None
-
-    @property
-    def status(self) -> Status:
-        return Status(self.proposal.status)
-
-
 @serves_in_parts(SIGN_PSBT)
 def sign_psbt(ctx: Ctx, request: SignPsbtRequest) -> Steps[SignPsbtResponse]:
     """Records the caller's decision. The approval that meets the threshold queues the broadcast in the same
@@ -111,59 +84,56 @@ def sign_psbt(ctx: Ctx, request: SignPsbtRequest) -> Steps[SignPsbtResponse]:
     there is a newer version); VaultFrozen; MakerMayNotApprove; NotInAddressBook; PsbtMismatch. Then nothing
     is stored.
     """
-    expected = _expected(ctx, request)
+    signer, checked = _signer_of(ctx, request.psbt_id, _SIGNER), None
+    if request.psbt_base64 is not None:
+        # A submitted PSBT is only parsed for callers who may sign.
+        _require_live_key(ctx.db, signer)
     yield In.NOTHING
-    verified = verify_returned(read_returned(request, expected.txid), expected)
+    if request.psbt_base64 is not None:
+        checked = verified(request.psbt_base64, signer)
     ctx = yield In.WRITE
-    answer = _submitted(ctx, request, verified)
+    answer = _submitted(ctx, request, checked)
     if answer.status is Status.SIGNED:
         yield In.NOTHING
         answer = _after_broadcast(ctx.services, answer)
     return answer
 
 
-def _expected(ctx: Ctx, request: SignPsbtRequest) -> ExpectedSpend:
-    """What the caller has to sign: a submitted PSBT is only parsed for callers who may sign. Raises NotFound,
-    PermissionDenied, NotASigner, KeyIsRevoked.
-    """
-    signer = _signer_of(ctx, request.psbt_id, _SIGNER)
-    if request.psbt_base64 is not None:
-        require_live_key(ctx.db, signer)
-    proposal = signer.proposal
-    return ExpectedSpend(proposal.psbt, proposal.txid_expected, signer.policy, signer.fingerprint, proposal.m)
-
-
-def _submitted(ctx: Ctx, request: SignPsbtRequest, verified: Verified | None) -> SignPsbtResponse:
-    """``verified``: None for a decline. Raises Outdated where the stored PSBT has changed since."""
+def _submitted(ctx: Ctx, request: SignPsbtRequest, checked: Verified | None) -> SignPsbtResponse:
+    """``checked``: None for a decline. Raises Outdated where the stored PSBT has changed since."""
     signer = _signer_of(ctx, request.psbt_id, _SIGNER_LOCKED)
-    if verified is None:
+    if checked is None:
         return _decline(ctx, signer, request.reason)
-    require_live_key(ctx.db, signer)
-    if signer.proposal.psbt != verified.base:
+    _require_live_key(ctx.db, signer)
+    if signer.proposal.psbt != checked.base:
         raise OutdatedDraft("Another signer signed meanwhile.")
-    if signer.proposal.tx_type == TxType.PROOF.value and not verified.progress.is_complete:
+    if signer.proposal.tx_type == TxType.PROOF.value and not checked.progress.is_complete:
         raise SignatureInvalid("A proof has to be signed for all of its coins.")
-    return _approve(ctx, signer, verified)
+    return _approve(ctx, signer, checked)
 
 
-def _approve(ctx: Ctx, signer: Signer, verified: Verified) -> SignPsbtResponse:
-    proposal, progress = signer.proposal, verified.progress
-    if not verified.new:
+def _approve(ctx: Ctx, signer: Signer, checked: Verified) -> SignPsbtResponse:
+    proposal, progress = signer.proposal, checked.progress
+    if not checked.new:
         said = "This signature was recorded before."
-        return _answer(proposal, progress, verified.collected, said)
-    if signer.status is not Status.PENDING:
-        return _too_late(ctx.db, signer)
+        return _answer(proposal, progress, checked.collected, said)
+    if Status(proposal.status) is not Status.PENDING:
+        return _too_late(ctx.db, proposal)
     require_newest(ctx.db, proposal)
     if ctx.now >= proposal.expires_at:
         raise StateConflict("The proposal has expired.")
-    _require_bounds(ctx.db, signer)
-    _keep(ctx, signer, verified)
+    if signer.vault is not None:
+        # The vault's present controls, which may have changed since the proposal.
+        require_thawed(ctx.db, signer.vault)
+        require_other_maker(ctx.db, signer.vault, proposal, signer.user_id)
+        require_listed(ctx.db, signer.vault, proposal.psbt)
+    _keep(ctx, signer, checked)
     payload = event_data(proposal, user_id=ctx.caller.user_id, is_complete=progress.is_complete)
     inputs = None if progress.is_complete else list(progress.signed)
     ctx.event(SIGNED, payload, proposal=proposal.id, key=signer.key_id, inputs=inputs)
-    if verified.final is not None:
-        _finalise(ctx, proposal, verified.final)
-    return _answer(proposal, progress, verified.collected, None)
+    if checked.final is not None:
+        _finalise(ctx, proposal, checked.final)
+    return _answer(proposal, progress, checked.collected, None)
 
 
 def _finalise(ctx: Ctx, proposal: ProposalRow, final: Transaction) -> None:
@@ -179,34 +149,21 @@ def _finalise(ctx: Ctx, proposal: ProposalRow, final: Transaction) -> None:
     ctx.event(FINALISED, proposal=proposal.id, txid=final.txid)
 
 
-def _too_late(db: Session, signer: Signer) -> SignPsbtResponse:
-    if signer.status not in lifecycle.FINALISED:
-        raise StateConflict(f"The proposal is {signer.status}; it takes no more signatures.")
-    progress = SignerProgress((), ())
-    said = "The threshold was met without this signature; it was not recorded."
-    return _answer(signer.proposal, progress, _collected(db, signer.proposal), said)
+def _too_late(db: Session, proposal: ProposalRow) -> SignPsbtResponse:
+    if Status(proposal.status) not in lifecycle.FINALISED:
+        raise StateConflict(f"The proposal is {proposal.status}; it takes no more signatures.")
+    return _nothing_new(db, proposal, "The threshold was met without this signature; it was not recorded.")
 
 
-def _require_bounds(db: Session, signer: Signer) -> None:
-    """Checks the vault's present controls, which may have changed since the proposal. Raises VaultFrozen,
-    MakerMayNotApprove, NotInAddressBook.
-    """
-    if signer.vault is None:
-        return
-    require_thawed(db, signer.vault)
-    require_other_maker(db, signer.vault, signer.proposal, signer.user_id)
-    require_listed(db, signer.vault, signer.proposal.psbt)
-
-
-def _keep(ctx: Ctx, signer: Signer, verified: Verified) -> None:
-    signer.proposal.psbt = verified.signed
+def _keep(ctx: Ctx, signer: Signer, checked: Verified) -> None:
+    signer.proposal.psbt = checked.signed
     place = {"proposal_id": signer.proposal.id, "key_id": signer.key_id, "received_at": ctx.now}
     # Only the message's input of a proof is stored (`proofs`); its PSBT has all signatures.
     is_proof = signer.proposal.tx_type == TxType.PROOF.value
-    new = [one for one in verified.new if not is_proof or not one.input_index]
+    new = [one for one in checked.new if not is_proof or not one.input_index]
     if new:
         ctx.db.execute(insert(SignatureRow), [{**place, **vars(signature)} for signature in new])
-    _decide(ctx, signer, "approve", is_complete=verified.progress.is_complete, reason=None)
+    _decide(ctx, signer, "approve", is_complete=checked.progress.is_complete, reason=None)
     ctx.tools.lifecycle.touch(ctx.db, signer.proposal)
 
 
@@ -220,22 +177,26 @@ def _decide(ctx: Ctx, signer: Signer, decision: str, *, is_complete: bool, reaso
 
 
 def _decline(ctx: Ctx, signer: Signer, reason: str | None) -> SignPsbtResponse:
-    db, proposal, nothing = ctx.db, signer.proposal, SignerProgress((), ())
-    known = signer.decision
-    if known is not None and known.decision == "approve":
-        said = "You have signed: a decline cannot revoke a signature."
-        return _answer(proposal, nothing, _collected(db, proposal), said)
+    db, proposal, known = ctx.db, signer.proposal, signer.decision
     if known is not None:
-        said = "Your decline was recorded before."
-        return _answer(proposal, nothing, _collected(db, proposal), said)
-    if signer.status is not Status.PENDING:
-        raise StateConflict(f"The proposal is {signer.status}; it can no longer be declined.")
+        has_signed = known.decision == "approve"
+        said = "You have signed: a decline cannot revoke a signature."
+        return _nothing_new(db, proposal, said if has_signed else "Your decline was recorded before.")
+    if Status(proposal.status) is not Status.PENDING:
+        raise StateConflict(f"The proposal is {proposal.status}; it can no longer be declined.")
     _decide(ctx, signer, "reject", is_complete=False, reason=reason)
     ctx.tools.lifecycle.touch(db, proposal)
-    if lifecycle.threshold_lost(_declines(db, proposal), proposal.m, proposal.n):
+    declined = DecisionRow.proposal_id == proposal.id, DecisionRow.decision == "reject"
+    declines = db.scalar(select(func.count()).where(*declined)) or 0
+    if lifecycle.threshold_lost(declines, proposal.m, proposal.n):
         ctx.tools.lifecycle.apply(db, proposal, lifecycle.LifecycleEvent.THRESHOLD_LOST)
     ctx.event(DECLINED, event_data(proposal, user_id=ctx.caller.user_id), proposal=proposal.id)
-    return _answer(proposal, nothing, _collected(db, proposal), None)
+    return _nothing_new(db, proposal, None)
+
+
+def _nothing_new(db: Session, proposal: ProposalRow, said: str | None) -> SignPsbtResponse:
+    """Without a signature of this request."""
+    return _answer(proposal, SignerProgress((), ()), collected_signatures(db, proposal.id), said)
 
 
 def _answer(
@@ -271,18 +232,6 @@ def _after_broadcast(services: Services, answer: SignPsbtResponse) -> SignPsbtRe
         if answer.status is Status.SIGNED:
             services.tools.changes.wait(seen, min(left, RECHECK_SECONDS))
     return answer
-
-
-def _collected(db: Session, proposal: ProposalRow) -> int:
-    """The number of signatures that every input has, as stored."""
-    return collected_signatures(db, [proposal.id])[proposal.id]
-
-
-def _declines(db: Session, proposal: ProposalRow) -> int:
-    query = select(func.count()).where(
-        DecisionRow.proposal_id == proposal.id, DecisionRow.decision == "reject"
-    )
-    return db.scalar(query) or 0
 
 
 def _signer_of(ctx: Ctx, psbt_id: str, query: Select[*tuple[Any, ...]]) -> Signer:
@@ -352,22 +301,16 @@ _SIGNER = (
 _SIGNER_LOCKED = _SIGNER.with_for_update(of=ProposalRow)
 
 
-def require_live_key(db: Session, signer: Signer) -> None:
+def _require_live_key(db: Session, signer: Signer) -> None:
     """A superseded key may still sign payments to vaults of the same workspace, for a vault's signers are
     fixed (P47), and forwards, which always pay such a vault. Raises KeyIsRevoked.
     """
     if signer.is_active:
         return
-    is_forward = signer.proposal.profile_key_id is not None
-    if may_move_on(cast("RevokedReason | None", signer.revoked_reason)) and (
-        is_forward or _stays_in_workspace(db, signer)
-    ):
-        return
-    whose = "with this profile" if is_forward else "in this vault"
+    if may_move_on(cast("RevokedReason | None", signer.revoked_reason)):
+        outputs = Psbt.parse(signer.proposal.psbt).outputs
+        scripts = {output.script_pubkey for output in outputs}
+        if signer.vault is None or stay_in_workspace(db, signer.vault, scripts):
+            return
+    whose = "with this profile" if signer.vault is None else "in this vault"
     raise KeyIsRevoked(f"Your key {whose} was revoked ({signer.revoked_reason}).")
-
-
-def _stays_in_workspace(db: Session, signer: Signer) -> bool:
-    assert signer.vault is not None, "only a forward has no vault"
-    scripts = {output.script_pubkey for output in Psbt.parse(signer.proposal.psbt).outputs}
-    return stay_in_workspace(db, signer.vault, scripts)

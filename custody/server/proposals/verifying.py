@@ -6,9 +6,9 @@ with the consensus engine.
 
 from dataclasses import dataclass
 
-from custody.schemas import proposals as wire
 from custody.server.chain.engine import InvalidSpend, consensus, verify_transaction
 from custody.server.errors import Invalid, NotASigner, PsbtDiffers, SignatureInvalid
+from custody.server.store.models import DecisionRow, ProposalRow, VaultRow
 from multisig import (
     BadSignature,
     Fingerprint,
@@ -28,14 +28,20 @@ from multisig.bip322 import ProofState, finalise_proof, is_proof, verify_message
 
 
 @dataclass(frozen=True)
-class ExpectedSpend:
-    """What a signer has to sign. ``psbt``: the stored one, with the signatures of others."""
+class Signer:
+    """The caller as a signer of a proposal. ``policy``: of its coins. ``decision``: the earlier one, which a
+    new one replaces. ``vault``: whose coins it spends; None for a forward.
+    """
 
-    psbt: bytes
-    txid: str
+    proposal: ProposalRow
     policy: Policy
+    user_id: int
+    key_id: str
+    is_active: bool
+    revoked_reason: str | None
     fingerprint: Fingerprint
-    m: int
+    decision: DecisionRow | None
+    vault: VaultRow | None = None
 
 
 @dataclass(frozen=True)
@@ -63,46 +69,32 @@ class Verified:
     final: Transaction | None
 
 
-def read_returned(request: wire.SignPsbtRequest, txid: str) -> Psbt | None:
-    """The submitted PSBT, if it is of the transaction ``txid``; None for a decline. Raises Invalid,
-    PsbtDiffers.
+def verified(text: str, signer: Signer) -> Verified:
+    """Verifies a submitted PSBT, which stands beside the stored one with the signatures of others. Raises
+    Invalid; PsbtDiffers (another transaction, or changed); NotASigner (another signer's signature);
+    SignatureInvalid; InvalidSpend, which is a bug of ours.
     """
-    if request.psbt_base64 is None:
-        return None
-    returned = _parse(request.psbt_base64)
-    if returned.tx.txid != txid:
+    returned, proposal = _parse(text), signer.proposal
+    if returned.tx.txid != proposal.txid_expected:
         raise PsbtDiffers("The submitted PSBT is not of the proposed transaction.")
-    return returned
-
-
-def verify_returned(returned: Psbt | None, expected: ExpectedSpend) -> Verified | None:
-    """None for a decline. Raises PsbtDiffers; NotASigner (another signer's signature); SignatureInvalid;
-    InvalidSpend, which is a bug of ours.
-    """
-    if returned is None:
-        return None
-    base = Psbt.parse(expected.psbt)
-    signed = _accept(base, returned, expected)
+    base = Psbt.parse(proposal.psbt)
+    signed = _accept(base, returned, signer)
     report = signed.report()
-    progress = report.of_signer(expected.fingerprint)
+    progress = report.of_signer(signer.fingerprint)
     if not progress.signed:
         raise SignatureInvalid("The PSBT has no signature of your key.")
     return Verified(
-        base=expected.psbt,
+        base=proposal.psbt,
         signed=signed.psbt.to_bytes(),
-        new=_new_signatures(base, signed.psbt),
+        new=tuple(
+            NewSignature(index, key, signature)
+            for index, (before, after) in enumerate(zip(base.inputs, signed.psbt.inputs, strict=True))
+            for key, signature in after.partial_signatures.items()
+            if key not in before.partial_signatures
+        ),
         progress=progress,
         collected=report.progress,
-        final=final_transaction(signed) if report.progress >= expected.m else None,
-    )
-
-
-def _new_signatures(base: Psbt, signed: Psbt) -> tuple[NewSignature, ...]:
-    return tuple(
-        NewSignature(index, key, signature)
-        for index, (before, after) in enumerate(zip(base.inputs, signed.inputs, strict=True))
-        for key, signature in after.partial_signatures.items()
-        if key not in before.partial_signatures
+        final=final_transaction(signed) if report.progress >= proposal.m else None,
     )
 
 
@@ -110,20 +102,18 @@ def _parse(text: str) -> Psbt:
     try:
         return ReceivedPsbt.parse(text).psbt
     except (InvalidPsbt, PsbtTooLarge) as error:
-        sentence = str(error)
-        raise Invalid.at("/psbt_base64", sentence, error.code) from error
+        raise Invalid.at("/psbt_base64", str(error), error.code) from error
 
 
-def _accept(base: Psbt, returned: Psbt, expected: ExpectedSpend) -> ProvenSpend:
+def _accept(base: Psbt, returned: Psbt, signer: Signer) -> ProvenSpend:
     try:
-        return ProvenSpend(base, expected.policy).accept(returned, expected.fingerprint)
+        return ProvenSpend(base, signer.policy).accept(returned, signer.fingerprint)
     except PsbtMismatch as error:
         raise PsbtDiffers(str(error)) from error
     except ForeignSignature as error:
         raise NotASigner(str(error)) from error
     except BadSignature as error:
-        pointer = "/psbt_base64"
-        raise SignatureInvalid.at(pointer, str(error), error.code) from error
+        raise SignatureInvalid.at("/psbt_base64", str(error), error.code) from error
 
 
 def final_transaction(signed: ProvenSpend) -> Transaction:
@@ -132,19 +122,15 @@ def final_transaction(signed: ProvenSpend) -> Transaction:
     Raises InvalidSpend where the consensus engine refuses what our own checks accept: a bug of ours, which
     must never reach the network.
     """
-    transaction = signed.finalise()
-    verify_transaction(transaction, _spent_outputs(signed.psbt))
+    transaction, spent = signed.finalise(), _spent_outputs(signed.psbt)
+    verify_transaction(transaction, spent)
     if is_proof(signed.psbt):
-        _require_proven(signed)
+        # As a third party would.
+        message, proof = (signed.psbt.signed_message or b"").decode(), str(finalise_proof(signed))
+        verdict = verify_message(message, spent[0].script_pubkey, proof, consensus)
+        if verdict.state is not ProofState.VALID:
+            raise InvalidSpend(f"the proof is {verdict.state}: {verdict.reason}")
     return transaction
-
-
-def _require_proven(signed: ProvenSpend) -> None:
-    """Verifies the proof as a third party would. Raises InvalidSpend."""
-    message, challenge = (signed.psbt.signed_message or b"").decode(), _spent_outputs(signed.psbt)[0]
-    verdict = verify_message(message, challenge.script_pubkey, str(finalise_proof(signed)), consensus)
-    if verdict.state is not ProofState.VALID:
-        raise InvalidSpend(f"the proof is {verdict.state}: {verdict.reason}")
 
 
 def _spent_outputs(psbt: Psbt) -> list[TxOut]:

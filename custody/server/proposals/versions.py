@@ -5,30 +5,32 @@ cancel spends the same coins and sends everything back to the vault. At most one
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import CreatePsbtRequest, TxType
+from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.calls import Ctx
-from custody.server.errors import InsufficientFunds, Invalid, LockedFunds
+from custody.server.errors import InsufficientFunds, Invalid, LockedFunds, NotFound, StateConflict
 from custody.server.limits.stored import moved_by_family
 from custody.server.network.backends import Quote
 from custody.server.proposals.bounds import vault_to_spend
-from custody.server.proposals.coins import SpendableCoins, Utxo, kept_for_tokens, token_coins
-from custody.server.proposals.drafting import plan_of
+from custody.server.proposals.choosing import plan_of
+from custody.server.proposals.coins import SpendableCoins, Utxo, kept_for_tokens, token_coins, utxo_of
 from custody.server.proposals.drafts import Funding, Order
-from custody.server.proposals.families import (
+from custody.server.proposals.lifecycle import (
+    IS_INPUT,
+    KINDS,
     TOKEN_KINDS,
-    ProposalFamily,
-    change_of,
-    family_utxos,
-    find_proposal,
-    intent_of,
-    require_replaceable,
+    coins_of,
+    holds_coins_clause,
+    members_of,
+    newer_than,
 )
-from custody.server.proposals.lifecycle import members_of
-from custody.server.proposals.payments import Intent, read_rate
+from custody.server.proposals.payments import Intent, PaidRecipient, read_rate
 from custody.server.rules.fees import (
     ChangeAndFee,
     PricedTransaction,
@@ -36,6 +38,7 @@ from custody.server.rules.fees import (
     least_rate,
     settle_replacement,
 )
+from custody.server.rules.lifecycle import REPLACEABLE
 from custody.server.rules.selection import (
     MAX_INPUTS,
     Plan,
@@ -44,13 +47,36 @@ from custody.server.rules.selection import (
     input_cost,
     largest_first,
 )
-from custody.server.store.models import VaultRow
-from custody.server.vaults.stored import policy_of
-from multisig import Sats
+from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalInputRow, ProposalRow, VaultRow
+from custody.server.vaults.stored import IS_LOCK_OF_COIN, policy_of
+from multisig import (
+    Network,
+    Psbt,
+    Sats,
+    Transaction,
+    TxOut,
+    decode_address,
+    estimate_vsize,
+)
+
+
+@dataclass(frozen=True)
+class _Family:
+    """A proposal that may be replaced, with all its versions."""
+
+    original: ProposalRow
+    members: Sequence[ProposalRow]
+    vault: VaultRow
+
+    @cached_property
+    def rivals(self) -> tuple[PricedTransaction, ...]:
+        """All versions, also ended ones: their signatures may have been given out, and they must not win."""
+        return tuple(_priced(member, self.vault) for member in self.members)
 
 
 def version(ctx: Ctx, request: CreatePsbtRequest) -> Order:
-    """Raises NotFound, VaultFrozen; StateConflict (ended, confirmed, not the newest, a coin has gone).
+    """Raises NotFound, VaultFrozen; Invalid where it belongs to another vault than the request's;
+    StateConflict (ended, confirmed, not the newest, a coin has gone).
 
     Funding it raises Invalid (a rate that is too low or too high); InsufficientFunds (neither the change nor
     the vault's other coins pay the fee), LockedFunds (those that would are locked); Dust (a sweep's amount
@@ -59,16 +85,20 @@ def version(ctx: Ctx, request: CreatePsbtRequest) -> Order:
     db = ctx.db
     vault = vault_to_spend(db, ctx.access, request.wallet_id)
     field = "cancels_psbt_id" if request.cancel else "replaces_psbt_id"
-    original = find_proposal(db, ctx.access, vault, getattr(request, field), field)
-    require_replaceable(db, original, cancel=request.cancel)
-    family = ProposalFamily(original, members_of(db, original.family_id), vault)
-    held = family_utxos(db, family, cancel=request.cancel)
-    intent = Intent() if request.cancel else intent_of(family)
+    original = db.get(ProposalRow, getattr(request, field))
+    if original is None or original.workspace_id != ctx.access.workspace_id:
+        raise NotFound("There is no such proposal in this workspace.")
+    if original.vault_id != vault.id:
+        raise Invalid.at("/wallet_id", f"The proposal in {field} is of another vault.")
+    _require_replaceable(db, original, cancel=request.cancel)
+    family = _Family(original, members_of(db, original.family_id), vault)
+    held = _coins_of(db, family, cancel=request.cancel)
+    intent = Intent() if request.cancel else _intent_of(original, Network(vault.chain))
     paid = Sats(0 if request.cancel else max(0, original.movement_sats - original.fee_sats))
     was = TxType(original.tx_type)
     same_kind = not request.cancel
     said = f"Takes proposal {original.id} back." if request.cancel else original.description
-    change = change_of(original)
+    members = frozenset((member.id, member.final_tx is not None) for member in family.members)
     return Order(
         was if same_kind else TxType.SEND,
         vault.id,
@@ -76,11 +106,11 @@ def version(ctx: Ctx, request: CreatePsbtRequest) -> Order:
         policy_of(vault),
         intent,
         partial(_fund, ctx, request, family, held, intent, paid),
-        rests_on=family.state(held),
+        rests_on=(members, frozenset(utxo.outpoint for utxo in held)),
         description=said if request.description is None else request.description,
         recipients=tuple(original.recipients) if same_kind and was in TOKEN_KINDS else None,
         contract_ids=tuple(original.contract_ids) if same_kind else (),
-        change_at=None if change is None else (change.branch, change.address_index),
+        change_at=_change_of(original),
         family_id=original.family_id,
         replaces_id=original.id,
         # A cancel mints nothing; its fee counts for its maker like that of any self-spend.
@@ -92,10 +122,134 @@ def version(ctx: Ctx, request: CreatePsbtRequest) -> Order:
     )
 
 
+def _require_replaceable(db: Session, original: ProposalRow, *, cancel: bool) -> None:
+    """Raises StateConflict where it has ended, is confirmed, is not the newest, or another proposal spends
+    its change.
+    """
+    if TxType(original.tx_type) not in KINDS:
+        raise StateConflict(f"A proposal of the kind {original.tx_type} cannot be replaced.")
+    newer = newer_than(db, original)
+    if newer:
+        raise StateConflict(f"It was replaced by {newer[-1].id}: replace that one.")
+    status = Status(original.status)
+    taken_back = original.keeps_coins and cancel
+    if status not in REPLACEABLE and not taken_back:
+        also = " Its coins come back with cancel." if original.keeps_coins else ""
+        raise StateConflict(f"The proposal is {status}; it can no longer be replaced.{also}")
+    _require_childless(db, original)
+
+
+def _require_childless(db: Session, original: ProposalRow) -> None:
+    """A proposal that spends its change could never be mined after a replacement. Spends by others do not
+    count: a payee must not be able to prevent a cancellation.
+    """
+    made = {member.txid_expected for member in members_of(db, original.family_id)}
+    query = (
+        select(ProposalRow.id)
+        .join(ProposalInputRow, ProposalInputRow.proposal_id == ProposalRow.id)
+        .where(
+            ProposalInputRow.txid.in_(made),
+            ProposalRow.vault_id == original.vault_id,
+            ProposalRow.profile_key_id.is_(None),
+            ProposalRow.family_id != original.family_id,
+            holds_coins_clause(),
+        )
+        # The newest version, which pays most, is the one that can still be declined or replaced.
+        .order_by(ProposalRow.fee_sats.desc(), ProposalRow.id)
+        .limit(1)
+    )
+    child = db.scalars(query).first()
+    if child is not None:
+        raise StateConflict(
+            f"Proposal {child} spends its unconfirmed change, and would be lost with it. Decline that one "
+            "while it lacks signatures; after that raise its fee, which pays for both."
+        )
+
+
+def _intent_of(original: ProposalRow, network: Network) -> Intent:
+    """What each version pays. The recipients of a token's proposal are for the record only; they get no
+    bitcoin.
+    """
+    pays = TxType(original.tx_type) not in TOKEN_KINDS
+    payments = tuple(
+        PaidRecipient(address, TxOut(Sats(amount), decode_address(address, network)))
+        for address, amount in (zip(original.recipients, original.amounts_sats, strict=True) if pays else ())
+    )
+    data = None if original.op_return_hex is None else bytes.fromhex(original.op_return_hex)
+    return Intent(payments, data, sweeps=original.sweeps)
+
+
+def _coins_of(db: Session, family: _Family, *, cancel: bool) -> tuple[Utxo, ...]:
+    """Every coin of the original in the order of its inputs, and those of the other members that no other
+    family has locked. So any two versions share coins and exclude each other. A bump of a sweep has the
+    original's alone: it sends no coin that the sweep did not.
+
+    A coin may have left the chain for good: a deposit that a reorganisation removed. A cancel may then use
+    the remaining coins, as long as each version has one of them, so that it excludes them all; otherwise the
+    others would stay locked for ever.
+
+    Raises StateConflict where a coin of the original is missing.
+    """
+    original = family.original
+    query = select(ProposalInputRow.txid, ProposalInputRow.vout).where(
+        ProposalInputRow.proposal_id == original.id
+    )
+    inputs = [(txid, vout) for txid, vout in db.execute(query.order_by(ProposalInputRow.input_index))]
+    # The members' coins that are on the chain, spent or not, with the families that have locked them. A
+    # deposit may have other outputs to this vault or to others: those are no coins of the family.
+    on_chain = (
+        select(ChainCoinRow, CoinLockRow.family_id)
+        .join(ProposalInputRow, IS_INPUT)
+        .outerjoin(CoinLockRow, IS_LOCK_OF_COIN)
+        .where(
+            ChainCoinRow.chain == family.vault.chain,
+            ChainCoinRow.vault_id == family.vault.id,
+            ProposalInputRow.proposal_id.in_([member.id for member in family.members]),
+        )
+    )
+    known = {(row.txid, row.vout): (row, family_id) for row, family_id in db.execute(on_chain)}
+    versions = {member.txid_expected for member in family.members}
+    found = {
+        coin: utxo_of(row)
+        for coin, (row, lock) in known.items()
+        if row.spent_by in {None, *versions} and lock in {None, original.family_id}
+    }
+    missing = set(inputs) - set(found)
+    if missing:
+        each_has_one = all(coins_of(db, [member.id]) & set(found) for member in family.members)
+        if not (cancel and not missing & set(known) and each_has_one):
+            raise StateConflict(
+                "A coin of the proposal is not on the chain, or was spent: it cannot be replaced now."
+            )
+    others = [] if original.sweeps and not cancel else sorted(set(found) - set(inputs))
+    return tuple(found[coin] for coin in (*inputs, *others) if coin in found)
+
+
+def _change_of(proposal: ProposalRow) -> tuple[int, int] | None:
+    """The branch and index of its change, read from the PSBT, in which only the change has key origins; None
+    without change. A token's transaction has its change at the vault's first address.
+    """
+    for output in Psbt.parse(proposal.psbt).outputs:
+        for origin in output.derivations.values():
+            branch, index = origin.path.indexes[-2:]
+            return branch, index
+    return None
+
+
+def _priced(member: ProposalRow, vault: VaultRow) -> PricedTransaction:
+    """With its real size where known: signatures may be a byte or two smaller than estimated."""
+    psbt = Psbt.parse(member.psbt)
+    scripts = [output.script_pubkey for output in psbt.outputs]
+    vsize = estimate_vsize(policy_of(vault), len(psbt.inputs), scripts)
+    if member.final_tx is not None:
+        vsize = min(vsize, Transaction.parse(member.final_tx).vsize)
+    return PricedTransaction(Sats(member.fee_sats), vsize)
+
+
 def _fund(
     ctx: Ctx,
     request: CreatePsbtRequest,
-    family: ProposalFamily,
+    family: _Family,
     held: tuple[Utxo, ...],
     intent: Intent,
     paid: Sats,
@@ -120,7 +274,7 @@ Settled = tuple[tuple[Utxo, ...], ChangeAndFee]
 
 
 def _settle(
-    db: Session, family: ProposalFamily, intent: Intent, plan: Plan, held: tuple[Utxo, ...], tip_height: int
+    db: Session, family: _Family, intent: Intent, plan: Plan, held: tuple[Utxo, ...], tip_height: int
 ) -> tuple[tuple[Utxo, ...], ChangeAndFee, Utxo | None]:
     """The family's coins and as few others as needed, the largest first; and where there are others, the coin
     that stays for the vault's tokens. Those are confirmed: a replacement may add no unconfirmed coin
@@ -128,7 +282,9 @@ def _settle(
     """
     rivals = family.rivals
     # A token's transaction always has change at the vault's address, which the next call spends.
-    may_drop_change = bool(intent.outputs) and not family.is_of_token
+    # Also where its newest member cancels the payment.
+    is_of_token = any(TxType(member.tx_type) in TOKEN_KINDS for member in family.members)
+    may_drop_change = bool(intent.outputs) and not is_of_token
 
     def cover(spare: Sequence[Utxo]) -> Settled | None:
         for count in range(max(0, min(len(spare), MAX_INPUTS - len(held))) + 1):
@@ -180,7 +336,6 @@ def _spare(
 def _require_outbidding(
     plan: Plan, inputs: int, rivals: Iterable[PricedTransaction], *, with_change: bool
 ) -> None:
-    rivals = tuple(rivals)
     least = least_rate(rivals, plan.vsize(inputs, with_change))
     if plan.rate < least:
         raise Invalid.at(

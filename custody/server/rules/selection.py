@@ -19,7 +19,7 @@ from enum import StrEnum
 from functools import cache
 from itertools import accumulate
 from operator import attrgetter
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from multisig.transaction import LOCKTIME_THRESHOLD
 from multisig.units import FeeRate, Sats
@@ -58,18 +58,6 @@ class Coin(Protocol):
 CoinT = TypeVar("CoinT", bound=Coin)
 BY_PLACE: Final = attrgetter("txid", "vout")
 BY_AMOUNT: Final = attrgetter("amount")
-
-
-class Candidate(NamedTuple):
-    """A coin and what decides its tier. `confirmations` is 0 in the mempool; `own_change`: it is change of a
-    transaction of ours.
-    """
-
-    txid: str
-    vout: int
-    amount: Sats
-    confirmations: int
-    own_change: bool
 
 
 @dataclass(frozen=True)

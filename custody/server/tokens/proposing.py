@@ -19,6 +19,7 @@ from custody.server.errors import (
     TokenCoinUnconfirmed,
 )
 from custody.server.network.backends import Quote
+from custody.server.proposals.choosing import plan_of
 from custody.server.proposals.coins import (
     SpendableCoins,
     Utxo,
@@ -26,7 +27,6 @@ from custody.server.proposals.coins import (
     has_locked_token_coin,
     token_coins,
 )
-from custody.server.proposals.drafting import plan_of
 from custody.server.proposals.drafts import Funding, Order
 from custody.server.proposals.payments import Intent
 from custody.server.rules.fees import STANDARD_PRIORITY

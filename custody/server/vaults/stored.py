@@ -43,6 +43,12 @@ from multisig import Vault as Policy
 CACHED_POLICIES = 1_024
 # The vault's ``address`` on record. Deposits go there; of change, only that of a token's transactions.
 ADDRESS_INDEX = 0
+# The condition, in a statement over coins, that a lock is on the coin.
+IS_LOCK_OF_COIN = and_(
+    CoinLockRow.chain == ChainCoinRow.chain,
+    CoinLockRow.txid == ChainCoinRow.txid,
+    CoinLockRow.vout == ChainCoinRow.vout,
+)
 # BIP-44, "Address gap limit": what any wallet that restores from the descriptor looks for too.
 GAP = 20
 
@@ -211,7 +217,7 @@ def balance_outside_vaults(db: Session, chain: str, scripts: Collection[bytes]) 
     query = (
         select(*_SUMS)
         .select_from(ChainCoinRow)
-        .outerjoin(CoinLockRow, _IS_LOCK_OF_COIN)
+        .outerjoin(CoinLockRow, IS_LOCK_OF_COIN)
         .where(
             ChainCoinRow.chain == chain,
             ChainCoinRow.vault_id.is_(None),
@@ -269,11 +275,6 @@ _NOTE_HELD = (
     update(_LOCKS)
     .where(_LOCKS.c.chain == bindparam("of_chain"), _LOCKS.c.txid.in_(bindparam("txids", expanding=True)))
     .values(_held(_LOCKS.c.chain, _LOCKS.c.txid, _LOCKS.c.vout))
-)
-_IS_LOCK_OF_COIN = and_(
-    CoinLockRow.chain == ChainCoinRow.chain,
-    CoinLockRow.txid == ChainCoinRow.txid,
-    CoinLockRow.vout == ChainCoinRow.vout,
 )
 _IS_CONFIRMED = ChainCoinRow.height.is_not(None)
 _SUMS = tuple(

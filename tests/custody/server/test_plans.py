@@ -22,6 +22,7 @@ from custody.server.limits.limits import OutgoingAmount, require
 from custody.server.limits.stored import usage_of_vault
 from custody.server.network.deposits import ChainSnapshot, Coins
 from custody.server.network.sightings import affected
+from custody.server.proposals.choosing import plan_of
 from custody.server.proposals.coins import (
     MATCHING,
     SMALL,
@@ -30,7 +31,6 @@ from custody.server.proposals.coins import (
     lock_coins,
     require_unchanged,
 )
-from custody.server.proposals.drafting import plan_of
 from custody.server.proposals.payments import Intent
 from custody.server.proposals.reading import page
 from custody.server.rules.audit import Category

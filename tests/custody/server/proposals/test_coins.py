@@ -13,10 +13,10 @@ from sqlalchemy import Engine, event, select
 
 from custody.server.errors import InsufficientFunds, LockedFunds
 from custody.server.proposals import coins
+from custody.server.proposals.choosing import choose
 from custody.server.proposals.coins import SpendableCoins, lock_coins
-from custody.server.proposals.drafting import choose
 from custody.server.rules import selection
-from custody.server.rules.selection import Candidate, Plan
+from custody.server.rules.selection import Plan
 from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalRow, VaultRow, WatchedScriptRow
 from multisig import CHANGE, FeeRate, OutPoint, Psbt, Sats
 from tests.support.custody import ok, refused
@@ -24,7 +24,7 @@ from tests.support.examples import examples
 from tests.support.flood import flood
 from tests.support.replacing import meanwhile
 from tests.support.rows import a_proposal
-from tests.support.selection import select_coins
+from tests.support.selection import Candidate, select_coins
 
 TIP = 200
 # 2-of-3 P2WSH: 104.5 vB for an input, 43 for an output.

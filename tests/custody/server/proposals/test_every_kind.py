@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select, update
 
 from custody.server.keys.profiles import CHANGE_INDEX
-from custody.server.proposals import drafting, drafts
+from custody.server.proposals import drafts
 from custody.server.proposals.coins import lock_coins
 from custody.server.proposals.drafts import Draft
 from custody.server.requests.changes import MAX_TRIES
@@ -244,7 +244,7 @@ def test_p48_a_fee_above_the_cap_and_a_psbt_larger_than_devices_take_are_refused
     del dear["forward"]
     for patched, pointers, code in (
         ((drafts, "MAX_FEE", 100), dear, "fee-too-high"),
-        ((drafting, "built_psbt", refuse), large, PsbtTooLarge.code),
+        ((drafts, "built_psbt", refuse), large, PsbtTooLarge.code),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(*patched)

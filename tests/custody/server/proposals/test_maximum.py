@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete
 
-from custody.server.proposals import coins, drafting, drafts, sends
+from custody.server.proposals import choosing, coins, drafts, paying
 from custody.server.rules import selection
 from custody.server.store.models import ChainCoinRow, CoinLockRow, VaultRow
 from multisig import Network, Psbt, Sats, decode_address, dust_threshold, format_btc
@@ -54,10 +54,10 @@ def few(monkeypatch, desk):
         return built(ctx, *rest)
 
     monkeypatch.setattr(drafts, "_built", outside)
-    for module in (selection, drafting, coins):
+    for module in (selection, choosing, coins):
         monkeypatch.setattr(module, "MAX_INPUTS", FEW)
     monkeypatch.setattr("custody.server.rules.selection.MAX_INPUTS", FEW)
-    for module in (sends, drafts, drafting):
+    for module in (paying, drafts, choosing):
         monkeypatch.setattr(module, "MAX_FEE", Sats(9_000))
     desk.numbers = iter(range(10**6))
     return desk

@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.server.proposals import mempools
+from custody.server.proposals import choosing
 from tests.support.custody import CAFE, SHOP, ok, refused
 from tests.support.profiles import forward, grant, pay_profile, profile_of
 from tests.support.replacing import bump, finished, made
@@ -19,7 +19,7 @@ def pay(desk, amount: int = 10_000) -> str:
 
 def test_the_chain_takes_all_that_is_proposed_and_no_more_is(desk):
     desk.deposit(5_000_000)
-    for _ in range(mempools.MAX_TOGETHER):
+    for _ in range(choosing.MAX_TOGETHER):
         pay(desk)
     assert LONG in refused(desk.propose(10_000, fee_rate="2"), 409, "STATE_CONFLICT")["detail"]
     desk.mine()
@@ -29,7 +29,7 @@ def test_the_chain_takes_all_that_is_proposed_and_no_more_is(desk):
 @pytest.fixture
 def three(desk, monkeypatch):
     """Nodes would take three together; two coins, of which one's change waits behind two payments."""
-    monkeypatch.setattr(mempools, "MAX_TOGETHER", 3)
+    monkeypatch.setattr(choosing, "MAX_TOGETHER", 3)
     desk.deposit(500_000)
     pay(desk), pay(desk)
     return desk
@@ -61,7 +61,7 @@ def test_what_waits_too_long_is_left_out_of_a_sweep_and_of_the_most(three):
 
 
 def test_large_ones_are_counted_by_size(desk, monkeypatch):
-    monkeypatch.setattr(mempools, "MAX_TOGETHER_VSIZE", 500)
+    monkeypatch.setattr(choosing, "MAX_TOGETHER_VSIZE", 500)
     desk.deposit(500_000)
     pay(desk), pay(desk)
     assert LONG in refused(desk.propose(10_000, fee_rate="2"), 409, "STATE_CONFLICT")["detail"]
@@ -69,7 +69,7 @@ def test_large_ones_are_counted_by_size(desk, monkeypatch):
 
 def test_a_forward_of_a_deposit_that_waits_counts_it(desk, monkeypatch):
     grant(desk, "Signer", "PAYMENT_INIT")
-    monkeypatch.setattr(mempools, "MAX_TOGETHER", 1)
+    monkeypatch.setattr(choosing, "MAX_TOGETHER", 1)
     pay_profile(desk, "alice", 100_000, blocks=0)
     assert profile_of(desk.signers["alice"])["unconfirmed_sats"] == 100_000
     refused(forward(desk, "alice", 50_000, allow_unconfirmed=True), 409, "STATE_CONFLICT")

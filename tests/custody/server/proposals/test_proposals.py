@@ -10,7 +10,7 @@ import pytest
 
 from custody.server.chain.embedded import mining
 from custody.server.errors import LockedFunds
-from custody.server.proposals import searching
+from custody.server.proposals import reading
 from custody.server.proposals.coins import lock_coins
 from multisig import Network, OutPoint, Psbt, Sats, TxOut, decode_address, inspect, parse_op_return
 from tests.support.custody import CAFE, SHOP, ok, refused
@@ -189,13 +189,13 @@ class TestReading:
         refused(find(search="a b c d e f g h i"), 422, "VALIDATION")
         assert ids(find(search="rent " * 9)) == [rent]
         # Each page looks at one: an answer without any goes on after it.
-        monkeypatch.setattr(searching, "WINDOW", 1)
+        monkeypatch.setattr(reading, "WINDOW", 1)
         first = find(search="wages")
         assert (ids(first), first.headers["X-Total-Count-Is"]) == ([], "at-least")
         assert f"after={rent}" in first.headers["Link"]
         assert ids(find(search="wages", after=rent)) == [wages]
         # The words of a search share what is looked at.
-        monkeypatch.setattr(searching, "WINDOW", 2)
+        monkeypatch.setattr(reading, "WINDOW", 2)
         assert (ids(find(search="wages")), ids(find(search="wages cafe"))) == ([wages], [])
         assert f"after={rent}" in find(search="wages cafe").headers["Link"]
 

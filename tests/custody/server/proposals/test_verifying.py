@@ -22,11 +22,11 @@ def verified(monkeypatch):
     """How often a submitted PSBT was verified."""
     calls = []
 
-    def counted(returned, sought):
-        calls.append(sought)
-        return verifying.verify_returned(returned, sought)
+    def counted(text, signer):
+        calls.append(signer)
+        return verifying.verified(text, signer)
 
-    monkeypatch.setattr(signing, "verify_returned", counted)
+    monkeypatch.setattr(signing, "verified", counted)
     return calls
 
 

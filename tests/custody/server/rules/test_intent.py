@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from custody.common.payment_links import Recipient
 from custody.server.errors import Invalid
-from custody.server.rules.intent import merge_amount, parse_op_return, parse_recipient
+from custody.server.proposals.payments import merge_amount, parse_op_return, parse_recipient
 from multisig import Network
 
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from custody.server.rules.fees import CEILING, FALLBACK, FLOOR, bounded
 from custody.server.rules.selection import (
     MAX_TIP_AGE_SECONDS,
-    Candidate,
     Plan,
     _branch_and_bound,
     choose_locktime,
@@ -22,7 +21,7 @@ from custody.server.rules.selection import (
 )
 from multisig import FeeRate, Sats
 from multisig.transaction import LOCKTIME_THRESHOLD
-from tests.support.selection import select_coins
+from tests.support.selection import Candidate, select_coins
 
 DUST = 330
 # 2-of-3 P2WSH: 104.5 vB for an input, 43 for an output.

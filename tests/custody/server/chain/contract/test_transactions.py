@@ -75,7 +75,7 @@ def test_a_transaction_that_a_branch_made_impossible_is_none(rig, here):
 
 
 def test_25_that_hang_together_are_taken_by_every_node(rig, here):
-    """`custody.server.proposals.mempools` counts on it."""
+    """`custody.server.proposals.choosing` counts on it."""
     coin, number = confirmed_coin(rig)
     for _ in range(24):
         second = rig.fresh()

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
-from custody.server.proposals.drafting import free_locktime
+from custody.server.proposals.drafts import free_locktime
 from custody.server.rules.selection import BACKDATE_BLOCKS
 from custody.server.store.models import ProposalRow
 from multisig import CHANGE, Network, Psbt, inspect

@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from custody.server.errors import Dust, Invalid
+from custody.server.proposals.forwards import Sizes, allocate, require_sensible
 from custody.server.rules.fees import CEILING, FLOOR, MAX_FEE
-from custody.server.rules.forwarding import Allocation, ForwardTerms, Sizes, allocate, require_sensible
-from custody.server.rules.selection import MAX_INPUTS, Candidate
+from custody.server.rules.selection import MAX_INPUTS, Selection, largest_first
 from multisig import FeeRate, Sats
+from tests.support.selection import Candidate
 
 DUST, CHANGE_DUST = Sats(330), Sats(294)
 SIZES = Sizes(lambda inputs, with_change: 60 + 68 * inputs + 31 * with_change, DUST, CHANGE_DUST)
@@ -22,17 +23,34 @@ CONFIRMED = [coin(1, 100_000), coin(2, 60_000, 1)]
 OWN, FOREIGN = coin(3, 50_000, 0, own=True), coin(4, 900_000, 0)
 
 
+def tiers(pool: list[Candidate], *, unconfirmed: bool = False) -> list[list[Candidate]]:
+    largest = largest_first(pool)
+    confirmed = [each for each in largest if each.confirmations]
+    own = [each for each in largest if each.confirmations or each.own_change]
+    return [confirmed, own, *([largest] if unconfirmed else [])]
+
+
+def found_of(
+    pool: list[Candidate], amount: int | None, fee: int, *, unconfirmed: bool = False
+) -> Selection[Candidate] | None:
+    wanted = None if amount is None else Sats(amount)
+    require_sensible(wanted, Sats(fee), SIZES)
+    return allocate(tiers(pool, unconfirmed=unconfirmed), wanted, Sats(fee), SIZES)
+
+
 def of(
     pool: list[Candidate], amount: int | None, fee: int = 1_000, *, unconfirmed: bool = False
-) -> Allocation:
-    wish = ForwardTerms(None if amount is None else Sats(amount), Sats(fee), allow_unconfirmed=unconfirmed)
-    require_sensible(wish, SIZES)
-    found = allocate(pool, wish, SIZES)
+) -> Selection[Candidate]:
+    found = found_of(pool, amount, fee, unconfirmed=unconfirmed)
     assert found is not None
     return found
 
 
-def numbers(found: Allocation) -> list[int]:
+def payment(found: Selection[Candidate]) -> int:
+    return sum(each.amount for each in found.coins) - found.change - found.fee
+
+
+def numbers(found: Selection[Candidate]) -> list[int]:
     return [int(each.txid, 16) for each in found.coins]
 
 
@@ -43,36 +61,27 @@ def pools(draw: st.DrawFn) -> list[Candidate]:
     return [coin(number, amount, depth, own=own) for number, (amount, (depth, own)) in enumerate(drawn)]
 
 
-wishes = st.builds(
-    ForwardTerms,
-    st.none() | st.integers(1, 2 * 10**6).map(Sats),
-    st.integers(1, 50_000).map(Sats),
-    st.booleans(),
-)
-
-
-@given(pools(), wishes)
-def test_what_is_found_adds_up_and_may_be_spent(pool: list[Candidate], wish: ForwardTerms) -> None:
+@given(pools(), st.none() | st.integers(1, 2 * 10**6), st.integers(1, 50_000), st.booleans())
+def test_what_is_found_adds_up_and_may_be_spent(
+    pool: list[Candidate], amount: int | None, fee: int, unconfirmed: bool
+) -> None:
     try:
-        require_sensible(wish, SIZES)
-        found = allocate(pool, wish, SIZES)
+        found = found_of(pool, amount, fee, unconfirmed=unconfirmed)
     except (Invalid, Dust):
         return
-    may_spend = [each for each in pool if wish.allow_unconfirmed or each.confirmations or each.own_change]
+    may_spend = tiers(pool, unconfirmed=unconfirmed)[-1]
     if found is None:
-        needed = wish.fee + (0 if wish.amount is None else wish.amount)
-        assert sum(each.amount for each in may_spend) < max(needed, 1)
+        assert sum(each.amount for each in may_spend) < max(fee + (amount or 0), 1)
         return
-    assert sum(each.amount for each in found.coins) == found.payment + found.change + wish.fee
     assert set(found.coins) <= set(may_spend)
-    assert found.payment >= DUST
-    assert found.payment > wish.fee
+    assert found.fee == fee < payment(found) >= DUST
     assert found.change == 0 or found.change >= CHANGE_DUST
-    assert FLOOR <= FeeRate.of(wish.fee, found.vsize(SIZES)) <= CEILING
-    if wish.amount is None:
+    vsize = SIZES.vsize(len(found.coins), found.change > 0)
+    assert FLOOR <= FeeRate.of(Sats(fee), vsize) <= CEILING
+    if amount is None:
         assert (found.change, len(found.coins)) == (0, len(may_spend))
     else:
-        assert found.payment == wish.amount
+        assert payment(found) == amount
 
 
 def test_confirmed_coins_go_first_then_ones_own_then_what_is_allowed() -> None:
@@ -81,7 +90,7 @@ def test_confirmed_coins_go_first_then_ones_own_then_what_is_allowed() -> None:
     assert numbers(of(pool, 150_000, unconfirmed=True)) == [1, 2]
     assert numbers(of(pool, 180_000, unconfirmed=True)) == [1, 2, 3]
     assert numbers(of(pool, 500_000, unconfirmed=True)) == [4]
-    assert allocate(pool, ForwardTerms(Sats(500_000), Sats(1_000)), SIZES) is None
+    assert found_of(pool, 500_000, 1_000) is None
 
 
 def test_dust_that_one_coin_would_leave_is_avoided_with_another() -> None:
@@ -101,7 +110,7 @@ def test_of_many_coins_the_largest_are_taken() -> None:
     found = of(pool, None, 20_000)
     assert numbers(found) == list(range(150, 50, -1))
     assert len(found.coins) == MAX_INPUTS
-    assert allocate(pool, ForwardTerms(Sats(150_000), Sats(20_000)), SIZES) is None
+    assert found_of(pool, 150_000, 20_000) is None
 
 
 @pytest.mark.parametrize(
@@ -125,10 +134,10 @@ def test_p48_absurd_fees(amount: int | None, fee: int, error: type[Exception]) -
 
 
 def test_p48_the_bounds_themselves_pass() -> None:
-    assert of(CONFIRMED, None, 196).payment == 160_000 - 196
-    assert of(CONFIRMED, None, 79_999).payment == 80_001
+    assert payment(of(CONFIRMED, None, 196)) == 160_000 - 196
+    assert payment(of(CONFIRMED, None, 79_999)) == 80_001
     assert of(CONFIRMED, 90_000, 159).change == 100_000 - 90_159
     rich = [coin(1, 10**9)]
-    assert of(rich, None, 128_000).payment == 10**9 - 128_000
+    assert payment(of(rich, None, 128_000)) == 10**9 - 128_000
     with pytest.raises(Invalid, match="above 1000 sat/vB"):
         of(rich, None, 128_001 + 128)

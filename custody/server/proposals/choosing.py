@@ -1,16 +1,20 @@
-"""From an intent to the coins, the change, the fee and the parts of the PSBT. Everything here only reads."""
+"""Which coins pay for an intent: a random choice, all that one transaction takes, and what nodes would take
+beside the unconfirmed transactions that it hangs together with. Everything here only reads.
+
+Bitcoin Core before release 31 takes 25 ancestors and 25 descendants of each (the transaction included), of
+101 kvB together; release 31 takes 64 transactions of 101 kvB that hang together in any way. What is within 25
+and 101 kvB in any way is taken by both.
+"""
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
-from itertools import islice
-from typing import TypeGuard
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from custody.server.errors import InsufficientFunds, LockedFunds
+from custody.server.errors import InsufficientFunds, LockedFunds, StateConflict
 from custody.server.network.backends import Quote
 from custody.server.proposals.coins import (
     SpendableCoins,
@@ -18,11 +22,10 @@ from custody.server.proposals.coins import (
     coins_to_spend,
     size_of_previous,
 )
-from custody.server.proposals.mempools import is_taken_by_nodes
+from custody.server.proposals.lifecycle import IS_INPUT, holds_coins_clause
 from custody.server.proposals.payments import Intent
 from custody.server.rules.fees import MAX_FEE
 from custody.server.rules.selection import (
-    BACKDATE_BLOCKS,
     BY_PLACE,
     MAX_INPUTS,
     SEQUENCE,
@@ -31,66 +34,39 @@ from custody.server.rules.selection import (
     Selection,
     Tier,
     economic,
-    other_locktimes,
     select_fewest,
     select_from,
     spent_at_once,
 )
-from custody.server.store.models import ProposalRow, VaultRow
+from custody.server.store.models import ChainCoinRow, ProposalInputRow, ProposalRow, VaultRow
 from custody.server.vaults.stored import policy_of
 from multisig import (
     CHANGE,
-    Built,
-    ChangeTo,
-    CoinToSpend,
     FeeRate,
-    Psbt,
     PsbtLimits,
     PsbtTooLarge,
     Sats,
-    Transaction,
-    TxOut,
     built_psbt,
     dust_threshold,
     estimate_vsize,
 )
-from multisig import Policy as AnyPolicy
 from multisig import Vault as Policy
 
 # Bytes: an upper bound of one map of a PSBT with 15 keys, without the previous transaction.
 LARGEST_MAP = 2_000
-
-
-@dataclass(frozen=True)
-class Parts:
-    policy: AnyPolicy
-    coins: tuple[CoinToSpend, ...]
-    outputs: tuple[TxOut | ChangeTo, ...]
-    locktime: int
-
-    @property
-    def change_index(self) -> int | None:
-        """None for a token's transaction: its change returns to the vault's first address."""
-        return next((item.index for item in self.outputs if _is_change(item)), None)
-
-    def with_change_at(self, index: int) -> "Parts":
-        outputs = (replace(item, index=index) if _is_change(item) else item for item in self.outputs)
-        return replace(self, outputs=tuple(outputs))
-
-    def distinct(self, db: Session, psbt: Psbt, tip_height: int) -> "Parts":
-        """Parts of a transaction that no proposal has yet, perhaps these. ``psbt``: the one that these
-        build.
-        """
-        locktime = free_locktime(db, psbt.tx, tip_height)
-        return self if locktime == self.locktime else replace(self, locktime=locktime)
-
-    def build(self) -> Built:
-        """Raises PsbtTooLarge."""
-        return built_psbt(self.policy, self.coins, self.outputs, self.locktime, SEQUENCE)
-
-
-def _is_change(item: TxOut | ChangeTo) -> TypeGuard[ChangeTo]:
-    return isinstance(item, ChangeTo) and item.chain == CHANGE
+MAX_TOGETHER = 25
+MAX_TOGETHER_VSIZE = 101_000
+WAITS_FOR_A_BLOCK = (
+    f"coins wait for transactions that are in no block yet. Nodes take {MAX_TOGETHER} that hang together, of "
+    f"{MAX_TOGETHER_VSIZE} vB"
+)
+_COLUMNS = select(
+    ProposalRow.id,
+    ProposalRow.family_id,
+    ProposalRow.txid_expected,
+    ProposalRow.fee_sats,
+    ProposalRow.fee_rate_sat_per_kvb,
+).where(ProposalRow.block_height.is_(None))
 
 
 def largest_that_fit(
@@ -108,7 +84,7 @@ def largest_that_fit(
 
     def is_too_large(count: int) -> bool:
         try:
-            Parts(policy_of(vault), tuple(spent[:count]), outputs, 0).build()
+            built_psbt(policy_of(vault), tuple(spent[:count]), outputs, 0, SEQUENCE)
         except PsbtTooLarge:
             return True
         return False
@@ -221,24 +197,50 @@ def nothing_to_sweep(
     )
 
 
-def free_locktime(db: Session, tx: Transaction, tip_height: int) -> int:
-    """A lock time with which no proposal has this transaction yet, ended ones included; its own if possible.
+def require_taken_by_nodes(db: Session, chain: str, spent: Iterable[Utxo], vsize: int) -> None:
+    """Raises StateConflict where a transaction of ``vsize`` vB that spends these coins would be refused."""
+    if not is_taken_by_nodes(db, chain, spent, vsize):
+        raise StateConflict(
+            f"Its {WAITS_FOR_A_BLOCK} in all, and this would be more: wait for the next block."
+        )
 
-    Two proposals must not be the same transaction: a member who proposes the same payment again after the
-    first has ended could get the same coins, outputs and txid. Only the lock time can always be varied: the
-    maker fixes a forward's amounts and fee, and there may be no change.
+
+def is_taken_by_nodes(db: Session, chain: str, spent: Iterable[Utxo], vsize: int) -> bool:
+    """Counts what the platform knows: of strangers' transactions those that it spends of, and none that
+    strangers made from its own.
     """
-    others = other_locktimes(tip_height)
-    candidates = [tx.locktime]
-    while True:
-        txids = [replace(tx, locktime=each).txid for each in candidates]
-        taken = set(db.scalars(_TAKEN, {"txids": txids}))
-        for locktime, txid in zip(candidates, txids, strict=True):
-            if txid not in taken:
-                return locktime
-        candidates = list(islice(others, BACKDATE_BLOCKS))
+    new = {utxo.txid for utxo in spent if utxo.height is None}
+    seen: set[str] = set()
+    # By family, for at most one of its versions is in a mempool; of a stranger, by txid.
+    sizes: dict[str, int] = {}
+    while new and len(sizes) < MAX_TOGETHER:
+        ids, txids = set(), set()
+        spends_one = select(ProposalInputRow.proposal_id).where(ProposalInputRow.txid.in_(new))
+        for which in (
+            ProposalRow.txid_expected.in_(new),
+            ProposalRow.id.in_(spends_one) & holds_coins_clause(),
+        ):
+            for each in db.execute(_COLUMNS.where(which)):
+                # The rate is rounded down, so this is its size or a little more.
+                size = each.fee_sats * 1000 // max(1, each.fee_rate_sat_per_kvb)
+                sizes[each.family_id] = max(size, sizes.get(each.family_id, 0))
+                ids.add(each.id)
+                txids.add(each.txid_expected)
+        sizes |= dict.fromkeys(new - txids, 0)
+        seen |= new
+        new = (txids | _unconfirmed_parents(db, chain, ids)) - seen
+    return len(sizes) < MAX_TOGETHER and sum(sizes.values()) + vsize <= MAX_TOGETHER_VSIZE
 
 
-_TAKEN = select(ProposalRow.txid_expected).where(
-    ProposalRow.txid_expected.in_(bindparam("txids", expanding=True))
-)
+def _unconfirmed_parents(db: Session, chain: str, proposal_ids: Iterable[str]) -> set[str]:
+    return set(
+        db.scalars(
+            select(ChainCoinRow.txid)
+            .join(ProposalInputRow, IS_INPUT)
+            .where(
+                ChainCoinRow.chain == chain,
+                ChainCoinRow.height.is_(None),
+                ProposalInputRow.proposal_id.in_(proposal_ids),
+            )
+        )
+    )
