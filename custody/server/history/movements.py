@@ -4,9 +4,10 @@ A page reads at most `WINDOW` movements of a vault, however few of them match a 
 from there.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import Any, Final
 
@@ -21,7 +22,6 @@ from custody.server.errors import Invalid
 from custody.server.history.records import as_one, movement_records, tip_height
 from custody.server.rules.address_book import canonical_address
 from custody.server.rules.credentials import WorkspaceAccess
-from custody.server.rules.history import EPOCH, Cursor
 from custody.server.shown import apart, shown
 from custody.server.store.models import AddressBookEntryRow, ChainCoinRow, MovementRow, ProposalRow, VaultRow
 from custody.server.vaults.stored import line_before, vault_in
@@ -35,6 +35,41 @@ MAX_NAMED: Final = 50
 # (0, height, place) of a confirmed movement, (1, first seen, txid) of a pending one: ordered as the list from
 # the oldest on.
 Position = tuple[int, Any, Any]
+Condition = Callable[[type[MovementRow]], ColumnElement[bool]]
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CURSOR = re.compile(
+    r"(?:(?P<height>[0-9]{1,10})\.(?P<place>[0-9]{1,10}))?(?:_(?P<seen>[0-9]{1,17})_(?P<txid>[0-9a-f]{64}))?"
+)
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """The last movement of a page: a confirmed one by (height, place), a pending one by (first seen, txid).
+
+    When pages go from the oldest on, a pending cursor also keeps the last confirmed place. A movement that
+    confirms between two pages is then shown again at its new place, with its balance, and none is left out.
+    """
+
+    confirmed: tuple[int, int] | None = None
+    pending: tuple[datetime, str] | None = None
+
+    def __str__(self) -> str:
+        place = "" if self.confirmed is None else f"{self.confirmed[0]}.{self.confirmed[1]}"
+        if self.pending is None:
+            return place
+        seen, txid = self.pending
+        return f"{place}_{(seen - EPOCH) // timedelta(microseconds=1)}_{txid}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Cursor | None":
+        """None for text that is not a cursor."""
+        found = _CURSOR.fullmatch(text)
+        if found is None or not text:
+            return None
+        height, place, seen, txid = found.group("height", "place", "seen", "txid")
+        confirmed = None if height is None else (int(height), int(place))
+        pending = None if seen is None else (EPOCH + timedelta(microseconds=int(seen)), txid)
+        return cls(confirmed, pending)
 
 
 @serves(VAULT_HISTORY)
@@ -62,12 +97,12 @@ def _page(
     db: Session, access: WorkspaceAccess, vaults: Sequence[VaultRow], query: wire.VaultHistoryQuery
 ) -> tuple[list[MovementRow], Cursor | None]:
     """The movements of a page as they are stored, and where the next page begins; None at the end."""
-    cursor, wanted = _cursor(query), _filter_of(db, access, vaults[0], query)
+    cursor, conditions = _cursor(query), _conditions(db, access, vaults, query)
     is_newest = query.order == "newest"
     found: list[tuple[Position, MovementRow]] = []
     ends: list[Position] = []
     for rank in range(len(vaults)):
-        reading = _Reading(db, vaults, rank, query, wanted, cursor)
+        reading = _Reading(db, vaults, rank, query, conditions, cursor)
         some, end = reading.page()
         found += ((reading.position(one), one) for one in some)
         ends += () if end is None else (end,)
@@ -106,7 +141,7 @@ class _Reading:
     vaults: Sequence[VaultRow]
     rank: int
     query: wire.VaultHistoryQuery
-    filter: "_Filter | None"
+    conditions: Sequence[Condition]
     cursor: Cursor
     left: int = field(default_factory=lambda: WINDOW)
 
@@ -168,12 +203,12 @@ class _Reading:
         if after is not None:
             query = query.where(tuple_(*keys) < after if is_newest else tuple_(*keys) > after)
         query = query.order_by(*(key.desc() for key in keys) if is_newest else keys)
-        if self.filter is None:
+        if not self.conditions:
             return list(self.db.scalars(query.limit(count))), None
         window = query.limit(self.left).subquery()
         one = aliased(MovementRow, window)
         order = [getattr(one, key.key) for key in keys]
-        matching = select(one).where(*self.filter.conditions(self.db, one, self.vaults))
+        matching = select(one).where(*(condition(one) for condition in self.conditions))
         found = list(
             self.db.scalars(
                 matching.order_by(*(key.desc() for key in order) if is_newest else order).limit(count)
@@ -197,40 +232,6 @@ def _shown_elsewhere(vaults: Sequence[VaultRow]) -> ColumnElement[bool]:
         .where(tuple_(other.sent_sats, other.vault_id) > tuple_(MovementRow.sent_sats, MovementRow.vault_id))
         .correlate(MovementRow)
     )
-
-
-@dataclass(frozen=True)
-class _Filter:
-    """The conditions that no index serves. ``named``: addresses whose names contain ``words``."""
-
-    since: datetime | None
-    until: datetime | None
-    least: int | None
-    most: int | None
-    address: str | None
-    words: str | None
-    named: tuple[str, ...]
-
-    def conditions(
-        self, db: Session, one: type[MovementRow], vaults: Sequence[VaultRow]
-    ) -> list[ColumnElement[bool]]:
-        at, size = func.coalesce(one.mined_at, one.first_seen_at), func.abs(one.amount_sats)
-        found: list[ColumnElement[bool]] = []
-        if self.since is not None:
-            found.append(at >= self.since)
-        if self.until is not None:
-            found.append(at < self.until)
-        if self.least is not None:
-            found.append(size >= self.least)
-        if self.most is not None:
-            found.append(size <= self.most)
-        if self.address is not None:
-            found.append(_pays(db, one, vaults, [self.address]))
-        if self.words is not None:
-            title = func.lower(ProposalRow.description).contains(self.words.lower(), autoescape=True)
-            has_title = exists().where(ProposalRow.id == one.psbt_id, title)
-            found.append(or_(has_title, _pays(db, one, vaults, self.named)) if self.named else has_title)
-        return found
 
 
 def _pays(
@@ -259,15 +260,32 @@ def _pays(
     return or_(own.scalar_subquery() > 0, paid.scalar_subquery() > 0)
 
 
-def _filter_of(
-    db: Session, access: WorkspaceAccess, vault: VaultRow, query: wire.VaultHistoryQuery
-) -> _Filter | None:
-    """None where indexes serve the whole query."""
-    address = query.address and canonical_address(query.address, Network(vault.chain))
-    named = () if query.label is None else _named(db, access, query.label)
-    bounds = (query.from_time, query.to_time, query.min_sats, query.max_sats)
-    found = _Filter(*bounds, address, query.label, named)
-    return None if found == _Filter(None, None, None, None, None, None, ()) else found
+def _conditions(
+    db: Session, access: WorkspaceAccess, vaults: Sequence[VaultRow], query: wire.VaultHistoryQuery
+) -> list[Condition]:
+    """The conditions that no index serves. Raises Invalid."""
+    found: list[Condition] = []
+    if (since := query.from_time) is not None:
+        found.append(lambda one: func.coalesce(one.mined_at, one.first_seen_at) >= since)
+    if (until := query.to_time) is not None:
+        found.append(lambda one: func.coalesce(one.mined_at, one.first_seen_at) < until)
+    if (least := query.min_sats) is not None:
+        found.append(lambda one: func.abs(one.amount_sats) >= least)
+    if (most := query.max_sats) is not None:
+        found.append(lambda one: func.abs(one.amount_sats) <= most)
+    if query.address:
+        address = canonical_address(query.address, Network(vaults[0].chain))
+        found.append(lambda one: _pays(db, one, vaults, [address]))
+    if (label := query.label) is not None:
+        named = _named(db, access, label)
+        title = func.lower(ProposalRow.description).contains(label.lower(), autoescape=True)
+
+        def is_labelled(one: type[MovementRow]) -> ColumnElement[bool]:
+            has_title = exists().where(ProposalRow.id == one.psbt_id, title)
+            return or_(has_title, _pays(db, one, vaults, named)) if named else has_title
+
+        found.append(is_labelled)
+    return found
 
 
 def _named(db: Session, access: WorkspaceAccess, label: str) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
@@ -39,14 +38,35 @@ def movement_records(
     proposals = {one.id: one for one in db.scalars(select(ProposalRow).where(ProposalRow.id.in_(ids)))}
     received = _received(db, vaults, [one.txid for one in movements if one.sent_sats == 0])
     outputs = {one.txid: _outputs(one, proposals, received) for one in movements}
-    addresses = {output.address for some, _ in outputs.values() for output in some}
-    labels = labels_of(db, access, addresses)
+    labels = labels_of(db, access, {output.address for some, _ in outputs.values() for output in some})
     names = names_of(db, {one.created_by for one in proposals.values()})
-    tip = tip_height(db, vaults[0].chain)
-    return [
-        _record(one, proposals.get(one.psbt_id or ""), _Shown(*outputs[one.txid], labels, names), tip)
-        for one in movements
-    ]
+    tip, records = tip_height(db, vaults[0].chain), []
+    for one in movements:
+        proposal, (shown, more) = proposals.get(one.psbt_id or ""), outputs[one.txid]
+        record = wire.VaultMovement(
+            txid=one.txid,
+            kind=wire.MovementKind(one.kind),
+            status="pending" if one.height is None else "confirmed",
+            at=one.mined_at or one.first_seen_at,
+            first_seen_at=one.first_seen_at,
+            height=one.height,
+            block_hash=one.block_hash,
+            confirmations=0 if one.height is None else max(1, tip - one.height + 1),
+            received_sats=one.received_sats,
+            sent_sats=one.sent_sats,
+            amount_sats=one.amount_sats,
+            fee_sats=proposal.fee_sats if proposal is not None and one.sent_sats > 0 else None,
+            balance_sats=one.balance_sats,
+            outputs=[each.model_copy(update={"label": labels.get(each.address)}) for each in shown],
+            more_outputs=more,
+            psbt_id=one.psbt_id,
+            title=None if proposal is None else proposal.description,
+            created_by=None if proposal is None else str(proposal.created_by),
+            created_by_name=None if proposal is None else names.get(proposal.created_by),
+            replaces_psbt_id=None if proposal is None else proposal.replaces_id,
+        )
+        records.append(record)
+    return records
 
 
 def as_one(
@@ -110,14 +130,6 @@ def labels_of(db: Session, access: WorkspaceAccess, addresses: Collection[str]) 
     return {row.address: row.name for row in db.execute(book)}
 
 
-@dataclass(frozen=True)
-class _Shown:
-    outputs: Sequence[wire.MovementOutput]
-    more: int
-    labels: Mapping[str, str]
-    names: Mapping[int, str]
-
-
 def _received(
     db: Session, vaults: Sequence[VaultRow], txids: Sequence[str]
 ) -> Mapping[str, tuple[list[wire.MovementOutput], int]]:
@@ -160,10 +172,8 @@ def _outputs(
     if one.sent_sats == 0:
         return received.get(one.txid, ([], 0))
     proposal = proposals.get(one.psbt_id or "")
-    if proposal is None:
-        return [], 0
-    if not proposal.amounts_sats:
-        # A token's call may name recipients; what it pays is not bitcoin.
+    # A token's call may name recipients; what it pays is not bitcoin.
+    if proposal is None or not proposal.amounts_sats:
         return [], 0
     paid = list(zip(proposal.recipients, proposal.amounts_sats, strict=True))
     some = [
@@ -171,32 +181,3 @@ def _outputs(
         for address, amount in paid[: wire.MAX_OUTPUTS]
     ]
     return some, len(paid) - len(some)
-
-
-def _record(one: MovementRow, proposal: ProposalRow | None, shown: _Shown, tip: int) -> wire.VaultMovement:
-    is_own = proposal is not None and one.sent_sats > 0
-    outputs = [
-        output.model_copy(update={"label": shown.labels.get(output.address)}) for output in shown.outputs
-    ]
-    return wire.VaultMovement(
-        txid=one.txid,
-        kind=wire.MovementKind(one.kind),
-        status="pending" if one.height is None else "confirmed",
-        at=one.mined_at or one.first_seen_at,
-        first_seen_at=one.first_seen_at,
-        height=one.height,
-        block_hash=one.block_hash,
-        confirmations=0 if one.height is None else max(1, tip - one.height + 1),
-        received_sats=one.received_sats,
-        sent_sats=one.sent_sats,
-        amount_sats=one.amount_sats,
-        fee_sats=proposal.fee_sats if proposal is not None and is_own else None,
-        balance_sats=one.balance_sats,
-        outputs=outputs,
-        more_outputs=shown.more,
-        psbt_id=one.psbt_id,
-        title=None if proposal is None else proposal.description,
-        created_by=None if proposal is None else str(proposal.created_by),
-        created_by_name=None if proposal is None else shown.names.get(proposal.created_by),
-        replaces_psbt_id=None if proposal is None else proposal.replaces_id,
-    )

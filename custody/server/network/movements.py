@@ -2,12 +2,18 @@
 
 A new block's movements are appended, so the cost is that of what is new. A reorganisation, or coins that a
 rescan finds in old blocks, change the stored balances from the lowest such block on; no page sums balances.
+
+Movements are ordered by height, and within a block parents come before children: so no balance is ever
+negative, and a later confirmation comes after an earlier one. Pending movements have no balance; they come
+last, in the order in which they were first seen.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from graphlib import CycleError, TopologicalSorter
+from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, case, delete, func, select, update
@@ -17,7 +23,6 @@ from custody.schemas.history import MovementKind
 from custody.schemas.proposals import TxType
 from custody.server.chain.backend import BlockRef
 from custody.server.network.deposits import ChainSnapshot
-from custody.server.rules.history import balances, in_order
 from custody.server.rules.ports import Clock
 from custody.server.store.models import ChainCoinRow, MovementRow, ProposalRow, table_of
 from custody.server.store.store import chunks
@@ -201,10 +206,10 @@ class MovementWriter:
             for at in sorted(by_height)
             for place, txid in enumerate(in_order(by_height[at], spends))
         ]
-        after = balances(before, (row.amount_sats for _, row in ordered))
+        after = accumulate((row.amount_sats for _, row in ordered), initial=before)
         changed = [
             {"of_vault": vault_id, "of_txid": row.txid, "place": place, "balance_sats": balance}
-            for (place, row), balance in zip(ordered, after, strict=True)
+            for (place, row), balance in zip(ordered, islice(after, 1, None), strict=True)
             if (row.place, row.balance_sats) != (place, balance)
         ]
         if changed:
@@ -271,3 +276,25 @@ _TABLE = table_of(MovementRow)
 _PLACED = update(_TABLE).where(
     _TABLE.c.vault_id == bindparam("of_vault"), _TABLE.c.txid == bindparam("of_txid")
 )
+
+
+def in_order(txids: Iterable[str], spends: Mapping[str, Collection[str]]) -> list[str]:
+    """One block's transactions: parents first, and by txid among those that do not depend on each other.
+
+    ``spends``: by txid, the transactions whose coins it spends, in this block or before. A faulty
+    explorer may report two transactions that spend each other, which no block can hold: then the order is
+    by txid.
+    """
+    block = sorted(txids)
+    within = set(block)
+    sorter = TopologicalSorter({txid: within.intersection(spends.get(txid, ())) for txid in block})
+    try:
+        sorter.prepare()
+    except CycleError:
+        return block
+    found: list[str] = []
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        found += ready
+        sorter.done(*ready)
+    return found

@@ -1,10 +1,11 @@
-"""The states of a proposal: one table, (status, event) → status.
+"""The states of a proposal: one table, of which statuses an event makes which.
 
 An event that is not in the table raises and changes nothing. A second table turns what the chain shows into
 events. Also why a broadcast transaction makes no progress, as the chain shows it, and what its signers can
 do: the watcher finds this trouble whenever the mempool or the chain changes, and stores it with the proposal.
 """
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -42,46 +43,6 @@ class LifecycleEvent(StrEnum):
     RELEASED = "released"
 
 
-TRANSITIONS: dict[tuple[Status, LifecycleEvent], Status] = {
-    (Status.PENDING, LifecycleEvent.THRESHOLD_MET): Status.SIGNED,
-    (Status.PENDING, LifecycleEvent.PROVEN): Status.PROVEN,
-    (Status.PENDING, LifecycleEvent.THRESHOLD_LOST): Status.REJECTED,
-    (Status.PENDING, LifecycleEvent.CANCEL): Status.CANCELLED,
-    (Status.PENDING, LifecycleEvent.EXPIRE): Status.EXPIRED,
-    (Status.PENDING, LifecycleEvent.COIN_SPENT): Status.INVALIDATED,
-    (Status.PENDING, LifecycleEvent.INPUT_GONE): Status.INVALIDATED,
-    (Status.SIGNED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
-    (Status.SIGNED, LifecycleEvent.BACKEND_DOWN): Status.STALLED,
-    (Status.SIGNED, LifecycleEvent.REFUSED_FOR_GOOD): Status.FAILED,
-    (Status.SIGNED, LifecycleEvent.REPLACED): Status.REPLACED,
-    (Status.SIGNED, LifecycleEvent.COIN_SPENT): Status.INVALIDATED,
-    (Status.SIGNED, LifecycleEvent.INPUT_GONE): Status.INVALIDATED,
-    (Status.STALLED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
-    (Status.STALLED, LifecycleEvent.CANCEL): Status.CANCELLED,
-    (Status.STALLED, LifecycleEvent.BACKEND_DOWN): Status.STALLED,
-    (Status.STALLED, LifecycleEvent.REFUSED_FOR_GOOD): Status.FAILED,
-    (Status.STALLED, LifecycleEvent.REPLACED): Status.REPLACED,
-    (Status.STALLED, LifecycleEvent.COIN_SPENT): Status.INVALIDATED,
-    (Status.STALLED, LifecycleEvent.INPUT_GONE): Status.INVALIDATED,
-    (Status.BROADCASTING, LifecycleEvent.MINED): Status.CONFIRMED,
-    (Status.BROADCASTING, LifecycleEvent.CANCEL): Status.CANCELLED,
-    (Status.BROADCASTING, LifecycleEvent.REPLACED): Status.REPLACED,
-    (Status.BROADCASTING, LifecycleEvent.COIN_SPENT): Status.INVALIDATED,
-    (Status.BROADCASTING, LifecycleEvent.INPUT_GONE): Status.INVALIDATED,
-    (Status.CONFIRMED, LifecycleEvent.REORGANISED): Status.BROADCASTING,
-    (Status.REPLACED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
-    (Status.REPLACED, LifecycleEvent.COIN_SPENT): Status.INVALIDATED,
-    (Status.REPLACED, LifecycleEvent.INPUT_GONE): Status.INVALIDATED,
-    (Status.REPLACED, LifecycleEvent.REOPENED): Status.BROADCASTING,
-    (Status.INVALIDATED, LifecycleEvent.REOPENED): Status.BROADCASTING,
-    # Signatures stay valid: a holder of enough of them can finalise a proposal that has ended here.
-    (Status.REJECTED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
-    (Status.CANCELLED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
-    (Status.EXPIRED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
-    (Status.FAILED, LifecycleEvent.REACHED_NETWORK): Status.BROADCASTING,
-    (Status.CANCELLED, LifecycleEvent.RELEASED): Status.CANCELLED,
-}
-
 # Their coins are free again, except those that a cancelled one keeps (ADR 15). A confirmed one keeps its
 # locks: a reorganisation may bring its coins back.
 ENDED = frozenset({Status.REJECTED, Status.CANCELLED, Status.EXPIRED, Status.INVALIDATED, Status.FAILED})
@@ -106,6 +67,29 @@ FINALISED = frozenset(
         Status.FAILED,
     }
 )
+# Signatures are out or will be, and its transaction is in no block.
+_UNMINED = (*sorted(REPLACEABLE), Status.REPLACED)
+_SIGNED = (*sorted(TO_BROADCAST), Status.BROADCASTING)
+# What each event makes of which statuses. Signatures stay valid: a holder of enough of them can finalise a
+# proposal that has ended here, and bring it to the network.
+_MOVES: dict[LifecycleEvent, tuple[Iterable[Status], Status]] = {
+    LifecycleEvent.THRESHOLD_MET: ((Status.PENDING,), Status.SIGNED),
+    LifecycleEvent.THRESHOLD_LOST: ((Status.PENDING,), Status.REJECTED),
+    LifecycleEvent.PROVEN: ((Status.PENDING,), Status.PROVEN),
+    LifecycleEvent.CANCEL: ((Status.PENDING, Status.STALLED, Status.BROADCASTING), Status.CANCELLED),
+    LifecycleEvent.EXPIRE: ((Status.PENDING,), Status.EXPIRED),
+    LifecycleEvent.REACHED_NETWORK: ((*TO_BROADCAST, Status.REPLACED, *ENDED_UNSENT), Status.BROADCASTING),
+    LifecycleEvent.BACKEND_DOWN: (TO_BROADCAST, Status.STALLED),
+    LifecycleEvent.REFUSED_FOR_GOOD: (TO_BROADCAST, Status.FAILED),
+    LifecycleEvent.MINED: ((Status.BROADCASTING,), Status.CONFIRMED),
+    LifecycleEvent.REORGANISED: ((Status.CONFIRMED,), Status.BROADCASTING),
+    LifecycleEvent.REPLACED: (_SIGNED, Status.REPLACED),
+    LifecycleEvent.COIN_SPENT: (_UNMINED, Status.INVALIDATED),
+    LifecycleEvent.INPUT_GONE: (_UNMINED, Status.INVALIDATED),
+    LifecycleEvent.REOPENED: ((Status.REPLACED, Status.INVALIDATED), Status.BROADCASTING),
+    LifecycleEvent.RELEASED: ((Status.CANCELLED,), Status.CANCELLED),
+}
+TRANSITIONS = {(status, event): to for event, (statuses, to) in _MOVES.items() for status in statuses}
 
 
 class IllegalTransition(StateConflict):
@@ -147,56 +131,44 @@ class Observation(StrEnum):
     INPUT_GONE = "input-gone"
 
 
-# Pairs that are not here change nothing. A proposal that is PENDING or ended unsent is seen on chain where
-# signers combined their signatures without the platform: the coins moved, and the record must say so.
-EVENTS: dict[tuple[Status, Observation], tuple[LifecycleEvent, ...]] = {
-    (Status.PENDING, Observation.IN_MEMPOOL): (LifecycleEvent.THRESHOLD_MET, LifecycleEvent.REACHED_NETWORK),
-    (Status.PENDING, Observation.MINED): (
-        LifecycleEvent.THRESHOLD_MET,
-        LifecycleEvent.REACHED_NETWORK,
-        LifecycleEvent.MINED,
-    ),
-    (Status.PENDING, Observation.COIN_SPENT): (LifecycleEvent.COIN_SPENT,),
-    (Status.PENDING, Observation.INPUT_GONE): (LifecycleEvent.INPUT_GONE,),
-    (Status.SIGNED, Observation.IN_MEMPOOL): (LifecycleEvent.REACHED_NETWORK,),
-    (Status.SIGNED, Observation.MINED): (LifecycleEvent.REACHED_NETWORK, LifecycleEvent.MINED),
-    (Status.SIGNED, Observation.OUTBID): (LifecycleEvent.REPLACED,),
-    (Status.SIGNED, Observation.COIN_SPENT): (LifecycleEvent.COIN_SPENT,),
-    (Status.SIGNED, Observation.INPUT_GONE): (LifecycleEvent.INPUT_GONE,),
-    (Status.STALLED, Observation.IN_MEMPOOL): (LifecycleEvent.REACHED_NETWORK,),
-    (Status.STALLED, Observation.MINED): (LifecycleEvent.REACHED_NETWORK, LifecycleEvent.MINED),
-    (Status.STALLED, Observation.OUTBID): (LifecycleEvent.REPLACED,),
-    (Status.STALLED, Observation.COIN_SPENT): (LifecycleEvent.COIN_SPENT,),
-    (Status.STALLED, Observation.INPUT_GONE): (LifecycleEvent.INPUT_GONE,),
-    (Status.BROADCASTING, Observation.MINED): (LifecycleEvent.MINED,),
-    (Status.BROADCASTING, Observation.OUTBID): (LifecycleEvent.REPLACED,),
-    (Status.BROADCASTING, Observation.COIN_SPENT): (LifecycleEvent.COIN_SPENT,),
-    (Status.BROADCASTING, Observation.INPUT_GONE): (LifecycleEvent.INPUT_GONE,),
-    (Status.CONFIRMED, Observation.ABSENT): (LifecycleEvent.REORGANISED,),
-    (Status.CONFIRMED, Observation.IN_MEMPOOL): (LifecycleEvent.REORGANISED,),
-    (Status.CONFIRMED, Observation.MINED_ELSEWHERE): (LifecycleEvent.REORGANISED, LifecycleEvent.MINED),
-    (Status.CONFIRMED, Observation.OUTBID): (LifecycleEvent.REORGANISED, LifecycleEvent.REPLACED),
-    (Status.CONFIRMED, Observation.COIN_SPENT): (LifecycleEvent.REORGANISED, LifecycleEvent.COIN_SPENT),
-    (Status.CONFIRMED, Observation.INPUT_GONE): (LifecycleEvent.REORGANISED, LifecycleEvent.INPUT_GONE),
-    # Its replacement has ended.
-    (Status.REPLACED, Observation.ABSENT): (LifecycleEvent.REOPENED,),
-    (Status.REPLACED, Observation.IN_MEMPOOL): (LifecycleEvent.REACHED_NETWORK,),
-    (Status.REPLACED, Observation.MINED): (LifecycleEvent.REACHED_NETWORK, LifecycleEvent.MINED),
-    (Status.REPLACED, Observation.COIN_SPENT): (LifecycleEvent.COIN_SPENT,),
-    (Status.REPLACED, Observation.INPUT_GONE): (LifecycleEvent.INPUT_GONE,),
-    (Status.INVALIDATED, Observation.ABSENT): (LifecycleEvent.REOPENED,),
-    (Status.INVALIDATED, Observation.OUTBID): (LifecycleEvent.REOPENED, LifecycleEvent.REPLACED),
-    (Status.INVALIDATED, Observation.IN_MEMPOOL): (LifecycleEvent.REOPENED,),
-    (Status.INVALIDATED, Observation.MINED): (LifecycleEvent.REOPENED, LifecycleEvent.MINED),
-    **{(status, Observation.IN_MEMPOOL): (LifecycleEvent.REACHED_NETWORK,) for status in ENDED_UNSENT},
-    **{
-        (status, Observation.MINED): (LifecycleEvent.REACHED_NETWORK, LifecycleEvent.MINED)
-        for status in ENDED_UNSENT
-    },
-    # Its transaction can no longer be mined: the coins need not stay locked.
-    (Status.CANCELLED, Observation.COIN_SPENT): (LifecycleEvent.RELEASED,),
-    (Status.CANCELLED, Observation.INPUT_GONE): (LifecycleEvent.RELEASED,),
+# How a status gets to the network. A proposal that is PENDING or ended unsent is seen on chain where signers
+# combined their signatures without the platform: the coins moved, and the record must say so.
+_TO_NETWORK: dict[Status, tuple[LifecycleEvent, ...]] = {
+    Status.PENDING: (LifecycleEvent.THRESHOLD_MET, LifecycleEvent.REACHED_NETWORK),
+    Status.INVALIDATED: (LifecycleEvent.REOPENED,),
+    **dict.fromkeys((*TO_BROADCAST, Status.REPLACED, *ENDED_UNSENT), (LifecycleEvent.REACHED_NETWORK,)),
 }
+_BACK = LifecycleEvent.REORGANISED
+
+
+def _lost(event: LifecycleEvent) -> dict[Status, tuple[LifecycleEvent, ...]]:
+    """Its transaction can no longer be mined: the coins of a cancelled one need not stay locked."""
+    unmined = dict.fromkeys(_UNMINED, (event,))
+    return {**unmined, Status.CONFIRMED: (_BACK, event), Status.CANCELLED: (LifecycleEvent.RELEASED,)}
+
+
+_SEEN: dict[Observation, dict[Status, tuple[LifecycleEvent, ...]]] = {
+    # The replacement of a REPLACED one has ended.
+    Observation.ABSENT: {
+        Status.CONFIRMED: (_BACK,),
+        **dict.fromkeys((Status.REPLACED, Status.INVALIDATED), (LifecycleEvent.REOPENED,)),
+    },
+    Observation.IN_MEMPOOL: {**_TO_NETWORK, Status.CONFIRMED: (_BACK,)},
+    Observation.MINED: {
+        status: (*events, LifecycleEvent.MINED)
+        for status, events in {**_TO_NETWORK, Status.BROADCASTING: ()}.items()
+    },
+    Observation.MINED_ELSEWHERE: {Status.CONFIRMED: (_BACK, LifecycleEvent.MINED)},
+    Observation.OUTBID: {
+        **dict.fromkeys(_SIGNED, (LifecycleEvent.REPLACED,)),
+        Status.INVALIDATED: (LifecycleEvent.REOPENED, LifecycleEvent.REPLACED),
+        Status.CONFIRMED: (_BACK, LifecycleEvent.REPLACED),
+    },
+    Observation.COIN_SPENT: _lost(LifecycleEvent.COIN_SPENT),
+    Observation.INPUT_GONE: _lost(LifecycleEvent.INPUT_GONE),
+}
+# Pairs that are not here change nothing.
+EVENTS = {(status, seen): events for seen, some in _SEEN.items() for status, events in some.items()}
 
 
 def events_for(status: Status, sight: Observation) -> tuple[LifecycleEvent, ...]:

@@ -1,4 +1,4 @@
-"""The order within a block, the balances and the cursor's text."""
+"""The order within a block, and the cursor's text."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.server.rules.history import Cursor, balances, in_order
+from custody.server.history.movements import Cursor
+from custody.server.network.movements import in_order
 
 NUMBERS = st.integers(0, 10**9)
 TXIDS = st.integers(0, 2**256 - 1).map(lambda number: f"{number:064x}")
@@ -30,11 +31,6 @@ def test_what_is_spent_comes_before_what_spends_it(pairs):
 def test_two_that_spend_each_other_stop_nothing():
     """No block holds them; an explorer may say so."""
     assert in_order(["b", "c", "a"], {"a": {"b"}, "b": {"a"}}) == ["a", "b", "c"]
-
-
-def test_the_balance_after_each():
-    assert balances(5, [1, -6, 10]) == [6, 0, 10]
-    assert balances(5, []) == []
 
 
 @given(st.none() | st.tuples(NUMBERS, NUMBERS), st.none() | st.tuples(SEEN, TXIDS))
