@@ -30,7 +30,7 @@ from custody.server.network.watcher import Watcher
 from custody.server.operations.jobs import ENDLESS
 from custody.server.operations.waiting import waiting_for
 from custody.server.people.invitations import invitation_expiry
-from custody.server.proposals.ending import kept_coins, proposal_expiry
+from custody.server.proposals.ending import proposal_expiries
 from custody.server.proposals.lifecycle import Lifecycle
 from custody.server.requests.changes import Changes
 from custody.server.rules.credentials import new_id
@@ -246,14 +246,13 @@ class Background:
 
     def expiry(self) -> Sweep:
         own = self.store, self.clock, self.audit
-        proposals = proposal_expiry(*own, self.lifecycle)
         forgetting = [
             Tidying(self.store, self.clock, parts) for parts in ((*OVER, forget_sent), EXPIRED_LOGS)
         ]
-        kept = kept_coins(*own, self.lifecycle)
         again = Rebroadcast(self.store, self.clock, self.random)
         asked = invitation_expiry(*own), change_expiry(*own)
-        return Sweeps((proposals, kept, again, *asked, self.checkpoints, *forgetting))
+        proposals = proposal_expiries(*own, self.lifecycle)
+        return Sweeps((*proposals, again, *asked, self.checkpoints, *forgetting))
 
 
 def _each(acts: Iterable[Callable[[], object]]) -> None:

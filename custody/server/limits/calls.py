@@ -33,7 +33,7 @@ from custody.schemas.limits import (
 from custody.schemas.queries import WorkspaceQuery
 from custody.server.calls import ChangeApproval, Ctx, serves
 from custody.server.errors import Invalid, NotFound, PolicyUnavailable
-from custody.server.limits.limits import limit_fields, limits_of_vaults, usage_fields
+from custody.server.limits.limits import limit_fields, limits_of_vaults, read_amount, usage_fields
 from custody.server.limits.stored import role_of, usage_of_member, usage_of_vault
 from custody.server.people.staff import membership_in, role_in
 from custody.server.rules.audit import Category, Event
@@ -42,7 +42,7 @@ from custody.server.rules.limits import Cycle, SpendingPolicy, fits, in_btc, pol
 from custody.server.services import Services
 from custody.server.store.models import RoleRow, VaultRow
 from custody.server.vaults.stored import place_of, vault_in
-from multisig import InvalidAmount, Sats, parse_btc
+from multisig import parse_btc
 
 ROLE_REPLACED = Event(
     "ROLE_POLICY_REPLACED",
@@ -81,7 +81,7 @@ def _role_limit(ctx: Ctx, role: RoleRow) -> RoleLimit:
 def check_user_role_limit(ctx: Ctx, query: CheckRoleQuery) -> LimitCheck:
     """Whether the member could move the amount now. Invalid where they hold another role."""
     role = role_in(ctx.db, ctx.access, query.role_id)
-    amount = _amount("amount_to_check", query.amount_to_check)
+    amount = read_amount("amount_to_check", query.amount_to_check)
     if membership_in(ctx.db, ctx.access, query.uuid).role_id != role.id:
         raise Invalid.at("/role_id", f"User {query.uuid} holds another role in this workspace.")
     policy = ctx.tools.policies.of(role)
@@ -113,7 +113,7 @@ def _in_force(limit: str, policy: SpendingPolicy) -> dict[str, Json]:
 def update_role_policies(ctx: Ctx, request: UpdateRolePoliciesRequest) -> RoleLimit:
     """Applies from the next movement of each member with the role (P22)."""
     role = role_in(ctx.db, ctx.access, request.role_id)
-    limit = _amount("new_transaction_limit", request.new_transaction_limit)
+    limit = read_amount("new_transaction_limit", request.new_transaction_limit)
     before = ctx.tools.policies.of(role)
     after = SpendingPolicy(limit, Cycle(request.cycle_period, request.cycle_day))
     ctx.tools.policies.replace(role, after)
@@ -138,7 +138,7 @@ def vault_limits(ctx: Ctx, query: VaultQuery) -> VaultLimits | LimitError:
 def check_vault_limit(ctx: Ctx, query: CheckVaultQuery) -> LimitCheck:
     """Whether a movement, fee included, would fit the vault's limit now. Reserves nothing."""
     vault = vault_in(ctx.db, ctx.access, query.vault_id)
-    amount, policy = _amount("amount_to_check", query.amount_to_check), ctx.tools.policies.of(vault)
+    amount, policy = read_amount("amount_to_check", query.amount_to_check), ctx.tools.policies.of(vault)
     usage = usage_of_vault(ctx.db, vault.id, policy.cycle.start(ctx.now))
     return LimitCheck(success=fits(policy, usage, amount))
 
@@ -161,7 +161,7 @@ def _of_vaults_now(ctx: Ctx, requests: Sequence[UpdateVaultRequest]) -> list[dic
 @serves(UPDATE_VAULT, ChangeApproval(_raises_of_vault, _of_vaults_now))
 def update_vault(ctx: Ctx, request: UpdateVaultRequest) -> VaultLimits:
     vault = vault_in(ctx.db, ctx.access, request.vault_id)
-    limit = _amount("transaction_limit", request.transaction_limit)
+    limit = read_amount("transaction_limit", request.transaction_limit)
     before = ctx.tools.policies.of(vault)
     per_cycle = before.is_per_cycle if request.per_cycle is None else request.per_cycle
     after = SpendingPolicy(limit, Cycle(request.cycle_period, request.cycle_day), per_cycle)
@@ -188,10 +188,3 @@ def _replace(ctx: Ctx, vault: VaultRow, before: SpendingPolicy, after: SpendingP
     limits = {"limit": policy_facts(before), "new_limit": policy_facts(after)}
     ctx.event(VAULT_REPLACED, {"vault_id": vault.id}, vault=vault.id, **limits)
     return answer
-
-
-def _amount(field: str, text: str) -> Sats:
-    try:
-        return parse_btc(text)
-    except InvalidAmount as error:
-        raise Invalid.at(f"/{field}", str(error)) from error

@@ -15,7 +15,7 @@ from custody.common.limit_words import bounds, until
 from custody.schemas import limits as wire
 from custody.schemas.common import format_time
 from custody.server.calls import Ctx
-from custody.server.errors import RoleLimitExceeded, VaultLimitExceeded
+from custody.server.errors import Invalid, RoleLimitExceeded, VaultLimitExceeded
 from custody.server.limits.stored import (
     OutgoingTokens,
     role_of,
@@ -29,7 +29,7 @@ from custody.server.limits.stored import (
 from custody.server.rules.limits import SpendingPolicy, Usage, fits, in_btc, in_tokens, of_token, unused_of
 from custody.server.store.models import VaultRow
 from custody.server.tokens.status import token_families
-from multisig import Sats
+from multisig import InvalidAmount, Sats, parse_btc
 
 
 @dataclass(frozen=True)
@@ -184,3 +184,11 @@ def assets_of_vaults(ctx: Ctx, vaults: Sequence[VaultRow]) -> dict[str, list[wir
         )
         found[each.vault_id].append(asset)
     return found
+
+
+def read_amount(field: str, text: str) -> Sats:
+    """The amount in BTC of a request's field. Raises Invalid."""
+    try:
+        return parse_btc(text)
+    except InvalidAmount as error:
+        raise Invalid.at(f"/{field}", str(error)) from error

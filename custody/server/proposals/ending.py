@@ -6,10 +6,9 @@ member frees them, or the proposal would have expired.
 """
 
 from contextlib import suppress
-from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import (
@@ -50,7 +49,7 @@ CANCELLED = Event(
 )
 RELEASED_AT_EXPIRY = Event(
     "CANCELLED_COINS_RELEASED",
-    "proposal {proposal}[{at_expiry}, at its expiry]",
+    "proposal {proposal}, at its expiry",
     "The coins of the proposal {proposal}, which was cancelled, are free",
     Category.PROPOSALS,
 )
@@ -75,51 +74,50 @@ def cancel_psbt(ctx: Ctx, request: CancelPsbtRequest) -> CancelPsbtResponse:
     """
     proposal = _proposal(ctx, request.psbt_id)
     status = Status(proposal.status)
-    if status is Status.PENDING or _waits_for_a_deposit(proposal):
-        return _cancel(ctx, proposal, request)
-    if status is not Status.CANCELLED:
-        raise StateConflict(_too_late(proposal))
-    if request.release_coins and proposal.keeps_coins:
+    # Signed, and only to be mined if a vanished deposit returns. No self-spend takes it back where all its
+    # coins are gone.
+    is_sent = status in {Status.STALLED, Status.BROADCASTING}
+    if status is Status.PENDING or (is_sent and proposal.trouble == TroubleKind.COIN_MISSING):
+        out = released_signatures(ctx.db, proposal)
+        proposal.keeps_coins = out > 0 and not request.release_coins and proposal.tx_type != TxType.PROOF
+        proposal.failure_code, proposal.failure_reason = "cancelled", request.reason
+        ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.CANCEL)
+        ctx.event(CANCELLED, proposal=proposal.id, signatures=out, kept=proposal.keeps_coins)
+    elif status is not Status.CANCELLED:
+        said = f"The proposal is {status}; it can no longer be cancelled."
+        if status in lifecycle.REPLACEABLE and TxType(proposal.tx_type) in KINDS:
+            said += " Until it is mined, create-psbt with cancels_psbt_id takes its coins back."
+        raise StateConflict(said)
+    elif request.release_coins and proposal.keeps_coins:
         ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.RELEASED)
         ctx.event(RELEASED, proposal=proposal.id)
     return _answer(ctx.db, ctx.caller, proposal)
 
 
-def _cancel(ctx: Ctx, proposal: ProposalRow, request: CancelPsbtRequest) -> CancelPsbtResponse:
-    out = released_signatures(ctx.db, proposal)
-    proposal.keeps_coins = out > 0 and not request.release_coins and not _moves_nothing(proposal)
-    proposal.failure_code = "cancelled"
-    proposal.failure_reason = request.reason
-    ctx.tools.lifecycle.apply(ctx.db, proposal, lifecycle.LifecycleEvent.CANCEL)
-    ctx.event(CANCELLED, proposal=proposal.id, signatures=out, kept=proposal.keeps_coins)
-    return _answer(ctx.db, ctx.caller, proposal)
+def proposal_expiries(
+    store: Store, clock: Clock, audit: AuditLog, states: Lifecycle
+) -> tuple[Expiry[ProposalRow], Expiry[ProposalRow]]:
+    """Expires proposals, and frees their coins; and frees the coins that cancelled proposals keep, when those
+    would have expired.
+    """
 
+    def expiry(
+        which: ColumnElement[bool], ends: lifecycle.LifecycleEvent, event: Event
+    ) -> Expiry[ProposalRow]:
+        def end(db: Session, proposal: ProposalRow) -> None:
+            states.apply(db, proposal, ends)
+            place = place_of(db, proposal.workspace_id)
+            audit.record(db, PLATFORM, event, place, proposal=proposal.id)
 
-def kept_coins(store: Store, clock: Clock, audit: AuditLog, states: Lifecycle) -> Expiry[ProposalRow]:
-    """Frees the coins that cancelled proposals keep, when the proposals would have expired."""
-    kept = ProposalRow.status == Status.CANCELLED.value, ProposalRow.keeps_coins
+        over = select(ProposalRow).where(which).order_by(ProposalRow.expires_at)
+        return Expiry(store, clock, lambda now: over.where(ProposalRow.expires_at <= now), end)
 
-    def release(db: Session, proposal: ProposalRow) -> None:
-        states.apply(db, proposal, lifecycle.LifecycleEvent.RELEASED)
-        place = place_of(db, proposal.workspace_id)
-        audit.record(db, PLATFORM, RELEASED_AT_EXPIRY, place, proposal=proposal.id, at_expiry=True)
-
-    return Expiry(store, clock, lambda now: _over(now).where(*kept), release)
-
-
-def proposal_expiry(store: Store, clock: Clock, audit: AuditLog, states: Lifecycle) -> Expiry[ProposalRow]:
-    """Expires proposals, and frees their coins."""
     is_pending = ProposalRow.status == Status.PENDING.value
-
-    def expire(db: Session, proposal: ProposalRow) -> None:
-        states.apply(db, proposal, lifecycle.LifecycleEvent.EXPIRE)
-        audit.record(db, PLATFORM, EXPIRED, place_of(db, proposal.workspace_id), proposal=proposal.id)
-
-    return Expiry(store, clock, lambda now: _over(now).where(is_pending), expire)
-
-
-def _over(now: datetime) -> Select[ProposalRow]:
-    return select(ProposalRow).where(ProposalRow.expires_at <= now).order_by(ProposalRow.expires_at)
+    is_kept = and_(ProposalRow.status == Status.CANCELLED.value, ProposalRow.keeps_coins)
+    return (
+        expiry(is_pending, lifecycle.LifecycleEvent.EXPIRE, EXPIRED),
+        expiry(is_kept, lifecycle.LifecycleEvent.RELEASED, RELEASED_AT_EXPIRY),
+    )
 
 
 def released_signatures(db: Session, proposal: ProposalRow) -> int:
@@ -144,27 +142,11 @@ def _proposal(ctx: Ctx, psbt_id: str) -> ProposalRow:
     )
 
 
-def _waits_for_a_deposit(proposal: ProposalRow) -> bool:
-    """Whether it is signed and can only be mined if a vanished deposit returns. No self-spend takes it back
-    where all its coins are gone.
-    """
-    is_sent = Status(proposal.status) in {Status.STALLED, Status.BROADCASTING}
-    return is_sent and proposal.trouble == TroubleKind.COIN_MISSING
-
-
-def _too_late(proposal: ProposalRow) -> str:
-    said = f"The proposal is {proposal.status}; it can no longer be cancelled."
-    if Status(proposal.status) in lifecycle.REPLACEABLE and TxType(proposal.tx_type) in KINDS:
-        return f"{said} Until it is mined, create-psbt with cancels_psbt_id takes its coins back."
-    return said
-
-
 def _answer(db: Session, caller: Caller, proposal: ProposalRow) -> CancelPsbtResponse:
     out = released_signatures(db, proposal)
     newer = newer_than(db, proposal)
-    offered = proposal.keeps_coins and TxType(proposal.tx_type) in KINDS and not newer
-    if offered:
-        offered = _may_be_signed_back(db, caller, proposal)
+    may_take_back = proposal.keeps_coins and TxType(proposal.tx_type) in KINDS and not newer
+    offered = may_take_back and _may_be_signed_back(db, caller, proposal)
     return CancelPsbtResponse(
         psbt_id=proposal.id,
         status=Status(proposal.status),
@@ -176,29 +158,21 @@ def _answer(db: Session, caller: Caller, proposal: ProposalRow) -> CancelPsbtRes
 
 
 def _may_be_signed_back(db: Session, caller: Caller, proposal: ProposalRow) -> bool:
-    """Whether a self-spend that the caller proposes could be signed now."""
+    """Whether a self-spend that the caller proposes could be signed now: any of its coins is on the chain."""
     vault = db.get_one(VaultRow, proposal.vault_id)
     with suppress(TooFewSigners, VaultFrozen):
         require_thawed(db, vault)
         require_signers(db, vault, {address_script(vault)}, caller.user_id, proposal.family_id)
-        return _has_coins(db, proposal)
+        coins = select(ChainCoinRow.txid).join(ProposalInputRow, IS_INPUT)
+        of_it = coins.where(ProposalInputRow.proposal_id == proposal.id)
+        return db.scalars(of_it.limit(1)).first() is not None
     return False
-
-
-def _has_coins(db: Session, proposal: ProposalRow) -> bool:
-    """Whether any of its coins is on the chain."""
-    coins = select(ChainCoinRow.txid).join(ProposalInputRow, IS_INPUT)
-    return db.scalars(coins.where(ProposalInputRow.proposal_id == proposal.id).limit(1)).first() is not None
-
-
-def _moves_nothing(proposal: ProposalRow) -> bool:
-    return TxType(proposal.tx_type) is TxType.PROOF
 
 
 def _in_words(proposal: ProposalRow, out: int, newer: str | None, *, offered: bool) -> str:
     """``newer``: a version of it that holds its coins."""
     whose = f"its coins are those of the newer version {newer}" if newer else "its coins are free"
-    if _moves_nothing(proposal):
+    if proposal.tx_type == TxType.PROOF:
         return f"It held no coins. {out} of {proposal.m} signatures of the proof are out."
     if not out:
         return (

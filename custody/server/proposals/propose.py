@@ -13,7 +13,6 @@ from custody.server.limits.limits import OutgoingAmount, room
 from custody.server.mail.waiting import tell_waiting
 from custody.server.proposals.bounds import require_listed, require_move, require_signers
 from custody.server.proposals.coins import (
-    Utxo,
     lock_coins,
     require_makers_stay,
     require_unchanged,
@@ -137,8 +136,19 @@ def _stored(ctx: Ctx, draft: Draft, movement: OutgoingAmount) -> ProposalRow:
     db.add(row)
     with duplicates_refused(OutdatedDraft(_PROPOSED_ALREADY)):
         db.flush()
-    utxos = enumerate(draft.selection.coins)
-    db.execute(insert(ProposalInputRow), [_input(row.id, index, utxo) for index, utxo in utxos])
+    inputs = [
+        {
+            "proposal_id": row.id,
+            "input_index": index,
+            "txid": utxo.txid,
+            "vout": utxo.vout,
+            "amount_sats": utxo.amount,
+            "branch": utxo.branch,
+            "address_index": utxo.address_index,
+        }
+        for index, utxo in enumerate(draft.selection.coins)
+    ]
+    db.execute(insert(ProposalInputRow), inputs)
     if draft.change_index is not None:
         watch_branch(db, vault, CHANGE, use_change_index(db, vault, draft.change_index))
     if order.replaces_id is not None:
@@ -186,18 +196,6 @@ def _row(ctx: Ctx, vault: VaultRow, draft: Draft, movement: OutgoingAmount) -> P
     )
 
 
-def _input(proposal_id: str, index: int, utxo: Utxo) -> dict[str, object]:
-    return {
-        "proposal_id": proposal_id,
-        "input_index": index,
-        "txid": utxo.txid,
-        "vout": utxo.vout,
-        "amount_sats": utxo.amount,
-        "branch": utxo.branch,
-        "address_index": utxo.address_index,
-    }
-
-
 def use_change_index(db: Session, vault: VaultRow, index: int) -> int:
     """Advances and returns the vault's next change index after a proposal used ``index``.
 
@@ -206,14 +204,10 @@ def use_change_index(db: Session, vault: VaultRow, index: int) -> int:
     outputs are ours.
     """
     following = index_after(index)
-    if following < GAP or _is_used_from(db, vault, following - GAP):
+    # Or the chain shows a coin at an address that is near enough.
+    if following < GAP or db.scalar(_USED, {"vault_id": vault.id, "least": following - GAP}) is not None:
         vault.next_change_index = max(vault.next_change_index, following)
     return vault.next_change_index
-
-
-def _is_used_from(db: Session, vault: VaultRow, index: int) -> bool:
-    """Whether the chain shows a coin at this change address or a later one."""
-    return db.scalar(_USED, {"vault_id": vault.id, "least": index}) is not None
 
 
 _USED = (

@@ -23,9 +23,9 @@ from custody.server.errors import (
 )
 from custody.server.keys.calls import active_key
 from custody.server.keys.quorums import MAY_APPROVE, lacking_signers
-from custody.server.limits.limits import assets_of_vaults, limits_of_vaults
+from custody.server.limits.limits import assets_of_vaults, limits_of_vaults, read_amount
 from custody.server.rules.audit import Category, Event
-from custody.server.rules.credentials import OPERATOR, WorkspaceAccess, new_id
+from custody.server.rules.credentials import OPERATOR, new_id
 from custody.server.services import Services
 from custody.server.shown import shown
 from custody.server.store.models import (
@@ -52,15 +52,12 @@ from multisig import (
     DerivationPath,
     ExtendedPublicKey,
     Fingerprint,
-    InvalidAmount,
     KeyOrigin,
     MultisigError,
     Network,
     OriginKey,
-    Sats,
     bsms_record,
     encode_address,
-    parse_btc,
 )
 from multisig import Vault as Policy
 
@@ -92,14 +89,56 @@ def create_wallet(ctx: Ctx, request: wire.CreateWalletRequest) -> wire.Vault:
     """
     if request.network != ctx.access.network:
         raise Invalid.at("/network", f"The workspace is on {ctx.access.network}.")
-    limit = _limit(request.transaction_limit)
-    _require_free_name(ctx, request.name)
+    limit = read_amount("transaction_limit", request.transaction_limit)
+    names = select(VaultRow.name).where(VaultRow.workspace_id == ctx.access.workspace_id)
+    for name in ctx.db.scalars(names):
+        # Names that look the same count as equal.
+        if name_key(name) == name_key(request.name):
+            raise StateConflict(f"The workspace has a vault named {name!r} already.")
     taken = [
         _take_account(ctx, user_id, f"/signers/{place}") for place, user_id in enumerate(request.signers)
     ]
-    policy = _policy(ctx.access, request.m, taken)
-    vault = _insert(ctx, request, policy, limit)
-    _add_signers(ctx.db, vault, taken)
+    try:
+        signers = tuple(_origin_key(key, account) for key, account in taken)
+        policy = Policy(Network(ctx.access.chain), request.m, signers)
+    except MultisigError as error:
+        raise Invalid.at("/signers", f"{error} {error.hint}") from error
+    vault = VaultRow(
+        id=new_id(ctx.tools.random),
+        workspace_id=ctx.access.workspace_id,
+        created_by=ctx.caller.user_id,
+        name=request.name,
+        network=ctx.access.network,
+        chain=ctx.access.chain,
+        m=policy.threshold,
+        n=len(policy.cosigners),
+        script_type=SCRIPT_TYPE,
+        descriptor=policy.descriptor,
+        address=policy.address(RECEIVE, 0),
+        witness_script_hex=policy.witness_script(RECEIVE, 0).hex(),
+        limit_sats=limit,
+        cycle_period=request.cycle_period,
+        cycle_day=request.cycle_day,
+        is_per_cycle=request.per_cycle,
+        next_receive_index=0,
+        next_change_index=0,
+        created_at=ctx.now,
+        updated_at=ctx.now,
+    )
+    ctx.db.add(vault)
+    ctx.db.flush()
+    for key_index, (key, account) in enumerate(taken):
+        account.vault_id = vault.id
+        signer = VaultSignerRow(
+            vault_id=vault.id,
+            key_index=key_index,
+            user_id=key.user_id,
+            key_id=key.id,
+            key_account_id=account.id,
+            fingerprint=key.master_fingerprint,
+        )
+        ctx.db.add(signer)
+    ctx.db.flush()
     watch_vault(ctx.db, vault)
     facts = {"vault": vault.id, "m": vault.m, "n": vault.n, "verification": policy.verification_code}
     ctx.event(CREATED, {"vault_id": vault.id}, **facts)
@@ -170,15 +209,6 @@ def vault_export(ctx: Ctx, query: wire.VaultExportQuery) -> wire.VaultExport:
     )
 
 
-def _require_free_name(ctx: Ctx, name: str) -> None:
-    """Names that look the same count as equal. Raises StateConflict."""
-    for taken in ctx.db.scalars(
-        select(VaultRow.name).where(VaultRow.workspace_id == ctx.access.workspace_id)
-    ):
-        if name_key(taken) == name_key(name):
-            raise StateConflict(f"The workspace has a vault named {taken!r} already.")
-
-
 def _take_account(ctx: Ctx, user_id: int, pointer: str) -> tuple[KeyRow, KeyAccountRow]:
     db, access = ctx.db, ctx.access
     member = select(MembershipRow.id).where(
@@ -209,57 +239,6 @@ def _take_account(ctx: Ctx, user_id: int, pointer: str) -> tuple[KeyRow, KeyAcco
     return key, account
 
 
-def _insert(ctx: Ctx, request: wire.CreateWalletRequest, policy: Policy, limit: Sats) -> VaultRow:
-    vault = VaultRow(
-        id=new_id(ctx.tools.random),
-        workspace_id=ctx.access.workspace_id,
-        created_by=ctx.caller.user_id,
-        name=request.name,
-        network=ctx.access.network,
-        chain=ctx.access.chain,
-        m=policy.threshold,
-        n=len(policy.cosigners),
-        script_type=SCRIPT_TYPE,
-        descriptor=policy.descriptor,
-        address=policy.address(RECEIVE, 0),
-        witness_script_hex=policy.witness_script(RECEIVE, 0).hex(),
-        limit_sats=limit,
-        cycle_period=request.cycle_period,
-        cycle_day=request.cycle_day,
-        is_per_cycle=request.per_cycle,
-        next_receive_index=0,
-        next_change_index=0,
-        created_at=ctx.now,
-        updated_at=ctx.now,
-    )
-    ctx.db.add(vault)
-    ctx.db.flush()
-    return vault
-
-
-def _add_signers(db: Session, vault: VaultRow, taken: list[tuple[KeyRow, KeyAccountRow]]) -> None:
-    for key_index, (key, account) in enumerate(taken):
-        account.vault_id = vault.id
-        db.add(
-            VaultSignerRow(
-                vault_id=vault.id,
-                key_index=key_index,
-                user_id=key.user_id,
-                key_id=key.id,
-                key_account_id=account.id,
-                fingerprint=key.master_fingerprint,
-            )
-        )
-    db.flush()
-
-
-def _policy(access: WorkspaceAccess, m: int, taken: list[tuple[KeyRow, KeyAccountRow]]) -> Policy:
-    try:
-        return Policy(Network(access.chain), m, tuple(_origin_key(key, account) for key, account in taken))
-    except MultisigError as error:
-        raise Invalid.at("/signers", f"{error} {error.hint}") from error
-
-
 def _origin_key(key: KeyRow, account: KeyAccountRow) -> OriginKey:
     origin = KeyOrigin(
         Fingerprint.from_hex(key.master_fingerprint), DerivationPath.parse(account.derivation_path)
@@ -278,13 +257,6 @@ def _warnings(policy: Policy) -> list[str] | None:
         "every two groups share a signer."
     )
     return [told]
-
-
-def _limit(text: str) -> Sats:
-    try:
-        return parse_btc(text)
-    except InvalidAmount as error:
-        raise Invalid.at("/transaction_limit", str(error)) from error
 
 
 def _wanted(ctx: Ctx, wanted: wire.VaultsQuery) -> Select[VaultRow]:

@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
-    Select,
     and_,
     bindparam,
     case,
@@ -191,13 +190,6 @@ def _balances(db: Session, ids: list[str]) -> dict[str, Balance]:
     }
 
 
-def sats_of(db: Session, vault_ids: Select[str]) -> dict[str, int]:
-    """What each vault of the query has, confirmed or not, held by a proposal or not."""
-    last, moves = _LAST_OF_VAULT.scalar_subquery(), _MOVES_OF_VAULT.scalar_subquery()
-    query = select(VaultRow.id, last, moves).where(VaultRow.id.in_(vault_ids))
-    return {vault_id: int(balance or 0) + int(more or 0) for vault_id, balance, more in db.execute(query)}
-
-
 def insert_locks(db: Session, chain: str, outpoints: Iterable[OutPoint], family_id: str) -> None:
     """Locks the coins, each with what it holds of a vault."""
     of = {"of_chain": chain, "of_family": family_id}
@@ -238,7 +230,6 @@ _LAST_OF_VAULT = (
 _COMING = func.sum(case((ChainCoinRow.spent_by.is_(None), ChainCoinRow.amount_sats), else_=0))
 _LEAVING = func.sum(case((ChainCoinRow.height.is_not(None), ChainCoinRow.amount_sats), else_=0))
 _IS_MOVING = ChainCoinRow.vault_id == VaultRow.id, text(MOVING)
-_MOVES_OF_VAULT = select(_COMING - _LEAVING).where(*_IS_MOVING)
 _OF_VAULTS = select(
     VaultRow.id,
     _LAST_OF_VAULT.scalar_subquery(),
