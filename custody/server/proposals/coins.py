@@ -8,11 +8,11 @@ caller (CPT-1).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import starmap
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -298,19 +298,15 @@ def require_unchanged(db: Session, chain: str, chosen: Sequence[Utxo]) -> None:
     that locks them. Raises Outdated.
     """
     seen = {(utxo.txid, utxo.vout, utxo.height) for utxo in chosen}
-    if {tuple(row) for row in db.execute(_free(chain, chosen))} != seen:
-        raise OutdatedDraft("A chosen coin was spent, locked or moved in the chain.")
-
-
-def _free(chain: str, chosen: Sequence[Utxo]) -> Select[str, int, int | None]:
-    """The chosen coins that are unspent and not locked."""
     # SQLite uses no index for a list of tuples.
     places = (
         and_(ChainCoinRow.chain == chain, ChainCoinRow.txid == utxo.txid, ChainCoinRow.vout == utxo.vout)
         for utxo in chosen
     )
     query = select(ChainCoinRow.txid, ChainCoinRow.vout, ChainCoinRow.height)
-    return query.where(or_(false(), *places), ChainCoinRow.spent_by.is_(None), ~is_locked())
+    free = query.where(or_(false(), *places), ChainCoinRow.spent_by.is_(None), ~is_locked())
+    if {tuple(row) for row in db.execute(free)} != seen:
+        raise OutdatedDraft("A chosen coin was spent, locked or moved in the chain.")
 
 
 def require_makers_stay(db: Session, chosen: Iterable[Utxo]) -> None:
@@ -336,7 +332,9 @@ def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id
 
 def coins_to_spend(db: Session, chain: str, chosen: Sequence[Utxo]) -> list[CoinToSpend]:
     """The chosen coins with their derivation and the transactions that made them."""
-    previous = _previous_transactions(db, chain, {utxo.txid for utxo in chosen})
+    txids = sorted({utxo.txid for utxo in chosen})
+    found = db.execute(_RAW, {"chain": chain, "txids": txids})
+    previous = {txid: Transaction.parse(raw) for txid, raw in found}
     return [
         CoinToSpend(
             outpoint=utxo.outpoint,
@@ -356,11 +354,6 @@ def size_of_previous(db: Session, chain: str, chosen: Sequence[Utxo]) -> int:
     return sum(size * coins[txid] for txid, size in found)
 
 
-def _previous_transactions(db: Session, chain: str, txids: set[str]) -> Mapping[str, Transaction]:
-    found = db.execute(_RAW, {"chain": chain, "txids": sorted(txids)})
-    return {txid: Transaction.parse(raw) for txid, raw in found}
-
-
 _RAW = select(ChainTransactionRow.txid, ChainTransactionRow.raw).where(
     ChainTransactionRow.chain == bindparam("chain"),
     ChainTransactionRow.txid.in_(bindparam("txids", expanding=True)),
@@ -374,28 +367,23 @@ _SIZES = _RAW.with_only_columns(ChainTransactionRow.txid, func.length(ChainTrans
 WORTH_KEEPING = Sats(10_000)
 
 
-class AwaitedCoin(NamedTuple):
-    """An unconfirmed coin. ``proposal_id``: the vault's own proposal that creates it; None for a deposit."""
-
-    proposal_id: str | None
-
-
-def token_coins(db: Session, vault: VaultRow, tip_height: int) -> list[Utxo]:
-    """Confirmed, mature coins at the vault's address that are not locked, the largest first."""
-    return [utxo for utxo, is_locked in _at_address(db, vault, tip_height) if not is_locked]
-
-
-def has_locked_token_coin(db: Session, vault: VaultRow, tip_height: int) -> bool:
-    """Whether proposals have locked a coin at the vault's address."""
-    return any(is_locked for _, is_locked in _at_address(db, vault, tip_height))
-
-
-def awaited_token_coin(db: Session, vault: VaultRow, least: Sats) -> AwaitedCoin | None:
-    """An unconfirmed coin at the vault's address of at least ``least`` sat that is not locked. The vault's
-    own change is preferred: others could replace their deposits.
+def token_coins(db: Session, vault: VaultRow, tip_height: int, *, locked: bool = False) -> list[Utxo]:
+    """Confirmed, mature coins at the vault's address, the largest first: those that no proposal has locked,
+    or with ``locked`` the others.
     """
-    row = db.execute(_AWAITED, {"vault_id": vault.id, "least": least}).one_or_none()
-    return None if row is None else AwaitedCoin(*row)
+    values = {"vault_id": vault.id, "mature_height": tip_height + 1 - COINBASE_MATURITY}
+    return [
+        Utxo(txid, vout, Sats(amount), height, RECEIVE, ADDRESS_INDEX)
+        for txid, vout, amount, height, is_held in db.execute(_AT_ADDRESS, values)
+        if bool(is_held) is locked
+    ]
+
+
+def awaited_token_coins(db: Session, vault: VaultRow, least: Sats) -> Sequence[str | None]:
+    """For an unconfirmed coin at the vault's address of at least ``least`` sat that is not locked: the
+    vault's own proposal that makes it, which is preferred, or None for a deposit, which others could replace.
+    """
+    return db.scalars(_AWAITED, {"vault_id": vault.id, "least": least}).all()
 
 
 def kept_for_tokens(
@@ -427,63 +415,46 @@ def has_tokens(db: Session, vault: VaultRow) -> bool:
     return bool(db.scalar(_HAS_TOKENS, values))
 
 
-def _at_address(db: Session, vault: VaultRow, tip_height: int) -> Sequence[tuple[Utxo, bool]]:
-    values = {"vault_id": vault.id, "mature_height": tip_height + 1 - COINBASE_MATURITY}
-    return [
-        (Utxo(txid, vout, Sats(amount), height, RECEIVE, ADDRESS_INDEX), is_held)
-        for txid, vout, amount, height, is_held in db.execute(_AT_ADDRESS, values)
-    ]
-
-
-def _unspent_at_address() -> tuple[ColumnElement[bool], ...]:
-    return (
-        ChainCoinRow.vault_id == bindparam("vault_id"),
-        ChainCoinRow.branch == literal_column(str(RECEIVE)),
-        ChainCoinRow.address_index == ADDRESS_INDEX,
-        ChainCoinRow.spent_by.is_(None),
+_UNSPENT_AT_ADDRESS = (
+    ChainCoinRow.vault_id == bindparam("vault_id"),
+    ChainCoinRow.branch == literal_column(str(RECEIVE)),
+    ChainCoinRow.address_index == ADDRESS_INDEX,
+    ChainCoinRow.spent_by.is_(None),
+)
+_AT_ADDRESS = (
+    select(
+        ChainCoinRow.txid,
+        ChainCoinRow.vout,
+        ChainCoinRow.amount_sats,
+        ChainCoinRow.height,
+        is_locked().label("is_locked"),
     )
-
-
-def _coins_at_address() -> Select[str, int, int, int | None, bool]:
-    return (
-        select(
-            ChainCoinRow.txid,
-            ChainCoinRow.vout,
-            ChainCoinRow.amount_sats,
-            ChainCoinRow.height,
-            is_locked().label("is_locked"),
-        )
-        .where(
-            *_unspent_at_address(),
-            ChainCoinRow.height.is_not(None),
-            or_(ChainCoinRow.is_coinbase.is_(False), ChainCoinRow.height <= bindparam("mature_height")),
-        )
-        .order_by(ChainCoinRow.amount_sats.desc(), ChainCoinRow.txid, ChainCoinRow.vout)
-        # Bounded, for anyone can send any number of coins to the address.
-        .limit(2 * MAX_INPUTS)
+    .where(*_UNSPENT_AT_ADDRESS, ChainCoinRow.height.is_not(None), _is_mature())
+    .order_by(ChainCoinRow.amount_sats.desc(), ChainCoinRow.txid, ChainCoinRow.vout)
+    # Bounded, for anyone can send any number of coins to the address.
+    .limit(2 * MAX_INPUTS)
+)
+_AWAITED = (
+    select(ProposalRow.id)
+    .select_from(ChainCoinRow)
+    .outerjoin(
+        ProposalRow,
+        and_(
+            ProposalRow.txid_expected == ChainCoinRow.txid,
+            ProposalRow.vault_id == bindparam("vault_id"),
+            # A forward counts as a deposit, so that the answer does not name its maker.
+            ProposalRow.profile_key_id.is_(None),
+        ),
     )
-
-
-def _awaited_at_address() -> Select[Any]:
-    # A forward counts as a deposit, so that the answer does not name its maker.
-    is_maker = and_(
-        ProposalRow.txid_expected == ChainCoinRow.txid,
-        ProposalRow.vault_id == bindparam("vault_id"),
-        ProposalRow.profile_key_id.is_(None),
+    .where(
+        *_UNSPENT_AT_ADDRESS,
+        ChainCoinRow.height.is_(None),
+        ChainCoinRow.amount_sats >= bindparam("least"),
+        ~is_locked(),
     )
-    return (
-        select(ProposalRow.id)
-        .select_from(ChainCoinRow)
-        .outerjoin(ProposalRow, is_maker)
-        .where(
-            *_unspent_at_address(),
-            ChainCoinRow.height.is_(None),
-            ChainCoinRow.amount_sats >= bindparam("least"),
-            ~is_locked(),
-        )
-        .order_by(ProposalRow.id.is_(None), ChainCoinRow.amount_sats.desc())
-        .limit(1)
-    )
+    .order_by(ProposalRow.id.is_(None), ChainCoinRow.amount_sats.desc())
+    .limit(1)
+)
 
 
 def _any_token() -> Select[bool]:
@@ -511,6 +482,4 @@ def _any_token() -> Select[bool]:
     return select(or_(makes, holds, owns))
 
 
-_AT_ADDRESS = _coins_at_address()
-_AWAITED = _awaited_at_address()
 _HAS_TOKENS = _any_token()

@@ -5,9 +5,10 @@ Exactly the named coins are spent, and the error names each one that cannot be. 
 treated as missing (P24). The transaction that locks the coins checks them again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from string import hexdigits
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -78,8 +79,9 @@ class Intent:
     def of_everything(self, amount: Sats) -> "Intent":
         """The sweep with its amount. Raises Dust."""
         (payment,) = self.payments
-        _require_no_dust(payment.output.script_pubkey, amount, "/recipients/0")
-        return replace(self, payments=(replace(payment, output=replace(payment.output, amount=amount)),))
+        output = replace(payment.output, amount=amount)
+        _require_no_dust(output, "/recipients/0")
+        return replace(self, payments=(replace(payment, output=output),))
 
 
 def read_intent(request: CreatePsbtRequest, network: Network) -> Intent:
@@ -87,69 +89,54 @@ def read_intent(request: CreatePsbtRequest, network: Network) -> Intent:
 
     Raises Invalid, WrongNetworkAddress (P28), Dust (P29).
     """
+    recipients, intent = _recipients(request, network)
     if request.sweeps:
-        (text,) = request.recipients
-        if parse_recipient(text, network, "/recipients/0").amount is not None:
+        if recipients[0].amount is not None:
             raise Invalid.at("/recipients/0", "The link names an amount, and a sweep has none.")
-        return replace(read_recipients(request, network), sweeps=True)
-    payments = tuple(_with_amount(request, place, network) for place in range(len(request.recipients)))
-    _require_distinct(payments)
+        return replace(intent, sweeps=True)
+    payments = []
+    for place, (recipient, payment) in enumerate(zip(recipients, intent.payments, strict=True)):
+        given = None if request.amounts_sats is None else request.amounts_sats[place]
+        output = replace(payment.output, amount=merge_amount(recipient, given, f"/recipients/{place}"))
+        _require_no_dust(output, f"/amounts_sats/{place}")
+        payments.append(replace(payment, output=output))
     if sum(payment.output.amount for payment in payments) > MAX_MONEY:
         raise Invalid.at("/amounts_sats", "The amounts add up to more than 21 million bitcoin.")
-    return Intent(payments, _data(request))
+    return replace(intent, payments=tuple(payments))
 
 
-def read_recipients(request: CreatePsbtRequest | MaxSendQuery, network: Network) -> Intent:
-    """With amounts of 0, whatever is asked or a link names. Raises Invalid, WrongNetworkAddress."""
-    payments = tuple(
-        _payment(parse_recipient(text, network, pointer), Sats(0), network, pointer)
-        for place, text in enumerate(request.recipients)
-        for pointer in (f"/recipients/{place}",)
-    )
-    _require_distinct(payments)
-    return Intent(payments, _data(request))
+def read_recipients(query: MaxSendQuery, network: Network) -> Intent:
+    """With amounts of 0, whatever a link names. Raises Invalid, WrongNetworkAddress."""
+    _, intent = _recipients(query, network)
+    return intent
 
 
-def _require_distinct(payments: Sequence[PaidRecipient]) -> None:
-    scripts = [payment.output.script_pubkey for payment in payments]
-    for place, script in enumerate(scripts):
-        if script in scripts[:place]:
-            raise Invalid.at(
-                f"/recipients/{place}", "The recipient is given twice: give it once, with the sum."
-            )
+def _recipients(
+    request: CreatePsbtRequest | MaxSendQuery, network: Network
+) -> tuple[list[Recipient], Intent]:
+    recipients, outputs = [], list[TxOut]()
+    for place, text in enumerate(request.recipients):
+        pointer = f"/recipients/{place}"
+        recipients.append(parse_recipient(text, network, pointer))
+        try:
+            output = TxOut(Sats(0), decode_address(recipients[-1].address, network))
+        except WrongNetwork as error:
+            raise WrongNetworkAddress.at(pointer, str(error), "wrong-network") from error
+        except InvalidAddress as error:
+            raise Invalid.at(pointer, str(error)) from error
+        if output in outputs:
+            raise Invalid.at(pointer, "The recipient is given twice: give it once, with the sum.")
+        outputs.append(output)
+    paid = (PaidRecipient(each.address, output) for each, output in zip(recipients, outputs, strict=True))
+    data = None if request.op_return is None else parse_op_return(request.op_return)
+    return recipients, Intent(tuple(paid), data)
 
 
-def _data(request: CreatePsbtRequest | MaxSendQuery) -> bytes | None:
-    return None if request.op_return is None else parse_op_return(request.op_return)
-
-
-def _with_amount(request: CreatePsbtRequest, place: int, network: Network) -> PaidRecipient:
-    pointer = f"/recipients/{place}"
-    recipient = parse_recipient(request.recipients[place], network, pointer)
-    given = None if request.amounts_sats is None else request.amounts_sats[place]
-    payment = _payment(recipient, merge_amount(recipient, given, pointer), network, pointer)
-    _require_no_dust(payment.output.script_pubkey, payment.output.amount, f"/amounts_sats/{place}")
-    return payment
-
-
-def _payment(recipient: Recipient, amount: Sats, network: Network, pointer: str) -> PaidRecipient:
-    return PaidRecipient(recipient.address, TxOut(amount, _script(recipient.address, network, pointer)))
-
-
-def _require_no_dust(script: bytes, amount: Sats, pointer: str) -> None:
-    threshold = dust_threshold(script)
-    if amount < threshold:
-        sentence = f"{amount} sat is dust: this kind of address takes {threshold} sat at least."
+def _require_no_dust(output: TxOut, pointer: str) -> None:
+    threshold = dust_threshold(output.script_pubkey)
+    if output.amount < threshold:
+        sentence = f"{output.amount} sat is dust: this kind of address takes {threshold} sat at least."
         raise Dust.at(pointer, sentence, "dust")
-
-
-def _script(address: str, network: Network, pointer: str) -> bytes:
-    try:
-        return decode_address(address, network)
-    except WrongNetwork as error:
-        raise WrongNetworkAddress.at(pointer, str(error), "wrong-network") from error
-    except InvalidAddress as error:
-        raise Invalid.at(pointer, str(error)) from error
 
 
 def read_rate(request: CreatePsbtRequest | MaxSendQuery, quote: Quote) -> FeeRate:
@@ -175,8 +162,14 @@ def named_coins(
     Raises Invalid for coins that are not the vault's, spent, unconfirmed or kept for its tokens; otherwise
     LockedFunds for locked ones. The error has a fault for each such coin.
     """
-    outpoints = [_parsed(text) for text in named]
-    known = _known(db, vault, outpoints)
+    parted = (text.partition(":") for text in named)
+    outpoints = [OutPoint(txid, int(vout)) for txid, _, vout in parted]
+    query = select(ChainCoinRow).where(
+        ChainCoinRow.chain == vault.chain,
+        ChainCoinRow.vault_id == vault.id,
+        ChainCoinRow.txid.in_(sorted({outpoint.txid for outpoint in outpoints})),
+    )
+    known = {OutPoint(coin.txid, coin.vout): coin for coin in db.scalars(query)}
     refused = [
         Fault(f"/coins/{place}", f"{outpoint} {why[1]}", why[0])
         for place, outpoint in enumerate(outpoints)
@@ -192,21 +185,14 @@ def named_coins(
     if held:
         raise LockedFunds(_in_a_sentence(held), faults=tuple(held))
     coins = tuple(utxo_of(known[outpoint]) for outpoint in outpoints)
-    return coins, _kept_coin(db, vault, coins, tip_height, outputs)
-
-
-def _parsed(text: str) -> OutPoint:
-    txid, _, vout = text.partition(":")
-    return OutPoint(txid, int(vout))
-
-
-def _known(db: Session, vault: VaultRow, outpoints: Sequence[OutPoint]) -> Mapping[OutPoint, ChainCoinRow]:
-    query = select(ChainCoinRow).where(
-        ChainCoinRow.chain == vault.chain,
-        ChainCoinRow.vault_id == vault.id,
-        ChainCoinRow.txid.in_(sorted({outpoint.txid for outpoint in outpoints})),
-    )
-    return {OutPoint(coin.txid, coin.vout): coin for coin in db.scalars(query)}
+    kept = kept_for_tokens(db, vault, tip_height, outputs)
+    if kept is not None and kept in coins:
+        left = [utxo for utxo in token_coins(db, vault, tip_height) if utxo not in coins]
+        if not left:
+            sentence = f"{kept.outpoint} stays at the vault's address, for its tokens."
+            raise Invalid.at(f"/coins/{coins.index(kept)}", sentence, "kept-for-tokens")
+        kept = left[-1]
+    return coins, kept
 
 
 def _why_not(db: Session, coin: ChainCoinRow | None, tip_height: int) -> tuple[str, str] | None:
@@ -228,23 +214,6 @@ def _holder(db: Session, vault: VaultRow, outpoint: OutPoint) -> str | None:
     if lock is None:
         return None
     return [member.id for member in members_of(db, lock.family_id) if holds_coins(member)][-1]
-
-
-def _kept_coin(
-    db: Session, vault: VaultRow, coins: Sequence[Utxo], tip_height: int, outputs: Sequence[TxOut]
-) -> Utxo | None:
-    """A coin at the vault's address for its tokens, other than the named ones. Raises Invalid where tokens
-    need one and none is left.
-    """
-    kept = kept_for_tokens(db, vault, tip_height, outputs)
-    if kept is None or kept not in coins:
-        return kept
-    left = [utxo for utxo in token_coins(db, vault, tip_height) if utxo not in coins]
-    if not left:
-        place = coins.index(kept)
-        sentence = f"{kept.outpoint} stays at the vault's address, for its tokens."
-        raise Invalid.at(f"/coins/{place}", sentence, "kept-for-tokens")
-    return left[-1]
 
 
 def _in_a_sentence(faults: Sequence[Fault]) -> str:
@@ -277,7 +246,10 @@ def parse_op_return(text: str) -> bytes:
 
     Raises Invalid for more than 80 bytes, for broken hex, and for data that poses as a token call.
     """
-    payload = _hex(text[2:]) if text.startswith("0x") else text.encode()
+    is_hex = text.startswith("0x")
+    if is_hex and (set(text[2:]) - set(hexdigits) or len(text) % 2):
+        raise Invalid.at("/op_return", "After 0x comes an even number of hex digits.")
+    payload = bytes.fromhex(text[2:]) if is_hex else text.encode()
     if not payload:
         raise Invalid.at("/op_return", "The data is empty.")
     if len(payload) > MAX_OP_RETURN_BYTES:
@@ -288,9 +260,3 @@ def parse_op_return(text: str) -> bytes:
         # Only the token endpoints may make one (P30).
         raise Invalid.at("/op_return", "Data that begins with CPT is a token call; use call-contract.")
     return payload
-
-
-def _hex(text: str) -> bytes:
-    if any(character not in "0123456789abcdefABCDEF" for character in text) or len(text) % 2:
-        raise Invalid.at("/op_return", "After 0x comes an even number of hex digits.")
-    return bytes.fromhex(text)

@@ -23,8 +23,7 @@ from custody.server.proposals.choosing import plan_of
 from custody.server.proposals.coins import (
     SpendableCoins,
     Utxo,
-    awaited_token_coin,
-    has_locked_token_coin,
+    awaited_token_coins,
     token_coins,
 )
 from custody.server.proposals.drafts import Funding, Order
@@ -117,19 +116,19 @@ def _settle(utxos: Sequence[Utxo], plan: Plan) -> Selection[Utxo] | None:
 def _no_coin(
     db: Session, vault: VaultRow, plan: Plan, tip_height: int, vault_at: str
 ) -> LockedFunds | TokenCoinMissing:
-    if has_locked_token_coin(db, vault, tip_height):
+    if token_coins(db, vault, tip_height, locked=True):
         return LockedFunds(
             f"The coins at {vault.address}, with which a token's transaction begins, are locked by other "
             "proposals."
         )
-    awaited = awaited_token_coin(db, vault, Sats(input_cost(plan) + 1))
-    if awaited is None:
+    awaited = awaited_token_coins(db, vault, Sats(input_cost(plan) + 1))
+    if not awaited:
         kind = TokenCoinMissing
         sentence = (
             f"The vault has no confirmed coin at {vault.address}, with which a token's transaction begins."
         )
     else:
         kind = TokenCoinUnconfirmed
-        maker = f" comes from proposal {awaited.proposal_id}, which" if awaited.proposal_id else ""
+        maker = f" comes from proposal {awaited[0]}, which" if awaited[0] else ""
         sentence = f"The vault's coin at {vault.address}{maker} is not confirmed yet."
     return kind(sentence, faults=(Fault(vault_at, sentence, "token-coin-missing"),))
