@@ -49,7 +49,7 @@ CANCELLED = Event(
 )
 RELEASED_AT_EXPIRY = Event(
     "CANCELLED_COINS_RELEASED",
-    "proposal {proposal}, at its expiry",
+    "proposal {proposal}[{at_expiry}, at its expiry]",
     "The coins of the proposal {proposal}, which was cancelled, are free",
     Category.PROPOSALS,
 )
@@ -102,12 +102,12 @@ def proposal_expiries(
     """
 
     def expiry(
-        which: ColumnElement[bool], ends: lifecycle.LifecycleEvent, event: Event
+        which: ColumnElement[bool], ends: lifecycle.LifecycleEvent, event: Event, **facts: bool
     ) -> Expiry[ProposalRow]:
         def end(db: Session, proposal: ProposalRow) -> None:
             states.apply(db, proposal, ends)
             place = place_of(db, proposal.workspace_id)
-            audit.record(db, PLATFORM, event, place, proposal=proposal.id)
+            audit.record(db, PLATFORM, event, place, proposal=proposal.id, **facts)
 
         over = select(ProposalRow).where(which).order_by(ProposalRow.expires_at)
         return Expiry(store, clock, lambda now: over.where(ProposalRow.expires_at <= now), end)
@@ -116,7 +116,7 @@ def proposal_expiries(
     is_kept = and_(ProposalRow.status == Status.CANCELLED.value, ProposalRow.keeps_coins)
     return (
         expiry(is_pending, lifecycle.LifecycleEvent.EXPIRE, EXPIRED),
-        expiry(is_kept, lifecycle.LifecycleEvent.RELEASED, RELEASED_AT_EXPIRY),
+        expiry(is_kept, lifecycle.LifecycleEvent.RELEASED, RELEASED_AT_EXPIRY, at_expiry=True),
     )
 
 
