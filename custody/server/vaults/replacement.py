@@ -7,7 +7,7 @@ is proposed yet: sweeps are ordinary proposals, and they are the progress.
 from collections.abc import Sequence
 
 from pydantic import ValidationError
-from sqlalchemy import select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import vaults as wire
@@ -24,9 +24,19 @@ from custody.server.proposals.ending import cancel_psbt, released_signatures
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.limits import in_btc
 from custody.server.second_person.named import person_words
-from custody.server.store.models import ChainCoinRow, ProposalRow, UserRow, VaultRow, VaultSignerRow
+from custody.server.store.models import (
+    ChainCoinRow,
+    ProposalRow,
+    SignatureRow,
+    UserRow,
+    VaultRow,
+    VaultSignerRow,
+)
 from custody.server.vaults.calls import create_wallet, vault_records
 from custody.server.vaults.stored import address_script, line_before, replacement_of, vault_in
+
+# Payments that end, beside a change.
+SHOWN = 20
 
 REPLACED = Event(
     "VAULT_REPLACED",
@@ -45,9 +55,21 @@ def _in_full(ctx: Ctx, request: wire.ReplaceVaultRequest) -> wire.ReplaceVaultRe
 
 
 def _in_force(ctx: Ctx, requests: Sequence[wire.ReplaceVaultRequest]) -> list[dict[str, Json]]:
-    """The quorum of each vault, its signers by name."""
+    """The quorum of each vault, its signers by name, and the payments that end."""
     vaults = [ctx.db.get_one(VaultRow, each.vault_id) for each in requests]
-    return [{"m": each.m, "signers": "; ".join(_names(ctx, each))} for each in vaults]
+    return [
+        {"m": each.m, "signers": "; ".join(_names(ctx, each)), "ends": "; ".join(_ending(ctx, each))}
+        for each in vaults
+    ]
+
+
+def _ending(ctx: Ctx, vault: VaultRow) -> list[str]:
+    """The first of those that `_end_payments` cancels."""
+    signed = select(SignatureRow.proposal_id).where(SignatureRow.proposal_id == ProposalRow.id).exists()
+    unsigned = _pending([vault.id]).where(~signed, ProposalRow.withdrawn_signatures == 0)
+    found = ctx.db.scalars(unsigned.limit(SHOWN + 1)).all()
+    names = [f"{each.description or 'a payment'} ({each.id})" for each in found if each.recipients]
+    return [*names[:SHOWN], *(["and others"] if len(found) > SHOWN else [])]
 
 
 def _names(ctx: Ctx, vault: VaultRow) -> list[str]:
@@ -118,13 +140,8 @@ def _end_payments(ctx: Ctx, vault_ids: list[str]) -> tuple[list[str], list[str]]
     the old vault. Returns their ids, and those of the signed ones. What takes a payment back has no
     recipient, and goes on.
     """
-    pending = select(ProposalRow).where(
-        ProposalRow.vault_id.in_(vault_ids),
-        ProposalRow.status == ProposalStatus.PENDING.value,
-        ProposalRow.tx_type.in_((TxType.SEND.value, TxType.DEPLOY.value)),
-    )
     cancelled, signed = [], []
-    for proposal in ctx.db.scalars(pending.order_by(ProposalRow.created_at, ProposalRow.id)).all():
+    for proposal in ctx.db.scalars(_pending(vault_ids)).all():
         if released_signatures(ctx.db, proposal):
             signed.append(proposal.id)
         elif proposal.replaces_id is None or proposal.recipients:
@@ -134,3 +151,12 @@ def _end_payments(ctx: Ctx, vault_ids: list[str]) -> tuple[list[str], list[str]]
             cancel_psbt(ctx, why)
             cancelled.append(proposal.id)
     return cancelled, signed
+
+
+def _pending(vault_ids: list[str]) -> Select[ProposalRow]:
+    pending = select(ProposalRow).where(
+        ProposalRow.vault_id.in_(vault_ids),
+        ProposalRow.status == ProposalStatus.PENDING.value,
+        ProposalRow.tx_type.in_((TxType.SEND.value, TxType.DEPLOY.value)),
+    )
+    return pending.order_by(ProposalRow.created_at, ProposalRow.id)
