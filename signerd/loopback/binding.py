@@ -3,7 +3,7 @@
 Only Starlette and pydantic: FastAPI would cost the daemon six megabytes for as long as it runs.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
@@ -32,7 +32,7 @@ Called = Callable[[Request], Awaitable[Response]]
 
 
 # The API's patterns in words, for errors.
-_PATTERNS = MappingProxyType(
+PATTERNS = MappingProxyType(
     {
         ID_PATTERN: "takes only letters, digits, - and _",
         DIGEST_PATTERN: "must be 64 hexadecimal digits",
@@ -52,19 +52,29 @@ _bodies: dict[str, type[_Body]] = {}
 
 
 def body_of(call: "described[..., Any]") -> Any:
-    """The shape of its body, made of its arguments; the page checks its forms by it. Calls that name the same
-    body have the same one.
-    """
+    """The shape of its body, made of its arguments. Calls that name the same body have the same one."""
     assert call.body is not None, "it has a body"
     if call.body not in _bodies:
         about = "\n\n".join(one for one in call.paragraphs() if one.startswith("``"))
-        fields: dict[str, Any] = {
-            name: (call.hints[name], ... if one.default is one.empty else one.default)
-            for name, one in signature(call.takes).parameters.items()
-            if call.place(name) == BODY
-        }
-        _bodies[call.body] = create_model(call.body, __base__=_Body, __doc__=about or None, **fields)
+        named = [name for name in signature(call.takes).parameters if call.place(name) == BODY]
+        _bodies[call.body] = create_model(
+            call.body, __base__=_Body, __doc__=about or None, **_fields(call, named)
+        )
     return _bodies[call.body]
+
+
+@cache
+def shape_of(call: "described[..., Any]") -> Any:
+    """The shape of all its arguments, by which the page checks its forms and queries."""
+    return create_model(call.name, __base__=_Body, **_fields(call, signature(call.takes).parameters))
+
+
+def _fields(call: "described[..., Any]", names: Iterable[str]) -> dict[str, Any]:
+    given = signature(call.takes).parameters
+    return {
+        name: (call.hints[name], ... if given[name].default is Parameter.empty else given[name].default)
+        for name in names
+    }
 
 
 @dataclass(frozen=True)
@@ -96,7 +106,7 @@ class Argument:
             first = error.errors(include_url=False, include_input=False)[0]
             within = () if self.place == BODY else (self.alias,)
             where = ".".join(filter(None, (*within, fault_place(first)))) or self.place
-            raise InvalidRequest(f"{where}: {fault_words(first, _PATTERNS)}") from None
+            raise InvalidRequest(f"{where}: {fault_words(first, PATTERNS)}") from None
 
     def _text(self, request: Request) -> str | None:
         match self.place:

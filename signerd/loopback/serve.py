@@ -249,16 +249,17 @@ def _described() -> bytes:
 
 def make_app(service: Daemon, streams: Streams, sessions: PageSessions) -> Starlette:
     """The application of one daemon, to be wrapped in an ``access.guard.Guard``."""
+    context = partial(Context, service, streams, sessions)
 
     def bound(call: described[..., Any], to: Callable[[Context], Method]) -> Called:
-        return bind(call, lambda caller: to(Context(service, streams, sessions, caller)))
+        return bind(call, lambda caller: to(context(caller)))
 
     app = Starlette(
         routes=[
             *(_row(call.method, PREFIX + call.path, bound(call, to)) for call, to in ROUTES.items()),
             _row("GET", f"{PREFIX}/openapi.json", interface),
             *entering.ROUTES,
-            PageMount("", app=make_page(service)),
+            PageMount("", app=make_page(context)),
         ],
         exception_handlers={
             SignerdError: _known,

@@ -43,7 +43,7 @@ Descriptor = Annotated[str, StringConstraints(strip_whitespace=True, min_length=
 # The platform's bound on a reason.
 Reason = Annotated[str, StringConstraints(strip_whitespace=True, max_length=1_000)]
 
-Email = Annotated[str, StringConstraints(min_length=3, max_length=320)]
+Email = Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=320)]
 
 Password = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
 

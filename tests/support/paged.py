@@ -3,12 +3,16 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from html.parser import HTMLParser
 
 import httpx
 
 from signerd.callers import PAGE, LoopbackCaller
 from signerd.loopback.access.headers import SCOPE_KEY
+from signerd.loopback.access.sessions import PageSessions
+from signerd.loopback.answers import Context
+from signerd.loopback.events import Streams
 from signerd.loopback.page.routes import make_page
 
 
@@ -26,7 +30,8 @@ class Seated:
 
 @asynccontextmanager
 async def paged(service, caller: LoopbackCaller | None = PAGE) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(Seated(make_page(service), caller), raise_app_exceptions=False)
+    page = make_page(partial(Context, service, Streams(), PageSessions(lambda: 0.0)))
+    transport = httpx.ASGITransport(Seated(page, caller), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         yield client
 

@@ -21,12 +21,11 @@ from custody.common.pages.rendering import Fields
 from custody.common.pages.serving import HEADERS
 from signerd import shapes
 from signerd.api.devices import DevicesApi
+from signerd.api.proposals import ProposalsApi
 from signerd.daemon.airgap import carried_psbt
 from signerd.endpoint import ANSWERS
 from signerd.errors import AnswerRefused, InvalidRequest
-from signerd.loopback.binding import body_of
-from signerd.loopback.page.rendering import PageRequest, PageRoute, answer, render, shaped
-from signerd.loopback.page.rendering import answer as html
+from signerd.loopback.page.rendering import PageRequest, PageRoute, fragment
 from signerd.shapes.limits import MAX_PSBT_TEXT
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ APPROVED = frozenset({"waiting-for-device", "exported"})
 
 
 async def without_cable(asked: PageRequest) -> Response:
-    view = await asked.service.proposal(asked.path_id("psbt_id"))
+    view = await asked.call(ProposalsApi.proposal)
     return await asked.page(
         "proposals/airgap.html",
         title=f"Proposal {view.psbt_id} without a cable",
@@ -54,13 +53,13 @@ async def without_cable(asked: PageRequest) -> Response:
 
 
 async def export(asked: PageRequest) -> Response:
-    psbt_id, series = asked.path_id("psbt_id"), (await asked.fields()).one("series")
+    series = (await asked.fields()).one("series")
     if series not in {"bbqr", "ur"}:
         raise InvalidRequest("series: choose one of the two kinds of codes")
-    given = await asked.service.airgap.export(psbt_id, asked.caller)
+    given = await asked.call(ProposalsApi.export_psbt)
     # Many codes take seconds to draw, so not on the event loop.
     frames = await asyncio.to_thread(pictures, base64.b64decode(given.psbt), series, psbt=True)
-    return answer(render("proposals/exported.html", given=given, frames=frames))
+    return fragment("proposals/exported.html", given=given, frames=frames)
 
 
 def pictures(data: bytes, series: str, *, psbt: bool = False) -> tuple[str, ...]:
@@ -89,15 +88,8 @@ async def bring(asked: PageRequest) -> Response:
         raise AnswerRefused("there is no answer", hint=hint)
     # A series of QR codes may take seconds to put together, so not on the event loop.
     psbt = await asyncio.to_thread(carried_psbt, text.encode())
-    line = await asked.service.airgap.answer(psbt, asked.caller)
-    return answer(render("proposals/answered.html", line=line))
-
-
-ROWS = (
-    PageRoute("GET", "/proposals/{psbt_id}/airgap", without_cable, camera=True),
-    PageRoute("POST", "/proposals/{psbt_id}/airgap", export),
-    PageRoute("POST", ANSWERS, bring),
-)
+    line = await asked.call(ProposalsApi.import_answer, psbt=psbt)
+    return fragment("proposals/answered.html", line=line)
 
 
 REGISTER = "/airgap/register"
@@ -129,29 +121,26 @@ async def register(asked: PageRequest) -> Response:
 
 async def preview(asked: PageRequest) -> Response:
     """Sends nothing to the platform."""
-    said = shaped(body_of(DevicesApi.preview_airgapped), exports=_exports(await asked.fields()))
-    found = await asked.service.airgap_setup.preview(said.exports)
+    exports = _exports(await asked.fields())
+    found = await asked.call(DevicesApi.preview_airgapped, exports=exports)
     context = await _context(asked)
-    return html(render("devices/airgapped_keys.html", preview=found, exports=said.exports, **context))
+    return fragment("devices/airgapped_keys.html", preview=found, exports=exports, **context)
 
 
 async def challenge(asked: PageRequest) -> Response:
     """Bound to the digest of the keys that were shown."""
     fields = await asked.fields()
-    said = shaped(
-        body_of(DevicesApi.challenge_airgapped), exports=_exports(fields), digest=fields.one("digest")
-    )
-    found = await asked.service.airgap_setup.challenge(said.exports, said.digest)
-    return html(
-        render(
-            "devices/airgapped_challenge.html",
-            asked=found,
-            code=_code(found),
-            file=b64encode(found.file.encode()).decode("ascii"),
-            said=said,
-            fingerprint=fields.one("fingerprint"),
-            **await _context(asked),
-        )
+    exports = _exports(fields)
+    found = await asked.call(DevicesApi.challenge_airgapped, exports=exports)
+    return fragment(
+        "devices/airgapped_challenge.html",
+        asked=found,
+        code=_code(found),
+        file=b64encode(found.file.encode()).decode("ascii"),
+        exports=exports,
+        digest=fields.one("digest"),
+        fingerprint=fields.one("fingerprint"),
+        **await _context(asked),
     )
 
 
@@ -163,27 +152,9 @@ def _code(found: shapes.AirgapChallenge) -> str:
 
 
 async def confirm(asked: PageRequest) -> Response:
-    fields = await asked.fields()
-    said = shaped(
-        body_of(DevicesApi.register_airgapped),
-        exports=_exports(fields),
-        digest=fields.one("digest"),
-        challenge=fields.one("challenge"),
-        signature=fields.one("signature"),
-        replace=fields.ticked("replace"),
-    )
-    done = await asked.service.airgap_setup.register(
-        said.exports, said.digest, said.challenge, said.signature, replace=said.replace
-    )
-    return html(render("devices/registered.html", done=done))
-
-
-KEY_ROWS = (
-    PageRoute("GET", REGISTER, register, camera=True),
-    PageRoute("POST", f"{REGISTER}/keys", preview),
-    PageRoute("POST", f"{REGISTER}/challenge", challenge),
-    PageRoute("POST", REGISTER, confirm),
-)
+    exports = _exports(await asked.fields())
+    done = await asked.call(DevicesApi.register_airgapped, exports=exports)
+    return fragment("devices/registered.html", done=done)
 
 
 SCANS: Final = "/scans"
@@ -265,4 +236,13 @@ def _text_of(found: "Transfer", kind: str) -> str:
         raise BadTransfer("This is not text, and so neither keys nor a signature.") from None
 
 
-SCAN_ROWS = (PageRoute("POST", SCANS, scan),)
+ROWS = (
+    PageRoute("GET", "/proposals/{psbt_id}/airgap", without_cable, camera=True),
+    PageRoute("POST", "/proposals/{psbt_id}/airgap", export),
+    PageRoute("POST", ANSWERS, bring),
+    PageRoute("GET", REGISTER, register, camera=True),
+    PageRoute("POST", f"{REGISTER}/keys", preview),
+    PageRoute("POST", f"{REGISTER}/challenge", challenge),
+    PageRoute("POST", REGISTER, confirm),
+    PageRoute("POST", SCANS, scan),
+)

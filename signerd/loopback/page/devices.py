@@ -9,13 +9,10 @@ from starlette.responses import Response
 
 from custody.common.pages.rendering import Fields, Live
 from signerd.api.devices import DevicesApi
-from signerd.callers import PAGE
 from signerd.errors import DeviceFailed, InvalidRequest, NoSuchDevice
-from signerd.loopback.binding import body_of
 from signerd.loopback.page.home import saying
-from signerd.loopback.page.rendering import PageRequest, PageRoute, render, shaped
-from signerd.loopback.page.rendering import answer as html
-from signerd.shapes import DeviceView, UnlockStep
+from signerd.loopback.page.rendering import PageRequest, PageRoute, act, fragment
+from signerd.shapes import DeviceView, Registered, UnlockStep
 
 # By DeviceState's values.
 STATES: Mapping[str, str] = MappingProxyType(
@@ -89,18 +86,8 @@ async def devices(asked: PageRequest) -> Response:
     )
 
 
-async def refreshed(asked: PageRequest) -> Response:
+async def refreshed(asked: PageRequest, _done: None = None) -> Response:
     return asked.part(DEVICES, cards=await cards(asked))
-
-
-async def identify(asked: PageRequest) -> Response:
-    await asked.service.handling.identify(asked.path_id("device_id"), PAGE)
-    return await refreshed(asked)
-
-
-async def cancel(asked: PageRequest) -> Response:
-    await asked.service.handling.cancel(asked.path_id("device_id"))
-    return await refreshed(asked)
 
 
 async def another_address(asked: PageRequest) -> Response:
@@ -110,8 +97,8 @@ async def another_address(asked: PageRequest) -> Response:
     registered = (await asked.service.status()).fingerprint
     for view in await asked.service.devices():
         if view.fingerprint is not None and view.fingerprint == registered:
-            await asked.service.handling.another_address(view.id)
-            return html(render("devices/another.html"))
+            await asked.call(DevicesApi.another_address, device_id=view.id)
+            return fragment("devices/another.html")
     raise NoSuchDevice("your device is not connected", hint="Connect it again, and have it show the address.")
 
 
@@ -166,18 +153,11 @@ async def unlocking_refreshed(asked: PageRequest) -> Response:
     return asked.part(_part(card.view.id), **await _unlocking_context(asked, card))
 
 
-async def start(asked: PageRequest) -> Response:
-    step = await asked.service.unlocking.start((await one(asked)).view.id)
-    return await _stepped(asked, step)
-
-
 async def answer(asked: PageRequest) -> Response:
     """What was typed is used once; the response replaces its form."""
     fields = await asked.fields()
     given = None if fields.ticked("leave") else _typed(fields)
-    body = shaped(body_of(DevicesApi.answer_question), answer=given)
-    step = await asked.service.unlocking.answer(asked.path_id("question_id"), body.answer)
-    return await _stepped(asked, step)
+    return await _stepped(asked, await asked.call(DevicesApi.answer_question, answer=given))
 
 
 async def _stepped(asked: PageRequest, step: UnlockStep) -> Response:
@@ -220,33 +200,24 @@ async def preview(asked: PageRequest) -> Response:
     card = await one(asked)
     found = await asked.service.preview_registration(card.view.id)
     context = await _registration_context(asked, card)
-    return html(render("devices/register_keys.html", preview=found, **context))
+    return fragment("devices/register_keys.html", preview=found, **context)
 
 
-async def confirm(asked: PageRequest) -> Response:
-    """Bound to the digest of the keys that were shown."""
-    card, fields = await one(asked), await asked.fields()
-    said = shaped(
-        body_of(DevicesApi.register),
-        device_id=card.view.id,
-        digest=fields.one("digest"),
-        replace=fields.ticked("replace"),
-    )
-    done = await asked.service.register(said.device_id, said.digest, replace=said.replace)
-    return html(render("devices/registered.html", done=done))
+async def registered(_asked: PageRequest, done: Registered) -> Response:
+    return fragment("devices/registered.html", done=done)
 
 
 ROWS = (
     PageRoute("GET", "/devices", devices),
     PageRoute("GET", "/parts/devices", refreshed),
-    PageRoute("POST", "/devices/{device_id}/identify", identify),
-    PageRoute("POST", "/devices/{device_id}/cancel", cancel),
+    act("/devices/{device_id}/identify", DevicesApi.identify_device, refreshed),
+    act("/devices/{device_id}/cancel", DevicesApi.cancel_device, refreshed),
     PageRoute("POST", "/another-address", another_address),
     PageRoute("GET", "/devices/{device_id}/unlock", unlock),
     PageRoute("GET", "/devices/{device_id}/unlocking", unlocking_refreshed),
-    PageRoute("POST", "/devices/{device_id}/unlock", start),
+    act("/devices/{device_id}/unlock", DevicesApi.start_unlocking, _stepped),
     PageRoute("POST", "/devices/{device_id}/questions/{question_id}", answer),
     PageRoute("GET", "/devices/{device_id}/register", register),
     PageRoute("POST", "/devices/{device_id}/register/keys", preview),
-    PageRoute("POST", "/devices/{device_id}/register", confirm),
+    act("/devices/{device_id}/register", DevicesApi.register, registered),
 )

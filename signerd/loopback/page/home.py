@@ -34,38 +34,24 @@ def _group(state: str) -> str:
     return "going" if state in ON_THE_WAY | DELIVERED - {"confirmed"} | {"received"} else "ended"
 
 
-def _list_part(*, ended: bool) -> Live:
-    return Live("proposals", "proposals/list.html", f"/parts/proposals?ended={int(ended)}")
+async def _listed(asked: PageRequest) -> tuple[Live, dict[str, Any]]:
+    ended = asked.query("ended") == "1"
+    part = Live("proposals", "proposals/list.html", f"/parts/proposals?ended={int(ended)}")
+    return part, {"listed": _grouped(await asked.service.proposals(ended=ended)), "ended": ended}
 
 
 async def home(asked: PageRequest) -> Response:
-    ended = asked.query("ended") == "1"
-    found = _grouped(await asked.service.proposals(ended=ended))
-    return await asked.page(
-        "proposals/home.html",
-        title="Proposals",
-        here="/",
-        part=_list_part(ended=ended),
-        listed=found,
-        ended=ended,
-    )
+    part, listed = await _listed(asked)
+    return await asked.page("proposals/home.html", title="Proposals", here="/", part=part, **listed)
 
 
 async def refreshed(asked: PageRequest) -> Response:
-    ended = asked.query("ended") == "1"
-    found = _grouped(await asked.service.proposals(ended=ended))
-    return asked.part(_list_part(ended=ended), listed=found, ended=ended)
+    part, listed = await _listed(asked)
+    return asked.part(part, **listed)
 
 
 async def notes(asked: PageRequest) -> Response:
     return asked.part(NOTES, status=await asked.service.status())
-
-
-ROWS = (
-    PageRoute("GET", "/", home),
-    PageRoute("GET", "/parts/proposals", refreshed),
-    PageRoute("GET", "/parts/notes", notes),
-)
 
 
 # The newest lines shown: enough for one operation from its first prompt on.
@@ -102,4 +88,9 @@ async def said(asked: PageRequest) -> Response:
     return asked.part(said_part(subject, int(after)), said=said_words(asked, subject, int(after)))
 
 
-TELLING_ROWS = (PageRoute("GET", "/said/{subject}", said),)
+ROWS = (
+    PageRoute("GET", "/", home),
+    PageRoute("GET", "/parts/proposals", refreshed),
+    PageRoute("GET", "/parts/notes", notes),
+    PageRoute("GET", "/said/{subject}", said),
+)

@@ -16,9 +16,8 @@ from signerd.core.states import ASKED, DECLINABLE, DELIVERED, ON_THE_WAY, is_pro
 from signerd.core.text import count, place_words, plain
 from signerd.errors import IllegalEvent, StaleApproval
 from signerd.feed import FeedLine
-from signerd.loopback.binding import body_of
 from signerd.loopback.page import rendering
-from signerd.loopback.page.rendering import PageRequest, PageRoute, shaped
+from signerd.loopback.page.rendering import PageRequest, PageRoute
 from signerd.shapes import ChangeView, MoneyView, PaymentView, ProposalLine, ProposalView
 
 AT_THE_DEVICE = frozenset({"waiting-for-device", "exported", "signing"})
@@ -155,53 +154,46 @@ def _parts(asked: PageRequest, view: ProposalView, *, changed: bool = False) -> 
 
 
 async def proposal(asked: PageRequest) -> Response:
-    view = await asked.service.proposal(asked.path_id("psbt_id"))
+    view = await asked.call(ProposalsApi.proposal)
     return await asked.page("proposals/proposal.html", title=view.title, here="/", **_parts(asked, view))
 
 
 async def standing(asked: PageRequest) -> Response:
-    view = await asked.service.proposal(asked.path_id("psbt_id"))
+    view = await asked.call(ProposalsApi.proposal)
     return asked.part(_standing_part(view.psbt_id), **_parts(asked, view))
 
 
 async def review(asked: PageRequest) -> Response:
-    view = await asked.service.proposal(asked.path_id("psbt_id"))
+    view = await asked.call(ProposalsApi.proposal)
     changed = asked.query("changed") == "1" or asked.query("shown") != view.digest
     return asked.part(_review_part(view, changed=changed), **_parts(asked, view, changed=changed))
 
 
 async def approve(asked: PageRequest) -> Response:
     """Bound to the digest that the page showed. Sent twice, it approves once."""
-    psbt_id, fields = asked.path_id("psbt_id"), await asked.fields()
-    said = shaped(
-        body_of(ProposalsApi.approve), digest=fields.one("digest"), acknowledged=fields.every("acknowledged")
-    )
     try:
-        await asked.service.approve(psbt_id, said.digest, said.acknowledged, asked.caller)
+        await asked.call(ProposalsApi.approve)
     except StaleApproval:
-        view = await asked.service.proposal(psbt_id)
-        return _changed(asked, view)
+        return _changed(asked, await asked.call(ProposalsApi.proposal))
     except IllegalEvent:
-        view = await asked.service.proposal(psbt_id)
-        if view.digest != said.digest or view.state not in ON_THE_WAY | DELIVERED:
+        view, said = await asked.call(ProposalsApi.proposal), await asked.fields()
+        if view.digest != said.one("digest") or view.state not in ON_THE_WAY | DELIVERED:
             raise
-    return await _decided(asked, psbt_id)
+    return await _decided(asked)
 
 
 async def reject(asked: PageRequest) -> Response:
-    psbt_id, fields = asked.path_id("psbt_id"), await asked.fields()
-    said = shaped(body_of(ProposalsApi.reject), reason=fields.one("reason"))
     try:
-        await asked.service.reject(psbt_id, said.reason, asked.caller)
+        await asked.call(ProposalsApi.reject)
     except IllegalEvent:
-        if (await asked.service.proposal(psbt_id)).state != "declined":
+        if (await asked.call(ProposalsApi.proposal)).state != "declined":
             raise
-    return await _decided(asked, psbt_id)
+    return await _decided(asked)
 
 
-async def _decided(asked: PageRequest, psbt_id: str) -> Response:
-    view = await asked.service.proposal(psbt_id)
-    return asked.part(_review_part(view), _standing_part(psbt_id), **_parts(asked, view))
+async def _decided(asked: PageRequest) -> Response:
+    view = await asked.call(ProposalsApi.proposal)
+    return asked.part(_review_part(view), _standing_part(view.psbt_id), **_parts(asked, view))
 
 
 def _changed(asked: PageRequest, view: ProposalView) -> Response:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, ParamSpec, TypeVar, get_origin
+from urllib.parse import parse_qs
 
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
@@ -20,11 +21,13 @@ from custody.common.pages.rendering import FORM, Fields, Live, Templates
 from custody.common.pages.serving import HEADERS, HTML, Assets
 from custody.schemas.faults import fault_place, fault_words
 from signerd import shapes
-from signerd.callers import STRANGER, CallerKind, LoopbackCaller, Right
+from signerd.api.described import described
+from signerd.callers import CallerKind, LoopbackCaller, Right
 from signerd.core.states import is_proof, movement_words, network_words, state_words
 from signerd.daemon.service import Daemon
 from signerd.errors import InvalidRequest, NoSuchRoute, NotAllowed, NotPaired, SignerdError
-from signerd.loopback.access.headers import SCOPE_KEY
+from signerd.loopback.answers import ROUTES, Context
+from signerd.loopback.binding import PATTERNS, shape_of
 from signerd.problems import problem
 
 TEMPLATES = Templates(
@@ -51,23 +54,53 @@ NOTES = Live("notes", "parts/notes.html", "/parts/notes")
 # The longest form names fewer than twenty checks.
 MAX_FIELDS = 100
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _Shape = TypeVar("_Shape", bound=shapes.LoopbackRequest)
 _ID: TypeAdapter[str] = TypeAdapter(shapes.Id)
 
 
 @dataclass(frozen=True)
 class PageRequest:
-    """A request with the daemon that answers it."""
+    """A request with what answers its caller."""
 
     request: Request
-    service: Daemon
+    to: Context
 
     # --- what was asked -------------------------------------------------------------------------------------
 
     @property
+    def service(self) -> Daemon:
+        return self.to.daemon
+
+    @property
     def caller(self) -> LoopbackCaller:
-        found: LoopbackCaller = self.request.scope.get(SCOPE_KEY, STRANGER)
-        return found
+        return self.to.caller
+
+    async def given(self, call: "described[..., Any]", **more: object) -> Any:
+        """The arguments of a call of the API, from the path and from the form, or from the query where there
+        is none; what is empty is left out where it may be. ``more``: those that stand otherwise there.
+
+        Raises InvalidRequest, which never repeats a value (L10).
+        """
+        wanted, sent = shape_of(call).model_fields, self.request.method == "POST"
+        placed = {name: text for name, text in self.request.path_params.items() if name in wanted}
+        values: dict[str, object] = {**placed, **more}
+        for name in wanted.keys() - values.keys():
+            one = wanted[name]
+            fields = await self.fields() if sent else Fields(parse_qs(self.request.url.query))
+            if get_origin(one.annotation) in {frozenset, tuple}:
+                values[name] = fields.every(name)
+            elif sent and one.annotation is bool:
+                values[name] = fields.ticked(name)
+            elif fields.one(name) or one.is_required():
+                values[name] = fields.one(name)
+        return shaped(shape_of(call), **values)
+
+    async def call(self, call: "described[P, R]", **more: object) -> R:
+        """Have a call answered as the API answers it. ``more``, and raises: as ``given``, and the call's."""
+        answered: R = await ROUTES[call](self.to)(**dict(await self.given(call, **more)))
+        return answered
 
     def query(self, name: str) -> str:
         return self.request.query_params.get(name, "")
@@ -114,8 +147,12 @@ def shaped(kind: type[_Shape], **values: object) -> _Shape:
         return kind.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        sentence = f"{fault_place(first)}: {fault_words(first)}"
+        sentence = f"{fault_place(first)}: {fault_words(first, PATTERNS)}"
         raise InvalidRequest(sentence, hint="Correct it and send the form again.") from None
+
+
+def fragment(template: str, **context: object) -> Response:
+    return answer(render(template, **context))
 
 
 Endpoint = Callable[[PageRequest], Awaitable[Response]]
@@ -130,6 +167,17 @@ class PageRoute:
     endpoint: Endpoint
     needs: Right = Right.PERSON
     camera: bool = False
+
+
+def act(
+    path: str, call: "described[P, R]", shown: Callable[[PageRequest, R], Awaitable[Response]]
+) -> PageRoute:
+    """The form that makes one call of the API, and ``shown`` its answer."""
+
+    async def endpoint(asked: PageRequest) -> Response:
+        return await shown(asked, await asked.call(call))
+
+    return PageRoute("POST", path, endpoint)
 
 
 # The header of every htmx request.

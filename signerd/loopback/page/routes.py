@@ -10,9 +10,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from custody.common.pages.serving import CAMERA_PERMISSION
-from signerd.callers import CallerKind, LoopbackCaller, Right
-from signerd.daemon.service import Daemon
+from signerd.callers import STRANGER, CallerKind, LoopbackCaller, Right
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, NotPaired, SignerdError
+from signerd.loopback.access.headers import SCOPE_KEY
+from signerd.loopback.answers import Context
 from signerd.loopback.page import airgap, devices, home, proposals, rendering, settings, setup, vaults
 from signerd.loopback.page.rendering import PageRequest, PageRoute, problem_answer
 
@@ -21,37 +22,33 @@ ROWS: tuple[PageRoute, ...] = (
     *setup.ROWS,
     *proposals.ROWS,
     *airgap.ROWS,
-    *airgap.KEY_ROWS,
-    *airgap.SCAN_ROWS,
     *devices.ROWS,
     *vaults.ROWS,
-    *vaults.ADDRESS_ROWS,
-    *home.TELLING_ROWS,
-    *settings.APP_ROWS,
     *settings.ROWS,
     *rendering.ASSET_ROWS,
 )
 
 _NOT_IN_THE_TABLE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
-_Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 
-def make_page(service: Daemon) -> Starlette:
+def make_page(to: Callable[[LoopbackCaller], Context]) -> Starlette:
+    """``to``: what answers a caller."""
     page = Starlette(
-        routes=[_route(row, service) for row in ROWS],
-        exception_handlers={
-            HTTPException: _not_served(service),
-            Exception: _unknown(service),
-        },
+        routes=[_route(row, to) for row in ROWS],
+        exception_handlers={HTTPException: _problem(to, _not_served), Exception: _problem(to, _unforeseen)},
     )
     page.router.redirect_slashes = False
     page.state.scans = airgap.Scans()
     return page
 
 
-def _route(row: PageRoute, service: Daemon) -> Route:
+def _asked(request: Request, to: Callable[[LoopbackCaller], Context]) -> PageRequest:
+    return PageRequest(request, to(request.scope.get(SCOPE_KEY, STRANGER)))
+
+
+def _route(row: PageRoute, to: Callable[[LoopbackCaller], Context]) -> Route:
     async def call(request: Request) -> Response:
-        asked = PageRequest(request, service)
+        asked = _asked(request, to)
         try:
             _let_in(asked.caller, row.needs)
             response = await row.endpoint(asked)
@@ -76,27 +73,26 @@ def _let_in(caller: LoopbackCaller, needs: Right) -> None:
     caller.require(needs)
 
 
-def _not_served(service: Daemon) -> _Handler:
+def _problem(
+    to: Callable[[LoopbackCaller], Context], told: Callable[[PageRequest, Exception], SignerdError]
+) -> Callable[[Request, Exception], Awaitable[Response]]:
     async def handle(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        asked = PageRequest(request, service)
-        if asked.caller.kind is not CallerKind.PAGE:
-            # A navigation carries no session; the script repeats the request with it, and gets the 404 then.
-            told: SignerdError = NotPaired("only the person at this machine may open this page")
-        elif error.status_code in _NOT_IN_THE_TABLE:
-            told = NoSuchRoute("there is no such page", hint="Go back to the proposals.")
-        else:
-            told = InvalidRequest("the request cannot be read", hint="Load the page again.")
-        return await problem_answer(asked, told)
+        asked = _asked(request, to)
+        return await problem_answer(asked, told(asked, error))
 
     return handle
 
 
-def _unknown(service: Daemon) -> _Handler:
+def _not_served(asked: PageRequest, error: Exception) -> SignerdError:
+    assert isinstance(error, HTTPException)
+    if asked.caller.kind is not CallerKind.PAGE:
+        # A navigation carries no session; the script repeats the request with it, and gets the 404 then.
+        return NotPaired("only the person at this machine may open this page")
+    if error.status_code in _NOT_IN_THE_TABLE:
+        return NoSuchRoute("there is no such page", hint="Go back to the proposals.")
+    return InvalidRequest("the request cannot be read", hint="Load the page again.")
+
+
+def _unforeseen(_asked: PageRequest, _error: Exception) -> SignerdError:
     """A bug. Starlette raises it again after this response, so that it is logged with its traceback."""
-
-    async def handle(request: Request, _error: Exception) -> Response:
-        bug = DaemonFailed("the daemon failed in an unforeseen way")
-        return await problem_answer(PageRequest(request, service), bug)
-
-    return handle
+    return DaemonFailed("the daemon failed in an unforeseen way")

@@ -11,11 +11,12 @@ from starlette.responses import Response
 from custody.common.pages.rendering import Fields, Live
 from signerd.api.account import AccountApi
 from signerd.api.apps import AppsApi
+from signerd.api.described import described
 from signerd.callers import RIGHT_WORDS, granted
 from signerd.errors import ConfigInvalid, InvalidRequest, RulesInvalid
-from signerd.loopback.binding import body_of
 from signerd.loopback.page import rendering
-from signerd.loopback.page.rendering import PageRequest, PageRoute, shaped
+from signerd.loopback.page.rendering import PageRequest, PageRoute, act, fragment
+from signerd.shapes import SignedIn
 from signerd.shapes.limits import DAYS, MAX_DAYS
 
 ACCOUNT = Live("account", "settings/account.html", "/settings/account")
@@ -73,8 +74,7 @@ async def preview_edit(asked: PageRequest) -> Response:
     name, text, digest = _edited(await asked.fields())
     with _mistakes_of_the_form():
         change = asked.service.editing.preview(name, text, digest)
-    html = rendering.render("settings/confirm.html", change=change, text=text, digest=digest)
-    return rendering.answer(html)
+    return fragment("settings/confirm.html", change=change, text=text, digest=digest)
 
 
 async def save_edit(asked: PageRequest) -> Response:
@@ -83,7 +83,7 @@ async def save_edit(asked: PageRequest) -> Response:
     with _mistakes_of_the_form():
         asked.service.editing.change(name, text, digest, looser=fields.ticked("looser"))
     shown = await asked.service.settings()
-    return rendering.answer(rendering.render("settings/changed.html", name=name, settings=shown))
+    return fragment("settings/changed.html", name=name, settings=shown)
 
 
 async def account(asked: PageRequest) -> Response:
@@ -94,28 +94,9 @@ async def account(asked: PageRequest) -> Response:
     return asked.part(ACCOUNT, status=status, code_for=None)
 
 
-async def sign_in(asked: PageRequest) -> Response:
-    fields = await asked.fields()
-    said = shaped(
-        body_of(AccountApi.sign_in), email=fields.one("email").strip(), password=fields.one("password")
-    )
-    found = await asked.service.sign_in(said.email, said.password)
-    return await _account(asked, code_for=found.email if found.code_needed else None)
-
-
-async def confirm(asked: PageRequest) -> Response:
-    fields = await asked.fields()
-    said = shaped(body_of(AccountApi.confirm_sign_in), code=fields.one("code"))
-    await asked.service.confirm_sign_in(said.code)
-    return await _account(asked)
-
-
-async def sign_out(asked: PageRequest) -> Response:
-    await asked.service.sign_out()
-    return await _account(asked)
-
-
-async def _account(asked: PageRequest, code_for: str | None = None) -> Response:
+async def _account(asked: PageRequest, done: SignedIn | None) -> Response:
+    """``done``: None after signing out."""
+    code_for = done.email if done is not None and done.code_needed else None
     live = ACCOUNT if code_for is None else CODE
     return asked.part(live, status=await asked.service.status(), code_for=code_for)
 
@@ -124,8 +105,6 @@ async def help_page(asked: PageRequest) -> Response:
     return await asked.page("help.html", title="Help", here="/help")
 
 
-# The API's bound.
-LONGEST_SEARCH = 200
 # Headings of the entries whose kind does not read well by itself.
 KINDS: Mapping[str, str] = MappingProxyType(
     {
@@ -172,49 +151,23 @@ def kind_words(kind: str) -> str:
 
 
 async def history(asked: PageRequest) -> Response:
-    search, before = asked.query("search").strip(), _place(asked.query("before"))
-    if len(search) > LONGEST_SEARCH:
-        raise InvalidRequest("search: it is too long", hint="Look for an id, an address or a word.")
-    found = await asked.service.history.entries(before=before, search=search)
+    sought = await asked.given(AccountApi.audit_entries)
+    found = await asked.call(AccountApi.audit_entries)
     return await asked.page(
         "history.html",
         title="History",
         here="/history",
-        search=search,
-        before=before,
+        search=sought.search,
+        before=sought.before,
         found=found,
         kind_words=kind_words,
     )
 
 
-def _place(text: str) -> int | None:
-    """Raises InvalidRequest for what is not a position in the chain."""
-    if not text:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise InvalidRequest("before: this is not a position in the chain", hint="Go to the newest entries.")
-    return int(text)
-
-
 async def verdict(asked: PageRequest) -> Response:
     """A request of its own, because verifying the whole chain takes longer than showing a page of it."""
     report = await asked.service.verify_audit()
-    return rendering.answer(rendering.render("parts/verdict.html", report=report))
-
-
-ROWS = (
-    PageRoute("GET", "/settings", settings),
-    PageRoute("GET", "/settings/edit", edit),
-    PageRoute("POST", "/settings/edit/preview", preview_edit),
-    PageRoute("POST", "/settings/edit", save_edit),
-    PageRoute("GET", "/settings/account", account),
-    PageRoute("POST", "/settings/sign-in", sign_in),
-    PageRoute("POST", "/settings/code", confirm),
-    PageRoute("POST", "/settings/sign-out", sign_out),
-    PageRoute("GET", "/help", help_page),
-    PageRoute("GET", "/history", history),
-    PageRoute("GET", "/history/verdict", verdict),
-)
+    return fragment("parts/verdict.html", report=report)
 
 
 REQUESTS = Live("pairings", "apps/requests.html", "/apps/requests")
@@ -249,49 +202,41 @@ def _part(live: Live) -> PageRoute:
     return PageRoute("GET", live.path, refreshed)
 
 
+def _act(path: str, call: "described[..., Any]", *parts: Live) -> PageRoute:
+    """``parts``: those of the page that it changes."""
+
+    async def shown(asked: PageRequest, _done: object) -> Response:
+        return asked.part(*parts, **await _known(asked))
+
+    return act(path, call, shown)
+
+
 async def accept(asked: PageRequest) -> Response:
-    """The code is read from the app's window, which shows that the person means the app that asked."""
-    pairing_id, fields = asked.path_id("pairing_id"), await asked.fields()
-    said = shaped(
-        body_of(AppsApi.accept_pairing),
-        code=fields.one("code"),
-        rights=fields.every("rights"),
-        days=fields.one("days") or DAYS,
-    )
-    await asked.service.apps.accept(pairing_id, said.code, rights=said.rights, days=said.days)
+    """The code is read from the app's window, which shows that the person means the app that asked. None of
+    the rights ticked grants none: to leave them out would grant all.
+    """
+    rights = (await asked.fields()).every("rights")
+    await asked.call(AppsApi.accept_pairing, rights=rights)
     return asked.part(REQUESTS, PAIRED, **await _known(asked))
 
 
-async def refuse(asked: PageRequest) -> Response:
-    await asked.service.apps.refuse(asked.path_id("pairing_id"))
-    return asked.part(REQUESTS, **await _known(asked))
-
-
-async def revoke(asked: PageRequest) -> Response:
-    await asked.service.apps.revoke(asked.path_id("app_id"))
-    return asked.part(PAIRED, ORIGINS, **await _known(asked))
-
-
-async def let_in(asked: PageRequest) -> Response:
-    fields = await asked.fields()
-    said = shaped(body_of(AppsApi.let_in), origin=fields.one("origin"))
-    await asked.service.apps.let_in(said.origin, said.minutes)
-    return asked.part(ORIGINS, **await _known(asked))
-
-
-async def shut_out(asked: PageRequest) -> Response:
-    fields = await asked.fields()
-    said = shaped(body_of(AppsApi.let_in), origin=fields.one("origin"))
-    await asked.service.apps.shut_out(said.origin)
-    return asked.part(ORIGINS, PAIRED, **await _known(asked))
-
-
-APP_ROWS = (
+ROWS = (
+    PageRoute("GET", "/settings", settings),
+    PageRoute("GET", "/settings/edit", edit),
+    PageRoute("POST", "/settings/edit/preview", preview_edit),
+    PageRoute("POST", "/settings/edit", save_edit),
+    PageRoute("GET", "/settings/account", account),
+    act("/settings/sign-in", AccountApi.sign_in, _account),
+    act("/settings/code", AccountApi.confirm_sign_in, _account),
+    act("/settings/sign-out", AccountApi.sign_out, _account),
+    PageRoute("GET", "/help", help_page),
+    PageRoute("GET", "/history", history),
+    PageRoute("GET", "/history/verdict", verdict),
     PageRoute("GET", "/apps", apps),
     *map(_part, (REQUESTS, PAIRED, ORIGINS)),
     PageRoute("POST", "/apps/requests/{pairing_id}/accept", accept),
-    PageRoute("POST", "/apps/requests/{pairing_id}/refuse", refuse),
-    PageRoute("POST", "/apps/{app_id}/revoke", revoke),
-    PageRoute("POST", "/apps/origins/let-in", let_in),
-    PageRoute("POST", "/apps/origins/shut-out", shut_out),
+    _act("/apps/requests/{pairing_id}/refuse", AppsApi.refuse_pairing, REQUESTS),
+    _act("/apps/{app_id}/revoke", AppsApi.revoke_app, PAIRED, ORIGINS),
+    _act("/apps/origins/let-in", AppsApi.let_in, ORIGINS),
+    _act("/apps/origins/shut-out", AppsApi.shut_out, ORIGINS, PAIRED),
 )

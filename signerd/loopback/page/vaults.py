@@ -3,27 +3,21 @@
 from asyncio import to_thread
 from base64 import b64encode
 from dataclasses import dataclass
-from datetime import date
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import StringConstraints
 from starlette.responses import Response
 
 from custody.common.pages.rendering import Fields, Live
 from custody.common.pages.serving import HTML, attachment
-from custody.schemas.history import CursorText
 from multisig import MultisigError, Network, ReceivedPsbt, vault_of_file, vault_of_psbt
-from signerd import shapes
+from signerd.api.described import described
 from signerd.api.vaults import VaultsApi
-from signerd.callers import PAGE
 from signerd.errors import InvalidRequest, NotPinned, UnknownVault
-from signerd.loopback.binding import body_of
 from signerd.loopback.page.airgap import as_address, pictures
 from signerd.loopback.page.home import saying
-from signerd.loopback.page.rendering import PageRequest, PageRoute, render, shaped
-from signerd.loopback.page.rendering import answer as html
-from signerd.shapes import AddressPage, ImportedQuorum, LoopbackRequest, VaultView
-from signerd.shapes.vaults import Chain, Index
+from signerd.loopback.page.rendering import PageRequest, PageRoute, act, answer, fragment, render, shaped
+from signerd.shapes import AddressPage, AddressShown, ImportedQuorum, VaultView
+from signerd.shapes.limits import USUAL_COUNT
 
 VAULTS = Live("vaults", "vaults/list.html", "/parts/vaults")
 
@@ -115,46 +109,36 @@ async def payments(asked: PageRequest) -> Response:
 
 async def balance(asked: PageRequest) -> Response:
     """A request of its own, because the platform may take a while to answer."""
-    funds = await asked.service.vault_reports.funds(asked.path_id("vault_id"))
-    return html(render("vaults/balance.html", funds=funds))
+    funds = await asked.call(VaultsApi.vault_funds)
+    return fragment("vaults/balance.html", funds=funds)
 
 
 # Shown on the vault's own page.
 NEWEST_MOVEMENTS = 5
 
 
-class _MovementsQuery(LoopbackRequest):
-    """The query of the movements page."""
-
-    cursor: CursorText | None = None
-    since: date | None = None
-    before: date | None = None
-    search: Annotated[str, StringConstraints(max_length=100)] = ""
-
-
 async def newest_movements(asked: PageRequest) -> Response:
     """As the balance."""
-    found = await asked.service.vault_reports.movements(asked.path_id("vault_id"), limit=NEWEST_MOVEMENTS)
-    return html(render("vaults/newest_movements.html", found=found))
+    found = await asked.call(VaultsApi.vault_movements, limit=NEWEST_MOVEMENTS)
+    return fragment("vaults/newest_movements.html", found=found)
 
 
 async def movements(asked: PageRequest) -> Response:
     view = await vault_of(asked)
-    names = ("cursor", "since", "before", "search")
-    sought = shaped(_MovementsQuery, **{name: asked.query(name) for name in names if asked.query(name)})
+    found = await asked.call(VaultsApi.vault_movements)
     return await asked.page(
         "vaults/movements.html",
         title=f"Movements of {view.name}",
         here="/vaults",
         vault=view,
-        sought=sought,
-        found=await asked.service.vault_reports.movements(view.vault_id, **dict(sought)),
+        sought=await asked.given(VaultsApi.vault_movements),
+        found=found,
     )
 
 
 async def receive(asked: PageRequest) -> Response:
     view = await vault_of(asked)
-    funds = await asked.service.vault_reports.funds(view.vault_id)
+    funds = await asked.call(VaultsApi.vault_funds)
     return await asked.page(
         "vaults/receive.html",
         title=f"Receive to {view.name}",
@@ -173,22 +157,15 @@ def _picture(address: str) -> str:
     return as_address(draw(address))
 
 
-async def vault_standing(asked: PageRequest) -> Response:
-    found = vault_status(await vault_of(asked))
+async def vault_standing(asked: PageRequest, view: VaultView | None = None) -> Response:
+    """``view``: as it is after a change."""
+    found = vault_status(await vault_of(asked) if view is None else view)
     return asked.part(vault_part(found.view.vault_id), vault=found)
-
-
-async def unpin(asked: PageRequest) -> Response:
-    """By its verification code. Nothing of the vault is signed afterwards."""
-    fields = await asked.fields()
-    said = shaped(body_of(VaultsApi.unpin), code=fields.one("code"))
-    left = vault_status(await asked.service.unpin(asked.path_id("vault_id"), said.code))
-    return asked.part(vault_part(left.view.vault_id), vault=left)
 
 
 async def tokens(asked: PageRequest) -> Response:
     view = await vault_of(asked)
-    found = await asked.service.vault_reports.tokens(view.vault_id)
+    found = await asked.call(VaultsApi.vault_tokens)
     return await asked.page(
         "vaults/tokens.html", title=f"Tokens of {view.name}", here="/vaults", vault=view, found=found
     )
@@ -243,8 +220,8 @@ def quorum_in(fields: Fields, network: Network) -> ImportedQuorum | None:
 SOURCES = {"record": "the platform's record", "file": "what you pasted", "psbt": "the PSBT that you pasted"}
 
 
-async def _compared(asked: PageRequest, imported: shapes.ImportedQuorum | None) -> dict[str, Any]:
-    found = await asked.service.preview_pin(asked.path_id("vault_id"), imported)
+async def _compared(asked: PageRequest, imported: ImportedQuorum | None) -> dict[str, Any]:
+    found = await asked.call(VaultsApi.preview_pin, imported=imported)
     return {
         "preview": found,
         "vault": vault_status(found.vault),
@@ -253,8 +230,8 @@ async def _compared(asked: PageRequest, imported: shapes.ImportedQuorum | None) 
     }
 
 
-async def _imported(asked: PageRequest, fields: Fields) -> shapes.ImportedQuorum | None:
-    return quorum_in(fields, Network((await asked.service.status()).network))
+async def _imported(asked: PageRequest) -> ImportedQuorum | None:
+    return quorum_in(await asked.fields(), Network((await asked.service.status()).network))
 
 
 async def wizard(asked: PageRequest) -> Response:
@@ -272,39 +249,67 @@ async def wizard(asked: PageRequest) -> Response:
 
 async def preview(asked: PageRequest) -> Response:
     """Compares the imported vault with the platform's record: the two must be equal."""
-    context = await _compared(asked, await _imported(asked, await asked.fields()))
+    context = await _compared(asked, await _imported(asked))
     # Removes the import form.
     gone = '<div id="from-elsewhere" hx-swap-oob="delete"></div>'
-    return html(render("vaults/compare.html", **context) + gone)
+    return answer(render("vaults/compare.html", **context) + gone)
 
 
 async def pin(asked: PageRequest) -> Response:
-    fields = await asked.fields()
-    said = shaped(
-        body_of(VaultsApi.pin),
-        code=fields.one("code"),
-        imported=await _imported(asked, fields),
-        without_device_address=fields.ticked("without_device_address"),
-        airgapped=fields.one("airgapped") or None,
-    )
-    pinned = await asked.service.pin(
-        asked.path_id("vault_id"),
-        said.code,
-        imported=said.imported,
-        without_device_address=said.without_device_address,
-        airgapped=said.airgapped,
-    )
-    return html(render("vaults/pinned.html", vault=vault_status(pinned)))
+    pinned = await asked.call(VaultsApi.pin, imported=await _imported(asked))
+    return fragment("vaults/pinned.html", vault=vault_status(pinned))
 
 
 async def enrolment(asked: PageRequest) -> Response:
-    given = await asked.service.airgap_setup.enrolment(asked.path_id("vault_id"), "coldcard")
+    given = await asked.call(VaultsApi.enrolment, form="coldcard")
     series, carried = asked.query("codes"), given.text.encode()
     if series not in {"", "bbqr", "ur"}:
         raise InvalidRequest("codes: choose one of the two kinds of codes")
     frames = await to_thread(pictures, carried, series) if series else ()
     content = b64encode(carried).decode("ascii")
-    return html(render("vaults/enrolment.html", given=given, content=content, frames=frames))
+    return fragment("vaults/enrolment.html", given=given, content=content, frames=frames)
+
+
+async def of_vault(asked: PageRequest) -> Response:
+    vault_id = asked.path_id("vault_id")
+    fresh = (await asked.call(VaultsApi.vault_funds)).fresh.index
+    return await _addresses(asked, VaultsApi.vault_addresses, f"/vaults/{vault_id}", vault_id, fresh)
+
+
+async def of_profile(asked: PageRequest) -> Response:
+    registered = (await asked.service.status()).fingerprint
+    devices = await asked.service.devices()
+    # The feed's lines about showing one of these have the device as their subject.
+    subject = next((one.id for one in devices if one.fingerprint == registered), "profile")
+    return await _addresses(asked, VaultsApi.profile_addresses, "/profile", subject)
+
+
+async def _addresses(
+    asked: PageRequest,
+    call: "described[..., AddressPage]",
+    base: str,
+    subject: str,
+    fresh: int | None = None,
+) -> Response:
+    """``fresh``: the index of the next unused receive address, where it is known."""
+    place, page = await asked.given(call), await asked.call(call, count=USUAL_COUNT)
+    return await asked.page(
+        "vaults/addresses.html",
+        title=f"Addresses of {page.name}",
+        here="/vaults",
+        listed=page,
+        place=place,
+        base=base,
+        fresh=fresh,
+        before=max(place.start - USUAL_COUNT, 0),
+        after=place.start + USUAL_COUNT,
+        full=len(page.addresses) == USUAL_COUNT,
+        **saying(asked, subject),
+    )
+
+
+async def shown(_asked: PageRequest, done: AddressShown) -> Response:
+    return fragment("vaults/shown.html", done=done)
 
 
 ROWS = (
@@ -312,7 +317,7 @@ ROWS = (
     PageRoute("GET", "/parts/vaults", refreshed),
     PageRoute("GET", "/vaults/{vault_id}", vault),
     PageRoute("GET", "/vaults/{vault_id}/standing", vault_standing),
-    PageRoute("POST", "/vaults/{vault_id}/unpin", unpin),
+    act("/vaults/{vault_id}/unpin", VaultsApi.unpin, vault_standing),
     PageRoute("GET", "/vaults/{vault_id}/payments", payments),
     PageRoute("GET", "/vaults/{vault_id}/balance", balance),
     PageRoute("GET", "/vaults/{vault_id}/movements", movements),
@@ -324,82 +329,8 @@ ROWS = (
     PageRoute("GET", "/vaults/{vault_id}/enrolment", enrolment),
     PageRoute("POST", "/vaults/{vault_id}/pin/preview", preview),
     PageRoute("POST", "/vaults/{vault_id}/pin", pin),
-)
-
-
-COUNT = 10
-
-
-class _Place(LoopbackRequest):
-    """The query of the addresses page."""
-
-    chain: Chain = 0
-    start: Index = 0
-
-
-def _place(asked: PageRequest) -> _Place:
-    """Raises InvalidRequest."""
-    given = {name: asked.query(name) for name in ("chain", "start") if asked.query(name)}
-    return shaped(_Place, **given)
-
-
-async def of_vault(asked: PageRequest) -> Response:
-    vault_id, place = asked.path_id("vault_id"), _place(asked)
-    page = await asked.service.addresses.of_vault(vault_id, place.chain, place.start, COUNT)
-    fresh = (await asked.service.vault_reports.funds(vault_id)).fresh.index
-    return await _shown(asked, page, place, f"/vaults/{vault_id}", vault_id, fresh)
-
-
-async def of_profile(asked: PageRequest) -> Response:
-    place = _place(asked)
-    page = await asked.service.addresses.of_profile(place.chain, place.start, COUNT)
-    registered = (await asked.service.status()).fingerprint
-    devices = await asked.service.devices()
-    # The feed's lines about showing one of these have the device as their subject.
-    subject = next((one.id for one in devices if one.fingerprint == registered), "profile")
-    return await _shown(asked, page, place, "/profile", subject)
-
-
-async def _shown(
-    asked: PageRequest, page: AddressPage, place: _Place, base: str, subject: str, fresh: int | None = None
-) -> Response:
-    """``fresh``: the index of the next unused receive address, where it is known."""
-    return await asked.page(
-        "vaults/addresses.html",
-        title=f"Addresses of {page.name}",
-        here="/vaults",
-        listed=page,
-        place=place,
-        base=base,
-        fresh=fresh,
-        before=max(place.start - COUNT, 0),
-        after=place.start + COUNT,
-        full=len(page.addresses) == COUNT,
-        **saying(asked, subject),
-    )
-
-
-def _wanted(fields: Fields) -> Any:
-    return shaped(body_of(VaultsApi.show_vault_address), chain=fields.one("chain"), index=fields.one("index"))
-
-
-async def show_of_vault(asked: PageRequest) -> Response:
-    wanted = _wanted(await asked.fields())
-    done = await asked.service.addresses.show_of_vault(
-        asked.path_id("vault_id"), wanted.chain, wanted.index, PAGE
-    )
-    return html(render("vaults/shown.html", done=done))
-
-
-async def show_of_profile(asked: PageRequest) -> Response:
-    wanted = _wanted(await asked.fields())
-    done = await asked.service.addresses.show_of_profile(wanted.chain, wanted.index, PAGE)
-    return html(render("vaults/shown.html", done=done))
-
-
-ADDRESS_ROWS = (
     PageRoute("GET", "/vaults/{vault_id}/addresses", of_vault),
-    PageRoute("POST", "/vaults/{vault_id}/addresses/show", show_of_vault),
+    act("/vaults/{vault_id}/addresses/show", VaultsApi.show_vault_address, shown),
     PageRoute("GET", "/profile/addresses", of_profile),
-    PageRoute("POST", "/profile/addresses/show", show_of_profile),
+    act("/profile/addresses/show", VaultsApi.show_profile_address, shown),
 )
