@@ -85,12 +85,9 @@ def configured(desk: Desk, given: dict[str, Any]) -> "tuple[Config | None, Calla
     """
     if not any(given.values()):
         return None, lambda: None
-    from signerd.cli.foreground import SetupOptions, config_for, require_endpoints
+    from signerd.cli.foreground import SetupOptions, config_for
 
-    config, write = config_for(desk.state, SetupOptions(**given))
-    if given["endpoints"]:
-        require_endpoints(config, desk.state, given["endpoints"])
-    return config, write
+    return config_for(desk.state, SetupOptions(**given))
 
 
 def signed_in(desk: Desk, config: "Config | None") -> "SignedIn":

@@ -1,33 +1,92 @@
-"""explain: the meaning of an error code, a check, a device's outcome or the platform's code."""
+"""explain: what each code means, in one table: for the command, and for docs/sign/codes.md.
 
+It has the codes of errors, checks, devices' outcomes and the platform. The meaning of an error or an outcome
+stands at its class, and the advice is its hint. The meaning of a check is in the table of checks; that of the
+platform's codes in custody.schemas.errors.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from functools import cache
+from types import MappingProxyType
 
 import click
 
-from signerd.cli.desk import json_option
-from signerd.cli.terminal import answer, say
-from signerd.errors import InvalidRequest
+from signerd.cli.desk import Desk, answering
+from signerd.errors import InvalidRequest, leaves
 
-if TYPE_CHECKING:
-    from signerd.cli.explained import Explained
+ERROR, CHECK, DEVICE, PLATFORM = "error", "check", "device outcome", "the platform's"
+
+
+@dataclass(frozen=True)
+class Explained:
+    """``exit_status``: of a command that ends with this error; None for other codes. ``who``: the person who
+    can follow the advice; None where it is the reader.
+    """
+
+    code: str
+    kind: str
+    meaning: str
+    advice: str
+    exit_status: int | None = None
+    who: str | None = None
+
+
+_OF_CHECKS = (
+    "`signerd show ID` says what it found. A check that refuses stays; one that asks is named with "
+    "`signerd approve ID --acknowledge CODE`."
+)
+_OF_RULES = "A rule of your own, in rules.toml: `signerd rules show` lists them."
+
+
+@cache
+def table() -> Mapping[str, Explained]:
+    """By code; an error before a check or an outcome of the same name."""
+    found = [*_of_devices(), *_of_checks(), *_of_platform(), *_of_errors()]
+    return MappingProxyType({one.code: one for one in sorted(found, key=lambda one: one.kind == ERROR)})
+
+
+def _of_errors() -> Iterator[Explained]:
+    for kind in leaves():
+        yield Explained(kind.code, ERROR, kind.meaning, kind.default_hint, kind.exit_status)
+
+
+# The tables of checks, devices and the platform are imported here: they are slow to import.
+def _of_checks() -> Iterator[Explained]:
+    from signerd.core.checks.table import CHECKS, Stage
+
+    for name, check in CHECKS.items():
+        rule = check.stage is Stage.RULES
+        meaning = _OF_RULES if rule else f"It passes where this is so: {check.sentence}"
+        yield Explained(name, CHECK, meaning, _OF_CHECKS)
+
+
+def _of_devices() -> Iterator[Explained]:
+    from firmware_bridge.errors import BridgeError
+
+    for kind in BridgeError.__subclasses__():
+        yield Explained(kind.code, DEVICE, kind.sentence, kind.hint)
+
+
+def _of_platform() -> Iterator[Explained]:
+    from custody.schemas.errors import ErrorCode
+
+    for one in ErrorCode:
+        yield Explained(one.value, PLATFORM, one.meaning, one.advice, who=one.who)
 
 
 @click.argument("code")
-@json_option
-def explain(code: str, as_json: bool) -> None:
+@answering
+def explain(desk: Desk, code: str) -> None:
     """What a code means, and what to do: of an error, a check, a device's outcome, or the platform's."""
     one = _found(code)
-    if as_json:
-        answer(one)
-    else:
-        _tell(one)
+    status = None if one.exit_status is None else f"Exit status {one.exit_status}."
+    more = (one.meaning, one.advice, f"Who can: {one.who}." if one.who else None, status)
+    desk.give(one, f"{one.code} ({one.kind})", *(f"  {words}" for words in more if words))
 
 
-def _found(code: str) -> "Explained":
-    # Imported here: the table loads devices and checks, which are slow to import.
-    from signerd.cli.explained import table
-
+def _found(code: str) -> Explained:
     known = table()
     if found := known.get(code) or known.get(code.upper()):
         return found
@@ -36,14 +95,3 @@ def _found(code: str) -> "Explained":
         f"No error, check, outcome of a device or answer of the platform has the code '{code}'.",
         hint=f"Did you mean {' or '.join(near)}?" if near else "Codes are written as paid-twice.",
     )
-
-
-def _tell(one: "Explained") -> None:
-    say(f"{one.code} ({one.kind})")
-    say(f"  {one.meaning}")
-    if one.advice:
-        say(f"  {one.advice}")
-    if one.who:
-        say(f"  Who can: {one.who}.")
-    if one.exit_status is not None:
-        say(f"  Exit status {one.exit_status}.")

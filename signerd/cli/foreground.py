@@ -9,7 +9,7 @@ import json
 import os
 import signal
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -140,22 +140,23 @@ class SetupOptions:
         return "\n".join(lines) + "\n"
 
     def require_same(self, known: Config, path: Path, state: Path) -> None:
-        """Raises AlreadyConfigured where the existing configuration differs."""
-        of_platform = self.platform in {None, known.platform.url}
-        if not of_platform or self.network not in {None, str(known.network)}:
+        """Raises AlreadyConfigured where the existing configuration differs. It names every device, too: the
+        daemon looks for no other.
+        """
+        for option, given, there in (
+            ("--platform", self.platform, known.platform.url),
+            ("--network", self.network, str(known.network)),
+            ("--secrets", self.secrets, known.secrets.store),
+            ("--label", self.label, known.label),
+        ):
+            if given not in {None, there}:
+                hint = None if path == state / FILE else _OF_ALL
+                raise AlreadyConfigured(f"{path} has for {option}: {there}, and not {given}", hint=hint)
+        there = ", ".join(known.devices.endpoints) or "none but those on USB"
+        if unknown := [one for one in self.endpoints if one not in known.devices.endpoints]:
             raise AlreadyConfigured(
-                f"{path} names {known.platform.url} on {known.network}",
-                hint=None if path == state / FILE else _OF_ALL,
-            )
-        if self.secrets not in {None, known.secrets.store}:
-            raise AlreadyConfigured(
-                f"{path} keeps the session's secret in: {known.secrets.store}, and not in: {self.secrets}",
-                hint="Change `store` under [secrets] in that file, and sign in again.",
-            )
-        if self.label not in {None, known.label}:
-            raise AlreadyConfigured(
-                f"{path} calls your device {known.label!r}, and not {self.label!r}",
-                hint="Change `label` in that file.",
+                f"{path} has for --device: {there}, and not {', '.join(unknown)}",
+                hint="Change `endpoints` under [devices] in that file, or use another state folder: `--state DIR`.",
             )
 
 
@@ -182,25 +183,16 @@ def config_for(state: Path, setup: SetupOptions) -> tuple[Config, Callable[[], N
     return _proposed(text), write
 
 
-# The option by which each section is set, for error messages.
-_OPTIONS = {
-    "devices": "--device",
-    "label": "--label",
-    "network": "--network",
-    "platform": "--platform",
-    "secrets": "--secrets",
-}
-
-
 def _proposed(text: str) -> Config:
     """Raises ConfigInvalid, by the option."""
     try:
         return Config.model_validate(tomllib.loads(text))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        option = _OPTIONS[str(first["loc"][0])]
+        section = str(first["loc"][0])
+        option = "device" if section == "devices" else section
         raise ConfigInvalid(
-            f"{option}: {fault_words(first)}", hint="Nothing was asked and nothing was written."
+            f"--{option}: {fault_words(first)}", hint="Nothing was asked and nothing was written."
         ) from None
 
 
@@ -213,23 +205,6 @@ def _existing(state: Path, setup: SetupOptions) -> Config | None:
     known = load_config(path)
     setup.require_same(known, path, state)
     return known
-
-
-def require_endpoints(config: Config, state: Path, endpoints: Sequence[str]) -> None:
-    """Refuse a device that the configuration does not name: the daemon would not look for it.
-
-    Raises:
-        AlreadyConfigured: with what it names instead.
-    """
-    known = config.devices.endpoints
-    unknown = [endpoint for endpoint in endpoints if endpoint not in known]
-    if unknown:
-        named = f"the device {', '.join(known)}" if known else "no device but those on USB"
-        raise AlreadyConfigured(
-            f"{find_config(state)} names {named}, and not {', '.join(unknown)}",
-            hint="Change `endpoints` under [devices] in that file and start signerd again, or use another "
-            "state folder: `--state DIR`.",
-        )
 
 
 def _quoted(text: str) -> str:

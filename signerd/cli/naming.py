@@ -7,18 +7,28 @@ else has it as a name.
 
 import contextlib
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeVar
 
 from custody.common import naming
 from custody.common.naming import LEAST, NamedRecord
 from signerd.cli.terminal import aside
-from signerd.errors import InvalidRequest, NoSuchDevice, NotPinned, UnknownApp, UnknownProposal, UnknownVault
+from signerd.errors import (
+    InvalidRequest,
+    NoSuchDevice,
+    NotPinned,
+    SignerdError,
+    UnknownApp,
+    UnknownProposal,
+    UnknownVault,
+)
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient
     from signerd.core.values import Pin
-    from signerd.shapes import DeviceView, ProposalLine, ProposalView, VaultView
+    from signerd.shapes import AppView, DeviceView, ProposalLine, ProposalView, VaultView
+
+T = TypeVar("T")
 
 # The form of an id, and of those that the platform and this daemon make.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
@@ -33,11 +43,19 @@ def named(given: str, candidates: Iterable[NamedRecord], kind: str) -> NamedReco
         raise InvalidRequest(str(error), hint=error.hint) from None
 
 
-def _print_id(given: str, found: NamedRecord, kind: str) -> str:
-    """The id, printed first where it was not typed in full."""
-    if given != found.id:
-        aside(f"'{given}' is the {kind} {found.id}: {found.words}")
-    return found.id
+def _meant(
+    given: str, things: Iterable[T], record: Callable[[T], NamedRecord], kind: str, missing: SignerdError
+) -> T:
+    """The one that is meant; its id is printed first where it was not typed in full. Raises InvalidRequest
+    where several match, and ``missing``.
+    """
+    found = {one.id: (one, thing) for one, thing in ((record(thing), thing) for thing in things)}
+    meant = named(given, (one for one, _thing in found.values()), kind)
+    if meant is None:
+        raise missing
+    if given != meant.id:
+        aside(f"'{given}' is the {kind} {meant.id}: {meant.words}")
+    return found[meant.id][1]
 
 
 # --- proposals ----------------------------------------------------------------------------------------------
@@ -59,18 +77,20 @@ def proposal_named(daemon: "DaemonClient", given: str, *, unseen: bool = False) 
             if unseen:
                 _require_no_label(daemon, given)
             return shown
-    found = _proposal(daemon, given, ended=False) or _proposal(daemon, given, ended=True)
-    if found is None:
-        raise UnknownProposal(
-            f"there is no proposal '{given}' here",
-            hint=f"Give {LEAST} characters of its id or more: `signerd proposals --all` lists them.",
-        )
+    missing = UnknownProposal(
+        f"there is no proposal '{given}' here",
+        hint=f"Give {LEAST} characters of its id or more: `signerd proposals --all` lists them.",
+    )
+    try:
+        found = _meant(given, daemon.proposals(), _of_proposal, "proposal", missing)
+    except UnknownProposal:
+        found = _meant(given, daemon.proposals(ended=True), _of_proposal, "proposal", missing)
     if unseen:
         raise InvalidRequest(
             "with --yes a proposal is named by its whole id: you are not asked about what was found",
-            hint=f"'{given}' is {found.id}: {found.words}",
+            hint=f"'{given}' is {found.psbt_id}: {found.title}",
         )
-    return daemon.proposal(_print_id(given, found, "proposal"))
+    return daemon.proposal(found.psbt_id)
 
 
 def _require_no_label(daemon: "DaemonClient", given: str) -> None:
@@ -81,10 +101,6 @@ def _require_no_label(daemon: "DaemonClient", given: str) -> None:
         given.casefold() == label.casefold() for line in daemon.proposals() for label in line.labels
     ):
         raise InvalidRequest(f"'{given}' is an id and your own name of an address: leave out --yes")
-
-
-def _proposal(daemon: "DaemonClient", given: str, *, ended: bool) -> NamedRecord | None:
-    return named(given, map(_of_proposal, daemon.proposals(ended=ended)), "proposal")
 
 
 def _of_proposal(line: "ProposalLine") -> NamedRecord:
@@ -100,11 +116,8 @@ def vault_named(daemon: "DaemonClient", given: str) -> "VaultView":
     Raises:
         InvalidRequest (two vaults have the name; their codes differ), UnknownVault.
     """
-    found = {vault.vault_id: vault for vault in daemon.vaults()}
-    one = named(given, map(_of_vault, found.values()), "vault")
-    if one is None:
-        raise UnknownVault(f"the platform has shown no vault '{given}'")
-    return found[_print_id(given, one, "vault")]
+    missing = UnknownVault(f"the platform has shown no vault '{given}'")
+    return _meant(given, daemon.vaults(), _of_vault, "vault", missing)
 
 
 def vault_id(daemon: "DaemonClient", given: str) -> str:
@@ -114,15 +127,12 @@ def vault_id(daemon: "DaemonClient", given: str) -> str:
 
 def pin_named(pins: Iterable["Pin"], given: str) -> "Pin":
     """The same among the pinned ones, without a daemon. Raises InvalidRequest, NotPinned."""
-    found = {pin.vault_id: pin for pin in pins}
-    one = named(
-        given,
-        (_vault(pin.vault_id, (pin.name,), pin.vault.verification_code) for pin in found.values()),
-        "vault",
-    )
-    if one is None:
-        raise NotPinned(f"no vault '{given}' is pinned here")
-    return found[_print_id(given, one, "vault")]
+    missing = NotPinned(f"no vault '{given}' is pinned here")
+    return _meant(given, pins, _of_pin, "vault", missing)
+
+
+def _of_pin(pin: "Pin") -> NamedRecord:
+    return _vault(pin.vault_id, (pin.name,), pin.vault.verification_code)
 
 
 def _of_vault(vault: "VaultView") -> NamedRecord:
@@ -142,11 +152,7 @@ def device_named(found: Iterable["DeviceView"], given: str) -> "DeviceView":
     """By its id, the name that it gives itself, its model or its fingerprint. Raises InvalidRequest,
     NoSuchDevice.
     """
-    devices = {device.id: device for device in found}
-    one = named(given, map(_of_device, devices.values()), "device")
-    if one is None:
-        raise NoSuchDevice(f"there is no device '{given}'")
-    return devices[_print_id(given, one, "device")]
+    return _meant(given, found, _of_device, "device", NoSuchDevice(f"there is no device '{given}'"))
 
 
 def _of_device(device: "DeviceView") -> NamedRecord:
@@ -158,8 +164,8 @@ def _of_device(device: "DeviceView") -> NamedRecord:
 def app_id(daemon: "DaemonClient", given: str) -> str:
     """By its id or its name, of those that are not revoked. Raises InvalidRequest, UnknownApp."""
     live = [app for app in daemon.apps() if app.state == "live" or app.id == given]
-    candidates = (NamedRecord(app.id, (app.name,), f"'{app.name}'") for app in live)
-    one = named(given, candidates, "app")
-    if one is None:
-        raise UnknownApp(f"no app '{given}' is paired")
-    return _print_id(given, one, "app")
+    return _meant(given, live, _of_app, "app", UnknownApp(f"no app '{given}' is paired")).id
+
+
+def _of_app(app: "AppView") -> NamedRecord:
+    return NamedRecord(app.id, (app.name,), f"'{app.name}'")

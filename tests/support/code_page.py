@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import groupby
 
-from signerd.cli.explained import CHECK, DEVICE, ERROR, PLATFORM, Explained, table
+from signerd.cli.explain import CHECK, DEVICE, ERROR, PLATFORM, Explained, table
 from tests.support.pages import DOCS
 
 PAGE = DOCS / "sign" / "codes.md"

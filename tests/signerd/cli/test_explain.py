@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from custody.cli.program import app as custody
 from custody.schemas.errors import ErrorCode
 from firmware_bridge.errors import BridgeError
-from signerd.cli.explained import table
+from signerd.cli.explain import table
 from signerd.cli.program import app
 from signerd.core.checks.table import CHECKS
 from signerd.errors import InvalidRequest, StaleApproval, leaves

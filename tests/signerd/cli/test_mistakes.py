@@ -129,7 +129,11 @@ NOT_THERE = "cannot be read: No such file or directory."
         ("apps revoke nobody", UNDECIDED, "no app 'nobody' is paired. List the paired apps"),
         ("apps shut-out nonsense", USAGE, NO_ORIGIN),
         ("login --network moonnet", USAGE, "'moonnet' is not one of 'mainnet', 'testnet4'"),
-        ("login --device toaster:udp:1", STATE, "names no device but those on USB, and not toaster:udp:1."),
+        (
+            "login --device toaster:udp:1",
+            STATE,
+            "has for --device: none but those on USB, and not toaster:udp:1.",
+        ),
         (
             "rules show --file {folder}/rules-key",
             STATE,

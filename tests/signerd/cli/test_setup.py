@@ -119,9 +119,9 @@ def test_a_wrong_code_is_asked_for_again_and_a_failure_leaves_nothing(state, out
 @pytest.mark.parametrize(
     ("option", "told"),
     [
-        (["--secrets", "keyring"], "keeps the session's secret in: file, and not in: keyring"),
-        (["--label", "Desk"], "calls your device 'signing device', and not 'Desk'"),
-        (["--network", "signet"], "on regtest"),
+        (["--secrets", "keyring"], "has for --secrets: file, and not keyring"),
+        (["--label", "Desk"], "has for --label: signing device, and not Desk"),
+        (["--network", "signet"], "has for --network: regtest, and not signet"),
     ],
 )
 @pytest.mark.parametrize("command", ["login", "setup"])
