@@ -156,7 +156,7 @@ class SetupOptions:
         if unknown := [one for one in self.endpoints if one not in known.devices.endpoints]:
             raise AlreadyConfigured(
                 f"{path} has for --device: {there}, and not {', '.join(unknown)}",
-                hint="Change `endpoints` under [devices] in that file, or use another state folder: `--state DIR`.",
+                hint="Change `endpoints` under [devices] in that file, or use another state folder.",
             )
 
 
