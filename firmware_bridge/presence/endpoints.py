@@ -16,8 +16,8 @@ from typing import Final
 
 from firmware_bridge.makers import maker_of
 from firmware_bridge.model import Endpoint, Listing, Sighting
-from firmware_bridge.presence.kernel_sockets import Address
 
+Address = IPv4Address | IPv6Address
 _LOOPBACK: Final[tuple[Address, ...]] = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
 # Emulators in the same network answer within a fraction of this.
 _ANSWER_SECONDS: Final = 0.5

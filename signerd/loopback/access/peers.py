@@ -1,23 +1,22 @@
 """The user at the other end of a connection, from the kernel.
 
 A Unix socket has its peer's credentials. For TCP the kernel is asked by addresses and ports (sock_diag(7)),
-in some twenty microseconds whatever the number of connections; failing that, /proc/net/tcp and /proc/net/tcp6
-are read.
+in some twenty microseconds whatever the number of connections. Asking sends nothing to any program.
 """
 
 import contextlib
+import errno
 import socket
 import struct
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from ipaddress import ip_address
-from pathlib import Path
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Final, Protocol
 
-from firmware_bridge.presence import kernel_sockets
-from firmware_bridge.presence.kernel_sockets import ESTABLISHED, Address, InetSocket, inet_sockets
 from signerd.errors import SocketUnusable
+
+Address = IPv4Address | IPv6Address
 
 
 @dataclass(frozen=True)
@@ -30,36 +29,69 @@ class Ends:
     far_port: int
 
 
+# linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h, include/net/tcp_states.h
+_NETLINK_SOCK_DIAG: Final = 4
+_SOCK_DIAG_BY_FAMILY: Final = 20
+_REQUEST: Final = 0x1
+_ANY_STATE: Final = 0xFFFFFFFF
+_ESTABLISHED: Final = 0x01
+_ERROR: Final = 2
+_HEADER: Final = struct.Struct("=IHHII")
+_FAULT: Final = struct.Struct("=i")
+# family, protocol, extensions, padding, states; then the socket's id: ports, addresses, interface, "any
+# cookie"
+_QUESTION: Final = struct.Struct("=BBBBI2s2s16s16s4x8s")
+_ANY_COOKIE: Final = b"\xff" * 8
+# family, state, two timers; source and destination port, source, destination, interface, cookie; times,
+# queues, owner, inode
+_ANSWER: Final = struct.Struct("=BBBB2s2s16s16s12x12xII")
+_SECONDS: Final = 0.5
+_BUFFER: Final = 1 << 16
+# Linux's numbers of the two address families.
+_FAMILIES: Final = {4: 2, 6: 10}
+
+
 def owner_by_netlink(ends: Ends) -> int | None:
     """The user of the near end's socket where it is established and a process holds it; else None.
 
-    Raises OSError where this kernel does not answer.
+    Raises OSError where this kernel does not answer, or not about this connection.
     """
-    found = kernel_sockets.connection(ends.near, ends.near_port, ends.far, ends.far_port)
-    return None if found is None else _owner(found)
+    if sys.platform != "linux":
+        raise OSError("netlink needs Linux")
+    ports = ends.near_port.to_bytes(2), ends.far_port.to_bytes(2)
+    body = _QUESTION.pack(
+        _FAMILIES[ends.near.version],
+        socket.IPPROTO_TCP,
+        0,
+        0,
+        _ANY_STATE,
+        *ports,
+        ends.near.packed,
+        ends.far.packed,
+        _ANY_COOKIE,
+    )
+    head = _HEADER.pack(_HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, _REQUEST, 0, 0)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG) as kernel:
+        kernel.settimeout(_SECONDS)
+        kernel.send(head + body)
+        return owner_in(kernel.recv(_BUFFER), ends)
 
 
-def _owner(found: InetSocket) -> int | None:
-    """The kernel may report root for a socket that no process holds any more."""
-    return found.uid if found.state == ESTABLISHED and found.inode != 0 else None
-
-
-TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-
-
-def owner_by_table(ends: Ends) -> int | None:
-    """As ``owner_by_netlink``. Raises OSError where neither table can be read."""
-    tables = [table.read_text("ascii") for table in TABLES if table.exists()]
-    if not tables:
-        raise OSError("this system has no table of its connections")
-    sockets = (one for table in tables for one in inet_sockets(table, [ends.near_port]) if _is(one, ends))
-    found = {_owner(one) for one in sockets} - {None}
-    return found.pop() if len(found) == 1 else None
-
-
-def _is(found: InetSocket, ends: Ends) -> bool:
-    near, far = plain_address(found.local), plain_address(found.remote)
-    return Ends(near, found.port, far, found.remote_port) == ends
+def owner_in(answer: bytes, ends: Ends) -> int | None:
+    """As ``owner_by_netlink``. Raises OSError for an answer of another form."""
+    body = answer[_HEADER.size :]
+    if len(body) < _FAULT.size:
+        raise OSError("an answer of sock_diag is too short")
+    kind = _HEADER.unpack_from(answer)[1]
+    if kind == _ERROR and body[: _FAULT.size] == _FAULT.pack(-errno.ENOENT):
+        return None
+    if kind != _SOCK_DIAG_BY_FAMILY or len(body) < _ANSWER.size:
+        raise OSError("the kernel does not report this connection")
+    _family, state, _, _, near, far, _local, _remote, uid, inode = _ANSWER.unpack_from(body)
+    if (near, far) != (ends.near_port.to_bytes(2), ends.far_port.to_bytes(2)):
+        raise OSError("an answer of sock_diag is about another connection")
+    # The kernel may report root for a socket that no process holds any more.
+    return int(uid) if state == _ESTABLISHED and inode != 0 else None
 
 
 def plain_address(address: Address) -> Address:
@@ -136,14 +168,13 @@ def whose_by(owner: Callable[[Ends], int | None]) -> Whose:
 
 
 def teller(host: str, uid: int) -> Whose | None:
-    """The first of the two ways that names our own user for a connection to ourselves at ``host``; None where
-    neither does.
+    """What names the user of a connection; None where it does not name our own for one to ourselves at
+    ``host``.
     """
-    for owner in (owner_by_netlink, owner_by_table):
-        whose = whose_by(owner)
-        with contextlib.suppress(OSError, AttributeError):
-            if _of_our_own(whose, host) == uid:
-                return whose
+    whose = whose_by(owner_by_netlink)
+    with contextlib.suppress(OSError, AttributeError):
+        if _of_our_own(whose, host) == uid:
+            return whose
     return None
 
 

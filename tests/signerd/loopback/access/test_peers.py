@@ -15,9 +15,6 @@ from signerd.loopback.access import peers
 from signerd.loopback.access.peers import Ends, far_ends, teller, whose_by
 from tests.support.ported import ported
 
-WAYS = pytest.mark.parametrize(
-    "owner", [peers.owner_by_netlink, peers.owner_by_table], ids=["sock_diag", "proc"]
-)
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux's own way to ask")
 ROOT = pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 NOBODY = 65_534
@@ -36,29 +33,26 @@ def listening(request):
 
 
 @LINUX
-@WAYS
-def test_l12_the_kernel_says_who_is_at_the_other_end(listening, owner):
+def test_l12_the_kernel_says_who_is_at_the_other_end(listening):
     with socket.create_connection(listening.getsockname()[:2]), listening.accept()[0] as accepted:
-        assert whose_by(owner)(accepted) == os.getuid()
+        assert whose_by(peers.owner_by_netlink)(accepted) == os.getuid()
 
 
 @LINUX
-@WAYS
-def test_l12_a_socket_of_ipv6_that_speaks_ipv4_is_found(owner):
+def test_l12_a_socket_of_ipv6_that_speaks_ipv4_is_found():
     with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket(socket.AF_INET6) as caller:
         caller.connect(("::ffff:127.0.0.1", listening.getsockname()[1]))
         with listening.accept()[0] as accepted:
-            assert whose_by(owner)(accepted) == os.getuid()
+            assert whose_by(peers.owner_by_netlink)(accepted) == os.getuid()
 
 
 @LINUX
-@WAYS
-def test_l12_a_socket_without_a_process_has_no_owner(listening, owner):
+def test_l12_a_socket_without_a_process_has_no_owner(listening):
     """The kernel may say root of it: who asks and goes at once must not be taken for root."""
     with socket.create_connection(listening.getsockname()[:2]) as caller, listening.accept()[0] as accepted:
         caller.sendall(b"GET / HTTP/1.1\r\n\r\n")
         caller.close()
-        assert whose_by(owner)(accepted) is None
+        assert whose_by(peers.owner_by_netlink)(accepted) is None
 
 
 def as_nobody(script: str, *arguments: str) -> subprocess.Popen[bytes]:
@@ -71,12 +65,11 @@ def as_nobody(script: str, *arguments: str) -> subprocess.Popen[bytes]:
 
 @LINUX
 @ROOT
-@WAYS
-def test_l12_another_users_connection_is_told_from_ours(listening, owner):
+def test_l12_another_users_connection_is_told_from_ours(listening):
     host, port = listening.getsockname()[:2]
     with as_nobody("exec 3<>/dev/tcp/$0/$1; read", host, str(port)) as caller:
         with listening.accept()[0] as accepted:
-            assert whose_by(owner)(accepted) == NOBODY
+            assert whose_by(peers.owner_by_netlink)(accepted) == NOBODY
         caller.communicate(b"\n", timeout=90)
 
 
@@ -107,66 +100,43 @@ def test_l12_a_connection_of_unknown_owner_has_none(listening):
         assert whose_by(silent)(accepted) is None
 
 
-def test_l12_a_way_to_ask_that_does_not_know_ourselves_is_not_used(monkeypatch):
+def test_l12_an_answer_that_does_not_know_ourselves_is_not_used(monkeypatch):
     monkeypatch.setattr(peers, "owner_by_netlink", lambda _ends: os.getuid() + 1)
-    monkeypatch.setattr(peers, "owner_by_table", lambda _ends: None)
     assert teller("127.0.0.1", os.getuid()) is None
 
 
-def test_the_second_way_is_asked_where_the_first_is_shut(monkeypatch, listening):
-    def shut(_ends: Ends) -> int | None:
-        raise OSError(errno.EAFNOSUPPORT, "no netlink here")
-
-    monkeypatch.setattr(peers, "owner_by_netlink", shut)
-    monkeypatch.setattr(peers, "owner_by_table", lambda _ends: 7)
-    whose = teller("127.0.0.1", 7)
-    assert whose is not None
-    with socket.create_connection(listening.getsockname()[:2]), listening.accept()[0] as accepted:
-        assert whose(accepted) == 7
-
-
-# --- the kernel's tables ------------------------------------------------------------------------------------
+# --- the kernel's answers -----------------------------------------------------------------------------------
 
 ENDS = Ends(ip_address("127.0.0.1"), 40_000, ip_address("127.0.0.1"), 17_707)
-HEADING = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
-LINE = "   0: 0100007F:9C40 0100007F:452B 01 00000000:00000000 00:00000000 00000000  1000        0 77 1 0\n"
+
+
+def answer(near: int = 40_000, state: int = 1, inode: int = 5) -> bytes:
+    ports = near.to_bytes(2), (17_707).to_bytes(2)
+    body = struct.pack("=BBBB2s2s16s16s12x12xII", 2, state, 0, 0, *ports, b"", b"", 1000, inode)
+    return struct.pack("=IHHII", 16 + len(body), 20, 0, 0, 0) + body
+
+
+def fault(number: int) -> bytes:
+    return struct.pack("=IHHII", 36, 2, 0, 0, 0) + struct.pack("=i", -number) + bytes(16)
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        LINE.replace(" 01 ", " 04 "),
-        LINE.replace(" 77 ", " 0 "),
-        LINE.replace("9C40", "9C41"),
-        LINE.replace("452B", "452C"),
-        LINE.replace("0100007F:452B", "0200007F:452B"),
-        LINE.replace("0100007F:9C40", "xyz:9C40"),
-        LINE[:40],
-        ":9C40 :9C40\n",
-        "",
-    ],
-    ids=range(9),
+    ("given", "owner"),
+    [(answer(), 1000), (answer(state=4), None), (answer(inode=0), None), (fault(errno.ENOENT), None)],
+    ids=["established", "ending", "held by no process", "none"],
 )
-def test_a_malformed_line_of_the_table_names_no_owner(monkeypatch, tmp_path, line):
-    table = tmp_path / "tcp"
-    table.write_text(HEADING + line)
-    monkeypatch.setattr(peers, "TABLES", (table,))
-    assert peers.owner_by_table(ENDS) is None
+def test_l12_an_answer_about_one_connection_names_its_owner(given, owner):
+    assert peers.owner_in(given, ENDS) == owner
 
 
-def test_l12_two_possible_owners_are_none(monkeypatch, tmp_path):
-    table = tmp_path / "tcp"
-    table.write_text(HEADING + LINE + LINE.replace(" 1000 ", " 1001 "))
-    monkeypatch.setattr(peers, "TABLES", (table, tmp_path / "none"))
-    assert peers.owner_by_table(ENDS) is None
-    table.write_text(HEADING + LINE)
-    assert peers.owner_by_table(ENDS) == 1000
-
-
-def test_a_system_without_such_tables_says_so(monkeypatch, tmp_path):
-    monkeypatch.setattr(peers, "TABLES", (tmp_path / "none",))
-    with pytest.raises(OSError, match="no table"):
-        peers.owner_by_table(ENDS)
+@pytest.mark.parametrize(
+    "given",
+    [b"", b"\0", bytes(40), answer()[:60], answer(near=40_001), fault(errno.EPERM), fault(errno.EOPNOTSUPP)],
+    ids=range(7),
+)
+def test_l12_a_malformed_answer_names_no_owner(given):
+    with pytest.raises(OSError):
+        peers.owner_in(given, ENDS)
 
 
 class MacSocket:
