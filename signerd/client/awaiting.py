@@ -11,7 +11,7 @@ import httpx
 from custody.common.exchange import Awaiting, HttpReply, HttpRequest
 from custody.common.transports import AwaitingTransport, message, no_answer
 from signerd.asking import DaemonAddress, address_of, failure, refusal
-from signerd.client.flow import BROKEN, PATIENCE_SECONDS, LoopbackApi, Resumption, event, is_news, stream
+from signerd.client.flow import BROKEN, LoopbackApi, Patience, event, is_news, stream
 from signerd.errors import SignerdError
 from signerd.shapes import Happened
 
@@ -47,40 +47,23 @@ class AsyncDaemonClient(LoopbackApi, Awaiting[DaemonAddress]):
         """What happens after the position ``after`` (None: from now on). Use the answer as an async context
         manager.
         """
-        return AsyncFollowing(self.address, stream(self.address, subject, after=after))
+        return AsyncFollowing(self.address, stream(self.address, subject, after))
 
-    async def changes(self, subject: str, *, patience: float = PATIENCE_SECONDS) -> AsyncIterator[None]:
+    async def changes(self, subject: str) -> AsyncGenerator[None, None]:
         """As ``DaemonClient.changes``."""
-        async with contextlib.aclosing(self._events(subject, Resumption(None, patience))) as events:
-            async for _line in events:
-                yield None
-
-    async def events(
-        self, *, after: int | None = None, subject: str | None = None, patience: float = PATIENCE_SECONDS
-    ) -> AsyncIterator[Happened]:
-        """As ``DaemonClient.events``."""
-        async with contextlib.aclosing(self._events(subject, Resumption(after, patience))) as events:
-            async for line in events:
-                if line is not None:
-                    yield line
-
-    async def _events(
-        self, subject: str | None, resumption: "Resumption"
-    ) -> AsyncGenerator[Happened | None, None]:
-        """Each event, and None where a stream begins."""
+        patience = Patience()
         while True:
             trouble: SignerdError | None = None
             try:
-                asked = stream(self.address, subject, resumed=resumption)
-                async with AsyncFollowing(self.address, asked) as lines:
-                    yield None
+                async with self.follow(subject=subject) as lines:
+                    yield
                     async for line in lines:
-                        resumption.received(line)
+                        patience.answered()
                         if line is not None:
-                            yield line
+                            yield
             except BROKEN as error:
                 trouble = error
-            await self._sleep(resumption.pause(trouble))
+            await self._sleep(patience.pause(trouble))
 
 
 class AsyncFollowing:

@@ -1,6 +1,6 @@
 """What both clients of the daemon do without I/O (see ``custody.common.exchange``): the calls of
 ``signerd.api``; pairing, which takes several: ask, show the code, wait for the person, store the token (ADR
-19); and events: the request, parsing, and resuming a broken stream.
+19); and events: the request, parsing, and waiting for a daemon that stopped.
 """
 
 import os
@@ -121,43 +121,29 @@ BROKEN: Final = (DaemonNotRunning, DaemonFailed)
 
 
 @dataclass
-class Resumption:
-    """The position of a reader, and how long it waits for a daemon that stopped.
+class Patience:
+    """How long a reader waits for a daemon that stopped."""
 
-    ``position``: the number of the last event that was read; None: from now on.
-    """
-
-    position: int | None
-    patience: float = PATIENCE_SECONDS
     _backoff: Backoff = field(
         default_factory=lambda: Backoff(no_jitter, FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
     )
     _waited: float = 0.0
 
-    def received(self, line: "Happened | None") -> None:
+    def answered(self) -> None:
         self._backoff.reset()
         self._waited = 0.0
-        if line is not None:
-            self.position = line.number
 
     def pause(self, trouble: SignerdError | None) -> float:
-        """Seconds until the next try. Raises ``trouble`` after ``patience`` seconds."""
-        if self._waited >= self.patience:
+        """Seconds until the next try. Raises ``trouble`` after ``PATIENCE_SECONDS`` of them."""
+        if self._waited >= PATIENCE_SECONDS:
             raise trouble or DaemonNotRunning("signerd stopped, and was not started again")
-        pause = min(self._backoff.next(), self.patience - self._waited)
+        pause = min(self._backoff.next(), PATIENCE_SECONDS - self._waited)
         self._waited += pause
         return pause
 
 
-def stream(
-    address: DaemonAddress,
-    subject: str | None,
-    *,
-    after: int | None = None,
-    resumed: Resumption | None = None,
-) -> HttpRequest:
-    position = None if resumed is None else resumed.position
-    return EventsApi.follow.request(address, after, subject, position)
+def stream(address: DaemonAddress, subject: str | None, after: int | None = None) -> HttpRequest:
+    return EventsApi.follow.request(address, after, subject)
 
 
 def is_news(line: str) -> bool:

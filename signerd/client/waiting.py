@@ -1,6 +1,5 @@
 """The blocking client: the daemon's calls and events, without an event loop and without httpx."""
 
-import contextlib
 import http.client
 import socket
 import time
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from custody.common.exchange import HttpReply, HttpRequest, Waiting
 from custody.common.plain_http import TROUBLES, PlainConnection, PlainTransport, headers_of, no_answer, pieces
 from signerd.asking import DaemonAddress, address_of, failure, refusal
-from signerd.client.flow import BROKEN, PATIENCE_SECONDS, LoopbackApi, Resumption, event, is_news, stream
+from signerd.client.flow import BROKEN, LoopbackApi, Patience, event, is_news, stream
 from signerd.errors import SignerdError
 
 if TYPE_CHECKING:
@@ -62,50 +61,29 @@ class DaemonClient(LoopbackApi, Waiting[DaemonAddress]):
         """What happens after the position ``after`` (None: from now on). Use the answer as a
         context manager.
         """
-        return EventSubscription(self.address, stream(self.address, subject, after=after))
+        return EventSubscription(self.address, stream(self.address, subject, after))
 
-    def changes(self, subject: str, *, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
+    def changes(self, subject: str) -> Generator[None, None, None]:
         """Yields whenever the state of ``subject`` may have changed: now, after each event, and when the
         daemon is back.
 
         Events from before a restart are lost; a program that looks each time this yields misses nothing.
-        Raises as ``events``.
-        """
-        with contextlib.closing(self._events(subject, Resumption(None, patience))) as events:
-            for _line in events:
-                yield None
-
-    def events(
-        self, *, after: int | None = None, subject: str | None = None, patience: float = PATIENCE_SECONDS
-    ) -> "Iterator[Happened]":
-        """Events, without end: a broken stream is resumed where it was.
-
         Raises what the daemon answers with; DaemonNotRunning or DaemonFailed where it was away for
-        ``patience`` seconds.
+        ``PATIENCE_SECONDS``.
         """
-        with contextlib.closing(self._events(subject, Resumption(after, patience))) as events:
-            for line in events:
-                if line is not None:
-                    yield line
-
-    def _events(
-        self, subject: str | None, resumption: "Resumption"
-    ) -> "Generator[Happened | None, None, None]":
-        """Each event, and None where a stream begins."""
+        patience = Patience()
         while True:
             trouble: SignerdError | None = None
             try:
-                with EventSubscription(
-                    self.address, stream(self.address, subject, resumed=resumption)
-                ) as lines:
-                    yield None
+                with self.follow(subject=subject) as lines:
+                    yield
                     for line in lines:
-                        resumption.received(line)
+                        patience.answered()
                         if line is not None:
-                            yield line
+                            yield
             except BROKEN as error:
                 trouble = error
-            self._sleep(resumption.pause(trouble))
+            self._sleep(patience.pause(trouble))
 
 
 class EventSubscription:

@@ -1,4 +1,4 @@
-"""Both shells on a real socket: the same calls, the same errors, and events that go on after the daemon was
+"""Both shells on a real socket: the same calls, the same errors, and looks that go on after the daemon was
 started anew. The client's side: no daemon, a dead one, a mute one, and one that talks nonsense.
 """
 
@@ -9,13 +9,12 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
 
 import pytest
 
 from signerd import shapes
 from signerd.client import AsyncDaemonClient, DaemonClient
-from signerd.client.flow import Resumption
+from signerd.client.flow import PATIENCE_SECONDS, Patience
 from signerd.endpoint import socket_path
 from signerd.errors import (
     DaemonFailed,
@@ -93,27 +92,6 @@ def test_l10_a_token_does_not_show_when_it_is_printed():
         assert "secret-token" not in repr(client.address) + str(client.address) + repr(client)
 
 
-def test_events_go_on_where_they_were_when_the_daemon_comes_back(state):
-    """A daemon that was started anew counts from one again: what it has said by then is news."""
-    pauses, served = [], contextlib.ExitStack()
-
-    def sleep(seconds):
-        pauses.append(seconds)
-        again = served.enter_context(served_script(state))
-        again.feed("p-2", "info", "three")
-
-    with served:
-        with served_script(state) as found:
-            found.feed("p-1", "info", "one")
-            found.feed("p-1", "info", "two")
-            client = served.enter_context(DaemonClient(state, sleep=sleep))
-            lines = client.events(after=0)
-            assert [line.text for line in islice(lines, 2)] == ["one", "two"]
-        assert next(lines).text == "three"
-        lines.close()
-    assert len(pauses) == 1
-
-
 def test_f_a_look_is_due_now_at_each_line_and_when_the_daemon_is_back(state):
     """Also where the new daemon has nothing to tell."""
     served, pauses = contextlib.ExitStack(), []
@@ -137,20 +115,19 @@ def test_f_a_look_is_due_now_at_each_line_and_when_the_daemon_is_back(state):
 
 
 def test_a_daemon_that_stays_away_is_given_up():
-    place, pauses = Resumption(7, patience=20), []
+    patience, pauses = Patience(), []
 
     def wait():
         while True:
-            pauses.append(place.pause(TooManyStreams("x")))
+            pauses.append(patience.pause(TooManyStreams("x")))
 
     with pytest.raises(TooManyStreams):
         wait()
-    assert sum(pauses) == 20
+    assert sum(pauses) == PATIENCE_SECONDS
     with pytest.raises(DaemonNotRunning):
-        place.pause(None)
-    place.received(None)
-    assert place.pause(None) < 1
-    assert place.position == 7
+        patience.pause(None)
+    patience.answered()
+    assert patience.pause(None) < 1
 
 
 @pytest.fixture

@@ -148,10 +148,10 @@ def first_time(daemon, ten_lines, token, psbt, answer=approve):
 
 
 def approve_when_it_waits(person):
-    for _ in person.events(after=0):
-        (line,) = person.imported_psbts()
-        if line.state == "waiting-for-person":
-            view = person.proposal(line.psbt_id)
+    (line,) = person.imported_psbts()
+    for _ in person.changes(line.psbt_id):
+        view = person.proposal(line.psbt_id)
+        if view.state == "waiting-for-person":
             person.approve(line.psbt_id, view.digest, view.to_acknowledge)
             return
 
