@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from firmware_bridge import calls, conversation, presence, sanitised_psbt
-from firmware_bridge.conversation import Ask, Conversation, Dependencies, OnProgress
+from firmware_bridge.conversation import Ask, Conversation, OnProgress
 from firmware_bridge.enrolment import Registration, Registrations, RegistrationsInMemory
 from firmware_bridge.errors import BadDeviceSignature
 from firmware_bridge.lane import Lane
@@ -68,8 +68,8 @@ class Bridge:
             clock=clock,
             turn=turn,
         )
-        kept = RegistrationsInMemory() if registrations is None else registrations
-        self._dependencies = Dependencies(network, deadlines, self._roster, kept)
+        self._network = network
+        self._registrations = RegistrationsInMemory() if registrations is None else registrations
 
     async def __aenter__(self) -> Self:
         return self
@@ -269,16 +269,17 @@ class Bridge:
 
         :raises WrongNetwork: the policy is for another kind of network than the bridge.
         """
-        network = self._dependencies.network
-        if policy.network.kind != network.kind:
-            raise WrongNetwork(f"The devices are used for {network}, and this is for {policy.network}.")
+        if policy.network.kind != self._network.kind:
+            raise WrongNetwork(f"The devices are used for {self._network}, and this is for {policy.network}.")
 
     @contextlib.asynccontextmanager
     async def _talk(
         self, device_id: str, on_progress: OnProgress | None = None, ask: Ask | None = None
     ) -> AsyncIterator[Conversation]:
         async with self._roster.using(device_id) as record:
-            yield Conversation(self._dependencies, record, on_progress, ask)
+            yield Conversation(
+                self._network, self._deadlines, self._roster, self._registrations, record, on_progress, ask
+            )
 
 
 def _default_listings(endpoints: Sequence[Endpoint], *, usb: bool) -> list[Listing]:

@@ -3,7 +3,8 @@ answer that fails its check is a `DeviceFault`.
 """
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -74,21 +75,19 @@ Shape = TypeVar("Shape", Probed, Keys, Unlocked)
 
 def answer(shape: type[Shape], value: Any) -> Shape:
     """The worker's answer, of the form that the operation has."""
-    try:
+    with _otherwise(shape.otherwise):
         return shape(**value)
-    except (ValidationError, TypeError) as error:
-        raise DeviceFault(shape.otherwise) from error
 
 
 def registration(value: Any) -> bytes | None:
     """The proof of a registration; None from families that keep the vault on the device."""
-    try:
-        proof = None if value is None else bytes.fromhex(value)
-    except (ValueError, TypeError) as error:
-        raise DeviceFault("it returned no registration") from error
-    if proof is not None and len(proof) != HMAC_BYTES:
-        raise DeviceFault("it returned no registration")
-    return proof
+    if value is None:
+        return None
+    with _otherwise("it returned no registration"):
+        proof = bytes.fromhex(value)
+        if len(proof) != HMAC_BYTES:
+            raise ValueError("no HMAC-SHA-256")
+        return proof
 
 
 def require_address(value: Any, policy: Policy, chain: int, index: int) -> str:
@@ -119,17 +118,21 @@ def origin_key(master: Fingerprint, path: DerivationPath, text: Any, network: Ne
 
 
 def fingerprint(text: Any) -> Fingerprint:
-    try:
+    with _otherwise("it returned no fingerprint"):
         return Fingerprint.from_hex(str(text))
-    except InvalidKey as error:
-        raise DeviceFault("it returned no fingerprint") from error
 
 
 def signature(text: Any) -> bytes:
-    try:
+    with _otherwise("it returned no signature"):
         return base64.b64decode(str(text), validate=True)
-    except ValueError as error:
-        raise DeviceFault("it returned no signature") from error
+
+
+@contextmanager
+def _otherwise(fault: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValidationError, ValueError, TypeError, InvalidKey) as error:
+        raise DeviceFault(fault) from error
 
 
 def is_by(public_key: bytes, text: str, signed: bytes) -> bool:

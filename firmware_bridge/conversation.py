@@ -43,29 +43,16 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Dependencies:
-    """What all operations of one bridge share."""
+class Conversation:
+    """The calls of one operation to the device of `record`, which no other operation uses meanwhile."""
 
     network: Network
     deadlines: Deadlines
     roster: Roster
     registrations: Registrations
-
-
-class Conversation:
-    """The calls of one operation to the device of `record`, which no other operation uses meanwhile."""
-
-    def __init__(
-        self,
-        dependencies: Dependencies,
-        record: DeviceRecord,
-        on_progress: OnProgress | None = None,
-        ask: Ask | None = None,
-    ) -> None:
-        self.dependencies = dependencies
-        self.record = record
-        self._on_progress = on_progress
-        self._ask = ask
+    record: DeviceRecord
+    on_progress: OnProgress | None = None
+    ask: Ask | None = None
 
     async def call(
         self,
@@ -84,16 +71,16 @@ class Conversation:
         """
         self.record.require_wanted()
         return await self.record.lane.call(
-            op, args, deadline=deadline, person=person, on_note=self._on_note(listen), on_ask=self._ask
+            op, args, deadline=deadline, person=person, on_note=self._on_note(listen), on_ask=self.ask
         )
 
     def tell(self, step: str, text: str) -> None:
         """Report progress to the caller."""
-        if self._on_progress is not None:
-            _tell(self._on_progress, Progress(self.record.device.id, step, text))
+        if self.on_progress is not None:
+            _tell(self.on_progress, Progress(self.record.device.id, step, text))
 
     async def read_fingerprint(self) -> Fingerprint:
-        answer = await self.call("fingerprint", deadline=self.dependencies.deadlines.read)
+        answer = await self.call("fingerprint", deadline=self.deadlines.read)
         return calls.fingerprint(answer)
 
     async def read_signer(self, policy: Policy, wanted: Fingerprint | None = None) -> Fingerprint:
@@ -103,7 +90,7 @@ class Conversation:
         """
         known = self.record.device.fingerprint
         fingerprint = await self.read_fingerprint()
-        self.dependencies.roster.identify(self.record, fingerprint)
+        self.roster.identify(self.record, fingerprint)
         if known is not None and known != fingerprint:
             raise WrongDevice(f"This device was {known} before and is {fingerprint} now.")
         if wanted is not None and wanted != fingerprint:
@@ -113,29 +100,24 @@ class Conversation:
         return fingerprint
 
     async def read_xpubs(self, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
-        answer = await self.call(
-            "xpubs",
-            Xpubs(tuple(map(str, paths))),
-            deadline=self.dependencies.deadlines.reading(len(paths)),
-        )
+        asked = Xpubs(tuple(map(str, paths)))
+        answer = await self.call("xpubs", asked, deadline=self.deadlines.reading(len(paths)))
         keys = calls.answer(Keys, answer)
         if len(keys.xpubs) != len(paths):
             raise DeviceFault(keys.otherwise)
         fingerprint = Fingerprint.from_hex(keys.fingerprint)
-        self.dependencies.roster.identify(self.record, fingerprint)
+        self.roster.identify(self.record, fingerprint)
         pairs = zip(paths, keys.xpubs, strict=True)
-        network = self.dependencies.network
-        return tuple(calls.origin_key(fingerprint, path, text, network) for path, text in pairs)
+        return tuple(calls.origin_key(fingerprint, path, text, self.network) for path, text in pairs)
 
     def registration(self, signer: Fingerprint, policy: Policy) -> Registration | None:
         if not isinstance(policy, Vault):
             return None
-        return self.dependencies.registrations.find(signer, policy.verification_code)
+        return self.registrations.find(signer, policy.verification_code)
 
     async def ask_person(self, op: str, args: Arguments | None = None) -> Any:
         """A call with one short question to the person."""
-        deadlines = self.dependencies.deadlines
-        return await self.call(op, args, deadline=deadlines.work, person=deadlines.person)
+        return await self.call(op, args, deadline=self.deadlines.work, person=self.deadlines.person)
 
     async def call_about(
         self,
@@ -161,16 +143,16 @@ class Conversation:
                 self.record.unknown_vaults.add((signer, policy.verification_code))
             if known is not None:
                 with _unkept():
-                    self.dependencies.registrations.forget(known)
+                    self.registrations.forget(known)
             raise
 
     def keep(self, registration: Registration) -> None:
         """Store a registration. A failure is logged: the person has approved it on the device already."""
         with _unkept():
-            self.dependencies.registrations.keep(registration)
+            self.registrations.keep(registration)
 
     def _on_note(self, listen: OnNote | None) -> OnNote | None:
-        on_progress = self._on_progress
+        on_progress = self.on_progress
         if on_progress is None:
             return listen
         device_id = self.record.device.id
@@ -296,7 +278,7 @@ async def _ask_person(talk: Conversation, signing: _Signing) -> str:
         if note.step == TAKEN:
             record.unanswered = signing.digest
 
-    deadlines, keys = talk.dependencies.deadlines, len(policy_keys(signing.policy))
+    deadlines, keys = talk.deadlines, len(policy_keys(signing.policy))
     work = maker_of(record.device.family).pace.seconds(
         len(psbt.inputs), len(psbt.outputs), keys, len(signing.content)
     )

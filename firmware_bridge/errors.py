@@ -4,12 +4,14 @@ What an outcome is stands at its class: its stable code, what is wrong, what to 
 device then is. A bad PSBT, key or text is an error of `multisig`.
 """
 
+import re
 from typing import ClassVar, Final
 
 from firmware_bridge.model import DeviceState
 
 # A detail of `WrongApp` that begins so describes a setting of the device, not an app.
 _SETTINGS: Final = ("set to ", "bound to ")
+_NEXT_WORD: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class BridgeError(Exception):
@@ -30,6 +32,11 @@ class BridgeError(Exception):
     perhaps_unheard: ClassVar[bool] = False
     hwi_code: ClassVar[int] = -13
 
+    def __init_subclass__(cls) -> None:
+        """An outcome's code is its name, "refused-by-person"; what is more precise has the same code."""
+        if BridgeError in cls.__bases__:
+            cls.code = _NEXT_WORD.sub("-", cls.__name__).lower()
+
     def __init__(self, sentence: str | None = None, *, detail: str | None = None) -> None:
         super().__init__(sentence or self.sentence)
         self.detail = detail or None
@@ -44,7 +51,6 @@ class BridgeError(Exception):
 
 
 class RefusedByPerson(BridgeError):
-    code = "refused-by-person"
     sentence = "The request was refused on the device."
     state = DeviceState.READY
     hwi_code = -14
@@ -53,7 +59,6 @@ class RefusedByPerson(BridgeError):
 
 
 class Cancelled(BridgeError):
-    code = "cancelled"
     sentence = "The operation was cancelled before the device had finished."
     perhaps_unheard = True
     hwi_code = -14
@@ -61,7 +66,6 @@ class Cancelled(BridgeError):
 
 
 class Disconnected(BridgeError):
-    code = "disconnected"
     sentence = "The device is not connected."
     state = DeviceState.ABSENT
     hwi_code = -3
@@ -70,7 +74,6 @@ class Disconnected(BridgeError):
 
 
 class Locked(BridgeError):
-    code = "locked"
     sentence = "The device is locked."
     state = DeviceState.LOCKED
     advice = "Unlock it with its PIN."
@@ -79,7 +82,6 @@ class Locked(BridgeError):
 
 
 class Uninitialised(BridgeError):
-    code = "uninitialised"
     sentence = "The device has no keys yet."
     state = DeviceState.UNINITIALISED
     advice = "Set it up first: create a wallet on it, or restore yours from its backup."
@@ -90,7 +92,6 @@ class Uninitialised(BridgeError):
 class WrongApp(BridgeError):
     """`app` is the open app's name, if the device reports it, or a setting: "set to Bitcoin: choose …"."""
 
-    code = "wrong-app"
     state = DeviceState.WRONG_APP
     advice = "Open the Bitcoin app of the right network on it."
     hwi_code = -12
@@ -111,7 +112,6 @@ class WrongApp(BridgeError):
 
 
 class NeedsPassphrase(BridgeError):
-    code = "needs-passphrase"
     sentence = "The device needs a passphrase."
     state = DeviceState.NEEDS_PASSPHRASE
     advice = "Enter its passphrase on the device."
@@ -120,14 +120,12 @@ class NeedsPassphrase(BridgeError):
 
 
 class TimedOut(BridgeError):
-    code = "timed-out"
     sentence = "The device did not finish in time."
     hwi_code = -3
     hint = "Look at its screen: answer what it asks, or connect it again. Then repeat."
 
 
 class Busy(BridgeError):
-    code = "busy"
     sentence = "The device is busy with something else."
     state = DeviceState.BUSY
     advice = (
@@ -139,7 +137,6 @@ class Busy(BridgeError):
 
 
 class NoPermission(BridgeError):
-    code = "no-permission"
     sentence = "The operating system does not let this program open the device."
     state = DeviceState.NO_PERMISSION
     advice = "On Linux install this project's udev rules; elsewhere close other wallet programs."
@@ -148,7 +145,6 @@ class NoPermission(BridgeError):
 
 
 class Unsupported(BridgeError):
-    code = "unsupported"
     sentence = "The device does not support this."
     state = DeviceState.UNSUPPORTED
     advice = "Update its firmware, or use another device."
@@ -161,7 +157,6 @@ class Unsupported(BridgeError):
 
 
 class NotEnrolled(BridgeError):
-    code = "not-enrolled"
     sentence = "The device does not know this vault."
     state = DeviceState.READY
     hwi_code = -12
@@ -172,7 +167,6 @@ class NotEnrolled(BridgeError):
 
 
 class WrongDevice(BridgeError):
-    code = "wrong-device"
     sentence = "The device holds other keys than expected."
     state = DeviceState.READY
     hwi_code = -7
@@ -180,7 +174,6 @@ class WrongDevice(BridgeError):
 
 
 class AddressMismatch(BridgeError):
-    code = "address-mismatch"
     sentence = "The device shows another address than this vault has there."
     state = DeviceState.READY
     hint = "Send nothing to either address. Compare the vault's verification code with the other signers."
@@ -189,7 +182,6 @@ class AddressMismatch(BridgeError):
 class BadDeviceSignature(BridgeError):
     """`input_index` is the input of the bad signature; None for a signed message."""
 
-    code = "bad-device-signature"
     state = DeviceState.READY
     hint = "Do not use this device until its firmware is known to be genuine and sound."
 
@@ -200,7 +192,6 @@ class BadDeviceSignature(BridgeError):
 
 
 class DeviceFault(BridgeError):
-    code = "device-fault"
     hint = "Connect the device again and repeat; if it fails again, note the detail and report it."
 
     def __init__(self, detail: str | None = None) -> None:
@@ -211,7 +202,6 @@ class DeviceFault(BridgeError):
 
 
 class WorkerCrashed(BridgeError):
-    code = "worker-crashed"
     sentence = "The helper process that talks to the device died."
     hint = "Nothing was lost. Repeat; a new one is started."
 

@@ -113,17 +113,15 @@ _TRIES_AT_A_PACE: Final = 4
 Move = Callable[[DeviceRecord, Device], None]
 
 
+@dataclass
 class Prober:
     """Decides which device is probed and when, and applies the answer."""
 
-    def __init__(
-        self, deadlines: Deadlines, clock: Clock, find_holder: FindHolder, turn: Turn, move: Move
-    ) -> None:
-        self._deadlines = deadlines
-        self._clock = clock
-        self._find_holder = find_holder
-        self._turn = turn
-        self._move = move
+    deadlines: Deadlines
+    clock: Clock
+    find_holder: FindHolder
+    turn: Turn
+    move: Move
 
     def wants(self, record: DeviceRecord) -> bool:
         """Whether to probe the device: it is new or was not ready, it can be opened, and no operation uses
@@ -135,25 +133,25 @@ class Prober:
             return False
         if record.probed_at is None:
             return True
-        waited = self._clock() - record.probed_at
+        waited = self.clock() - record.probed_at
         return record.device.state in ASK_AGAIN and waited >= self._patience(record)
 
     def _patience(self, record: DeviceRecord) -> float:
-        longest = self._deadlines.retry_shared
+        longest = self.deadlines.retry_shared
         if record.perhaps_shared:
             return longest
-        return min(longest, self._deadlines.retry * (1 + record.fruitless // _TRIES_AT_A_PACE))
+        return min(longest, self.deadlines.retry * (1 + record.fruitless // _TRIES_AT_A_PACE))
 
     async def probe(self, record: DeviceRecord) -> None:
         state, detail, answer = DeviceState.PRESENT, None, None
         try:
-            if record.held and (holder := await self._find_holder(record.device.endpoint)) is not None:
+            if record.held and (holder := await self.find_holder(record.device.endpoint)) is not None:
                 # Not disturbed as long as another program has it open.
                 state, detail = DeviceState.BUSY, _in_use_by(holder)
                 return
             async with record.lane.lock:
-                with self._turn(record.device.endpoint):
-                    told = await record.lane.call("probe", deadline=self._deadlines.probe, probing=True)
+                with self.turn(record.device.endpoint):
+                    told = await record.lane.call("probe", deadline=self.deadlines.probe, probing=True)
             answer = calls.answer(Probed, told)
             state, detail = await self.explain(record, *after_answer(answer))
         except BridgeError as outcome:
@@ -166,10 +164,10 @@ class Prober:
     def _conclude(
         self, record: DeviceRecord, state: DeviceState, detail: str | None, answer: Probed | None
     ) -> None:
-        record.probed_at = self._clock()
+        record.probed_at = self.clock()
         record.perhaps_shared = state in _PERHAPS_IN_USE and maker_of(record.device.family).shares_session
         self._learn(record, answer)
-        self._move(record, record.device.found(state, detail))
+        self.move(record, record.device.found(state, detail))
         record.fruitless = record.fruitless + 1 if record.device.state in ASK_AGAIN else 0
 
     async def explain(
@@ -177,7 +175,7 @@ class Prober:
     ) -> tuple[DeviceState, str | None]:
         """Name the program that has the device open, if one has."""
         record.held = False
-        if state not in _PERHAPS_HELD or (holder := await self._find_holder(record.device.endpoint)) is None:
+        if state not in _PERHAPS_HELD or (holder := await self.find_holder(record.device.endpoint)) is None:
             return state, detail
         record.held = True
         return DeviceState.BUSY, _in_use_by(holder)

@@ -148,23 +148,20 @@ class Roster:
         self._clock = clock
         self._prober = Prober(deadlines, clock, find_holder, turn, self._move)
         self._turn = turn
-        self._records: dict[str, DeviceRecord] = {}
+        self.records: dict[str, DeviceRecord] = {}
         self._uses: defaultdict[str, set[Use]] = defaultdict(set)
         self._looking = asyncio.Lock()
         self.closed = False
 
     def devices(self) -> tuple[Device, ...]:
         """The connected devices, as last seen."""
-        present = (record.device for record in self._records.values())
+        present = (record.device for record in self.records.values())
         return tuple(device for device in present if device.state != DeviceState.ABSENT)
-
-    def records(self) -> tuple[DeviceRecord, ...]:
-        return tuple(self._records.values())
 
     async def look(self) -> None:
         """Notice which devices came and which left. None is opened."""
         async with self._looking:
-            in_use = [record.device.endpoint for record in self._records.values() if is_working(record)]
+            in_use = [record.device.endpoint for record in self.records.values() if is_working(record)]
             seen = [await lookout.look(in_use) for lookout in self._lookouts]
             sightings = {s.endpoint.device_id: s for listed in seen for s in listed}
             for device_id, sighting in sightings.items():
@@ -175,11 +172,11 @@ class Roster:
         """Probe every device that is new and idle, each in its own worker; the tasks never raise."""
         if self.closed:
             return []
-        for record in self._records.values():
+        for record in self.records.values():
             if self._prober.wants(record):
                 self._move(record, record.device.at_work(DeviceState.PROBING))
                 record.probe = asyncio.create_task(self._prober.probe(record))
-        return [record.probe for record in self._records.values() if record.probe is not None]
+        return [record.probe for record in self.records.values() if record.probe is not None]
 
     @contextlib.asynccontextmanager
     async def using(self, device_id: str) -> AsyncIterator[DeviceRecord]:
@@ -231,7 +228,7 @@ class Roster:
         uses = self._uses.get(device_id, set())
         for use in uses:
             use.cancelled = True
-        record = self._records.get(device_id)
+        record = self.records.get(device_id)
         # A probe that no operation waits for goes on.
         if uses and record is not None:
             await record.lane.cancel()
@@ -241,12 +238,12 @@ class Roster:
         self.closed = True
         for lookout in self._lookouts:
             lookout.close()
-        probes = [record.probe for record in self._records.values() if record.probe is not None]
+        probes = [record.probe for record in self.records.values() if record.probe is not None]
         for probe in probes:
             probe.cancel()
         await asyncio.gather(*probes, return_exceptions=True)
         await asyncio.gather(*(self.cancel(device_id) for device_id in tuple(self._uses)))
-        for record in self._records.values():
+        for record in self.records.values():
             record.lane.release()
         self.hub.close()
 
@@ -278,10 +275,10 @@ class Roster:
         return await self._prober.explain(record, outcome.state, outcome.words)
 
     async def _find(self, device_id: str) -> DeviceRecord:
-        record = self._records.get(device_id)
+        record = self.records.get(device_id)
         if record is None or record.device.state == DeviceState.ABSENT:
             await self.look()
-            record = self._records.get(device_id)
+            record = self.records.get(device_id)
         if record is None:
             raise errors.Disconnected(f"No device with the id {_shown(device_id)} has been connected.")
         if record.device.state == DeviceState.ABSENT:
@@ -307,11 +304,11 @@ class Roster:
             raise errors.Cancelled("The bridge was closed.")
 
     def _notice(self, device_id: str, sighting: Sighting) -> None:
-        record = self._records.get(device_id)
+        record = self.records.get(device_id)
         if record is None:
             device = Device.at(sighting.endpoint, sighting.model)
             record = DeviceRecord(device, self._make_lane(sighting.endpoint), sighting)
-            self._records[device_id] = record
+            self.records[device_id] = record
         if record.sighting.incarnation != sighting.incarnation:
             self._lose(record)
         record.sighting = sighting
@@ -331,7 +328,7 @@ class Roster:
             self._move(record, record.device.found(DeviceState.NO_PERMISSION, words))
 
     def _miss(self, seen: Collection[str]) -> None:
-        for device_id, record in self._records.items():
+        for device_id, record in self.records.items():
             if device_id not in seen:
                 self._lose(record)
 

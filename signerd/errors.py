@@ -6,6 +6,7 @@ status (``problems``), a command's exit status (``cli.terminal``) and a code of 
 ``signerd explain`` and docs/sign/codes.md are read from here.
 """
 
+import re
 from enum import IntEnum
 from http import HTTPStatus
 from typing import ClassVar
@@ -40,6 +41,9 @@ class HwiCode(IntEnum):
     DEVICE_NOT_INITIALIZED = -18
 
 
+_NEXT_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
 class SignerdError(Exception):
     """The root. ``str(error)`` is the sentence; ``hint`` may be empty where nothing can be done."""
 
@@ -50,6 +54,11 @@ class SignerdError(Exception):
     http_status: ClassVar[HTTPStatus] = HTTPStatus.INTERNAL_SERVER_ERROR
     exit_status: ClassVar[Exit] = Exit.FAILED
     hwi: ClassVar[HwiCode] = HwiCode.UNKNOWN_ERROR
+
+    def __init_subclass__(cls) -> None:
+        """What has a meaning is an error of its own, and its code is its name: "unknown-proposal"."""
+        if "meaning" in vars(cls) and "code" not in vars(cls):
+            cls.code = _NEXT_WORD.sub("-", cls.__name__).lower()
 
     def __init__(self, sentence: str, *, hint: str | None = None) -> None:
         super().__init__(sentence)
@@ -73,13 +82,11 @@ class DecisionError(SignerdError):
 
 
 class IllegalEvent(DecisionError):
-    code = "illegal-event"
     meaning = "The proposal's state does not allow this step."
     default_hint = "Look at the proposal's state with `signerd show`."
 
 
 class UnknownProposal(DecisionError):
-    code = "unknown-proposal"
     meaning = "This machine knows no such proposal."
     default_hint = "List what is known here with `signerd proposals`."
     http_status = HTTPStatus.NOT_FOUND
@@ -87,20 +94,17 @@ class UnknownProposal(DecisionError):
 
 
 class StaleApproval(DecisionError):
-    code = "stale-approval"
     meaning = "The proposal shows something else than what you approved."
     default_hint = "Look at the proposal again with `signerd show` and approve what it shows now."
 
 
 class RefusedByChecks(DecisionError):
-    code = "refused-by-checks"
     meaning = "A check refuses the proposal. No option of approve changes that."
     default_hint = "`signerd show` gives the reasons. Decline it, or ask who made it."
     hwi = HwiCode.INVALID_TX
 
 
 class NeedsAcknowledgement(DecisionError):
-    code = "needs-acknowledgement"
     meaning = "A check holds the proposal until you name its warning."
     default_hint = "Read the warning, and name it with `--acknowledge` where you still want to sign."
 
@@ -108,7 +112,6 @@ class NeedsAcknowledgement(DecisionError):
 class AlreadyProposed(DecisionError):
     """The imported PSBT is one of the platform's proposals. Nothing was stored."""
 
-    code = "already-proposed"
     meaning = "The PSBT is the transaction of a proposal on the platform. Nothing was stored."
     default_hint = "Decide about the proposal instead: `signerd show` shows it."
 
@@ -116,7 +119,6 @@ class AlreadyProposed(DecisionError):
 class TooManyImported(DecisionError):
     """A bound against prompting a person until they approve (L6). Nothing was stored."""
 
-    code = "too-many-imported"
     meaning = "The app imported more transactions than a person can look at."
     default_hint = "Wait until the person has decided about the others, or take one back."
     http_status = HTTPStatus.TOO_MANY_REQUESTS
@@ -124,7 +126,6 @@ class TooManyImported(DecisionError):
 
 
 class NotExported(DecisionError):
-    code = "not-exported"
     meaning = "The answer is for a transaction that was not exported here."
     default_hint = (
         "Export the proposal first: `signerd export ID`. For a PSBT that is not a proposal, use `signerd "
@@ -135,7 +136,6 @@ class NotExported(DecisionError):
 class AnswerRefused(DecisionError):
     """The imported file is no valid answer of a device. Nothing was stored; another file may be imported."""
 
-    code = "answer-refused"
     meaning = "The file is not a valid answer of your device to this transaction."
     default_hint = "Import the file that the device wrote for this transaction, or read its codes again."
     hwi = HwiCode.INVALID_TX
@@ -144,7 +144,6 @@ class AnswerRefused(DecisionError):
 class NotCaughtUp(DecisionError):
     """The journal was restored from a backup, and what was signed since is not known yet."""
 
-    code = "not-caught-up"
     meaning = "After a restore, signerd does not know yet what you signed since the backup."
     default_hint = (
         "Once signed in, signerd reads the platform's list; approve again after that. "
@@ -161,20 +160,17 @@ class VaultError(SignerdError):
 
 
 class UnknownVault(VaultError):
-    code = "unknown-vault"
     meaning = "This machine knows no such vault."
     default_hint = "List the vaults with `signerd vaults`."
     http_status = HTTPStatus.NOT_FOUND
 
 
 class NotOurVault(VaultError):
-    code = "not-our-vault"
     meaning = "None of your registered keys is in the vault."
     default_hint = "Do not sign for it."
 
 
 class VaultDiffers(VaultError):
-    code = "vault-differs"
     meaning = "The platform's record differs from the vault that you named or pinned."
     default_hint = "A vault's keys and threshold never change. Call the other signers before you go on."
 
@@ -186,13 +182,11 @@ class WrongCode(VaultError):
 
 
 class AccountReused(VaultError):
-    code = "account-reused"
     meaning = "Another pinned vault uses the same account of your device."
     default_hint = "Each vault has an account of its own. Ask the operator of the platform."
 
 
 class NotPinned(VaultError):
-    code = "not-pinned"
     meaning = "The vault is not pinned on this machine."
     default_hint = "List the vaults with `signerd vaults`."
     hwi = HwiCode.UNAVAILABLE_ACTION
@@ -203,7 +197,6 @@ class AddressDiffers(VaultError):
     trusted.
     """
 
-    code = "address-differs"
     meaning = "The device and this machine show different first addresses."
     default_hint = (
         "Send nothing to either address and do not pin. Compare the code and the address with the other "
@@ -223,13 +216,11 @@ class RegistrationError(SignerdError):
 
 
 class NoRegisteredKey(RegistrationError):
-    code = "no-registered-key"
     meaning = "No key of your device is registered from this machine."
     default_hint = "Connect your device and run `signerd register`."
 
 
 class RegistrationStale(RegistrationError):
-    code = "registration-stale"
     meaning = "The registration was begun too long ago, or with another device."
     default_hint = "Run `signerd register` again and compare the fingerprint with your device."
 
@@ -243,7 +234,6 @@ class DeviceError(SignerdError):
 
 
 class NoSuchDevice(DeviceError):
-    code = "no-such-device"
     meaning = "No device of this name is connected."
     default_hint = "Connect the device, unlock it, and look at `signerd devices`."
     hwi = HwiCode.DEVICE_CONN_ERROR
@@ -256,14 +246,12 @@ class DeviceUnready(DeviceError):
 
 
 class DeviceFailed(DeviceError):
-    code = "device-failed"
     meaning = "The device did not do what it was asked. The error has the device's outcome."
     # Where its sentence is no outcome's: see ``hwi.codes.device_code``.
     hwi = HwiCode.UNKNOWN_ERROR
 
 
 class AddressNotShown(DeviceError):
-    code = "address-not-shown"
     meaning = "The device cannot show the vault's address."
     default_hint = (
         "Compare the first address with the other signers instead, and pin with --without-device-address "
@@ -273,14 +261,12 @@ class AddressNotShown(DeviceError):
 
 
 class NoSuchQuestion(DeviceError):
-    code = "no-such-question"
     meaning = "The device does not ask this any more."
     default_hint = "It was answered or has expired. Start unlocking the device again."
     http_status = HTTPStatus.NOT_FOUND
 
 
 class NothingUnlocked(DeviceError):
-    code = "nothing-unlocked"
     meaning = "No device is being unlocked."
     default_hint = "Begin with `signerd devices unlock`, or with the device's button on the page."
 
@@ -293,13 +279,11 @@ class JournalError(SignerdError):
 
 
 class AlreadyRunning(JournalError):
-    code = "already-running"
     meaning = "Another signerd works on this state folder."
     default_hint = "Stop the other one, or use its socket."
 
 
 class JournalCorrupted(JournalError):
-    code = "journal-corrupted"
     meaning = "The journal is damaged, or was changed outside signerd."
     default_hint = (
         "The damaged journal is kept. Restore it from a backup, or run `signerd audit start-over`; "
@@ -308,19 +292,16 @@ class JournalCorrupted(JournalError):
 
 
 class JournalTooNew(JournalError):
-    code = "journal-too-new"
     meaning = "A newer version of signerd has written this journal."
     default_hint = "Install the newer version again."
 
 
 class JournalUnwritable(JournalError):
-    code = "journal-unwritable"
     meaning = "The journal cannot be written. Nothing is signed until it can."
     default_hint = "Free some disk space and check the state folder's permissions, then start signerd again."
 
 
 class UnsafeFolder(JournalError):
-    code = "unsafe-folder"
     meaning = "Other users can enter the state folder, or it is not yours."
     default_hint = (
         "The state folder must be a real folder of your own that no other user can enter (mode 0700)."
@@ -329,7 +310,6 @@ class UnsafeFolder(JournalError):
 
 
 class RegistrationsUnreadable(JournalError):
-    code = "registrations-unreadable"
     meaning = "The file of the vaults that devices know cannot be read."
     default_hint = (
         "Restore the file from a backup, or move it away and start signerd again: "
@@ -345,25 +325,21 @@ class BackupError(SignerdError):
 
 
 class BackupUnreadable(BackupError):
-    code = "backup-unreadable"
     meaning = "The file is not a backup, or it is damaged."
     default_hint = "Take another copy of the file, or an older backup."
 
 
 class BackupLocked(BackupError):
-    code = "backup-locked"
     meaning = "The passphrase or the key file does not open the backup."
     default_hint = "Type the passphrase that it was made with, or name the right key file with --identity."
 
 
 class BackupNotMade(BackupError):
-    code = "backup-not-made"
     meaning = "The backup could not be written."
     default_hint = "Name another file, in a folder that you may write to."
 
 
 class FolderNotEmpty(BackupError):
-    code = "folder-not-empty"
     meaning = "The state folder is in use, and a backup is restored into an empty one."
     default_hint = "Restore into a state folder of its own: `signerd --state DIR restore FILE`."
 
@@ -376,19 +352,16 @@ class ConfigError(SignerdError):
 
 
 class ConfigMissing(ConfigError):
-    code = "config-missing"
     meaning = "The configuration names no platform yet."
     default_hint = "Name the platform once: `signerd setup --platform URL --network NAME`."
 
 
 class ConfigInvalid(ConfigError):
-    code = "config-invalid"
     meaning = "The configuration has a mistake. The error names the line."
     default_hint = "Correct the line and start again."
 
 
 class SettingsChanged(ConfigError):
-    code = "settings-changed"
     meaning = "The settings were changed after you opened them."
     default_hint = "Load the page again, and make the change to the current text."
     http_status = HTTPStatus.CONFLICT
@@ -397,14 +370,12 @@ class SettingsChanged(ConfigError):
 class LooserSettings(ConfigError):
     """The change loosens a limit or check, and the person has not confirmed that."""
 
-    code = "looser-settings"
     meaning = "The change would let pass what signerd stops today. You have not confirmed that."
     default_hint = "Confirm the change, and send it again."
     http_status = HTTPStatus.CONFLICT
 
 
 class RulesInvalid(ConfigError):
-    code = "rules-invalid"
     meaning = "The rules have a mistake. The error names the line."
     default_hint = (
         "Correct the line; `signerd rules show --file FILE` reads it again. "
@@ -420,7 +391,6 @@ class SecretsError(SignerdError):
 
 
 class NoSecretStore(SecretsError):
-    code = "no-secret-store"
     meaning = "There is no keyring and no secrets file for the session."
     default_hint = (
         "Unlock the desktop's keyring; or keep the session in a file under a passphrase: `--secrets file` at "
@@ -429,13 +399,11 @@ class NoSecretStore(SecretsError):
 
 
 class SecretsLocked(SecretsError):
-    code = "secrets-locked"
     meaning = "The secrets file needs its passphrase."
     default_hint = "Give the passphrase that protects the secrets file."
 
 
 class KeyringTimedOut(SecretsError):
-    code = "keyring-timed-out"
     meaning = "The desktop's keyring did not answer."
     default_hint = "Unlock the desktop's keyring, then try again."
 
@@ -449,13 +417,11 @@ class SessionError(SignerdError):
 
 
 class SignedOut(SessionError):
-    code = "signed-out"
     meaning = "There is no session with the platform."
     default_hint = "Run `signerd login`."
 
 
 class SignInFailed(SessionError):
-    code = "sign-in-failed"
     meaning = "The platform did not accept the sign-in."
     default_hint = "Check the e-mail address, the password and the one-time code."
 
@@ -473,7 +439,6 @@ class PlatformUnreachable(PlatformError):
     ``platform_code`` and ``why``: the platform's own, where it refused for a reason that may change.
     """
 
-    code = "platform-unreachable"
     meaning = "The platform did not answer. The call may have had an effect or none."
     default_hint = "signerd tries again by itself; nothing is lost meanwhile."
     http_status = HTTPStatus.SERVICE_UNAVAILABLE
@@ -488,7 +453,6 @@ class PlatformUnreachable(PlatformError):
 class PlatformRefused(PlatformError):
     """A final refusal. ``platform_code`` is the platform's own stable code."""
 
-    code = "platform-refused"
     meaning = "The platform said no. Its own code stands beside the error."
 
     def __init__(self, sentence: str, *, platform_code: str, status: int, hint: str | None = None) -> None:
@@ -498,7 +462,6 @@ class PlatformRefused(PlatformError):
 
 
 class PlatformAnswersWrongly(PlatformError):
-    code = "platform-answers-wrongly"
     meaning = "The platform's answer does not have the form that it must have."
     default_hint = "What answered is not a custody platform of this version. Check the configured address."
 
@@ -506,7 +469,6 @@ class PlatformAnswersWrongly(PlatformError):
 class PlatformFloods(PlatformError):
     """It sends more than a platform may make this machine store: the rest is left out."""
 
-    code = "platform-floods"
     meaning = "The platform sends more than this machine keeps. The rest is left out."
     default_hint = (
         "Ask those who run the platform what it sends. What you decided and signed is kept and followed."
@@ -520,7 +482,6 @@ class LoopbackError(SignerdError):
 
 
 class InvalidRequest(LoopbackError):
-    code = "invalid-request"
     meaning = "A value in the command or in the request is wrong. The error names it."
     default_hint = (
         "Correct what is named. At the terminal `signerd COMMAND --help` says what a command takes."
@@ -531,7 +492,6 @@ class InvalidRequest(LoopbackError):
 
 
 class RequestTooLarge(LoopbackError):
-    code = "request-too-large"
     meaning = "The request is larger than the daemon reads."
     default_hint = "Send less in one request."
     http_status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
@@ -539,20 +499,17 @@ class RequestTooLarge(LoopbackError):
 
 
 class RequestTooSlow(LoopbackError):
-    code = "request-too-slow"
     meaning = "The request did not arrive in time."
     default_hint = "Send it again, all of it at once."
     http_status = HTTPStatus.REQUEST_TIMEOUT
 
 
 class NotForBrowsers(LoopbackError):
-    code = "not-for-browsers"
     meaning = "A browser called an interface that is for programs alone."
     default_hint = "The interface is for programs on this machine, through the daemon's socket."
 
 
 class NotPaired(LoopbackError):
-    code = "not-paired"
     meaning = "The app is not paired, or its pairing was ended."
     default_hint = (
         "Pair the app: it asks at /v1/pairings, and the person accepts on the page or with `signerd pair`."
@@ -561,14 +518,12 @@ class NotPaired(LoopbackError):
 
 
 class NotAllowed(LoopbackError):
-    code = "not-allowed"
     meaning = "The person has not granted the app this right."
     default_hint = "Pair the app again with what it needs; the person decides what it gets."
     hwi = HwiCode.UNAVAILABLE_ACTION
 
 
 class NoSuchRoute(LoopbackError):
-    code = "no-such-route"
     meaning = "The daemon has no such call."
     default_hint = (
         "Check path and method: /v1/openapi.json has them all. Another version of signerd may be running."
@@ -579,7 +534,6 @@ class NoSuchRoute(LoopbackError):
 
 
 class TooManyStreams(LoopbackError):
-    code = "too-many-streams"
     meaning = "Too many programs follow the daemon's events."
     default_hint = "Close one of them."
     http_status = HTTPStatus.TOO_MANY_REQUESTS
@@ -589,7 +543,6 @@ class TooManyStreams(LoopbackError):
 class TooManyPrompts(LoopbackError):
     """An app occupies the person's device (L6). The device was not asked."""
 
-    code = "too-many-prompts"
     meaning = "The app asked for the device too often. The device was not asked."
     default_hint = "Wait for the last answer, then a minute."
     http_status = HTTPStatus.TOO_MANY_REQUESTS
@@ -599,7 +552,6 @@ class TooManyPrompts(LoopbackError):
 class TooManyRequests(LoopbackError):
     """``seconds``: until the next request is answered."""
 
-    code = "too-many-requests"
     meaning = "The app asked too often."
     default_hint = "Wait as long as Retry-After says; follow /v1/events instead of polling."
     http_status = HTTPStatus.TOO_MANY_REQUESTS
@@ -611,7 +563,6 @@ class TooManyRequests(LoopbackError):
 
 
 class HostRefused(LoopbackError):
-    code = "host-refused"
     meaning = "A browser called the daemon by a name that is not this machine's."
     default_hint = "Call it as 127.0.0.1, [::1] or localhost, with its port."
 
@@ -619,26 +570,22 @@ class HostRefused(LoopbackError):
 class OriginRefused(LoopbackError):
     """A request that a browser sent for a site without access (L2-L4, L14)."""
 
-    code = "origin-refused"
     meaning = "A web site called the daemon, and the person has not let it in."
     default_hint = "The person lets a site in on the page, or with `signerd pair --origin`."
 
 
 class EntryRefused(LoopbackError):
-    code = "entry-refused"
     meaning = "The code for the page is wrong, used, or too old."
     default_hint = "A code is valid once, for half a minute. Run `signerd open` again."
 
 
 class PageNotServed(LoopbackError):
-    code = "page-not-served"
     meaning = "The daemon runs without its page."
     default_hint = "`signerd status` says why."
     http_status = HTTPStatus.CONFLICT
 
 
 class SocketUnusable(LoopbackError):
-    code = "socket-unusable"
     meaning = "The daemon's private socket cannot be created or reached."
     default_hint = "Use a state folder of your own, with a short path, on a local disk: `--state DIR`."
     http_status = HTTPStatus.SERVICE_UNAVAILABLE
@@ -647,7 +594,6 @@ class SocketUnusable(LoopbackError):
 
 
 class DaemonNotRunning(LoopbackError):
-    code = "daemon-not-running"
     meaning = "No daemon answers for this state folder."
     default_hint = "Start it with `signerd run`, and give the same --state to both."
     http_status = HTTPStatus.SERVICE_UNAVAILABLE
@@ -658,7 +604,6 @@ class DaemonNotRunning(LoopbackError):
 class DaemonFailed(LoopbackError):
     """An unforeseen error, or an answer that makes no sense."""
 
-    code = "daemon-failed"
     meaning = "The daemon failed in a way that has no name of its own."
     default_hint = "The output of `signerd run` says more. Earlier decisions are in the journal."
     http_status = HTTPStatus.INTERNAL_SERVER_ERROR
@@ -675,7 +620,6 @@ class PairingError(SignerdError):
 class UnknownPairing(PairingError):
     """Unknown, expired, collected, or asked for with another secret: the same words for all (L7)."""
 
-    code = "unknown-pairing"
     meaning = "The pairing request is over, was collected, or never existed."
     default_hint = "A request lasts two minutes. Let the app ask again."
     http_status = HTTPStatus.NOT_FOUND
@@ -683,7 +627,6 @@ class UnknownPairing(PairingError):
 
 
 class AlreadyAsking(PairingError):
-    code = "already-asking"
     meaning = "The app asks to be paired, and its earlier request is still open."
     default_hint = (
         "The person answers the request that is open, on the page or with `signerd pair`. "
@@ -695,7 +638,6 @@ class AlreadyAsking(PairingError):
 class NameTaken(PairingError):
     """The person tells apps apart by their names (L8)."""
 
-    code = "name-taken"
     meaning = "Another paired app has this name."
     default_hint = (
         "Choose another name. If it is an earlier pairing of this app, the person can end that "
@@ -704,7 +646,6 @@ class NameTaken(PairingError):
 
 
 class TooManyPairings(PairingError):
-    code = "too-many-pairings"
     meaning = "Too many apps ask to be paired."
     default_hint = "Wait a minute before you ask again."
     http_status = HTTPStatus.TOO_MANY_REQUESTS
@@ -712,7 +653,6 @@ class TooManyPairings(PairingError):
 
 
 class WrongPairingCode(PairingError):
-    code = "wrong-pairing-code"
     meaning = "The code is not the one that the app shows."
     default_hint = (
         "Type the six digits that the app shows. If it shows none, another program asks: refuse it."
@@ -720,7 +660,6 @@ class WrongPairingCode(PairingError):
 
 
 class UnknownApp(PairingError):
-    code = "unknown-app"
     meaning = "No paired app has this name or id."
     default_hint = "List the paired apps with `signerd apps`."
     http_status = HTTPStatus.NOT_FOUND
@@ -734,27 +673,23 @@ class SetupError(SignerdError):
 
 
 class AlreadyConfigured(SetupError):
-    code = "already-configured"
     meaning = "The configuration says something else than the command does."
     default_hint = "Change the file by hand, or use another state folder: `--state DIR`."
     exit_status = Exit.STATE
 
 
 class AnswerMissing(SetupError):
-    code = "answer-missing"
     meaning = "The command needs an answer, and no terminal can ask for it."
     default_hint = "Run it in a terminal, or give one line for each question on standard input."
     hwi = HwiCode.MISSING_ARGUMENTS
 
 
 class NotOnThisSystem(SetupError):
-    code = "not-on-this-system"
     meaning = "Your operating system does not have what this command needs."
     default_hint = "The page 'Installing signerd' of the documentation lists what each system has."
 
 
 class NeedsRoot(SetupError):
-    code = "needs-root"
     meaning = "Only root may do this on your system."
     default_hint = "Run the same command with sudo."
 
@@ -762,7 +697,6 @@ class NeedsRoot(SetupError):
 class SystemToolFailed(SetupError):
     """A program of the system, such as systemctl, is missing or failed."""
 
-    code = "system-tool-failed"
     meaning = "A program of the operating system is missing or failed."
     default_hint = "Run the command by hand to see what it says."
     http_status = HTTPStatus.INTERNAL_SERVER_ERROR
@@ -772,7 +706,6 @@ class SystemToolFailed(SetupError):
 class FileNotWritten(SetupError):
     """A command's output file could not be written. An existing file is unchanged."""
 
-    code = "file-not-written"
     meaning = "The file that the command makes could not be written."
     default_hint = "Name another file, in a folder that you may write to."
     exit_status = Exit.STATE

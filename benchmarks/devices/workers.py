@@ -61,7 +61,7 @@ async def replaced_ms(each: Desk) -> list[float]:
 
 
 def worker_pids(bridge: Bridge) -> list[int]:
-    records = bridge._roster.records()  # noqa: SLF001 - the figures are about what no caller sees
+    records = bridge._roster.records.values()  # noqa: SLF001 - the figures are about what no caller sees
     return [pid for record in records if (pid := record.lane.worker_pid) is not None]
 
 

@@ -64,7 +64,7 @@ async def test_a_cancel_during_the_first_look_is_not_lost(name):
     """
     first, operate = OPERATIONS[name]
     bridge, device, _script = await bridge_answering(endpoint=COLDCARD)
-    (record,) = bridge._roster.records()
+    (record,) = bridge._roster.records.values()
     record.lane.call = Cancelling(bridge, device, first)
     with pytest.raises(Cancelled):
         await operate(bridge, device)
@@ -79,7 +79,7 @@ async def test_a_cancel_during_the_first_look_is_not_lost(name):
 @pytest.mark.parametrize("end", ["cancel", "leave"])
 async def test_a_cancel_while_the_operation_waits_for_a_probe_is_not_lost(end):
     bridge, device, _script = await bridge_answering()
-    (record,) = bridge._roster.records()
+    (record,) = bridge._roster.records.values()
     async with record.lane.lock:
         signing = asyncio.create_task(bridge.sign(device, SPEND, VAULT))
         await asyncio.sleep(0)
@@ -144,7 +144,7 @@ async def test_what_unlocks_a_device_is_remembered_until_it_leaves():
 
     bridge = Bridge(network=Network.REGTEST, listings=[listing])
     await bridge._roster.look()
-    (record,) = bridge._roster.records()
+    (record,) = bridge._roster.records.values()
     record.lane.call = Script(("unlock", {"fingerprint": str(BOB.fingerprint), "session": "00ff"}))
     device = await bridge.unlock(record.device.id, no_answer)
     assert (device.state, device.fingerprint) == (DeviceState.READY, BOB.fingerprint)

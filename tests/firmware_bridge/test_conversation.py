@@ -284,7 +284,7 @@ def swap_after(swapped_after, bridge, record):
 
 async def test_s18_what_is_plugged_in_between_two_calls_is_not_asked_for_the_rest():
     bridge, device, script = await bridge_answering(who(ALICE), ("sign", SIGNED))
-    (record,) = bridge._roster.records()
+    (record,) = bridge._roster.records.values()
     swap_after("fingerprint", bridge, record)
     with pytest.raises(Disconnected):
         await bridge.sign(device, SPEND, VAULT)
@@ -295,7 +295,7 @@ async def test_s18_what_is_plugged_in_between_two_calls_is_not_asked_for_the_res
 async def test_a_password_is_not_kept_for_what_is_plugged_in_next():
     told = {"fingerprint": str(ALICE.fingerprint), "session": "a password"}
     bridge, device, _script = await bridge_answering(("unlock", told))
-    (record,) = bridge._roster.records()
+    (record,) = bridge._roster.records.values()
     swap_after("unlock", bridge, record)
 
     async def ask(_question):
@@ -312,7 +312,7 @@ async def test_a_vault_unknown_to_one_device_says_nothing_of_another_in_its_plac
     )
     with pytest.raises(NotEnrolled):
         await bridge.sign(device, SPEND, VAULT)
-    (record,) = bridge._roster.records()
+    (record,) = bridge._roster.records.values()
     bridge._roster._lose(record)
     await bridge._roster.look()
     await bridge.enrol(device, VAULT, NAME)

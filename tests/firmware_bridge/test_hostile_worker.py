@@ -13,7 +13,7 @@ import pytest
 
 from firmware_bridge import lane as lanes
 from firmware_bridge.calls import answer
-from firmware_bridge.conversation import Conversation, Dependencies
+from firmware_bridge.conversation import Conversation
 from firmware_bridge.errors import DeviceFault, WorkerCrashed
 from firmware_bridge.lane import Lane
 from firmware_bridge.model import Deadlines, Endpoint
@@ -129,12 +129,12 @@ async def test_what_is_told_of_the_progress_is_one_short_line_and_counts_somethi
 
     bridge, _device, _script = await bridge_answering()
     async with lane_to(says) as lane:
-        (record,) = bridge._roster.records()
+        (record,) = bridge._roster.records.values()
         record.lane = lane
-        dependencies = Dependencies(
-            Network.REGTEST, Deadlines(), bridge._roster, bridge._dependencies.registrations
+        talk = Conversation(
+            Network.REGTEST, Deadlines(), bridge._roster, bridge._registrations, record, told.append
         )
-        await Conversation(dependencies, record, told.append).call("sign", deadline=5)
+        await talk.call("sign", deadline=5)
     first, second = told
     assert first.text.isprintable()
     assert first.step.isprintable()

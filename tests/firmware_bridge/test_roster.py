@@ -94,7 +94,7 @@ async def test_a_device_that_stays_unwell_is_asked_ever_less_often():
         asked = []
         for _ in range(30):
             await bridge.refresh()
-            (record,) = bridge._roster.records()
+            (record,) = bridge._roster.records.values()
             asked.append(record.probed_at)
             clock.now += 1
     times = sorted(set(asked))
@@ -116,7 +116,7 @@ async def test_a_device_in_another_programs_hands_is_named_and_not_asked_before_
         async def find_holder(_endpoint):
             return holders.pop(0) if holders else None
 
-        bridge._roster._prober._find_holder = find_holder
+        bridge._roster._prober.find_holder = find_holder
         (device,) = await bridge.refresh()
         assert (device.state, device.detail) == (DeviceState.BUSY, "In use by Sparrow.")
         clock.now += 60
@@ -137,7 +137,7 @@ async def test_who_wants_a_device_in_another_programs_hands_is_told_whose(outcom
         async def find_holder(_endpoint):
             return "Trezor Suite"
 
-        bridge._roster._prober._find_holder = find_holder
+        bridge._roster._prober.find_holder = find_holder
         await bridge._roster.look()
         with pytest.raises(errors.Busy, match=r"In use by Trezor Suite\."):
             async with bridge._roster.using(ENDPOINT.device_id):
@@ -189,7 +189,7 @@ async def test_a_device_pulled_out_while_it_works_is_disconnected_at_once():
     bus = Bus(Sighting(ENDPOINT, "Coldcard"))
     async with bridge_to(bus, spawner=scripted, probe=0.1, read=30) as bridge:
         await bridge.refresh()
-        (record,) = bridge._roster.records()
+        (record,) = bridge._roster.records.values()
 
         async def work():
             async with bridge._roster.using(record.device.id):

@@ -50,7 +50,7 @@ async def bridge_answering(*answers, endpoint=ENDPOINT, **options):
 
     bridge = Bridge(network=Network.REGTEST, listings=[listing], **options)
     await bridge._roster.look()
-    (record,) = bridge._roster.records()
+    (record,) = bridge._roster.records.values()
     record.lane.call = script = Script(*answers)
     return bridge, record.device.id, script
 
