@@ -2,7 +2,7 @@
 
 What an error is stands at its class, or at the branch above it where all of the branch are alike: its stable
 ``code``, what the code means in general, what to do (``default_hint``), and what it becomes outside: an HTTP
-status (``problems``), a command's exit status (``cli.terminal``) and a code of HWI (``hwi.codes``).
+status (``problems``), a command's exit status and a code of HWI (``hwi.codes``).
 ``signerd explain`` and docs/sign/codes.md are read from here.
 """
 

@@ -14,8 +14,8 @@ import click
 from click.shell_completion import get_completion_class
 
 from custody._version import __version__
+from custody.common.terminal import Exit
 from signerd.cli.program import app
-from signerd.cli.terminal import Exit
 
 # By shell (bash-completion's README; zsh's Debian package; fish's "Where to put completions").
 COMPLETIONS = {

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from custody.common.terminal import CODE, EMAIL, PASSWORD
+from custody.common.terminal import CODE, EMAIL, PASSWORD, Prompter, aside
 from signerd.cli.desk import Desk, answering
-from signerd.cli.terminal import Prompter, aside
 from signerd.errors import AnswerMissing, SignInFailed
 
 if TYPE_CHECKING:

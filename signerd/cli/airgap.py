@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from custody.common.terminal import Exit, answer, aside, put, say
 from signerd.cli.desk import NOT_UTF_8, Desk, asking, path_option, read_file
 from signerd.cli.naming import proposal_named
 from signerd.cli.proposals import (
@@ -20,7 +21,6 @@ from signerd.cli.proposals import (
     refused_by_checks,
     status_of,
 )
-from signerd.cli.terminal import Exit, answer, aside, put, say
 from signerd.cli.words import proposal_text
 from signerd.core.states import ASKED
 from signerd.errors import AnswerMissing, DeviceError, IllegalEvent, InvalidRequest, StaleApproval

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from custody.common.terminal import Exit, answer, put, say
 from signerd.cli.desk import Desk, answering, asking, path_option, write_file
-from signerd.cli.terminal import Exit, answer, put, say
 from signerd.core.states import network_words
 from signerd.core.text import count, plain
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from custody.common.private_files import read_bounded
-from signerd.cli.terminal import Exit, Prompter, aside, give, say
+from custody.common.terminal import Exit, Prompter, aside, give, say
 from signerd.errors import InvalidRequest
 
 if TYPE_CHECKING:

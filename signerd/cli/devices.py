@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from custody.common.terminal import Exit, answer, say, table, tell
 from signerd.cli.desk import Desk, answering, asking, json_option, path_option
 from signerd.cli.naming import device_named
-from signerd.cli.terminal import Exit, answer, say, table, tell
 from signerd.core.states import network_words
 from signerd.errors import NoSuchDevice
 

@@ -18,12 +18,12 @@ from pydantic import ValidationError
 
 from custody.common.interpreter import settle
 from custody.common.private_files import write_private
+from custody.common.terminal import Prompter, put, say
 from custody.schemas.faults import fault_words
 from signerd.account.config import FILE, Config, find_config, load_config
 from signerd.account.secrets import SECRETS_FILE, SecretStore, credential_passphrase
 from signerd.app import open_daemon, secret_store
 from signerd.backup.schedule import backing_up
-from signerd.cli.terminal import Prompter, put, say
 from signerd.core.states import network_words, state_words
 from signerd.daemon.service import Daemon
 from signerd.errors import AlreadyConfigured, ConfigInvalid, ConfigMissing

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from custody.common import naming
 from custody.common.naming import LEAST, NamedRecord
-from signerd.cli.terminal import aside
+from custody.common.terminal import aside
 from signerd.errors import (
     InvalidRequest,
     NoSuchDevice,

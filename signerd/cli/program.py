@@ -1,5 +1,6 @@
 """The program: its commands, its global options, and how errors become messages and exit statuses."""
 
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -7,8 +8,9 @@ from typing import NoReturn
 
 import click
 
+from custody.common.terminal import Exit, answers, put, tell
 from signerd.cli.desk import Desk
-from signerd.cli.terminal import Exit, answers, end_with, tell
+from signerd.errors import AnswerMissing, SignerdError
 
 EPILOGUE = "Exit status: " + ", ".join(
     f"{status.value} {status.name.lower().replace('_', ' ')}" for status in Exit
@@ -89,27 +91,34 @@ class Commands(click.Group):
 @click.pass_context
 def app(context: click.Context, state: Path | None) -> None:
     """Approve multisig spends on your own signing device, checked on your own machine."""
-    context.obj = Desk(None if state is None else state.absolute(), answers())
+    context.obj = Desk(None if state is None else state.absolute(), answers(AnswerMissing))
 
 
 def program() -> NoReturn:
-    """Run with the process's arguments and end the process."""
-    end_with(_run)
+    """Run with the process's arguments and end the process with the matching exit status.
 
-
-def _run() -> NoReturn:
-    """Without click's standalone mode, which gives Ctrl-C and other failures the same status."""
+    Without click's standalone mode, which gives Ctrl-C and other failures the same status.
+    """
+    as_json = "--json" in sys.argv[1:]
     try:
         status = app.main(prog_name="signerd", standalone_mode=False)
-    except click.Abort:
-        raise KeyboardInterrupt from None
+    except SignerdError as error:
+        sys.exit(tell("signerd", error.code, str(error), error.hint, error.exit_status, as_json=as_json))
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except (click.Abort, EOFError, KeyboardInterrupt):
+        # A new line after the terminal's ^C.
+        put("", err=True)
+        sys.exit(Exit.INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of the output has gone; the interpreter must not fail on it again when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(Exit.FAILED)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith(OURS):
             raise
         sentence = f"what this command needs is not installed here ({error.name} is missing)"
         hint = "Install it: pipx install 'signerd[desktop]', or 'signerd[desktop,server]' with a platform."
-        sys.exit(tell("signerd", "not-installed", sentence, hint, Exit.FAILED, as_json="--json" in sys.argv))
+        sys.exit(tell("signerd", "not-installed", sentence, hint, Exit.FAILED, as_json=as_json))
     sys.exit(status if isinstance(status, int) else Exit.OK)

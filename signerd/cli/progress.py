@@ -12,8 +12,8 @@ from signerd.core.states import ON_THE_WAY, state_words
 from signerd.errors import AnswerMissing, DaemonFailed, DaemonNotRunning, SignerdError
 
 if TYPE_CHECKING:
+    from custody.common.terminal import Prompter
     from signerd.cli.desk import Desk
-    from signerd.cli.terminal import Prompter
     from signerd.client import DaemonClient, EventSubscription
     from signerd.shapes import DeviceView, Happened, ProposalView, QuestionView, UnlockStep
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from custody.common.private_files import PRIVATE_FILE
+from custody.common.terminal import Exit, answer, aside, put, say
 from signerd.cli.desk import Desk, answering, asking, path_option, read_file, verbose_option
 from signerd.cli.naming import proposal_named
-from signerd.cli.terminal import Exit, answer, aside, put, say
 from signerd.cli.words import payment_lines, proposal_text, proposals_text, psbt_text, standing_words
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY, State, network_words, state_words
 from signerd.errors import AnswerMissing, IllegalEvent, InvalidRequest, NeedsAcknowledgement, RefusedByChecks

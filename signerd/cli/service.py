@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from custody.common.terminal import Exit, answer, aside, say
 from signerd.cli.desk import Desk, answering
-from signerd.cli.terminal import Exit, answer, aside, say
 
 if TYPE_CHECKING:
     from signerd.service.manager import Service

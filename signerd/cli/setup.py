@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
+from custody.common.terminal import Exit
 from signerd.cli.account import configured, settings, signed_in, signed_in_words
 from signerd.cli.daemon import examined, finding_text, status_if_running
 from signerd.cli.desk import Desk, answering
-from signerd.cli.terminal import Exit
 
 PLATFORM = "Address of the platform (https://…)"
 # The doctor's checks that must pass, and the exit status where one does not.

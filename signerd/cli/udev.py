@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from custody.common.terminal import Exit, answer, say, table
 from signerd.cli.desk import json_option
-from signerd.cli.terminal import Exit, answer, say, table
 
 ROOT = Path("/")
 CONNECT_AGAIN = "Connect your device again."

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from custody.cli.program import app as custody
-from signerd.cli.terminal import Exit
+from custody.common.terminal import Exit
 from tests.support.command import signerd
 from tests.support.desk import VAULT, VAULT_ID
 from tests.support.pages import DOCS, command_lines

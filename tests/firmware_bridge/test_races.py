@@ -26,7 +26,7 @@ def seemed_held(bridge):
     """The next probe first finds out whether another program still has the device; then it takes the lane."""
     (record,) = bridge._roster.records.values()
     record.held, record.probed_at = True, None
-    holders = bridge._roster._prober._find_holder = Holders()
+    holders = bridge._roster._prober.find_holder = Holders()
     return record, holders
 
 

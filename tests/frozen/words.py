@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from signerd.cli.terminal import Exit
+from custody.common.terminal import Exit
 from signerd.core.checks.table import CHECKS
 from signerd.core.states import State
 from signerd.errors import SignerdError, leaves

@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
+from custody.common.terminal import Exit
 from signerd.cli import apps
-from signerd.cli.terminal import Exit
 from signerd.loopback.access.sessions import IDLE_SECONDS, SESSION_SECONDS
 from tests.support.browser import new_code, until_true
 from tests.support.command import signerd

@@ -7,10 +7,10 @@ from functools import partial
 
 import pytest
 
+from custody.common.terminal import Exit
 from signerd import app
 from signerd.account.config import load_config
 from signerd.cli.foreground import SetupOptions, config_for
-from signerd.cli.terminal import Exit
 from signerd.errors import AlreadyConfigured
 from signerd.shapes import Status
 from tests.support.command import signerd

@@ -6,10 +6,10 @@ import base64
 
 import pytest
 
+from custody.common.terminal import Exit
 from firmware_bridge import DeviceState
 from firmware_bridge.airgap import CodeSeries, Content, series_of
 from multisig import Psbt, profile_account_path, to_version_2
-from signerd.cli.terminal import Exit
 from tests.support.bills import bill
 from tests.support.command import signerd
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of

@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from custody.common.terminal import Exit
 from signerd.cli import apps, desk
-from signerd.cli.terminal import Exit
 from tests.support.command import signerd
 from tests.support.ported import ported, secret_in
 from tests.support.served import make_outer, served_daemon

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from signerd.cli.terminal import Exit
+from custody.common.terminal import Exit
 from tests.support.command import signerd
 from tests.support.patience import PATIENCE
 from tests.support.served import make_outer, served_daemon

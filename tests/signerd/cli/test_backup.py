@@ -5,11 +5,11 @@ import re
 import pytest
 from pyrage import x25519
 
+from custody.common.terminal import Exit
 from multisig import Network
 from signerd.backup.restoring import BackupSummary
 from signerd.backup.sealing import MAGIC
 from signerd.cli.backup import backup_summary_text
-from signerd.cli.terminal import Exit
 from tests.support.backups import NOON, open_one, remembering
 from tests.support.command import is_tame, signerd
 from tests.support.desk import VAULT, VAULT_ID

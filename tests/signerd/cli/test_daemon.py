@@ -14,9 +14,9 @@ from functools import partial
 
 import pytest
 
+from custody.common.terminal import Exit
 from signerd import app
 from signerd.cli import foreground
-from signerd.cli.terminal import Exit
 from signerd.core.audit import Note
 from signerd.core.values import SigningLimits
 from signerd.endpoint import socket_path

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from custody.common.terminal import Exit
 from firmware_bridge import DeviceState
 from signerd.cli import devices
-from signerd.cli.terminal import Exit
 from signerd.shapes import DeviceView
 from tests.conformance.rigs import short_folder
 from tests.support.command import is_tame, signerd

@@ -2,7 +2,7 @@
 
 import pytest
 
-from signerd.cli.terminal import Exit
+from custody.common.terminal import Exit
 from tests.support.command import signerd
 from tests.support.desk import VAULT_ID
 from tests.support.fake_platform import movement

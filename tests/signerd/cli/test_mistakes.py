@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from signerd.cli.terminal import Exit
+from custody.common.terminal import Exit
 from tests.support.command import Ended, is_tame, signerd
 from tests.support.desk import snapshot_of, spend
 from tests.support.payments import spend_of

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from custody.common.naming import LEAST, LONGEST, NamedRecord, next_name
+from custody.common.terminal import Exit
 from multisig import encode_address
 from signerd.cli.naming import named, pin_named
-from signerd.cli.terminal import Exit
 from signerd.core.addresses import on_screen
 from signerd.errors import InvalidRequest, NotPinned
 from tests.support.command import signerd

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
+from custody.common.terminal import Exit, answer, table
 from signerd.cli.program import OTHER_WORDS
-from signerd.cli.terminal import Exit, answer, table
 from tests.support.command import is_tame, signerd
 
 COMMANDS = [

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from custody.common.terminal import Exit
 from firmware_bridge import DeviceState, Question
 from signerd.cli.progress import OFFER, accepting_other_address
-from signerd.cli.terminal import Exit
 from signerd.errors import AddressNotShown
 from tests.support.command import signerd
 from tests.support.served import make_outer, served_daemon

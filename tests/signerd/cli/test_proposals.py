@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
+from custody.common.terminal import Exit
 from signerd.callers import LoopbackCaller
 from signerd.cli import progress
-from signerd.cli.terminal import Exit
 from signerd.core.text import amount
 from signerd.shapes import ProposalView
 from tests.support.bills import bill

@@ -7,9 +7,9 @@ import stat
 
 import pytest
 
+from custody.common.terminal import Exit
 from firmware_bridge import RefusedByPerson
 from multisig import Psbt, ReceivedPsbt, signer_progress
-from signerd.cli.terminal import Exit
 from tests.support.bills import bill
 from tests.support.command import signerd
 from tests.support.desk import VAULT, spend

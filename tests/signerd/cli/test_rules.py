@@ -2,7 +2,7 @@
 
 import pytest
 
-from signerd.cli.terminal import Exit
+from custody.common.terminal import Exit
 from tests.support.command import signerd
 from tests.support.daemons import prepare
 from tests.support.desk import VAULT_ID

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from custody.common.terminal import Exit
 from signerd.cli import service, udev
-from signerd.cli.terminal import Exit
 from signerd.udev.rules import CONTROL, ours
 from tests.signerd.cli.test_daemon import CONFIG
 from tests.signerd.loopback.test_routes import STATUS

@@ -9,9 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from custody.common.terminal import Exit
 from signerd import app
 from signerd.account.config import load_config
-from signerd.cli.terminal import Exit
 from tests.support.command import signerd
 from tests.support.daemons import hurried_sleep
 from tests.support.fake_platform import EMAIL, OTP, PASSWORD

@@ -4,9 +4,9 @@
 
 import pytest
 
+from custody.common.terminal import Exit
 from firmware_bridge.airgap import EnrolmentForm, enrolment_text
 from multisig import Network, Profile, encode_address, profile_account_path
-from signerd.cli.terminal import Exit
 from signerd.core.audit import Note
 from signerd.core.values import OwnKey
 from signerd.errors import VaultDiffers

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from signerd.cli.terminal import Exit
+from custody.common.terminal import Exit
 from signerd.doctor.bundle import bundle
 from signerd.doctor.finding import DoctorFinding, DoctorOutcome, Installation
 from signerd.shapes import DeviceView
