@@ -150,7 +150,7 @@ async def _steps(demo: Demo, stack: AsyncExitStack) -> str:
     if not demo.auto:
         demo.terminal.say(f"\nThe transaction, confirmed on the private chain:\n{txid}")
     if demo.tokens:
-        await _token(demo, owner, vault)
+        await TokenSteps(demo, owner, vault, _payee(), _approve, _confirm).run()
     return txid
 
 
@@ -230,10 +230,14 @@ async def _fund(demo: Demo, owner: AsyncClient, vault: Vault) -> None:
         await asyncio.sleep(0.1)
 
 
-async def _propose(demo: Demo, owner: AsyncClient, vault: Vault) -> str:
+def _payee() -> str:
     payee = encode_address(p2wpkh(PAYEE_KEY), NETWORK)
     assert payee is not None
-    amount = sats(PAID_SATS)
+    return payee
+
+
+async def _propose(demo: Demo, owner: AsyncClient, vault: Vault) -> str:
+    payee, amount = _payee(), sats(PAID_SATS)
     demo.tell(f"Proposing to pay {format_btc(amount)} BTC ({amount:,} sat) to {payee}")
     created = await owner.create_psbt(
         CreatePsbtRequest(
@@ -247,24 +251,6 @@ async def _propose(demo: Demo, owner: AsyncClient, vault: Vault) -> str:
         idempotency_key="demo-proposal",
     )
     return created.psbt_id
-
-
-async def _token(demo: Demo, owner: AsyncClient, vault: Vault) -> None:
-    holder = encode_address(p2wpkh(PAYEE_KEY), NETWORK)
-    assert holder is not None
-
-    async def approve(psbt_id: str, acknowledged: tuple[str, ...]) -> None:
-        await _approve(demo, psbt_id, acknowledged)
-
-    async def confirm(psbt_id: str) -> str:
-        return await _confirm(demo, owner, psbt_id)
-
-    async def fund(address: str, btc: str) -> None:
-        await demo.custody("fund the vault's address", "fund", address, btc)
-        await demo.custody("mine", "mine", "1")
-
-    story = TokenSteps(owner, demo.workspace_id, vault, holder, demo.tell, approve, confirm, fund)
-    await story.run()
 
 
 async def _approve(demo: Demo, psbt_id: str, acknowledged: tuple[str, ...] = ()) -> None:

@@ -16,6 +16,7 @@ from custody.schemas.asset_tokens import (
 )
 from custody.schemas.vaults import Vault
 from signerd.demo.programs import STEP_SECONDS, DemoFailed
+from signerd.demo.stage import Demo
 
 NAME, TICKER, DECIMALS = "Gold of the House", "GOLD", 2
 FIRST_SUPPLY, MOST = "100000", "500000"
@@ -26,28 +27,23 @@ COIN_BTC = "0.01"
 PAUSE_SECONDS = 0.2
 
 Made = TypeVar("Made")
-Approve = Callable[[str, tuple[str, ...]], Awaitable[None]]
-Confirm = Callable[[str], Awaitable[str]]
 
 
-@dataclass
+@dataclass(frozen=True)
 class TokenSteps:
-    """``approve`` has two signers sign a proposal, acknowledging the named checks; ``confirm`` mines it;
-    ``fund`` sends a coin.
-    """
+    """``approve`` has two signers sign a proposal, acknowledging the named checks; ``confirm`` mines it."""
 
+    demo: Demo
     owner: AsyncClient
-    workspace_id: int
     vault: Vault
     holder: str
-    tell: Callable[[str], None]
-    approve: Approve
-    confirm: Confirm
-    fund: Callable[[str, str], Awaitable[None]]
+    approve: Callable[[Demo, str, tuple[str, ...]], Awaitable[None]]
+    confirm: Callable[[Demo, AsyncClient, str], Awaitable[str]]
 
     async def run(self) -> None:
-        self.tell(f"A coin for the vault's address, which owns its tokens: {self.vault.address}")
-        await self.fund(self.vault.address, COIN_BTC)
+        self.demo.tell(f"A coin for the vault's address, which owns its tokens: {self.vault.address}")
+        await self.demo.custody("fund the vault's address", "fund", self.vault.address, COIN_BTC)
+        await self.demo.custody("mine", "mine", "1")
         contract_uid = await self._deploy()
         await self._call(contract_uid, "init", "Starting it: the first supply goes to the vault")
         to = TextArg(type="str", value=self.holder)
@@ -59,7 +55,7 @@ class TokenSteps:
         await self._until_held(contract_uid, str(int(FIRST_SUPPLY) - SENT - BURNT))
 
     async def _deploy(self) -> int:
-        self.tell(f"Making a token: {TICKER}, 1,000.00 at first, never more than 5,000.00")
+        self.demo.tell(f"Making a token: {TICKER}, 1,000.00 at first, never more than 5,000.00")
         body = CreateTokenRequest(
             token_name=NAME,
             ticker=TICKER,
@@ -69,31 +65,33 @@ class TokenSteps:
             max_supply=MOST,
             whitelist_enabled=False,
             vault_id=self.vault.id,
-            workspace_id=self.workspace_id,
+            workspace_id=self.demo.workspace_id,
             network="testnet",
         )
         made = await self._proposed(
             "the token", lambda: self.owner.create_token(body, idempotency_key="demo-token")
         )
-        await self.approve(made.psbt_id, ("token-effect",))
-        contract = await self.confirm(made.psbt_id)
-        self.tell(f"    its contract is {contract}")
+        contract = await self._confirmed(made.psbt_id, "token-effect")
+        self.demo.tell(f"    its contract is {contract}")
         return made.contract_uid
 
     async def _call(
         self, contract_uid: int, function: FunctionName, what: str, *args: TextArg | NumberArg
     ) -> None:
-        self.tell(what)
+        self.demo.tell(what)
         body = CallContractRequest(
             contract_uid=contract_uid,
             wallet_id=self.vault.id,
             function_name=function,
             args=list(args),
-            workspace_id=self.workspace_id,
+            workspace_id=self.demo.workspace_id,
         )
         proposed = await self._proposed(function, lambda: self.owner.call_contract(body))
-        await self.approve(proposed.psbt_id, ())
-        await self.confirm(proposed.psbt_id)
+        await self._confirmed(proposed.psbt_id)
+
+    async def _confirmed(self, psbt_id: str, *acknowledged: str) -> str:
+        await self.approve(self.demo, psbt_id, acknowledged)
+        return await self.confirm(self.demo, self.owner, psbt_id)
 
     async def _proposed(self, what: str, propose: Callable[[], Awaitable[Made]]) -> Made:
         """The platform indexes coins and tokens a moment after the block; until then it refuses the proposal,
@@ -111,10 +109,10 @@ class TokenSteps:
     async def _until_held(self, contract_uid: int, raw: str) -> None:
         deadline = time.monotonic() + STEP_SECONDS
         while True:
-            held = await self.owner.tokens(self.workspace_id, self.vault.id)
+            held = await self.owner.tokens(self.demo.workspace_id, self.vault.id)
             balance = next((token.balance for token in held if token.contract_uid == contract_uid), None)
             if balance == raw:
-                self.tell(f"The vault holds 999.50 {TICKER}, as the chain says")
+                self.demo.tell(f"The vault holds 999.50 {TICKER}, as the chain says")
                 return
             if time.monotonic() > deadline:
                 raise DemoFailed(f"the vault holds {balance} raw units, not {raw}")

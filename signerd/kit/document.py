@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -31,15 +30,6 @@ MOST_IN_A_CODE = 600
 # Imported within minutes; Core extends the range as addresses are used.
 RANGE = 999
 WALLET = "vault"
-# bitcoin-cli -chain=, and hwi --chain.
-CHAINS = MappingProxyType(
-    {
-        Network.MAINNET: ("main", "main"),
-        Network.TESTNET4: ("testnet4", "testnet4"),
-        Network.SIGNET: ("signet", "signet"),
-        Network.REGTEST: ("regtest", "regtest"),
-    }
-)
 _FILE = re.compile(r"[^a-z0-9]+")
 
 
@@ -80,10 +70,15 @@ def kit(pin: Pin, made_at: datetime) -> str:
                 _address(vault, chain, index) for chain in (RECEIVE, CHANGE) for index in range(ADDRESSES)
             ),
             core=core_lines(vault),
-            hwi_chain=CHAINS[vault.network][1],
+            hwi_chain=chain_name(vault.network),
             coldcard=_enrolment(vault, pin.name),
         )
     )
+
+
+def chain_name(network: Network) -> str:
+    """For bitcoin-cli -chain= and hwi --chain."""
+    return "main" if network is Network.MAINNET else str(network)
 
 
 def file_name(pin: Pin) -> str:
@@ -134,7 +129,7 @@ def _coded(text: str, content: str) -> TextWithCode:
 
 def core_lines(vault: Vault) -> dict[str, str]:
     """The shell commands for a running Bitcoin Core, by step."""
-    cli = f"bitcoin-cli -chain={CHAINS[vault.network][0]}"
+    cli = f"bitcoin-cli -chain={chain_name(vault.network)}"
     wanted = [
         {
             "desc": vault.chain_descriptor(chain),
