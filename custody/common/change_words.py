@@ -12,6 +12,7 @@ from custody.schemas.calls import CONFIRMABLE
 from custody.schemas.changes import Change
 from custody.schemas.limits import UPDATE_VAULT
 from custody.schemas.permissions import PermissionName
+from custody.schemas.vaults import CREATE_WALLET
 from custody.schemas.webhooks import EVERY_KIND
 
 PERMISSION_WORDS: Final[Mapping[PermissionName, str]] = {
@@ -26,6 +27,8 @@ PERMISSION_WORDS: Final[Mapping[PermissionName, str]] = {
 # In BTC; and the fields that the sentence about a limit includes.
 _AMOUNTS: Final = ("transaction_limit", "new_transaction_limit")
 BESIDE_AMOUNT: Final = frozenset({"cycle_period", "cycle_day", "per_cycle"})
+
+_OF_VAULTS: Final = frozenset({CREATE_WALLET.path, UPDATE_VAULT.path})
 
 # By the path of the call that waits.
 TITLES: Final[Mapping[str, str]] = {path: call.second_person for path, call in CONFIRMABLE.items()}
@@ -138,7 +141,7 @@ def nameless_field(change: Change) -> str | None:
 def _limit_words(change: Change, limit: Mapping[str, Any]) -> str:
     """The whole limit, of a body or of what is in force: an amount alone does not say what it bounds."""
     words = next(f"at most {Decimal(str(limit[field])):.8f} BTC" for field in _AMOUNTS if field in limit)
-    is_vaults = change.path == UPDATE_VAULT.path
+    is_vaults = change.path in _OF_VAULTS
     # Where the change leaves it out it stays; a change that has ended does not say what was in force.
     per_cycle = limit.get("per_cycle", change.in_force.get("per_cycle")) if is_vaults else True
     if per_cycle is None:

@@ -58,18 +58,18 @@ def _roles(page: PageContext) -> list[RoleDetails]:
 
 
 def _change(page: PageContext) -> Change:
-    """Raises NotFound."""
+    """Raises NotFound, StateConflict."""
     change_id = page.form.one("change_id") or page.query("change_id")
     found = page.read(CHANGES, workspace_id=page.workspace.id, change_id=change_id)
-    if found:
-        return found[0]
-    raise NotFound("There is no such change, or your role does not confirm it.")
+    if not found:
+        raise NotFound("There is no such change, or your role does not confirm it.")
+    if nameless_field(found[0]) is not None:
+        raise StateConflict("It names something that no longer exists: decline it.")
+    return found[0]
 
 
 def review_confirmation(page: PageContext) -> Review:
     change = _change(page)
-    if nameless_field(change):
-        raise StateConflict("It names something that no longer exists: decline it.")
     workspace, *said = facts_of(change)
     facts: tuple[tuple[str, object], ...] = (
         workspace,
@@ -86,6 +86,7 @@ def review_confirmation(page: PageContext) -> Review:
 
 
 def confirm(page: PageContext) -> Response:
+    _change(page)
     applied = page.submit(CONFIRM_CHANGE)
     if applied.change.path in {CREATE_WEBHOOK.path, UPDATE_WEBHOOK.path}:
         shown = WebhookWithSecret.model_validate(applied.answer)

@@ -7,11 +7,11 @@ from starlette.responses import Response
 from custody.common.pages.figures import address
 from custody.schemas.forwards import FORWARD_TO_VAULT, PREVIEW_FORWARD
 from custody.schemas.keys import SIGNING_PROFILE_ADDRESS, SigningProfileAddress
-from custody.schemas.proposals import PsbtPreview, TxType
+from custody.schemas.proposals import TxType
 from custody.server.console.context import PageContext
 from custody.server.console.money import money_of
-from custody.server.console.proposing import MoneyReview, at_field
-from custody.server.console.table import Review, Row
+from custody.server.console.proposing import MoneyReview
+from custody.server.console.table import Review, Row, form
 from custody.server.console.typed import whole
 from custody.server.console.vaults import vault_by_id, vaults_to_choose
 from custody.server.errors import CustodyError, Invalid, PermissionDenied
@@ -64,11 +64,9 @@ def _body(page: PageContext) -> dict[str, Any]:
 
 def review(page: PageContext) -> Review:
     """What the form would propose now. Raises what proposing it would, at its field."""
-    if page.form.ticked("confirmed"):
-        return Review("Forward your own money", (), "Propose it")
     body = _body(page)
     vault = vault_by_id(page, body["vault_id"])
-    shown: PsbtPreview = at_field(lambda: page.read(PREVIEW_FORWARD, **body))
+    shown = page.read(PREVIEW_FORWARD, **body)
     return MoneyReview(
         "Forward your own money",
         (("From your own address", address(body["wallet_address"])),),
@@ -85,18 +83,15 @@ def review(page: PageContext) -> Review:
     )
 
 
-def make(page: PageContext) -> Response:
-    body = _body(page) | {"coins": list(page.form.every("shown_coin"))}
-    made = at_field(lambda: page.act(FORWARD_TO_VAULT, **body))
-    return page.redirect(
-        f"{page.workspace.path}/proposals/{made.psbt_id}", "It is proposed. Sign it on your own machine."
-    )
+def _confirmed(page: PageContext) -> dict[str, Any]:
+    return _body(page) | {"coins": list(page.form.every("shown_coin"))}
 
 
+_HERE = "/w/{workspace_id:int}/proposals/forward"
 ROWS = (
-    Row("GET", "/w/{workspace_id:int}/proposals/forward", form_page),
-    Row(
-        "POST", "/w/{workspace_id:int}/proposals/forward", make, again=form_page, review=review,
-        acts=(FORWARD_TO_VAULT,),
+    Row("GET", _HERE, form_page),
+    form(
+        _HERE, FORWARD_TO_VAULT, form_page, "It is proposed. Sign it on your own machine.",
+        to="proposals/{0.psbt_id}", review=review, given=_confirmed,
     ),
 )  # fmt: skip

@@ -6,7 +6,6 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.common.pages.rendering import Live
 from custody.schemas.changes import CHANGES
 from custody.schemas.invitations import ACCEPT_INVITE, OWN_INVITATIONS
 from custody.schemas.onboarding import (
@@ -20,7 +19,7 @@ from custody.schemas.proposals import PSBT
 from custody.schemas.vaults import LIST_WALLETS, Vault
 from custody.schemas.workspaces import CREATE_WORKSPACE, UPDATE_WORKSPACE
 from custody.server.console.context import PageContext
-from custody.server.console.table import Review, Row, form
+from custody.server.console.table import Review, Row, form, live
 from custody.server.errors import Invalid, NotFound, PermissionDenied
 
 # Waiting proposals and vaults on the overview; their own pages list all.
@@ -51,18 +50,6 @@ def answer_invitation(page: PageContext) -> Response:
             f"/console/w/{taken.workspace_id}/", f"You are a member of {taken.workspace_name} now."
         )
     return page.redirect("/console/", "You declined the invitation.")
-
-
-def overview(page: PageContext) -> Response:
-    return page.render("home/overview.html", live_glance=_glance(page), **_shown(page))
-
-
-def glance(page: PageContext) -> Response:
-    return page.render_part(_glance(page), **_shown(page))
-
-
-def _glance(page: PageContext) -> Live:
-    return Live("glance", "home/glance.html", f"{page.workspace.path}/parts/glance")
 
 
 def _shown(page: PageContext) -> dict[str, Any]:
@@ -172,8 +159,10 @@ ROWS = (
     Row("GET", "/", workspaces),
     Row("GET", "/invitations/{invite_id}", invitation_page),
     Row("POST", "/invitations/{invite_id}", answer_invitation, again=invitation_page, acts=(ACCEPT_INVITE,)),
-    Row("GET", "/w/{workspace_id:int}/", overview),
-    Row("GET", "/w/{workspace_id:int}/parts/glance", glance),
+    *live(
+        "/w/{workspace_id:int}/", "/w/{workspace_id:int}/parts/glance",
+        ("home/overview.html", "home/glance.html"), _shown,
+    ),
     Row("GET", _HERE, workspace),
     form(
         _HERE + "/name", UPDATE_WORKSPACE, workspace, "The name is changed.", asks="Change the name",

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.common.limit_words import WEEKDAYS, bounds, until
+from custody.common.limit_words import WEEKDAYS, until
 from custody.schemas.limits import MY_LIMITS, MyLimits, VaultLimits
 from custody.schemas.vaults import LIST_WALLETS, Vault
 from custody.server.console.context import PageContext
@@ -71,12 +71,6 @@ def _cycle(page: PageContext) -> dict[str, Any]:
     if not 1 <= day <= longest:
         raise Invalid.at("/cycle_day", "A week has the days 1 (Monday) to 7, a month 1 to 31.")
     return {"cycle_period": period, "cycle_day": day}
-
-
-def typed_words(typed: dict[str, Any]) -> str:
-    """Of a vault's limit."""
-    per_cycle, period, day = typed["per_cycle"], typed["cycle_period"], typed["cycle_day"]
-    return f"At most {typed['transaction_limit']} BTC {bounds(per_cycle=per_cycle, period=period, day=day)}"
 
 
 def used_words(now: VaultLimits, typed: dict[str, Any]) -> str:

@@ -5,15 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from starlette.responses import Response
-
-from custody.common.pages.rendering import Live
 from custody.schemas.proposals import PSBT, Proposal, ProposalStatus, TroubleKind, TxType
-from custody.schemas.vaults import Vault
 from custody.server.console.addresses import entries_of
 from custody.server.console.context import PageContext
 from custody.server.console.money import money_of, proof_of
-from custody.server.console.table import Row
+from custody.server.console.table import live
 from custody.server.console.typed import require_days_in_order
 from custody.server.console.vaults import vault_by_id
 from custody.server.errors import Invalid
@@ -62,26 +58,21 @@ def stages_of(proposal: Proposal) -> tuple[ProposalStage, ...]:
 # --- the list -----------------------------------------------------------------------------------------------
 
 
-def listing(page: PageContext) -> Response:
-    wanted = {name: text for name in FILTERS if (text := page.query(name).strip())}
-    found: dict[str, Any] = {"live_list": None}
+def _listed(page: PageContext) -> dict[str, Any] | None:
     try:
         require_days_in_order(page)
-        found = {"live_list": _listed(page, wanted), **_page_of(page, wanted)}
+        return _page_of(page, _wanted(page))
     except Invalid as error:
         page.problem = error
-    statuses = [(status.value, status) for status in ProposalStatus]
-    return page.render("proposals/list.html", statuses=statuses, wanted=wanted, **found)
+        return None
 
 
-def listing_part(page: PageContext) -> Response:
-    wanted = {name: text for name in FILTERS if (text := page.query(name).strip())}
-    return page.render_part(_listed(page, wanted), **_page_of(page, wanted))
+def _wanted(page: PageContext) -> dict[str, str]:
+    return {name: text for name in FILTERS if (text := page.query(name).strip())}
 
 
-def _listed(page: PageContext, wanted: Mapping[str, str]) -> Live:
-    query = f"?{urlencode(wanted)}" if wanted else ""
-    return Live("listed", "proposals/listed.html", f"{page.workspace.path}/parts/proposals{query}")
+def _filter(page: PageContext) -> dict[str, Any]:
+    return {"wanted": _wanted(page), "statuses": [(status.value, status) for status in ProposalStatus]}
 
 
 def _page_of(page: PageContext, wanted: Mapping[str, str]) -> dict[str, Any]:
@@ -112,27 +103,6 @@ def _page_of(page: PageContext, wanted: Mapping[str, str]) -> dict[str, Any]:
 # --- one ----------------------------------------------------------------------------------------------------
 
 
-def proposal_page(page: PageContext) -> Response:
-    proposal = proposal_of(page)
-    vault = vault_by_id(page, proposal.vault_id)
-    return page.render(
-        "proposals/proposal.html",
-        section="proofs" if proposal.tx_type is TxType.PROOF else "proposals",
-        proposal=proposal,
-        live_standing=_standing_part(page, proposal),
-        **_money(page, proposal, vault),
-        **_standing(page, proposal, vault),
-    )
-
-
-def standing(page: PageContext) -> Response:
-    proposal = proposal_of(page)
-    vault = vault_by_id(page, proposal.vault_id)
-    return page.render_part(
-        _standing_part(page, proposal), proposal=proposal, **_standing(page, proposal, vault)
-    )
-
-
 def proposal_of(page: PageContext) -> Proposal:
     """Raises NotFound for one of another workspace."""
     found: Proposal = page.read(PSBT, workspace_id=page.workspace.id, psbt_id=page.path_param("psbt_id"))
@@ -146,20 +116,18 @@ def labels_of(page: PageContext, addresses: Sequence[str]) -> dict[str, str]:
     return {entry.address: entry.name for entry in entries_of(page, "addresses", addresses)}
 
 
-def _standing_part(page: PageContext, proposal: Proposal) -> Live:
-    path = f"{page.workspace.path}/parts/proposals/{proposal.psbt_id}"
-    return Live("standing", "proposals/standing.html", path)
-
-
-def _money(page: PageContext, proposal: Proposal, vault: Vault) -> dict[str, Any]:
+def _money(page: PageContext) -> dict[str, Any]:
+    proposal = proposal_of(page)
+    vault, psbt = vault_by_id(page, proposal.vault_id), proposal.psbt_base64
     if proposal.tx_type is TxType.PROOF:
-        return {"proof": proof_of(proposal.psbt_base64, vault)}
-    return {
-        "money": money_of(proposal.psbt_base64, vault, labels_of(page, proposal.recipients), proposal.tx_type)
-    }
+        return {"section": "proofs", "proof": proof_of(psbt, vault)}
+    labels = labels_of(page, proposal.recipients)
+    return {"section": "proposals", "money": money_of(psbt, vault, labels, proposal.tx_type)}
 
 
-def _standing(page: PageContext, proposal: Proposal, vault: Vault) -> dict[str, Any]:
+def _standing(page: PageContext) -> dict[str, Any]:
+    proposal = proposal_of(page)
+    vault = vault_by_id(page, proposal.vault_id)
     workspace, status = page.workspace, proposal.status
     me, is_forward = str(page.user.uuid), proposal.tx_type is TxType.FORWARD
     may_propose = workspace.may(*PROPOSERS) and not is_forward
@@ -171,6 +139,7 @@ def _standing(page: PageContext, proposal: Proposal, vault: Vault) -> dict[str, 
     can_be_bumped = may_propose and proposal.may_be_replaced and not keeps_coins and not lacks_deposit
     signs = [signer for signer in proposal.signers if signer.user_id == me]
     return {
+        "proposal": proposal,
         "stages": stages_of(proposal),
         "is_frozen": status in _BEFORE_THE_NETWORK and vault.is_frozen,
         "actions": [
@@ -191,9 +160,15 @@ def _standing(page: PageContext, proposal: Proposal, vault: Vault) -> dict[str, 
     }
 
 
+_HERE = "/w/{workspace_id:int}"
+_ONE = "/proposals/{psbt_id}"
 ROWS = (
-    Row("GET", "/w/{workspace_id:int}/proposals", listing),
-    Row("GET", "/w/{workspace_id:int}/parts/proposals", listing_part),
-    Row("GET", "/w/{workspace_id:int}/proposals/{psbt_id}", proposal_page),
-    Row("GET", "/w/{workspace_id:int}/parts/proposals/{psbt_id}", standing),
-)
+    *live(
+        f"{_HERE}/proposals", f"{_HERE}/parts/proposals", ("proposals/list.html", "proposals/listed.html"),
+        _listed, around=_filter,
+    ),
+    *live(
+        _HERE + _ONE, f"{_HERE}/parts{_ONE}", ("proposals/proposal.html", "proposals/standing.html"),
+        _standing, around=_money,
+    ),
+)  # fmt: skip

@@ -3,7 +3,7 @@
 The review pins the coins and the rate that it showed: what was reviewed is proposed, or it is refused.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, get_args
@@ -14,7 +14,6 @@ from custody.common.change_words import PERMISSION_WORDS
 from custody.common.recipients import reads_as_address, typed_address
 from custody.common.text import name_key, plain
 from custody.schemas.common import Priority
-from custody.schemas.errors import ErrorCode
 from custody.schemas.history import VAULT_COINS, CoinState
 from custody.schemas.limits import MY_LIMITS
 from custody.schemas.permissions import PermissionName
@@ -32,7 +31,6 @@ from custody.server.console.typed import fee_rate
 from custody.server.console.vaults import names_of, vault_by_id, vaults_to_choose
 from custody.server.errors import (
     CustodyError,
-    Fault,
     Invalid,
     NotFound,
     PermissionDenied,
@@ -42,14 +40,6 @@ from custody.server.proposals.payments import parse_recipient
 from multisig import MultisigError, Network, parse_btc
 
 MORE_ROWS: Final = 3
-# The field at which a refusal of the whole payment is shown.
-_BESIDE: Mapping[ErrorCode, str] = {
-    ErrorCode.INSUFFICIENT_FUNDS: "/amounts_sats",
-    ErrorCode.LOCKED_FUNDS: "/amounts_sats",
-    ErrorCode.ROLE_LIMIT_EXCEEDED: "/amounts_sats",
-    ErrorCode.VAULT_LIMIT_EXCEEDED: "/amounts_sats",
-    ErrorCode.NOT_IN_ADDRESS_BOOK: "/recipients",
-}
 
 
 @dataclass(frozen=True)
@@ -235,11 +225,9 @@ def _everything(page: PageContext, body: Mapping[str, Any], amounts: Sequence[in
 
 def review(page: PageContext) -> Review:
     """What the form would propose now. Raises what proposing it would, at its field."""
-    if page.form.ticked("confirmed"):
-        return Review("Review the payment", (), "Propose it")
     vault = vault_by_id(page, page.form.one("wallet"))
-    with_fields = at_field(lambda: psbt_request(page))
-    shown: PsbtPreview = at_field(lambda: page.read(PREVIEW_PSBT, **with_fields))
+    with_fields = psbt_request(page)
+    shown = page.read(PREVIEW_PSBT, **with_fields)
     pinned = [("shown_coin", coin) for coin in shown.coins]
     amounts = "" if with_fields["amounts_sats"] is None else str(with_fields["amounts_sats"][0])
     pinned += [("shown_rate", shown.asked_fee_rate), ("shown_most", amounts)]
@@ -291,28 +279,19 @@ def make(page: PageContext) -> Response:
     require_as_shown(page, *_reviewed(body))
     del body["priority" if "priority" in body else "fee_rate"]
     pinned = {"coins": list(form.every("shown_coin")), "fee_rate": form.one("shown_rate")}
-    made = at_field(lambda: page.act(CREATE_PSBT, **{**body, **pinned}), is_stale=True)
+    try:
+        made = page.act(CREATE_PSBT, **{**body, **pinned})
+    except CustodyError as error:
+        if not any(fault.pointer.startswith("/coins") for fault in error.faults):
+            raise
+        raise StateConflict(
+            "Another payment has taken a coin of this one. Nothing was proposed. Look at it again: other "
+            "coins may do.",
+            faults=error.faults,
+        ) from error
     return page.redirect(
         f"{page.workspace.path}/proposals/{made.psbt_id}", "It is proposed. Its signers decide now."
     )
-
-
-def at_field(call: Callable[[], Any], *, is_stale: bool = False) -> Any:
-    """The call's answer. A refusal is shown at a field. ``is_stale``: the review showed its coins."""
-    try:
-        return call()
-    except CustodyError as error:
-        pointer = _BESIDE.get(error.code)
-        is_of_coins = any(fault.pointer.startswith("/coins") for fault in error.faults)
-        if is_stale and is_of_coins:
-            raise StateConflict(
-                "Another payment has taken a coin of this one. Nothing was proposed. Look at it again: other "
-                "coins may do.",
-                faults=error.faults,
-            ) from error
-        if pointer is not None and not error.faults:
-            error.faults = (Fault(pointer, error.detail),)
-        raise
 
 
 ROWS = (

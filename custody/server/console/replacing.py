@@ -86,8 +86,6 @@ def form_page(page: PageContext) -> Response:
 
 def review(page: PageContext) -> Review:
     proposal, change = proposal_of(page), _change(page)
-    if page.form.ticked("confirmed"):
-        return Review(change.title, (), change.action)
     shown = page.read(PREVIEW_PSBT, **_request(page, proposal, change))
     vault = vault_by_id(page, proposal.vault_id)
     return MoneyReview(

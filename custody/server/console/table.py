@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from http import HTTPStatus
 from itertools import chain
+from pathlib import PurePath
 from typing import Any, Final, Literal
+from urllib.parse import urlencode
 
 import anyio.to_thread
 from starlette.convertors import IntegerConvertor, register_url_convertor
@@ -18,13 +20,15 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from custody.common.change_words import facts_of, question_of
-from custody.common.pages.rendering import FORM, FORM_WITH_FILE, Fields
+from custody.common.pages.rendering import FORM, FORM_WITH_FILE, Fields, Live
 from custody.common.pages.serving import HEADERS
 from custody.schemas.call import Answer, Call
+from custody.schemas.errors import ErrorCode
 from custody.server.console import session
 from custody.server.console.context import MAX_DIGITS, PageContext, WaitsForSecondPerson
 from custody.server.errors import (
     CustodyError,
+    Fault,
     Invalid,
     NoRoleOpens,
     NotFound,
@@ -46,8 +50,16 @@ SIGN_IN: Final = "/console/sign-in"
 MAX_FIELDS: Final = 400
 # Where a sign-in leads to: a page of ours and none elsewhere.
 _OWN_PATH = re.compile(r"/(console|invitations)(/[A-Za-z0-9_-]+)*/?(\?[A-Za-z0-9_=&.:-]*)?")
-# Not of the form itself: who sent it, and what the last page asked beside it.
+# The field at which a refusal of a whole payment is shown.
+_BESIDE: Final[Mapping[ErrorCode, str]] = {
+    ErrorCode.INSUFFICIENT_FUNDS: "/amounts_sats",
+    ErrorCode.LOCKED_FUNDS: "/amounts_sats",
+    ErrorCode.ROLE_LIMIT_EXCEEDED: "/amounts_sats",
+    ErrorCode.VAULT_LIMIT_EXCEEDED: "/amounts_sats",
+    ErrorCode.NOT_IN_ADDRESS_BOOK: "/recipients",
+}
 SECRETS: Final = frozenset({"password", "new_password", "again", "client_secret"})
+# Not of the form itself: who sent it, and what the last page asked beside it.
 FRAME_FIELDS: Final = frozenset(
     {
         "form_token",
@@ -216,6 +228,36 @@ def form(
     return Row("POST", path, view, again, review, steps_up=steps_up, is_open=is_open, acts=(call,))
 
 
+def live(
+    path: str,
+    part_path: str,
+    templates: tuple[str, str],
+    context: Callable[[PageContext], Mapping[str, Any] | None],
+    *,
+    around: Callable[[PageContext], Mapping[str, Any]] = lambda _page: {},
+    seconds: int | None = None,
+) -> tuple[Row, Row]:
+    """A page with a part that follows what happens (``live_part``), and the row that the part is loaded from.
+    ``templates``: of the page and of the part, which get the ``context``; where it is None, the page has no
+    such part. ``around``: of the page alone. ``seconds``: as `Live` has them.
+    """
+
+    def part(page: PageContext) -> Live:
+        at = f"/console{part_path.replace(':int}', '}')}".format(**page.request.path_params)
+        query = urlencode([each for each in page.request.query_params.multi_items() if each[0] != "seen"])
+        return Live(PurePath(templates[1]).stem, templates[1], f"{at}?{query}" if query else at, seconds)
+
+    def view(page: PageContext) -> Response:
+        found = context(page)
+        shown = {"live_part": None} if found is None else {"live_part": part(page), **found}
+        return page.render(templates[0], **shown, **around(page))
+
+    def view_of_part(page: PageContext) -> Response:
+        return page.render_part(part(page), **(context(page) or {}))
+
+    return Row("GET", path, view), Row("GET", part_path, view_of_part)
+
+
 class _RecordNumber(IntegerConvertor):
     """A longer one leads to no row: Python reads no number of thousands of digits, the database none above 64
     bits.
@@ -334,6 +376,8 @@ def _answer(row: Row, page: PageContext) -> Response:
         is_over = isinstance(error, Unauthenticated | TokenExpired) and not row.is_open
         if row.again is None or is_over:
             raise
+        if not error.faults and (pointer := _BESIDE.get(error.code)) is not None:
+            error.faults = (Fault(pointer, error.detail),)
         page.problem = error
         return row.again(page)
 
@@ -343,14 +387,13 @@ def _page_before(row: Row, page: PageContext) -> Response | None:
 
     None where the person has confirmed and proven what is asked.
     """
-    form = page.form
-    review = None if row.review is None else row.review(page)
-    has_confirmed = review is None or form.ticked("confirmed")
-    problem: CustodyError | None = None
-    prompt = None
-    if review is not None and not has_confirmed and (needed := page.second_person()):
+    must_confirm = row.review is not None and not page.form.ticked("confirmed")
+    review = row.review(page) if row.review is not None and must_confirm else None
+    if review is not None and (needed := page.second_person()):
         page.problem = needed
         return _review_page(page, review, None)
+    problem: CustodyError | None = None
+    prompt = None
     if row.steps_up:
         try:
             _prove(page)
@@ -360,10 +403,12 @@ def _page_before(row: Row, page: PageContext) -> Response | None:
             is_fresh = step_up.is_fresh(ctx)
         if not is_fresh:
             prompt = _step_up_prompt(page)
-    if has_confirmed and prompt is None:
+    if review is None and prompt is None:
         return None
     page.problem = problem
-    return _review_page(page, review or Review("Confirm that it is you", (), "Go on"), prompt)
+    if review is None:
+        review = row.review(page) if row.review else Review("Confirm that it is you", (), "Go on")
+    return _review_page(page, review, prompt)
 
 
 def _review_page(page: PageContext, review: Review, prompt: StepUpPrompt | None) -> Response:

@@ -12,7 +12,7 @@ from custody.schemas.asset_tokens import CALL_CONTRACT, PREVIEW_CALL, Contract
 from custody.schemas.vaults import VaultName
 from custody.server.console.context import PageContext
 from custody.server.console.rendering import FUNCTION_WORDS, token_units
-from custody.server.console.table import Review, Row
+from custody.server.console.table import Review, Row, form
 from custody.server.console.tokens import approving, priority, token_here
 from custody.server.console.typed import raw_units
 from custody.server.console.vaults import vault_by_id, vault_name, vaults_to_choose
@@ -111,7 +111,7 @@ def review_call(page: PageContext) -> Review:
     token = token_here(page)
     typed = _typed(page, token)
     vault = vault_by_id(page, page.form.one("wallet_id"))
-    shown = page.read(PREVIEW_CALL, **_body(page, token, typed))
+    shown = page.read(PREVIEW_CALL, **_body(page))
     amount = "" if typed.raw is None else f"{token_units(typed.raw, token.decimals)} {token.symbol} tokens"
     supply = f"{token_units(token.total_supply, token.decimals)} {token.symbol} tokens"
     sentence = _SENTENCES[typed.function].format(amount=amount, address=address(typed.address), supply=supply)
@@ -129,7 +129,9 @@ def review_call(page: PageContext) -> Review:
     )
 
 
-def _body(page: PageContext, token: Contract, typed: TypedCall) -> dict[str, Any]:
+def _body(page: PageContext) -> dict[str, Any]:
+    token = token_here(page)
+    typed = _typed(page, token)
     return {
         "workspace_id": page.workspace.id,
         "contract_uid": token.contract_uid,
@@ -140,17 +142,11 @@ def _body(page: PageContext, token: Contract, typed: TypedCall) -> dict[str, Any
     }
 
 
-def make_call(page: PageContext) -> Response:
-    token = token_here(page)
-    made = page.act(CALL_CONTRACT, **_body(page, token, _typed(page, token)))
-    return page.redirect(
-        f"{page.workspace.path}/proposals/{made.psbt_id}",
-        "It is proposed. Its signers approve it on their devices.",
-    )
-
-
 _CALL = "/w/{workspace_id:int}/tokens/{contract_uid:int}/call/{function}"
 ROWS = (
     Row("GET", _CALL, call_page),
-    Row("POST", _CALL, make_call, again=call_page, review=review_call, acts=(CALL_CONTRACT,)),
-)
+    form(
+        _CALL, CALL_CONTRACT, call_page, "It is proposed. Its signers approve it on their devices.",
+        to="proposals/{0.psbt_id}", review=review_call, given=_body,
+    ),
+)  # fmt: skip

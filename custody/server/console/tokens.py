@@ -6,7 +6,6 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from custody.common.pages.figures import address
-from custody.common.pages.rendering import Live
 from custody.common.recipients import typed_address
 from custody.common.text import count
 from custody.schemas.address_book import WhitelistAddress
@@ -27,7 +26,7 @@ from custody.schemas.vaults import Vault
 from custody.server.console.addresses import entries_of
 from custody.server.console.context import PageContext
 from custody.server.console.rendering import token_units
-from custody.server.console.table import Review, Row, form, require_as_shown, shown_mark
+from custody.server.console.table import Review, Row, form, live, require_as_shown, shown_mark
 from custody.server.console.typed import raw_units, whole
 from custody.server.console.vaults import CHAIN_SECONDS, holdings, vault_by_id, vault_name, vaults_to_choose
 from custody.server.errors import Invalid
@@ -65,23 +64,8 @@ def path_of(page: PageContext, contract_uid: int) -> str:
     return f"{page.workspace.path}/tokens/{contract_uid}"
 
 
-def token(page: PageContext) -> Response:
+def _standing(page: PageContext) -> dict[str, Any]:
     shown = token_here(page)
-    return page.render("tokens/token.html", live_standing=_live(page), **_standing(page, shown))
-
-
-def standing(page: PageContext) -> Response:
-    return page.render_part(_live(page), **_standing(page, token_here(page)))
-
-
-def _live(page: PageContext) -> Live:
-    path = f"{path_of(page, page.path_param('contract_uid'))}/standing"
-    before = page.cursor("before")
-    wanted = path if before is None else f"{path}?before={before}"
-    return Live("standing", "tokens/standing.html", wanted, CHAIN_SECONDS)
-
-
-def _standing(page: PageContext, shown: Contract) -> dict[str, Any]:
     vault = vault_name(page, shown.vault_id)
     held, trouble = holdings(page, vault.id)
     before = page.cursor("before")
@@ -223,19 +207,11 @@ def _addresses(listed: list[WhitelistAddress]) -> list[str]:
     return [entry.address for entry in listed]
 
 
-def make_token(page: PageContext) -> Response:
+def _confirmed(page: PageContext) -> dict[str, Any]:
     listed = _listed(page)
     require_as_shown(page, *_addresses(listed))
-    made = page.act(
-        CREATE_TOKEN,
-        workspace_id=page.workspace.id,
-        network=page.workspace.entry.workspace_info.net,
-        priority=priority(page),
-        **_typed(page, listed),
-    )
-    return page.redirect(
-        path_of(page, made.contract_uid), "The token is proposed. Its signers approve it on their devices."
-    )
+    net = page.workspace.entry.workspace_info.net
+    return {"network": net, "priority": priority(page), **_typed(page, listed)}
 
 
 def priority(page: PageContext) -> str:
@@ -252,16 +228,21 @@ def _after_resubmit(call: ResubmitCallResponse) -> str:
 
 
 _TOKENS = "/w/{workspace_id:int}/tokens"
+_TOKEN = live(
+    f"{_TOKENS}/{{contract_uid:int}}", f"{_TOKENS}/{{contract_uid:int}}/standing",
+    ("tokens/token.html", "tokens/standing.html"), _standing, seconds=CHAIN_SECONDS,
+)  # fmt: skip
 ROWS = (
     Row("GET", _TOKENS, tokens),
     Row("GET", f"{_TOKENS}/new", new_token),
-    Row(
-        "POST", f"{_TOKENS}/new", make_token, again=new_token, review=review_token, acts=(CREATE_TOKEN,)
-    ),
-    Row("GET", f"{_TOKENS}/{{contract_uid:int}}", token),
-    Row("GET", f"{_TOKENS}/{{contract_uid:int}}/standing", standing),
     form(
-        f"{_TOKENS}/{{contract_uid:int}}/calls/{{call_uid:int}}/resubmit", RESUBMIT_CONTRACT_CALL, token,
-        _after_resubmit, to="tokens/{contract_uid}",
+        f"{_TOKENS}/new", CREATE_TOKEN, new_token,
+        "The token is proposed. Its signers approve it on their devices.", to="tokens/{0.contract_uid}",
+        review=review_token, given=_confirmed,
+    ),
+    *_TOKEN,
+    form(
+        f"{_TOKENS}/{{contract_uid:int}}/calls/{{call_uid:int}}/resubmit", RESUBMIT_CONTRACT_CALL,
+        _TOKEN[0].view, _after_resubmit, to="tokens/{contract_uid}",
     ),
 )  # fmt: skip

@@ -19,22 +19,20 @@ from custody.server.console.members import members_of
 from custody.server.console.money import money_of
 from custody.server.console.proposals import BOOK_READERS, labels_of
 from custody.server.console.proposing import MoneyReview
-from custody.server.console.rendering import COIN_WORDS, member_words
-from custody.server.console.table import Review, Row, form
-from custody.server.console.typed import whole
+from custody.server.console.rendering import COIN_WORDS
+from custody.server.console.table import Facts, Review, Row, form
 from custody.server.console.vaults import (
     PAGE,
-    chosen_signers,
     holdings,
     names_of,
     path_of,
     replacement_name,
-    require_signers,
+    typed_policy,
     vault_by_id,
     vault_here,
     vault_ids,
 )
-from custody.server.errors import Invalid, StateConflict
+from custody.server.errors import StateConflict
 from multisig import Network
 from multisig import Vault as Policy
 
@@ -90,39 +88,20 @@ def _signers_with_fingerprints(page: PageContext, old: Vault, new: Vault) -> lis
     ]
 
 
-def review_replacement(page: PageContext) -> Review:
-    shown, signers, m = vault_here(page), chosen_signers(page), whole(page, "m")
-    require_signers(m, [member_words(each) for each in signers])
-    if not page.form.one("name"):
-        raise Invalid.at("/name", "Name the new vault.")
-    now = {each.user_id for each in shown.signers}
+def _what_it_ends(page: PageContext) -> Facts:
+    old = vault_here(page)
     pending: list[Proposal] = page.read(
-        PSBT, workspace_id=page.workspace.id, vault_id=shown.id, status="PENDING", limit=PAGE
+        PSBT, workspace_id=page.workspace.id, vault_id=old.id, status="PENDING", limit=PAGE
     )
     unsigned = [each for each in pending if each.tx_type == "send" and not each.collected_signatures]
-    return Review(
-        f"Replace {shown.name} by {page.form.one('name')}",
-        (
-            ("Policy", f"{m} of these {len(signers)} sign each payment"),
-            *(("Signer" if str(each.uuid) in now else "New signer", member_words(each)) for each in signers),
-            *((("Cancelled", f"the unsigned payment {each.psbt_id}")) for each in unsigned),
-            *(("Leads to the old vault", name) for name in _entries_that_lead_here(page, shown)),
-        ),
-        "Replace it",
-        "Another manager of the workspace confirms it. Then the coins move to the new vault alone, beside "
-        "every limit, and the old one pays nothing else. This is final.",
+    return (
+        *(("Cancelled", f"the unsigned payment {each.psbt_id}") for each in unsigned),
+        *(("Leads to the old vault", name) for name in _entries_that_lead_here(page, old)),
     )
-
-
-def _new(page: PageContext) -> dict[str, Any]:
-    return {"m": whole(page, "m"), "signers": [each.uuid for each in chosen_signers(page)]}
 
 
 def review_sweep(page: PageContext) -> Review:
     """The first transaction, as it would be proposed now."""
-    action = "Propose to sweep"
-    if page.form.ticked("confirmed"):
-        return Review("", (), action)
     old = vault_here(page)
     last = replacement_name(page, old)
     if last is None:
@@ -135,7 +114,7 @@ def review_sweep(page: PageContext) -> Review:
     return MoneyReview(
         f"Move the coins of {old.name} to {new.name}",
         (("Where one transaction does not take all coins", "Others follow, to the same address."),),
-        action,
+        "Propose to sweep",
         money=money_of(shown.psbt_base64, old, labels_of(page, shown.recipients)),
         taken_from=old.name,
         amounts=(("Leaves the vault, fee included", shown.movement_sats),),
@@ -152,7 +131,9 @@ ROWS = (
     Row("GET", _REPLACE, replacement),
     form(
         _REPLACE, REPLACE_VAULT, replacement, "The vault is replaced.", to="vaults/{vault_id}/replace",
-        review=review_replacement, steps_up=True, given=_new,
+        asks="Replace it", beside=_what_it_ends, steps_up=True, given=typed_policy,
+        warns="Another manager of the workspace confirms it. Then the coins move to the new vault alone, "
+        "beside every limit, and the old one pays nothing else. This is final.",
     ),
     form(f"{_REPLACE}/sweep", SWEEP_VAULT, replacement, _after_sweep, review=review_sweep),
 )  # fmt: skip

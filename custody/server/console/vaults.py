@@ -8,14 +8,12 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from custody.common.pages.rendering import Live
 from custody.common.pages.serving import attachment
 from custody.common.spreadsheets import COIN_COLUMNS, MOVEMENT_COLUMNS, coin_cells, movement_cells
 from custody.common.text import count
 from custody.schemas.asset_tokens import TOKENS, TokenBalance
 from custody.schemas.call import Answer, Call
 from custody.schemas.history import VAULT_COINS, VAULT_HISTORY
-from custody.schemas.members import Member
 from custody.schemas.vaults import (
     CREATE_WALLET,
     LIST_WALLETS,
@@ -26,16 +24,15 @@ from custody.schemas.vaults import (
     VaultName,
 )
 from custody.server.console.context import PageContext
-from custody.server.console.limits import typed_words, vault_limit
+from custody.server.console.limits import vault_limit
 from custody.server.console.members import members_of
 from custody.server.console.rendering import (
     COIN_WORDS,
     MOVEMENT_WORDS,
     controls_words,
     csv_file,
-    member_words,
 )
-from custody.server.console.table import Review, Row, form
+from custody.server.console.table import Row, form, live
 from custody.server.console.typed import query_day, query_sats, whole
 from custody.server.errors import CustodyError, Invalid
 from custody.server.store.models import full_name
@@ -112,29 +109,14 @@ def path_of(page: PageContext, vault: Vault) -> str:
     return f"{page.workspace.path}/vaults/{vault.id}"
 
 
-def vault(page: PageContext) -> Response:
-    shown = vault_here(page)
-    export = None
-    if page.workspace.may(*VIEWERS):
-        export = page.read(VAULT_EXPORT, workspace_id=page.workspace.id, vault_id=shown.id, format="bsms")
-    return page.render(
-        "vaults/vault.html", export=export, live_standing=_live(page, shown),
-        **_standing(page, shown),
-    )  # fmt: skip
+def _export(page: PageContext) -> dict[str, Any]:
+    if not page.workspace.may(*VIEWERS):
+        return {"export": None}
+    return {"export": page.read(VAULT_EXPORT, **vault_ids(page), format="bsms")}
 
 
-def standing(page: PageContext) -> Response:
-    """The part that follows what happens."""
-    shown = vault_here(page)
-    return page.render_part(_live(page, shown), **_standing(page, shown))
-
-
-def _live(page: PageContext, shown: Vault) -> Live:
-    return Live("standing", "vaults/standing.html", f"{path_of(page, shown)}/standing", CHAIN_SECONDS)
-
-
-def _standing(page: PageContext, shown: Vault) -> dict[str, Any]:
-    ids = {"workspace_id": page.workspace.id, "vault_id": shown.id}
+def _standing(page: PageContext) -> dict[str, Any]:
+    shown, ids = vault_here(page), vault_ids(page)
     controls = page.read(VAULT_CONTROLS, **ids)
     held, trouble = holdings(page, shown.id)
     return {
@@ -206,44 +188,26 @@ def new_vault(page: PageContext) -> Response:
     )
 
 
-def review_vault(page: PageContext) -> Review:
-    form = page.form
-    names = [member_words(each) for each in chosen_signers(page)]
-    m, typed = whole(page, "m"), vault_limit(page)
-    require_signers(m, names)
-    return Review(
-        f"Make the vault {form.one('name')}",
-        (
-            ("Policy", f"{m} of these {len(names)} sign each payment"),
-            *((f"Signer {number}", name) for number, name in enumerate(names, start=1)),
-            ("Limit", typed_words(typed)),
-        ),
-        "Make the vault",
-        "Policy, signers and name never change. Each signer compares the vault's code with the others and "
-        "pins it before anyone pays to it.",
-    )
-
-
-def chosen_signers(page: PageContext) -> list[Member]:
-    """The chosen members. Raises Invalid."""
-    members = {str(each.uuid): each for each in members_of(page)}
-    chosen = dict.fromkeys(page.form.every("signers"))
+def typed_policy(page: PageContext) -> dict[str, Any]:
+    """Who signs, and how many of them. Raises Invalid."""
+    members = {str(each.uuid): each.uuid for each in members_of(page)}
+    m, chosen = whole(page, "m"), dict.fromkeys(page.form.every("signers"))
     if not chosen.keys() <= members.keys():
         raise Invalid.at("/signers", "Choose the signers among the members of the workspace.")
-    return [members[each] for each in chosen]
-
-
-def require_signers(m: int, names: Sequence[str]) -> None:
-    if not names:
+    if not chosen:
         raise Invalid.at("/signers", "Choose the signers.")
-    if not 1 <= m <= len(names):
-        raise Invalid.at("/m", f"{m} signatures cannot be asked of {count(len(names), 'signer', 'signers')}.")
+    if not 1 <= m <= len(chosen):
+        words = f"{m} signatures cannot be asked of {count(len(chosen), 'signer', 'signers')}."
+        raise Invalid.at("/m", words)
+    return {"m": m, "signers": [members[each] for each in chosen]}
 
 
 def _typed(page: PageContext) -> dict[str, Any]:
-    signers = [each.uuid for each in chosen_signers(page)]
-    net = page.workspace.entry.workspace_info.net
-    return {"network": net, "m": whole(page, "m"), "signers": signers, **vault_limit(page)}
+    return {
+        "network": page.workspace.entry.workspace_info.net,
+        **typed_policy(page),
+        **vault_limit(page),
+    }
 
 
 def _after_making(made: Vault) -> str:
@@ -332,11 +296,15 @@ ROWS = (
     Row("GET", _VAULTS, vaults),
     Row("GET", f"{_VAULTS}/new", new_vault),
     form(
-        f"{_VAULTS}/new", CREATE_WALLET, new_vault, _after_making, to="vaults/{0.id}", review=review_vault,
-        given=_typed,
+        f"{_VAULTS}/new", CREATE_WALLET, new_vault, _after_making, to="vaults/{0.id}", given=_typed,
+        asks="Make the vault",
+        warns="Policy, signers and name never change. Each signer compares the vault's code with the others "
+        "and pins it before anyone pays to it.",
     ),
-    Row("GET", _VAULT, vault),
-    Row("GET", f"{_VAULT}/standing", standing),
+    *live(
+        _VAULT, f"{_VAULT}/standing", ("vaults/vault.html", "vaults/standing.html"), _standing,
+        around=_export, seconds=CHAIN_SECONDS,
+    ),
     Row("GET", f"{_VAULT}/receive", receive),
     Row("GET", f"{_VAULT}/bsms", bsms),
     Row("GET", f"{_VAULT}/movements", movements),
