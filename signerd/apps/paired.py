@@ -7,7 +7,6 @@ import contextlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from datetime import datetime, timedelta
 from hmac import compare_digest
 
@@ -16,17 +15,17 @@ from signerd.apps.requests import (
     LIFE_SECONDS,
     Clock,
     Entropy,
-    PairingAnswer,
     PairingRequest,
     PairingStage,
     Requests,
 )
 from signerd.callers import CallerKind, LoopbackCaller, Right, app_words, granted
+from signerd.core.audit import Note
 from signerd.core.text import name_key
 from signerd.errors import InvalidRequest, NameTaken, NotAllowed, NotPaired, UnknownApp, WrongPairingCode
 from signerd.feed import Feed
 from signerd.journal import Journal
-from signerd.journal.apps import App, answer_note
+from signerd.journal.apps import App, facts_of
 from signerd.shapes.account import AppView, Collected, Me, OpenPairing, OriginView, Pairing
 from signerd.shapes.limits import DAYS, LET_IN_MINUTES
 
@@ -94,7 +93,8 @@ class PairedApps:
 
     async def gone(self, app_id: str) -> None:
         """Returns as soon as the app is revoked or expired: its open requests are then cut."""
-        while (left := self._seconds_left(app_id)) > 0:
+        while app := next((one for one in self._live() if one.app_id == app_id), None):
+            left = (app.expires - self._journal.now()).total_seconds()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(left, LOOK_AGAIN_SECONDS)):
                     await self._ended.wait()
@@ -126,7 +126,16 @@ class PairedApps:
             self._requests.forget(asked)
             return Collected(state="refused")
         token = PREFIX + _text(self._entropy(32))
-        app = self._new_app(asked, token)
+        now = self._now()
+        app = App(
+            app_id=self._entropy(16).hex(),
+            name=asked.name,
+            origin=asked.origin,
+            rights=asked.granted,
+            token_hash=token_hash(token),
+            created=now,
+            expires=now + timedelta(days=asked.days),
+        )
         self._journal.apps.pair(app)
         self._requests.forget(asked)
         self._tell("info", f"'{app.name}' is paired until {stamp(app.expires)}.")
@@ -142,15 +151,14 @@ class PairedApps:
         """Raises NotPaired for an unauthenticated caller."""
         if caller.kind is CallerKind.STRANGER:
             raise NotPaired("this caller is not paired")
-        app = None if caller.app_id is None else self._app(caller.app_id)
         return Me(
             kind=caller.kind.value,
             name=caller.name,
             network=str(self._journal.network),
             rights=granted(caller.rights),
             id=caller.app_id,
-            origin=None if app is None else app.origin,
-            expires=None if app is None else stamp(app.expires),
+            origin=caller.origin,
+            expires=None if caller.app_id is None else stamp(self._app(caller.app_id).expires),
         )
 
     # --- for the person: requests ---------------------------------------------------------------------------
@@ -165,7 +173,7 @@ class PairedApps:
         """Grant what was asked for, or less. Raises UnknownPairing, InvalidRequest (more rights),
         WrongPairingCode.
         """
-        asked = self._requests.to_answer(pairing_id, PairingAnswer.YES)
+        asked = self._requests.to_answer(pairing_id, PairingStage.ACCEPTED)
         given = asked.rights if rights is None else frozenset(granted(rights))
         if not given or not given <= asked.rights:
             raise InvalidRequest(
@@ -173,17 +181,17 @@ class PairedApps:
                 hint=f"It asked for: {', '.join(granted(asked.rights))}.",
             )
         self._require_code(asked, code)
-        self._journal.note(answer_note("app-accepted", pairing_id, asked.name, asked.origin, given))
-        accepted = self._requests.answer(asked, PairingAnswer.YES, granted=given, days=days)
+        self._note("app-accepted", asked, given)
+        accepted = self._requests.answer(asked, PairingStage.ACCEPTED, given, days)
         self._tell("info", f"'{asked.name}' may fetch its token.")
         return self._view(accepted)
 
     async def refuse(self, pairing_id: str) -> OpenPairing:
         """Refuse a request, also an accepted one until its token is collected. Raises UnknownPairing."""
-        asked = self._requests.to_answer(pairing_id, PairingAnswer.NO)
-        self._journal.note(answer_note("app-refused", pairing_id, asked.name, asked.origin, asked.rights))
+        asked = self._requests.to_answer(pairing_id, PairingStage.REFUSED)
+        self._note("app-refused", asked, asked.rights)
         self._tell("info", f"'{asked.name}' was refused.")
-        return self._view(self._requests.answer(asked, PairingAnswer.NO))
+        return self._view(self._requests.answer(asked, PairingStage.REFUSED))
 
     # --- for the person: apps and origins -------------------------------------------------------------------
 
@@ -238,22 +246,13 @@ class PairedApps:
         counted = self._requests.mistyped(asked)
         if counted.tries_left:
             raise WrongPairingCode(f"this is not the code that it shows; {counted.tries_left} tries are left")
-        note = answer_note("app-refused", asked.pairing_id, asked.name, asked.origin, asked.rights)
-        self._journal.note(replace(note, facts={**note.facts, "why": "wrong code"}))
+        self._note("app-refused", asked, asked.rights, why="wrong code")
         self._tell("attention", f"'{asked.name}' was refused: its code was given wrongly too often.")
         raise WrongPairingCode("this is not the code that it shows: the request is over")
 
-    def _new_app(self, asked: PairingRequest, token: str) -> App:
-        now = self._now()
-        return App(
-            app_id=self._entropy(16).hex(),
-            name=asked.name,
-            origin=asked.origin,
-            rights=asked.granted,
-            token_hash=token_hash(token),
-            created=now,
-            expires=now + timedelta(days=asked.days),
-        )
+    def _note(self, kind: str, asked: PairingRequest, rights: frozenset[str], **why: str) -> None:
+        facts = {**facts_of(asked.name, asked.origin, rights), **why}
+        self._journal.note(Note(kind, asked.pairing_id, facts))
 
     def _app(self, app_id: str) -> App:
         """Raises UnknownApp."""
@@ -275,10 +274,6 @@ class PairedApps:
     def _let_in_or_live(self) -> AbstractSet[str]:
         paired = {app.origin for app in self._live() if app.origin is not None}
         return paired | self._journal.apps.origins(self._journal.now()).keys()
-
-    def _seconds_left(self, app_id: str) -> float:
-        found = next((app for app in self._live() if app.app_id == app_id), None)
-        return 0.0 if found is None else (found.expires - self._journal.now()).total_seconds()
 
     def _end(self) -> None:
         self._ended.set()

@@ -21,6 +21,7 @@ MAX_PER_ASKER_AND_MINUTE = 3
 # Guessing succeeds with a chance of three in a million.
 MAX_TRIES = 3
 MINUTE = 60.0
+UNKNOWN = "there is no such request to be paired, or it is over"
 
 Clock = Callable[[], float]
 Entropy = Callable[[int], bytes]
@@ -33,20 +34,12 @@ class PairingStage(StrEnum):
     REFUSED = "refused"
 
 
-@unique
-class PairingAnswer(StrEnum):
-    YES = "yes"
-    NO = "no"
-    MISTYPED_TOO_OFTEN = "mistyped-too-often"
-
-
-# An acceptance can be withdrawn until the token is collected. The other stages are final; the request is
-# removed when it is collected or expires.
-TABLE = {
-    (PairingStage.WAITING, PairingAnswer.YES): PairingStage.ACCEPTED,
-    (PairingStage.WAITING, PairingAnswer.NO): PairingStage.REFUSED,
-    (PairingStage.WAITING, PairingAnswer.MISTYPED_TOO_OFTEN): PairingStage.REFUSED,
-    (PairingStage.ACCEPTED, PairingAnswer.NO): PairingStage.REFUSED,
+# An acceptance can be withdrawn until the token is collected. A refusal is final; the request is removed when
+# it is collected or expires.
+ANSWERS = {
+    PairingStage.WAITING: (PairingStage.ACCEPTED, PairingStage.REFUSED),
+    PairingStage.ACCEPTED: (PairingStage.REFUSED,),
+    PairingStage.REFUSED: (),
 }
 
 
@@ -122,12 +115,12 @@ class Requests:
         self._drop_expired()
         return tuple(asked for asked in self._kept.values() if asked.stage is not PairingStage.REFUSED)
 
-    def to_answer(self, pairing_id: str, given: PairingAnswer) -> PairingRequest:
+    def to_answer(self, pairing_id: str, answer: PairingStage) -> PairingRequest:
         """Raises UnknownPairing, also for a request that can no longer get this answer."""
         self._drop_expired()
         found = self._kept.get(pairing_id)
-        if found is None or (found.stage, given) not in TABLE:
-            raise _unknown()
+        if found is None or answer not in ANSWERS[found.stage]:
+            raise UnknownPairing(UNKNOWN)
         return found
 
     def to_collect(self, pairing_id: str, secret: bytes) -> PairingRequest:
@@ -135,25 +128,20 @@ class Requests:
         self._drop_expired()
         found = self._kept.get(pairing_id)
         if found is None or not compare_digest(found.secret_hash, sha256(secret).digest()):
-            raise _unknown()
+            raise UnknownPairing(UNKNOWN)
         return found
 
     def mistyped(self, asked: PairingRequest) -> PairingRequest:
         """A wrong code was given; the last one ends the request."""
         counted = replace(asked, tries_left=asked.tries_left - 1)
         self._kept[asked.pairing_id] = counted
-        return counted if counted.tries_left else self.answer(counted, PairingAnswer.MISTYPED_TOO_OFTEN)
+        return counted if counted.tries_left else self.answer(counted, PairingStage.REFUSED)
 
     def answer(
-        self,
-        asked: PairingRequest,
-        given: PairingAnswer,
-        *,
-        granted: frozenset[str] = frozenset(),
-        days: int = 0,
+        self, asked: PairingRequest, stage: PairingStage, granted: frozenset[str] = frozenset(), days: int = 0
     ) -> PairingRequest:
         """Record the answer; the app gets the full time again to fetch it."""
-        stage, until = TABLE[asked.stage, given], self.clock() + LIFE_SECONDS
+        until = self.clock() + LIFE_SECONDS
         answered = replace(asked, stage=stage, granted=granted, days=days, until=until)
         self._kept[asked.pairing_id] = answered
         return answered
@@ -197,7 +185,3 @@ class Requests:
     def _drop_expired(self) -> None:
         now = self.clock()
         self._kept = {key: asked for key, asked in self._kept.items() if asked.until > now}
-
-
-def _unknown() -> UnknownPairing:
-    return UnknownPairing("there is no such request to be paired, or it is over")

@@ -57,21 +57,11 @@ class AppBook:
         return {origin: until for origin, until in times if now < until}
 
     def pair(self, app: App) -> None:
-        facts = {**_facts(app.name, app.origin, app.rights), "expires": app.expires.isoformat()}
+        facts = {**facts_of(app.name, app.origin, app.rights), "expires": app.expires.isoformat()}
         with self.noted("app-paired", Note("app-paired", app.app_id, facts)):
-            self.connection.execute(
-                "INSERT INTO apps (app_id, name, origin, rights, token_hash, created, expires) "
-                "VALUES (?,?,?,?,?,?,?)",
-                (
-                    app.app_id,
-                    app.name,
-                    app.origin,
-                    " ".join(sorted(app.rights)),
-                    app.token_hash,
-                    app.created.isoformat(),
-                    app.expires.isoformat(),
-                ),
-            )
+            whose = app.app_id, app.name, app.origin, " ".join(sorted(app.rights)), app.token_hash
+            times = app.created.isoformat(), app.expires.isoformat()
+            self.connection.execute("INSERT INTO apps VALUES (?,?,?,?,?,?,?,NULL,NULL)", (*whose, *times))
 
     def revoke(self, app: App, at: datetime) -> None:
         with self.noted("app-revoked", Note("app-revoked", app.app_id, {"name": app.name})):
@@ -104,26 +94,22 @@ class AppBook:
         self.connection.execute(query, (at.isoformat(), value))
 
 
-def answer_note(kind: str, pairing_id: str, name: str, origin: str | None, rights: frozenset[str]) -> Note:
-    """The person's answer to a request: ``kind`` is "app-accepted" or "app-refused"."""
-    return Note(kind, pairing_id, _facts(name, origin, rights))
-
-
-def _facts(name: str, origin: str | None, rights: frozenset[str]) -> dict[str, object]:
+def facts_of(name: str, origin: str | None, rights: frozenset[str]) -> dict[str, object]:
+    """What the chain keeps of an app, or of a request to be paired."""
     told: dict[str, object] = {"name": name, "rights": sorted(rights)}
     return told if origin is None else {**told, "origin": origin}
 
 
 def _app(row: sqlite3.Row) -> App:
-    revoked, used = row["revoked"], row["used"]
+    app_id, name, origin, rights, token_hash, created, expires, revoked, used = row
     return App(
-        row["app_id"],
-        row["name"],
-        row["origin"],
-        frozenset(row["rights"].split()),
-        row["token_hash"],
-        datetime.fromisoformat(row["created"]),
-        datetime.fromisoformat(row["expires"]),
+        app_id,
+        name,
+        origin,
+        frozenset(rights.split()),
+        token_hash,
+        datetime.fromisoformat(created),
+        datetime.fromisoformat(expires),
         None if revoked is None else datetime.fromisoformat(revoked),
         None if used is None else date.fromisoformat(used),
     )
