@@ -1,8 +1,8 @@
 """Registering the device's keys at the platform, and watching the registration.
 
-Two steps. ``offer`` reads the keys and shows what would be registered; the person compares the fingerprint.
-``register`` takes the offer's digest, has the device sign the platform's challenge, and registers exactly
-what was offered.
+Two steps. An ``Offer`` of the device's keys shows what would be registered; the person compares the
+fingerprint. Then, for the offer's digest, the device signs the platform's challenge, and exactly what was
+offered is registered.
 
 ``KeyWatch`` reads our keys after a sign-in, before a registration, when the platform speaks of a revoked key,
 and six times an hour: the list has no tag and rarely changes.
@@ -10,9 +10,10 @@ and six times an hour: the list has no tag and rarely changes.
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import cast
@@ -37,8 +38,6 @@ from multisig import (
     InvalidMessage,
     Network,
     OriginKey,
-    multisig_account_path,
-    profile_account_path,
     recover_message_key,
 )
 from signerd.account.platform import PlatformClient, Sink
@@ -69,9 +68,6 @@ REPLACE_HINT = (
     "Another device is registered. Where this one is to take its place, lost or not: `signerd register "
     "--replace`."
 )
-
-ReadKeys = Callable[[Sequence[DerivationPath]], Awaitable[tuple[OriginKey, ...]]]
-SignText = Callable[[str, DerivationPath], Awaitable[bytes]]
 
 
 @dataclass(frozen=True)
@@ -122,51 +118,12 @@ class Offer:
         return [(str(key.origin.path), str(key.xpub)) for key in (*self.vault_keys, self.profile)]
 
 
-async def read_offer(network: Network, accounts: int, read_keys: ReadKeys) -> Offer:
-    """Ask the device for the keys of the first ``accounts`` accounts, and of the profile. Raises what
-    ``read_keys`` raises.
-    """
-    paths = [multisig_account_path(network, account) for account in range(accounts)]
-    *vault_keys, profile = await read_keys([*paths, profile_account_path(network)])
-    return Offer(network, tuple(vault_keys), profile)
-
-
-async def register(
-    offer: Offer,
-    digest: str,
-    *,
-    label: str,
-    replace: bool,
-    user_id: int,
-    platform: PlatformClient,
-    sign_text: SignText,
-    journal: Journal,
-    device: KeyDevice,
-) -> tuple[Key, tuple[News, ...]]:
-    """Prove possession on the device and register what was offered. Returns the key, and effects on
-    proposals.
+async def ask_challenge(offer: Offer, digest: str, user_id: int, platform: PlatformClient) -> str:
+    """The platform's challenge for exactly these keys, to be signed at ``offer.proof_path``.
 
     Raises:
         RegistrationStale: the device gave other keys than those that were shown. PlatformAnswersWrongly: the
-        challenge is not one for these keys. Else what the platform and the device raise.
-    """
-    text = await ask_challenge(offer, digest, user_id, platform)
-    signature = await sign_text(text, offer.proof_path)
-    return await register_proven(
-        offer,
-        text,
-        signature,
-        label=label,
-        replace=replace,
-        platform=platform,
-        journal=journal,
-        device=device,
-    )
-
-
-async def ask_challenge(offer: Offer, digest: str, user_id: int, platform: PlatformClient) -> str:
-    """The platform's challenge for exactly these keys, to be signed at ``offer.proof_path``. Raises as
-    ``register``.
+        challenge is not one for these keys. Else what the platform raises.
     """
     if offer.digest != digest:
         raise RegistrationStale("the device gives other keys than those that were shown")
@@ -188,8 +145,8 @@ async def register_proven(
     journal: Journal,
     device: KeyDevice,
 ) -> tuple[Key, tuple[News, ...]]:
-    """Register what was offered, by the device's signature of the challenge. Raises what the platform
-    raises.
+    """Register what was offered, by the device's signature of the challenge. Returns the key, and effects on
+    proposals. Raises what the platform raises.
     """
     proof = KeyProof(challenge=text, signature=base64.b64encode(signature).decode())
     request = RegisterKeyRequest(
@@ -212,18 +169,14 @@ async def _already_ours(error: PlatformRefused, offer: Offer, platform: Platform
     another active key.
     """
     if error.platform_code == ErrorCode.KEY_ALREADY_ACTIVE:
+        ours = offer.network.api_name, str(offer.base.xpub), str(offer.base.origin.fingerprint)
         for key in await platform.keys():
-            if key.status == "active" and _is_offered(key, offer):
+            if key.status == "active" and (key.net, key.xpub.value, key.master_fingerprint.value) == ours:
                 return key
         error.hint = REPLACE_HINT
     elif error.platform_code == ErrorCode.VALIDATION:
         error.hint = AGAIN_HINT
     raise error
-
-
-def _is_offered(key: Key, offer: Offer) -> bool:
-    said = (key.net, key.xpub.value, key.master_fingerprint.value)
-    return said == (offer.network.api_name, str(offer.base.xpub), str(offer.base.origin.fingerprint))
 
 
 def _request(offer: Offer) -> KeyChallengeRequest:
@@ -295,25 +248,32 @@ class KeyWatch:
             try:
                 await self.read_now()
             except (PlatformError, SignedOut) as error:
-                self._tell(error)
-                await self.sleep(pause.next())
-                continue
+                # The status already reports a platform that gives no answer, and a missing sign-in.
+                if isinstance(error, PlatformRefused | PlatformAnswersWrongly):
+                    sentence = f"The status of your key at the platform cannot be read: {said(error)}"
+                    self.troubles.report(KEYS, {REGISTRATION: sentence})
             except SignerdError:
                 raise
             except Exception:  # noqa: BLE001 - an answer that breaks our code must not end the reading
                 _log.exception("reading the registered keys failed in an unforeseen way")
                 self.troubles.report(KEYS, {REGISTRATION: unforeseen("Reading your keys at the platform")})
-                await self.sleep(pause.next())
+            else:
+                pause.reset()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self.every):
+                        await self.due.wait()
                 continue
-            pause.reset()
-            await self._until_due()
+            await self.sleep(pause.next())
 
     async def read_now(self) -> None:
         """Raises leaves of PlatformError, SignedOut."""
         network = self.journal.network.api_name
         self._listed = tuple(key for key in await self.platform.keys() if key.net == network)
         self.reads += 1
-        key_id, base = self.journal.platform_key_id(), self._base()
+        key_id = self.journal.platform_key_id()
+        # The platform lists the key of account 0.
+        registered = (own for own in self.journal.own_keys() if own.purpose == "vault" and own.account == 0)
+        base = next(registered, None)
         if key_id is None or base is None:
             self.troubles.report(KEYS, {})
             return
@@ -334,24 +294,6 @@ class KeyWatch:
             if key.status == "active" and key.master_fingerprint.value == str(fingerprint):
                 return VaultAccounts(known, key.next_account or 0, key.free_accounts)
         return VaultAccounts(known)
-
-    def _tell(self, error: PlatformError | SignedOut) -> None:
-        """The status already reports a platform that gives no answer, and a missing sign-in."""
-        if isinstance(error, PlatformRefused | PlatformAnswersWrongly):
-            sentence = f"The status of your key at the platform cannot be read: {said(error)}"
-            self.troubles.report(KEYS, {REGISTRATION: sentence})
-
-    def _base(self) -> OwnKey | None:
-        """Account 0, whose key the platform lists."""
-        registered = (own for own in self.journal.own_keys() if own.purpose == "vault" and own.account == 0)
-        return next(registered, None)
-
-    async def _until_due(self) -> None:
-        try:
-            async with asyncio.timeout(self.every):
-                await self.due.wait()
-        except TimeoutError:
-            return
 
 
 def listed_key(shape: Key) -> ListedKey:

@@ -9,7 +9,7 @@ recorded; progress is under the proposal's id.
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,11 +20,11 @@ from pydantic import ValidationError
 from custody._version import __version__
 from custody.schemas.keys import Key, KeyDevice
 from firmware_bridge import Device, DeviceState
-from multisig import DerivationPath, OriginKey
+from multisig import multisig_account_path, profile_account_path
 from signerd.account.config import Config
 from signerd.account.follower import Follower
 from signerd.account.platform import PlatformClient
-from signerd.account.registration import KeyWatch, Offer, read_offer, register
+from signerd.account.registration import KeyWatch, Offer, ask_challenge, register_proven
 from signerd.account.session import Account
 from signerd.account.vaults import pinnable, seen_vault, seen_vaults, unpin
 from signerd.apps import PairedApps
@@ -390,19 +390,17 @@ class Daemon:
             raise SignedOut("you are not signed in to the platform")
         device, offer = await self._offer(device_id)
         person = await self.platform.user()
-
-        async def sign_text(text: str, path: DerivationPath) -> bytes:
-            self.feed.add(REGISTRATION, "progress", "Look at your device: it shows the platform's challenge.")
-            return await self.bridge_devices.sign_text(device_id, text, path, teller(self.feed, REGISTRATION))
-
-        key, effects = await register(
+        challenge = await ask_challenge(offer, digest, person.user_id, self.platform)
+        self.feed.add(REGISTRATION, "progress", "Look at your device: it shows the platform's challenge.")
+        told = teller(self.feed, REGISTRATION)
+        proof = await self.bridge_devices.sign_text(device_id, challenge, offer.proof_path, told)
+        key, effects = await register_proven(
             offer,
-            digest,
+            challenge,
+            proof,
             label=self.config.label,
             replace=replace,
-            user_id=person.user_id,
             platform=self.platform,
-            sign_text=sign_text,
             journal=self.journal,
             device=self._device_facts(device),
         )
@@ -525,22 +523,19 @@ class Daemon:
         return Pinning(self.journal, self.bridge_devices, self.feed)
 
     async def _offer(self, device_id: str | None) -> tuple[Device, Offer]:
-        device = await self.bridge_devices.chosen(device_id)
-
-        async def read(paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
-            return await self.bridge_devices.keys(device.id, paths)
-
-        return device, await read_offer(self.journal.network, await self._accounts_wanted(device), read)
-
-    async def _accounts_wanted(self, device: Device) -> int:
-        """The number of accounts to offer, from the platform's current list if it is reachable."""
+        """The keys to register, of as many accounts as the platform's current list asks for, if it is
+        reachable.
+        """
+        device, network = await self.bridge_devices.chosen(device_id), self.journal.network
         if self.account.signed_in.is_set():
             with contextlib.suppress(PlatformError, SignedOut):
                 await self.keys.read_now()
-        accounts = (
-            VaultAccounts() if device.fingerprint is None else self.keys.accounts_of(device.fingerprint)
+        known = VaultAccounts() if device.fingerprint is None else self.keys.accounts_of(device.fingerprint)
+        paths = [multisig_account_path(network, account) for account in range(known.wanted)]
+        *vault_keys, profile = await self.bridge_devices.keys(
+            device.id, [*paths, profile_account_path(network)]
         )
-        return accounts.wanted
+        return device, Offer(network, tuple(vault_keys), profile)
 
 
 async def _unwrapped(task: asyncio.Task[None]) -> None:
