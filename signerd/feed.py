@@ -9,8 +9,9 @@ reported and started again after a growing pause, and its failure ends nothing e
 import asyncio
 import contextlib
 import logging
+import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -172,6 +173,21 @@ class TaskSupervisor:
         await self.sleep(STEADY_SECONDS)
         pause.reset()
         self.troubles.report(what, {})
+
+
+# Judging or listing a thousand entries takes seconds: other tasks run after this long (L11).
+AT_ONCE_SECONDS = 0.02
+
+
+async def in_turn(entries: Iterable[T]) -> list[T]:
+    """What a lazy iterable yields, each by some work; other tasks run in between."""
+    found, began = [], time.monotonic()
+    for entry in entries:
+        found.append(entry)
+        if time.monotonic() - began >= AT_ONCE_SECONDS:
+            await asyncio.sleep(0)
+            began = time.monotonic()
+    return found
 
 
 def unforeseen(what: str) -> str:

@@ -5,7 +5,6 @@ Uses a long poll where the platform supports it, and ETags: an unchanged list co
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -29,14 +28,12 @@ from signerd.errors import (
     SignedOut,
     SignerdError,
 )
-from signerd.feed import SingleFlight, Troubles, unforeseen
+from signerd.feed import SingleFlight, Troubles, in_turn, unforeseen
 from signerd.journal import Journal
 from signerd.journal.journal import ClaimOutcome
 
 Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]
-E = TypeVar("E")
-R = TypeVar("R")
 Taken = TypeVar("Taken", Step, ClaimOutcome)
 
 # The least time between two rounds, for a platform without long poll, which answers at once.
@@ -57,8 +54,6 @@ OTHERS = "what others signed in workspace"
 FOLLOWED_A_ROUND = 20
 # Inputs and outputs that are judged in a round: seconds of work, or a thousand usual payments.
 MOST_PARTS_A_ROUND = 10_000
-# Judging a thousand entries takes seconds: other tasks run after this long.
-AT_ONCE_SECONDS = 0.02
 
 
 _log = logging.getLogger(__name__)
@@ -66,11 +61,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class PlatformState:
-    """What the status shows: the last answer from the platform, and since when there was none."""
+    """What the status shows: whether the platform answered last, and its ``workspaces``."""
 
     reachable: bool = False
-    user_id: int | None = None
-    last_heard: float | None = None
     trouble: str | None = None
     workspaces: tuple[PlatformWorkspace, ...] = ()
     rounds: int = 0
@@ -99,7 +92,7 @@ class Follower:
 
     def __post_init__(self) -> None:
         self.tokens = TokenLookup(self.journal, self.platform, self.sink, self._alarm)
-        self.others = OthersProposals(self.journal, self.platform, self._alarm, self._in_turn, self.sink)
+        self.others = OthersProposals(self.journal, self.platform, self._alarm, self.sink)
 
     async def run(self) -> None:
         """Keep the list of workspaces, and follow each in a task of its own."""
@@ -136,7 +129,6 @@ class Follower:
                 self._trouble(unforeseen("Following the platform"))
             else:
                 self.state.reachable, self.state.trouble = True, None
-                self.state.last_heard = self.clock()
                 return
             await self.sleep(pause.next())
 
@@ -147,7 +139,6 @@ class Follower:
         person = await self.platform.user()
         self.troubles.report(WORKSPACES, _left_out("workspace", person.workspaces.unreadable))
         network = self.journal.network.api_name
-        self.state.user_id = person.user_id
         self.state.workspaces = tuple(
             workspace
             for workspace in person.workspaces.items
@@ -158,14 +149,10 @@ class Follower:
 
     async def _follow(self, workspace: PlatformWorkspace) -> None:
         following = _Following(workspace, Backoff(self.jitter, longest=LEFT_OUT_SECONDS))
-
-        async def one_round() -> None:
-            await self._round(following)
-
         try:
             while True:
                 began = self.clock()
-                await self.patiently(one_round)
+                await self.patiently(partial(self._round, following))
                 rest = SHORTEST_ROUND_SECONDS - (self.clock() - began)
                 if rest > 0:
                     await self.sleep(rest)
@@ -193,13 +180,6 @@ class Follower:
         following.one_by_one = await self._follow_known(following) or following.others_have_more
         self.state.rounds += 1
 
-    async def read_others_now(self, workspace_id: int) -> None:
-        """Read what others signed in a workspace, after a vault of it was pinned."""
-        for workspace in self.state.workspaces:
-            if workspace.id == workspace_id:
-                with contextlib.suppress(PlatformError, SignedOut):
-                    await self.others.read(workspace)
-
     async def look(self, psbt_id: str) -> bool:
         """Whether a signature that was delayed may still be submitted.
 
@@ -207,9 +187,11 @@ class Follower:
         whole list is read first. False where an entry of it cannot be read, or where the person is not in the
         workspace. The signature is withdrawn where there is a newer version. Raises UnknownProposal.
         """
+        workspace_id = self.journal.record(psbt_id).snapshot.workspace_id
+        reading = self._reading.setdefault(workspace_id, SingleFlight(partial(self._read_all, workspace_id)))
         try:
             async with asyncio.timeout(LOOK_SECONDS):
-                is_member = await self._is_member(self.journal.record(psbt_id).snapshot.workspace_id)
+                is_member = await reading.get()
         except (TimeoutError, PlatformError, SignedOut):
             return False
         step = self.journal.withdraw_replaced(psbt_id)
@@ -222,12 +204,8 @@ class Follower:
             self.sink.announce((Notify(psbt_id, Level.ATTENTION, LEFT),))
         return is_member
 
-    async def _is_member(self, workspace_id: int) -> bool:
-        """Whether the person is a member, after reading the whole list. Raises PlatformError, SignedOut."""
-        reading = self._reading.setdefault(workspace_id, SingleFlight(partial(self._read_all, workspace_id)))
-        return await reading.get()
-
     async def _read_all(self, workspace_id: int) -> bool:
+        """Whether the person is a member, after reading the whole list. Raises PlatformError, SignedOut."""
         seen = (await self.platform.user()).workspaces
         workspace = next((each for each in seen.items if each.id == workspace_id), None)
         if workspace is None and seen.unreadable:
@@ -241,31 +219,16 @@ class Follower:
             goes_on = heard.more
         return workspace is not None
 
-    async def read_vaults_now(self) -> None:
-        """Read the vaults of every workspace. Raises leaves of PlatformError, SignedOut."""
-        for workspace in self.state.workspaces:
-            await self.read_vaults(workspace)
-
     async def read_vaults(self, workspace: PlatformWorkspace) -> None:
         """Record what the platform says about the vaults; proposals are judged again where it changed."""
         listed = await self.platform.vaults(workspace)
-        learnt = await self._in_turn(
-            lambda claim: self._taken(claim.vault_id, lambda: self.journal.learn(claim)), listed.items
+        learnt = await in_turn(
+            self._taken(claim.vault_id, partial(self.journal.learn, claim)) for claim in listed.items
         )
         failed = (found for found in learnt if isinstance(found, UnreadableEntry))
         self._tell(VAULTS, workspace, (*listed.unreadable, *failed))
         if any(isinstance(heard, ClaimOutcome) and heard.is_new for heard in learnt):
             self.sink.announce((JudgeAgain(),))
-
-    async def _in_turn(self, take: Callable[[E], R], entries: Iterable[E]) -> list[R]:
-        """Apply `take` to each entry; the event loop serves other tasks in between."""
-        found, began = [], self.clock()
-        for entry in entries:
-            if self.clock() - began >= AT_ONCE_SECONDS:
-                await asyncio.sleep(0)
-                began = self.clock()
-            found.append(take(entry))
-        return found
 
     async def _take(self, following: "_Following", listed: Listed[Snapshot]) -> set[str]:
         """Record every proposal of the list. Returns all ids that it named, also of entries that could not be
@@ -277,7 +240,7 @@ class Follower:
             await self.read_vaults(workspace)
         unproven = await self.tokens.look_up(workspace, listed.items)
         self.troubles.report(f"{TOKENS} {workspace.id}", unproven)
-        failed = await self._in_turn(self._poll, self._of_a_round(following, listed.items))
+        failed = await in_turn(map(self._poll, self._of_a_round(following, listed.items)))
         left_out = (*listed.unreadable, *(found for found in failed if found is not None))
         self._tell(LISTED, workspace, left_out)
         following.leaves_out(bool(left_out or unproven), self.clock())
@@ -342,21 +305,19 @@ class Follower:
             del failed_ids[gone]
         for psbt_id in islice((*sorted(after), *sorted(before)), FOLLOWED_A_ROUND):
             following.turn = psbt_id
-            found = await self._ask_about(psbt_id, workspace)
+            found = None
+            try:
+                found = self._poll(await self.platform.proposal(psbt_id, workspace))
+            except PlatformRefused:
+                pass  # The platform no longer has it or shows it: the record stays.
+            except PlatformAnswersWrongly as error:
+                found = UnreadableEntry(psbt_id, said(error))
             if found is None:
                 failed_ids.pop(psbt_id, None)
             else:
                 failed_ids[psbt_id] = found
         self._tell(KNOWN, workspace, failed_ids.values())
         return bool(open_ones)
-
-    async def _ask_about(self, psbt_id: str, workspace: PlatformWorkspace) -> UnreadableEntry | None:
-        try:
-            return self._poll(await self.platform.proposal(psbt_id, workspace))
-        except PlatformRefused:
-            return None  # The platform no longer has it or shows it: the record stays.
-        except PlatformAnswersWrongly as error:
-            return UnreadableEntry(psbt_id, said(error))
 
 
 def _left_out(what: str, found: Iterable[UnreadableEntry]) -> dict[str, str]:

@@ -8,7 +8,7 @@ refused until it is proven.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from multisig.tokens import Payload
@@ -27,6 +27,7 @@ from signerd.errors import (
     PlatformUnreachable,
     SignerdError,
 )
+from signerd.feed import in_turn
 from signerd.journal import Journal
 
 # The most look-ups in a round: a thousand unknown tokens must not delay the other proposals.
@@ -145,12 +146,11 @@ class _Place:
 
 @dataclass
 class OthersProposals:
-    """``in_turn`` applies a function to many snapshots and lets other tasks run in between."""
+    """Used by one event loop."""
 
     journal: Journal
     platform: PlatformClient
     alarm: Callable[[PlatformFloods], None]
-    in_turn: Callable[[Callable[[Snapshot], _Seen], Iterable[Snapshot]], Awaitable[list[_Seen]]]
     sink: Sink
     # Where the last reading of a list stopped, by workspace.
     places: dict[int, _Place] = field(default_factory=dict)
@@ -212,7 +212,7 @@ class OthersProposals:
         """
         found, until = [], None
         look = self._recall if workspace.id in self.journal.behind() else self._look_at
-        for seen in await self.in_turn(look, page):
+        for seen in await in_turn(map(look, page)):
             waits = waits or seen.waits
             until = until if waits else seen.psbt_id
             if seen.signed is not None:

@@ -9,7 +9,7 @@ recorded; progress is under the proposal's id.
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -67,7 +67,7 @@ from signerd.errors import (
     SignerdError,
     UnknownProposal,
 )
-from signerd.feed import Feed, SingleFlight, Troubles
+from signerd.feed import Feed, SingleFlight, Troubles, in_turn
 from signerd.journal import Journal
 from signerd.journal.storage import check_whole
 from signerd.shapes import (
@@ -94,8 +94,6 @@ ACCOUNT = "account"
 LATELY_SECONDS = 15.0
 # The whole journal is checked for damage once a day.
 CHECK_SECONDS = 86_400.0
-# Listing years of proposals takes seconds: other tasks run after this long (L11).
-AT_ONCE_SECONDS = 0.02
 REPLACED_DEVICE = "Another device has taken its place: nothing is signed with it."
 OTHER_DEVICE = "It is not the device that you registered: nothing is signed with it."
 REVOKED_DEVICE = "The platform says that its key is revoked: nothing is signed with it."
@@ -197,7 +195,7 @@ class Daemon:
                 self.follower,
                 self.journal,
                 self.troubles,
-                await self._in_turn(seen_vaults(self.journal)),
+                await in_turn(seen_vaults(self.journal)),
             ),
             *reminders(self.state, self.config.backup, now, pinned=pinned),
         )
@@ -222,16 +220,6 @@ class Daemon:
             page_url=self.page_address.url,
             notes=tuple(dict.fromkeys((*notes, *unlisted, *self.page_address.notes))),
         )
-
-    async def _in_turn(self, items: Iterable[T]) -> tuple[T, ...]:
-        """Of a long list; other tasks run meanwhile (L11)."""
-        found, begun = [], self.follower.clock()
-        for item in items:
-            found.append(item)
-            if self.follower.clock() - begun >= AT_ONCE_SECONDS:
-                await asyncio.sleep(0)
-                begun = self.follower.clock()
-        return tuple(found)
 
     async def _devices_ready(self) -> tuple[int, tuple[str, ...]]:
         """The number of ready devices, or a note where the library fails."""
@@ -261,7 +249,7 @@ class Daemon:
     async def proposals(self, *, ended: bool, by: LoopbackCaller = TERMINAL) -> tuple[ProposalLine, ...]:
         """In the order of arrival; ended ones only with ``ended``."""
         states = [state for state in State if ended or state not in ENDED]
-        lines = await self._in_turn(self._line_of(psbt_id, by) for psbt_id in self.journal.ids(states))
+        lines = await in_turn(self._line_of(psbt_id, by) for psbt_id in self.journal.ids(states))
         return tuple(line for line in lines if line is not None)
 
     def _line_of(self, psbt_id: str, by: LoopbackCaller) -> ProposalLine | None:
@@ -436,9 +424,10 @@ class Daemon:
         if self.follower.state.reachable and not (sparing and lately):
             self._looked = self.follower.clock()
             with contextlib.suppress(PlatformError, SignedOut):
-                await self.follower.read_vaults_now()
+                for workspace in self.follower.state.workspaces:
+                    await self.follower.read_vaults(workspace)
         network = self.journal.network
-        return await self._in_turn(vault_view(seen, network) for seen in seen_vaults(self.journal))
+        return tuple(await in_turn(vault_view(seen, network) for seen in seen_vaults(self.journal)))
 
     async def preview_pin(self, vault_id: str, imported: ImportedQuorum | None = None) -> PinPreview:
         """What the person compares before pinning. Raises as ``account.vaults.pinnable``."""
@@ -470,7 +459,10 @@ class Daemon:
         )
         try:
             if self.account.signed_in.is_set() and self.follower.state.reachable:
-                await self.follower.read_others_now(seen.workspace_id)
+                for workspace in self.follower.state.workspaces:
+                    if workspace.id == seen.workspace_id:
+                        with contextlib.suppress(PlatformError, SignedOut):
+                            await self.follower.others.read(workspace)
         finally:
             self.runner.announce(effects)
         return vault_view(seen, self.journal.network)

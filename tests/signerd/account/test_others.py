@@ -55,12 +55,8 @@ class Told:
 
 
 def others(journal, *pages, between=None, told=None):
-    async def in_turn(look, many):
-        return [look(one) for one in many]
-
-    return OthersProposals(
-        journal, Pages(list(pages), between), lambda _e: None, in_turn, Told([] if told is None else told)
-    )
+    told = Told([] if told is None else told)
+    return OthersProposals(journal, Pages(list(pages), between), lambda _e: None, told)
 
 
 def listed(*items: Snapshot, unreadable: tuple[UnreadableEntry, ...] = ()) -> Listed:

@@ -186,7 +186,7 @@ async def test_f_many_pending_proposals(prepared, platform, bridge):
 
 
 async def test_l11_a_long_list_lets_others_in_while_it_is_made(prepared, platform, bridge, monkeypatch):
-    monkeypatch.setattr("signerd.daemon.service.AT_ONCE_SECONDS", 0.0)
+    monkeypatch.setattr("signerd.feed.AT_ONCE_SECONDS", 0.0)
     platform.proposals = {f"p-{n}": snapshot_of(one_coin(n), f"p-{n}") for n in range(10)}
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-9", State.WAITING_PERSON)

@@ -43,7 +43,7 @@ async def daemon(tmp_path, platform, bridge):
     async with daemon_at(state, platform, bridge) as running:
         keys = (*own_keys(), OwnKey(PROFILE_KEY, "profile", 0))
         running.journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
-        await running.follower.read_vaults_now()
+        await running.follower.read_vaults(running.follower.state.workspaces[0])
         yield running
 
 
