@@ -1,13 +1,13 @@
 """Exporting approved proposals for devices without a cable, and importing their answers.
 
 An exported PSBT may be signed from then on. So the export is recorded first, and counts as signed in the
-ledger and the limits, whether or not an answer is imported.
+ledger and the limits, whether or not an answer is imported. The library for files and QR codes is imported on
+first use.
 """
 
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 
 from firmware_bridge.makers import signing_devices
@@ -22,7 +22,7 @@ from signerd.core.text import said
 from signerd.core.tokens import ModelScreen
 from signerd.core.values import Record
 from signerd.daemon.imported import decoded_psbt, written_as
-from signerd.daemon.runner import Runner
+from signerd.daemon.service import Daemon
 from signerd.errors import (
     AnswerRefused,
     DecisionError,
@@ -31,7 +31,6 @@ from signerd.errors import (
     RefusedByChecks,
     StaleApproval,
 )
-from signerd.journal import Journal
 from signerd.shapes import ExportedPsbt, ProposalLine, PsbtVersion
 
 # A restored journal does not know exports after the backup: the proposal is checked and approved again.
@@ -46,132 +45,129 @@ AT_DEVICE = (
 PROFILE_LABEL = "profile"
 
 
-@dataclass(frozen=True)
-class Airgap:
-    """Used by one event loop. The library for files and QR codes is imported on first use."""
+async def export(
+    daemon: Daemon, psbt_id: str, by: LoopbackCaller, version: PsbtVersion = "0"
+) -> ExportedPsbt:
+    """The approved proposal's PSBT; the same bytes again where it was exported before.
 
-    journal: Journal
-    runner: Runner
-    line: Callable[[Record], ProposalLine]
+    Raises:
+        UnknownProposal, IllegalEvent, RefusedByChecks, NeedsAcknowledgement: nothing was exported.
+        StaleApproval: it changed since it was approved, and the person is asked again.
+    """
+    from firmware_bridge.airgap.card import request_name
 
-    async def export(self, psbt_id: str, by: LoopbackCaller, version: PsbtVersion = "0") -> ExportedPsbt:
-        """The approved proposal's PSBT; the same bytes again where it was exported before.
+    await daemon.runner.checked.wait()
+    record = daemon.journal.record(psbt_id)
+    if record.state is State.SIGNING:
+        raise IllegalEvent("your device on its cable is asked to sign it already", hint=AT_DEVICE)
+    # Before the export is recorded: the request may be one that no device accepts.
+    request = _request_of(daemon, record)
+    event = events.Exported(by.audit_name, sha256(request).hexdigest())
+    record = daemon.runner.decide(psbt_id, event).record
+    signing = daemon.journal.signing(record.snapshot)
+    if record.state is not State.EXPORTED or record.exported is None or signing is None:
+        raise StaleApproval("the proposal changed after you approved it")
+    pin, psbt = daemon.journal.pin_of(record.snapshot), Psbt.parse(record.exported)
+    return ExportedPsbt(
+        psbt_id=psbt_id,
+        network=str(daemon.journal.network),
+        file_name=request_name(PROFILE_LABEL if pin is None else pin.name, psbt),
+        psbt=written_as(version, Psbt.parse(_request(psbt, signing.policy))),
+    )
 
-        Raises:
-            UnknownProposal, IllegalEvent, RefusedByChecks, NeedsAcknowledgement: nothing was exported.
-            StaleApproval: it changed since it was approved, and the person is asked again.
-        """
-        from firmware_bridge.airgap.card import request_name
 
-        await self.runner.checked.wait()
-        record = self.journal.record(psbt_id)
-        if record.state is State.SIGNING:
-            raise IllegalEvent("your device on its cable is asked to sign it already", hint=AT_DEVICE)
-        # Before the export is recorded: the request may be one that no device accepts.
-        request = self._request_of(record)
-        event = events.Exported(by.audit_name, sha256(request).hexdigest())
-        record = self.runner.decide(psbt_id, event).record
-        signing = self.journal.signing(record.snapshot)
-        if record.state is not State.EXPORTED or record.exported is None or signing is None:
-            raise StaleApproval("the proposal changed after you approved it")
-        pin, psbt = self.journal.pin_of(record.snapshot), Psbt.parse(record.exported)
-        return ExportedPsbt(
-            psbt_id=psbt_id,
-            network=str(self.journal.network),
-            file_name=request_name(PROFILE_LABEL if pin is None else pin.name, psbt),
-            psbt=written_as(version, Psbt.parse(_request(psbt, signing.policy))),
-        )
+async def answer(daemon: Daemon, psbt: str, by: LoopbackCaller) -> ProposalLine:
+    """Import a device's answer, a PSBT in base64. Its transaction identifies the proposal.
 
-    async def answer(self, psbt: str, by: LoopbackCaller) -> ProposalLine:
-        """Import a device's answer, a PSBT in base64. Its transaction identifies the proposal.
-
-        Raises: InvalidRequest, AnswerRefused, NotExported: nothing has changed. IllegalEvent: it was
-        declined, or has ended. StaleApproval, RefusedByChecks, NeedsAcknowledgement: the approval is no
-        longer valid; it is still exported.
-        """
-        raw, identity = self._read(psbt)
-        refusal: DecisionError | None = None
-        for record in self._exported(identity):
-            if record.signature is not None:
-                # Already imported.
-                return self.line(record)
-            try:
-                self._verify(record, raw)
-                return self.line(
-                    self.runner.decide(record.psbt_id, events.AnswerImported(raw, by.audit_name)).record
-                )
-            except DecisionError as error:
-                refusal = error
-        assert refusal is not None, "there is at least one"
-        raise refusal
-
-    # --- inside ---------------------------------------------------------------------------------------------
-
-    def _request_of(self, record: Record) -> bytes:
-        """The bytes of the export; empty where the engine will refuse it. Raises RefusedByChecks."""
-        context = self.journal.review_context(record.snapshot)
-        signing = signing_of(record.snapshot, context)
-        if signing is None or record.state not in (State.WAITING_DEVICE, State.EXPORTED):
-            # The engine raises the error.
-            return b""
-        psbt = Psbt.parse(record.exported or record.snapshot.psbt)
-        if is_proof(psbt):
-            _require_able(context.screen, coins=len(psbt.inputs) - 1)
-        return _request(psbt, signing.policy)
-
-    def _read(self, psbt: str) -> tuple[bytes, str]:
-        from firmware_bridge.airgap.handoff import decode_psbt
-
-        with refusing():
-            raw = decode_psbt(decoded_psbt(psbt))
+    Raises: InvalidRequest, AnswerRefused, NotExported: nothing has changed. IllegalEvent: it was
+    declined, or has ended. StaleApproval, RefusedByChecks, NeedsAcknowledgement: the approval is no
+    longer valid; it is still exported.
+    """
+    raw, identity = _read(psbt)
+    refusal: DecisionError | None = None
+    for record in _exported(daemon, identity):
+        if record.signature is not None:
+            # Already imported.
+            return daemon.line(record)
         try:
-            answer = ReceivedPsbt.parse(raw).psbt
-        except MultisigError as error:
-            raise AnswerRefused(f"this PSBT cannot be read: {said(error)}") from error
-        return answer.to_bytes(), answer.tx.txid
-
-    def _exported(self, identity: str) -> list[Record]:
-        """The proposals of this transaction that wait for an answer, or else the signed ones; never empty.
-
-        Several, because the first may no longer accept one. Raises NotExported, IllegalEvent.
-        """
-        found = self.journal.exports_of(identity)
-        waiting = [record for record in found if record.state is State.EXPORTED]
-        signed = [record for record in found if record.signature is not None]
-        if waiting or signed:
-            return waiting or signed
-        if not found:
-            raise NotExported(
-                "this transaction was not exported here, so its answer cannot be imported",
-                hint=None if self.journal.restored is None else FORGOTTEN,
+            _verify(daemon, record, raw)
+            return daemon.line(
+                daemon.runner.decide(record.psbt_id, events.AnswerImported(raw, by.audit_name)).record
             )
-        record = found[-1]
-        raise IllegalEvent(
-            f"the proposal {record.psbt_id} has ended ({state_words(record.state)}): its answer is refused",
-            hint="It counts as signed here all the same: anyone who has the file can still send it.",
+        except DecisionError as error:
+            refusal = error
+    assert refusal is not None, "there is at least one"
+    raise refusal
+
+
+def _request_of(daemon: Daemon, record: Record) -> bytes:
+    """The bytes of the export; empty where the engine will refuse it. Raises RefusedByChecks."""
+    context = daemon.journal.review_context(record.snapshot)
+    signing = signing_of(record.snapshot, context)
+    if signing is None or record.state not in (State.WAITING_DEVICE, State.EXPORTED):
+        # The engine raises the error.
+        return b""
+    psbt = Psbt.parse(record.exported or record.snapshot.psbt)
+    if is_proof(psbt):
+        _require_able(context.screen, coins=len(psbt.inputs) - 1)
+    return _request(psbt, signing.policy)
+
+
+def _read(psbt: str) -> tuple[bytes, str]:
+    from firmware_bridge.airgap.handoff import decode_psbt
+
+    with refusing():
+        raw = decode_psbt(decoded_psbt(psbt))
+    try:
+        answer = ReceivedPsbt.parse(raw).psbt
+    except MultisigError as error:
+        raise AnswerRefused(f"this PSBT cannot be read: {said(error)}") from error
+    return answer.to_bytes(), answer.tx.txid
+
+
+def _exported(daemon: Daemon, identity: str) -> list[Record]:
+    """The proposals of this transaction that wait for an answer, or else the signed ones; never empty.
+
+    Several, because the first may no longer accept one. Raises NotExported, IllegalEvent.
+    """
+    found = daemon.journal.exports_of(identity)
+    waiting = [record for record in found if record.state is State.EXPORTED]
+    signed = [record for record in found if record.signature is not None]
+    if waiting or signed:
+        return waiting or signed
+    if not found:
+        raise NotExported(
+            "this transaction was not exported here, so its answer cannot be imported",
+            hint=None if daemon.journal.restored is None else FORGOTTEN,
         )
+    record = found[-1]
+    raise IllegalEvent(
+        f"the proposal {record.psbt_id} has ended ({state_words(record.state)}): its answer is refused",
+        hint="It counts as signed here all the same: anyone who has the file can still send it.",
+    )
 
-    def _verify(self, record: Record, raw: bytes) -> None:
-        """Verify the answer as one over a cable; the engine verifies it again.
 
-        A signature that does not verify is not a person's mistake: it is reported and recorded.
-        """
-        from firmware_bridge.airgap.handoff import take_signed
-        from firmware_bridge.errors import BadDeviceSignature
+def _verify(daemon: Daemon, record: Record, raw: bytes) -> None:
+    """Verify the answer as one over a cable; the engine verifies it again.
 
-        signing = signing_of(record.snapshot, self.journal.review_context(record.snapshot))
-        if signing is None or record.exported is None:
-            return
-        asked, signer = Psbt.parse(record.exported), signing.key.origin.fingerprint
-        with refusing():
-            try:
-                take_signed(raw, asked, signing.policy, signer)
-            except BadDeviceSignature as error:
-                why = said(error)
-                told = f"The answer that was imported was not used: {why}"
-                self.journal.note(Note("answer-refused", record.psbt_id, {"why": why}))
-                self.runner.feed.add(record.psbt_id, "alarm", told)
-                raise
+    A signature that does not verify is not a person's mistake: it is reported and recorded.
+    """
+    from firmware_bridge.airgap.handoff import take_signed
+    from firmware_bridge.errors import BadDeviceSignature
+
+    signing = signing_of(record.snapshot, daemon.journal.review_context(record.snapshot))
+    if signing is None or record.exported is None:
+        return
+    asked, signer = Psbt.parse(record.exported), signing.key.origin.fingerprint
+    with refusing():
+        try:
+            take_signed(raw, asked, signing.policy, signer)
+        except BadDeviceSignature as error:
+            why = said(error)
+            told = f"The answer that was imported was not used: {why}"
+            daemon.journal.note(Note("answer-refused", record.psbt_id, {"why": why}))
+            daemon.runner.feed.add(record.psbt_id, "alarm", told)
+            raise
 
 
 def carried_psbt(carried: bytes) -> str:

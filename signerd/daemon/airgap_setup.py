@@ -4,119 +4,114 @@ The keys are in files, the proof is a signed message; both are checked as for a 
 kept between the steps: each request has all data, and the digest that the person confirmed.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from custody.schemas.keys import Key, KeyDevice
+from custody.schemas.keys import KeyDevice
 from multisig import MultisigError
-from signerd.account.platform import PlatformClient
 from signerd.account.registration import Offer, ask_challenge, register_proven, require_challenge
-from signerd.account.session import Account
 from signerd.account.vaults import pinnable
-from signerd.core.events import News
 from signerd.core.text import said
 from signerd.daemon.airgap import refusing
 from signerd.daemon.devices import FIRST
+from signerd.daemon.service import Daemon
 from signerd.daemon.vaults import written_on
 from signerd.daemon.views import airgap_preview
 from signerd.errors import AnswerRefused, RegistrationStale, SignedOut
-from signerd.journal import Journal
 from signerd.shapes import AirgapChallenge, EnrolmentFile, Registered, RegistrationPreview
 
 CHALLENGE_FILE = "challenge.txt"
 
 
-@dataclass(frozen=True)
-class AirgapSetup:
-    """Used by one event loop. ``taken``: called after a registration, as for a connected device."""
+async def preview(daemon: Daemon, exports: Sequence[str]) -> RegistrationPreview:
+    """The keys in these files; nothing is sent. Raises AnswerRefused."""
+    return airgap_preview(_offer(daemon, exports))
 
-    journal: Journal
-    account: Account
-    platform: PlatformClient
-    label: str
-    taken: Callable[[Offer, Key, tuple[News, ...]], Registered]
 
-    async def preview(self, exports: Sequence[str]) -> RegistrationPreview:
-        """The keys in these files; nothing is sent. Raises AnswerRefused."""
-        return airgap_preview(self._offer(exports))
+async def challenge(daemon: Daemon, exports: Sequence[str], digest: str) -> AirgapChallenge:
+    """The platform's challenge for these keys, which the device has to sign within ten minutes.
 
-    async def challenge(self, exports: Sequence[str], digest: str) -> AirgapChallenge:
-        """The platform's challenge for these keys, which the device has to sign within ten minutes.
+    Raises:
+        SignedOut, AnswerRefused, RegistrationStale; leaves of PlatformError.
+    """
+    from firmware_bridge.airgap.vault_files import message_request
 
-        Raises:
-            SignedOut, AnswerRefused, RegistrationStale; leaves of PlatformError.
-        """
-        from firmware_bridge.airgap.vault_files import message_request
+    offer = _offer(daemon, exports)
+    text = await ask_challenge(offer, digest, await _person(daemon), daemon.platform)
+    return AirgapChallenge(
+        challenge=text,
+        path=str(offer.proof_path),
+        file_name=CHALLENGE_FILE,
+        file=message_request(text, offer.proof_path),
+    )
 
-        offer = self._offer(exports)
-        text = await ask_challenge(offer, digest, await self._person(), self.platform)
-        return AirgapChallenge(
-            challenge=text,
-            path=str(offer.proof_path),
-            file_name=CHALLENGE_FILE,
-            file=message_request(text, offer.proof_path),
-        )
 
-    async def register(
-        self, exports: Sequence[str], digest: str, challenge: str, signature: str, *, replace: bool = False
-    ) -> Registered:
-        """Register exactly what the preview with this digest showed, by the device's signature.
+async def register(
+    daemon: Daemon,
+    exports: Sequence[str],
+    digest: str,
+    challenge: str,
+    signature: str,
+    *,
+    replace: bool = False,
+) -> Registered:
+    """Register exactly what the preview with this digest showed, by the device's signature.
 
-        Raises:
-            SignedOut, AnswerRefused, RegistrationStale; leaves of PlatformError.
-        """
-        offer = self._offer(exports)
-        if offer.digest != digest:
-            raise RegistrationStale("these files hold other keys than those that were shown")
-        require_challenge(challenge, offer, await self._person(), self.platform.host)
-        proof = _signature(signature)
-        offer.require_proof(challenge, proof)
-        key, effects = await register_proven(
-            offer,
-            challenge,
-            proof,
-            label=self.label,
-            replace=replace,
-            platform=self.platform,
-            journal=self.journal,
-            device=KeyDevice(),
-        )
-        return self.taken(offer, key, effects)
+    Raises:
+        SignedOut, AnswerRefused, RegistrationStale; leaves of PlatformError.
+    """
+    offer = _offer(daemon, exports)
+    if offer.digest != digest:
+        raise RegistrationStale("these files hold other keys than those that were shown")
+    require_challenge(challenge, offer, await _person(daemon), daemon.platform.host)
+    proof = _signature(signature)
+    offer.require_proof(challenge, proof)
+    key, effects = await register_proven(
+        offer,
+        challenge,
+        proof,
+        label=daemon.config.label,
+        replace=replace,
+        platform=daemon.platform,
+        journal=daemon.journal,
+        device=KeyDevice(),
+    )
+    return daemon.registered(offer, key, effects)
 
-    async def enrolment(self, vault_id: str, form: str = "coldcard") -> EnrolmentFile:
-        """The file that enrols the vault on the device. Raises as ``account.vaults.pinnable``, and
-        AnswerRefused for an unsupported form.
-        """
-        from firmware_bridge.airgap import EnrolmentForm
-        from firmware_bridge.airgap.vault_files import enrolment_file
 
-        wanted = pinnable(self.journal, vault_id)
-        with refusing():
-            name, text = enrolment_file(wanted.vault, wanted.name, EnrolmentForm(form))
-        return EnrolmentFile(
-            vault_id=vault_id,
-            network=str(self.journal.network),
-            first_address=written_on(wanted.vault, FIRST),
-            file_name=name,
-            text=text,
-        )
+async def enrolment(daemon: Daemon, vault_id: str, form: str = "coldcard") -> EnrolmentFile:
+    """The file that enrols the vault on the device. Raises as ``account.vaults.pinnable``, and
+    AnswerRefused for an unsupported form.
+    """
+    from firmware_bridge.airgap import EnrolmentForm
+    from firmware_bridge.airgap.vault_files import enrolment_file
 
-    # --- inside ---------------------------------------------------------------------------------------------
+    wanted = pinnable(daemon.journal, vault_id)
+    with refusing():
+        name, text = enrolment_file(wanted.vault, wanted.name, EnrolmentForm(form))
+    return EnrolmentFile(
+        vault_id=vault_id,
+        network=str(daemon.journal.network),
+        first_address=written_on(wanted.vault, FIRST),
+        file_name=name,
+        text=text,
+    )
 
-    async def _person(self) -> int:
-        if not self.account.signed_in.is_set():
-            raise SignedOut("you are not signed in to the platform")
-        return (await self.platform.user()).user_id
 
-    def _offer(self, exports: Sequence[str]) -> Offer:
-        from firmware_bridge.airgap.vault_files import parse_signer_keys
-        from firmware_bridge.errors import BridgeError
+async def _person(daemon: Daemon) -> int:
+    if not daemon.account.signed_in.is_set():
+        raise SignedOut("you are not signed in to the platform")
+    return (await daemon.platform.user()).user_id
 
-        try:
-            *vault_keys, profile = parse_signer_keys(exports, self.journal.network)
-        except (BridgeError, MultisigError) as error:
-            raise AnswerRefused(said(error), hint=error.hint or KEYS_HINT) from error
-        return Offer(self.journal.network, tuple(vault_keys), profile)
+
+def _offer(daemon: Daemon, exports: Sequence[str]) -> Offer:
+    from firmware_bridge.airgap.vault_files import parse_signer_keys
+    from firmware_bridge.errors import BridgeError
+
+    try:
+        *vault_keys, profile = parse_signer_keys(exports, daemon.journal.network)
+    except (BridgeError, MultisigError) as error:
+        raise AnswerRefused(said(error), hint=error.hint or KEYS_HINT) from error
+    return Offer(daemon.journal.network, tuple(vault_keys), profile)
 
 
 KEYS_HINT = (

@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from signerd.account.config import (
@@ -27,10 +28,8 @@ from signerd.core.rule_changes import looser_limits, looser_rules
 from signerd.core.rules.reading import written_rules
 from signerd.core.rules.values import Rules
 from signerd.core.text import plain
-from signerd.daemon.runner import Runner
+from signerd.daemon.service import Daemon
 from signerd.errors import ConfigInvalid, LooserSettings, NoSuchRoute, RulesInvalid, SettingsChanged
-from signerd.feed import Feed
-from signerd.journal import Journal
 from signerd.shapes import SettingsChange, SettingsFile
 
 # Keys of config.toml that can be changed while the daemon runs.
@@ -50,109 +49,97 @@ class _Draft:
     rules: Rules | None = None
 
 
-@dataclass(frozen=True)
-class Editing:
-    """Used by one event loop. ``take``: sets the daemon's configuration."""
+def files(daemon: Daemon) -> tuple[SettingsFile, ...]:
+    names = (RULES_FILE,) if daemon.config_file is None else (FILE, RULES_FILE)
+    return tuple(_file(daemon, name) for name in names)
 
-    state: Path
-    config: Config
-    config_file: Path | None
-    journal: Journal
-    runner: Runner
-    feed: Feed
-    take: Callable[[Config], None]
 
-    def files(self) -> tuple[SettingsFile, ...]:
-        names = (RULES_FILE,) if self.config_file is None else (FILE, RULES_FILE)
-        return tuple(self._file(name) for name in names)
+def preview(daemon: Daemon, name: str, text: str, digest: str) -> SettingsChange:
+    """What the text would loosen. Raises as ``change``, except LooserSettings."""
+    draft = _draft(daemon, name, text, digest)
+    return SettingsChange(name=name, looser=draft.looser)
 
-    def preview(self, name: str, text: str, digest: str) -> SettingsChange:
-        """What the text would loosen. Raises as ``change``, except LooserSettings."""
-        draft = self._draft(name, text, digest)
-        return SettingsChange(name=name, looser=draft.looser)
 
-    def change(self, name: str, text: str, digest: str, *, looser: bool) -> SettingsFile:
-        """Record, write and apply. ``digest``: of the edited file; ``looser``: the person confirmed what is
-        loosened.
+def change(daemon: Daemon, name: str, text: str, digest: str, *, looser: bool) -> SettingsFile:
+    """Record, write and apply. ``digest``: of the edited file; ``looser``: the person confirmed what is
+    loosened.
 
-        Raises:
-            ConfigInvalid, RulesInvalid: with the line; or the file cannot be written.
-            SettingsChanged: the file has changed meanwhile. LooserSettings: the person has not confirmed it.
-        """
-        draft = self._draft(name, text, digest)
-        if draft.looser and not looser:
-            raise LooserSettings(" ".join(draft.looser))
-        with _staged(draft.path, draft.text) as put:
-            facts = {
-                "file": str(draft.path),
-                "looser": [plain(words) for words in draft.looser],
-                "sha256": _digest(draft.text),
-            }
-            self.journal.note(Note("settings-changed", name, facts))
-            put()
-        self._take(draft)
-        self.feed.add(SETTINGS, "attention", f"{name} was changed on the page, and counts from now on.")
-        return self._file(name)
+    Raises:
+        ConfigInvalid, RulesInvalid: with the line; or the file cannot be written.
+        SettingsChanged: the file has changed meanwhile. LooserSettings: the person has not confirmed it.
+    """
+    draft = _draft(daemon, name, text, digest)
+    if draft.looser and not looser:
+        raise LooserSettings(" ".join(draft.looser))
+    with _staged(draft.path, draft.text) as put:
+        facts = {
+            "file": str(draft.path),
+            "looser": [plain(words) for words in draft.looser],
+            "sha256": _digest(draft.text),
+        }
+        daemon.journal.note(Note("settings-changed", name, facts))
+        put()
+    journal = daemon.journal
+    if draft.config is not None:
+        daemon.config, daemon.imported.labels = draft.config, draft.config.labels
+        journal.limits = draft.config.signing_limits()
+        journal.lowered = frozenset(draft.config.checks.lowered)
+    if draft.rules is not None:
+        journal.rules = draft.rules
+    daemon.runner.announce((JudgeAgain(),))
+    daemon.feed.add(SETTINGS, "attention", f"{name} was changed on the page, and counts from now on.")
+    return _file(daemon, name)
 
-    def _take(self, draft: _Draft) -> None:
-        journal = self.journal
-        if draft.config is not None:
-            self.take(draft.config)
-            journal.limits = draft.config.signing_limits()
-            journal.lowered = frozenset(draft.config.checks.lowered)
-        if draft.rules is not None:
-            journal.rules = draft.rules
-        self.runner.announce((JudgeAgain(),))
 
-    # --- reading --------------------------------------------------------------------------------------------
+def _draft(daemon: Daemon, name: str, text: str, digest: str) -> _Draft:
+    # Browsers send CRLF.
+    text = text.replace("\r\n", "\n")
+    if _file(daemon, name).digest != digest:
+        raise SettingsChanged(f"{name} was changed meanwhile, and nothing was written")
+    return _config(daemon, text) if name == FILE else _rules(daemon, text)
 
-    def _draft(self, name: str, text: str, digest: str) -> _Draft:
-        # Browsers send CRLF.
-        text = text.replace("\r\n", "\n")
-        if self._file(name).digest != digest:
-            raise SettingsChanged(f"{name} was changed meanwhile, and nothing was written")
-        return self._config(text) if name == FILE else self._rules(text)
 
-    def _config(self, text: str) -> _Draft:
-        running, path = self.config, self._path(FILE)
-        new = read_config(path, text)
-        kept = set(type(new).model_fields) - set(EDITABLE)
-        if new.model_dump(include=kept) != running.model_dump(include=kept):
-            raise ConfigInvalid(
-                f"here {', '.join(EDITABLE)} can be changed, and nothing else of {FILE}",
-                hint="Change the rest in the file itself, and start signerd again.",
-            )
-        added = sorted(set(new.checks.lowered) - self.journal.lowered)
-        lowered = (
-            f"The check '{name}' is lowered. It guards this: {CHECKS[name].sentence}" for name in added
+def _config(daemon: Daemon, text: str) -> _Draft:
+    running, path = daemon.config, _path(daemon, FILE)
+    new = read_config(path, text)
+    kept = set(type(new).model_fields) - set(EDITABLE)
+    if new.model_dump(include=kept) != running.model_dump(include=kept):
+        raise ConfigInvalid(
+            f"here {', '.join(EDITABLE)} can be changed, and nothing else of {FILE}",
+            hint="Change the rest in the file itself, and start signerd again.",
         )
-        looser = (*looser_limits(self.journal.limits, new.signing_limits()), *lowered)
-        return _Draft(path, text, looser, config=new)
+    added = sorted(set(new.checks.lowered) - daemon.journal.lowered)
+    lowered = (f"The check '{name}' is lowered. It guards this: {CHECKS[name].sentence}" for name in added)
+    looser = (*looser_limits(daemon.journal.limits, new.signing_limits()), *lowered)
+    return _Draft(path, text, looser, config=new)
 
-    def _rules(self, text: str) -> _Draft:
-        journal, path = self.journal, self._path(RULES_FILE)
-        if len(text.encode()) > MAX_CONFIG_BYTES:
-            raise RulesInvalid(f"{path} is too long for rules")
-        written = written_rules(text, journal.network, file=RULES_FILE)
-        rules = written.resolved(journal.pinned_codes())
-        return _Draft(path, text, looser_rules(journal.rules, rules, journal.network), rules=rules)
 
-    def _file(self, name: str) -> SettingsFile:
-        path = self._path(name)
-        try:
-            text = path.read_text(encoding="utf-8-sig") if path.exists() else ""
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigInvalid(f"{path} cannot be read: {error}") from error
-        return SettingsFile(name=name, path=str(path), text=text, digest=_digest(text))
+def _rules(daemon: Daemon, text: str) -> _Draft:
+    journal, path = daemon.journal, _path(daemon, RULES_FILE)
+    if len(text.encode()) > MAX_CONFIG_BYTES:
+        raise RulesInvalid(f"{path} is too long for rules")
+    written = written_rules(text, journal.network, file=RULES_FILE)
+    rules = written.resolved(journal.pinned_codes())
+    return _Draft(path, text, looser_rules(journal.rules, rules, journal.network), rules=rules)
 
-    def _path(self, name: str) -> Path:
-        """The path of the file in use; links are resolved, so that the target is written."""
-        if name == FILE and self.config_file is not None:
-            return self.config_file.resolve()
-        if name == RULES_FILE:
-            found = find_rules(self.config, self.state)
-            return (found or self.state / RULES_FILE).resolve()
-        raise NoSuchRoute("there is no such file of settings")
+
+def _file(daemon: Daemon, name: str) -> SettingsFile:
+    path = _path(daemon, name)
+    try:
+        text = path.read_text(encoding="utf-8-sig") if path.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigInvalid(f"{path} cannot be read: {error}") from error
+    return SettingsFile(name=name, path=str(path), text=text, digest=_digest(text))
+
+
+def _path(daemon: Daemon, name: str) -> Path:
+    """The path of the file in use; links are resolved, so that the target is written."""
+    if name == FILE and daemon.config_file is not None:
+        return daemon.config_file.resolve()
+    if name == RULES_FILE:
+        found = find_rules(daemon.config, daemon.state)
+        return (found or daemon.state / RULES_FILE).resolve()
+    raise NoSuchRoute("there is no such file of settings")
 
 
 def _digest(text: str) -> str:
@@ -160,8 +147,9 @@ def _digest(text: str) -> str:
 
 
 @contextlib.contextmanager
-def _staged(path: Path, text: str) -> "Iterator[ReplaceFile]":
+def _staged(path: Path, text: str) -> Iterator[Callable[[], Path]]:
     """Write the text to a temporary file first, so that the change is recorded only if it can be written.
+    Calling what it yields puts that file in the place of the other.
 
     Raises ConfigInvalid.
     """
@@ -176,7 +164,7 @@ def _staged(path: Path, text: str) -> "Iterator[ReplaceFile]":
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        yield ReplaceFile(beside, path)
+        yield partial(beside.replace, path)
     except OSError as error:
         raise ConfigInvalid(
             f"{path} cannot be written: {error.strerror}", hint="Change it where it comes from."
@@ -184,14 +172,3 @@ def _staged(path: Path, text: str) -> "Iterator[ReplaceFile]":
     finally:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)
-
-
-@dataclass(frozen=True)
-class ReplaceFile:
-    """Replaces the file atomically with the staged one."""
-
-    beside: Path
-    path: Path
-
-    def __call__(self) -> None:
-        self.beside.replace(self.path)

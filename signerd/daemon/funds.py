@@ -9,8 +9,8 @@ stored.
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
+from functools import partial
 from itertools import chain
 
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
@@ -19,15 +19,14 @@ from custody.schemas.history import MovementOutput, VaultMovement
 from custody.schemas.vaults import Vault as VaultShape
 from multisig import MAX_INDEX, RECEIVE, MultisigError, Vault, decode_address
 from multisig.tokens import Bytecode, Function, TokenCall, format_units, token_amount
-from signerd.account.follower import Follower
-from signerd.account.platform import PlatformClient
 from signerd.account.vaults import seen_vault
 from signerd.account.wire import PlatformWorkspace, moment_of
 from signerd.core.addresses import address_on_screen
 from signerd.core.places import GAP
 from signerd.core.text import plain, said
-from signerd.core.titles import Labels, memo_of
-from signerd.core.values import Pin, Record
+from signerd.core.titles import memo_of
+from signerd.core.values import Pin
+from signerd.daemon.service import Daemon
 from signerd.errors import (
     NotPinned,
     PlatformAnswersWrongly,
@@ -36,7 +35,6 @@ from signerd.errors import (
     SignedOut,
     UnknownVault,
 )
-from signerd.journal import Journal
 from signerd.shapes import (
     AddressView,
     HoldingView,
@@ -62,176 +60,178 @@ NOT_OURS = (
 )
 
 
-@dataclass(frozen=True)
-class VaultReports:
-    """Asks the platform each time; only the caller sees its answer. ``line``: makes a proposal's line."""
+async def vault_funds(daemon: Daemon, vault_id: str) -> VaultFunds:
+    """Without figures where the platform is not reachable. Raises UnknownVault, NotPinned."""
+    pin = _pin(daemon, vault_id, "its addresses are not known to be right")
+    record, note = await _record_of(daemon, vault_id)
+    index = daemon.journal.next_receive_index(pin.vault)
+    if record is not None:
+        found = await _index_of(pin.vault, record.receive_address, index)
+        index, note = (index, NOT_OURS) if found is None else (found, note)
+    if index > MAX_INDEX:
+        index, note = MAX_INDEX, NONE_LEFT if note is None else f"{note} {NONE_LEFT}"
+    claim = daemon.journal.claim(vault_id)
+    if claim is not None and claim.replaced_by is not None:
+        note = REPLACED if note is None else f"{REPLACED} {note}"
+    address = pin.vault.address(RECEIVE, index)
+    return VaultFunds(
+        vault_id=vault_id,
+        network=str(daemon.journal.network),
+        confirmed_sats=None if record is None else record.confirmed_sats,
+        unconfirmed_sats=None if record is None else record.unconfirmed_sats,
+        locked_sats=None if record is None else record.locked_sats,
+        fresh=AddressView(
+            chain=RECEIVE,
+            index=index,
+            address=address,
+            on_screen=address_on_screen(address, pin.vault.network),
+        ),
+        note=note,
+    )
 
-    journal: Journal
-    platform: PlatformClient
-    follower: Follower
-    labels: Labels
-    line: Callable[[Record], ProposalLine]
 
-    async def funds(self, vault_id: str) -> VaultFunds:
-        """Without figures where the platform is not reachable. Raises UnknownVault, NotPinned."""
-        pin = self._pin(vault_id, "its addresses are not known to be right")
-        record, note = await self._record_of(vault_id)
-        index = self.journal.next_receive_index(pin.vault)
-        if record is not None:
-            found = await _index_of(pin.vault, record.receive_address, index)
-            index, note = (index, NOT_OURS) if found is None else (found, note)
-        if index > MAX_INDEX:
-            index, note = MAX_INDEX, NONE_LEFT if note is None else f"{note} {NONE_LEFT}"
-        claim = self.journal.claim(vault_id)
-        if claim is not None and claim.replaced_by is not None:
-            note = REPLACED if note is None else f"{REPLACED} {note}"
-        address = pin.vault.address(RECEIVE, index)
-        return VaultFunds(
-            vault_id=vault_id,
-            network=str(self.journal.network),
-            confirmed_sats=None if record is None else record.confirmed_sats,
-            unconfirmed_sats=None if record is None else record.unconfirmed_sats,
-            locked_sats=None if record is None else record.locked_sats,
-            fresh=AddressView(
-                chain=RECEIVE,
-                index=index,
-                address=address,
-                on_screen=address_on_screen(address, pin.vault.network),
-            ),
-            note=note,
-        )
-
-    async def _record_of(self, vault_id: str) -> tuple[VaultShape | None, str | None]:
-        """The platform's record of the vault, or why there is none."""
-        try:
-            async with _in_time():
-                return await self.platform.vault(self._workspace(vault_id), vault_id), None
-        except (PlatformError, SignedOut, UnknownVault) as error:
-            return None, NOT_ASKED + said(error)
-
-    async def movements(
-        self,
-        vault_id: str,
-        *,
-        cursor: str | None = None,
-        since: date | None = None,
-        before: date | None = None,
-        search: str = "",
-        limit: int = USUAL_MOVEMENTS,
-    ) -> VaultMovements:
-        """The newest first; ``since`` and ``before`` are days in UTC, the second is left out.
-
-        Raises UnknownVault, NotPinned, SignedOut, and leaves of PlatformError.
-        """
-        pin = self._pin(vault_id, "what belongs to it is not known")
-        query = {
-            "cursor": cursor,
-            "limit": limit,
-            "from_time": _midnight(since),
-            "to_time": _midnight(before),
-            "label": search.strip() or None,
-        }
+async def _record_of(daemon: Daemon, vault_id: str) -> tuple[VaultShape | None, str | None]:
+    """The platform's record of the vault, or why there is none."""
+    try:
         async with _in_time():
-            page = await self.platform.movements(self._workspace(vault_id), vault_id, query)
-        return VaultMovements(
-            vault_id=vault_id,
-            network=str(self.journal.network),
-            movements=tuple(self._view(one, pin) for one in page.listed.items),
-            next=page.next,
-            left_out=len(page.listed.unreadable),
-        )
+            return await daemon.platform.vault(_workspace(daemon, vault_id), vault_id), None
+    except (PlatformError, SignedOut, UnknownVault) as error:
+        return None, NOT_ASKED + said(error)
 
-    def _view(self, movement: VaultMovement, pin: Pin) -> MovementView:
-        known = self._known(movement.txid, pin)
-        own, platforms = self._names(movement.outputs, pin)
-        return MovementView(
-            txid=plain(movement.txid),
-            kind=movement.kind.value,
-            at=moment_of(movement.at),
-            height=movement.height,
-            amount_sats=movement.amount_sats if known is None else _amount(known, movement.amount_sats),
-            fee_sats=movement.fee_sats if known is None else known.fee_sats,
-            balance_sats=movement.balance_sats,
-            names=own,
-            platform_names=platforms,
-            memo=memo_of(movement.title or ""),
-            psbt_id=None if known is None else known.psbt_id,
-            title=None if known is None else known.title,
-        )
 
-    def _known(self, txid: str, pin: Pin) -> ProposalLine | None:
-        """The proposal of this transaction, if it is of this vault and was inspected."""
-        record = self.journal.proposal_of(txid)
-        if record is None or record.snapshot.vault_id != pin.vault_id:
-            return None
-        line = self.line(record)
-        return None if line.paid_sats is None else line
+async def vault_movements(
+    daemon: Daemon,
+    vault_id: str,
+    *,
+    cursor: str | None = None,
+    since: date | None = None,
+    before: date | None = None,
+    search: str = "",
+    limit: int = USUAL_MOVEMENTS,
+) -> VaultMovements:
+    """The newest first; ``since`` and ``before`` are days in UTC, the second is left out.
 
-    def _names(self, outputs: list[MovementOutput], pin: Pin) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The address book's names of the addresses, and the platform's for the others."""
-        named: list[str] = []
-        platform_names: list[str] = []
-        for output in outputs:
-            try:
-                own = self.labels.get(decode_address(output.address, pin.vault.network))
-            except MultisigError:
-                own = None
-            if own:
-                named.append(own)
-            elif label := memo_of(output.label or ""):
-                platform_names.append(label)
-        return tuple(dict.fromkeys(named)), tuple(dict.fromkeys(platform_names))
+    Raises UnknownVault, NotPinned, SignedOut, and leaves of PlatformError.
+    """
+    pin = _pin(daemon, vault_id, "what belongs to it is not known")
+    query = {
+        "cursor": cursor,
+        "limit": limit,
+        "from_time": _midnight(since),
+        "to_time": _midnight(before),
+        "label": search.strip() or None,
+    }
+    async with _in_time():
+        page = await daemon.platform.movements(_workspace(daemon, vault_id), vault_id, query)
+    return VaultMovements(
+        vault_id=vault_id,
+        network=str(daemon.journal.network),
+        movements=tuple(_view(daemon, one, pin) for one in page.listed.items),
+        next=page.next,
+        left_out=len(page.listed.unreadable),
+    )
 
-    async def tokens(self, vault_id: str) -> VaultTokens:
-        """Raises UnknownVault, SignedOut, and leaves of PlatformError."""
-        workspace = self._workspace(vault_id)
-        async with _in_time():
-            balances = await self.platform.token_balances(workspace, vault_id)
-            calls = await self.platform.token_calls(workspace, vault_id)
-        holdings, told = _each(balances.items[:MOST_TOKENS], self._holding)
-        return VaultTokens(
-            vault_id=vault_id,
-            network=str(self.journal.network),
-            holdings=holdings,
-            calls=tuple(_call(call) for call in reversed(calls.items[-MOST_CALLS:])),
-            more=not told
-            or bool(balances.unreadable or calls.unreadable)
-            or len(balances.items) > MOST_TOKENS
-            or len(calls.items) > MOST_CALLS,
-        )
 
-    def _holding(self, balance: TokenBalance) -> HoldingView:
-        known = self._proven(balance.contract_address)
-        decimals = balance.decimals if known is None else known.decimals
-        return HoldingView(
-            contract=plain(balance.contract_address) or None,
-            name=plain(balance.name if known is None else known.name),
-            balance=_whole(balance.balance, decimals),
-            supply=_whole(balance.total_supply, decimals),
-            owned=balance.owned,
-            proven=known is not None,
-        )
+def _view(daemon: Daemon, movement: VaultMovement, pin: Pin) -> MovementView:
+    known = _known(daemon, movement.txid, pin)
+    own, platforms = _names(daemon, movement.outputs, pin)
+    return MovementView(
+        txid=plain(movement.txid),
+        kind=movement.kind.value,
+        at=moment_of(movement.at),
+        height=movement.height,
+        amount_sats=movement.amount_sats if known is None else _amount(known, movement.amount_sats),
+        fee_sats=movement.fee_sats if known is None else known.fee_sats,
+        balance_sats=movement.balance_sats,
+        names=own,
+        platform_names=platforms,
+        memo=memo_of(movement.title or ""),
+        psbt_id=None if known is None else known.psbt_id,
+        title=None if known is None else known.title,
+    )
 
-    def _proven(self, contract: str) -> Bytecode | None:
+
+def _known(daemon: Daemon, txid: str, pin: Pin) -> ProposalLine | None:
+    """The proposal of this transaction, if it is of this vault and was inspected."""
+    record = daemon.journal.proposal_of(txid)
+    if record is None or record.snapshot.vault_id != pin.vault_id:
+        return None
+    line = daemon.line(record)
+    return None if line.paid_sats is None else line
+
+
+def _names(
+    daemon: Daemon, outputs: list[MovementOutput], pin: Pin
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The address book's names of the addresses, and the platform's for the others."""
+    named: list[str] = []
+    platform_names: list[str] = []
+    for output in outputs:
         try:
-            return self.journal.bytecode(TokenCall(contract_id=contract, function=Function.PAUSE))
+            own = daemon.config.labels.get(decode_address(output.address, pin.vault.network))
         except MultisigError:
-            return None
+            own = None
+        if own:
+            named.append(own)
+        elif label := memo_of(output.label or ""):
+            platform_names.append(label)
+    return tuple(dict.fromkeys(named)), tuple(dict.fromkeys(platform_names))
 
-    def _pin(self, vault_id: str, why: str) -> Pin:
-        pin = self.journal.pin(vault_id)
-        if pin is None:
-            seen_vault(self.journal, vault_id)
-            raise NotPinned(f"the vault is not pinned, so {why}")
-        return pin
 
-    def _workspace(self, vault_id: str) -> PlatformWorkspace:
-        """Raises UnknownVault, PlatformUnreachable."""
-        claim = seen_vault(self.journal, vault_id)
-        for workspace in self.follower.state.workspaces:
-            if workspace.id == claim.workspace_id:
-                return workspace
-        raise PlatformUnreachable("the platform has not shown this vault's workspace yet")
+async def vault_tokens(daemon: Daemon, vault_id: str) -> VaultTokens:
+    """Raises UnknownVault, SignedOut, and leaves of PlatformError."""
+    workspace = _workspace(daemon, vault_id)
+    async with _in_time():
+        balances = await daemon.platform.token_balances(workspace, vault_id)
+        calls = await daemon.platform.token_calls(workspace, vault_id)
+    holdings, told = _each(balances.items[:MOST_TOKENS], partial(_holding, daemon))
+    return VaultTokens(
+        vault_id=vault_id,
+        network=str(daemon.journal.network),
+        holdings=holdings,
+        calls=tuple(_call(call) for call in reversed(calls.items[-MOST_CALLS:])),
+        more=not told
+        or bool(balances.unreadable or calls.unreadable)
+        or len(balances.items) > MOST_TOKENS
+        or len(calls.items) > MOST_CALLS,
+    )
+
+
+def _holding(daemon: Daemon, balance: TokenBalance) -> HoldingView:
+    known = _proven(daemon, balance.contract_address)
+    decimals = balance.decimals if known is None else known.decimals
+    return HoldingView(
+        contract=plain(balance.contract_address) or None,
+        name=plain(balance.name if known is None else known.name),
+        balance=_whole(balance.balance, decimals),
+        supply=_whole(balance.total_supply, decimals),
+        owned=balance.owned,
+        proven=known is not None,
+    )
+
+
+def _proven(daemon: Daemon, contract: str) -> Bytecode | None:
+    try:
+        return daemon.journal.bytecode(TokenCall(contract_id=contract, function=Function.PAUSE))
+    except MultisigError:
+        return None
+
+
+def _pin(daemon: Daemon, vault_id: str, why: str) -> Pin:
+    pin = daemon.journal.pin(vault_id)
+    if pin is None:
+        seen_vault(daemon.journal, vault_id)
+        raise NotPinned(f"the vault is not pinned, so {why}")
+    return pin
+
+
+def _workspace(daemon: Daemon, vault_id: str) -> PlatformWorkspace:
+    """Raises UnknownVault, PlatformUnreachable."""
+    claim = seen_vault(daemon.journal, vault_id)
+    for workspace in daemon.follower.state.workspaces:
+        if workspace.id == claim.workspace_id:
+            return workspace
+    raise PlatformUnreachable("the platform has not shown this vault's workspace yet")
 
 
 @contextlib.asynccontextmanager

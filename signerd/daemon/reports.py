@@ -5,7 +5,6 @@ An expensive report is made once for all concurrent callers (L11).
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -29,38 +28,33 @@ from signerd.shapes.limits import USUAL_ENTRIES
 AT_ONCE = 50
 
 
-@dataclass(frozen=True)
-class ChainReader:
-    """Reads in the journal; the chain is never changed here."""
+async def verified(journal: Journal) -> AuditReport:
+    """Verify the chain from its beginning. Other tasks run meanwhile."""
+    place, head = 0, GENESIS
+    while some := tuple(islice(journal.audit(place), AT_ONCE)):
+        if first_fault(some, place, head) is not None:
+            # The full report of a broken chain may take long.
+            return audit_report(tuple(journal.audit()))
+        place, head = some[-1].sequence, some[-1].digest
+        await asyncio.sleep(0)
+    return AuditReport(entries=place, head=head.hex(), at=None, fault=None)
 
-    journal: Journal
 
-    async def verified(self) -> AuditReport:
-        """Verify the chain from its beginning. Other tasks run meanwhile."""
-        place, head = 0, GENESIS
-        while some := tuple(islice(self.journal.audit(place), AT_ONCE)):
-            if first_fault(some, place, head) is not None:
-                # The full report of a broken chain may take long.
-                return audit_report(tuple(self.journal.audit()))
-            place, head = some[-1].sequence, some[-1].digest
-            await asyncio.sleep(0)
-        return AuditReport(entries=place, head=head.hex(), at=None, fault=None)
-
-    async def entries(
-        self,
-        after: int | None = None,
-        before: int | None = None,
-        search: str = "",
-        limit: int = USUAL_ENTRIES,
-    ) -> AuditPage:
-        """``after``: in the chain's order from there; else the newest first, below ``before`` if given."""
-        # One more, to know whether there are more.
-        found = self.journal.audit_page(search, limit + 1, after=after, before=before)
-        return AuditPage(
-            entries=tuple(_view(entry) for entry in found[:limit]),
-            more=len(found) > limit,
-            total=self.journal.head()[0],
-        )
+async def audit_entries(
+    journal: Journal,
+    after: int | None = None,
+    before: int | None = None,
+    search: str = "",
+    limit: int = USUAL_ENTRIES,
+) -> AuditPage:
+    """``after``: in the chain's order from there; else the newest first, below ``before`` if given."""
+    # One more, to know whether there are more.
+    found = journal.audit_page(search, limit + 1, after=after, before=before)
+    return AuditPage(
+        entries=tuple(_view(entry) for entry in found[:limit]),
+        more=len(found) > limit,
+        total=journal.head()[0],
+    )
 
 
 def _view(entry: Entry) -> AuditEntryView:

@@ -39,12 +39,8 @@ from signerd.core.states import State
 from signerd.core.text import plain, said
 from signerd.core.titles import NO_PINNED, Labels, Pinned
 from signerd.core.values import Record
-from signerd.daemon.airgap import Airgap
-from signerd.daemon.airgap_setup import AirgapSetup
 from signerd.daemon.device_actions import DeviceActions, Unlocking
 from signerd.daemon.devices import Devices, teller
-from signerd.daemon.editing import Editing
-from signerd.daemon.funds import VaultReports
 from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.proposal_views import (
     ENDED,
@@ -54,7 +50,7 @@ from signerd.daemon.proposal_views import (
     proposal_line,
     proposal_view,
 )
-from signerd.daemon.reports import ChainReader, notes_of, settings_view
+from signerd.daemon.reports import notes_of, settings_view, verified
 from signerd.daemon.runner import Runner
 from signerd.daemon.vaults import Addresses, Pinning, imported_quorum, source_of
 from signerd.daemon.views import device_view, pin_preview, preview_view, vault_view
@@ -128,7 +124,7 @@ class Daemon:
         # When the platform was last asked for the vaults.
         self._looked: float | None = None
         # Verifying a long chain takes seconds, and apps may ask repeatedly.
-        self._chain = SingleFlight(self.history.verified)
+        self._chain = SingleFlight(partial(verified, self.journal))
 
     # --- running --------------------------------------------------------------------------------------------
 
@@ -255,7 +251,7 @@ class Daemon:
     def _line_of(self, psbt_id: str, by: LoopbackCaller) -> ProposalLine | None:
         """None where it was forgotten since it was listed."""
         try:
-            return self._line(self.journal.record(psbt_id), by)
+            return self.line(self.journal.record(psbt_id), by)
         except UnknownProposal:
             return None
 
@@ -280,14 +276,14 @@ class Daemon:
     def title(self, psbt_id: str) -> str | None:
         """The title of a proposal, for notifications; None for other subjects."""
         try:
-            return self._line(self.journal.record(psbt_id)).title
+            return self.line(self.journal.record(psbt_id)).title
         except UnknownProposal:
             return None
 
     async def verify_audit(self) -> AuditReport:
         return await self._chain.get()
 
-    def _line(self, record: Record, by: LoopbackCaller = TERMINAL) -> ProposalLine:
+    def line(self, record: Record, by: LoopbackCaller = TERMINAL) -> ProposalLine:
         """As ``by`` may see it: without the address book, for an app."""
         snapshot, network = record.snapshot, self.journal.network
         if snapshot.imported is not None:
@@ -322,7 +318,7 @@ class Daemon:
         """
         self.imported.require_decider(psbt_id, by)
         step = self.runner.decide(psbt_id, events.Approved(digest, acknowledged, by.audit_name))
-        return self._line(step.record, by)
+        return self.line(step.record, by)
 
     async def reject(self, psbt_id: str, reason: str = "", by: LoopbackCaller = TERMINAL) -> ProposalLine:
         """Record that it is declined; the platform is told.
@@ -331,7 +327,7 @@ class Daemon:
             UnknownProposal, IllegalEvent, NotAllowed: nothing changed.
         """
         self.imported.require_decider(psbt_id, by)
-        return self._line(
+        return self.line(
             self.runner.decide(psbt_id, events.PersonDeclined(plain(reason), by.audit_name)).record, by
         )
 
@@ -392,7 +388,7 @@ class Daemon:
             journal=self.journal,
             device=self._device_facts(device),
         )
-        return self._registered(offer, key, effects)
+        return self.registered(offer, key, effects)
 
     def _device_facts(self, device: Device) -> KeyDevice:
         """Maker, model and firmware; those that the platform's API does not accept are left out."""
@@ -403,7 +399,7 @@ class Daemon:
                 known[name] = getattr(KeyDevice.model_validate({name: value}), name)
         return KeyDevice.model_validate(known)
 
-    def _registered(self, offer: Offer, key: Key, effects: tuple[News, ...]) -> Registered:
+    def registered(self, offer: Offer, key: Key, effects: tuple[News, ...]) -> Registered:
         self.runner.announce(effects)
         self.runner.announce((JudgeAgain(),))
         self.keys.due.set()
@@ -450,7 +446,7 @@ class Daemon:
         Raises as ``Pinning.pin``: nothing was pinned. The person is then asked about proposals that waited
         for the pin.
         """
-        seen, effects = await self.pinning.pin(
+        seen, effects = await Pinning(self.journal, self.bridge_devices, self.feed).pin(
             vault_id,
             code,
             imported,
@@ -474,45 +470,8 @@ class Daemon:
         self.runner.announce(effects)
         return vault_view(seen_vault(self.journal, vault_id), self.journal.network)
 
-    @property
-    def airgap_setup(self) -> AirgapSetup:
-        config = self.config
-        return AirgapSetup(self.journal, self.account, self.platform, config.label, self._registered)
-
-    @property
-    def airgap(self) -> Airgap:
-        return Airgap(self.journal, self.runner, self._line)
-
-    @property
-    def history(self) -> ChainReader:
-        return ChainReader(self.journal)
-
     async def settings(self) -> SettingsView:
         return settings_view(self.state, self.config, self.account, self.journal)
-
-    @property
-    def editing(self) -> Editing:
-        return Editing(
-            self.state,
-            self.config,
-            self.config_file,
-            self.journal,
-            self.runner,
-            self.feed,
-            self._take_config,
-        )
-
-    def _take_config(self, config: Config) -> None:
-        self.config = config
-        self.imported.labels = config.labels
-
-    @property
-    def vault_reports(self) -> VaultReports:
-        return VaultReports(self.journal, self.platform, self.follower, self.config.labels, self._line)
-
-    @property
-    def pinning(self) -> Pinning:
-        return Pinning(self.journal, self.bridge_devices, self.feed)
 
     async def _offer(self, device_id: str | None) -> tuple[Device, Offer]:
         """The keys to register, of as many accounts as the platform's current list asks for, if it is

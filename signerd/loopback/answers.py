@@ -16,6 +16,9 @@ from signerd.api.devices import DevicesApi
 from signerd.api.proposals import ProposalsApi
 from signerd.api.vaults import VaultsApi
 from signerd.callers import CallerKind, LoopbackCaller, Right
+from signerd.daemon import airgap, airgap_setup
+from signerd.daemon.funds import vault_funds, vault_movements, vault_tokens
+from signerd.daemon.reports import audit_entries
 from signerd.daemon.service import Daemon
 from signerd.errors import NotAllowed, PageNotServed, UnknownProposal
 from signerd.loopback.access.sessions import ENTRY_SECONDS, PageSessions
@@ -105,20 +108,20 @@ ROUTES: dict["described[..., Any]", Callable[[Context], Method]] = dict(
         ),
         row(DevicesApi.preview_registration, lambda to: to.daemon.preview_registration),
         row(DevicesApi.register, lambda to: to.daemon.register),
-        row(DevicesApi.preview_airgapped, lambda to: to.daemon.airgap_setup.preview),
-        row(DevicesApi.challenge_airgapped, lambda to: to.daemon.airgap_setup.challenge),
-        row(DevicesApi.register_airgapped, lambda to: to.daemon.airgap_setup.register),
+        row(DevicesApi.preview_airgapped, lambda to: partial(airgap_setup.preview, to.daemon)),
+        row(DevicesApi.challenge_airgapped, lambda to: partial(airgap_setup.challenge, to.daemon)),
+        row(DevicesApi.register_airgapped, lambda to: partial(airgap_setup.register, to.daemon)),
         row(DevicesApi.start_unlocking, lambda to: to.daemon.unlocking.start),
         row(DevicesApi.unlocking_step, lambda to: to.daemon.unlocking.step),
         row(DevicesApi.questions, lambda to: to.daemon.unlocking.questions),
         row(DevicesApi.answer_question, lambda to: to.daemon.unlocking.answer),
         row(VaultsApi.vaults, lambda to: to.vaults),
-        row(VaultsApi.vault_tokens, lambda to: to.daemon.vault_reports.tokens),
-        row(VaultsApi.vault_funds, lambda to: to.daemon.vault_reports.funds),
-        row(VaultsApi.vault_movements, lambda to: to.daemon.vault_reports.movements),
+        row(VaultsApi.vault_tokens, lambda to: partial(vault_tokens, to.daemon)),
+        row(VaultsApi.vault_funds, lambda to: partial(vault_funds, to.daemon)),
+        row(VaultsApi.vault_movements, lambda to: partial(vault_movements, to.daemon)),
         row(VaultsApi.preview_pin, lambda to: to.daemon.preview_pin),
         row(VaultsApi.pin, lambda to: to.daemon.pin),
-        row(VaultsApi.enrolment, lambda to: to.daemon.airgap_setup.enrolment),
+        row(VaultsApi.enrolment, lambda to: partial(airgap_setup.enrolment, to.daemon)),
         row(VaultsApi.unpin, lambda to: to.daemon.unpin),
         row(VaultsApi.accounts, lambda to: to.daemon.addresses.accounts),
         row(VaultsApi.vault_addresses, lambda to: to.daemon.addresses.of_vault),
@@ -135,8 +138,8 @@ ROUTES: dict["described[..., Any]", Callable[[Context], Method]] = dict(
         row(ProposalsApi.proposal, lambda to: to.proposal),
         row(ProposalsApi.approve, lambda to: partial(to.daemon.approve, by=to.caller)),
         row(ProposalsApi.reject, lambda to: partial(to.daemon.reject, by=to.caller)),
-        row(ProposalsApi.export_psbt, lambda to: partial(to.daemon.airgap.export, by=to.caller)),
-        row(ProposalsApi.import_answer, lambda to: partial(to.daemon.airgap.answer, by=to.caller)),
+        row(ProposalsApi.export_psbt, lambda to: partial(airgap.export, to.daemon, by=to.caller)),
+        row(ProposalsApi.import_answer, lambda to: partial(airgap.answer, to.daemon, by=to.caller)),
         row(ProposalsApi.inspect_psbt, lambda to: partial(to.daemon.imported.inspect, caller=to.caller)),
         row(ProposalsApi.import_psbt, lambda to: partial(to.daemon.imported.import_psbt, caller=to.caller)),
         row(ProposalsApi.imported_psbts, lambda to: partial(to.daemon.imported.all, caller=to.caller)),
@@ -155,7 +158,7 @@ ROUTES: dict["described[..., Any]", Callable[[Context], Method]] = dict(
         row(AppsApi.shut_out, lambda to: to.daemon.apps.shut_out),
         row(AccountApi.settings, lambda to: to.daemon.settings),
         row(AccountApi.verify_audit, lambda to: to.daemon.verify_audit),
-        row(AccountApi.audit_entries, lambda to: to.daemon.history.entries),
+        row(AccountApi.audit_entries, lambda to: partial(audit_entries, to.daemon.journal)),
         row(EventsApi.follow, lambda to: to.follow),
         row(AccountApi.enter_page, lambda to: to.enter_page),
     )

@@ -13,6 +13,7 @@ from firmware_bridge import Family
 from firmware_bridge.airgap import CodeSeries, Content, series_of
 from signerd.callers import TERMINAL
 from signerd.core.states import State
+from signerd.daemon import airgap, airgap_setup
 from signerd.daemon.airgap import carried_psbt
 from signerd.daemon.service import Daemon
 from tests.conformance.rigs import make_rig, short_folder
@@ -33,19 +34,19 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 async def registers(daemon: Daemon, device: CardDevice) -> None:
-    setup, exports = daemon.airgap_setup, (json.dumps(device.export_generic()),)
-    preview = await setup.preview(exports)
+    exports = (json.dumps(device.export_generic()),)
+    preview = await airgap_setup.preview(daemon, exports)
     assert preview.fingerprint == str(device.seed.fingerprint)
-    asked = await setup.challenge(exports, preview.digest)
+    asked = await airgap_setup.challenge(daemon, exports, preview.digest)
     signed = device.sign_text_file(asked.file)
-    await setup.register(exports, preview.digest, asked.challenge, signed, replace=False)
+    await airgap_setup.register(daemon, exports, preview.digest, asked.challenge, signed, replace=False)
 
 
 async def pins(daemon: Daemon, device: CardDevice, vault_id: str) -> str:
     await until(lambda: daemon.follower.state.reachable)
     (vault,) = [seen for seen in await daemon.vaults() if seen.vault_id == vault_id]
     assert vault.verification_code is not None
-    given = await daemon.airgap_setup.enrolment(vault_id, "coldcard")
+    given = await airgap_setup.enrolment(daemon, vault_id, "coldcard")
     found = "same" if device.enrol(given.text.encode()) == given.first_address else "another"
     pinned = await daemon.pin(vault_id, vault.verification_code, airgapped=found)
     assert pinned.address_shown
@@ -62,14 +63,14 @@ async def approves(daemon: Daemon, psbt_id: str) -> None:
 
 async def signs(daemon: Daemon, device: CardDevice, psbt_id: str, *, codes: bool) -> None:
     await approves(daemon, psbt_id)
-    given = base64.b64decode((await daemon.airgap.export(psbt_id, TERMINAL)).psbt)
+    given = base64.b64decode((await airgap.export(daemon, psbt_id, TERMINAL)).psbt)
     assert daemon.journal.record(psbt_id).state is State.EXPORTED
     if codes:
         shown = device.sign_codes(series_of(given, Content.PSBT, CodeSeries.BBQR, 758))
         imported = "\n".join(shown).encode()
     else:
         imported = device.sign_bytes(given)
-    await daemon.airgap.answer(carried_psbt(imported), TERMINAL)
+    await airgap.answer(daemon, carried_psbt(imported), TERMINAL)
 
 
 @pytest.mark.parametrize(

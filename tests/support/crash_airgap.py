@@ -11,6 +11,7 @@ from multisig import Psbt
 from signerd.callers import TERMINAL
 from signerd.core import events
 from signerd.core.states import State
+from signerd.daemon import airgap
 from signerd.daemon.service import Daemon
 from signerd.errors import IllegalEvent
 from signerd.journal import Journal
@@ -53,7 +54,7 @@ async def live_airgap(folder: Path, fault: FaultPoint) -> None:
             await daemon.reject(DECLINED, "not ours")
         if state_of(daemon, PSBT_ID) is State.EXPORTED:
             signed = ALICE.sign(Psbt.parse(_card(folder, PSBT_ID).read_bytes())).to_bytes()
-            await daemon.airgap.answer(base64.b64encode(signed).decode(), TERMINAL)
+            await airgap.answer(daemon, base64.b64encode(signed).decode(), TERMINAL)
         await until(lambda: _over(daemon.journal))
 
 
@@ -69,7 +70,7 @@ async def _to_the_card(folder: Path, daemon: Daemon, psbt_id: str, fault: FaultP
     if _card(folder, psbt_id).exists():
         return
     if state_of(daemon, psbt_id) in (State.WAITING_DEVICE, State.EXPORTED):
-        given = await daemon.airgap.export(psbt_id, TERMINAL)
+        given = await airgap.export(daemon, psbt_id, TERMINAL)
         fault("card:before:write")
         write_private(_card(folder, psbt_id), base64.b64decode(given.psbt))
         fault("card:after:write")

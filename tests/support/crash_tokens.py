@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from signerd.core.states import State
+from signerd.daemon.funds import vault_funds, vault_tokens
 from signerd.runtime import FaultPoint
 from tests.support.crash_stories import (
     ASKING,
@@ -42,8 +43,8 @@ async def live_tokens(folder: Path, fault: FaultPoint) -> None:
         await until(
             lambda: bool(daemon.follower.state.workspaces) and daemon.journal.claim(VAULT_ID) is not None
         )
-        await daemon.vault_reports.tokens(VAULT_ID)
-        await daemon.vault_reports.funds(VAULT_ID)
+        await vault_tokens(daemon, VAULT_ID)
+        await vault_funds(daemon, VAULT_ID)
 
 
 def token_faults(folder: Path, point: str) -> list[str]:

@@ -13,6 +13,7 @@ from signerd.api.account import AccountApi
 from signerd.api.apps import AppsApi
 from signerd.api.described import described
 from signerd.callers import RIGHT_WORDS, granted
+from signerd.daemon import editing
 from signerd.errors import ConfigInvalid, InvalidRequest, RulesInvalid
 from signerd.loopback.page import rendering
 from signerd.loopback.page.rendering import PageRequest, PageRoute, act, fragment
@@ -41,7 +42,7 @@ async def edit(asked: PageRequest) -> Response:
         "settings/edit.html",
         title="Change the settings",
         here="/settings",
-        files=asked.service.editing.files(),
+        files=editing.files(asked.service),
     )
 
 
@@ -73,7 +74,7 @@ async def preview_edit(asked: PageRequest) -> Response:
     """Parses the text as at start-up. An error names its line; nothing is written."""
     name, text, digest = _edited(await asked.fields())
     with _mistakes_of_the_form():
-        change = asked.service.editing.preview(name, text, digest)
+        change = editing.preview(asked.service, name, text, digest)
     return fragment("settings/confirm.html", change=change, text=text, digest=digest)
 
 
@@ -81,7 +82,7 @@ async def save_edit(asked: PageRequest) -> Response:
     fields = await asked.fields()
     name, text, digest = _edited(fields)
     with _mistakes_of_the_form():
-        asked.service.editing.change(name, text, digest, looser=fields.ticked("looser"))
+        editing.change(asked.service, name, text, digest, looser=fields.ticked("looser"))
     shown = await asked.service.settings()
     return fragment("settings/changed.html", name=name, settings=shown)
 

@@ -13,6 +13,7 @@ from firmware_bridge.airgap import Content, bbqr, ur
 from multisig import Psbt
 from signerd.callers import PAGE
 from signerd.core.states import State
+from signerd.daemon import airgap
 from tests.support.browser import NARROW, filming, show
 from tests.support.camera import film
 from tests.support.ur_keys import account_of, animated, proof
@@ -35,7 +36,7 @@ def test_an_animated_answer_is_filmed_and_sent(make_desk, chromium, tmp_path, se
     service = desk.daemon.service
     shown = desk.daemon.on_loop(service.proposal, "p-1")
     desk.daemon.on_loop(service.approve, "p-1", shown.digest, frozenset())
-    given = desk.daemon.on_loop(service.airgap.export, "p-1", PAGE)
+    given = desk.daemon.on_loop(airgap.export, service, "p-1", PAGE)
     texts = shown_by(ALICE.sign(Psbt.parse(given.psbt)), series)
     assert len(texts) > 3
     film(tmp_path / "screen.y4m", texts)

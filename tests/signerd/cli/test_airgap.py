@@ -10,6 +10,7 @@ from custody.common.terminal import Exit
 from firmware_bridge import DeviceState
 from firmware_bridge.airgap import CodeSeries, Content, series_of
 from multisig import Psbt, profile_account_path, to_version_2
+from signerd.daemon import airgap_setup
 from tests.support.bills import bill
 from tests.support.command import signerd
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of
@@ -119,9 +120,9 @@ def keyed(tmp_path):
 
 def challenge_of(new_desk, keyed) -> str:
     """The scripted platform always says the same one."""
-    setup, exports = new_desk.service.airgap_setup, ((keyed / "keys.txt").read_text(),)
-    preview = new_desk.on_loop(setup.preview, exports)
-    return new_desk.on_loop(setup.challenge, exports, preview.digest).challenge
+    exports = ((keyed / "keys.txt").read_text(),)
+    preview = new_desk.on_loop(airgap_setup.preview, new_desk.service, exports)
+    return new_desk.on_loop(airgap_setup.challenge, new_desk.service, exports, preview.digest).challenge
 
 
 def register(new_desk, keyed, answer: str, *more: str):

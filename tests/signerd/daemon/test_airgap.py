@@ -14,6 +14,7 @@ from multisig.bip322 import build_proof
 from signerd.callers import TERMINAL
 from signerd.core.states import State
 from signerd.core.tokens import ModelScreen
+from signerd.daemon import airgap
 from signerd.errors import (
     AnswerRefused,
     DecisionError,
@@ -42,7 +43,7 @@ def bridge() -> FakeBridge:
 async def exported(daemon, psbt_id: str = "p-1") -> Psbt:
     await until_state(daemon, psbt_id, State.WAITING_PERSON)
     await approve(daemon, psbt_id)
-    return Psbt.parse((await daemon.airgap.export(psbt_id, TERMINAL)).psbt)
+    return Psbt.parse((await airgap.export(daemon, psbt_id, TERMINAL)).psbt)
 
 
 def signed(psbt: Psbt, signer=ALICE, **how: object) -> str:
@@ -57,7 +58,7 @@ async def test_it_is_given_out_as_a_device_gets_it_and_its_answer_is_submitted(d
     assert told["psbt_sha256"] == sha256(daemon.journal.record("p-1").exported).hexdigest()
     assert told["request_sha256"] != told["psbt_sha256"]
     assert daemon.journal.record("p-1").state is State.EXPORTED
-    line = await daemon.airgap.answer(signed(given), TERMINAL)
+    line = await airgap.answer(daemon, signed(given), TERMINAL)
     assert (line.psbt_id, line.state) == ("p-1", "signed")
     await until_state(daemon, "p-1", State.SUBMITTED)
     (sent,) = platform.signatures("p-1")
@@ -65,7 +66,7 @@ async def test_it_is_given_out_as_a_device_gets_it_and_its_answer_is_submitted(d
     kinds = [entry.note.kind for entry in daemon.journal.audit() if entry.note.subject == "p-1"]
     assert kinds == ["received", "judged", "approved", "exported", "signed", "submitting", "submitted"]
     # Brought a second time it changes nothing.
-    assert (await daemon.airgap.answer(signed(given), TERMINAL)).state == "submitted"
+    assert (await airgap.answer(daemon, signed(given), TERMINAL)).state == "submitted"
     assert bridge.asked == 0
 
 
@@ -82,12 +83,12 @@ async def test_p95_a_message_is_given_out_only_for_a_device_that_is_known_to_sig
         # As where the device was seen after the person approved.
         daemon.journal.see_screen(ALICE.fingerprint, ModelScreen("Ledger 2.4.6", 80, no_funds="a fee"))
         with pytest.raises(RefusedByChecks, match="a fee"):
-            await daemon.airgap.export("p-1", TERMINAL)
+            await airgap.export(daemon, "p-1", TERMINAL)
         daemon.journal.see_screen(ALICE.fingerprint, ModelScreen("Coldcard 5.6.1", None))
         with pytest.raises(StaleApproval):
-            await daemon.airgap.export("p-1", TERMINAL)
+            await airgap.export(daemon, "p-1", TERMINAL)
         await approve(daemon, "p-1")
-        await daemon.airgap.export("p-1", TERMINAL)
+        await airgap.export(daemon, "p-1", TERMINAL)
         assert daemon.journal.record("p-1").state is State.EXPORTED
 
 
@@ -100,7 +101,7 @@ async def test_nothing_is_given_out_where_it_cannot_be_recorded(daemon, monkeypa
 
     monkeypatch.setattr(daemon.journal, "_fault", full)
     with pytest.raises(JournalUnwritable):
-        await daemon.airgap.export("p-1", TERMINAL)
+        await airgap.export(daemon, "p-1", TERMINAL)
     assert daemon.journal.record("p-1").exported is None
 
 
@@ -110,7 +111,7 @@ async def test_what_a_device_is_asked_to_sign_is_not_given_out_beside_it(prepare
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.SIGNING)
         with pytest.raises(IllegalEvent, match="is asked to sign it") as caught:
-            await daemon.airgap.export("p-1", TERMINAL)
+            await airgap.export(daemon, "p-1", TERMINAL)
         assert "unplug the device" in caught.value.hint
         assert daemon.journal.record("p-1").exported is None
 
@@ -120,10 +121,10 @@ async def test_s19_a_signature_that_does_not_verify_is_told_and_written_down_and
 ):
     given = await exported(daemon)
     with pytest.raises(AnswerRefused):
-        await daemon.airgap.answer(signed(given, sighash=0x83), TERMINAL)
+        await airgap.answer(daemon, signed(given, sighash=0x83), TERMINAL)
     assert [e.note.subject for e in daemon.journal.audit() if e.note.kind == "answer-refused"] == ["p-1"]
     assert any(line.kind == "alarm" for line in daemon.feed.since(0, "p-1"))
-    assert (await daemon.airgap.answer(signed(given), TERMINAL)).state == "signed"
+    assert (await airgap.answer(daemon, signed(given), TERMINAL)).state == "signed"
 
 
 async def test_s19_an_answer_to_what_was_not_exported_is_refused_in_words(prepared, platform, bridge):
@@ -134,7 +135,7 @@ async def test_s19_an_answer_to_what_was_not_exported_is_refused_in_words(prepar
         more = replace(given, tx=replace(given.tx, locktime=7))
         for other in (bill(), spend(fee=1_001), more):
             with pytest.raises(NotExported, match="not exported here"):
-                await daemon.airgap.answer(signed(other), TERMINAL)
+                await airgap.answer(daemon, signed(other), TERMINAL)
 
 
 async def test_after_a_restore_the_file_that_was_signed_before_is_taken_once_it_is_exported_again(
@@ -148,10 +149,10 @@ async def test_after_a_restore_the_file_that_was_signed_before_is_taken_once_it_
         # Exported after the backup, and signed: the journal knows nothing of it.
         file = signed(Psbt.parse(request_bytes(spend(), VAULT)))
         with pytest.raises(NotExported) as refused:
-            await daemon.airgap.answer(file, TERMINAL)
+            await airgap.answer(daemon, file, TERMINAL)
         assert "export it again" in refused.value.hint
         await exported(daemon)
-        await daemon.airgap.answer(file, TERMINAL)
+        await airgap.answer(daemon, file, TERMINAL)
         await until_state(daemon, "p-1", State.SUBMITTED)
 
 
@@ -185,14 +186,14 @@ async def test_of_two_exports_of_one_transaction_the_one_that_can_takes_the_answ
         await until_state(daemon, "p-2", State.WAITING_PERSON)
         shown = await daemon.proposal("p-2")
         await daemon.approve("p-2", shown.digest, frozenset(shown.to_acknowledge))
-        await daemon.airgap.export("p-2", TERMINAL)
+        await airgap.export(daemon, "p-2", TERMINAL)
         platform.proposals["p-1"] = replace(platform.proposals["p-1"], description="Invoice 8")
         await until(lambda: daemon.journal.record("p-1").snapshot.description == "Invoice 8")
         assert daemon.journal.record("p-1").state is State.EXPORTED
         # What neither takes is refused in words.
         with pytest.raises(AnswerRefused, match="another cosigner's device"):
-            await daemon.airgap.answer(signed(given, BOB), TERMINAL)
-        line = await daemon.airgap.answer(signed(given), TERMINAL)
+            await airgap.answer(daemon, signed(given, BOB), TERMINAL)
+        line = await airgap.answer(daemon, signed(given), TERMINAL)
         assert (line.psbt_id, line.state) == ("p-2", "signed")
 
 
@@ -200,9 +201,9 @@ async def test_a_restart_forgets_no_export(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         given = await exported(daemon)
     async with daemon_at(prepared, platform, bridge) as daemon:
-        again = await daemon.airgap.export("p-1", TERMINAL)
+        again = await airgap.export(daemon, "p-1", TERMINAL)
         assert Psbt.parse(again.psbt) == given
-        await daemon.airgap.answer(signed(given), TERMINAL)
+        await airgap.answer(daemon, signed(given), TERMINAL)
         await until_state(daemon, "p-1", State.SUBMITTED)
         kinds = [entry.note.kind for entry in daemon.journal.audit()]
         assert kinds.count("exported") == 1
@@ -216,5 +217,5 @@ async def test_s5_what_no_device_would_take_is_not_recorded_as_exported(daemon, 
     platform.proposals["p-1"] = replace(record.snapshot, psbt=bare.to_bytes())
     await until(lambda: daemon.journal.record("p-1").snapshot.psbt == bare.to_bytes())
     with pytest.raises(DecisionError):
-        await daemon.airgap.export("p-1", TERMINAL)
+        await airgap.export(daemon, "p-1", TERMINAL)
     assert daemon.journal.record("p-1").exported is None

@@ -12,6 +12,7 @@ from firmware_bridge import DeviceState
 from firmware_bridge.airgap import EnrolmentForm, enrolment_text
 from multisig import profile_account_path
 from signerd.core.states import State
+from signerd.daemon import airgap_setup
 from signerd.errors import (
     AddressDiffers,
     AnswerRefused,
@@ -58,20 +59,19 @@ def generic_json(signer=ALICE) -> str:
 )
 async def test_from_files_to_a_pinned_vault(state, platform, bridge, exports):
     async with daemon_at(state, platform, bridge) as daemon:
-        setup = daemon.airgap_setup
-        preview = await setup.preview(exports)
+        preview = await airgap_setup.preview(daemon, exports)
         assert preview.fingerprint == str(ALICE.fingerprint)
-        asked = await setup.challenge(exports, preview.digest)
+        asked = await airgap_setup.challenge(daemon, exports, preview.digest)
         assert asked.path == "m/48h/1h/0h/2h/0/0"
         assert asked.file.splitlines() == [asked.challenge, asked.path, "p2wpkh"]
-        done = await setup.register(
-            exports, preview.digest, asked.challenge, proof(asked.challenge), replace=False
+        done = await airgap_setup.register(
+            daemon, exports, preview.digest, asked.challenge, proof(asked.challenge), replace=False
         )
         assert done.fingerprint == str(ALICE.fingerprint)
         (key,) = platform.keys
         assert key["MasterFingerprint"]["String"] == str(ALICE.fingerprint)
         await until(lambda: bool(daemon.journal.claims()))
-        given = await setup.enrolment(VAULT_ID, "coldcard")
+        given = await airgap_setup.enrolment(daemon, VAULT_ID, "coldcard")
         # Coldcard's screens know no regtest.
         assert given.first_address.startswith("tb1")
         assert "Policy: 2 of 3" in given.text
@@ -112,31 +112,31 @@ async def test_s15_a_proof_that_the_key_did_not_make_registers_nothing(
 ):
     exports = (lines_of(),)
     async with daemon_at(state, platform, bridge) as daemon:
-        setup = daemon.airgap_setup
-        digest = (await setup.preview(exports)).digest
-        asked = await setup.challenge(exports, digest)
+        digest = (await airgap_setup.preview(daemon, exports)).digest
+        asked = await airgap_setup.challenge(daemon, exports, digest)
         with pytest.raises(AnswerRefused, match=words):
-            await setup.register(exports, digest, asked.challenge, signature(asked.challenge), replace=False)
+            await airgap_setup.register(
+                daemon, exports, digest, asked.challenge, signature(asked.challenge), replace=False
+            )
         assert (platform.keys, daemon.journal.own_keys()) == ([], ())
 
 
 async def test_s15_other_files_than_those_shown_register_nothing(state, platform, bridge):
     async with daemon_at(state, platform, bridge) as daemon:
-        setup = daemon.airgap_setup
-        digest = (await setup.preview((lines_of(),))).digest
-        asked = await setup.challenge((lines_of(),), digest)
+        digest = (await airgap_setup.preview(daemon, (lines_of(),))).digest
+        asked = await airgap_setup.challenge(daemon, (lines_of(),), digest)
         other = (lines_of(MALLORY),)
         with pytest.raises(RegistrationStale):
-            await setup.challenge(other, digest)
+            await airgap_setup.challenge(daemon, other, digest)
         with pytest.raises(RegistrationStale):
-            await setup.register(
-                other, digest, asked.challenge, proof(asked.challenge, MALLORY), replace=False
+            await airgap_setup.register(
+                daemon, other, digest, asked.challenge, proof(asked.challenge, MALLORY), replace=False
             )
         # A challenge that is not for these keys is not sent on, whoever signed it.
-        digest = (await setup.preview(other)).digest
+        digest = (await airgap_setup.preview(daemon, other)).digest
         with pytest.raises(PlatformAnswersWrongly):
-            await setup.register(
-                other, digest, asked.challenge, proof(asked.challenge, MALLORY), replace=False
+            await airgap_setup.register(
+                daemon, other, digest, asked.challenge, proof(asked.challenge, MALLORY), replace=False
             )
         assert platform.keys == []
 
@@ -162,20 +162,20 @@ async def test_another_text_of_the_platforms_is_never_shown_to_be_signed(
 
     platform.after = lied
     async with daemon_at(state, platform, bridge) as daemon:
-        digest = (await daemon.airgap_setup.preview((lines_of(),))).digest
+        digest = (await airgap_setup.preview(daemon, (lines_of(),))).digest
         with pytest.raises(PlatformAnswersWrongly, match=words):
-            await daemon.airgap_setup.challenge((lines_of(),), digest)
+            await airgap_setup.challenge(daemon, (lines_of(),), digest)
 
 
 async def test_registering_needs_a_sign_in(state, platform, bridge):
     async with daemon_at(state, platform, bridge, sign_in=False) as daemon:
-        digest = (await daemon.airgap_setup.preview((lines_of(),))).digest
+        digest = (await airgap_setup.preview(daemon, (lines_of(),))).digest
         with pytest.raises(SignedOut):
-            await daemon.airgap_setup.challenge((lines_of(),), digest)
+            await airgap_setup.challenge(daemon, (lines_of(),), digest)
 
 
 @pytest.mark.parametrize("form", ["coldcard", "descriptor", "bsms"])
 async def test_the_vault_is_given_in_each_form(daemon, form):
-    given = await daemon.airgap_setup.enrolment(VAULT_ID, form)
+    given = await airgap_setup.enrolment(daemon, VAULT_ID, form)
     assert given.file_name.startswith("Treasury.")
     assert given.text == enrolment_text(VAULT, "Treasury", EnrolmentForm(form))

@@ -8,6 +8,7 @@ import pytest
 
 from signerd.callers import CallerKind, LoopbackCaller, Right
 from signerd.core.states import State
+from signerd.daemon import editing
 from signerd.errors import ConfigInvalid, LooserSettings, RulesInvalid, SettingsChanged
 from tests.support.daemons import daemon_at, until_state
 from tests.support.desk import NETWORK, snapshot_of, spend
@@ -39,8 +40,8 @@ async def daemon(prepared, tmp_path):
 
 
 def change(daemon, name, text, **said):
-    files = {file.name: file for file in daemon.editing.files()}
-    return daemon.editing.change(name, text, files[name].digest, **{"looser": False, **said})
+    files = {file.name: file for file in editing.files(daemon)}
+    return editing.change(daemon, name, text, files[name].digest, **{"looser": False, **said})
 
 
 async def test_a_rule_counts_at_once_and_is_asked_again_in_words_before_it_goes(daemon):
@@ -83,10 +84,10 @@ async def test_limits_and_names_count_at_once(daemon):
     assert (own.labels, "to Acme" in own.title) == (("Acme",), True)
     assert (apps.labels, "Acme" in apps.title) == ((), False)
     assert (await daemon.reject("p-1", by=APP)).labels == ()
-    looser = daemon.editing.preview("config.toml", CONFIG, daemon.editing.files()[0].digest).looser
+    looser = editing.preview(daemon, "config.toml", CONFIG, editing.files(daemon)[0].digest).looser
     assert looser == ("The largest fee goes up from 0.00000100 to 0.10000000 BTC.",)
-    lowered = daemon.editing.preview(
-        "config.toml", f'{text}[checks]\nlowered = ["fee-share"]\n', daemon.editing.files()[0].digest
+    lowered = editing.preview(
+        daemon, "config.toml", f'{text}[checks]\nlowered = ["fee-share"]\n', editing.files(daemon)[0].digest
     )
     assert "fee-share" in lowered.looser[0]
 
@@ -104,20 +105,20 @@ async def test_limits_and_names_count_at_once(daemon):
 async def test_a_mistake_is_told_as_at_the_start_and_nothing_is_written_or_recorded(
     daemon, name, text, error, words
 ):
-    before = {file.name: file for file in daemon.editing.files()}
+    before = {file.name: file for file in editing.files(daemon)}
     entries = daemon.journal.head()
     with pytest.raises(error, match=words):
         change(daemon, name, text, looser=True)
-    assert {file.name: file for file in daemon.editing.files()} == before
+    assert {file.name: file for file in editing.files(daemon)} == before
     assert daemon.journal.head() == entries
 
 
 async def test_a_file_that_was_changed_meanwhile_or_cannot_be_written_is_left_alone(daemon):
     rules = daemon.state / "rules.toml"
-    digest = daemon.editing.files()[1].digest
+    digest = editing.files(daemon)[1].digest
     rules.write_text("# by hand\n")
     with pytest.raises(SettingsChanged):
-        daemon.editing.change("rules.toml", "", digest, looser=True)
+        editing.change(daemon, "rules.toml", "", digest, looser=True)
     assert rules.read_text() == "# by hand\n"
     entries = daemon.journal.head()
     (daemon.state / ".rules.toml.new").mkdir()

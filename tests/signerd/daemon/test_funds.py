@@ -8,7 +8,7 @@ import pytest
 from multisig import MAX_INDEX
 from signerd.core.claims import VaultClaim
 from signerd.core.states import State
-from signerd.daemon.funds import NONE_LEFT, NOT_OURS, REPLACED
+from signerd.daemon.funds import NONE_LEFT, NOT_OURS, REPLACED, vault_funds, vault_movements
 from signerd.errors import NotPinned, PlatformAnswersWrongly, PlatformUnreachable
 from signerd.journal import Journal
 from tests.support.daemons import daemon_at, make_config, until, until_state
@@ -28,7 +28,7 @@ def platform(tmp_path):
 async def test_the_platform_says_which_of_our_addresses_is_next(prepared, platform):
     async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         await until(lambda: bool(daemon.follower.state.workspaces))
-        found = await daemon.vault_reports.funds(VAULT_ID)
+        found = await vault_funds(daemon, VAULT_ID)
         assert (found.fresh.index, found.fresh.address) == (7, VAULT.address(0, 7))
         assert (found.confirmed_sats, found.note) == (5_000, None)
 
@@ -38,14 +38,14 @@ async def test_a_vault_that_is_replaced_is_said_beside_its_address(prepared, pla
     async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         await until(lambda: bool(daemon.follower.state.workspaces))
         monkeypatch.setattr(Journal, "claim", lambda _journal, _vault_id: claim)
-        assert (await daemon.vault_reports.funds(VAULT_ID)).note == REPLACED
+        assert (await vault_funds(daemon, VAULT_ID)).note == REPLACED
 
 
 async def test_s13_an_address_that_is_none_of_the_vaults_is_never_told(prepared, platform):
     platform.next_address = make_vault(threshold=1).address(0, 0)
     async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         await until(lambda: bool(daemon.follower.state.workspaces))
-        found = await daemon.vault_reports.funds(VAULT_ID)
+        found = await vault_funds(daemon, VAULT_ID)
         assert (found.fresh.index, found.fresh.address) == (0, VAULT.address(0, 0))
         assert "Pay nothing to it" in (found.note or "")
         assert platform.next_address not in found.model_dump_json()
@@ -56,12 +56,12 @@ async def test_behind_the_last_address_there_is_none_and_that_is_said(prepared, 
     monkeypatch.setattr(Journal, "next_receive_index", lambda _journal, _vault: MAX_INDEX + 1)
     async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         await until(lambda: bool(daemon.follower.state.workspaces))
-        found = await daemon.vault_reports.funds(VAULT_ID)
+        found = await vault_funds(daemon, VAULT_ID)
         assert (found.fresh.index, found.fresh.address) == (MAX_INDEX, VAULT.address(0, MAX_INDEX))
         assert (found.confirmed_sats, found.note) == (5_000, NONE_LEFT)
         # The worse finding is not hidden by it, and is found before all addresses up to there are derived.
         platform.next_address = make_vault(threshold=1).address(0, 0)
-        assert (await daemon.vault_reports.funds(VAULT_ID)).note == f"{NOT_OURS} {NONE_LEFT}"
+        assert (await vault_funds(daemon, VAULT_ID)).note == f"{NOT_OURS} {NONE_LEFT}"
 
 
 async def test_without_the_platform_there_is_an_address_and_a_word_why_no_balance(prepared, platform):
@@ -70,12 +70,12 @@ async def test_without_the_platform_there_is_an_address_and_a_word_why_no_balanc
         platform.before = lambda request: (
             problem(503, "UNAVAILABLE") if request.url.path.endswith("list-wallets") else None
         )
-        found = await daemon.vault_reports.funds(VAULT_ID)
+        found = await vault_funds(daemon, VAULT_ID)
         assert (found.confirmed_sats, found.fresh.index) == (None, 0)
         assert "signed here alone" in (found.note or "")
         await daemon.unpin(VAULT_ID, VAULT.verification_code)
         with pytest.raises(NotPinned):
-            await daemon.vault_reports.funds(VAULT_ID)
+            await vault_funds(daemon, VAULT_ID)
 
 
 HONEST = snapshot_of(spend())
@@ -103,7 +103,7 @@ async def test_deposits_stand_beside_payments_a_page_at_a_time(prepared, listing
     config = make_config(addresses={"The mill": VAULT.address(0, 4)})
     async with daemon_at(prepared, listing, FakeBridge(), config=config) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
-        page = await daemon.vault_reports.movements(VAULT_ID)
+        page = await vault_movements(daemon, VAULT_ID)
         assert (page.network, len(page.movements), page.left_out) == (str(NETWORK), 50, 0)
         first, ours, third, fourth = page.movements[:4]
         assert (first.kind, first.amount_sats, first.height, first.balance_sats) == (
@@ -120,10 +120,10 @@ async def test_deposits_stand_beside_payments_a_page_at_a_time(prepared, listing
         assert third.platform_names == ("Donations",)
         # The person's own name of an address comes before the platform's.
         assert (fourth.names, fourth.platform_names) == (("The mill",), ())
-        rest = await daemon.vault_reports.movements(VAULT_ID, cursor=page.next)
+        rest = await vault_movements(daemon, VAULT_ID, cursor=page.next)
         assert (len(rest.movements), rest.next) == (9, None)
         assert {one.txid for one in rest.movements}.isdisjoint(one.txid for one in page.movements)
-        found = await daemon.vault_reports.movements(VAULT_ID, search=" invoice ")
+        found = await vault_movements(daemon, VAULT_ID, search=" invoice ")
         assert [one.psbt_id for one in found.movements] == ["p-1"]
 
 
@@ -132,7 +132,7 @@ async def test_days_are_asked_for_from_midnight_to_midnight_in_utc(prepared, lis
     listing.before = lambda request: asked.append(request.url)
     async with daemon_at(prepared, listing, FakeBridge()) as daemon:
         await until(lambda: bool(daemon.follower.state.workspaces))
-        await daemon.vault_reports.movements(VAULT_ID, since=date(2026, 5, 1), before=date(2026, 6, 1))
+        await vault_movements(daemon, VAULT_ID, since=date(2026, 5, 1), before=date(2026, 6, 1))
     query = next(url.params for url in asked if url.path.endswith("vault-history"))
     assert (query["from_time"], query["to_time"]) == ("2026-05-01T00:00:00.000Z", "2026-06-01T00:00:00.000Z")
 
@@ -145,7 +145,7 @@ async def test_an_entry_that_cannot_be_read_hides_no_other(prepared, listing):
     ]
     async with daemon_at(prepared, listing, FakeBridge()) as daemon:
         await until(lambda: bool(daemon.follower.state.workspaces))
-        page = await daemon.vault_reports.movements(VAULT_ID)
+        page = await vault_movements(daemon, VAULT_ID)
         assert (len(page.movements), page.left_out) == (47, 3)
 
 
@@ -155,7 +155,7 @@ async def test_an_answer_that_is_no_page_is_told_as_the_platforms_fault(prepared
         await until(lambda: bool(daemon.follower.state.workspaces))
         listing._history = lambda request: httpx.Response(200, json=body)
         with pytest.raises(PlatformAnswersWrongly):
-            await daemon.vault_reports.movements(VAULT_ID)
+            await vault_movements(daemon, VAULT_ID)
 
 
 async def test_of_a_vault_that_is_not_pinned_nothing_is_asked(prepared, listing):
@@ -165,7 +165,7 @@ async def test_of_a_vault_that_is_not_pinned_nothing_is_asked(prepared, listing)
             problem(503, "UNAVAILABLE") if request.url.path.endswith("vault-history") else None
         )
         with pytest.raises(PlatformUnreachable):
-            await daemon.vault_reports.movements(VAULT_ID)
+            await vault_movements(daemon, VAULT_ID)
         await daemon.unpin(VAULT_ID, VAULT.verification_code)
         with pytest.raises(NotPinned):
-            await daemon.vault_reports.movements(VAULT_ID)
+            await vault_movements(daemon, VAULT_ID)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from signerd.core.audit import Note
 from signerd.core.values import SigningLimits
 from signerd.daemon import reports as history
-from signerd.daemon.reports import ChainReader
+from signerd.daemon.reports import audit_entries, verified
 from signerd.daemon.views import audit_report
 from signerd.feed import SingleFlight
 from signerd.journal import Journal, StateFolder
@@ -34,11 +34,11 @@ def journal(tmp_path_factory):
         yield open_journal
 
 
-async def pages(reader, *, newest_first, limit, search=""):
+async def pages(journal, *, newest_first, limit, search=""):
     """All places, page by page, as a program would ask for them."""
     places, after, before = [], None if newest_first else 0, None
     while True:
-        page = await reader.entries(search=search, limit=limit, after=after, before=before)
+        page = await audit_entries(journal, search=search, limit=limit, after=after, before=before)
         assert len(page.entries) <= limit
         places += [entry.sequence for entry in page.entries]
         if not page.more:
@@ -49,7 +49,7 @@ async def pages(reader, *, newest_first, limit, search=""):
 @pytest.mark.parametrize("newest_first", [True, False])
 @pytest.mark.parametrize("limit", [1, 7, 20, 40, 41])
 async def test_page_by_page_it_is_the_whole_chain_once(journal, newest_first, limit):
-    found = await pages(ChainReader(journal), newest_first=newest_first, limit=limit)
+    found = await pages(journal, newest_first=newest_first, limit=limit)
     assert (found[::-1] if newest_first else found) == list(range(1, 41))
 
 
@@ -67,7 +67,7 @@ async def test_page_by_page_it_is_the_whole_chain_once(journal, newest_first, li
     ],
 )
 async def test_a_search_is_for_the_text_itself(journal, search, count):
-    assert len(await pages(ChainReader(journal), newest_first=True, limit=13, search=search)) == count
+    assert len(await pages(journal, newest_first=True, limit=13, search=search)) == count
 
 
 @settings(max_examples=examples(50))
@@ -88,7 +88,7 @@ async def test_l11_others_are_served_while_the_chain_is_read(journal, monkeypatc
             await asyncio.sleep(0)
 
     beside = asyncio.create_task(another())
-    report = await ChainReader(journal).verified()
+    report = await verified(journal)
     done = True
     await beside
     assert turns > 40 // 3
@@ -115,7 +115,7 @@ async def test_a_fault_is_told_wherever_it_is(journal, monkeypatch, how, place):
         del entries[place]
     else:
         entries[place] = replace(entries[place], at="another time")
-    report = await ChainReader(Shown(entries)).verified()
+    report = await verified(Shown(entries))
     assert report == audit_report(entries)
     # A tail that was cut shows by its hash alone.
     assert (report.fault is None) == (how == "gone" and place == 9)

@@ -4,6 +4,7 @@ proven (S13).
 
 import pytest
 
+from signerd.daemon.funds import vault_tokens
 from signerd.errors import UnknownVault
 from tests.support.daemons import daemon_at, prepare, until
 from tests.support.desk import VAULT_ID
@@ -31,18 +32,18 @@ async def daemon(tmp_path, platform):
 
 
 async def test_an_unproven_token_has_the_platform_s_name_and_decimals_and_is_marked(daemon):
-    (held,) = (await daemon.vault_reports.tokens(VAULT_ID)).holdings
+    (held,) = (await vault_tokens(daemon, VAULT_ID)).holdings
     assert (held.proven, held.name, held.balance) == (False, "Bitcoin <b>", "98750")
 
 
 async def test_s13_a_proven_one_has_its_own(daemon):
     daemon.journal.learn_token(call(), published(GOLD))
-    (held,) = (await daemon.vault_reports.tokens(VAULT_ID)).holdings
+    (held,) = (await vault_tokens(daemon, VAULT_ID)).holdings
     assert (held.proven, held.name, held.balance, held.supply) == (True, GOLD.name, "987.50", "1000.00")
 
 
 async def test_the_newest_calls_come_first_and_more_is_said(daemon):
-    found = await daemon.vault_reports.tokens(VAULT_ID)
+    found = await vault_tokens(daemon, VAULT_ID)
     assert [shown.uid for shown in found.calls] == list(range(29, 9, -1))
     assert found.more
 
@@ -50,7 +51,7 @@ async def test_the_newest_calls_come_first_and_more_is_said(daemon):
 @pytest.mark.parametrize("lie", [{"balance": "1e9"}, {"decimals": 2**63}, {"decimals": 10**9}, {"name": 7}])
 async def test_f_a_holding_that_makes_no_sense_hides_no_other(daemon, platform, lie):
     platform.holdings, platform.calls = [{**HELD, **lie}, HELD], [{"UID": 2**63}, told_call(1)]
-    found = await daemon.vault_reports.tokens(VAULT_ID)
+    found = await vault_tokens(daemon, VAULT_ID)
     assert [held.balance for held in found.holdings] == ["98750"]
     assert [shown.uid for shown in found.calls] == [1]
     assert found.more
@@ -58,7 +59,7 @@ async def test_f_a_holding_that_makes_no_sense_hides_no_other(daemon, platform, 
 
 async def test_the_platform_is_not_asked_about_an_unknown_vault(daemon):
     with pytest.raises(UnknownVault):
-        await daemon.vault_reports.tokens("vault-9")
+        await vault_tokens(daemon, "vault-9")
 
 
 async def test_l8_the_page_marks_it_as_the_platform_s_words(daemon):
