@@ -129,7 +129,7 @@ class Ctx:
         return self.tools.clock()
 
     def event(self, event: Event, payload: Mapping[str, Any] | None = None, /, **facts: Any) -> None:
-        """Appends to the audit log. Call it last: it locks the chain's head. ``payload``: a webhook's."""
+        """Appends to the audit log. ``payload``: a webhook's."""
         self.tools.audit.record(self.db, self.caller, event, self.maybe_access, payload, **facts)
 
 

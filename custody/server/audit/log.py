@@ -1,8 +1,9 @@
 """Appends to the audit chains, and reads them back to check them."""
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, bindparam, insert, select, update
@@ -27,6 +28,7 @@ from custody.server.rules.ports import Clock, RandomBytes
 from custody.server.rules.webhooks import EVENT_OF_ACTION
 from custody.server.store import Store
 from custody.server.store.models import AuditEventRow, AuditHeadRow, table_of
+from custody.server.store.store import gather
 from custody.server.webhooks.events import WebhookEvents
 from multisig.canonical_json import canonical_json
 
@@ -51,7 +53,7 @@ class AuditLog:
         /,
         **facts: Any,
     ) -> None:
-        """Appends one event in the caller's transaction. Call it last, because it locks the chain's head.
+        """Appends one event at the end of the caller's transaction.
 
         The event goes to the chain of ``access``'s workspace, else of the organisation, else of the platform.
         ``payload``: the data of the webhook event, for actions in `EVENT_OF_ACTION`.
@@ -64,14 +66,11 @@ class AuditLog:
         org_uid = "" if org_id is None else str(org_id)
         workspace_uid = str(access.workspace_id) if access else ""
         chain_id = chain_of(org_uid, workspace_uid)
-        heads: dict[str, tuple[int, bytes]] = db.info.setdefault(_HEADS_HERE, {})
-        # No other transaction writes at the same time (ADR 13): a second event of this transaction follows
-        # the first.
-        size, head_hash = heads.get(chain_id) or _locked_head(db, chain_id)
         row = AuditRow(
             event_uid=new_id(self._random),
             chain_id=chain_id,
-            position=size + 1,
+            # Counted where it is appended.
+            position=0,
             org_uid=org_uid,
             workspace_uid=workspace_uid,
             timestamp=format_time(self._clock()),
@@ -84,14 +83,10 @@ class AuditLog:
             role_uid=str(access.role_id) if access else "",
             trace_id=caller.trace_id,
         )
-        hashed = event_hash(head_hash, row)
-        values = {**vars(row), "category": str(event.category)}
-        db.execute(_APPEND, {**values, "prev_hash": head_hash, "event_hash": hashed})
-        db.execute(_MOVE_HEAD, {"moved_chain": chain_id, "size": row.position, "head_hash": hashed})
-        heads[chain_id] = row.position, hashed
+        gather(db, _RECORDED, row, partial(_append, db))
 
 
-_HEADS_HERE: Final = "audit chain heads"
+_RECORDED: Final = "audit events of this transaction"
 _HEADS = table_of(AuditHeadRow)
 _HEAD = (
     select(AuditHeadRow.size, AuditHeadRow.head_hash)
@@ -102,6 +97,23 @@ _HEAD = (
 _NEW_HEAD = insert(_HEADS)
 _MOVE_HEAD = update(_HEADS).where(_HEADS.c.chain_id == bindparam("moved_chain"))
 _APPEND = insert(table_of(AuditEventRow))
+
+
+def _append(db: Session, recorded: Sequence[AuditRow]) -> None:
+    """Chains the events in their order. One writer at a time (ADR 13): nobody else appends meanwhile."""
+    heads: dict[str, tuple[int, bytes]] = {}
+    rows = []
+    for one in recorded:
+        size, head_hash = heads.get(one.chain_id) or _locked_head(db, one.chain_id)
+        row = replace(one, position=size + 1)
+        hashed = event_hash(head_hash, row)
+        rows.append(
+            {**vars(row), "category": str(row.category), "prev_hash": head_hash, "event_hash": hashed}
+        )
+        heads[row.chain_id] = row.position, hashed
+    db.execute(_APPEND, rows)
+    for chain_id, (size, head_hash) in heads.items():
+        db.execute(_MOVE_HEAD, {"moved_chain": chain_id, "size": size, "head_hash": head_hash})
 
 
 def _locked_head(db: Session, chain_id: str) -> tuple[int, bytes]:

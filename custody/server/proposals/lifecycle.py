@@ -79,7 +79,6 @@ class Lifecycle:
     def show(self, db: Session, proposal: ProposalRow) -> None:
         """Wakes long polls after a change of the trouble that is shown; ``updated_at`` stays."""
         tell_trouble(self._events, db, proposal, trouble_of(proposal))
-        db.flush()
         self._changes.moved(db, proposal.workspace_id)
 
 
@@ -135,6 +134,8 @@ def age_in_family(proposal: ProposalRow) -> tuple[int, str]:
 
 def newer_than(db: Session, proposal: ProposalRow) -> list[ProposalRow]:
     """The newer members that have not ended, the oldest first."""
+    if proposal.replaced_by_id is None:
+        return []
     members = members_of(db, proposal.family_id)
     place = next(index for index, member in enumerate(members) if member.id == proposal.id)
     return [member for member in members[place + 1 :] if not has_ended(member)]
@@ -142,7 +143,7 @@ def newer_than(db: Session, proposal: ProposalRow) -> list[ProposalRow]:
 
 def taken_back_by(db: Session, proposal: ProposalRow) -> ProposalRow | None:
     """A newer version that returns its coins to the vault, where this one pays a recipient."""
-    if proposal.replaced_by_id is None or not _pays(proposal):
+    if not _pays(proposal):
         return None
     return next((newer for newer in newer_than(db, proposal) if not _pays(newer)), None)
 

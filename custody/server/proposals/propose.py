@@ -51,7 +51,7 @@ class Proposed:
         return self.draft.built.base64
 
     def announce(self, event: Event, **facts: int | str | None) -> None:
-        """Wakes long polls, notifies webhooks and records the event, which is last."""
+        """Wakes long polls, notifies webhooks and records the event."""
         row, ctx = self.row, self.ctx
         ctx.tools.changes.moved(ctx.db, row.workspace_id)
         common = {"proposal": row.id, "vault": row.vault_id, "txid": row.txid_expected}

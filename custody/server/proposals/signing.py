@@ -7,7 +7,7 @@ meets the threshold stores the final transaction and queues its broadcast in the
 import time
 from typing import Any, Final, cast
 
-from sqlalchemy import Select, and_, bindparam, func, insert, select
+from sqlalchemy import Select, and_, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.keys import RevokedReason
@@ -161,8 +161,7 @@ def _keep(ctx: Ctx, signer: Signer, checked: Verified) -> None:
     # Only the message's input of a proof is stored (`proofs`); its PSBT has all signatures.
     is_proof = signer.proposal.tx_type == TxType.PROOF.value
     new = [one for one in checked.new if not is_proof or not one.input_index]
-    if new:
-        ctx.db.execute(insert(SignatureRow), [{**place, **vars(signature)} for signature in new])
+    ctx.db.add_all(SignatureRow(**place, **vars(signature)) for signature in new)
     _decide(ctx, signer, "approve", is_complete=checked.progress.is_complete, reason=None)
     ctx.tools.lifecycle.touch(ctx.db, signer.proposal)
 

@@ -46,6 +46,14 @@ def before_commit(db: Session, call: Callable[[], object]) -> None:
     db.info.setdefault(_AT_LAST, []).append(call)
 
 
+def gather(db: Session, key: str, value: Value, write: Callable[[list[Value]], object]) -> None:
+    """Calls ``write`` last in the transaction, with all values that were gathered under the key."""
+    gathered: list[Value] = db.info.setdefault(key, [])
+    if not gathered:
+        before_commit(db, lambda: write(gathered))
+    gathered.append(value)
+
+
 def after_commit(db: Session, call: Callable[[], object]) -> None:
     """Calls it once the transaction is on disk, and never where it is rolled back."""
     db.info.setdefault(_AFTERWARDS, []).append(call)

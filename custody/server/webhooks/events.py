@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, NamedTuple, Self
 
 from sqlalchemy import BindParameter, bindparam, func, insert, select
@@ -30,10 +31,11 @@ from custody.server.store.models import (
     WebhookRow,
     WorkspaceRow,
 )
-from custody.server.store.store import chunks
+from custody.server.store.store import chunks, gather
 from custody.server.tokens.status import OF_CONTRACT, token_families
 
 WEBHOOK: Final = "webhook"
+_TOLD: Final = "events of this transaction"
 
 
 class WorkspaceEvent(NamedTuple):
@@ -50,10 +52,12 @@ class WebhookEvents:
         self._random = random
 
     def tell(self, db: Session, workspace_id: int, kind: EventKind, data: Mapping[str, Any]) -> None:
-        """Writes nothing where no webhook of the workspace subscribes to the kind."""
-        self.tell_all(db, [WorkspaceEvent(workspace_id, kind, data)])
+        """At the end of the transaction. Writes nothing where no webhook of the workspace subscribes to the
+        kind.
+        """
+        gather(db, _TOLD, WorkspaceEvent(workspace_id, kind, data), partial(self._tell_all, db))
 
-    def tell_all(self, db: Session, told: Collection[WorkspaceEvent]) -> None:
+    def _tell_all(self, db: Session, told: Collection[WorkspaceEvent]) -> None:
         """Writes all in this order, with as many statements as for one: a block may have thousands of
         deposits, and other writers wait.
         """
@@ -263,14 +267,9 @@ class Deposits:
         """Coins of members' profiles are not notified: they do not concern the workspace."""
         workspaces = _workspaces_of(db, {one.vault_id for one in told if one.vault_id is not None})
         own = _own(db, {one.txid for one in told if one.vault_id is not None})
-        self.events.tell_all(
-            db,
-            [
-                WorkspaceEvent(workspaces[one.vault_id], one.kind, one.data)
-                for one in told
-                if one.vault_id is not None and (one.txid, one.vault_id) not in own
-            ],
-        )
+        for one in told:
+            if one.vault_id is not None and (one.txid, one.vault_id) not in own:
+                self.events.tell(db, workspaces[one.vault_id], one.kind, one.data)
 
 
 def _workspaces_of(db: Session, vault_ids: Collection[str]) -> dict[str, int]:
