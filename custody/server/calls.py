@@ -42,7 +42,7 @@ from custody.server.errors import (
     VaultLimitExceeded,
 )
 from custody.server.people.people import enter
-from custody.server.requests.changes import MAX_TRIES, OutdatedDraft
+from custody.server.requests.changes import MAX_TRIES, OutdatedDraft, read_revision
 from custody.server.requests.idempotency import Scope
 from custody.server.requests.rates import caller_at
 from custody.server.rules.audit import Category, Event
@@ -266,7 +266,7 @@ class Watched(Generic[Answer]):
 
     answer: Answer
     workspace_id: int
-    revision: int
+    revision: int = 0
 
 
 @dataclass(frozen=True)
@@ -340,7 +340,12 @@ class _Run:
         call = self._invocation.call
         if call not in _IN_PARTS:
             with self._open(In.WRITE if call.writes else In.SNAPSHOT) as ctx:
-                return self._once(ctx, partial(make, ctx, call, self._invocation.request))
+                encoded = self._once(ctx, partial(make, ctx, call, self._invocation.request))
+                if isinstance(self.value, Watched):
+                    # In the snapshot of the answer: a later commit has a higher revision.
+                    revision = read_revision(ctx.db, self.value.workspace_id)
+                    self.value = replace(self.value, revision=revision)
+                return encoded
         for tries in range(MAX_TRIES):
             try:
                 return self._part_by_part(tries)

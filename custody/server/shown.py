@@ -58,7 +58,6 @@ def newest_first(
     """The rows after that one, how many of ``mine`` there are, and whether there are more than these. Raises
     NotFound where ``after`` is not one of ``mine``.
     """
-    total = db.scalar(select(func.count()).select_from(row).where(mine)) or 0
     wanted = select(row).where(mine)
     if after is not None:
         last = db.scalars(wanted.where(row.id == after)).one_or_none()
@@ -66,6 +65,9 @@ def newest_first(
             raise NotFound("There is nothing of yours with the id that the list is to go on after.")
         wanted = wanted.where(tuple_(row.created_at, row.id) < tuple_(last.created_at, last.id))
     rows = db.scalars(wanted.order_by(row.created_at.desc(), row.id.desc()).limit(limit + 1)).all()
+    total = len(rows)
+    if after is not None or total > limit:
+        total = db.scalar(select(func.count()).select_from(row).where(mine)) or 0
     return list(rows[:limit]), total, len(rows) > limit
 
 

@@ -113,7 +113,7 @@ class PageContext:
     def user(self) -> User:
         self.platform.rates.take(self.caller.counted_as, is_write=False)
         with self.snapshot.reading() as db:
-            return user_record(db, self.caller.user_id, self.caller.bound_to)
+            return user_record(db, self.caller.user_id, self.caller)
 
     @cached_property
     def workspaces(self) -> list[PageWorkspace]:

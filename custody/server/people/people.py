@@ -27,7 +27,7 @@ from custody.server.store.models import (
     UserRow,
     WorkspaceRow,
 )
-from custody.server.store.store import read_once
+from custody.server.store.store import keep, read_once
 
 
 def enter(
@@ -63,8 +63,9 @@ def enter(
     return access
 
 
-def user_record(db: Session, user_id: int, bound_to: int | None = None) -> wire.User:
-    """``bound_to``: the one organisation that is shown."""
+def user_record(db: Session, user_id: int, caller: Caller | None = None) -> wire.User:
+    """``caller``: whose session it is, which may be bound to the one organisation that is shown."""
+    bound_to, session_id = (None, 0) if caller is None else (caller.bound_to, caller.session_id)
     user = read_once(db, ("user", user_id), lambda: db.get_one(UserRow, user_id))
     shows_default = bound_to in {None, user.default_org_id}
     return wire.User(
@@ -76,7 +77,9 @@ def user_record(db: Session, user_id: int, bound_to: int | None = None) -> wire.
         phone_number=NullString.of(user.phone_number),
         default_org=(user.default_org_id or 0) if shows_default else 0,
         default_workspace=(user.default_workspace_id or 0) if shows_default else 0,
-        organisations_info=wire.OrganisationList(organisations=_organisations(db, user.id, bound_to)),
+        organisations_info=wire.OrganisationList(
+            organisations=_organisations(db, user.id, bound_to, session_id)
+        ),
     )
 
 
@@ -136,11 +139,10 @@ def workspace_info(workspace: WorkspaceRow) -> wire.WorkspaceInfo:
 def _access(db: Session, caller: Caller, workspace_id: int) -> tuple[WorkspaceAccess | None, bool, bool]:
     """The access, whether the organisation requires its identity provider, and whether the session lives."""
     whose = {"user_id": caller.user_id, "workspace_id": workspace_id, "session_id": caller.session_id}
-    key = ("access", *whose.values())
-    row = read_once(db, key, lambda: db.execute(_PLACE, whose).one_or_none())
+    row = read_once(db, ("place", *whose.values()), lambda: db.execute(_PLACE, whose).one_or_none())
     if row is None:
         return None, False, caller.session_id == 0 or db.scalar(LIVE_SESSION, whose) is not None
-    organisation_id, network, chain, role_id, carried, asks_for_provider, session_id = row
+    organisation_id, network, chain, role_id, carried, asks_for_provider, session_id, *_ = row
     access = WorkspaceAccess(
         workspace_id=workspace_id,
         organisation_id=organisation_id,
@@ -177,7 +179,7 @@ _ASKING = (
     )
     .scalar_subquery()
 )
-_PLACE = (
+_PLACES = (
     select(
         WorkspaceRow.organisation_id,
         WorkspaceRow.network,
@@ -188,8 +190,9 @@ _PLACE = (
         LIVE_SESSION.scalar_subquery(),
     )
     .join(MembershipRow, MembershipRow.workspace_id == WorkspaceRow.id)
-    .where(WorkspaceRow.id == bindparam("workspace_id"), MembershipRow.user_id == bindparam("user_id"))
+    .where(MembershipRow.user_id == bindparam("user_id"))
 )
+_PLACE = _PLACES.where(WorkspaceRow.id == bindparam("workspace_id"))
 
 
 def _require_owner(db: Session, access: WorkspaceAccess, caller: Caller) -> None:
@@ -212,22 +215,24 @@ def _no_entry(db: Session, caller: Caller, workspace_id: int) -> NotFound | Perm
     return PermissionDenied("You are not a member of this workspace.") if is_known else nothing
 
 
-def _organisations(db: Session, user_id: int, bound_to: int | None) -> list[wire.Organisation]:
-    rows = db.execute(
-        select(OrganisationRow, WorkspaceRow, RoleRow, _CARRIED)
-        .join(WorkspaceRow, WorkspaceRow.organisation_id == OrganisationRow.id)
-        .join(MembershipRow, MembershipRow.workspace_id == WorkspaceRow.id)
+def _organisations(
+    db: Session, user_id: int, bound_to: int | None, session_id: int
+) -> list[wire.Organisation]:
+    """What tells the access to each workspace is read with it: a page shows them all, and enters one."""
+    places = (
+        _PLACES.add_columns(OrganisationRow, WorkspaceRow, RoleRow)
+        .join(OrganisationRow, OrganisationRow.id == WorkspaceRow.organisation_id)
         .join(RoleRow, RoleRow.id == MembershipRow.role_id)
-        .where(
-            MembershipRow.user_id == user_id, *(() if bound_to is None else (OrganisationRow.id == bound_to,))
-        )
         .order_by(OrganisationRow.id, WorkspaceRow.id)
-    ).all()
+    )
     found: dict[int, tuple[OrganisationRow, list[wire.WorkspaceEntry]]] = {}
-    for organisation, workspace, role, carried in rows:
-        _, entries = found.setdefault(organisation.id, (organisation, []))
-        held = role_shape(role, _permissions(carried))
-        entries.append(wire.WorkspaceEntry(workspace_info=workspace_info(workspace), role=held))
+    for place in db.execute(places, {"user_id": user_id, "session_id": session_id}):
+        *_, organisation, workspace, role = place
+        keep(db, ("place", user_id, workspace.id, session_id), place)
+        if bound_to in {None, organisation.id}:
+            _, entries = found.setdefault(organisation.id, (organisation, []))
+            held = role_shape(role, _permissions(place[4]))
+            entries.append(wire.WorkspaceEntry(workspace_info=workspace_info(workspace), role=held))
     return [
         wire.Organisation(
             org_id=organisation.id,

@@ -20,7 +20,7 @@ DEFAULT_CHANGED = Event("DEFAULT_WORKSPACE_CHANGED", "workspace {workspace}")
 
 @serves(USER_INFO)
 def user_info(ctx: Ctx, _: None) -> User:
-    return user_record(ctx.db, ctx.caller.user_id, ctx.caller.bound_to)
+    return user_record(ctx.db, ctx.caller.user_id, ctx.caller)
 
 
 @serves(UPDATE_USER_INFO)
@@ -44,7 +44,7 @@ def set_default_workspace(ctx: Ctx, _: SetDefaultWorkspaceRequest) -> User:
     is_same = user.default_workspace_id == access.workspace_id
     user.default_workspace_id, user.default_org_id = access.workspace_id, access.organisation_id
     ctx.db.flush()
-    record = user_record(ctx.db, user.id, ctx.caller.bound_to)
+    record = user_record(ctx.db, user.id, ctx.caller)
     if not is_same:
         # Of the person, not of the workspace.
         ctx.tools.audit.record(ctx.db, ctx.caller, DEFAULT_CHANGED, None, workspace=access.workspace_id)

@@ -32,7 +32,6 @@ from custody.server.calls import Ctx, Watched, serves
 from custody.server.errors import Invalid, NotFound
 from custody.server.proposals.records import RecordReader, has_decided, proposal_records
 from custody.server.proposals.signing import APPROVER
-from custody.server.requests.changes import read_revision
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.shown import shown
 from custody.server.store.models import PROOFS, AddressBookEntryRow, ProposalRow, VaultSignerRow
@@ -65,8 +64,7 @@ def psbt(ctx: Ctx, query: PsbtQuery) -> Watched[wire.Proposal | Page[wire.Propos
         if query.search is not None:
             ctx.services.rates.take_search(ctx.caller.counted_as)
         found = page(ctx, query)
-    # Read in the same snapshot as the answer: a later commit has a higher revision.
-    return Watched(found, ctx.access.workspace_id, read_revision(ctx.db, ctx.access.workspace_id))
+    return Watched(found, ctx.access.workspace_id)
 
 
 def _entered(ctx: Ctx, query: PsbtQuery, psbt_id: str) -> tuple[Ctx, ProposalRow]:
@@ -94,9 +92,11 @@ def page(ctx: Ctx, query: PsbtQuery) -> Page[wire.Proposal | Unreadable]:
     rows = rows.order_by(*(each.desc() if newest_first else each for each in order))
     if query.search is not None:
         return _searched(ctx, query, query.search, rows)
-    counted = matching.with_only_columns(ProposalRow.id).limit(MAX_COUNTED + 1).subquery()
-    total = ctx.db.scalar(select(func.count()).select_from(counted)) or 0
     found: Sequence[ProposalRow] = ctx.db.scalars(rows.limit(query.limit + 1)).all()
+    total = len(found)
+    if query.after is not None or total > query.limit:
+        counted = matching.with_only_columns(ProposalRow.id).limit(MAX_COUNTED + 1).subquery()
+        total = ctx.db.scalar(select(func.count()).select_from(counted)) or 0
     after = found[query.limit - 1].id if len(found) > query.limit else None
     items = _shown(ctx, found[: query.limit])
     return Page(items, min(total, MAX_COUNTED), after is not None, after, total <= MAX_COUNTED)

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from custody.server.errors import TokenExpired, Unauthenticated
 from custody.server.rules.credentials import Caller, token_hash
 from custody.server.store.models import AccessTokenRow, SignInSessionRow, UserRow
-from custody.server.store.store import read_once
+from custody.server.store.store import keep
 
 HAS_ENDED: Final = "The session has ended or never existed."
 ENDED_MEANWHILE: Final = "The session has ended meanwhile."
@@ -26,7 +26,7 @@ def caller_of(db: Session, token: str, now: datetime, address: str, trace_id: st
         raise Unauthenticated(HAS_ENDED)
     own_id, revoked_at, expires_at, user, bound_to = found
     # A page shows the user, and need not read them a second time.
-    read_once(db, ("user", user.id), lambda: user)
+    keep(db, ("user", user.id), user)
     if revoked_at is not None:
         raise Unauthenticated(HAS_ENDED)
     if expires_at <= now:

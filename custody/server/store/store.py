@@ -81,6 +81,11 @@ def read_once(db: Session, key: Hashable, read: Callable[[], Value]) -> Value:
     return kept[key]  # type: ignore[no-any-return]  # by its key it is of this type
 
 
+def keep(db: Session, key: Hashable, value: object) -> None:
+    """What was read already, for `read_once` in the same snapshot."""
+    db.info.get(_READ, {})[key] = value
+
+
 def within_days(
     column: InstrumentedAttribute[datetime], first: date | None, last: date | None
 ) -> tuple[ColumnElement[bool], ...]:

@@ -38,6 +38,7 @@ from custody.server.store.models import (
     WatchedScriptRow,
     full_name,
 )
+from custody.server.store.store import keep
 from custody.server.vaults.stored import (
     Balance,
     balances_of,
@@ -170,6 +171,8 @@ def rescan(services: Services, vault_id: str, addresses: int) -> None:
 def list_wallets(ctx: Ctx, query: wire.VaultsQuery) -> Listed[wire.Vault]:
     """Raises NotFound (``after``)."""
     found = ctx.db.scalars(_wanted(ctx, query)).all()
+    for vault in found:
+        keep(ctx.db, ("vault", vault.id), vault)
     return shown(found, lambda some: vault_records(ctx, some), "id", lambda row: row.id)
 
 
