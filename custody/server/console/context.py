@@ -22,7 +22,6 @@ from custody.common.pages.serving import HEADERS, HTML
 from custody.schemas.call import Call, Page, Way
 from custody.schemas.changes import REQUEST_CHANGE, Change, RequestChangeRequest
 from custody.schemas.common import Unreadable
-from custody.schemas.members import MEMBERS
 from custody.schemas.permissions import Auth, PermissionName
 from custody.schemas.users import Organisation, User, WorkspaceEntry
 from custody.server import calls
@@ -30,6 +29,7 @@ from custody.server.calls import Ctx, In, Invocation, Steps, Watched
 from custody.server.console.rendering import TEMPLATES
 from custody.server.console.session import BrowserSession, said, say
 from custody.server.errors import CustodyError, Invalid, NotFound, SecondPersonNeeded, faults_of
+from custody.server.people.members import addresses_of
 from custody.server.people.people import enter, user_record
 from custody.server.rules.credentials import Caller, anybody
 from custody.server.second_person.changes import as_change
@@ -152,8 +152,8 @@ class PageContext:
     def _addresses(self) -> Mapping[str, str]:
         if not self.workspace.may("MANAGE_USERS"):
             return {}
-        members = self.read(MEMBERS, workspace_id=self.workspace.id)
-        return {str(member.uuid): member.email for member in members}
+        with self.snapshot.reading() as db:
+            return addresses_of(db, self.workspace.id)
 
     @property
     def section(self) -> str:

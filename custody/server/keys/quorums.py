@@ -1,6 +1,6 @@
 """Whether enough signers of a vault remain when a member loses a key, the membership or a permission."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Select, bindparam, exists, false, func, or_, select
@@ -14,9 +14,11 @@ from custody.server.store.models import (
     MembershipRow,
     RolePermissionRow,
     TokenCellRow,
+    UserRow,
     VaultRow,
     VaultSignerRow,
 )
+from custody.server.store.store import read_each
 from custody.server.vaults.stored import address_script
 from multisig.tokens.machine import Cell
 
@@ -128,20 +130,51 @@ def lacking_signers(db: Session, vaults: Mapping[str, int], ids: Select[str] | N
 class SignerNow(NamedTuple):
     """A signer of a vault: the vault's own key of theirs, and whether their role approves there."""
 
+    key_id: str
     user_id: int
-    revoked_reason: str | None
-    may_approve: bool
+    revoked_reason: str | None = None
+    may_approve: bool = True
+    key_index: int = 0
+    first_name: str | None = None
+    surname: str | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        return self.revoked_reason == "lost"
+
+    @property
+    def can_sign(self) -> bool:
+        return self.may_approve and not self.revoked_reason
 
 
-def signers_now(db: Session, vault_id: str) -> list[SignerNow]:
-    return [SignerNow(*row) for row in db.execute(_SIGNERS_NOW, {"vault_id": vault_id})]
+def signers_of(db: Session, vault_ids: Iterable[str]) -> dict[str, list[SignerNow]]:
+    """By vault, in the order of their keys."""
+
+    def read(ids: list[str]) -> dict[str, list[SignerNow]]:
+        found: dict[str, list[SignerNow]] = {vault_id: [] for vault_id in ids}
+        for row in db.execute(_SIGNERS_NOW, {"vault_ids": ids}):
+            found[row.vault_id].append(SignerNow(*row[1:]))
+        return found
+
+    return read_each(db, "signers", vault_ids, read)
 
 
 _SIGNERS_NOW = (
-    select(VaultSignerRow.user_id, KeyRow.revoked_reason, MAY_APPROVE)
+    select(
+        VaultSignerRow.vault_id,
+        VaultSignerRow.key_id,
+        VaultSignerRow.user_id,
+        KeyRow.revoked_reason,
+        MAY_APPROVE,
+        VaultSignerRow.key_index,
+        UserRow.first_name,
+        UserRow.surname,
+    )
+    .join(UserRow, UserRow.id == VaultSignerRow.user_id)
     .join(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
     .join(KeyRow, KeyRow.id == VaultSignerRow.key_id)
-    .where(VaultSignerRow.vault_id == bindparam("vault_id"))
+    .where(VaultSignerRow.vault_id.in_(bindparam("vault_ids", expanding=True)))
+    .order_by(VaultSignerRow.vault_id, VaultSignerRow.key_index)
 )
 
 

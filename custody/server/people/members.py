@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import bindparam, select
+from sqlalchemy.orm import Session
 
 from custody.schemas import users
 from custody.schemas.common import Done, Listed, NullString, NullTime
@@ -173,6 +174,12 @@ _MEMBERS = (
     .where(MembershipRow.workspace_id == bindparam("workspace_id"))
     .order_by(MembershipRow.id)
 )
+
+
+def addresses_of(db: Session, workspace_id: int) -> dict[str, str]:
+    """The members' e-mail addresses, by id. For readers who hold MANAGE_USERS there."""
+    of_members = _MEMBERS.with_only_columns(UserRow.id, UserRow.email)
+    return {str(user_id): email for user_id, email in db.execute(of_members, {"workspace_id": workspace_id})}
 
 
 def _member(ctx: Ctx, user_id: int) -> Member:

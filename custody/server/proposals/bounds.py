@@ -18,7 +18,7 @@ from custody.server.errors import (
     TooFewSigners,
     VaultFrozen,
 )
-from custody.server.keys.quorums import lacking_signers, signers_now
+from custody.server.keys.quorums import lacking_signers, signers_of
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.rules.keys import may_move_on
 from custody.server.store.models import AddressBookEntryRow, ProposalRow, VaultRow, WatchedScriptRow
@@ -147,7 +147,7 @@ def require_signers(
     """Enough of the vault's signers must be able to sign a payment to these output scripts. ``maker``: who
     proposes it; ``family_id``: the family that it is another version of. Raises TooFewSigners.
     """
-    all_signers = signers_now(db, vault.id)
+    all_signers = signers_of(db, [vault.id])[vault.id]
     makers = set() if vault.maker_may_approve else {maker}
     if makers and family_id is not None:
         makers |= _makers(db, family_id)
@@ -157,7 +157,7 @@ def require_signers(
     if active >= vault.m or (active + moving >= vault.m and stay_in_workspace(db, vault, scripts)):
         return
     why = {
-        "their key is lost": sum(one.revoked_reason == "lost" for one in all_signers),
+        "their key is lost": sum(one.is_lost for one in all_signers),
         "their key is superseded": sum(one.revoked_reason == "superseded" for one in all_signers),
         "their role does not approve payments": sum(not one.may_approve for one in all_signers),
         "they proposed it": sum(one.user_id in makers for one in all_signers),

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
 from custody.schemas.proposals import DecodedCall, ProposalStatus, TroubleKind, TxType
-from custody.server.keys.quorums import MAY_APPROVE
+from custody.server.keys.quorums import SignerNow, signers_of
 from custody.server.proposals.lifecycle import TOKEN_KINDS, may_be_replaced, trouble_of
 from custody.server.rules.lifecycle import TO_FINISH, advice_for, words_of
 from custody.server.store.models import (
@@ -24,13 +24,11 @@ from custody.server.store.models import (
     ContractCallRow,
     ContractRow,
     DecisionRow,
-    KeyRow,
     ProposalInputRow,
     ProposalRow,
     SignatureRow,
     UserRow,
     VaultRow,
-    VaultSignerRow,
     full_name,
 )
 from multisig import FeeRate, Network, Psbt
@@ -55,19 +53,6 @@ class RecordReader(NamedTuple):
     may_approve: bool
 
 
-class _Seat(NamedTuple):
-    """A key whose decision counts, and its owner."""
-
-    key_id: str
-    user_id: int
-    revoked_reason: str | None = None
-    may_approve: bool = True
-
-    @property
-    def is_lost(self) -> bool:
-        return self.revoked_reason == "lost"
-
-
 @dataclass(frozen=True)
 class _TokenFields:
     """The token fields of a proposal's record."""
@@ -84,25 +69,23 @@ def proposal_records(
     """In the order given, each as `reader` may see it."""
     ids = {"ids": [proposal.id for proposal in proposals]}
     vault_ids = {"ids": list({proposal.vault_id for proposal in proposals})}
-    seats: dict[str, list[_Seat]] = defaultdict(list)
-    for vault_id, key_id, user_id, revoked_reason, may_approve in db.execute(_VAULT_SIGNERS, vault_ids):
-        seats[vault_id].append(_Seat(key_id, user_id, revoked_reason, may_approve))
+    seats = signers_of(db, vault_ids["ids"])
     decisions = {(each.proposal_id, each.key_id): each for each in db.scalars(_DECISIONS, ids)}
     counts = {proposal_id: (int(least), int(most)) for proposal_id, least, most in db.execute(_COUNTED, ids)}
     vaults = {vault_id: (name, tip or 0) for vault_id, name, tip in db.execute(_VAULTS, vault_ids)}
     of_tokens, rivals = _token_fields(db, proposals), _rivals(db, proposals)
     # A forward has one signer, its owner.
-    signers_of = {
+    signing = {
         proposal.id: seats[proposal.vault_id]
         if proposal.profile_key_id is None
-        else [_Seat(proposal.profile_key_id, proposal.created_by)]
+        else [SignerNow(proposal.profile_key_id, proposal.created_by)]
         for proposal in proposals
     }
-    people = {signer.user_id for signers in signers_of.values() for signer in signers}
+    people = {signer.user_id for signers in signing.values() for signer in signers}
     names = names_of(db, people | {proposal.created_by for proposal in proposals})
     records = []
     for proposal in proposals:
-        signers, (least, most) = signers_of[proposal.id], counts[proposal.id]
+        signers, (least, most) = signing[proposal.id], counts[proposal.id]
         psbt = proposal.psbt
         if most and not _gets_signatures(proposal, signers, reader):
             psbt = Psbt.parse(psbt).without_signatures().to_bytes()
@@ -155,7 +138,7 @@ def proposal_records(
     return records
 
 
-def _gets_signatures(proposal: ProposalRow, signers: Sequence[_Seat], reader: RecordReader) -> bool:
+def _gets_signatures(proposal: ProposalRow, signers: Sequence[SignerNow], reader: RecordReader) -> bool:
     """Whether the reader gets the partial signatures: a signer of a proposal that has not ended and is not
     being replaced.
     """
@@ -167,7 +150,7 @@ def _gets_signatures(proposal: ProposalRow, signers: Sequence[_Seat], reader: Re
     )
 
 
-def _signer(seat: _Seat, decision: DecisionRow | None, name: str | None) -> wire.ProposalSigner:
+def _signer(seat: SignerNow, decision: DecisionRow | None, name: str | None) -> wire.ProposalSigner:
     is_signed = decision is not None and decision.decision == "approve" and decision.is_complete
     return wire.ProposalSigner(
         key_id=seat.key_id,
@@ -257,19 +240,6 @@ def _over_inputs() -> Select[str, int, int]:
 
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 _COUNTED = _over_inputs()
-_VAULT_SIGNERS = (
-    select(
-        VaultSignerRow.vault_id,
-        VaultSignerRow.key_id,
-        VaultSignerRow.user_id,
-        KeyRow.revoked_reason,
-        MAY_APPROVE,
-    )
-    .join(KeyRow, KeyRow.id == VaultSignerRow.key_id)
-    .join(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
-    .where(VaultSignerRow.vault_id.in_(_IDS))
-    .order_by(VaultSignerRow.vault_id, VaultSignerRow.key_index)
-)
 _DECISIONS = select(DecisionRow).where(DecisionRow.proposal_id.in_(_IDS))
 _NAMES = select(UserRow.id, UserRow.first_name, UserRow.surname).where(UserRow.id.in_(_IDS))
 _VAULTS = (

@@ -5,7 +5,7 @@ page of a list.
 
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from datetime import time as time_of_day
@@ -39,6 +39,7 @@ _AT_LAST: Final = "before commit"
 _AFTERWARDS: Final = "after commit"
 _READ: Final = "read in this snapshot"
 Value = TypeVar("Value", bound=Any)
+Id = TypeVar("Id", str, int)
 
 
 def before_commit(db: Session, call: Callable[[], object]) -> None:
@@ -79,6 +80,16 @@ def read_once(db: Session, key: Hashable, read: Callable[[], Value]) -> Value:
     if key not in kept:
         kept[key] = read()
     return kept[key]  # type: ignore[no-any-return]  # by its key it is of this type
+
+
+def read_each(
+    db: Session, kind: str, ids: Iterable[Id], read: Callable[[list[Id]], Mapping[Id, Value]]
+) -> dict[Id, Value]:
+    """`read_once` for each of these, by its id: what was not read yet is read together."""
+    wanted, kept = list(ids), db.info.get(_READ, {})
+    if missing := [each for each in wanted if (kind, each) not in kept]:
+        kept |= {(kind, each): found for each, found in read(missing).items()}
+    return {each: kept[kind, each] for each in wanted if (kind, each) in kept}
 
 
 def keep(db: Session, key: Hashable, value: object) -> None:

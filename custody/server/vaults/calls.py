@@ -1,11 +1,10 @@
 """Vaults: creating, listing and exporting them."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from sqlalchemy import Select, bindparam, select, tuple_
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy.orm import aliased
 
 from custody.common.text import name_key, network_words
 from custody.schemas import vaults as wire
@@ -22,7 +21,7 @@ from custody.server.errors import (
     StateConflict,
 )
 from custody.server.keys.calls import active_key
-from custody.server.keys.quorums import MAY_APPROVE, lacking_signers
+from custody.server.keys.quorums import SignerNow, lacking_signers, signers_of
 from custody.server.limits.limits import assets_of_vaults, limits_of_vaults, read_amount
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import OPERATOR, new_id
@@ -278,7 +277,7 @@ def _wanted(ctx: Ctx, wanted: wire.VaultsQuery) -> Select[VaultRow]:
 def vault_records(ctx: Ctx, vaults: Sequence[VaultRow]) -> list[wire.Vault]:
     """In the given order. Where the policies cannot be read, the records have ``limit_error`` instead."""
     db, ids = ctx.db, [vault.id for vault in vaults]
-    signers, balances = _signers(db, ids), balances_of(db, ids)
+    signers, balances = signers_of(db, ids), balances_of(db, ids)
     limits: Mapping[str, VaultLimits] = {}
     assets: Mapping[str, list[AssetLimits]] = {}
     trouble = None
@@ -293,7 +292,6 @@ def vault_records(ctx: Ctx, vaults: Sequence[VaultRow]) -> list[wire.Vault]:
         receive_address = encode_address(script, Network(vault.chain))
         assert receive_address is not None, "P2WSH has an address on every network"
         balance = balances.get(vault.id, Balance())
-        able = sum(bool(each.may_approve) and each.key_state == "active" for each in signers[vault.id])
         record = wire.Vault(
             id=vault.id,
             user_id=str(vault.created_by),
@@ -310,7 +308,7 @@ def vault_records(ctx: Ctx, vaults: Sequence[VaultRow]) -> list[wire.Vault]:
             detailed_vault_limits=limits.get(vault.id),
             limit_error=trouble,
             assets=assets.get(vault.id),
-            signers=signers[vault.id],
+            signers=[_signer(each) for each in signers[vault.id]],
             # Read once a process: a vault whose descriptor was altered is not shown as one to be paid from.
             descriptor=policy_of(vault).descriptor,
             chain=vault.chain,
@@ -319,7 +317,7 @@ def vault_records(ctx: Ctx, vaults: Sequence[VaultRow]) -> list[wire.Vault]:
             unconfirmed_sats=balance.unconfirmed,
             locked_sats=balance.locked,
             is_frozen=_is_frozen(vault),
-            lacks_signers=able < vault.m,
+            lacks_signers=sum(each.can_sign for each in signers[vault.id]) < vault.m,
             replaced_by=vault.replaced_by_id,
             replaces=replaces,
         )
@@ -341,28 +339,16 @@ _BESIDE = (
 )
 
 
-def _signers(db: Session, vault_ids: Iterable[str]) -> dict[str, list[wire.VaultSigner]]:
-    query = (
-        select(VaultSignerRow, UserRow.first_name, UserRow.surname, KeyRow.revoked_reason, MAY_APPROVE)
-        .join(UserRow, UserRow.id == VaultSignerRow.user_id)
-        .join(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
-        .join(KeyRow, KeyRow.id == VaultSignerRow.key_id)
-        .where(VaultSignerRow.vault_id.in_(list(vault_ids)))
-        .order_by(VaultSignerRow.key_index)
+def _signer(signer: SignerNow) -> wire.VaultSigner:
+    return wire.VaultSigner(
+        key_index=signer.key_index,
+        first_name=NullString.of(signer.first_name),
+        surname=NullString.of(signer.surname),
+        user_id=str(signer.user_id),
+        key_id=signer.key_id,
+        key_state=cast("wire.SignerKeyState", signer.revoked_reason or "active"),
+        may_approve=signer.may_approve,
     )
-    found: dict[str, list[wire.VaultSigner]] = defaultdict(list)
-    for signer, first_name, surname, revoked, may_approve in db.execute(query):
-        shown = wire.VaultSigner(
-            key_index=signer.key_index,
-            first_name=NullString.of(first_name),
-            surname=NullString.of(surname),
-            user_id=str(signer.user_id),
-            key_id=signer.key_id,
-            key_state=cast("wire.SignerKeyState", revoked or "active"),
-            may_approve=may_approve,
-        )
-        found[signer.vault_id].append(shown)
-    return found
 
 
 def _is_frozen(vault: VaultRow) -> bool:
