@@ -49,7 +49,7 @@ def _end_all(platform: Any) -> None:
     clock = platform.background.clock
     now = clock.now
     clock.advance(days=15)
-    platform.background.expiry().run_due()
+    platform.background.expiry()()
     clock.now = now
 
 

@@ -16,9 +16,9 @@ from custody.server.audit.log import AuditLog
 from custody.server.chain.backend import ChainBackend
 from custody.server.chain.configuration import ChainSource, OpenBackend, open_backend
 from custody.server.chain.embedded import EmbeddedChain
-from custody.server.jobs.leases import LEASE, Lead
+from custody.server.jobs.leases import LEASE, Held, Lead
 from custody.server.jobs.outbox import BROADCAST, Handler, Outbox
-from custody.server.jobs.tidying import OVER, Sweep, Sweeps, Tidying
+from custody.server.jobs.tidying import OVER, Sweep, Tidying, sweep_all
 from custody.server.jobs.workers import JOB_THREADS, Loop, Workers, alone, serve_outbox, survive
 from custody.server.mail.jobs import MAIL, WAITING, MailJobs, forget_sent
 from custody.server.mail.waiting import WaitingMail
@@ -77,8 +77,6 @@ class Background:
     webhook_jobs: WebhookJobs
     works: bool = True
     threads: int = JOB_THREADS
-    # By their kind, jobs of use cases that are built after this.
-    handlers: dict[str, Handler] = field(default_factory=dict)
     span: timedelta = LEASE
     _running: list[Workers] = field(default_factory=list)
     _outdated: Event = field(default_factory=Event)
@@ -130,7 +128,9 @@ class Background:
     def open_chains(self) -> None:
         """Open every chain that this process reaches, into ``backends``."""
         for source in self.sources:
-            self.backends[source.network.value] = self._opened(source)
+            self.backends[source.network.value] = open_backend(
+                source, folder=self.chain_folder, clock=lambda: self.clock().timestamp()
+            )
 
     def close_chains(self) -> None:
         for backend in self.backends.values():
@@ -142,57 +142,42 @@ class Background:
         self.open_chains()
         return next(each for each in self.backends.values() if isinstance(each, EmbeddedChain))
 
-    def _opened(self, source: ChainSource) -> OpenBackend:
-        return open_backend(source, folder=self.chain_folder, clock=self._seconds)
-
-    def _seconds(self) -> float:
-        return self.clock().timestamp()
-
     def workers(self) -> Workers:
         """The threads of this process: one `Loop` for each kind of work."""
         loops = self._work() if self.works else []
-        return Workers(
-            [
-                *loops,
-                Loop("market", self._ask_market, MARKET_SECONDS),
-                Loop("version", self._compare_version, VERSION_SECONDS),
-            ],
-            self.changes,
-        )
+        loops.append(Loop("market", self._ask_market, MARKET_SECONDS))
+        loops.append(Loop("version", self._compare_version, VERSION_SECONDS))
+        return Workers(loops, self.changes)
 
     def _work(self) -> list[Loop]:
-        outboxes = {"outbox": self.outbox(), "mail": self.mail_outbox(), "webhooks": self.webhook_outbox()}
-        followers: list[tuple[str, Watcher | Indexer]] = [
-            *(("watcher", each) for each in self.watchers()),
-            *(("tokens", each) for each in self.indexers()),
-        ]
-        sweeping, sweeps = self._lead("sweeps"), self.expiry()
-        leads = [sweeping]
-        renewals = [outbox.renew for outbox in outboxes.values()]
-        loops = [serve_outbox(name, outbox, self.threads) for name, outbox in outboxes.items()]
-        for name, follower in followers:
+        loops: list[Loop] = []
+        renewals: list[Callable[[], object]] = []
+
+        def alone_here(name: str, lease: str, act: Callable[[Held], object], seconds: float) -> None:
+            lead = Lead(self.store, self.clock, self.random, lease, self.span)
+            renewals.append(lead.renew)
+            loops.append(alone(name, lead, act, seconds))
+
+        for source in self.sources:
+            chain = self.backends.get(source.network.value)
+            if isinstance(chain, EmbeddedChain) and source.block_seconds:
+                loops.append(Loop("mining", chain.mine_what_waits, float(source.block_seconds)))
+        for name in ("outbox", "mail", "webhooks"):
+            outbox = self.outbox(name)
+            renewals.append(outbox.renew)
+            loops.append(serve_outbox(name, outbox, self.threads))
+        followers: list[Watcher | Indexer] = [*self.watchers(), *self.indexers()]
+        for follower in followers:
+            name = "watcher" if isinstance(follower, Watcher) else "tokens"
             if isinstance(self.backends[follower.chain], EmbeddedChain):
                 # Its own lock says that no other process follows it: a killed one's lease need not lapse.
                 loops.append(Loop(name, follower.look, WATCH_SECONDS))
             else:
-                leads.append(self._lead(f"{name} of {follower.chain}"))
-                loops.append(alone(name, leads[-1], follower.look, WATCH_SECONDS))
-        renewals += [lead.renew for lead in leads]
-        return [
-            *self._mining(),
-            *loops,
-            alone("sweeps", sweeping, lambda _held: sweeps.run_due(), SWEEP_SECONDS),
-            Loop("heartbeat", partial(_each, renewals), self.span.total_seconds() / 3),
-        ]
-
-    def _mining(self) -> Iterator[Loop]:
-        for source in self.sources:
-            chain = self.backends.get(source.network.value)
-            if isinstance(chain, EmbeddedChain) and source.block_seconds:
-                yield Loop("mining", chain.mine_what_waits, float(source.block_seconds))
-
-    def _lead(self, name: str) -> Lead:
-        return Lead(self.store, self.clock, self.random, name, self.span)
+                alone_here(name, f"{name} of {follower.chain}", follower.look, WATCH_SECONDS)
+        sweep = self.expiry()
+        alone_here("sweeps", "sweeps", lambda _held: sweep(), SWEEP_SECONDS)
+        loops.append(Loop("heartbeat", partial(_each, renewals), self.span.total_seconds() / 3))
+        return loops
 
     def _compare_version(self) -> None:
         if self.store.is_outdated():
@@ -202,26 +187,22 @@ class Background:
         for chain in tuple(self.backends):
             survive("market", partial(self.market.refresh, chain))
 
-    def mail_outbox(self) -> Outbox:
-        """A separate worker for mail: a mail server that hangs must not delay a broadcast."""
-        waiting = WaitingMail(self.store, self.clock, self.mail_jobs.mailer, waiting_for)
-        handlers: dict[str, Handler] = {MAIL: self.mail_jobs, WAITING: waiting}
-        return Outbox(self.store, self.clock, new_id(self.random), handlers, span=self.span)
-
-    def webhook_outbox(self) -> Outbox:
-        """A separate worker for webhooks, whose receivers may be slow; each delivery has its own rule for
-        when to give up.
+    def outbox(self, name: str = "outbox") -> Outbox:
+        """A worker for broadcasts; ``mail`` and ``webhooks`` have workers of their own: a mail server that
+        hangs, or a slow receiver, must not delay a broadcast.
         """
-        handlers = {WEBHOOK: self.webhook_jobs}
-        return Outbox(
-            self.store, self.clock, new_id(self.random), handlers, endless={WEBHOOK}, span=self.span
-        )
-
-    def outbox(self) -> Outbox:
-        """A worker for every other kind of job that this process can do."""
-        broadcaster = Broadcaster(self.store, self.backends, self.audit, self.lifecycle)
-        handlers: dict[str, Handler] = {BROADCAST: broadcaster, **self.handlers}
-        return Outbox(self.store, self.clock, new_id(self.random), handlers, endless=ENDLESS, span=self.span)
+        # Each delivery of a webhook has its own rule for when to give up.
+        endless, handlers = ENDLESS | {WEBHOOK}, dict[str, Handler]()
+        match name:
+            case "mail":
+                waiting = WaitingMail(self.store, self.clock, self.mail_jobs.mailer, waiting_for)
+                handlers = {MAIL: self.mail_jobs, WAITING: waiting}
+            case "webhooks":
+                handlers = {WEBHOOK: self.webhook_jobs}
+            case _:
+                broadcaster = Broadcaster(self.store, self.backends, self.audit, self.lifecycle)
+                handlers = {BROADCAST: broadcaster}
+        return Outbox(self.store, self.clock, new_id(self.random), handlers, endless=endless, span=self.span)
 
     def watchers(self) -> list[Watcher]:
         sightings = Sightings(self.clock, self.audit, self.lifecycle)
@@ -246,13 +227,16 @@ class Background:
 
     def expiry(self) -> Sweep:
         own = self.store, self.clock, self.audit
-        forgetting = [
-            Tidying(self.store, self.clock, parts) for parts in ((*OVER, forget_sent), EXPIRED_LOGS)
-        ]
-        again = Rebroadcast(self.store, self.clock, self.random)
-        asked = invitation_expiry(*own), change_expiry(*own)
-        proposals = proposal_expiries(*own, self.lifecycle)
-        return Sweeps((*proposals, again, *asked, self.checkpoints, *forgetting))
+        parts: tuple[Sweep, ...] = (
+            *proposal_expiries(*own, self.lifecycle),
+            Rebroadcast(self.store, self.clock, self.random),
+            invitation_expiry(*own),
+            change_expiry(*own),
+            self.checkpoints.run_due,
+            Tidying(self.store, self.clock, (*OVER, forget_sent)),
+            Tidying(self.store, self.clock, EXPIRED_LOGS),
+        )
+        return partial(sweep_all, parts)
 
 
 def _each(acts: Iterable[Callable[[], object]]) -> None:

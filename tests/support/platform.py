@@ -98,11 +98,11 @@ class World:
 
     def deliver_mail(self) -> None:
         """Runs the mail worker once."""
-        self.platform.background.mail_outbox().run_due()
+        self.platform.background.outbox("mail").run_due()
 
     def deliver_webhooks(self) -> int:
         """Runs the webhook worker once; returns the number of due deliveries."""
-        return self.platform.background.webhook_outbox().run_due()
+        return self.platform.background.outbox("webhooks").run_due()
 
     def audit_actions(self, chain_id: str = "platform") -> list[str]:
         query = (

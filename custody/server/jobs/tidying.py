@@ -5,9 +5,8 @@ Each transaction takes one batch.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import ColumnElement, Select, delete, or_, select
 from sqlalchemy.orm import Session
@@ -47,22 +46,19 @@ class Tidying:
         self._parts = parts
         self._done_at: datetime | None = None
 
-    def run_due(self) -> int:
+    def __call__(self) -> int:
         """Deletes what is over, and returns how many rows that was."""
-        now = self._clock()
+        now, count = self._clock(), 0
         if self._done_at is not None and self._done_at <= now < self._done_at + INTERVAL:
             return 0
         self._done_at = now
-        return sum(self._forget(part, now) for part in self._parts)
-
-    def _forget(self, part: Part, now: datetime) -> int:
-        count = 0
-        while True:
-            with self._store.write() as db:
-                done = part(db, now)
-            count += done
-            if done < BATCH:
-                return count
+        for part in self._parts:
+            done = BATCH
+            while done >= BATCH:
+                with self._store.write() as db:
+                    done = part(db, now)
+                count += done
+        return count
 
 
 def delete_batch(db: Session, table: Any, *over: ColumnElement[bool]) -> int:
@@ -101,65 +97,42 @@ Row = TypeVar("Row")
 SWEPT_AT_ONCE = 100
 
 
-class Sweep(Protocol):
-    """Expires what has waited too long."""
-
-    def run_due(self) -> int:
-        """Ends what is due, and returns how many."""
-        ...
+# Ends what is due, and returns how many.
+Sweep = Callable[[], int]
 
 
-@dataclass(frozen=True)
-class Expiry(Generic[Row]):
-    """Rows that expire at a time of their own; readers treat them as expired from then on."""
-
-    store: Store
-    clock: Clock
-    due: Callable[[datetime], Select[Row]]
-    end: Callable[[Session, Row], None]
-
-    def run_due(self) -> int:
-        return sweep(self.store, self.due(self.clock()), self.end)
-
-
-@dataclass(frozen=True)
-class Sweeps:
+def sweep_all(parts: Sequence[Sweep]) -> int:
     """Runs several sweeps. A failure does not stop the others; the first one is raised at the end."""
-
-    parts: Sequence[Sweep]
-
-    def run_due(self) -> int:
-        count, trouble = 0, []
-        for part in self.parts:
-            try:
-                count += part.run_due()
-            except (DatabaseUnavailable, OutcomeUnknown):
-                # The others need the database as well.
-                raise
-            except Exception as error:  # noqa: BLE001 - the others run first; it is raised below
-                trouble.append(error)
-        if trouble:
-            raise trouble[0]
-        return count
-
-
-def sweep(store: Store, due: Select[Row], end: Callable[[Session, Row], None]) -> int:
-    """Ends every row that ``due`` finds, and returns how many. A row that was ended must no longer match
-    ``due``.
-    """
-    count = 0
-    while done := _sweep_batch(store, due.limit(SWEPT_AT_ONCE), end):
-        count += done
+    count, trouble = 0, []
+    for part in parts:
+        try:
+            count += part()
+        except (DatabaseUnavailable, OutcomeUnknown):
+            # The others need the database as well.
+            raise
+        except Exception as error:  # noqa: BLE001 - the others run first; it is raised below
+            trouble.append(error)
+    if trouble:
+        raise trouble[0]
     return count
 
 
-def _sweep_batch(store: Store, due: Select[Row], end: Callable[[Session, Row], None]) -> int:
-    """Reads first, without the write lock: most often nothing is due."""
-    with store.read() as db:
-        if db.scalars(due).first() is None:
-            return 0
-    with store.write() as db:
-        rows = list(db.scalars(due.with_for_update(skip_locked=True)))
-        for row in rows:
-            end(db, row)
-        return len(rows)
+def end_due(
+    store: Store, clock: Clock, due: Callable[[datetime], Select[Row]], end: Callable[[Session, Row], None]
+) -> int:
+    """Ends every row that is due now, and returns how many. A row that was ended must no longer be ``due``;
+    readers treat it as expired from its time on.
+    """
+    count, over = 0, due(clock()).limit(SWEPT_AT_ONCE)
+    while True:
+        # Without the write lock: most often nothing is due.
+        with store.read() as db:
+            if db.scalars(over).first() is None:
+                return count
+        with store.write() as db:
+            rows = db.scalars(over.with_for_update(skip_locked=True)).all()
+            for row in rows:
+                end(db, row)
+        if not rows:
+            return count
+        count += len(rows)

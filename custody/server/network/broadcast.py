@@ -245,7 +245,7 @@ class Rebroadcast:
         self._random = random
         self._next = self._after(clock())
 
-    def run_due(self) -> int:
+    def __call__(self) -> int:
         now = self._clock()
         if now < self._next:
             return 0

@@ -117,7 +117,7 @@ class MovementWriter:
 
         A backend that is queried by script may show a transaction in a block for some coins and in the
         mempool for others. The movement then counts only those in a block, so that balances remain the sums
-        of the coins (`stored_vaults.balances_of`).
+        of the coins (`vaults.stored.balances_of`).
         """
         received = self._sides(db, ChainCoinRow.txid, ChainCoinRow.height, txids)
         sent = self._sides(db, ChainCoinRow.spent_by, ChainCoinRow.spent_height, txids)

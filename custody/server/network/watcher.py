@@ -18,6 +18,7 @@ from custody.server.requests.changes import Changes
 from custody.server.rules.ports import Clock
 from custody.server.store import Store
 from custody.server.store.models import ChainBlockRow, WatchedScriptRow
+from custody.server.store.store import after_commit
 from custody.server.webhooks.events import Deposits
 from multisig import FeeRate, OutPoint, Transaction
 
@@ -197,7 +198,7 @@ class Watcher:
             )
             if snapshot.blocks or reorganised:
                 self._changes.moved_by_block(db, self._chain)
-            self._changes.after_commit(db)
+            after_commit(db, self._changes.announce)
         self._settled = settled
         self._tell_blocks(known, snapshot, reorganised=reorganised)
 

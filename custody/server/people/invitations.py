@@ -6,6 +6,7 @@ that address, so registering another person's address is not enough.
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, select
@@ -30,7 +31,7 @@ from custody.schemas.queries import WorkspaceQuery
 from custody.server.audit.log import AuditLog
 from custody.server.calls import Ctx, serves
 from custody.server.errors import NotFound, StateConflict
-from custody.server.jobs.tidying import Expiry
+from custody.server.jobs.tidying import Sweep, end_due
 from custody.server.mail.jobs import Template, queue_mail
 from custody.server.people.grants import is_within_limits, require_within_limits
 from custody.server.people.people import add_membership
@@ -296,12 +297,12 @@ def _shape(
     )
 
 
-def invitation_expiry(store: Store, clock: Clock, audit: AuditLog) -> Expiry[models.InvitationRow]:
+def invitation_expiry(store: Store, clock: Clock, audit: AuditLog) -> Sweep:
     def due(now: datetime) -> Select[models.InvitationRow]:
         is_over = models.InvitationRow.status == Status.PENDING.value, models.InvitationRow.expires_at <= now
         return select(models.InvitationRow).where(*is_over).order_by(models.InvitationRow.expires_at)
 
-    return Expiry(store, clock, due, lambda db, invitation: expire(db, audit, invitation))
+    return partial(end_due, store, clock, due, lambda db, invitation: expire(db, audit, invitation))
 
 
 def expire(db: Session, audit: AuditLog, invitation: models.InvitationRow) -> None:

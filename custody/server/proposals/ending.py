@@ -6,6 +6,7 @@ member frees them, or the proposal would have expired.
 """
 
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from sqlalchemy import ColumnElement, and_, func, select
@@ -29,7 +30,7 @@ from custody.server.errors import (
     TooFewSigners,
     VaultFrozen,
 )
-from custody.server.jobs.tidying import Expiry
+from custody.server.jobs.tidying import Sweep, end_due
 from custody.server.proposals.bounds import require_signers, require_thawed
 from custody.server.proposals.lifecycle import IS_INPUT, KINDS, Lifecycle, newer_than
 from custody.server.rules import lifecycle
@@ -94,23 +95,21 @@ def cancel_psbt(ctx: Ctx, request: CancelPsbtRequest) -> CancelPsbtResponse:
     return _answer(ctx.db, ctx.caller, proposal)
 
 
-def proposal_expiries(
-    store: Store, clock: Clock, audit: AuditLog, states: Lifecycle
-) -> tuple[Expiry[ProposalRow], Expiry[ProposalRow]]:
+def proposal_expiries(store: Store, clock: Clock, audit: AuditLog, states: Lifecycle) -> tuple[Sweep, Sweep]:
     """Expires proposals, and frees their coins; and frees the coins that cancelled proposals keep, when those
     would have expired.
     """
 
     def expiry(
         which: ColumnElement[bool], ends: lifecycle.LifecycleEvent, event: Event, **facts: bool
-    ) -> Expiry[ProposalRow]:
+    ) -> Sweep:
         def end(db: Session, proposal: ProposalRow) -> None:
             states.apply(db, proposal, ends)
             place = place_of(db, proposal.workspace_id)
             audit.record(db, PLATFORM, event, place, proposal=proposal.id, **facts)
 
         over = select(ProposalRow).where(which).order_by(ProposalRow.expires_at)
-        return Expiry(store, clock, lambda now: over.where(ProposalRow.expires_at <= now), end)
+        return partial(end_due, store, clock, lambda now: over.where(ProposalRow.expires_at <= now), end)
 
     is_pending = ProposalRow.status == Status.PENDING.value
     is_kept = and_(ProposalRow.status == Status.CANCELLED.value, ProposalRow.keeps_coins)

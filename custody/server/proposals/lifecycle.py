@@ -31,6 +31,7 @@ from custody.server.rules.lifecycle import (
 )
 from custody.server.rules.ports import Clock
 from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalInputRow, ProposalRow, VaultRow
+from custody.server.store.store import after_commit
 from custody.server.vaults.stored import note_held
 from custody.server.webhooks.events import WebhookEvents, tell_status, tell_token, tell_trouble
 from multisig import FeeRate
@@ -65,7 +66,7 @@ class Lifecycle:
         self.touch(db, proposal)
         if status is not before:
             tell_status(self._events, db, proposal)
-            self._changes.count(db, self._changes.meters.proposals.labels(status.value).inc)
+            after_commit(db, self._changes.meters.proposals.labels(status.value).inc)
         if (before in ENDED) is not (status in ENDED) or event is LifecycleEvent.RELEASED:
             settle_family(db, proposal)
         tell_token(self._events, db, proposal)

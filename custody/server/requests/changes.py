@@ -9,14 +9,12 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
 from sqlalchemy import bindparam, exists, insert, select, update
 from sqlalchemy.orm import Session
-from starlette.concurrency import run_in_threadpool
 
 from custody.server.errors import DatabaseUnavailable
 from custody.server.meters import Meters
@@ -73,7 +71,7 @@ class Changes:
 
     def moved(self, db: Session, workspace_id: int) -> None:
         """Call it for a change that readers of the workspace's proposals see. Raises the revision once, at
-        the end of the transaction, and announces the commit as ``after_commit`` does.
+        the end of the transaction, and announces the commit once it is on disk.
         """
         moved: set[int] = db.info.setdefault(_MOVED, set())
         if not moved:
@@ -83,17 +81,18 @@ class Changes:
         moved.add(workspace_id)
 
     def moved_by_block(self, db: Session, chain: str) -> None:
-        """`moved` for every workspace with a proposal in a block of this chain."""
-        raise_for_block(db, chain)
+        """`moved` for every workspace with a proposal in a block of the chain: confirmations have changed."""
+        on_chain = select(WorkspaceRow.id).where(WorkspaceRow.chain == chain)
+        in_a_block = exists().where(
+            ProposalRow.workspace_id == RevisionRow.workspace_id, ProposalRow.block_height.is_not(None)
+        )
+        db.execute(
+            update(RevisionRow)
+            .where(RevisionRow.workspace_id.in_(on_chain), in_a_block)
+            .values(number=RevisionRow.number + 1)
+            .execution_options(synchronize_session=False)
+        )
         after_commit(db, self._tell)
-
-    def after_commit(self, db: Session) -> None:
-        """Announces a change once the transaction of `db` is on disk; a rolled-back one is not announced."""
-        after_commit(db, self.announce)
-
-    def count(self, db: Session, add: Callable[[], None]) -> None:
-        """Counts something once the transaction of `db` is on disk."""
-        after_commit(db, add)
 
     def announce(self) -> None:
         with self._condition:
@@ -125,20 +124,6 @@ def raise_revisions(db: Session, workspace_ids: Iterable[int]) -> None:
             db.execute(insert(_REVISIONS), {"workspace_id": workspace_id, "number": 1})
 
 
-def raise_for_block(db: Session, chain: str) -> None:
-    """Raises the revisions after a block was connected or disconnected: confirmations have changed."""
-    on_chain = select(WorkspaceRow.id).where(WorkspaceRow.chain == chain)
-    in_a_block = exists().where(
-        ProposalRow.workspace_id == RevisionRow.workspace_id, ProposalRow.block_height.is_not(None)
-    )
-    db.execute(
-        update(RevisionRow)
-        .where(RevisionRow.workspace_id.in_(on_chain), in_a_block)
-        .values(number=RevisionRow.number + 1)
-        .execution_options(synchronize_session=False)
-    )
-
-
 def read_revision(db: Session, workspace_id: int) -> int:
     """0 where nothing was ever proposed."""
     return db.scalar(_NUMBER, {"workspace_id": workspace_id}) or 0
@@ -161,94 +146,32 @@ FOLLOW_SECONDS = 1.0
 
 @dataclass(eq=False)
 class _Waiter:
-    """Woken when its workspace's revision is higher than the one its list was read with."""
+    """A poll on its event loop. Woken when its workspace's revision is higher than the one its list was read
+    with.
+    """
 
     seen: int
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     woken: asyncio.Event = field(default_factory=asyncio.Event)
 
+    def wake(self) -> None:
+        """An event loop that has ended has no waiters."""
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self.woken.set)
 
-class _LoopFollower:
-    """The waiters of one event loop, on which everything here runs. Its task runs only while there are
-    any.
+
+class LongPolls:
+    """The long polls of one process, whose workspaces one thread follows while there are any. A server has
+    one.
     """
 
     def __init__(self, store: Store, changes: Changes) -> None:
         self._store = store
         self._changes = changes
-        self._loop = asyncio.get_running_loop()
         self._waiting: dict[int, set[_Waiter]] = defaultdict(set)
-        self._look_now = asyncio.Event()
-        self.count = 0
-        self._task: asyncio.Task[None] | None = None
-
-    def hear(self) -> None:
-        """Call it from any thread. An event loop that has ended has no waiters."""
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._look_now.set)
-
-    async def wait(self, workspace_id: int, seen: int, seconds: float) -> bool:
-        """Whether the workspace's revision rose above `seen` in time. False also where the server is about to
-        stop.
-        """
-        waiter = _Waiter(seen)
-        self._waiting[workspace_id].add(waiter)
-        self.count += 1
-        # Anybody may have committed since the first poll read.
-        self._look_now.set()
-        if self._task is None or self._task.done():
-            # An empty context: the follower's log lines belong to no request.
-            self._task = self._loop.create_task(self._follow(), name="long polls", context=Context())
-        try:
-            async with asyncio.timeout(seconds):
-                await waiter.woken.wait()
-        except TimeoutError:
-            return False
-        finally:
-            self._forget(workspace_id, waiter)
-        return not self._changes.closing
-
-    def _forget(self, workspace_id: int, waiter: _Waiter) -> None:
-        self.count -= 1
-        waiters = self._waiting[workspace_id]
-        waiters.discard(waiter)
-        if not waiters:
-            del self._waiting[workspace_id]
-        if not self._waiting:
-            # The task sees that and ends. Cancelling it would leave its thread reading.
-            self._look_now.set()
-
-    async def _follow(self) -> None:
-        while self._waiting:
-            self._look_now.clear()
-            revisions: Mapping[int, int] = {}
-            try:
-                if not self._changes.closing:
-                    revisions = await run_in_threadpool(self._read, tuple(self._waiting))
-            except DatabaseUnavailable as error:
-                # The polls also read from time to time themselves, and report the error to their callers.
-                log.warning("long polls cannot look", reason=error.detail)
-            for workspace_id, waiters in self._waiting.items():
-                for waiter in waiters:
-                    if self._changes.closing or revisions.get(workspace_id, 0) > waiter.seen:
-                        waiter.woken.set()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(FOLLOW_SECONDS):
-                    await self._look_now.wait()
-        self._task = None
-
-    def _read(self, workspace_ids: tuple[int, ...]) -> Mapping[int, int]:
-        with self._store.read() as db:
-            return read_revisions(db, workspace_ids)
-
-
-class LongPolls:
-    """The long polls of one process, on any number of event loops. A server has one."""
-
-    def __init__(self, store: Store, changes: Changes) -> None:
-        self._store = store
-        self._changes = changes
-        self._lock = threading.Lock()
-        self._followers: dict[asyncio.AbstractEventLoop, _LoopFollower] = {}
+        self._look_now = False
+        self._thread: threading.Thread | None = None
+        self._condition = threading.Condition()
         changes.meters.long_polls.set_function(lambda: self.open)
         changes.listen(self._hear)
 
@@ -256,27 +179,56 @@ class LongPolls:
         """Whether the workspace's revision rose above `seen` in time. False also where the server is about to
         stop.
         """
-        follower = self._of_this_loop()
-        # Checked after the follower exists, which is notified of the closing.
-        return not self._changes.closing and await follower.wait(workspace_id, seen, seconds)
+        waiter = _Waiter(seen)
+        with self._condition:
+            self._waiting[workspace_id].add(waiter)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._follow, name="long polls", daemon=True)
+                self._thread.start()
+        # Anybody may have committed since the first poll read.
+        self._hear()
+        try:
+            async with asyncio.timeout(seconds):
+                await waiter.woken.wait()
+        except TimeoutError:
+            return False
+        finally:
+            with self._condition:
+                self._waiting[workspace_id].discard(waiter)
+                if not self._waiting[workspace_id]:
+                    del self._waiting[workspace_id]
+                    self._condition.notify_all()
+        return not self._changes.closing
 
     @property
     def open(self) -> int:
         """How many wait."""
-        with self._lock:
-            return sum(each.count for each in self._followers.values())
-
-    def _of_this_loop(self) -> _LoopFollower:
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            if loop not in self._followers:
-                for ended in [known for known in self._followers if known.is_closed()]:
-                    del self._followers[ended]
-                self._followers[loop] = _LoopFollower(self._store, self._changes)
-            return self._followers[loop]
+        with self._condition:
+            return sum(map(len, self._waiting.values()))
 
     def _hear(self) -> None:
-        with self._lock:
-            followers = tuple(self._followers.values())
-        for follower in followers:
-            follower.hear()
+        with self._condition:
+            self._look_now = True
+            self._condition.notify_all()
+
+    def _follow(self) -> None:
+        while True:
+            with self._condition:
+                if not self._waiting:
+                    self._thread = None
+                    return
+                self._look_now, followed = False, tuple(self._waiting)
+            revisions: Mapping[int, int] = {}
+            try:
+                if not self._changes.closing:
+                    with self._store.read() as db:
+                        revisions = read_revisions(db, followed)
+            except DatabaseUnavailable as error:
+                # The polls also read from time to time themselves, and report the error to their callers.
+                log.warning("long polls cannot look", reason=error.detail)
+            with self._condition:
+                for workspace_id, waiters in self._waiting.items():
+                    for waiter in waiters:
+                        if self._changes.closing or revisions.get(workspace_id, 0) > waiter.seen:
+                            waiter.wake()
+                self._condition.wait_for(lambda: self._look_now or not self._waiting, FOLLOW_SECONDS)

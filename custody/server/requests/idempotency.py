@@ -71,7 +71,9 @@ class Idempotency:
         known = self.known(db, scope, body)
         if known is not None:
             return known
-        self._forget_old(db)
+        db.execute(
+            delete(IdempotencyRecordRow).where(IdempotencyRecordRow.created_at <= self._clock() - RETENTION)
+        )
         response = effect()
         db.add(
             IdempotencyRecordRow(
@@ -85,8 +87,3 @@ class Idempotency:
             )
         )
         return response
-
-    def _forget_old(self, db: Session) -> None:
-        db.execute(
-            delete(IdempotencyRecordRow).where(IdempotencyRecordRow.created_at <= self._clock() - RETENTION)
-        )

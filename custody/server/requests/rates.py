@@ -179,7 +179,8 @@ class AttemptLimit:
             .order_by(AttemptRow.tried_at)
         ).all()
         if len(tries) >= self.limit:
-            raise _too_many_attempts(tries[-self.limit], self.window, now)
+            wait = tries[-self.limit] + self.window - now
+            raise RateLimited("Too many attempts.", retry_after=max(1, ceil(wait.total_seconds())))
         db.add(AttemptRow(kind=self.kind, subject_hash=_hash(subject), tried_at=now))
 
     def forget(self, db: Session, subject: str) -> None:
@@ -219,8 +220,3 @@ def caller_at(address: str) -> str:
 
 def _hash(subject: str) -> bytes:
     return sha256(subject.encode()).digest()
-
-
-def _too_many_attempts(oldest: datetime, window: timedelta, now: datetime) -> RateLimited:
-    wait = oldest + window - now
-    return RateLimited("Too many attempts.", retry_after=max(1, ceil(wait.total_seconds())))

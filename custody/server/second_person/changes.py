@@ -41,7 +41,7 @@ from custody.server.errors import (
     StateConflict,
     faults_of,
 )
-from custody.server.jobs.tidying import Expiry
+from custody.server.jobs.tidying import Sweep, end_due
 from custody.server.mail.waiting import tell_waiting
 from custody.server.people.people import enter
 from custody.server.rules.audit import Event
@@ -145,7 +145,7 @@ def decline_change(ctx: Ctx, request: wire.DeclineChangeRequest) -> wire.Change:
     return _decided(ctx, change, ChangeStatus.DECLINED, DECLINED)
 
 
-def change_expiry(store: Store, clock: Clock, audit: AuditLog) -> Expiry[PendingChangeRow]:
+def change_expiry(store: Store, clock: Clock, audit: AuditLog) -> Sweep:
     def due(now: datetime) -> Select[PendingChangeRow]:
         is_over = PendingChangeRow.status == ChangeStatus.PENDING.value, PendingChangeRow.expires_at <= now
         return select(PendingChangeRow).where(*is_over).order_by(PendingChangeRow.expires_at)
@@ -156,7 +156,7 @@ def change_expiry(store: Store, clock: Clock, audit: AuditLog) -> Expiry[Pending
         workspace = place_of(db, change.workspace_id)
         audit.record(db, PLATFORM, EXPIRED, workspace, _payload(change), change=change.id, path=change.path)
 
-    return Expiry(store, clock, due, expire)
+    return partial(end_due, store, clock, due, expire)
 
 
 # --- the call that is asked for -----------------------------------------------------------------------------

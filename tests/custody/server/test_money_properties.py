@@ -345,7 +345,7 @@ class Money(RuleBasedStateMachine):
             fact.is_expired |= self._status(psbt_id) == "PENDING"
             fact.keeps_coins = False
         self.desk.world.clock.advance(days=15)
-        self.desk.world.platform.background.expiry().run_due()
+        self.desk.world.platform.background.expiry()()
         self._settle()
 
     @precondition(lambda self: self.facts)

@@ -337,7 +337,7 @@ def test_p40_one_refresh_token_used_twice_at_once_leaves_one_line_of_successors(
 
 def deliver(pair: Pair) -> None:
     """Both platforms' mail workers at once: each letter is sent by one of them."""
-    workers = [platform.background.mail_outbox() for platform in pair.platforms]
+    workers = [platform.background.outbox("mail") for platform in pair.platforms]
     pair.at_once(workers[0].run_due, workers[1].run_due)
 
 

@@ -4,10 +4,10 @@ purchases.
 
 from datetime import datetime
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from custody.server.store.models.base import Base
+from custody.server.store.models.base import Base, only_where
 
 
 class UserRow(Base):
@@ -120,7 +120,11 @@ class OtpChallengeRow(Base):
     """
 
     __tablename__ = "otp_challenges"
-    __table_args__ = (Index(None, "user_id", "created_at"),)
+    __table_args__ = (
+        Index(None, "user_id", "created_at"),
+        # Each sign-in looks for open challenges, among many closed ones.
+        Index("ix_otp_challenges_open", "user_id", **only_where("closed_at IS NULL")),
+    )
 
     id: Mapped[int] = mapped_column(primary_key=True)
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
@@ -179,15 +183,6 @@ class RefreshTokenRow(Base):
     generation: Mapped[int]
     expires_at: Mapped[datetime]
     first_used_at: Mapped[datetime | None]
-
-
-# Each sign-in looks for open challenges, among many closed ones.
-Index(
-    "ix_otp_challenges_open",
-    OtpChallengeRow.user_id,
-    sqlite_where=text("closed_at IS NULL"),
-    postgresql_where=text("closed_at IS NULL"),
-)
 
 
 class IdentityProviderRow(Base):

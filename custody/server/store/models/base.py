@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, ClassVar, cast
 
-from sqlalchemy import JSON, BigInteger, DateTime, Integer, LargeBinary, MetaData, Table
+from sqlalchemy import JSON, BigInteger, DateTime, Integer, LargeBinary, MetaData, Table, text
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
@@ -23,9 +23,16 @@ NAMING = {
 Int64 = BigInteger().with_variant(Integer(), "sqlite")
 
 
+def only_where(condition: str, sqlite: str | None = None) -> dict[str, Any]:
+    """Of a partial index, on both databases. ``sqlite``: the condition there, where it is written otherwise:
+    a query must have exactly its text to use the index.
+    """
+    return {"sqlite_where": text(sqlite or condition), "postgresql_where": text(condition)}
+
+
 class Altered:
     """In the place of a value that the column cannot hold but SQLite stored all the same: whoever uses it
-    fails, for that row alone (`service.shown`).
+    fails, for that row alone (`custody.server.shown`).
     """
 
 

@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from custody.server.store.models.base import Base
+from custody.server.store.models.base import Base, only_where
 
 
 class AuditHeadRow(Base):
@@ -52,7 +52,7 @@ class AuditEventRow(Base):
     event_hash: Mapped[bytes]
 
 
-_OPEN = text("done_at IS NULL AND dead_at IS NULL")
+_OPEN = "done_at IS NULL AND dead_at IS NULL"
 
 
 class JobRow(Base):
@@ -66,9 +66,9 @@ class JobRow(Base):
 
     __tablename__ = "jobs"
     __table_args__ = (
-        Index("uq_jobs_open", "kind", "subject", unique=True, sqlite_where=_OPEN, postgresql_where=_OPEN),
+        Index("uq_jobs_open", "kind", "subject", unique=True, **only_where(_OPEN)),
         # The next job of a kind is its first entry.
-        Index("ix_jobs_due", "kind", "run_at", "id", sqlite_where=_OPEN, postgresql_where=_OPEN),
+        Index("ix_jobs_due", "kind", "run_at", "id", **only_where(_OPEN)),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)

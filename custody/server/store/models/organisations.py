@@ -5,12 +5,12 @@ the rule about second persons, and the changes that wait for one.
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from custody.server.store.models.base import Base
+from custody.server.store.models.base import Base, only_where
 
-_PENDING = text("status = 'pending'")
+_PENDING = "status = 'pending'"
 
 
 class OrganisationRow(Base):
@@ -102,14 +102,7 @@ class InvitationRow(Base):
         # invitations.
         Index(None, "status", "expires_at"),
         Index(None, "organisation_id", "created_at"),
-        Index(
-            "uq_invitations_pending",
-            "workspace_id",
-            "invited_email",
-            unique=True,
-            sqlite_where=_PENDING,
-            postgresql_where=_PENDING,
-        ),
+        Index("uq_invitations_pending", "workspace_id", "invited_email", unique=True, **only_where(_PENDING)),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)

@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, text
+from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from custody.server.store.models.base import Base
+from custody.server.store.models.base import Base, only_where
 
 OPEN = "(status IN ('PENDING', 'SIGNED', 'STALLED', 'BROADCASTING') OR keeps_coins)"
 HELD = "held_sats > 0"
@@ -25,51 +25,21 @@ class ProposalRow(Base):
         # The ordered lists.
         Index("ix_proposals_by_status", "workspace_id", "status", "created_at", "id"),
         Index("ix_proposals_by_age", "workspace_id", "created_at", "id"),
-        Index(
-            "ix_proposals_proofs",
-            "workspace_id",
-            "created_at",
-            "id",
-            sqlite_where=text(PROOFS),
-            postgresql_where=text(PROOFS),
-        ),
+        Index("ix_proposals_proofs", "workspace_id", "created_at", "id", **only_where(PROOFS)),
         Index(None, "status", "expires_at"),
         # The sums of a member or a vault in a cycle.
         Index("ix_proposals_of_member", "workspace_id", "created_by", "created_at", "movement_sats"),
         Index("ix_proposals_of_vault", "vault_id", "created_at", "movement_sats"),
         # A vault's open proposals.
-        Index(
-            "ix_proposals_open",
-            "vault_id",
-            "created_at",
-            "id",
-            sqlite_where=text(OPEN),
-            postgresql_where=text(OPEN),
-        ),
+        Index("ix_proposals_open", "vault_id", "created_at", "id", **only_where(OPEN)),
         # The proposal of a transaction; unique, so that the chain's state of it applies to one proposal.
         Index(None, "txid_expected", unique=True),
         # Ended proposals that are still watched.
-        Index(
-            "ix_proposals_kept",
-            "id",
-            sqlite_where=text("keeps_coins = 1"),
-            postgresql_where=text("keeps_coins"),
-        ),
+        Index("ix_proposals_kept", "id", **only_where("keeps_coins", "keeps_coins = 1")),
         # Pending proposals with a rival in the mempool, which are checked again when it has gone.
-        Index(
-            "ix_proposals_troubled",
-            "status",
-            sqlite_where=text("trouble IS NOT NULL"),
-            postgresql_where=text("trouble IS NOT NULL"),
-        ),
+        Index("ix_proposals_troubled", "status", **only_where("trouble IS NOT NULL")),
         # Read at each block: which workspaces have proposals whose confirmations change.
-        Index(
-            "ix_proposals_mined",
-            "workspace_id",
-            "block_height",
-            sqlite_where=text("block_height IS NOT NULL"),
-            postgresql_where=text("block_height IS NOT NULL"),
-        ),
+        Index("ix_proposals_mined", "workspace_id", "block_height", **only_where("block_height IS NOT NULL")),
         # Proposals in blocks that a reorganisation disconnects.
         Index(None, "block_height"),
         CheckConstraint("fee_sats >= 0", name="fee"),
@@ -109,7 +79,7 @@ class ProposalRow(Base):
     block_height: Mapped[int | None]
     failure_code: Mapped[str | None]
     failure_reason: Mapped[str | None]
-    # What the watcher found last (`domain.lifecycle`).
+    # What the watcher found last (`proposals.lifecycle`).
     trouble: Mapped[str | None]
     trouble_txid: Mapped[str | None]
     trouble_words: Mapped[str | None]
@@ -145,20 +115,12 @@ class ProposalInputRow(Base):
 class CoinLockRow(Base):
     """A lock of one coin by one family: the primary key refuses a second one (P16).
 
-    ``vault_id`` and ``held_sats`` are copied from the coin (`stored_vaults.py`), so that an index
+    ``vault_id`` and ``held_sats`` are copied from the coin (`vaults.stored`), so that an index
     gives a vault's locked sum. ``held_sats`` is 0 while the coin is spent or gone.
     """
 
     __tablename__ = "coin_locks"
-    __table_args__ = (
-        Index(
-            "ix_coin_locks_held",
-            "vault_id",
-            "held_sats",
-            sqlite_where=text(HELD),
-            postgresql_where=text(HELD),
-        ),
-    )
+    __table_args__ = (Index("ix_coin_locks_held", "vault_id", "held_sats", **only_where(HELD)),)
 
     chain: Mapped[str] = mapped_column(primary_key=True)
     txid: Mapped[str] = mapped_column(primary_key=True)

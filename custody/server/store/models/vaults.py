@@ -4,13 +4,13 @@ transaction adds and takes, with the balance after it. Of keys only public data.
 
 from datetime import datetime
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from custody.server.store.models.base import Base
+from custody.server.store.models.base import Base, only_where
 
-_ACTIVE = text("status = 'active'")
-_TAKEN = text("vault_id IS NOT NULL")
+_ACTIVE = "status = 'active'"
+_TAKEN = "vault_id IS NOT NULL"
 # A coin that is unconfirmed, or whose spend is. A query must have exactly this text to use the index.
 MOVING = "(spent_height IS NULL AND (height IS NULL OR spent_by IS NOT NULL))"
 
@@ -25,15 +25,8 @@ class KeyRow(Base):
     __tablename__ = "keys"
     __table_args__ = (
         # A member holds one active key per network, and a device belongs to one member.
-        Index(
-            "uq_keys_active_user",
-            "user_id",
-            "network",
-            unique=True,
-            sqlite_where=_ACTIVE,
-            postgresql_where=_ACTIVE,
-        ),
-        Index("uq_keys_active_xpub", "xpub", unique=True, sqlite_where=_ACTIVE, postgresql_where=_ACTIVE),
+        Index("uq_keys_active_user", "user_id", "network", unique=True, **only_where(_ACTIVE)),
+        Index("uq_keys_active_xpub", "xpub", unique=True, **only_where(_ACTIVE)),
         CheckConstraint("status IN ('active', 'revoked')", name="status"),
         CheckConstraint("(status = 'revoked') = (revoked_reason IS NOT NULL)", name="reason"),
     )
@@ -68,9 +61,7 @@ class KeyAccountRow(Base):
     __tablename__ = "key_accounts"
     __table_args__ = (
         UniqueConstraint("key_id", "account"),
-        Index(
-            "uq_key_accounts_taken_xpub", "xpub", unique=True, sqlite_where=_TAKEN, postgresql_where=_TAKEN
-        ),
+        Index("uq_key_accounts_taken_xpub", "xpub", unique=True, **only_where(_TAKEN)),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -208,6 +199,30 @@ class ChainCoinRow(Base):
     """
 
     __tablename__ = "chain_coins"
+    __table_args__ = (
+        Index("ix_chain_coins_profiles", "chain", "script_pubkey", **only_where("vault_id IS NULL")),
+        # A vault's largest coins, in the order of the pages.
+        Index(
+            "ix_chain_coins_unspent",
+            "vault_id",
+            "amount_sats",
+            "txid",
+            "vout",
+            "height",
+            **only_where("spent_by IS NULL"),
+        ),
+        # The mempool's effect on a vault's balance.
+        Index("ix_chain_coins_moving", "vault_id", "height", "spent_by", "amount_sats", **only_where(MOVING)),
+        # Coinbase outputs, which mature late.
+        Index("ix_chain_coins_rewards", "vault_id", "height", **only_where("is_coinbase", "is_coinbase = 1")),
+        # The used change addresses of a vault.
+        Index("ix_chain_coins_change", "vault_id", "address_index", **only_where("branch = 1")),
+        # What a new block may change: coins above the last shared block, and coins spent above it.
+        Index("ix_chain_coins_height", "chain", "height"),
+        Index("ix_chain_coins_spent", "chain", "spent_height", **only_where("spent_by IS NOT NULL")),
+        # The coins that a transaction spends. Not partial: PostgreSQL would scan a partial index.
+        Index("ix_chain_coins_spender", "spent_by"),
+    )
 
     chain: Mapped[str] = mapped_column(primary_key=True)
     txid: Mapped[str] = mapped_column(primary_key=True)
@@ -236,64 +251,7 @@ class ChainBlockRow(Base):
     seen_at: Mapped[datetime]
 
 
-Index(
-    "ix_chain_coins_profiles",
-    ChainCoinRow.chain,
-    ChainCoinRow.script_pubkey,
-    sqlite_where=text("vault_id IS NULL"),
-    postgresql_where=text("vault_id IS NULL"),
-)
-# A vault's largest coins, in the order of the pages.
-Index(
-    "ix_chain_coins_unspent",
-    ChainCoinRow.vault_id,
-    ChainCoinRow.amount_sats,
-    ChainCoinRow.txid,
-    ChainCoinRow.vout,
-    ChainCoinRow.height,
-    sqlite_where=text("spent_by IS NULL"),
-    postgresql_where=text("spent_by IS NULL"),
-)
-# The mempool's effect on a vault's balance.
-Index(
-    "ix_chain_coins_moving",
-    ChainCoinRow.vault_id,
-    ChainCoinRow.height,
-    ChainCoinRow.spent_by,
-    ChainCoinRow.amount_sats,
-    sqlite_where=text(MOVING),
-    postgresql_where=text(MOVING),
-)
-# Coinbase outputs, which mature late.
-Index(
-    "ix_chain_coins_rewards",
-    ChainCoinRow.vault_id,
-    ChainCoinRow.height,
-    sqlite_where=text("is_coinbase = 1"),
-    postgresql_where=text("is_coinbase"),
-)
-# The used change addresses of a vault.
-Index(
-    "ix_chain_coins_change",
-    ChainCoinRow.vault_id,
-    ChainCoinRow.address_index,
-    sqlite_where=text("branch = 1"),
-    postgresql_where=text("branch = 1"),
-)
-# What a new block may change: coins above the last shared block, and coins spent above it.
-Index("ix_chain_coins_height", ChainCoinRow.chain, ChainCoinRow.height)
-Index(
-    "ix_chain_coins_spent",
-    ChainCoinRow.chain,
-    ChainCoinRow.spent_height,
-    sqlite_where=text("spent_by IS NOT NULL"),
-    postgresql_where=text("spent_by IS NOT NULL"),
-)
-# The coins that a transaction spends. Not partial: PostgreSQL would scan a partial index.
-Index("ix_chain_coins_spender", ChainCoinRow.spent_by)
-
-
-_UNCONFIRMED = text("height IS NULL")
+_UNCONFIRMED = "height IS NULL"
 
 
 class MovementRow(Base):
@@ -309,14 +267,7 @@ class MovementRow(Base):
         # The ordered list; the list of one kind; the pending movements.
         Index("ix_movements_in_order", "vault_id", "height", "place"),
         Index("ix_movements_of_kind", "vault_id", "kind", "height", "place"),
-        Index(
-            "ix_movements_pending",
-            "vault_id",
-            "first_seen_at",
-            "txid",
-            sqlite_where=_UNCONFIRMED,
-            postgresql_where=_UNCONFIRMED,
-        ),
+        Index("ix_movements_pending", "vault_id", "first_seen_at", "txid", **only_where(_UNCONFIRMED)),
         # By transaction, in any vault.
         Index("ix_movements_of_transaction", "txid", "chain"),
         # The blocks whose time is known.

@@ -10,7 +10,7 @@ from custody.schemas.auth import REFRESH_COOKIE
 from custody.server.errors import DatabaseUnavailable
 from custody.server.jobs import tidying
 from custody.server.jobs.outbox import enqueue
-from custody.server.jobs.tidying import OVER, Sweeps, Tidying
+from custody.server.jobs.tidying import OVER, Tidying, sweep_all
 from custody.server.mail import jobs as mail_jobs
 from custody.server.store.models import (
     AccessTokenRow,
@@ -33,7 +33,7 @@ PARTS = (*OVER, mail_jobs.forget_sent)
 
 
 def tidy(world: World) -> int:
-    return Tidying(world.platform.services.store, world.clock, PARTS).run_due()
+    return Tidying(world.platform.services.store, world.clock, PARTS)()
 
 
 def count(world: World, *tables: type) -> int:
@@ -116,7 +116,7 @@ class Part:
         self.error = error
         self.ran = 0
 
-    def run_due(self) -> int:
+    def __call__(self) -> int:
         self.ran += 1
         if self.error is not None:
             raise self.error
@@ -126,13 +126,13 @@ class Part:
 def test_a_part_that_fails_delays_no_other_and_is_logged() -> None:
     parts = Part(), Part(ValueError("a bad row")), Part()
     with pytest.raises(ValueError, match="a bad row"):
-        Sweeps(parts).run_due()
+        sweep_all(parts)
     assert [part.ran for part in parts] == [1, 1, 1]
-    assert Sweeps((parts[0], parts[2])).run_due() == 4
+    assert sweep_all((parts[0], parts[2])) == 4
 
 
 def test_without_the_database_none_is_tried_in_vain() -> None:
     parts = Part(DatabaseUnavailable("It is gone.")), Part()
     with pytest.raises(DatabaseUnavailable):
-        Sweeps(parts).run_due()
+        sweep_all(parts)
     assert parts[1].ran == 0

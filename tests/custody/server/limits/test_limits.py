@@ -194,7 +194,7 @@ class TestRelease:
         last = ok(rich.propose(60_000))["psbt_id"]
         rich.later(days=14)
         assert mine(rich)[0] != "0.00000000"
-        rich.world.platform.background.expiry().run_due()
+        rich.world.platform.background.expiry()()
         assert rich.proposal(last)["status"] == "EXPIRED"
         assert (mine(rich)[0], vaults_used(rich)) == ("0.00000000", "0.00000000")
 

@@ -123,7 +123,7 @@ def test_p71_what_comes_while_a_mail_is_sent_is_in_the_next_one(desk: Desk) -> N
 def test_p71_a_worker_that_dies_before_sending_loses_none(desk: Desk) -> None:
     propose(desk)
     desk.world.clock.advance(seconds=GATHER.total_seconds())
-    assert desk.world.platform.background.mail_outbox().lease() is not None
+    assert desk.world.platform.background.outbox("mail").lease() is not None
     assert len(mailed(desk)) == 2, "one is the dead worker's"
     assert len(mailed(desk, minutes=10)) == 1
     assert mailed(desk, hours=2) == []

@@ -214,7 +214,7 @@ class TestTheTimer:
         funded.outbox.run_due()
         assert waiting(funded) == []
         funded.world.clock.advance(seconds=LEAST.total_seconds() + JITTER_SECONDS)
-        server.run_due()
+        server()
         assert waiting(funded) == [sent]
 
 

@@ -178,7 +178,7 @@ class TestEndedAndSeenAfterAll:
                 ok(cancel(desk, first))
             case "EXPIRED":
                 desk.later(days=15)
-                desk.world.platform.background.expiry().run_due()
+                desk.world.platform.background.expiry()()
         assert status(desk, first) == [request.param]
         return first
 

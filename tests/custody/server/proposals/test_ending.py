@@ -104,10 +104,10 @@ def test_or_when_it_would_have_expired(desk, first):
     ok(cancel(desk, first))
     desk.world.clock.advance(days=13)
     sweeps = desk.world.platform.background.expiry()
-    sweeps.run_due()
+    sweeps()
     assert locked(desk) == 1
     desk.world.clock.advance(days=1)
-    sweeps.run_due()
+    sweeps()
     assert locked(desk) == 0
     desk.admin = desk.world.as_user("admin@example.org")
     assert status(desk, first) == ["CANCELLED"]
@@ -138,7 +138,7 @@ class TestTheSelfSpend:
         ok(cancel(desk, first))
         ok(take_back(desk, first, fee_rate="5"))
         desk.world.clock.advance(days=5)
-        desk.world.platform.background.expiry().run_due()
+        desk.world.platform.background.expiry()()
         assert locked(desk) == 1
 
 

@@ -249,7 +249,7 @@ class TestLocks:
         funded.later(days=1)
         third = made(bump(funded, first, fee_rate="6"))
         funded.later(days=15)
-        funded.world.platform.background.expiry().run_due()
+        funded.world.platform.background.expiry()()
         assert status(funded, first, third) == ["BROADCASTING", "EXPIRED"]
         assert set(locked(funded)) == coins(funded, first)
         assert funded.proposal(first)["replaced_by_psbt_id"] is None
@@ -289,7 +289,7 @@ def test_what_has_ended_is_not_replaced(funded, first, end):
             funded.mine()
         case "EXPIRED":
             funded.later(days=15)
-            funded.world.platform.background.expiry().run_due()
+            funded.world.platform.background.expiry()()
     assert status(funded, first) == [end]
     assert not funded.proposal(first)["may_be_replaced"]
     for ask in (bump, take_back):

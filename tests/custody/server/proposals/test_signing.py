@@ -235,7 +235,7 @@ def test_an_expired_proposal_takes_no_signature_and_frees_its_coins(funded, psbt
     funded.later(days=15)
     refused(funded.submit("alice", psbt_id, signed), 409, "STATE_CONFLICT")
     for _ in range(2):
-        funded.world.platform.background.expiry().run_due()
+        funded.world.platform.background.expiry()()
     assert funded.world.audit_actions("workspace:1").count("PROPOSAL_EXPIRED") == 1
     assert funded.proposal(psbt_id)["status"] == "EXPIRED"
     assert funded.wallets()[0]["locked_sats"] == 0

@@ -91,7 +91,7 @@ class TestWhatMovesAWorkspace:
         ok(funded.decline("carol", other))
         assert moved(), "declined"
         funded.world.clock.advance(days=30)
-        funded.world.platform.background.expiry().run_due()
+        funded.world.platform.background.expiry()()
         assert moved(), "expired"
 
     def test_a_block_where_proposals_stand_in_one(self, funded: Desk) -> None:

@@ -35,7 +35,7 @@ async def waiting(following: LongPolls, count: int) -> None:
 async def ended(following: LongPolls) -> None:
     """Without a waiter there is no follower: no thread reads a database that the test is about to close."""
     with anyio.fail_after(LONG):
-        while any(follower._task for follower in following._followers.values()):
+        while following._thread is not None:
             await anyio.lowlevel.checkpoint()
 
 
@@ -120,13 +120,13 @@ async def test_a_database_that_is_away_ends_no_poll(store, make_following, place
     following = make_following()
     asked = []
 
-    def fail(self, workspace_ids):
+    def fail(_db, workspace_ids):
         asked.append(workspace_ids)
         if len(asked) < 3:
             raise module.DatabaseUnavailable("The database cannot be reached.")
         return {places[0]: 1}
 
-    monkeypatch.setattr(module._LoopFollower, "_read", fail)
+    monkeypatch.setattr(module, "read_revisions", fail)
     with anyio.fail_after(LONG):
         assert await following.wait(places[0], 0, LONG)
     assert asked == [(places[0],)] * 3

@@ -181,7 +181,7 @@ def test_signs_in_through_a_real_mail_server(tmp_path: Path) -> None:
                 body = {"token_2fa": waiting["token_2fa"], "otp": code}
                 assert http.post("/auth/otp-validate", json=body).status_code == 200
                 http.post("/auth/request-password-reset", json={"email": "carol@example.org"})
-                platform.background.mail_outbox().run_due()
+                platform.background.outbox("mail").run_due()
         finally:
             platform.close()
     assert [mail["Subject"] for mail in box.arrived] == [

@@ -220,7 +220,7 @@ class TestChange:
         assert ok(dora.get("/api/v1/changes", workspace_id=1))[0]["status"] == "EXPIRED"
         services = world.platform.services
         expiry = change_expiry(services.store, world.clock, services.tools.audit)
-        assert [expiry.run_due(), expiry.run_due()] == [1, 0]
+        assert [expiry(), expiry()] == [1, 0]
         assert world.audit_actions("workspace:1")[-1] == "CHANGE_EXPIRED"
         assert ok(dora.get("/api/v1/changes", workspace_id=1))[0]["status"] == "EXPIRED"
 

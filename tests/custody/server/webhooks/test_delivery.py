@@ -225,7 +225,7 @@ def test_killed_between_the_answer_and_our_record_it_is_delivered_twice_and_neve
     hooked: Hooked,
 ) -> None:
     hooked.ping()
-    outbox = hooked.world.platform.background.webhook_outbox()
+    outbox = hooked.world.platform.background.outbox("webhooks")
     task = outbox.lease()
     assert task is not None
     # What would have closed the job in a transaction is dropped: this worker ends here.

@@ -163,7 +163,7 @@ def test_a_freeze_and_what_waits_for_a_second_person(desk: Desk) -> None:
         if decision is not None:
             ok(dora.post(f"/api/v1/{decision}-change", {"workspace_id": 1, "change_id": ids[-1]}))
     world.clock.advance(days=7)
-    world.platform.background.expiry().run_due()
+    world.platform.background.expiry()()
     found = told(world, 1)
     assert [kind for kind, _ in found if kind.startswith("vault")] == ["vault.frozen", "vault.unfrozen"]
     words = ("requested", "confirmed", "requested", "declined", "requested", "expired")

@@ -150,7 +150,7 @@ def test_jobs_after_a_day_and_deliveries_after_thirty(hooked: Hooked) -> None:
     hooked.world.deliver_webhooks()
     assert rows(hooked) == (3, 3, 3)
     later(hooked, 1)
-    hooked.world.platform.background.expiry().run_due()
+    hooked.world.platform.background.expiry()()
     assert rows(hooked) == (3, 3, 0), "as in a running server"
     later(hooked, 28)
     assert forget(hooked) == 0
