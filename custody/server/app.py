@@ -24,7 +24,7 @@ from custody.server.mail.mailer import (
     SmtpServer,
 )
 from custody.server.metrics import StoredFigures
-from custody.server.network.backends import Market, Reachability
+from custody.server.network.backends import Market
 from custody.server.operations.readiness import Readiness
 from custody.server.people.programs import SECRETS, SECRETS_WINDOW
 from custody.server.proposals.lifecycle import Lifecycle
@@ -146,7 +146,7 @@ def _background(
         checkpoints=stored.checkpoints,
         changes=changes,
         lifecycle=Lifecycle(world.clock, changes, WebhookEvents(world.clock, world.random)),
-        market=Market(backends, Reachability(world.clock, store.meters)),
+        market=Market(backends, world.clock, store.meters),
         backends=backends,
         chain_folder=settings.chain_folder,
         sources=chains,
@@ -198,7 +198,7 @@ def _wire(
         service_signin=ServiceSignIn(store, clock, audit),
         calls_by_address=Throttle(clock, limit=CALLS_PER_ADDRESS, window=CALLS_PER_ADDRESS_WINDOW),
         following=LongPolls(store, changes),
-        readiness=Readiness(store, clock, changes, background.backends, background.market.reachability),
+        readiness=Readiness(store, clock, changes, background.backends, background.market),
         service_secrets=Throttle(clock, limit=SECRETS, window=SECRETS_WINDOW),
         # A delivery with a time in the near future is valid for twice the tolerance.
         deliveries=Throttle(clock, limit=1, window=2 * TOLERANCE),

@@ -86,7 +86,9 @@ def reopen(prepared: Prepared, state: Path, url: str, **settings: object) -> Ite
     with open_world(state, database_url=url, broadcast_wait_seconds=0, **settings) as world:
         world.clock.now = known.world.clock.now
         background = world.platform.background
-        chain: Any = Unopened(partial(EmbeddedChain, background.chain_folder, clock=background._seconds))
+        chain: Any = Unopened(
+            partial(EmbeddedChain, background.chain_folder, clock=lambda: background.clock().timestamp())
+        )
         background.backends[chain.network.value] = chain
         try:
             signers = {name: _again(user, world) for name, user in known.signers.items()}

@@ -16,9 +16,8 @@ from custody.common.terminal import Exit, answer, give, say, table
 from custody.server.cli.common import MAX_INT64, plain_values, refusals, state_option, stored_at
 
 if TYPE_CHECKING:
-    from custody.server.operations.jobs import JobAdministration, JobLine
+    from custody.server.operations.jobs import JobLine
     from custody.server.operations.status import PlatformStatus
-    from custody.server.stored import Stored
 
 
 @click.command("status")
@@ -91,20 +90,25 @@ def jobs_command(context: click.Context, state: Path | None, after: int, as_json
     """
     if context.invoked_subcommand is not None:
         return
-    from custody.server.operations.jobs import MAX_JOBS, row_of, summary
+    from custody.server.operations.jobs import MAX_JOBS, troubled
     from custody.server.operations.status import job_figures
 
     if state is None:
         fail("No state folder is named.", "Add --state, or set CUSTODY_STATE.", Exit.USAGE)
     with refusals(), stored_at(state) as stored, stored.store.read() as db:
         figures = job_figures(db, stored.clock())
-        lines = _administration(stored).troubled(db, after=after)
+        lines = troubled(db, stored.clock(), after=after)
     if as_json:
         answer(plain_values({"kinds": [asdict(each) for each in figures], "jobs": _plain(lines)}))
         return
-    say(summary(figures))
+    for each in figures:
+        oldest = f", the oldest since {each.oldest_at:%Y-%m-%d %H:%M:%S} UTC" if each.oldest_at else ""
+        waiting = f"{each.due} due, {each.waiting} waiting, {each.leased} leased, {each.dead} dead"
+        say(f"{each.kind}: {waiting}{oldest}")
+    if not figures:
+        say("Nothing waits, and nothing was given up.")
     if lines:
-        table(("ID", "STATE", "JOB", "TRIED", "LAST ERROR"), [row_of(line) for line in lines])
+        table(("ID", "STATE", "JOB", "TRIED", "LAST ERROR"), [_row(line) for line in lines])
     if len(lines) == MAX_JOBS:
         say(f"There may be more: go on with --after {lines[-1].id}.")
 
@@ -122,9 +126,10 @@ def retry_command(state: Path, job: int | None, kind: str | None, as_json: bool)
             "Like custody admin jobs retry 17, or retry --kind mail.",
             Exit.USAGE,
         )
+    from custody.server.operations import jobs
+
     with refusals(), stored_at(state) as stored, stored.store.write() as db:
-        jobs = _administration(stored)
-        lines = [jobs.retry(db, job)] if job else jobs.retry_kind(db, kind or "")
+        lines = jobs.retry(db, stored.audit, stored.clock(), job, kind or "")
     words = (f"Job {line.id} ({line.kind} of {line.subject}) is due now." for line in lines)
     give(_plain(lines), *words, as_json=as_json)
 
@@ -137,16 +142,18 @@ def retry_command(state: Path, job: int | None, kind: str | None, as_json: bool)
 @json_option
 def discard_command(job: int, state: Path, as_json: bool) -> None:
     """Delete a job that will never succeed. The audit log records it."""
+    from custody.server.operations import jobs
+
     with refusals(), stored_at(state) as stored, stored.store.write() as db:
-        line = _administration(stored).discard(db, job)
+        line = jobs.discard(db, stored.audit, job)
     [discarded] = _plain([line])
     give(discarded, f"Job {line.id} ({line.kind} of {line.subject}) is discarded.", as_json=as_json)
 
 
-def _administration(stored: "Stored") -> "JobAdministration":
-    from custody.server.operations.jobs import JobAdministration
-
-    return JobAdministration(stored.clock, stored.audit)
+def _row(line: "JobLine") -> tuple[str, ...]:
+    """For a person's table: id, state, job, how often it was tried, the last error."""
+    tried = f"{line.attempts} time{'' if line.attempts == 1 else 's'}"
+    return str(line.id), line.state, f"{line.kind} of {line.subject}", tried, line.error or ""
 
 
 def _plain(lines: "list[JobLine]") -> Any:

@@ -91,20 +91,16 @@ def enqueue(
 
     The job gets the trace id of the log's context: that of the request or of another job.
     """
-    open_id = _open_job(db, kind, subject)
+    open_id = open_job(db, kind, subject)
     if open_id is not None:
-        open_job = db.get_one(JobRow, open_id)
-        open_job.run_at = min(open_job.run_at, now)
+        job = db.get_one(JobRow, open_id)
+        job.run_at = min(job.run_at, now)
         return
     db.add(JobRow(**_fresh(kind, subject, now, payload)))
 
 
-def is_open(db: Session, kind: str, subject: str) -> bool:
-    """Whether such a job is waiting or running."""
-    return _open_job(db, kind, subject) is not None
-
-
-def _open_job(db: Session, kind: str, subject: str) -> int | None:
+def open_job(db: Session, kind: str, subject: str) -> int | None:
+    """The id of the one such job that is waiting or running."""
     return db.scalar(_OPEN, {"kind": kind, "subject": subject})
 
 

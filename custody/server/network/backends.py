@@ -38,40 +38,6 @@ class Reach:
     reason: str | None = None
 
 
-class Reachability:
-    """Which backends answered the watcher and `Market` of this process. Thread-safe."""
-
-    def __init__(self, clock: Clock, meters: Meters) -> None:
-        self._clock = clock
-        self._meters = meters
-        self._known: dict[str, Reach] = {}
-        self._lock = threading.Lock()
-
-    @property
-    def known(self) -> Mapping[str, Reach]:
-        """By chain; chains that were never asked are missing."""
-        with self._lock:
-            return dict(self._known)
-
-    def answered(self, chain: str, tip: BlockRef) -> None:
-        now = self._clock()
-        with self._lock:
-            before, self._known[chain] = self._known.get(chain), Reach(is_up=True, answered_at=now, tip=tip)
-        self._meters.backend_up.labels(chain).set(1)
-        self._meters.answered_at.labels(chain).set(now.timestamp())
-        self._meters.backend_tip.labels(chain).set(tip.height)
-        if before is not None and not before.is_up:
-            log.info("backend up", chain=chain, height=tip.height)
-
-    def silent(self, chain: str, reason: str) -> None:
-        with self._lock:
-            before = self._known.get(chain)
-            self._known[chain] = replace(before or Reach(is_up=False), is_up=False, reason=reason)
-        self._meters.backend_up.labels(chain).set(0)
-        if before is None or before.is_up or before.reason != reason:
-            log.warning("backend down", chain=chain, reason=reason)
-
-
 @dataclass(frozen=True)
 class Quote:
     """The backend's last tip and fee rates."""
@@ -80,33 +46,37 @@ class Quote:
     rates: Mapping[Priority, FeeRate]
 
 
-def _ask(backend: ChainBackend) -> Quote:
-    rates = {priority: bounded(backend.fee_estimate(blocks)) for priority, blocks in TARGET_BLOCKS.items()}
-    return Quote(backend.tip(), rates)
-
-
 class Market:
-    """The last tip and rates of each chain. The watcher refreshes them at every poll; before the first one
-    the caller asks the backend.
+    """The last tip and rates of each chain, and which backends answered this process. The watcher refreshes
+    them at every poll; before the first one the caller asks the backend. Thread-safe.
     """
 
-    def __init__(self, backends: Backends, reachability: Reachability) -> None:
+    def __init__(self, backends: Backends, clock: Clock, meters: Meters) -> None:
         self._backends = backends
-        self.reachability = reachability
+        self._clock = clock
+        self._meters = meters
         self._quotes: dict[str, Quote] = {}
+        self._reached: dict[str, Reach] = {}
         self._lock = threading.Lock()
+
+    @property
+    def reached(self) -> Mapping[str, Reach]:
+        """By chain; chains that were never asked are missing."""
+        with self._lock:
+            return dict(self._reached)
 
     def refresh(self, chain: str) -> Quote:
         """Asks the backend. Raises ChainUnavailable."""
         backend = backend_of(self._backends, chain)
         try:
-            quote = _ask(backend)
+            rates = {
+                priority: bounded(backend.fee_estimate(blocks)) for priority, blocks in TARGET_BLOCKS.items()
+            }
+            quote = Quote(backend.tip(), rates)
         except ChainUnavailable as error:
-            self.reachability.silent(chain, error.detail)
+            self._silent(chain, error.detail)
             raise
-        self.reachability.answered(chain, quote.tip)
-        with self._lock:
-            self._quotes[chain] = quote
+        self._answered(chain, quote)
         return quote
 
     def quote(self, chain: str) -> Quote:
@@ -114,3 +84,23 @@ class Market:
         with self._lock:
             known = self._quotes.get(chain)
         return known or self.refresh(chain)
+
+    def _answered(self, chain: str, quote: Quote) -> None:
+        now, tip = self._clock(), quote.tip
+        with self._lock:
+            self._quotes[chain] = quote
+            before = self._reached.get(chain)
+            self._reached[chain] = Reach(is_up=True, answered_at=now, tip=tip)
+        self._meters.backend_up.labels(chain).set(1)
+        self._meters.answered_at.labels(chain).set(now.timestamp())
+        self._meters.backend_tip.labels(chain).set(tip.height)
+        if before is not None and not before.is_up:
+            log.info("backend up", chain=chain, height=tip.height)
+
+    def _silent(self, chain: str, reason: str) -> None:
+        with self._lock:
+            before = self._reached.get(chain)
+            self._reached[chain] = replace(before or Reach(is_up=False), is_up=False, reason=reason)
+        self._meters.backend_up.labels(chain).set(0)
+        if before is None or before.is_up or before.reason != reason:
+            log.warning("backend down", chain=chain, reason=reason)

@@ -5,14 +5,14 @@ begun.
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Generic, TypeVar
 
 from custody.server.errors import DatabaseUnavailable
-from custody.server.network.backends import Backends, Reach, Reachability
+from custody.server.network.backends import Backends, Market, Reach
 from custody.server.requests.changes import Changes
 from custody.server.rules.ports import Clock
 from custody.server.store import Store
@@ -54,17 +54,22 @@ class Ready:
 
 class Readiness:
     def __init__(
-        self, store: Store, clock: Clock, changes: Changes, backends: Backends, reachability: Reachability
+        self, store: Store, clock: Clock, changes: Changes, backends: Backends, market: Market
     ) -> None:
         self._clock = clock
         self._changes = changes
         self._backends = backends
-        self._reachability = reachability
+        self._market = market
         self._outdated = Recent(store.is_outdated, fresh_seconds=FRESH_SECONDS)
 
     async def ask(self, seconds: float = DEADLINE_SECONDS) -> Ready:
         """Answers within that time whatever the database does, and needs no thread of the request pool."""
-        return Ready(STOPPING if self._changes.closing else await self._database(seconds), self._chains())
+        trouble = STOPPING if self._changes.closing else await self._database(seconds)
+        reached, now = self._market.reached, self._clock()
+        chains = (
+            _reach(chain, reached.get(chain, Reach(is_up=False)), now) for chain in sorted(self._backends)
+        )
+        return Ready(trouble, tuple(chains))
 
     async def _database(self, seconds: float) -> str | None:
         asked = asyncio.wrap_future(self._outdated.ask())
@@ -78,13 +83,8 @@ class Readiness:
             return AWAY
         return OUTDATED if outdated else None
 
-    def _chains(self) -> tuple[ChainReach, ...]:
-        known, now = self._reachability.known, self._clock()
-        return tuple(_reach(chain, known, now) for chain in sorted(self._backends))
 
-
-def _reach(chain: str, known: Mapping[str, Reach], now: datetime) -> ChainReach:
-    reach = known.get(chain, Reach(is_up=False))
+def _reach(chain: str, reach: Reach, now: datetime) -> ChainReach:
     silent = None if reach.answered_at is None else max(0.0, (now - reach.answered_at).total_seconds())
     return ChainReach(chain, reach.is_up, None if reach.tip is None else reach.tip.height, silent)
 

@@ -99,26 +99,19 @@ class PlatformStatus:
 
 
 def read_status(store: Store, now: datetime) -> PlatformStatus:
-    with store.read() as db:
-        return PlatformStatus(_database(db), read_figures(db, now), _leases(db, now), _checkpoint_at(db))
-
-
-def _database(db: Session) -> DatabaseStatus:
-    kind = db.get_bind().dialect.name
-    return DatabaseStatus(kind, int(db.scalar(text(_SIZES[kind])) or 0))
-
-
-def _leases(db: Session, now: datetime) -> tuple[LeaseStatus, ...]:
-    leases = db.scalars(select(LeaseRow).order_by(LeaseRow.name))
-    return tuple(LeaseStatus(lease.name, lease.until > now, lease.until) for lease in leases)
-
-
-def _checkpoint_at(db: Session) -> datetime | None:
     signed = select(AuditEventRow.timestamp).where(
         AuditEventRow.chain_id == PLATFORM_CHAIN, AuditEventRow.action == SIGNED.action
     )
-    last = db.scalars(signed.order_by(AuditEventRow.position.desc()).limit(1)).first()
-    return None if last is None else datetime.fromisoformat(last)
+    with store.read() as db:
+        kind = db.get_bind().dialect.name
+        leases = db.scalars(select(LeaseRow).order_by(LeaseRow.name))
+        last = db.scalars(signed.order_by(AuditEventRow.position.desc()).limit(1)).first()
+        return PlatformStatus(
+            DatabaseStatus(kind, int(db.scalar(text(_SIZES[kind])) or 0)),
+            read_figures(db, now),
+            tuple(LeaseStatus(lease.name, lease.until > now, lease.until) for lease in leases),
+            None if last is None else datetime.fromisoformat(last),
+        )
 
 
 def read_figures(db: Session, now: datetime) -> StatusFigures:

@@ -37,7 +37,7 @@ from custody.schemas.webhooks import (
 )
 from custody.server.calls import Ctx, serves
 from custody.server.errors import Invalid, NotFound, StateConflict
-from custody.server.jobs.outbox import enqueue, is_open
+from custody.server.jobs.outbox import enqueue, open_job
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import TOKEN_BYTES, new_id
 from custody.server.rules.webhooks import BadUrl, read_url
@@ -151,7 +151,7 @@ def redeliver_webhook(ctx: Ctx, request: RedeliverWebhookRequest) -> WebhookDeli
         raise NotFound("There is no such delivery in this workspace.")
     _require_enabled(webhook)
     # A pending delivery without a job has lost it: an operator deleted the job, or it was given up.
-    if delivery.status == "pending" and is_open(ctx.db, WEBHOOK, delivery.id):
+    if delivery.status == "pending" and open_job(ctx.db, WEBHOOK, delivery.id) is not None:
         raise StateConflict("This delivery is under way.")
     now = ctx.now
     delivery.status, delivery.attempts, delivery.error = "pending", 0, None
