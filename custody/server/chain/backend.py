@@ -9,9 +9,10 @@ are too coarse. (Core: validation.cpp, consensus/tx_check.cpp,
 consensus/tx_verify.cpp, policy/policy.cpp, util/error.cpp.)
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Protocol
 
 from multisig.network import Network
@@ -53,6 +54,25 @@ class FoundOutput:
         created = self.height is None or self.height >= height
         spent = self.spent is not None and (self.spent.height is None or self.spent.height >= height)
         return created or spent
+
+
+def outputs_of(
+    transaction: Transaction,
+    block: BlockRef | None,
+    scripts: Container[bytes] | None = None,
+    *,
+    coinbase: bool = False,
+) -> list[FoundOutput]:
+    """The transaction's outputs that pay one of the scripts, or all of them, as unspent. ``block``: None while
+    it is in the mempool.
+    """
+    height, block_hash = (None, None) if block is None else (block.height, block.hash)
+    found = partial(FoundOutput, height=height, block_hash=block_hash, coinbase=coinbase, spent=None)
+    return [
+        found(OutPoint(transaction.txid, vout), out.amount, out.script_pubkey)
+        for vout, out in enumerate(transaction.outputs)
+        if scripts is None or out.script_pubkey in scripts
+    ]
 
 
 @dataclass(frozen=True)
@@ -101,6 +121,11 @@ class RefusalCode(StrEnum):
     MALFORMED = "malformed"
     TOO_LARGE = "too-large"
     POLICY = "policy"
+
+
+# Permanent refusals, which free a payment's coins. A fee above one node's cap is not among them: the
+# transaction is valid and signed, so its coins must stay locked, or the payment could be made twice.
+FOR_GOOD = frozenset({RefusalCode.INVALID_SCRIPT, RefusalCode.MALFORMED, RefusalCode.TOO_LARGE})
 
 
 @dataclass(frozen=True)

@@ -123,8 +123,15 @@ class Chainstate:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         self._folder = folder
-        self._verdicts: list[str | None] = []
-        callbacks = pbk.ValidationInterfaceCallbacks(block_checked=self._note_verdict(self._verdicts))
+        self._refused: list[str] = []
+        refused = self._refused
+
+        def block_checked(_user_data: object, _block: object, state: pbk.BlockValidationState) -> None:
+            # Without a reference to the chainstate, which closes when it is let go.
+            if state.validation_mode != pbk.ValidationMode.VALID:
+                refused.append(state.block_validation_result.name.lower())
+
+        callbacks = pbk.ValidationInterfaceCallbacks(block_checked=block_checked)
         context = pbk.make_context(pbk.ChainType.REGTEST, validation_callbacks=callbacks)
         options = pbk.ChainstateManagerOptions(
             context, str(folder.absolute()), str((folder / "blocks").absolute())
@@ -132,16 +139,6 @@ class Chainstate:
         options.update_block_tree_db_in_memory(block_tree_db_in_memory=True)
         options.update_chainstate_db_in_memory(chainstate_db_in_memory=True)
         self._manager: pbk.ChainstateManager | None = pbk.ChainstateManager(options)
-
-    @staticmethod
-    def _note_verdict(verdicts: list[str | None]) -> object:
-        import pbk
-
-        def block_checked(_user_data: object, _block: object, state: "pbk.BlockValidationState") -> None:
-            valid = state.validation_mode == pbk.ValidationMode.VALID
-            verdicts.append(None if valid else state.block_validation_result.name.lower())
-
-        return block_checked
 
     def close(self) -> None:
         """Free the engine and its files. Safe to repeat."""
@@ -182,27 +179,18 @@ class Chainstate:
             raise InvalidBlock("these bytes are not a block") from error
         if bytes(block) != raw:
             raise InvalidBlock("bytes follow the block")
-        self._require_parent(manager, raw)
-        self._verdicts.clear()
-        try:
-            new = bool(manager.process_block(block))
-        except pbk.ProcessBlockException as error:
-            raise InvalidBlock(self._reason("the engine refuses its header or shape")) from error
-        refused = next((verdict for verdict in self._verdicts if verdict is not None), None)
-        if refused is not None:
-            raise InvalidBlock(refused)
-        return new
-
-    def _reason(self, otherwise: str) -> str:
-        return next((verdict for verdict in self._verdicts if verdict is not None), otherwise)
-
-    @staticmethod
-    def _require_parent(manager: "pbk.ChainstateManager", raw: bytes) -> None:
-        import pbk
-
         parent = struct.unpack_from("<4x32s", raw)[0]
         if pbk.BlockHash(parent) not in manager.block_tree_entries:
             raise InvalidBlock("its parent is unknown")
+        self._refused.clear()
+        try:
+            new = bool(manager.process_block(block))
+        except pbk.ProcessBlockException as error:
+            reasons = (*self._refused, "the engine refuses its header or shape")
+            raise InvalidBlock(reasons[0]) from error
+        if self._refused:
+            raise InvalidBlock(self._refused[0])
+        return new
 
     def _open(self) -> "pbk.ChainstateManager":
         if self._manager is None:

@@ -11,7 +11,14 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TroubleKind
 from custody.server.audit.log import AuditLog
-from custody.server.chain.backend import Accepted, AlreadyKnown, BroadcastRefused, Outcome, RefusalCode
+from custody.server.chain.backend import (
+    FOR_GOOD,
+    Accepted,
+    AlreadyKnown,
+    BroadcastRefused,
+    Outcome,
+    RefusalCode,
+)
 from custody.server.errors import ChainUnavailable, VaultFrozen
 from custody.server.jobs.outbox import BROADCAST, Again, Dead, Finish, JobDone, Task, Verdict, enqueue
 from custody.server.jobs.tidying import SWEPT_AT_ONCE
@@ -29,10 +36,6 @@ from custody.server.vaults.stored import place_of
 from multisig import Transaction
 
 log = structlog.get_logger()
-
-# Permanent refusals. A fee above one node's cap is not among them: the transaction is valid and signed, so
-# its coins must stay locked, or the payment could be made twice.
-FOR_GOOD = frozenset({RefusalCode.INVALID_SCRIPT, RefusalCode.MALFORMED, RefusalCode.TOO_LARGE})
 
 SENT = Event(
     "TRANSACTION_BROADCAST",

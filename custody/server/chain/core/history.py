@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import islice
 
-from custody.server.chain.backend import BlockRef, FoundOutput, SpendingTransaction
+from custody.server.chain.backend import BlockRef, FoundOutput, SpendingTransaction, outputs_of
 from custody.server.chain.core.node import TRANSACTIONS_PER_CALL, ChainChanged, Node
 from custody.server.chain.raw_blocks import RawBlock
 from custody.server.errors import ChainUnavailable
-from multisig.transaction import OutPoint, RawTransaction, Transaction
 
 
 class ScannedHistory:
@@ -39,11 +38,15 @@ class ScannedHistory:
 
     def connect(self, height: int, block: RawBlock) -> None:
         """Blocks come in ascending order; those that do not touch the scripts may be left out."""
+        ref = BlockRef(height, block.hash, block.time)
         for position, raw in enumerate(block.transactions):
-            if position:
-                self._spend(raw, height)
+            for place in raw.spent if position else ():
+                coin = self._coins.get(place)
+                if coin is not None:
+                    self._coins[place] = replace(coin, spent=SpendingTransaction(raw.txid, height))
             if not self.scripts.isdisjoint(raw.scripts):
-                self._pay(raw, height, block.hash, coinbase=position == 0)
+                paid = outputs_of(raw.parse(), ref, self.scripts, coinbase=position == 0)
+                self._coins |= {coin.outpoint.serialize(): coin for coin in paid}
         self.read_to(height, block.hash)
 
     def read_to(self, height: int, block_hash: str) -> None:
@@ -53,7 +56,7 @@ class ScannedHistory:
     def rollback(self, height: int, block_hash: str) -> None:
         """Rolls back to that block: removes later coins, and marks coins that were spent later as unspent."""
         self._coins = {
-            place: _unspent_after(coin, height)
+            place: replace(coin, spent=None) if coin.touched_since(height + 1) else coin
             for place, coin in self._coins.items()
             if coin.height is not None and coin.height <= height
         }
@@ -63,26 +66,6 @@ class ScannedHistory:
         """Add other scripts, which were read to the same block."""
         self.scripts |= other.scripts
         self._coins |= {coin.outpoint.serialize(): coin for coin in other.coins}
-
-    def _spend(self, raw: RawTransaction, height: int) -> None:
-        for place in raw.spent:
-            coin = self._coins.get(place)
-            if coin is not None:
-                self._coins[place] = replace(coin, spent=SpendingTransaction(raw.txid, height))
-
-    def _pay(self, raw: RawTransaction, height: int, block_hash: str, *, coinbase: bool) -> None:
-        transaction = raw.parse()
-        for vout, out in enumerate(transaction.outputs):
-            if out.script_pubkey in self.scripts:
-                outpoint = OutPoint(transaction.txid, vout)
-                self._coins[outpoint.serialize()] = FoundOutput(
-                    outpoint, out.amount, out.script_pubkey, height, block_hash, coinbase=coinbase, spent=None
-                )
-
-
-def _unspent_after(coin: FoundOutput, height: int) -> FoundOutput:
-    later = coin.spent is not None and coin.spent.height is not None and coin.spent.height > height
-    return replace(coin, spent=None) if later else coin
 
 
 # Up to so many blocks are read whole; more are scanned by their filters first.
@@ -222,7 +205,7 @@ class MempoolView:
         # Python's hash of each output's script. It has a random key in each process (SipHash), so an attacker
         # cannot construct collisions.
         self._examined: dict[str, frozenset[int]] = {}
-        self._paying: dict[str, tuple[FoundOutput, ...]] = {}
+        self._paying: dict[str, list[FoundOutput]] = {}
         self._scripts: frozenset[bytes] = frozenset()
         self._tip: str | None = None
         self._looked_at = 0.0
@@ -243,49 +226,26 @@ class MempoolView:
 
     def _refresh(self, new: frozenset[bytes], deadline: float) -> None:
         self._tip = None
-        self._add(new)
+        self._scripts |= new
+        hashes = {hash(script) for script in new}
+        # What may pay a new script is fetched again.
+        for again in [txid for txid, kept in self._examined.items() if not hashes.isdisjoint(kept)]:
+            del self._examined[again]
         waiting = self._node.mempool()
-        self._forget(frozenset(waiting))
+        for gone in self._examined.keys() - frozenset(waiting):
+            del self._examined[gone]
+            self._paying.pop(gone, None)
         unseen = (txid for txid in waiting if txid not in self._examined)
         while some := tuple(islice(unseen, TRANSACTIONS_PER_CALL)):
             if self._clock() > deadline:
                 raise ChainUnavailable("The node's mempool is still being read.")
             self._examine(some)
 
-    def _add(self, new: frozenset[bytes]) -> None:
-        """Fetches every transaction again that may pay a new script."""
-        if new:
-            self._scripts |= new
-            hashes = {hash(script) for script in new}
-            again = [txid for txid, kept in self._examined.items() if not hashes.isdisjoint(kept)]
-            for txid in again:
-                del self._examined[txid]
-
-    def _forget(self, waiting: frozenset[str]) -> None:
-        for gone in self._examined.keys() - waiting:
-            del self._examined[gone]
-            self._paying.pop(gone, None)
-
     def _examine(self, txids: tuple[str, ...]) -> None:
         for txid, transaction in zip(txids, self._node.waiting(txids), strict=True):
             if transaction is None:
                 continue
             self._examined[txid] = frozenset(hash(out.script_pubkey) for out in transaction.outputs)
-            paying = tuple(self._ours(transaction))
+            paying = outputs_of(transaction, None, self._scripts)
             if paying:
                 self._paying[txid] = paying
-
-    def _ours(self, transaction: Transaction) -> list[FoundOutput]:
-        return [
-            FoundOutput(
-                OutPoint(transaction.txid, vout),
-                out.amount,
-                out.script_pubkey,
-                None,
-                None,
-                coinbase=False,
-                spent=None,
-            )
-            for vout, out in enumerate(transaction.outputs)
-            if out.script_pubkey in self._scripts
-        ]

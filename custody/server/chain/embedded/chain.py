@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from custody.server.chain.backend import (
@@ -16,8 +17,9 @@ from custody.server.chain.backend import (
     Outcome,
     RefusalCode,
     SpendingTransaction,
+    outputs_of,
 )
-from custody.server.chain.embedded.index import BlockStore, CoinIndex, IndexedCoin
+from custody.server.chain.embedded.index import BlockStore, CoinIndex
 from custody.server.chain.embedded.mempool import Mempool
 from custody.server.chain.embedded.mining import (
     GENESIS_TIME,
@@ -86,9 +88,18 @@ class EmbeddedChain:
     def outputs_to(self, scripts: Collection[bytes], *, since_height: int = 0) -> tuple[FoundOutput, ...]:
         with self._open():
             wanted = frozenset(scripts)
-            confirmed = (self._found(coin) for script in wanted for coin in self._index.coins_of(script))
+            confirmed = (
+                replace(coin, spent=self.spender(coin.outpoint))
+                for script in wanted
+                for coin in self._index.coins_of(script)
+            )
             recent = (found for found in confirmed if found.touched_since(since_height))
-            return (*recent, *self._unconfirmed_outputs(wanted))
+            waiting = (
+                replace(coin, spent=self._mempool.spender(coin.outpoint))
+                for entry in self._mempool
+                for coin in outputs_of(entry.transaction, None, wanted)
+            )
+            return (*recent, *waiting)
 
     def transaction(self, txid: str) -> ChainTransaction | None:
         with self._open():
@@ -153,7 +164,8 @@ class EmbeddedChain:
                     # Too many of its own payments wait.
                     self.mine(1)
                     continue
-                self._require_accepted(outcome)
+                if not isinstance(outcome, Accepted):
+                    raise ChainUnavailable(f"The embedded chain refuses its own payment: {outcome}.")
                 return payment.txid
         raise ValueError(f"The embedded chain does not own {amount} sat, not even after more blocks.")
 
@@ -186,17 +198,15 @@ class EmbeddedChain:
     # Internals
 
     def _mine_on_tip(self, store: BlockStore, *, empty: bool) -> BlockRef:
-        chosen = [] if empty else list(self._template())
-        fees = Sats(sum(fee for _, fee in chosen))
-        return self._extend(store, self._index.tip, tuple(transaction for transaction, _ in chosen), fees)
-
-    def _template(self) -> Iterator[tuple[Transaction, Sats]]:
-        weight = 0
-        for entry in self._mempool:
+        chosen: list[Transaction] = []
+        weight = fees = 0
+        for entry in () if empty else self._mempool:
             weight += entry.transaction.weight
             if weight > MAX_TEMPLATE_WEIGHT:
-                return
-            yield entry.transaction, entry.fee
+                break
+            chosen.append(entry.transaction)
+            fees += entry.fee
+        return self._extend(store, self._index.tip, tuple(chosen), Sats(fees))
 
     def _extend(
         self, store: BlockStore, parent: BlockRef, transactions: tuple[Transaction, ...], fees: Sats
@@ -239,21 +249,16 @@ class EmbeddedChain:
     def _follow_engine(self, store: BlockStore) -> tuple[Transaction, ...]:
         """Bring the index to the engine's best chain; returns the transactions that lost their block."""
         returned: tuple[Transaction, ...] = ()
-        while not self._agrees():
+        best = self._engine.height()
+        while (tip := self._index.tip).height > best or self._engine.hash_at(tip.height)[
+            ::-1
+        ].hex() != tip.hash:
             returned = self._index.disconnect_tip() + returned
-        for height in range(self._index.tip.height + 1, self._engine.height() + 1):
-            self._connect(store.raw(self._engine.hash_at(height)), height)
+        for height in range(tip.height + 1, best + 1):
+            raw = store.raw(self._engine.hash_at(height))
+            ref = BlockRef(height, block_hash(raw)[::-1].hex(), header_time(raw))
+            self._index.connect(ref, split_block(raw))
         return returned
-
-    def _agrees(self) -> bool:
-        """Whether the index's tip is on the engine's best chain."""
-        tip = self._index.tip
-        return (
-            tip.height <= self._engine.height() and self._engine.hash_at(tip.height)[::-1].hex() == tip.hash
-        )
-
-    def _connect(self, raw: bytes, height: int) -> None:
-        self._index.connect(BlockRef(height, block_hash(raw)[::-1].hex(), header_time(raw)), split_block(raw))
 
     def _replay(self) -> None:
         with self._open() as store:
@@ -264,32 +269,6 @@ class EmbeddedChain:
             self._follow_engine(store)
             for raw in store.mempool():
                 self._mempool.add(Transaction.parse(raw))
-
-    def _found(self, coin: IndexedCoin) -> FoundOutput:
-        return FoundOutput(
-            outpoint=coin.outpoint,
-            amount=coin.output.amount,
-            script_pubkey=coin.output.script_pubkey,
-            height=coin.block.height,
-            block_hash=coin.block.hash,
-            coinbase=coin.coinbase,
-            spent=self.spender(coin.outpoint),
-        )
-
-    def _unconfirmed_outputs(self, scripts: frozenset[bytes]) -> Iterator[FoundOutput]:
-        for entry in self._mempool:
-            for vout, out in enumerate(entry.transaction.outputs):
-                if out.script_pubkey in scripts:
-                    outpoint = OutPoint(entry.transaction.txid, vout)
-                    spent = self._mempool.spender(outpoint)
-                    yield FoundOutput(
-                        outpoint, out.amount, out.script_pubkey, None, None, coinbase=False, spent=spent
-                    )
-
-    @staticmethod
-    def _require_accepted(outcome: Outcome) -> None:
-        if not isinstance(outcome, Accepted):
-            raise ChainUnavailable(f"The embedded chain refuses its own payment: {outcome}.")
 
     @contextmanager
     def _open(self) -> Iterator[BlockStore]:

@@ -15,11 +15,13 @@ from custody.server.chain.backend import (
     ChainTransaction,
     DataBlock,
     DataTransaction,
+    FoundOutput,
     SpendingTransaction,
+    outputs_of,
 )
 from custody.server.chain.raw_blocks import carriers
 from custody.server.errors import ChainUnavailable
-from multisig.transaction import OutPoint, Transaction, TxOut
+from multisig.transaction import OutPoint, Transaction
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS block (
@@ -109,18 +111,10 @@ class BlockStore:
 
 # BIP-113: the median of this many past block times.
 MEDIAN_TIME_SPAN = 11
+# Consensus.
+COINBASE_MATURITY = 100
 # What the genesis block names as its parent.
 NO_BLOCK = "00" * 32
-
-
-@dataclass(frozen=True)
-class IndexedCoin:
-    """An output on the best chain, spent or not."""
-
-    outpoint: OutPoint
-    output: TxOut
-    block: BlockRef
-    coinbase: bool
 
 
 @dataclass(frozen=True)
@@ -134,7 +128,7 @@ class CoinIndex:
 
     def __init__(self) -> None:
         self._blocks: list[_Block] = []
-        self._coins: dict[OutPoint, IndexedCoin] = {}
+        self._coins: dict[OutPoint, FoundOutput] = {}
         self._by_script: dict[bytes, dict[OutPoint, None]] = {}
         self._spent: dict[OutPoint, SpendingTransaction] = {}
         self._transactions: dict[str, ChainTransaction] = {}
@@ -159,40 +153,36 @@ class CoinIndex:
         if ref.height == 0:
             return
         for position, transaction in enumerate(transactions):
-            self._add(ref, transaction, coinbase=position == 0)
-
-    def _add(self, ref: BlockRef, transaction: Transaction, *, coinbase: bool) -> None:
-        self._transactions[transaction.txid] = ChainTransaction(transaction, ref.height, ref.hash)
-        if not coinbase:
-            for txin in transaction.inputs:
+            self._transactions[transaction.txid] = ChainTransaction(transaction, ref.height, ref.hash)
+            for txin in transaction.inputs if position else ():
                 self._spent[txin.outpoint] = SpendingTransaction(transaction.txid, ref.height)
-        for vout, output in enumerate(transaction.outputs):
-            outpoint = OutPoint(transaction.txid, vout)
-            self._coins[outpoint] = IndexedCoin(outpoint, output, ref, coinbase)
-            self._by_script.setdefault(output.script_pubkey, {})[outpoint] = None
+            for coin in outputs_of(transaction, ref, coinbase=position == 0):
+                self._coins[coin.outpoint] = coin
+                self._by_script.setdefault(coin.script_pubkey, {})[coin.outpoint] = None
 
     def disconnect_tip(self) -> tuple[Transaction, ...]:
         """Disconnect the tip; returns its transactions without the coinbase, which is deleted."""
         block = self._blocks.pop()
         for transaction in reversed(block.transactions):
-            self._remove(transaction)
+            del self._transactions[transaction.txid]
+            for coin in outputs_of(transaction, block.ref):
+                del self._coins[coin.outpoint]
+                del self._by_script[coin.script_pubkey][coin.outpoint]
+            for txin in transaction.inputs:
+                self._spent.pop(txin.outpoint, None)
         return block.transactions[1:]
 
-    def _remove(self, transaction: Transaction) -> None:
-        del self._transactions[transaction.txid]
-        for vout, output in enumerate(transaction.outputs):
-            outpoint = OutPoint(transaction.txid, vout)
-            del self._coins[outpoint]
-            del self._by_script[output.script_pubkey][outpoint]
-        for txin in transaction.inputs:
-            self._spent.pop(txin.outpoint, None)
-
-    def coin(self, outpoint: OutPoint) -> IndexedCoin | None:
+    def coin(self, outpoint: OutPoint) -> FoundOutput | None:
+        """As unspent: `spender` says whether it is."""
         return self._coins.get(outpoint)
 
-    def coins_of(self, script: bytes) -> Iterator[IndexedCoin]:
-        """Every coin that pays the script, oldest first, spent or not."""
+    def coins_of(self, script: bytes) -> Iterator[FoundOutput]:
+        """Every coin that pays the script, oldest first, spent or not, as unspent."""
         return (self._coins[outpoint] for outpoint in self._by_script.get(script, ()))
+
+    def is_mature(self, coin: FoundOutput) -> bool:
+        """Whether the next block may spend it."""
+        return not coin.coinbase or self.tip.height + 1 - (coin.height or 0) >= COINBASE_MATURITY
 
     def spender(self, outpoint: OutPoint) -> SpendingTransaction | None:
         return self._spent.get(outpoint)
@@ -209,9 +199,7 @@ class CoinIndex:
         scripts = ((out.script_pubkey for out in each.outputs) for each in block.transactions)
         places = ((place, block.transactions[place]) for place in carriers(scripts, prefix))
         found = tuple(
-            DataTransaction(place, transaction, self._caller(transaction)) for place, transaction in places
+            DataTransaction(place, transaction, self._coins[transaction.inputs[0].outpoint].script_pubkey)
+            for place, transaction in places
         )
         return DataBlock(block.ref, previous, found)
-
-    def _caller(self, transaction: Transaction) -> bytes:
-        return self._coins[transaction.inputs[0].outpoint].output.script_pubkey

@@ -132,8 +132,6 @@ FEE_FLOOR = FeeRate(1_000)
 FEE_CEILING = FeeRate(10_000_000)
 # Core's MAX_STANDARD_TX_WEIGHT.
 MAX_TRANSACTION_WEIGHT = 400_000
-# Consensus: COINBASE_MATURITY.
-COINBASE_MATURITY = 100
 # BIP-68: this bit switches the relative lock off.
 SEQUENCE_LOCK_DISABLED = 1 << 31
 
@@ -164,7 +162,10 @@ class Mempool:
         """Check it, and keep it where it passes, instead of what it replaces (BIP-125)."""
         outcome, fee = self._assess(transaction)
         if isinstance(outcome, Accepted):
-            self._drop(replaced_by(transaction, self._entries, self._spends))
+            for txid, entry in replaced_by(transaction, self._entries, self._spends).items():
+                del self._entries[txid]
+                for txin in entry.transaction.inputs:
+                    del self._spends[txin.outpoint]
             self._entries[transaction.txid] = MempoolEntry(transaction, fee)
             self._spends.update((txin.outpoint, transaction.txid) for txin in transaction.inputs)
         return outcome
@@ -180,12 +181,6 @@ class Mempool:
         self._spends.clear()
         for transaction in waiting:
             self.add(transaction)
-
-    def _drop(self, leaving: Mapping[str, MempoolEntry]) -> None:
-        for txid, entry in leaving.items():
-            del self._entries[txid]
-            for txin in entry.transaction.inputs:
-                del self._spends[txin.outpoint]
 
     def _assess(self, transaction: Transaction) -> tuple[Outcome, Sats]:
         txid = transaction.txid
@@ -238,6 +233,6 @@ class Mempool:
         coin = self._index.coin(outpoint)
         if coin is None or self._index.spender(outpoint) is not None:
             raise _Refusal(RefusalCode.MISSING_INPUTS, f"{outpoint.txid}:{outpoint.vout} is missing or spent")
-        if coin.coinbase and self._index.tip.height + 1 - coin.block.height < COINBASE_MATURITY:
+        if not self._index.is_mature(coin):
             raise _Refusal(RefusalCode.IMMATURE, "a coinbase may be spent after 100 blocks")
-        return coin.output
+        return TxOut(coin.amount, coin.script_pubkey)

@@ -2,9 +2,11 @@
 
 import struct
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
+from custody.server.chain.backend import outputs_of
 from custody.server.chain.embedded.index import CoinIndex
-from custody.server.chain.embedded.mempool import COINBASE_MATURITY, Mempool
+from custody.server.chain.embedded.mempool import Mempool
 from custody.server.chain.raw_blocks import merkle_root
 from multisig.hashes import sha256, sha256d
 from multisig.transaction import SEQUENCE_FINAL, OutPoint, Transaction, TxIn, TxOut
@@ -104,7 +106,7 @@ def build_payment(
     fixed = _assemble((), (TxOut(amount, script), TxOut(Sats(0), MINER_SCRIPT))).vsize
     chosen: list[OutPoint] = []
     total = 0
-    for outpoint, coin_amount in (*_mature_coins(index, mempool), *_waiting_change(mempool)):
+    for outpoint, coin_amount in _own_coins(index, mempool):
         chosen.append(outpoint)
         total += coin_amount
         fee = rate.fee_for(fixed + INPUT_VBYTES * len(chosen))
@@ -114,21 +116,15 @@ def build_payment(
     return None
 
 
-def _mature_coins(index: CoinIndex, mempool: Mempool) -> Iterator[tuple[OutPoint, Sats]]:
-    for coin in index.coins_of(MINER_SCRIPT):
-        unspent = index.spender(coin.outpoint) is None and mempool.spender(coin.outpoint) is None
-        mature = not coin.coinbase or index.tip.height + 1 - coin.block.height >= COINBASE_MATURITY
-        if unspent and mature:
-            yield coin.outpoint, coin.output.amount
-
-
-def _waiting_change(mempool: Mempool) -> Iterator[tuple[OutPoint, Sats]]:
-    """Change of earlier payments: all of them are the chain's own, so it is as good as confirmed."""
-    for entry in mempool:
-        for vout, output in enumerate(entry.transaction.outputs):
-            outpoint = OutPoint(entry.transaction.txid, vout)
-            if output.script_pubkey == MINER_SCRIPT and mempool.spender(outpoint) is None:
-                yield outpoint, output.amount
+def _own_coins(index: CoinIndex, mempool: Mempool) -> Iterator[tuple[OutPoint, Sats]]:
+    """Mature ones, and then the change of waiting payments: all of them are the chain's own, so it is as good
+    as confirmed.
+    """
+    mature = (coin for coin in index.coins_of(MINER_SCRIPT) if index.is_mature(coin))
+    change = (coin for entry in mempool for coin in outputs_of(entry.transaction, None, {MINER_SCRIPT}))
+    for coin in chain(mature, change):
+        if index.spender(coin.outpoint) is None and mempool.spender(coin.outpoint) is None:
+            yield coin.outpoint, coin.amount
 
 
 def _assemble(coins: Sequence[OutPoint], outputs: tuple[TxOut, ...]) -> Transaction:

@@ -13,6 +13,7 @@ from decimal import ROUND_CEILING, Decimal
 import httpx
 
 from custody.server.chain.backend import (
+    FOR_GOOD,
     Accepted,
     AlreadyKnown,
     BlockRef,
@@ -30,7 +31,7 @@ from custody.server.chain.esplora.blocks import BestChain, ChainInconsistent
 from custody.server.chain.esplora.histories import Histories, ScriptHistory
 from custody.server.chain.esplora.shapes import read, read_hash
 from custody.server.chain.esplora.transactions import Transactions
-from custody.server.chain.esplora.wire import TIMEOUT, EsploraAnswer, RequestPace, Wire
+from custody.server.chain.esplora.wire import TIMEOUT, RequestPace, Wire
 from custody.server.chain.raw_blocks import read_block
 from custody.server.errors import ChainUnavailable
 from multisig.errors import InvalidAmount
@@ -53,9 +54,6 @@ def _rate(sat_per_vb: Decimal) -> FeeRate | None:
 MAX_READS = 5
 # electrs passes on its node's error code; these two blame the transaction (Core, rpc/protocol.h).
 NODES_VERDICT = re.compile(r"RPC error\b.{0,20}-2[56]\b")
-# Refusals that a caller takes as final. A lying explorer must not cause one: it could free the coins of a
-# payment, see the payment made again, and then broadcast both.
-FOR_GOOD = frozenset({RefusalCode.INVALID_SCRIPT, RefusalCode.MALFORMED, RefusalCode.TOO_LARGE})
 
 
 class EsploraBackend:
@@ -115,7 +113,19 @@ class EsploraBackend:
     def data_at(self, height: int, prefix: bytes) -> DataBlock | None:
         with self._doubting():
             ref = self._chain.block_at(height)
-            return None if ref is None else self._data_of(ref, prefix)
+            if ref is None:
+                return None
+            # From the block's own bytes, checked against its header and merkle root; the callers from
+            # transactions that hash to their ids.
+            body = self._wire.find(f"/block/{ref.hash}/raw")
+            if body is None:
+                raise ChainInconsistent("The explorer lacks a block of the best chain that it shows.")
+            block = read_block(body, ref.hash)
+            found = tuple(
+                DataTransaction(position, transaction, self._transactions.caller(transaction))
+                for position, transaction in block.carriers(prefix)
+            )
+            return DataBlock(ref, block.previous, found)
 
     def broadcast(self, transaction: Transaction) -> Outcome:
         known = self.transaction(transaction.txid)
@@ -123,10 +133,12 @@ class EsploraBackend:
             return AlreadyKnown(transaction.txid, confirmed=True)
         answer = self._wire.post("/tx", transaction.serialize().hex().encode(), "text/plain")
         if answer.status != httpx.codes.OK:
-            verdict = NODES_VERDICT.search(answer.words) is not None
-            return self._refused(transaction, answer.words, verdict=verdict)
+            return self._refused(transaction, answer.words)
         self._histories.expire()
-        return self._sent(transaction, answer, waited=known is not None)
+        txid = transaction.txid
+        if read_hash(answer.body) != txid:
+            raise ChainUnavailable("The explorer answers a broadcast with another transaction's id.")
+        return Accepted(txid) if known is None else AlreadyKnown(txid, confirmed=False)
 
     def fee_estimate(self, target_blocks: int) -> FeeRate | None:
         if target_blocks < 1:
@@ -148,24 +160,6 @@ class EsploraBackend:
         except ChainUnavailable:
             self._wire.doubt()
             raise
-
-    def _data_of(self, ref: BlockRef, prefix: bytes) -> DataBlock:
-        """From the block's own bytes, checked against its header and merkle root; the callers from
-        transactions that hash to their ids.
-        """
-        body = self._wire.find(f"/block/{ref.hash}/raw")
-        if body is None:
-            raise ChainInconsistent("The explorer lacks a block of the best chain that it shows.")
-        block = read_block(body, ref.hash)
-        found = tuple(
-            DataTransaction(position, transaction, self._transactions.caller(transaction))
-            for position, transaction in block.carriers(prefix)
-        )
-        return DataBlock(ref, block.previous, found)
-
-    def _is_confirmed(self, transaction: Transaction) -> bool:
-        known = self.transaction(transaction.txid)
-        return known is not None and known.height is not None
 
     def _read(self, scripts: list[bytes]) -> tuple[FoundOutput, ...]:
         """The outputs of all of them, as of one tip."""
@@ -195,19 +189,15 @@ class EsploraBackend:
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _sent(self, transaction: Transaction, answer: EsploraAnswer, *, waited: bool) -> Outcome:
-        if read_hash(answer.body) != transaction.txid:
-            raise ChainUnavailable("The explorer answers a broadcast with another transaction's id.")
-        txid = transaction.txid
-        return AlreadyKnown(txid, confirmed=False) if waited else Accepted(txid)
-
-    def _refused(self, transaction: Transaction, words: str, *, verdict: bool) -> Outcome:
-        """The explorer's words as an outcome; `verdict`: they are about the transaction itself."""
+    def _refused(self, transaction: Transaction, words: str) -> Outcome:
+        """The explorer's words as an outcome."""
         if says_known(words):
-            return AlreadyKnown(transaction.txid, confirmed=self._is_confirmed(transaction))
-        code = refusal_of(words) or (RefusalCode.POLICY if verdict else None)
+            known = self.transaction(transaction.txid)
+            return AlreadyKnown(transaction.txid, confirmed=known is not None and known.height is not None)
+        code = refusal_of(words) or (RefusalCode.POLICY if NODES_VERDICT.search(words) else None)
         if code is None:
             raise ChainUnavailable(f"The explorer does not take the transaction now: {words}")
+        # A lying explorer must not free a payment's coins, see it made again, and then broadcast both.
         if code not in FOR_GOOD:
             return BroadcastRefused(transaction.txid, code, words)
         refused = self._transactions.breaks_consensus(transaction)

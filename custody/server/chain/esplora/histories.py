@@ -4,17 +4,17 @@ request.
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from custody.server.chain.backend import BlockRef, FoundOutput, SpendingTransaction
+from custody.server.chain.backend import BlockRef, FoundOutput, SpendingTransaction, outputs_of
 from custody.server.chain.esplora.blocks import BestChain, ChainInconsistent
 from custody.server.chain.esplora.shapes import ScriptHistoryEntry, ScriptStats, read
 from custody.server.chain.esplora.transactions import Transactions, is_coinbase
 from custody.server.chain.esplora.wire import Wire
 from custody.server.errors import ChainUnavailable
-from multisig.transaction import OutPoint, Transaction
+from multisig.transaction import Transaction
 
 
 @dataclass(frozen=True)
@@ -38,52 +38,31 @@ class ScriptHistory:
     asked_at: float
 
 
-def outputs_of(script: bytes, sightings: Sequence[ScriptTx]) -> tuple[FoundOutput, ...]:
-    """Every output that pays the script, with its spender. Raises ChainInconsistent where one is
-    spent twice.
+def coins_of(
+    script: bytes, sightings: Sequence[ScriptTx]
+) -> tuple[tuple[FoundOutput, ...], tuple[Transaction, ...]]:
+    """Every output that pays the script, with its spender; and the transactions that spend them. Raises
+    ChainInconsistent where one is spent twice.
     """
-    paid = {outpoint: sighting for sighting in sightings for outpoint in _paid(script, sighting)}
-    spends: dict[OutPoint, SpendingTransaction] = {}
-    for sighting, outpoint in _spends(sightings, paid):
-        if outpoint in spends:
-            raise ChainInconsistent("The explorer shows two spends of one coin.")
-        height = None if sighting.block is None else sighting.block.height
-        spends[outpoint] = SpendingTransaction(sighting.transaction.txid, height)
-    return tuple(_found(outpoint, sighting, spends.get(outpoint)) for outpoint, sighting in paid.items())
-
-
-def spenders_in(script: bytes, sightings: Sequence[ScriptTx]) -> tuple[Transaction, ...]:
-    """The transactions that spend the script's coins."""
-    paid = {outpoint for sighting in sightings for outpoint in _paid(script, sighting)}
-    found = {sighting.transaction.txid: sighting.transaction for sighting, _ in _spends(sightings, paid)}
-    return tuple(found.values())
-
-
-def _paid(script: bytes, sighting: ScriptTx) -> Iterator[OutPoint]:
-    for vout, output in enumerate(sighting.transaction.outputs):
-        if output.script_pubkey == script:
-            yield OutPoint(sighting.transaction.txid, vout)
-
-
-def _spends(sightings: Sequence[ScriptTx], coins: Iterable[OutPoint]) -> Iterator[tuple[ScriptTx, OutPoint]]:
-    ours = frozenset(coins)
-    for sighting in sightings:
-        for txin in sighting.transaction.inputs:
-            if txin.outpoint in ours:
-                yield sighting, txin.outpoint
-
-
-def _found(outpoint: OutPoint, sighting: ScriptTx, spent: SpendingTransaction | None) -> FoundOutput:
-    output = sighting.transaction.outputs[outpoint.vout]
-    return FoundOutput(
-        outpoint=outpoint,
-        amount=output.amount,
-        script_pubkey=output.script_pubkey,
-        height=None if sighting.block is None else sighting.block.height,
-        block_hash=None if sighting.block is None else sighting.block.hash,
-        coinbase=is_coinbase(sighting.transaction),
-        spent=spent,
-    )
+    coins = {
+        found.outpoint: found
+        for each in sightings
+        for found in outputs_of(
+            each.transaction, each.block, {script}, coinbase=is_coinbase(each.transaction)
+        )
+    }
+    spenders: dict[str, Transaction] = {}
+    for each in sightings:
+        txid = each.transaction.txid
+        for txin in each.transaction.inputs:
+            coin = coins.get(txin.outpoint)
+            if coin is None:
+                continue
+            if coin.spent is not None:
+                raise ChainInconsistent("The explorer shows two spends of one coin.")
+            spent = SpendingTransaction(txid, None if each.block is None else each.block.height)
+            coins[txin.outpoint], spenders[txid] = replace(coin, spent=spent), each.transaction
+    return tuple(coins.values()), tuple(spenders.values())
 
 
 # An attacker who wants to make a script unreadable has to pay for this many transactions to it.
@@ -140,9 +119,10 @@ class Histories:
         confirmed = self._confirmed(path, stats.chain_stats.tx_count, self._still_true(known))
         waiting = self._waiting(path, confirmed) if stats.mempool_stats.tx_count else ()
         sightings = (*confirmed, *waiting)
-        for spender in spenders_in(script, sightings):
+        outputs, spenders = coins_of(script, sightings)
+        for spender in spenders:
             self._transactions.require_valid(spender)
-        return ScriptHistory(confirmed, outputs_of(script, sightings), tip.hash, asked_at)
+        return ScriptHistory(confirmed, outputs, tip.hash, asked_at)
 
     def _still_true(self, known: ScriptHistory | None) -> tuple[ScriptTx, ...]:
         """What was confirmed before, or nothing where a branch has replaced one of its blocks.
@@ -161,17 +141,14 @@ class Histories:
         seen = {sighting.transaction.txid for sighting in before}
         newer: dict[str, ScriptHistoryEntry] = {}
         while len(newer) + len(before) < count:
-            page = self._page(path, last_seen=next(reversed(newer), None))
+            after = f"/{next(reversed(newer))}" if newer else ""
+            # Newest first, 25 of them or as many as the explorer's operator sets.
+            page = read(self._wire.get(f"{path}/txs/chain{after}"), list[ScriptHistoryEntry])
             fresh = {entry.txid: entry for entry in page if entry.txid not in seen}
             if not fresh or fresh.keys() & newer.keys():
                 raise ChainInconsistent("The explorer's history of a script is shorter than it says.")
             newer |= fresh
         return (*before, *(self._sighting(entry) for entry in reversed(newer.values())))
-
-    def _page(self, path: str, last_seen: str | None) -> tuple[ScriptHistoryEntry, ...]:
-        """Newest first, 25 of them or as many as the explorer's operator sets."""
-        after = "" if last_seen is None else f"/{last_seen}"
-        return tuple(read(self._wire.get(f"{path}/txs/chain{after}"), list[ScriptHistoryEntry]))
 
     def _sighting(self, entry: ScriptHistoryEntry) -> ScriptTx:
         transaction = self._bytes(entry)
@@ -185,15 +162,12 @@ class Histories:
     def _waiting(self, path: str, confirmed: tuple[ScriptTx, ...]) -> tuple[ScriptTx, ...]:
         """The first 50 of the mempool, which is all that an Esplora shows."""
         entries = read(self._wire.get(f"{path}/txs/mempool"), list[ScriptHistoryEntry])
-        mined = {sighting.transaction.txid for sighting in confirmed}
-        return tuple(self._unmined(entries, mined))
-
-    def _unmined(self, entries: list[ScriptHistoryEntry], mined: set[str]) -> Iterator[ScriptTx]:
-        for entry in {entry.txid: entry for entry in entries}.values():
-            if entry.status.confirmed:
-                raise ChainInconsistent("The explorer's mempool holds something that is confirmed.")
-            if entry.txid not in mined:
-                yield ScriptTx(self._bytes(entry), None)
+        if any(entry.status.confirmed for entry in entries):
+            raise ChainInconsistent("The explorer's mempool holds something that is confirmed.")
+        waiting = {entry.txid: entry for entry in entries}
+        for mined in confirmed:
+            waiting.pop(mined.transaction.txid, None)
+        return tuple(ScriptTx(self._bytes(entry), None) for entry in waiting.values())
 
     def _bytes(self, entry: ScriptHistoryEntry) -> Transaction:
         transaction = self._transactions.by_id(entry.txid)

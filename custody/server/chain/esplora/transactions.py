@@ -125,10 +125,6 @@ class Transactions:
         """
         return next(self._outputs_spent(transaction)).script_pubkey
 
-    def spent_by(self, transaction: Transaction) -> tuple[TxOut, ...]:
-        """The outputs it spends. Raises ChainInconsistent where the explorer lacks one."""
-        return tuple(self._outputs_spent(transaction))
-
     def _outputs_spent(self, transaction: Transaction) -> Iterator[TxOut]:
         for txin in transaction.inputs:
             parent = self.by_id(txin.outpoint.txid)
@@ -141,7 +137,7 @@ class Transactions:
         if self._valid.get(transaction.wtxid):
             return
         try:
-            verify_transaction(transaction, self.spent_by(transaction))
+            verify_transaction(transaction, tuple(self._outputs_spent(transaction)))
         except InvalidSpend as error:
             raise ChainUnavailable("The explorer shows a spend that the coin's script forbids.") from error
         self._valid.keep(transaction.wtxid, value=True)
@@ -151,7 +147,7 @@ class Transactions:
         if transaction.weight > MAX_WEIGHT:
             return BroadcastRefused(transaction.txid, RefusalCode.TOO_LARGE, f"weighs more than {MAX_WEIGHT}")
         try:
-            verify_transaction(transaction, self.spent_by(transaction))
+            verify_transaction(transaction, tuple(self._outputs_spent(transaction)))
         except InvalidSpend as error:
             code = RefusalCode.MALFORMED if error.input_index is None else RefusalCode.INVALID_SCRIPT
             return BroadcastRefused(transaction.txid, code, str(error))
