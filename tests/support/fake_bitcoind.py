@@ -220,7 +220,7 @@ class FakeBitcoind:
         for transaction in index._blocks[height].transactions:
             yield from (out.script_pubkey for out in transaction.outputs)
             coins = (index.coin(txin.outpoint) for txin in transaction.inputs)
-            yield from (coin.output.script_pubkey for coin in coins if coin is not None)
+            yield from (coin.script_pubkey for coin in coins if coin is not None)
 
     def do_sendrawtransaction(self, raw: str, maxfeerate: str, maxburnamount: str) -> str:
         assert (maxfeerate, maxburnamount) == ("0.10", "0")
