@@ -25,7 +25,7 @@ from custody.server.mail.waiting import WaitingMail
 from custody.server.mining import mining_served
 from custody.server.network.backends import Market
 from custody.server.network.broadcast import Broadcaster, Rebroadcast
-from custody.server.network.sightings import Sightings
+from custody.server.network.sightings import SightingTools
 from custody.server.network.watcher import Watcher
 from custody.server.operations.jobs import ENDLESS
 from custody.server.operations.waiting import waiting_for
@@ -205,16 +205,15 @@ class Background:
         return Outbox(self.store, self.clock, new_id(self.random), handlers, endless=endless, span=self.span)
 
     def watchers(self) -> list[Watcher]:
-        sightings = Sightings(self.clock, self.audit, self.lifecycle)
+        tools = SightingTools(self.clock, self.audit, self.lifecycle)
         return [
             Watcher(
                 chain,
                 self.store,
                 self.backends,
                 self.market,
-                sightings,
+                tools,
                 self.changes,
-                self.clock,
                 Deposits(WebhookEvents(self.clock, self.random)),
             )
             for chain in self.backends

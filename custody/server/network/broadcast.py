@@ -66,13 +66,7 @@ OUTBID = Event(
 class Broadcaster:
     """The handler of broadcast jobs. Idempotent by txid: a crash or two workers may run it twice."""
 
-    def __init__(
-        self,
-        store: Store,
-        backends: Backends,
-        audit: AuditLog,
-        lifecycle: Lifecycle,
-    ) -> None:
+    def __init__(self, store: Store, backends: Backends, audit: AuditLog, lifecycle: Lifecycle) -> None:
         self._store = store
         self._backends = backends
         self._audit = audit
@@ -88,15 +82,13 @@ class Broadcaster:
             return lambda _db: JobDone()
         if is_withheld:
             return lambda db: self._withhold(db, task.subject)
-        outcome = self._send(chain, Transaction.parse(raw))
+        outcome: Outcome | ChainUnavailable
+        try:
+            outcome = backend_of(self._backends, chain).broadcast(Transaction.parse(raw))
+        except ChainUnavailable as error:
+            outcome = error
         self._store.meters.broadcasts.labels(chain, _in_a_word(outcome)).inc()
         return lambda db: self._record(db, task.subject, outcome)
-
-    def _send(self, chain: str, transaction: Transaction) -> Outcome | ChainUnavailable:
-        try:
-            return backend_of(self._backends, chain).broadcast(transaction)
-        except ChainUnavailable as error:
-            return error
 
     def _withhold(self, db: Session, proposal_id: str) -> Verdict:
         proposal = db.get_one(ProposalRow, proposal_id, with_for_update=True)
@@ -110,7 +102,6 @@ class Broadcaster:
 
     def _record(self, db: Session, proposal_id: str, outcome: Outcome | ChainUnavailable) -> Verdict:
         proposal = db.get_one(ProposalRow, proposal_id, with_for_update=True)
-        waiting = Status(proposal.status) in TO_BROADCAST
         match outcome:
             case Accepted() | AlreadyKnown():
                 self._taken(db, proposal)
@@ -118,13 +109,16 @@ class Broadcaster:
             case BroadcastRefused():
                 return self._refused(db, proposal, outcome)
             case ChainUnavailable():
-                if waiting:
+                if Status(proposal.status) in TO_BROADCAST:
                     self._stall(db, proposal, outcome.code.value, outcome.detail)
                 return Again(outcome.detail)
 
     def _taken(self, db: Session, proposal: ProposalRow) -> None:
         if Status(proposal.status) in TO_BROADCAST:
-            self._reached_network(db, proposal)
+            proposal.txid = proposal.txid_expected
+            proposal.failure_code = proposal.failure_reason = None
+            self._lifecycle.apply(db, proposal, LifecycleEvent.REACHED_NETWORK)
+            self._note(db, proposal, SENT, txid=proposal.txid)
         elif Status(proposal.status) is Status.BROADCASTING and proposal.failure_code is not None:
             proposal.failure_code = proposal.failure_reason = None
             if proposal.trouble == TroubleKind.NOT_IN_MEMPOOL:
@@ -133,60 +127,41 @@ class Broadcaster:
             self._lifecycle.touch(db, proposal)
 
     def _refused(self, db: Session, proposal: ProposalRow, refused: BroadcastRefused) -> Verdict:
-        if Status(proposal.status) not in TO_BROADCAST:
-            self._tell(db, proposal, refused)
+        code, status = refused.code.value, Status(proposal.status)
+        if status not in TO_BROADCAST:
+            if status is Status.BROADCASTING and proposal.failure_code != code:
+                # The node refuses a transaction that was on the network before.
+                proposal.failure_code, proposal.failure_reason = code, _in_words(refused)
+                self._lifecycle.touch(db, proposal)
             return Again(refused.reason)
         if refused.code in FOR_GOOD:
-            self._fail(db, proposal, refused)
+            proposal.failure_code, proposal.failure_reason = code, refused.reason
+            self._lifecycle.apply(db, proposal, LifecycleEvent.REFUSED_FOR_GOOD)
+            log.error("broadcast refused", proposal=proposal.id, code=refused.code, reason=refused.reason)
+            self._note(db, proposal, REFUSED, code=code)
             return Dead(refused.reason)
         if is_outbid(db, proposal):
             # Not a failure: the node has the version that pays more.
-            self._outbid(db, proposal)
+            proposal.failure_code = proposal.failure_reason = None
+            self._lifecycle.apply(db, proposal, LifecycleEvent.REPLACED)
+            self._note(db, proposal, OUTBID, newer_proposal=proposal.replaced_by_id)
             return JobDone()
         self._stall(db, proposal, refused.code.value, _in_words(refused))
         return Again(refused.reason)
 
-    def _reached_network(self, db: Session, proposal: ProposalRow) -> None:
-        proposal.txid = proposal.txid_expected
-        proposal.failure_code = proposal.failure_reason = None
-        self._lifecycle.apply(db, proposal, LifecycleEvent.REACHED_NETWORK)
-        self._note(db, proposal, SENT, txid=proposal.txid)
-
     def _stall(self, db: Session, proposal: ProposalRow, code: str, reason: str) -> None:
         first = Status(proposal.status) is Status.SIGNED
         if not first and proposal.failure_code == code:
-            self._reword(db, proposal, reason)
+            # ``updated_at`` stays: alerts use the time of the first failure.
+            if proposal.failure_reason != reason:
+                proposal.failure_reason = reason
+                self._lifecycle.show(db, proposal)
             return
         proposal.failure_code, proposal.failure_reason = code, reason
         self._lifecycle.apply(db, proposal, LifecycleEvent.BACKEND_DOWN)
         if first:
             log.warning("broadcast stalled", proposal=proposal.id, code=code, reason=reason)
             self._note(db, proposal, STALLED, code=code)
-
-    def _reword(self, db: Session, proposal: ProposalRow, reason: str) -> None:
-        """Stores the reason of a further failure. ``updated_at`` stays: alerts use the time of the first
-        one.
-        """
-        if proposal.failure_reason != reason:
-            proposal.failure_reason = reason
-            self._lifecycle.show(db, proposal)
-
-    def _outbid(self, db: Session, proposal: ProposalRow) -> None:
-        proposal.failure_code = proposal.failure_reason = None
-        self._lifecycle.apply(db, proposal, LifecycleEvent.REPLACED)
-        self._note(db, proposal, OUTBID, newer_proposal=proposal.replaced_by_id)
-
-    def _tell(self, db: Session, proposal: ProposalRow, refused: BroadcastRefused) -> None:
-        """Records that the node refuses a transaction that was on the network before."""
-        if Status(proposal.status) is Status.BROADCASTING and proposal.failure_code != refused.code.value:
-            proposal.failure_code, proposal.failure_reason = refused.code.value, _in_words(refused)
-            self._lifecycle.touch(db, proposal)
-
-    def _fail(self, db: Session, proposal: ProposalRow, refused: BroadcastRefused) -> None:
-        proposal.failure_code, proposal.failure_reason = refused.code.value, refused.reason
-        self._lifecycle.apply(db, proposal, LifecycleEvent.REFUSED_FOR_GOOD)
-        log.error("broadcast refused", proposal=proposal.id, code=refused.code, reason=refused.reason)
-        self._note(db, proposal, REFUSED, code=refused.code.value)
 
     def _note(self, db: Session, proposal: ProposalRow, event: Event, **facts: str | None) -> None:
         place = place_of(db, proposal.workspace_id)

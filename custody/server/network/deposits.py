@@ -2,7 +2,7 @@
 and keeping the stored coins in step with it: deposits, spends, reorganisations and evictions.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import delete, insert, select
@@ -56,8 +56,10 @@ def take_snapshot(
         fork = _fork(backend, known_blocks, tip)
         outputs = _outputs(backend, known, new, fork)
         outputs += _settled(backend, waiting, {found.outpoint for found in outputs})
-        blocks = _blocks_above(backend, fork, tip)
-        hash_at = _spending_blocks(backend, outputs)
+        above = range(max(fork + 1, tip.height - KEPT_BLOCKS + 1), tip.height + 1)
+        spending = {found.spent.height for found in outputs if found.spent is not None}
+        blocks = tuple(_blocks_at(backend, above))
+        hash_at = {block.height: block.hash for block in _blocks_at(backend, spending)}
         if backend.tip() == tip:
             return ChainSnapshot(tip, fork, blocks, outputs, hash_at)
     raise ChainUnavailable("The chain backend changes its tip during each read.")
@@ -102,16 +104,9 @@ def _settled(
     return tuple(each for each in found if each.outpoint in lost)
 
 
-def _blocks_above(backend: ChainBackend, fork: int, tip: BlockRef) -> tuple[BlockRef, ...]:
-    first = max(fork + 1, tip.height - KEPT_BLOCKS + 1)
-    blocks = (backend.block_at(height) for height in range(first, tip.height + 1))
-    return tuple(block for block in blocks if block is not None)
-
-
-def _spending_blocks(backend: ChainBackend, outputs: Iterable[FoundOutput]) -> dict[int, str]:
-    heights = {found.spent.height for found in outputs if found.spent is not None}
+def _blocks_at(backend: ChainBackend, heights: Iterable[int | None]) -> Iterator[BlockRef]:
     blocks = (backend.block_at(height) for height in heights if height is not None)
-    return {block.height: block.hash for block in blocks if block is not None}
+    return (block for block in blocks if block is not None)
 
 
 @dataclass(frozen=True)
@@ -149,7 +144,7 @@ class Coins:
                 told.append(CoinEvent.of(coin, EventKind.DEPOSIT_SEEN))
             before = coin.block_hash
             touched.update(_spender(coin))
-            _update(coin, found)
+            coin.height, coin.block_hash, coin.spent_by, coin.spent_height = _state_of(found)
             if coin.block_hash != before:
                 is_waiting = coin.block_hash is None
                 kind = EventKind.DEPOSIT_UNCONFIRMED if is_waiting else EventKind.DEPOSIT_CONFIRMED
@@ -164,12 +159,9 @@ class Coins:
                 coin.spent_by = coin.spent_height = None
         db.flush()
         self.told.tell(db, told)
-        note_held(
-            db,
-            self.chain,
-            {*(found.outpoint.txid for found in news), *(coin.txid for coin in stale.values())},
-        )
-        self._forget(db, {coin.txid for coin in stale.values()})
+        lost = {coin.txid for coin in stale.values()}
+        note_held(db, self.chain, lost | {found.outpoint.txid for found in news})
+        self._forget(db, lost)
         self._advance(db, places.values())
         return touched
 
@@ -302,10 +294,6 @@ _WAITING = (
 
 def _spender(coin: ChainCoinRow) -> tuple[str, ...]:
     return () if coin.spent_by is None else (coin.spent_by,)
-
-
-def _update(coin: ChainCoinRow, found: FoundOutput) -> None:
-    coin.height, coin.block_hash, coin.spent_by, coin.spent_height = _state_of(found)
 
 
 def _state_of(found: FoundOutput) -> tuple[int | None, str | None, str | None, int | None]:

@@ -9,7 +9,7 @@ last, in the order in which they were first seen.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from graphlib import CycleError, TopologicalSorter
@@ -78,7 +78,12 @@ class MovementWriter:
         """Call it after the coins: ``txids`` are all transactions that create or spend a changed coin."""
         if not txids:
             return
-        before = {_Key(row.vault_id, row.txid): row for row in self._stored(db, txids)}
+        ours = select(MovementRow).where(MovementRow.chain == self.chain)
+        before = {
+            _Key(row.vault_id, row.txid): row
+            for some in chunks(txids)
+            for row in db.scalars(ours.where(MovementRow.txid.in_(some)))
+        }
         sums = self._sums(db, txids)
         blocks = {block.height: block for block in snapshot.blocks} | dict(read)
         missing = {one.height for one in sums.values() if one.height is not None} - set(blocks)
@@ -96,11 +101,6 @@ class MovementWriter:
         for vault_id, changed in heights.items():
             if changed:
                 self._carry_on(db, vault_id, min(changed))
-
-    def _stored(self, db: Session, txids: Collection[str]) -> Iterable[MovementRow]:
-        ours = select(MovementRow).where(MovementRow.chain == self.chain)
-        for some in chunks(txids):
-            yield from db.scalars(ours.where(MovementRow.txid.in_(some)))
 
     def _known(self, db: Session, heights: Collection[int]) -> dict[tuple[int, str], datetime]:
         query = select(MovementRow.height, MovementRow.block_hash, MovementRow.mined_at).distinct()
@@ -166,30 +166,28 @@ class MovementWriter:
             db.execute(
                 delete(MovementRow).where(MovementRow.vault_id == key.vault_id, MovementRow.txid == key.txid)
             )
-        proposals = _proposals(db, {key.txid for key in sums})
+        proposals = {
+            proposal.txid_expected: proposal
+            for some in chunks({key.txid for key in sums})
+            for proposal in db.scalars(select(ProposalRow).where(ProposalRow.txid_expected.in_(some)))
+        }
         for key, one in sums.items():
             proposal = proposals.get(key.txid)
             its_own = proposal if proposal is not None and proposal.vault_id == key.vault_id else None
             values = _values(one, blocks, its_own)
             known = before.get(key)
             if known is None:
-                db.add(MovementRow(**self._made(key, its_own), **values, place=None, balance_sats=None))
+                # What never changes: a transaction is proposed before it is on the chain.
+                row = MovementRow(vault_id=key.vault_id, txid=key.txid, chain=self.chain, **values)
+                row.psbt_id, row.first_seen_at = None if its_own is None else its_own.id, self.clock()
+                row.place = row.balance_sats = None
+                db.add(row)
                 continue
             for name, value in values.items():
                 setattr(known, name, value)
             if one.height is None:
                 known.place = known.balance_sats = None
         db.flush()
-
-    def _made(self, key: _Key, proposal: ProposalRow | None) -> dict[str, Any]:
-        """The columns that never change: a transaction is proposed before it is on the chain."""
-        return {
-            "vault_id": key.vault_id,
-            "txid": key.txid,
-            "chain": self.chain,
-            "psbt_id": None if proposal is None else proposal.id,
-            "first_seen_at": self.clock(),
-        }
 
     def _carry_on(self, db: Session, vault_id: str, height: int) -> None:
         """Updates places and balances from this block on."""
@@ -242,14 +240,6 @@ def _kind(one: _Sums, proposal: ProposalRow | None) -> MovementKind:
         return MovementKind.TOKEN
     pays_itself = one.sent - one.received == proposal.fee_sats and proposal.op_return_hex is None
     return MovementKind.CONSOLIDATION if pays_itself else MovementKind.PAYMENT
-
-
-def _proposals(db: Session, txids: Collection[str]) -> dict[str, ProposalRow]:
-    return {
-        proposal.txid_expected: proposal
-        for some in chunks(txids)
-        for proposal in db.scalars(select(ProposalRow).where(ProposalRow.txid_expected.in_(some)))
-    }
 
 
 def _spends(db: Session, chain: str, txids: Collection[str]) -> dict[str, set[str]]:

@@ -84,79 +84,81 @@ MOVED = {
 }
 
 
-class Sightings:
-    def __init__(self, clock: Clock, audit: AuditLog, lifecycle: Lifecycle) -> None:
-        self._clock = clock
-        self._audit = audit
-        self._lifecycle = lifecycle
+class SightingTools(NamedTuple):
+    clock: Clock
+    audit: AuditLog
+    lifecycle: Lifecycle
 
-    def apply(
+
+class _Block(NamedTuple):
+    """The block that spends a proposal's coins, as far as known."""
+
+    height: int | None
+    hash: str | None
+
+
+class Sightings:
+    """What one snapshot of a chain shows, written in one transaction after the coins.
+
+    ``finals``: by txid, transactions on the chain that the platform did not have. ``asked``: the estimated
+    rate for half a day, where known.
+    """
+
+    def __init__(
         self,
         db: Session,
+        tools: SightingTools,
         chain: str,
         snapshot: ChainSnapshot,
-        *,
-        reorganised: bool,
         finals: Mapping[str, Transaction],
         asked: FeeRate | None = None,
-    ) -> bool:
-        """Updates every proposal whose coins may have changed. Call it after the coins were updated.
+    ) -> None:
+        self._db = db
+        self._clock, self._audit, self._lifecycle = tools
+        self._chain = chain
+        self._snapshot = snapshot
+        self._finals = finals
+        self._asked = asked
 
-        ``finals``: by txid, transactions on the chain that the platform did not have. ``asked``: the
-        estimated rate for half a day, where known. Returns False where a token's mined transaction still
-        waits for the index of tokens to read its block.
+    def settle(self, proposals: Sequence[ProposalRow]) -> bool:
+        """Updates these proposals (`affected`). Returns False where a token's mined transaction still waits
+        for the index of tokens to read its block.
         """
-        proposals = affected(db, chain, snapshot, reorganised=reorganised)
-        return self._settle_all(db, chain, proposals, snapshot, finals, asked)
-
-    def _settle_all(
-        self,
-        db: Session,
-        chain: str,
-        proposals: Sequence[ProposalRow],
-        snapshot: ChainSnapshot,
-        finals: Mapping[str, Transaction],
-        asked: FeeRate | None,
-    ) -> bool:
-        is_settled = True
-        coins = coins_by_proposal(db, chain, [proposal.id for proposal in proposals])
+        db, is_settled = self._db, True
+        coins = coins_by_proposal(db, self._chain, [proposal.id for proposal in proposals])
         for proposal in proposals:
-            if proposal.final_tx is None and proposal.txid_expected in finals:
-                _keep_final(proposal, finals[proposal.txid_expected])
+            if proposal.final_tx is None and proposal.txid_expected in self._finals:
+                _keep_final(proposal, self._finals[proposal.txid_expected])
             had_ended = Status(proposal.status) in ENDED
-            is_settled &= self._settle(db, chain, proposal, coins[proposal.id], snapshot)
-            if note_trouble(db, proposal, coins[proposal.id], asked, self._clock()):
+            is_settled &= self._settle(proposal, coins[proposal.id])
+            if note_trouble(db, proposal, coins[proposal.id], self._asked, self._clock()):
                 self._lifecycle.show(db, proposal)
             if had_ended is not (Status(proposal.status) in ENDED):
                 # Whether it can be mined decides about the proposals that spend its change.
-                is_settled &= self._settle_all(db, chain, children_of(db, proposal), snapshot, finals, asked)
+                spending = select(ProposalInputRow.proposal_id).where(
+                    ProposalInputRow.txid == proposal.txid_expected
+                )
+                children = db.scalars(select(ProposalRow).where(ProposalRow.id.in_(spending)))
+                is_settled &= self.settle(in_order(db, children))
         return is_settled
 
-    def _settle(
-        self,
-        db: Session,
-        chain: str,
-        proposal: ProposalRow,
-        coins: Sequence[ChainCoinRow | None],
-        snapshot: ChainSnapshot,
-    ) -> bool:
+    def _settle(self, proposal: ProposalRow, coins: Sequence[ChainCoinRow | None]) -> bool:
         """Returns False where the transaction is mined, but the index of tokens has not read the block."""
-        observation = observe(db, proposal, coins, snapshot.hash_at)
+        db = self._db
+        observation = observe(db, proposal, coins, self._snapshot.hash_at)
         events = events_for(Status(proposal.status), observation)
-        block = _block_of(db, chain, coins, snapshot)
-        is_settled = LifecycleEvent.MINED not in events or _is_judged(db, chain, proposal, block)
+        block = self._block_of(coins)
+        is_settled = LifecycleEvent.MINED not in events or self._is_judged(proposal, block)
         if not is_settled:
             events = tuple(event for event in events if event is not LifecycleEvent.MINED)
-        if (
-            LifecycleEvent.REOPENED in events
-            and observation in UNSEEN
-            and not _may_reopen(db, chain, proposal)
-        ):
+        # It can be broadcast again only where its final transaction is stored, and its coins are free.
+        reopens = LifecycleEvent.REOPENED in events and observation in UNSEEN
+        if reopens and (proposal.final_tx is None or coin_is_taken(db, self._chain, proposal)):
             return True
         if LifecycleEvent.RELEASED in events and not proposal.keeps_coins:
             return True
         for event in events:
-            self._happen(db, proposal, event, coins, block)
+            self._happen(proposal, event, coins, block)
         if observation in SEEN and proposal.failure_code is not None:
             proposal.failure_code = proposal.failure_reason = None
             self._lifecycle.touch(db, proposal)
@@ -169,14 +171,35 @@ class Sightings:
             enqueue(db, BROADCAST, proposal.id, self._clock())
         return is_settled
 
+    def _block_of(self, coins: Sequence[ChainCoinRow | None]) -> _Block:
+        """A snapshot has only its new blocks; a transaction that waited for the index of tokens is in an
+        older one.
+        """
+        known = self._snapshot.hash_at
+        height = next((coin.spent_height for coin in coins if coin is not None), None)
+        if height is None or height in known:
+            return _Block(height, None if height is None else known[height])
+        place = self._chain, height
+        seen = self._db.get(ChainBlockRow, place) or self._db.get(TokenBlockRow, place)
+        return _Block(height, None if seen is None else seen.block_hash)
+
+    def _is_judged(self, proposal: ProposalRow, block: _Block) -> bool:
+        """Whether the index of tokens has read the block of a token's transaction. So the proposal, the
+        token's or call's record and later calls see it confirmed at the same time.
+        """
+        if TxType(proposal.tx_type) not in TOKEN_KINDS:
+            return True
+        read = self._db.get(TokenBlockRow, (self._chain, block.height))
+        return read is not None and read.block_hash == block.hash
+
     def _happen(
         self,
-        db: Session,
         proposal: ProposalRow,
         event: LifecycleEvent,
         coins: Sequence[ChainCoinRow | None],
-        block: "_Block",
+        block: _Block,
     ) -> None:
+        db = self._db
         winner = winner_of(db, proposal, coins) if event is LifecycleEvent.COIN_SPENT else None
         match event:
             case LifecycleEvent.MINED:
@@ -188,8 +211,14 @@ class Sightings:
                 proposal.failure_code = proposal.failure_reason = None
             case LifecycleEvent.REPLACED:
                 proposal.failure_code = proposal.failure_reason = None
+            case LifecycleEvent.COIN_SPENT if winner is not None:
+                proposal.failure_code = "other-version-confirmed"
+                proposal.failure_reason = f"Another version of it was confirmed: {winner.id}."
             case LifecycleEvent.COIN_SPENT:
-                proposal.failure_code, proposal.failure_reason = _loss(winner)
+                proposal.failure_code = "coin-spent"
+                proposal.failure_reason = (
+                    "A confirmed transaction that is not this one spends one of its coins."
+                )
             case LifecycleEvent.INPUT_GONE:
                 proposal.failure_code = "input-gone"
                 proposal.failure_reason = (
@@ -200,54 +229,10 @@ class Sightings:
         status = self._lifecycle.apply(db, proposal, event)
         log.info("proposal moved", proposal=proposal.id, chain_event=event.value, status=status.value)
         moved = COINS_RELEASED if event is LifecycleEvent.RELEASED else MOVED[status]
-        place = place_of(db, proposal.workspace_id)
         facts: dict[str, str | None] = {"proposal": proposal.id, "cause": event.value}
         if moved is MOVED[Status.INVALIDATED]:
             facts["winner_proposal"] = None if winner is None else winner.id
-        self._audit.record(db, PLATFORM, moved, place, **facts)
-
-
-class _Block(NamedTuple):
-    """The block that spends a proposal's coins, as far as known."""
-
-    height: int | None
-    hash: str | None
-
-
-def _block_of(
-    db: Session, chain: str, coins: Sequence[ChainCoinRow | None], snapshot: ChainSnapshot
-) -> _Block:
-    """A snapshot has only its new blocks; a transaction that waited for the index of tokens is in an older
-    one.
-    """
-    height = next((coin.spent_height for coin in coins if coin is not None), None)
-    if height is None or height in snapshot.hash_at:
-        return _Block(height, None if height is None else snapshot.hash_at[height])
-    seen = db.get(ChainBlockRow, (chain, height)) or db.get(TokenBlockRow, (chain, height))
-    return _Block(height, None if seen is None else seen.block_hash)
-
-
-def _is_judged(db: Session, chain: str, proposal: ProposalRow, block: _Block) -> bool:
-    """Whether the index of tokens has read the block of a token's transaction. So the proposal, the token's
-    or call's record and later calls see it confirmed at the same time.
-    """
-    if TxType(proposal.tx_type) not in TOKEN_KINDS:
-        return True
-    read = db.get(TokenBlockRow, (chain, block.height))
-    return read is not None and read.block_hash == block.hash
-
-
-def _may_reopen(db: Session, chain: str, proposal: ProposalRow) -> bool:
-    """Whether it can be broadcast again: the final transaction is stored, and no other family has locked its
-    coins.
-    """
-    return proposal.final_tx is not None and not coin_is_taken(db, chain, proposal)
-
-
-def _loss(winner: ProposalRow | None) -> tuple[str, str]:
-    if winner is None:
-        return "coin-spent", "A confirmed transaction that is not this one spends one of its coins."
-    return "other-version-confirmed", f"Another version of it was confirmed: {winner.id}."
+        self._audit.record(db, PLATFORM, moved, place_of(db, proposal.workspace_id), **facts)
 
 
 def _keep_final(proposal: ProposalRow, transaction: Transaction) -> None:
@@ -319,12 +304,6 @@ def affected(db: Session, chain: str, snapshot: ChainSnapshot, *, reorganised: b
         seen = on_chain.where(ProposalRow.status.in_(_ENDED), ProposalRow.txid_expected.in_(some))
         found |= {proposal.id: proposal for proposal in db.scalars(seen)}
     return in_order(db, found.values())
-
-
-def children_of(db: Session, proposal: ProposalRow) -> list[ProposalRow]:
-    """The proposals that spend an output of its transaction."""
-    spending = select(ProposalInputRow.proposal_id).where(ProposalInputRow.txid == proposal.txid_expected)
-    return in_order(db, db.scalars(select(ProposalRow).where(ProposalRow.id.in_(spending))))
 
 
 def in_order(db: Session, proposals: Iterable[ProposalRow]) -> list[ProposalRow]:

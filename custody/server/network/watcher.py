@@ -13,9 +13,8 @@ from custody.server.jobs.leases import Held
 from custody.server.network.backends import Backends, Market, backend_of
 from custody.server.network.deposits import KEPT_BLOCKS, ChainSnapshot, Coins, take_snapshot
 from custody.server.network.movements import MovementWriter
-from custody.server.network.sightings import Sightings, spenders, without_final
+from custody.server.network.sightings import Sightings, SightingTools, affected, spenders, without_final
 from custody.server.requests.changes import Changes
-from custody.server.rules.ports import Clock
 from custody.server.store import Store
 from custody.server.store.models import ChainBlockRow, WatchedScriptRow
 from custody.server.store.store import after_commit
@@ -44,30 +43,24 @@ class Watcher:
         store: Store,
         backends: Backends,
         market: Market,
-        sightings: Sightings,
+        tools: SightingTools,
         changes: Changes,
-        clock: Clock,
         deposits: Deposits,
     ) -> None:
-        self._chain = chain
+        self.chain = chain
         self._store = store
         self._backends = backends
         self._market = market
-        self._sightings = sightings
+        self._tools = tools
         self._changes = changes
-        self._coins = Coins(chain, clock, deposits)
-        self._movements = MovementWriter(chain, clock)
+        self._coins = Coins(chain, tools.clock, deposits)
+        self._movements = MovementWriter(chain, tools.clock)
         self._scanned: frozenset[bytes] = frozenset()
         self._seen: object = None
         self._settled = True
         self._held: Held | None = None
-        self._clock = clock
         self._stuck = False
         self._asked: FeeRate | None = None
-
-    @property
-    def chain(self) -> str:
-        return self._chain
 
     def look(self, held: Held | None = None) -> bool:
         """Reads the chain and writes what changed; returns whether anything did. ``held``: the lease under
@@ -82,7 +75,7 @@ class Watcher:
         if not self._settled:
             # Proposals that wait for the index of tokens are settled later, on an unchanged chain.
             self._seen = None
-        self._asked = self._market.refresh(self._chain).rates["low"]
+        self._asked = self._market.refresh(self.chain).rates["low"]
         try:
             changed = self._read_on()
         except ChainUnavailable as error:
@@ -92,7 +85,7 @@ class Watcher:
         return changed
 
     def _read_on(self) -> bool:
-        backend = backend_of(self._backends, self._chain)
+        backend = backend_of(self._backends, self.chain)
         changed = False
         for _ in range(MAX_ROUNDS):
             known = self._known()
@@ -103,13 +96,13 @@ class Watcher:
                 return changed
             there, raws = self._fetch(backend, snapshot)
             blocks = self._blocks(backend, there)
-            self._write(known, there, raws, self._finals(backend, there), blocks)
+            self._write(known, there, raws, blocks, self._finals(backend, there))
             self._scanned, self._seen, changed = known.scripts, seen, True
             if there is not snapshot:
                 # A transaction that left may be back at the next poll, which would then look equal.
                 self._seen = None
                 return changed
-        raise ChainUnavailable(f"The watched scripts of {self._chain} grow with each read.")
+        raise ChainUnavailable(f"The watched scripts of {self.chain} grow with each read.")
 
     def _tell_stuck(self, reason: str | None) -> None:
         """Logs once when the chain cannot be read although the backend answers, and once when it can
@@ -117,32 +110,20 @@ class Watcher:
         """
         was, self._stuck = self._stuck, reason is not None
         if self._stuck and not was:
-            log.warning("watcher stuck", chain=self._chain, reason=reason)
+            log.warning("watcher stuck", chain=self.chain, reason=reason)
         elif was and not self._stuck:
-            log.info("watcher goes on", chain=self._chain)
-
-    def _tell_blocks(self, known: _Known, snapshot: ChainSnapshot, *, reorganised: bool) -> None:
-        if reorganised:
-            depth = max(known.blocks) - snapshot.fork
-            self._store.meters.reorganisation_depth.labels(self._chain).observe(depth)
-            log.warning("chain reorganised", chain=self._chain, fork=snapshot.fork, depth=depth)
-        if snapshot.blocks:
-            tip = snapshot.tip
-            log.info("tip moved", chain=self._chain, height=tip.height, block=tip.hash)
+            log.info("watcher goes on", chain=self.chain)
 
     def _known(self) -> _Known:
+        blocks = select(ChainBlockRow.height, ChainBlockRow.block_hash)
+        ours = WatchedScriptRow.chain == self.chain
         with self._store.read() as db:
-            blocks = select(ChainBlockRow.height, ChainBlockRow.block_hash).where(
-                ChainBlockRow.chain == self._chain
-            )
-            return _Known(dict(db.execute(blocks).all()), self._scripts(db), self._coins.waiting(db))
-
-    def _scripts(self, db: Session) -> frozenset[bytes]:
-        """Scripts are never removed: an equal count means equal scripts."""
-        ours = WatchedScriptRow.chain == self._chain
-        if db.scalar(select(func.count()).where(ours)) == len(self._scanned):
-            return self._scanned
-        return frozenset(db.scalars(select(WatchedScriptRow.script_pubkey).where(ours)))
+            known = dict(db.execute(blocks.where(ChainBlockRow.chain == self.chain)).all())
+            scripts = self._scanned
+            # Scripts are never removed: an equal count means equal scripts.
+            if db.scalar(select(func.count()).where(ours)) != len(scripts):
+                scripts = frozenset(db.scalars(select(WatchedScriptRow.script_pubkey).where(ours)))
+            return _Known(known, scripts, self._coins.waiting(db))
 
     def _fetch(
         self, backend: ChainBackend, snapshot: ChainSnapshot
@@ -174,7 +155,7 @@ class Watcher:
     def _finals(self, backend: ChainBackend, snapshot: ChainSnapshot) -> dict[str, Transaction]:
         """Transactions of proposals that signers finalised without the platform, if still in the mempool."""
         with self._store.read() as db:
-            wanted = without_final(db, self._chain, spenders(snapshot))
+            wanted = without_final(db, self.chain, spenders(snapshot))
         found = (backend.transaction(txid) for txid in sorted(wanted))
         return {known.transaction.txid: known.transaction for known in found if known is not None}
 
@@ -183,8 +164,8 @@ class Watcher:
         known: _Known,
         snapshot: ChainSnapshot,
         raws: Mapping[str, bytes],
-        finals: Mapping[str, Transaction],
         blocks: Mapping[int, BlockRef],
+        finals: Mapping[str, Transaction],
     ) -> None:
         reorganised = bool(known.blocks) and snapshot.fork < max(known.blocks)
         with self._store.write() as db:
@@ -193,24 +174,29 @@ class Watcher:
             touched = self._coins.apply(db, snapshot, raws)
             self._movements.apply(db, snapshot, touched, blocks)
             self._store_blocks(db, snapshot)
-            settled = self._sightings.apply(
-                db, self._chain, snapshot, reorganised=reorganised, finals=finals, asked=self._asked
-            )
+            sightings = Sightings(db, self._tools, self.chain, snapshot, finals, self._asked)
+            settled = sightings.settle(affected(db, self.chain, snapshot, reorganised=reorganised))
             if snapshot.blocks or reorganised:
-                self._changes.moved_by_block(db, self._chain)
+                self._changes.moved_by_block(db, self.chain)
             after_commit(db, self._changes.announce)
         self._settled = settled
-        self._tell_blocks(known, snapshot, reorganised=reorganised)
+        if reorganised:
+            depth = max(known.blocks) - snapshot.fork
+            self._store.meters.reorganisation_depth.labels(self.chain).observe(depth)
+            log.warning("chain reorganised", chain=self.chain, fork=snapshot.fork, depth=depth)
+        if snapshot.blocks:
+            tip = snapshot.tip
+            log.info("tip moved", chain=self.chain, height=tip.height, block=tip.hash)
 
     def _store_blocks(self, db: Session, snapshot: ChainSnapshot) -> None:
-        ours = ChainBlockRow.chain == self._chain
+        ours = ChainBlockRow.chain == self.chain
         db.execute(delete(ChainBlockRow).where(ours, ChainBlockRow.height > snapshot.fork))
         db.execute(
             delete(ChainBlockRow).where(ours, ChainBlockRow.height <= snapshot.tip.height - KEPT_BLOCKS)
         )
         db.add_all(
             ChainBlockRow(
-                chain=self._chain, height=block.height, block_hash=block.hash, seen_at=self._clock()
+                chain=self.chain, height=block.height, block_hash=block.hash, seen_at=self._tools.clock()
             )
             for block in snapshot.blocks
         )
