@@ -63,8 +63,8 @@ def outputs_of(
     *,
     coinbase: bool = False,
 ) -> list[FoundOutput]:
-    """The transaction's outputs that pay one of the scripts, or all of them, as unspent. ``block``: None in the
-    mempool.
+    """The transaction's outputs that pay one of the scripts, or all of them, as unspent. ``block``: its own,
+    None in the mempool.
     """
     height, block_hash = (None, None) if block is None else (block.height, block.hash)
     found = partial(FoundOutput, height=height, block_hash=block_hash, coinbase=coinbase, spent=None)

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import ip_address
 from pathlib import Path
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from custody.server.chain.core import CookieFile, CoreBackend, Credentials, Password
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.esplora import EsploraBackend
+from custody.server.chain.esplora.wire import check_url
 from custody.server.errors import Misconfigured
 from multisig.network import Network
 
@@ -130,11 +131,24 @@ def _read_source(network: Network, given: Mapping[str, str]) -> ChainSource | No
         return None
     match BackendKind(word):
         case BackendKind.EMBEDDED:
-            return _embedded(network, name, address, options)
+            return _embedded(network, name, address, options[BLOCK_SECONDS])
         case BackendKind.ESPLORA:
-            return _esplora(network, name, address, options)
+            try:
+                check_url(address)
+            except ValueError as error:
+                raise ChainMisconfigured(f"{name}: {error}") from None
+            tokens_from = _height(name, TOKENS_FROM, options)
+            return ChainSource(network, BackendKind.ESPLORA, SecretStr(address), tokens_from=tokens_from)
         case BackendKind.BITCOIND:
-            return _bitcoind(network, name, address, options)
+            url = _rpc_url(network, name, address, options["ALLOW_HTTP"])
+            return ChainSource(
+                network,
+                BackendKind.BITCOIND,
+                SecretStr(url),
+                _credentials(name, options),
+                _height(name, "FIRST_HEIGHT", options) or 0,
+                _height(name, TOKENS_FROM, options),
+            )
 
 
 def _require_no_options(name: str, options: Mapping[str, str], value: str) -> None:
@@ -143,40 +157,16 @@ def _require_no_options(name: str, options: Mapping[str, str], value: str) -> No
             raise ChainMisconfigured(f"{name}_{option} belongs to {name}={value}, which is not set.")
 
 
-def _embedded(network: Network, name: str, address: str, options: Mapping[str, str]) -> ChainSource:
+def _embedded(network: Network, name: str, address: str, seconds: str) -> ChainSource:
     if network not in EMBEDDABLE or address:
         raise ChainMisconfigured(
             f"{name} cannot be embedded: the embedded chain is regtest or a signet of its own, and has no "
             "address."
         )
-    seconds = options[BLOCK_SECONDS]
-    if not seconds:
-        return ChainSource(network, BackendKind.EMBEDDED, SecretStr(""))
-    if seconds not in map(str, range(1, MAX_BLOCK_SECONDS + 1)):
+    if seconds not in {"", *map(str, range(1, MAX_BLOCK_SECONDS + 1))}:
         raise ChainMisconfigured(f"{name}_{BLOCK_SECONDS} is a number from 1 to {MAX_BLOCK_SECONDS}.")
-    return ChainSource(network, BackendKind.EMBEDDED, SecretStr(""), block_seconds=int(seconds))
-
-
-def _esplora(network: Network, name: str, address: str, options: Mapping[str, str]) -> ChainSource:
-    try:
-        EsploraBackend(address, network).close()
-    except ValueError as error:
-        raise ChainMisconfigured(f"{name}: {error}") from None
-    return ChainSource(
-        network, BackendKind.ESPLORA, SecretStr(address), tokens_from=_height(name, TOKENS_FROM, options)
-    )
-
-
-def _bitcoind(network: Network, name: str, address: str, options: Mapping[str, str]) -> ChainSource:
-    url = _rpc_url(network, name, address, allows_http=_is_yes(name, options["ALLOW_HTTP"]))
-    return ChainSource(
-        network,
-        BackendKind.BITCOIND,
-        SecretStr(url),
-        _credentials(name, options),
-        _height(name, "FIRST_HEIGHT", options) or 0,
-        _height(name, TOKENS_FROM, options),
-    )
+    block_seconds = int(seconds) if seconds else None
+    return ChainSource(network, BackendKind.EMBEDDED, SecretStr(""), block_seconds=block_seconds)
 
 
 def _height(name: str, option: str, options: Mapping[str, str]) -> int | None:
@@ -188,12 +178,6 @@ def _height(name: str, option: str, options: Mapping[str, str]) -> int | None:
     return int(given)
 
 
-def _is_yes(name: str, value: str) -> bool:
-    if value not in {"", "yes"}:
-        raise ChainMisconfigured(f"{name}_ALLOW_HTTP is yes, or is not set.")
-    return value == "yes"
-
-
 def _credentials(name: str, options: Mapping[str, str]) -> Credentials:
     cookie, user, password = options["COOKIE_FILE"], options["USER"], options["PASSWORD"]
     if cookie and not (user or password):
@@ -203,7 +187,9 @@ def _credentials(name: str, options: Mapping[str, str]) -> Credentials:
     raise ChainMisconfigured(f"{name} needs {name}_COOKIE_FILE, or both {name}_USER and {name}_PASSWORD.")
 
 
-def _rpc_url(network: Network, name: str, address: str, *, allows_http: bool) -> str:
+def _rpc_url(network: Network, name: str, address: str, allows_http: str) -> str:
+    if allows_http not in {"", "yes"}:
+        raise ChainMisconfigured(f"{name}_ALLOW_HTTP is yes, or is not set.")
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port or RPC_PORTS[network]
@@ -211,7 +197,8 @@ def _rpc_url(network: Network, name: str, address: str, *, allows_http: bool) ->
         raise ChainMisconfigured(f"{name} does not hold a URL after bitcoind:.") from None
     if parts.username is not None or parts.password is not None:
         raise ChainMisconfigured(f"{name} holds a password: it belongs into {name}_PASSWORD.")
-    if parts.scheme not in {"http", "https"} or not host or _has_more(parts):
+    has_more = parts.path not in {"", "/"} or parts.query or parts.fragment
+    if parts.scheme not in {"http", "https"} or not host or has_more:
         raise ChainMisconfigured(
             f"{name} is bitcoind: and a node's RPC address, such as http://127.0.0.1:8332."
         )
@@ -221,10 +208,6 @@ def _rpc_url(network: Network, name: str, address: str, *, allows_http: bool) ->
             f"tunnel, or set {name}_ALLOW_HTTP=yes if the network is your own."
         )
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
-
-
-def _has_more(parts: SplitResult) -> bool:
-    return parts.path not in {"", "/"} or bool(parts.query or parts.fragment)
 
 
 def _is_loopback(host: str) -> bool:

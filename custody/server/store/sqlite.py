@@ -44,16 +44,19 @@ def open_sqlite(url: URL) -> Database:
             "A SQLite URL names a file and nothing else.",
             "Write it like sqlite:////var/lib/custody/custody.db.",
         )
-    _create_private(Path(url.database))
+    # SQLite's WAL and index files inherit the mode.
+    Path(url.database).touch(mode=0o600)
     # The write lock is taken at once: a transaction that reads first may find it taken when it writes.
     writing = _engine(url, begin=_take_turn, query_only=False, pool_size=1)
     return Database(
         writing=writing,
         reading=_engine(url, begin=_take_snapshot, query_only=True, pool_size=READ_POOL),
-        prepare=_nothing,
+        # The pragmas prepare each connection.
+        prepare=lambda _connection: None,
         require_whole=_require_open,
         trouble_of=trouble_of,
-        is_undecided=_is_undecided,
+        # There is no connection that could break during COMMIT.
+        is_undecided=lambda _error: False,
     )
 
 
@@ -65,11 +68,6 @@ def trouble_of(error: BaseException | None) -> DatabaseTrouble | None:
     return DatabaseTrouble.BUSY if code & _PRIMARY == sqlite3.SQLITE_BUSY else None
 
 
-def _is_undecided(_error: BaseException | None) -> bool:
-    """There is no connection that could break during COMMIT."""
-    return False
-
-
 def _require_open(connection: Connection) -> None:
     """SQLite may have rolled back the transaction; the driver's commit would then do nothing, without an
     error.
@@ -77,15 +75,6 @@ def _require_open(connection: Connection) -> None:
     driver: Any = connection.connection.dbapi_connection
     if not driver.in_transaction:
         raise InvalidRequestError("SQLite has rolled back this transaction: it cannot be committed.")
-
-
-def _nothing(_connection: Connection) -> None:
-    """SQLite needs no preparation: the pragmas do it."""
-
-
-def _create_private(path: Path) -> None:
-    """Creates the file with mode 0600, which SQLite's WAL and index files inherit."""
-    path.touch(mode=0o600)
 
 
 def _take_snapshot(connection: Connection) -> None:
@@ -112,10 +101,6 @@ def _take_turn(connection: Connection) -> None:
     connection.exec_driver_sql(_BEGIN)
 
 
-def _lower(text: str | None) -> str | None:
-    return None if text is None else text.lower()
-
-
 def _engine(url: URL, *, begin: Callable[[Connection], None], query_only: bool, pool_size: int) -> Engine:
     engine = create_engine(
         url,
@@ -135,7 +120,7 @@ def _engine(url: URL, *, begin: Callable[[Connection], None], query_only: bool, 
         for pragma in _PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
         # SQLite's own function handles only ASCII.
-        connection.create_function("lower", 1, _lower, deterministic=True)
+        connection.create_function("lower", 1, lambda text: text and text.lower(), deterministic=True)
         _write_ahead(connection)
         # A writer waits only in `_take_turn`.
         connection.execute("PRAGMA query_only=ON" if query_only else "PRAGMA busy_timeout=0")

@@ -60,18 +60,6 @@ def after_commit(db: Session, call: Callable[[], object]) -> None:
     db.info.setdefault(_AFTERWARDS, []).append(call)
 
 
-def settle(db: Session) -> None:
-    """Runs the calls that were registered with ``before_commit``."""
-    for call in db.info.pop(_AT_LAST, ()):
-        call()
-
-
-def committed(db: Session) -> None:
-    """Runs the calls that were registered with ``after_commit``, in their order."""
-    for call in db.info.pop(_AFTERWARDS, ()):
-        call()
-
-
 def read_once(db: Session, key: Hashable, read: Callable[[], Value]) -> Value:
     """What ``read`` returns. A snapshot keeps it by ``key``: a second reading would find the same. A
     transaction that writes reads each time.
@@ -133,24 +121,17 @@ def duplicates_refused(meaning: Exception) -> Iterator[None]:
     try:
         yield
     except IntegrityError as error:
-        if _code(error.orig) not in _DUPLICATES:
+        # As psycopg or Python's SQLite names it.
+        code = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "sqlite_errorname", None)
+        if code not in _DUPLICATES:
             raise
         raise meaning from error
-
-
-def _code(error: BaseException | None) -> object:
-    """The code as psycopg or Python's SQLite names it."""
-    return getattr(error, "sqlstate", None) or getattr(error, "sqlite_errorname", None)
 
 
 log = structlog.get_logger()
 POSTGRESQL = frozenset({"postgresql", "postgresql+psycopg"})
 MIGRATIONS = Path(__file__).with_name("migrations")
 _REVISION = select(column("version_num", String)).select_from(table("alembic_version"))
-
-
-class Newer(Exception):
-    """The database has a schema of a newer version."""
 
 
 class Store:
@@ -198,18 +179,21 @@ class Store:
             with self._trouble_named(), self._session(self._database.writing) as db, db.begin():
                 # Under the write lock, which a migration holds too: an old process never writes to a newer
                 # schema.
-                _require_own_tables(db)
+                if db.scalar(_REVISION) != newest():
+                    raise Outdated("A newer version of the platform has migrated the database.")
                 began_at = time.perf_counter()
                 self.meters.write_wait_seconds.observe(began_at - asked_at)
                 try:
                     yield db
-                    settle(db)
+                    for call in db.info.pop(_AT_LAST, ()):
+                        call()
                     db.flush()
                     self._commit(db)
                 finally:
                     self.meters.write_hold_seconds.observe(time.perf_counter() - began_at)
             # Still under the lock, so that commits are announced in their order.
-            committed(db)
+            for call in db.info.pop(_AFTERWARDS, ()):
+                call()
         finally:
             self._turn.release()
 
@@ -223,7 +207,7 @@ class Store:
     def is_outdated(self) -> bool:
         """Whether a newer version of the platform has migrated the database since this one opened it."""
         with self.read() as db:
-            return not _has_own_tables(db)
+            return db.scalar(_REVISION) != newest()
 
     def close(self) -> None:
         self._database.reading.dispose()
@@ -234,11 +218,6 @@ class Store:
             with self._database.writing.begin() as connection:
                 self._database.prepare(connection)
                 upgrade(connection)
-        except Newer as newer:
-            raise CannotOpen(
-                f"A newer version of the platform has migrated the database (to {newer}).",
-                "Start that version, or restore the database as it was before.",
-            ) from None
         except DBAPIError as error:
             if self._database.trouble_of(error.orig) is DatabaseTrouble.BUSY:
                 raise DatabaseUnavailable(DatabaseTrouble.BUSY.value) from error
@@ -256,8 +235,13 @@ class Store:
         connection = db.connection()
         self._database.require_whole(connection)
         try:
-            with self._trouble_named(), _closed_where_it_fails(connection):
-                db.commit()
+            with self._trouble_named():
+                try:
+                    db.commit()
+                except BaseException:
+                    # The transaction may still be open, although SQLAlchemy treats it as ended.
+                    connection.invalidate()
+                    raise
         except DatabaseUnavailable as unavailable:
             error = unavailable.__cause__
             if isinstance(error, DBAPIError) and self._database.is_undecided(error.orig):
@@ -284,35 +268,17 @@ class Store:
         self.meters.database_troubles.labels(trouble.name.lower()).inc()
 
 
-@contextmanager
-def _closed_where_it_fails(connection: Connection) -> Iterator[None]:
-    """Drops the connection after a failed COMMIT, which may leave the transaction open although SQLAlchemy
-    treats it as ended.
-    """
-    try:
-        yield
-    except BaseException:
-        connection.invalidate()
-        raise
-
-
-def _has_own_tables(db: Session) -> bool:
-    return db.scalar(_REVISION) == newest()
-
-
-def _require_own_tables(db: Session) -> None:
-    if not _has_own_tables(db):
-        raise Outdated("A newer version of the platform has migrated the database.")
-
-
 def upgrade(connection: Connection) -> None:
     """Brings the tables to this version in the caller's transaction: a failure leaves nothing behind. A new
-    database has them from the models; one of an older version is migrated. Raises Newer.
+    database has them from the models; one of an older version is migrated. Raises CannotOpen.
     """
     is_new = not inspect(connection).has_table("alembic_version")
     found = None if is_new else connection.scalar(_REVISION)
     if found is not None and found not in _known():
-        raise Newer(found)
+        raise CannotOpen(
+            f"A newer version of the platform has migrated the database (to {found}).",
+            "Start that version, or restore the database as it was before.",
+        )
     if found != newest():
         # Loading this takes a tenth of a second, and it is seldom needed.
         from alembic import command
@@ -348,27 +314,20 @@ def sqlite_url(path: Path) -> str:
 
 def open_database(url: str) -> Database:
     """``sqlite:///…``, ``postgresql://…`` or ``postgresql+psycopg://…``. Raises CannotOpen."""
-    parsed = _parse(url)
-    if parsed.drivername == "sqlite":
-        return open_sqlite(parsed)
-    if parsed.drivername in POSTGRESQL:
-        # Imported here, because SQLite does not need libpq.
-        from custody.server.store.postgresql import open_postgresql
-
-        return open_postgresql(parsed)
-    raise _not_a_url()
-
-
-def _parse(url: str) -> URL:
-    try:
-        return make_url(url)
-    except Exception:  # noqa: BLE001 - any text may repeat part of a password (P49)
-        raise _not_a_url() from None
-
-
-def _not_a_url() -> CannotOpen:
-    return CannotOpen(
+    unusable = CannotOpen(
         "CUSTODY_DATABASE_URL is not the URL of a database that the platform can use.",
         "Write it like sqlite:////var/lib/custody/custody.db or postgresql://user:password@host/custody; "
         "an @ of the password is written %40.",
     )
+    try:
+        parsed = make_url(url)
+    except Exception:  # noqa: BLE001 - any text may repeat part of a password (P49)
+        raise unusable from None
+    if parsed.drivername == "sqlite":
+        return open_sqlite(parsed)
+    if parsed.drivername not in POSTGRESQL:
+        raise unusable
+    # Imported here, because SQLite does not need libpq.
+    from custody.server.store.postgresql import open_postgresql
+
+    return open_postgresql(parsed)

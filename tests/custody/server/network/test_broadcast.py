@@ -192,15 +192,15 @@ class TestTheTimer:
     def test_offers_what_is_not_confirmed_and_nothing_else(self, funded, node, sent):
         pending = made(funded.propose(10_000))
         sweep = timer(funded)
-        assert (sweep.run_due(), waiting(funded)) == (0, [])
+        assert (sweep(), waiting(funded)) == (0, [])
         funded.world.clock.advance(seconds=LEAST.total_seconds())
-        assert (sweep.run_due(), waiting(funded)) == (1, [sent])
+        assert (sweep(), waiting(funded)) == (1, [sent])
         before = len(node.broadcasts)
         funded.outbox.run_due()
         assert len(node.broadcasts) == before + 1, "though the node has it: it tells its neighbours again"
         funded.mine()
         funded.world.clock.advance(seconds=LEAST.total_seconds())
-        assert sweep.run_due() == 0
+        assert sweep() == 0
         funded.admin = funded.world.as_user("admin@example.org")
         assert status(funded, sent, pending) == ["CONFIRMED", "PENDING"]
 
@@ -208,9 +208,9 @@ class TestTheTimer:
         early, late = timer(funded), timer(funded, JITTER_SECONDS - 1)
         server = funded.world.platform.background.expiry()
         funded.world.clock.advance(seconds=LEAST.total_seconds())
-        assert (early.run_due(), late.run_due()) == (1, 0)
+        assert (early(), late()) == (1, 0)
         funded.world.clock.advance(seconds=JITTER_SECONDS)
-        assert late.run_due() == 1
+        assert late() == 1
         funded.outbox.run_due()
         assert waiting(funded) == []
         funded.world.clock.advance(seconds=LEAST.total_seconds() + JITTER_SECONDS)
