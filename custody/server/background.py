@@ -19,7 +19,7 @@ from custody.server.chain.embedded import EmbeddedChain
 from custody.server.jobs.leases import LEASE, Held, Lead
 from custody.server.jobs.outbox import BROADCAST, Handler, Outbox
 from custody.server.jobs.tidying import OVER, Sweep, Tidying, sweep_all
-from custody.server.jobs.workers import JOB_THREADS, Loop, Workers, alone, serve_outbox, survive
+from custody.server.jobs.workers import JOB_THREADS, Loop, Workers, alone, serve_outbox, surviving
 from custody.server.mail.jobs import MAIL, WAITING, MailJobs, forget_sent
 from custody.server.mail.waiting import WaitingMail
 from custody.server.mining import mining_served
@@ -113,7 +113,8 @@ class Background:
             self._running.remove(workers)
             self.close_chains()
             if self.works:
-                survive("checkpoint", self.checkpoints.at_stop)
+                with surviving("checkpoint"):
+                    self.checkpoints.at_stop()
 
     def stop_taking(self) -> None:
         """Start no new work: work under way may go on until `running` ends. Callable from any thread."""
@@ -185,7 +186,8 @@ class Background:
 
     def _ask_market(self) -> None:
         for chain in tuple(self.backends):
-            survive("market", partial(self.market.refresh, chain))
+            with surviving("market"):
+                self.market.refresh(chain)
 
     def outbox(self, name: str = "outbox") -> Outbox:
         """A worker for broadcasts; ``mail`` and ``webhooks`` have workers of their own: a mail server that
@@ -240,4 +242,5 @@ class Background:
 
 def _each(acts: Iterable[Callable[[], object]]) -> None:
     for act in acts:
-        survive("heartbeat", act)
+        with surviving("heartbeat"):
+            act()

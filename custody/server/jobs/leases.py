@@ -114,22 +114,16 @@ class Lead:
                 self._held = None
                 return None
         with self._store.write() as db:
-            return self._take_in(db, now)
-
-    def _take_in(self, db: Session, now: datetime) -> Held | None:
-        if not self._is_free(db, now):
-            self._held = None
-            return None
-        lease = db.get(LeaseRow, self._name)
-        mine = lease is not None and self._held is not None and lease.owner == self._held.token
-        held = self._held if mine and self._held else Held(self._name, new_id(self._random))
-        until = now + self._span
-        if lease is None:
-            db.add(LeaseRow(name=self._name, owner=held.token, until=until))
-        else:
-            lease.owner, lease.until = held.token, until
-        self._held, self._until = held, until
-        return held
+            if not self._is_free(db, now):
+                self._held = None
+                return None
+            lease, held = db.get(LeaseRow, self._name), self._held
+            if lease is None or held is None or lease.owner != held.token:
+                held = Held(self._name, new_id(self._random))
+            until = now + self._span
+            db.merge(LeaseRow(name=self._name, owner=held.token, until=until))
+            self._held, self._until = held, until
+            return held
 
     def _is_free(self, db: Session, now: datetime) -> bool:
         lease = db.get(LeaseRow, self._name)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import structlog
-from sqlalchemy import Select, bindparam, insert, or_, select
+from sqlalchemy import bindparam, insert, or_, select
 from sqlalchemy.orm import Session
 
 from custody.server.errors import (
@@ -322,18 +322,9 @@ class Outbox:
 
     def _first(self, db: Session, now: datetime) -> JobRow | None:
         """The job that is due first, found by one index lookup for each kind."""
-        heads = [db.scalars(self._due(kind, now)).first() for kind in self._handlers]
-        found = [job for job in heads if job is not None]
-        # An altered time (`store.models.base`) sorts first, and its job is given up.
-        return min(
-            found, key=lambda job: (job.run_at if _is_time(job.run_at) else _FIRST, job.id), default=None
-        )
-
-    def _due(self, kind: str, now: datetime) -> Select[JobRow]:
-        return (
+        due = (
             select(JobRow)
             .where(
-                JobRow.kind == kind,
                 JobRow.done_at.is_(None),
                 JobRow.dead_at.is_(None),
                 JobRow.run_at <= now,
@@ -347,13 +338,14 @@ class Outbox:
             .order_by(JobRow.run_at, JobRow.id)
             .limit(1)
         )
-
-
-_FIRST: Final = datetime.min.replace(tzinfo=UTC)
-
-
-def _is_time(value: object) -> bool:
-    return isinstance(value, datetime)
+        heads = (db.scalars(due.where(JobRow.kind == kind)).first() for kind in self._handlers)
+        # An altered time (`store.models.base`) sorts first, and its job is given up.
+        first = datetime.min.replace(tzinfo=UTC)
+        return min(
+            (job for job in heads if job is not None),
+            key=lambda job: (job.run_at if isinstance(job.run_at, datetime) else first, job.id),
+            default=None,
+        )
 
 
 def delay_after(attempts: int, key: str) -> timedelta:

@@ -2,9 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import structlog
@@ -95,23 +95,27 @@ class Workers:
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         for loop in self._loops:
-            survive(loop.name, partial(loop.join, max(0.0, deadline - time.monotonic())))
-            survive(loop.name, loop.release)
+            with surviving(loop.name):
+                loop.join(max(0.0, deadline - time.monotonic()))
+            with surviving(loop.name):
+                loop.release()
 
     def _run(self, loop: Loop) -> None:
         seen = self._changes.version
         while not self._stopping.is_set():
-            survive(loop.name, loop.round)
+            with surviving(loop.name):
+                loop.round()
             if loop.wakes:
                 seen = self._changes.wait(seen, loop.seconds)
             else:
                 self._stopping.wait(loop.seconds)
 
 
-def survive(what: str, act: Callable[[], object]) -> None:
+@contextmanager
+def surviving(what: str) -> Iterator[None]:
     """Logs a failure of one round, so that the next one follows."""
     try:
-        act()
+        yield
     except ChainUnavailable as error:
         # Logged elsewhere as `backend down` or `watcher stuck`, once and not in each round.
         log.debug("chain unavailable", worker=what, reason=error.detail)
@@ -136,7 +140,12 @@ class OutboxThreads:
 
     def round(self) -> None:
         while not self._stopping.is_set() and self._free.acquire(blocking=False):
-            task = self._begin()
+            task = None
+            try:
+                task = self._outbox.lease()
+            finally:
+                if task is None:
+                    self._free.release()
             if task is None:
                 return
             # A daemon thread: a handler that hangs does not keep the process alive.
@@ -152,28 +161,17 @@ class OutboxThreads:
         for _ in range(self._count):
             if not self._free.acquire(timeout=max(0.0, deadline - time.monotonic())):
                 break
-        survive(self._name, self._outbox.release)
+        with surviving(self._name):
+            self._outbox.release()
 
-    def _begin(self) -> Task | None:
-        task = None
-        try:
-            task = self._outbox.lease()
-        finally:
-            if task is None:
-                self._free.release()
-        return task
-
-    def _work(self, first: Task) -> None:
-        task: Task | None = first
+    def _work(self, task: Task | None) -> None:
         try:
             while task is not None:
-                survive(self._name, partial(self._outbox.perform, task))
-                task = self._next()
+                with surviving(self._name):
+                    self._outbox.perform(task)
+                task = None
+                if not self._stopping.is_set():
+                    with surviving(self._name):
+                        task = self._outbox.lease()
         finally:
             self._free.release()
-
-    def _next(self) -> Task | None:
-        found: list[Task | None] = [None]
-        if not self._stopping.is_set():
-            survive(self._name, lambda: found.append(self._outbox.lease()))
-        return found[-1]

@@ -60,6 +60,12 @@ def after_commit(db: Session, call: Callable[[], object]) -> None:
     db.info.setdefault(_AFTERWARDS, []).append(call)
 
 
+def committed(db: Session) -> None:
+    """Runs the calls that were registered with ``after_commit``, in their order."""
+    for call in db.info.pop(_AFTERWARDS, ()):
+        call()
+
+
 def read_once(db: Session, key: Hashable, read: Callable[[], Value]) -> Value:
     """What ``read`` returns. A snapshot keeps it by ``key``: a second reading would find the same. A
     transaction that writes reads each time.
@@ -192,8 +198,7 @@ class Store:
                 finally:
                     self.meters.write_hold_seconds.observe(time.perf_counter() - began_at)
             # Still under the lock, so that commits are announced in their order.
-            for call in db.info.pop(_AFTERWARDS, ()):
-                call()
+            committed(db)
         finally:
             self._turn.release()
 

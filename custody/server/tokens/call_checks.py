@@ -163,10 +163,6 @@ _ANSWERS: Mapping[TokenFailure, tuple[type[CustodyError], str]] = {
 }
 
 
-def _calls(count: int) -> str:
-    return "one call" if count == 1 else f"{count} calls"
-
-
 def refusal(failure: TokenFailure, planned: PlannedCall, *, waiting: int) -> CustodyError:
     """What the call would break, as an error (docs/understand/tokens.md).
 
@@ -177,10 +173,11 @@ def refusal(failure: TokenFailure, planned: PlannedCall, *, waiting: int) -> Cus
     if failure is TokenFailure.PAUSED and planned.function is Function.PAUSE:
         kind, sentence = AlreadyPaused, "The token is paused already."
     if waiting:
-        sentence = f"{sentence} So it will be once what waits before it is mined: {_calls(waiting)}."
+        calls = "one call" if waiting == 1 else f"{waiting} calls"
+        sentence = f"{sentence} So it will be once what waits before it is mined: {calls}."
         if failure is TokenFailure.INSUFFICIENT_BALANCE:
             kind = LockedFunds
-            sentence = f"The rest is reserved by what waits before it: {_calls(waiting)}."
+            sentence = f"The rest is reserved by what waits before it: {calls}."
     pointer = planned.address_at if where == ADDRESS_AT else where
     return kind(sentence, faults=(Fault(pointer, sentence, failure.value),))
 

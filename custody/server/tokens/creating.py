@@ -16,7 +16,7 @@ from custody.server.proposals.drafts import Order
 from custody.server.proposals.propose import propose
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import WorkspaceAccess
-from custody.server.store.models import AddressBookEntryRow, ContractRow, ProposalRow, VaultRow
+from custody.server.store.models import AddressBookEntryRow, ContractRow, VaultRow
 from custody.server.tokens.proposing import token_order
 from custody.server.vaults.stored import address_script, vault_in
 from multisig import Network, decode_address
@@ -41,25 +41,8 @@ def create_token(ctx: Ctx, request: CreateTokenRequest) -> Steps[CreateTokenResp
     proposed = yield from propose(ctx, partial(_order, request))
     row, db, bytecode = proposed.row, proposed.ctx.db, proposed.draft.order.rests_on
     assert isinstance(bytecode, Bytecode), "it is what a deployment rests on"
-    contract = _contract(row, vault_in(db, proposed.ctx.access, row.vault_id), bytecode)
-    db.add(contract)
-    db.flush()
-    digest = contract.bytecode_hash.hex()
-    proposed.announce(CREATED, contract=contract.uid, ticker=contract.ticker, bytecode=digest)
-    return CreateTokenResponse(psbt_id=row.id, psbt_base64=proposed.base64, contract_uid=contract.uid)
-
-
-def _order(request: CreateTokenRequest, ctx: Ctx) -> Order:
-    vault = vault_to_spend(ctx.db, ctx.access, request.vault_id)
-    # The address book may change.
-    bytecode = bytecode_of(ctx.db, ctx.access, vault, request)
-    payload = encode_payload(bytecode.deployment)
-    order = token_order(ctx, TxType.DEPLOY, vault, payload, request.priority, vault_at="/vault_id")
-    return replace(order, rests_on=bytecode)
-
-
-def _contract(proposal: ProposalRow, vault: VaultRow, bytecode: Bytecode) -> ContractRow:
-    return ContractRow(
+    vault = vault_in(db, proposed.ctx.access, row.vault_id)
+    contract = ContractRow(
         workspace_id=vault.workspace_id,
         vault_id=vault.id,
         chain=vault.chain,
@@ -72,15 +55,27 @@ def _contract(proposal: ProposalRow, vault: VaultRow, bytecode: Bytecode) -> Con
         whitelist_enabled=bytecode.whitelist_enabled,
         bytecode=bytecode.blob,
         bytecode_hash=bytecode.deployment.bytecode_hash,
-        deploy_family_id=proposal.family_id,
-        created_by=proposal.created_by,
-        created_at=proposal.created_at,
+        deploy_family_id=row.family_id,
+        created_by=row.created_by,
+        created_at=row.created_at,
     )
+    db.add(contract)
+    db.flush()
+    digest = contract.bytecode_hash.hex()
+    proposed.announce(CREATED, contract=contract.uid, ticker=contract.ticker, bytecode=digest)
+    return CreateTokenResponse(psbt_id=row.id, psbt_base64=proposed.base64, contract_uid=contract.uid)
 
 
-def bytecode_of(
-    db: Session, access: WorkspaceAccess, vault: VaultRow, request: CreateTokenRequest
-) -> Bytecode:
+def _order(request: CreateTokenRequest, ctx: Ctx) -> Order:
+    vault = vault_to_spend(ctx.db, ctx.access, request.vault_id)
+    # The address book may change.
+    bytecode = _bytecode(ctx.db, ctx.access, vault, request)
+    payload = encode_payload(bytecode.deployment)
+    order = token_order(ctx, TxType.DEPLOY, vault, payload, request.priority, vault_at="/vault_id")
+    return replace(order, rests_on=bytecode)
+
+
+def _bytecode(db: Session, access: WorkspaceAccess, vault: VaultRow, request: CreateTokenRequest) -> Bytecode:
     """The vault's address is the owner. Raises Invalid, which names the field."""
     if request.network != vault.network:
         raise Invalid.at("/network", f"The vault is on {vault.network}.")

@@ -2,9 +2,7 @@
 of tokens with the holding after each. Unknown figures are never shown as zero.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Row, ScalarSelect, and_, func, select, tuple_
@@ -28,7 +26,7 @@ from custody.server.store.models import (
     VaultRow,
 )
 from custody.server.store.store import chunks
-from custody.server.tokens.status import TokenFamily, token_families
+from custody.server.tokens.status import token_families
 from custody.server.vaults.stored import address_script, vault_in
 from multisig import Network, decode_address, encode_address
 from multisig.tokens import format_units, token_amount
@@ -198,33 +196,6 @@ NOT_DEPLOYED = "The token's deployment is not confirmed: it has no list yet."
 NOT_KNOWN = "The index of tokens does not know the token's state."
 
 
-@dataclass(frozen=True)
-class _Lists:
-    """The data of one answer: names by address, output scripts by contract, addresses by script. A token
-    whose state is not known has no owner. ``trouble``: why the index cannot be used.
-    """
-
-    names: Mapping[str, str]
-    owners: Mapping[str, bytes]
-    listed: Mapping[str, Sequence[bytes]]
-    addresses: Mapping[bytes, str]
-    trouble: str | None
-
-    def entries(self, contract_id: str) -> list[wire.ListedAddress]:
-        """The owner first, who may always receive, and only once: a list may name the owner too."""
-        owner = self.owners[contract_id]
-        listed = [script for script in self.listed.get(contract_id, ()) if script != owner]
-        addresses = [self.addresses[script] for script in (owner, *listed)]
-        return [wire.ListedAddress(address=each, name=self.names.get(each, "")) for each in addresses]
-
-    def error_of(self, family: TokenFamily) -> str | None:
-        if self.trouble is not None:
-            return self.trouble
-        if family.status is not CallStatus.CONFIRMED:
-            return NOT_DEPLOYED
-        return None if family.best.txid in self.owners else NOT_KNOWN
-
-
 @serves(WORKSPACE_WHITELIST)
 def workspace_whitelist(ctx: Ctx, wanted: wire.WorkspaceWhitelistQuery) -> wire.WorkspaceWhitelist:
     """The whitelists of all tokens of the workspace, or of one, without those whose deployment failed."""
@@ -239,59 +210,66 @@ def workspace_whitelist(ctx: Ctx, wanted: wire.WorkspaceWhitelistQuery) -> wire.
         query = query.where(ContractRow.uid == wanted.contract_uid)
     rows = db.execute(query).all()
     families = token_families(db, access.chain, [contract.deploy_family_id for contract, _ in rows])
-    lists = _read(db, access, families.values())
-    contracts = [
-        _whitelist(contract, vault_name, families[contract.deploy_family_id], lists)
-        for contract, vault_name in rows
-        if families[contract.deploy_family_id].status is not CallStatus.FAILED
-    ]
-    return wire.WorkspaceWhitelist(
-        contracts=contracts,
-        aggregate=_aggregate(contracts),
-        vault_errors=_vault_errors(contracts, lists.trouble),
-    )
+    lists = _lists(db, access, [each.best.txid for each in families.values() if each.best.txid is not None])
+    _, trouble = last_read(db, access.chain)
+    contracts = []
+    for contract, vault_name in rows:
+        family = families[contract.deploy_family_id]
+        listed, error = lists.get(family.best.txid or ""), trouble
+        if family.status is CallStatus.FAILED:
+            continue
+        if error is None and family.status is not CallStatus.CONFIRMED:
+            error = NOT_DEPLOYED
+        elif error is None and listed is None:
+            error = NOT_KNOWN
+        contracts.append(
+            wire.ContractWhitelist(
+                contract_uid=contract.uid,
+                symbol=contract.ticker,
+                name=contract.name,
+                vault_id=contract.vault_id,
+                vault_name=vault_name,
+                addresses=listed if error is None and listed is not None else [],
+                error=error,
+            )
+        )
+    # Where the index is behind, an error for every vault that has tokens.
+    vaults = dict.fromkeys(contract.vault_id for contract in contracts)
+    errors = [] if trouble is None else [wire.VaultError(vault_id=each, error=trouble) for each in vaults]
+    return wire.WorkspaceWhitelist(contracts=contracts, aggregate=_aggregate(contracts), vault_errors=errors)
 
 
-def _read(db: Session, access: WorkspaceAccess, families: Collection[TokenFamily]) -> _Lists:
-    ids = [each.best.txid for each in families if each.best.txid is not None]
-    chain, network = access.chain, Network(access.chain)
-    of_these = TokenCellRow.contract_id.in_(ids)
+def _lists(
+    db: Session, access: WorkspaceAccess, contract_ids: Collection[str]
+) -> dict[str, list[wire.ListedAddress]]:
+    """By contract, the owner first, who may always receive, and only once: a list may name the owner too. The
+    others in the order of their scripts. A token whose state is not known is left out.
+    """
+    chain, of_these = access.chain, TokenCellRow.contract_id.in_(contract_ids)
     owning = select(TokenCellRow.contract_id, TokenCellRow.data).where(*_at(chain, Cell.OWNER), of_these)
-    owners = {contract_id: owner for contract_id, owner in db.execute(owning) if owner is not None}
+    scripts = {contract_id: [owner] for contract_id, owner in db.execute(owning) if owner is not None}
     listing = select(TokenCellRow.contract_id, TokenCellRow.holder).where(
         TokenCellRow.chain == chain, TokenCellRow.cell == int(Cell.LISTED), of_these
     )
-    listed = defaultdict[str, list[bytes]](list)
     for contract_id, holder in db.execute(listing.order_by(TokenCellRow.contract_id, TokenCellRow.holder)):
-        listed[contract_id].append(holder)
-    scripts = {*owners.values(), *(script for one in listed.values() for script in one)}
-    addresses = {script: encode_address(script, network) or "" for script in scripts}
-    names = _names(db, access, addresses.values())
-    return _Lists(names, owners, listed, addresses, last_read(db, chain)[1])
-
-
-def _names(db: Session, access: WorkspaceAccess, addresses: Collection[str]) -> dict[str, str]:
-    """Names in the workspace's address book, by address."""
+        if contract_id in scripts and holder != scripts[contract_id][0]:
+            scripts[contract_id].append(holder)
+    network = Network(chain)
+    addresses = {
+        script: encode_address(script, network) or "" for each in scripts.values() for script in each
+    }
     book = select(AddressBookEntryRow.address, AddressBookEntryRow.name).where(
         AddressBookEntryRow.workspace_id == access.workspace_id
     )
-    parts = (book.where(AddressBookEntryRow.address.in_(some)) for some in chunks(addresses))
-    return {address: name for part in parts for address, name in db.execute(part)}
-
-
-def _whitelist(
-    contract: ContractRow, vault_name: str, family: TokenFamily, lists: _Lists
-) -> wire.ContractWhitelist:
-    error, contract_id = lists.error_of(family), family.best.txid
-    return wire.ContractWhitelist(
-        contract_uid=contract.uid,
-        symbol=contract.ticker,
-        name=contract.name,
-        vault_id=contract.vault_id,
-        vault_name=vault_name,
-        addresses=lists.entries(contract_id) if error is None and contract_id is not None else [],
-        error=error,
-    )
+    parts = (book.where(AddressBookEntryRow.address.in_(some)) for some in chunks(addresses.values()))
+    names = {address: name for part in parts for address, name in db.execute(part)}
+    return {
+        contract_id: [
+            wire.ListedAddress(address=addresses[script], name=names.get(addresses[script], ""))
+            for script in each
+        ]
+        for contract_id, each in scripts.items()
+    }
 
 
 def _aggregate(contracts: Sequence[wire.ContractWhitelist]) -> list[wire.WhitelistedAddress]:
@@ -305,14 +283,6 @@ def _aggregate(contracts: Sequence[wire.ContractWhitelist]) -> list[wire.Whiteli
             )
             known.contract_uids.append(contract.contract_uid)
     return [found[address] for address in sorted(found)]
-
-
-def _vault_errors(contracts: Sequence[wire.ContractWhitelist], trouble: str | None) -> list[wire.VaultError]:
-    """Where the index is behind, an error for every vault that has tokens."""
-    if trouble is None:
-        return []
-    vaults = dict.fromkeys(contract.vault_id for contract in contracts)
-    return [wire.VaultError(vault_id=vault_id, error=trouble) for vault_id in vaults]
 
 
 @serves(TOKEN_HISTORY)

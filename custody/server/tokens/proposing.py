@@ -83,7 +83,9 @@ def _choose(db: Session, vault: VaultRow, plan: Plan, tip_height: int, vault_at:
         alone = _settle([coin], plan)
         if alone is not None:
             return alone
-    others = _others(db, vault, plan, tip_height, own[1:])
+    # Those at the address last, because each can begin a call.
+    pool = SpendableCoins(vault.id, tip_height, avoids_address=True).pool(db, Tier.CONFIRMED, plan)
+    others = [*largest_first(pool), *own[1:]]
     for count in range(1, min(len(others), MAX_INPUTS - 1) + 1):
         utxos = (own[0], *others[:count])
         together = _settle(utxos, plan)
@@ -99,12 +101,6 @@ def _choose(db: Session, vault: VaultRow, plan: Plan, tip_height: int, vault_at:
     raise InsufficientFunds(
         "The vault's confirmed coins do not cover the fee and some change at its address."
     )
-
-
-def _others(db: Session, vault: VaultRow, plan: Plan, tip_height: int, own: Sequence[Utxo]) -> list[Utxo]:
-    """Confirmed coins, the largest first; those at the address last, because each can begin a call."""
-    pool = SpendableCoins(vault.id, tip_height, avoids_address=True).pool(db, Tier.CONFIRMED, plan)
-    return [*largest_first(pool), *own]
 
 
 def _settle(utxos: Sequence[Utxo], plan: Plan) -> Selection[Utxo] | None:

@@ -4,8 +4,7 @@ raw bytes.
 
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -46,11 +45,11 @@ from custody.server.chain.core.rpc import (
     RpcCall,
     RpcFailed,
 )
-from custody.server.chain.engine import InvalidSpend, verify_transaction
+from custody.server.chain.engine import consensus
 from custody.server.errors import ChainUnavailable
 from multisig.errors import InvalidAmount
 from multisig.network import Network
-from multisig.transaction import OutPoint, Transaction, TxOut
+from multisig.transaction import Transaction
 from multisig.units import SATS_PER_BTC, FeeRate
 
 # 0.10 BTC/kvB: a higher fee is a typing error. No amount may be burnt in an unspendable output.
@@ -113,8 +112,12 @@ class CoreBackend:
         wanted = frozenset(scripts)
         if not wanted:
             return ()
-        with self._looking():
+        if not self._lock.acquire(timeout=LOCK_SECONDS):
+            raise ChainUnavailable("Another request is still reading the node.")
+        try:
             found = self._look(wanted)
+        finally:
+            self._lock.release()
         return tuple(each for each in found if each.touched_since(since_height))
 
     def transaction(self, txid: str) -> ChainTransaction | None:
@@ -164,15 +167,6 @@ class CoreBackend:
 
     # Outputs of scripts, in the best chain and the mempool
 
-    @contextmanager
-    def _looking(self) -> Iterator[None]:
-        if not self._lock.acquire(timeout=LOCK_SECONDS):
-            raise ChainUnavailable("Another request is still reading the node.")
-        try:
-            yield
-        finally:
-            self._lock.release()
-
     def _look(self, wanted: frozenset[bytes]) -> tuple[FoundOutput, ...]:
         for _ in range(MAX_LOOKS):
             try:
@@ -218,29 +212,15 @@ class CoreBackend:
             known = self.transaction(transaction.txid)
             if known is not None:
                 return AlreadyKnown(transaction.txid, confirmed=known.height is not None)
-        if code is RefusalCode.INVALID_SCRIPT and self._is_valid(transaction):
-            # Since release 30 the node gives one reason for consensus and for its own policy. Only a breach
-            # of consensus is final: the coins of a valid signed payment must stay locked.
-            code = RefusalCode.POLICY
+        if code is RefusalCode.INVALID_SCRIPT:
+            spent = self._node.outputs([txin.outpoint for txin in transaction.inputs])
+            if consensus(transaction, spent) is None:
+                # Since release 30 the node gives one reason for consensus and for its own policy. Only a
+                # breach of consensus is final: the coins of a valid signed payment must stay locked.
+                code = RefusalCode.POLICY
         if says_known(reason):
             raise ChainUnavailable("The node knows the transaction, and then it does not. Ask again.")
         return BroadcastRefused(transaction.txid, code, reason or "refused without a reason")
-
-    def _is_valid(self, transaction: Transaction) -> bool:
-        """Whether its scripts are valid by consensus, according to Core's engine in this process."""
-        sources = {txin.outpoint.txid: self.transaction(txin.outpoint.txid) for txin in transaction.inputs}
-        try:
-            verify_transaction(transaction, [_spent(sources, txin.outpoint) for txin in transaction.inputs])
-        except InvalidSpend:
-            return False
-        return True
-
-
-def _spent(sources: Mapping[str, ChainTransaction | None], outpoint: OutPoint) -> TxOut:
-    source = sources[outpoint.txid]
-    if source is None or outpoint.vout >= len(source.transaction.outputs):
-        raise ChainUnavailable("The node refused a script of a coin that it does not know. Ask again.")
-    return source.transaction.outputs[outpoint.vout]
 
 
 def _fee_rate(rate: Any) -> FeeRate | None:

@@ -104,9 +104,9 @@ class Node:
     def close(self) -> None:
         self._rpc.close()
 
-    def ask(self, *calls: RpcCall, seconds: float | None = None) -> tuple[Any, ...]:
+    def ask(self, *calls: RpcCall) -> tuple[Any, ...]:
         """The answers, each a JSON value or Failed, of a node that is the right one and up to date."""
-        return self._ask(calls, seconds)[2:]
+        return self._ask(calls)[2:]
 
     def _ask(self, calls: Sequence[RpcCall], seconds: float | None = None) -> tuple[Any, ...]:
         answers = self._rpc.ask(BLOCKCHAIN_INFO, INDEX_INFO, *calls, seconds=seconds)
@@ -121,7 +121,12 @@ class Node:
     def hashes_at(self, heights: Sequence[int]) -> tuple[str | None, ...]:
         """Hashes of the best chain's blocks; None above its tip."""
         answers = self.ask(*(RpcCall("getblockhash", (height,)) for height in heights))
-        return tuple(self._hash_or_none(answer) for answer in answers)
+        return tuple(
+            None
+            if isinstance(answer, RpcFailed) and answer.code == INVALID_PARAMETER
+            else hash_of(self.value(answer, "getblockhash"))
+            for answer in answers
+        )
 
     def header(self, block_hash: str) -> tuple[int, int]:
         """Height and time of a block, whichever branch it is on."""
@@ -155,11 +160,13 @@ class Node:
             raise ChainChanged(f"{self._name}'s chain changed while it was read.")
         if isinstance(answer, RpcFailed) and answer.code == INVALID_PARAMETER:
             raise ChainUnavailable(f"{self._name} does not scan its blocks now: {answer.message}")
-        found = self.value(answer, "scanblocks")
+        found = object_of(self.value(answer, "scanblocks"))
         # scanblocks silently skips blocks whose filter is not built yet.
         if count_in(object_of(indexes).get(FILTERINDEX), "best_block_height") < last:
             raise ChainUnavailable(f"{self._name}'s block filter index is behind its blocks. It catches up.")
-        self._require_scanned(found, first, last)
+        scanned = found.get("completed") is True, found.get("from_height"), found.get("to_height")
+        if scanned != (True, first, last):
+            raise ChainUnavailable(f"{self._name} did not finish its scan of the blocks. It is asked again.")
         return hash_of(before), frozenset(hash_of(each) for each in list_of(found.get("relevant_blocks")))
 
     def mempool(self) -> tuple[str, ...]:
@@ -170,7 +177,9 @@ class Node:
         """Transactions of the mempool; None for one that has left it."""
         answers = self.ask(*(RpcCall("getrawtransaction", (txid,)) for txid in txids))
         return tuple(
-            None if _is_absent(answer) else transaction_of(self.value(answer, "getrawtransaction"), txid)
+            None
+            if isinstance(answer, RpcFailed) and answer.code == NOT_FOUND
+            else transaction_of(self.value(answer, "getrawtransaction"), txid)
             for answer, txid in zip(answers, txids, strict=True)
         )
 
@@ -185,7 +194,9 @@ class Node:
                 txid: transaction_of(self.value(answer, "getrawtransaction"), txid)
                 for txid, answer in zip(some, answers, strict=True)
             }
-        return tuple(_output(found[outpoint.txid], outpoint) for outpoint in outpoints)
+        if any(outpoint.vout >= len(found[outpoint.txid].outputs) for outpoint in outpoints):
+            raise garbled("a spend of what is not there")
+        return tuple(found[outpoint.txid].outputs[outpoint.vout] for outpoint in outpoints)
 
     def spenders(self, outpoints: Sequence[OutPoint]) -> dict[OutPoint, str]:
         """The txid of the mempool transaction that spends each; absent where none does."""
@@ -209,11 +220,6 @@ class Node:
         if isinstance(answer, RpcFailed):
             raise ChainUnavailable(f"{self._name} does not answer {method}: {answer.message} ({answer.code})")
         return answer
-
-    def _hash_or_none(self, answer: Any) -> str | None:
-        if isinstance(answer, RpcFailed) and answer.code == INVALID_PARAMETER:
-            return None
-        return hash_of(self.value(answer, "getblockhash"))
 
     def _require_chain(self, answer: Any) -> None:
         info = object_of(self.value(answer, BLOCKCHAIN_INFO.method))
@@ -241,18 +247,3 @@ class Node:
                 raise ChainUnavailable(f"{self._name} has no {name}. Run it with {option}.")
             if object_of(index).get("synced") is not True:
                 raise ChainUnavailable(f"{self._name} is still building its {name}. Wait until it is done.")
-
-    def _require_scanned(self, found: Any, first: int, last: int) -> None:
-        whole = object_of(found).get("completed") is True
-        if not whole or (found.get("from_height"), found.get("to_height")) != (first, last):
-            raise ChainUnavailable(f"{self._name} did not finish its scan of the blocks. It is asked again.")
-
-
-def _output(transaction: Transaction, outpoint: OutPoint) -> TxOut:
-    if outpoint.vout >= len(transaction.outputs):
-        raise garbled("a block that spends what is not there")
-    return transaction.outputs[outpoint.vout]
-
-
-def _is_absent(answer: Any) -> bool:
-    return isinstance(answer, RpcFailed) and answer.code == NOT_FOUND

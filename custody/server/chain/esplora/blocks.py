@@ -73,10 +73,6 @@ class EsploraHeader:
             return 0
         return mantissa << 8 * (exponent - 3) if exponent >= 3 else mantissa >> 8 * (3 - exponent)
 
-    @property
-    def meets_its_target(self) -> bool:
-        return int(self.hash, 16) <= self.target
-
 
 def has_work(header: EsploraHeader, network: Network, height: int) -> bool:
     """Whether it meets its own target, and the target is not easier than the network allows at that
@@ -86,7 +82,7 @@ def has_work(header: EsploraHeader, network: Network, height: int) -> bool:
     if network is Network.MAINNET:
         least = next((least for first, least in MAINNET_LEAST_DIFFICULTY if height >= first), 1)
         limit = min(limit, DIFFICULTY_1 // least)
-    return header.meets_its_target and header.target <= limit
+    return int(header.hash, 16) <= header.target <= limit
 
 
 def could_hold_ours(network: Network, height: int) -> bool:

@@ -73,7 +73,12 @@ class Transactions:
         block = self.prove(transaction, status)
         if block is not None:
             return ChainTransaction(transaction, block.height, block.hash)
-        return ChainTransaction(transaction, None, None) if self._waits(transaction) else None
+        if is_coinbase(transaction):
+            return None
+        # An explorer keeps the bytes of evicted transactions too, but names none of them as a coin's spender.
+        spender = self.spender(transaction.inputs[0].outpoint)
+        waits = spender is not None and spender.txid == txid
+        return ChainTransaction(transaction, None, None) if waits else None
 
     def prove(self, transaction: Transaction, status: ConfirmationStatus) -> BlockRef | None:
         """The block that the status names, once it is proven; None for an unconfirmed transaction."""
@@ -109,15 +114,6 @@ class Transactions:
         if not outspend.spent or outspend.txid is None:
             return None
         return SpendingTransaction(outspend.txid, outspend.status.block_height if outspend.status else None)
-
-    def _waits(self, transaction: Transaction) -> bool:
-        """Whether it is in the mempool: an explorer keeps the bytes of evicted transactions, too, but names
-        none of them as a coin's spender.
-        """
-        if is_coinbase(transaction):
-            return False
-        spender = self.spender(transaction.inputs[0].outpoint)
-        return spender is not None and spender.txid == transaction.txid
 
     def caller(self, transaction: Transaction) -> bytes:
         """The output script that its first input spends. Raises ChainInconsistent where the explorer lacks
