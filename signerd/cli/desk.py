@@ -92,7 +92,7 @@ def read_file(path: Path, most: int) -> bytes:
         raise InvalidRequest(f"{path} cannot be read: {error.strerror}", hint="Give another file.") from None
 
 
-def write_file(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes, hint: str | None = None) -> None:
     """A new file that only this user can read. Raises FileNotWritten, also where one is there."""
     from signerd.errors import FileNotWritten
     from signerd.journal.storage import write_new
@@ -100,7 +100,7 @@ def write_file(path: Path, content: bytes) -> None:
     try:
         write_new(path, content)
     except OSError as error:
-        raise FileNotWritten(f"{path} cannot be written: {error.strerror}") from error
+        raise FileNotWritten(f"{path} cannot be written: {error.strerror}", hint=hint) from error
 
 
 pass_desk = click.make_pass_decorator(Desk)

@@ -2,7 +2,6 @@
 platform.
 """
 
-import os
 import sys
 from os.path import lexists
 from pathlib import Path
@@ -10,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from custody.common.private_files import PRIVATE_FILE
 from custody.common.terminal import Exit, answer, aside, put, say
-from signerd.cli.desk import Desk, answering, asking, path_option, read_file, verbose_option
+from signerd.cli.desk import Desk, answering, asking, path_option, read_file, verbose_option, write_file
 from signerd.cli.naming import proposal_named
 from signerd.cli.words import payment_lines, proposal_text, proposals_text, psbt_text, standing_words
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY, State, network_words, state_words
@@ -250,7 +248,10 @@ def sign(
 def _write_signed(imported: "ImportedView", out: Path | None, *, as_json: bool) -> None:
     assert imported.signed_psbt is not None, "only a signed PSBT is written"
     if out is not None:
-        _write(out, imported.signed_psbt)
+        hint = (
+            "It is signed: the same command with another name writes it, and your device is not asked again."
+        )
+        write_file(out, f"{imported.signed_psbt}\n".encode(), hint)
     if as_json:
         answer(imported)
     elif out is None:
@@ -259,18 +260,6 @@ def _write_signed(imported: "ImportedView", out: Path | None, *, as_json: bool) 
         say(f"Signed: {out}")
     if not as_json and imported.final is not None:
         aside(f"It is complete. It was not sent; the transaction: {imported.final}")
-
-
-def _write(out: Path, psbt: str) -> None:
-    """Readable by the owner alone. Never replaces another file, also not one that was made meanwhile."""
-    try:
-        with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE), "w") as file:
-            file.write(psbt + "\n")
-    except OSError as error:
-        hint = (
-            "It is signed: the same command with another name writes it, and your device is not asked again."
-        )
-        raise InvalidRequest(f"{out} cannot be written: {error.strerror}", hint=hint) from None
 
 
 def _read_psbt(file: str) -> str:

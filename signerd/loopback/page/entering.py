@@ -1,12 +1,11 @@
 """Entering and leaving the page, and its mount."""
 
-from urllib.parse import parse_qs
-
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Match, Mount, Route
 from starlette.types import Scope
 
+from custody.common.pages.rendering import Fields
 from signerd.callers import STRANGER, CallerKind, LoopbackCaller
 from signerd.endpoint import ENTER, LEAVE, is_of_api
 from signerd.errors import EntryRefused, InvalidRequest, NoSuchRoute, NotPaired, RequestTooLarge
@@ -18,7 +17,6 @@ from signerd.problems import problem
 # The feed's subject of the note that a browser entered.
 SUBJECT = "page"
 ENTERED = "The page was entered."
-FORM = "application/x-www-form-urlencoded"
 # One field with a code of eleven letters.
 MAX_FORM_BYTES = 1024
 MAX_FIELDS = 4
@@ -68,17 +66,13 @@ def _sessions(request: Request) -> PageSessions:
 
 
 async def _code(request: Request) -> str:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     body = await request.body()
-    if kind != FORM:
-        raise InvalidRequest("body: send it as a form")
     if len(body) > MAX_FORM_BYTES:
         raise RequestTooLarge(f"this form has {MAX_FORM_BYTES} bytes at most")
     try:
-        fields = parse_qs(body.decode("ascii"), max_num_fields=MAX_FIELDS)
+        return Fields.read(request.headers.get("content-type", ""), body, MAX_FIELDS).one("code")
     except ValueError:
-        raise InvalidRequest("body: the form cannot be read") from None
-    return next(iter(fields.get("code", ())), "")
+        raise InvalidRequest("body: send it as a form") from None
 
 
 def _refused(error: EntryRefused) -> Response:

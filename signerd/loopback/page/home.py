@@ -6,6 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.common.pages.rendering import Live
+from signerd.api.account import EventsApi
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
 from signerd.core.text import plain
 from signerd.errors import InvalidRequest
@@ -57,8 +58,6 @@ async def notes(asked: PageRequest) -> Response:
 # The newest lines shown: enough for one operation from its first prompt on.
 MOST_LINES = 8
 SAID = frozenset({"progress", "info", "attention", "alarm", "question"})
-# A position has fewer digits than this, the API's own bound.
-_MOST_FIGURES = 19
 
 
 def said_part(subject: str, after: int) -> Live:
@@ -82,10 +81,11 @@ def saying(asked: PageRequest, subject: str) -> dict[str, Any]:
 
 
 async def said(asked: PageRequest) -> Response:
-    subject, after = asked.path_id("subject"), asked.query("after")
-    if not (after.isdecimal() and after.isascii() and len(after) < _MOST_FIGURES):
-        raise InvalidRequest("after: this is not a position")
-    return asked.part(said_part(subject, int(after)), said=said_words(asked, subject, int(after)))
+    given = await asked.given(EventsApi.follow)
+    if given.after is None:
+        raise InvalidRequest("after: is missing")
+    words = said_words(asked, given.subject, given.after)
+    return asked.part(said_part(given.subject, given.after), said=words)
 
 
 ROWS = (

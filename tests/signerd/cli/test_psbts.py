@@ -94,7 +94,7 @@ def test_sign_asks_no_device_where_it_cannot_sign_or_answer(desk, outer, file, t
 def test_what_is_signed_and_cannot_be_written_is_written_the_next_time(desk, outer, file, tmp_path):
     # A name that no file can have: found out at the device's answer only.
     ended = signerd("sign", str(file), "--yes", "-o", str(tmp_path / ("n" * 300)), state=desk.state)
-    assert ended.status == Exit.USAGE
+    assert ended.status == Exit.STATE
     assert "It is signed" in ended.err
     assert signerd("sign", str(file), "-o", str(tmp_path / "signed"), state=desk.state).status == Exit.OK
     assert outer.bridge.asked == 1
