@@ -1,32 +1,31 @@
-"""Writes ``custody/client/calls.py`` and ``signing_calls.py``, the client's methods of the declared calls:
+"""Writes ``custody/client/calls.py``, the client's methods of the declared calls:
 ``python -m tools.client_calls``. A test compares (``tests/custody/client/test_calls.py``).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from types import MappingProxyType, ModuleType, NoneType, UnionType
+from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
 from custody.schemas.call import Call
-from custody.schemas.calls import NOUNS, SIGNING, client_calls
+from custody.schemas.calls import NOUNS, client_calls
 
-FOLDER = Path(__file__).parents[1] / "custody" / "client"
-FILES = MappingProxyType(
-    {
-        "calls.py": {name: noun for name, noun in NOUNS.items() if name not in SIGNING},
-        "signing_calls.py": {name: noun for name, noun in NOUNS.items() if name in SIGNING},
-    }
-)
+FILE = Path(__file__).parents[1] / "custody" / "client" / "calls.py"
 HEAD = (
     '"""The client\'s methods of the declared calls. Written by ``tools/client_calls.py``: do not edit."""\n'
 )
 
 
-def written(nouns: Mapping[str, ModuleType]) -> str:
+def written() -> str:
     imports: dict[str, set[str]] = {"custody.client.flow": set()}
-    classes = [_class(noun, module, imports) for noun, module in nouns.items()]
+    methods = [
+        line
+        for module in NOUNS.values()
+        for constant, call in client_calls(module)
+        for line in _method(constant, call, module.__name__, imports)
+    ]
     lines = [
         f"from {module} import {', '.join(sorted(names, key=_order))}"
         for module, names in sorted(imports.items())
@@ -36,21 +35,12 @@ def written(nouns: Mapping[str, ModuleType]) -> str:
         "",
         *(line for line in lines if "custody" in line),
     ]
-    return "\n".join([HEAD, *lines, "", *classes])
+    return "\n".join([HEAD, *lines, "", "\nclass Calls:", *methods, ""])
 
 
 def _order(name: str) -> tuple[bool, bool, str]:
     """Constants, then classes, then functions: as the formatter orders them."""
     return not name.isupper(), name[0].islower(), name.lower()
-
-
-def _class(noun: str, module: ModuleType, imports: dict[str, set[str]]) -> str:
-    name = f"{noun.removesuffix('s').title().replace('_', '')}Calls"
-    methods = [
-        "\n".join(_method(constant, call, module.__name__, imports))
-        for constant, call in client_calls(module)
-    ]
-    return f"\nclass {name}:\n" + "\n".join(methods) + "\n"
 
 
 def _method(constant: str, call: Call[Any, Any], home: str, imports: dict[str, set[str]]) -> Iterator[str]:
@@ -115,5 +105,4 @@ def _typed(kind: Any, imports: dict[str, set[str]]) -> str:
 
 
 if __name__ == "__main__":
-    for name, nouns in FILES.items():
-        (FOLDER / name).write_text(written(nouns))
+    FILE.write_text(written())

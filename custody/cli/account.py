@@ -117,7 +117,7 @@ def _tell_program(own: "ServiceAccount", url: str, *, as_json: bool) -> None:
 @json_option
 def mail_command(desk: ClientDesk, waiting: bool | None, amounts: bool | None, as_json: bool) -> None:
     """Show what you are mailed when something waits for you, or change it."""
-    from custody.schemas.mail_settings import UpdateMailSettingsRequest
+    from custody.schemas.users import UpdateMailSettingsRequest
 
     with desk.client() as client:
         if waiting is None and amounts is None:

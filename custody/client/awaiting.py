@@ -1,4 +1,4 @@
-"""The clients that await, for asyncio: over httpx."""
+"""The client for asyncio: over httpx."""
 
 import asyncio
 import time
@@ -8,17 +8,15 @@ from typing import Self
 
 import httpx
 
-from custody.client.connection import OnSession, make_core
-from custody.client.flow import Core, Session
-from custody.client.payments import ReadProposalCalls
-from custody.client.signing_calls import KeyCalls, ProposalCalls, SignInCalls, TokenCalls
+from custody.client.api import Api
+from custody.client.flow import Core, OnSession, Session, make_core
 from custody.common.exchange import Awaiting
 from custody.common.plain_http import trust
 from custody.common.transports import AwaitingTransport
 
 
-class AwaitingConnection(Awaiting[Core]):
-    """Use it as an async context manager. Parameters as ``WaitingConnection``; ``transport`` is httpx's."""
+class AsyncClient(Api, Awaiting[Core]):
+    """Use it as an async context manager. Parameters as ``Client``; ``transport`` is httpx's."""
 
     def __init__(
         self,
@@ -44,7 +42,3 @@ class AwaitingConnection(Awaiting[Core]):
 
     async def __aexit__(self, *_exc: object) -> None:
         await self.aclose()
-
-
-class SigningClient(SignInCalls, KeyCalls, ProposalCalls, ReadProposalCalls, TokenCalls, AwaitingConnection):
-    """Raises as ``Api``. It leaves out ``calls``, which imports every noun."""

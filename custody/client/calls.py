@@ -9,6 +9,35 @@ from custody.schemas.address_book import (
     RENAME_WHITELIST_ADDRESS,
     WHITELIST_ADDRESSES,
 )
+from custody.schemas.asset_tokens import (
+    ADD_TO_CONTRACT_WHITELIST,
+    CALL_CONTRACT,
+    CONTRACT,
+    CONTRACT_CALLS,
+    CONTRACTS,
+    CREATE_TOKEN,
+    PREVIEW_CALL,
+    REMOVE_FROM_CONTRACT_WHITELIST,
+    RESUBMIT_CONTRACT_CALL,
+    TOKEN_HISTORY,
+    TOKENS,
+    WORKSPACE_CONTRACTS,
+    WORKSPACE_WHITELIST,
+)
+from custody.schemas.auth import (
+    CHANGE_PASSWORD,
+    LOGIN,
+    LOGOUT,
+    OTP_VALIDATE,
+    REGISTER,
+    REQUEST_PASSWORD_RESET,
+    RESET_PASSWORD,
+    REVOKE_SESSIONS,
+    SESSIONS,
+    TOTP_CONFIRM,
+    TOTP_ENROL,
+    TWO_FACTOR,
+)
 from custody.schemas.changes import (
     CHANGES,
     CONFIRM_CHANGE,
@@ -17,7 +46,6 @@ from custody.schemas.changes import (
     SECOND_PERSON_RULE,
     UPDATE_SECOND_PERSON_RULE,
 )
-from custody.schemas.forwards import FORWARD_TO_VAULT, PREVIEW_FORWARD
 from custody.schemas.history import VAULT_COINS, VAULT_HISTORY, CoinState, MovementKind
 from custody.schemas.identity_providers import (
     IDENTITY_LINKS,
@@ -34,6 +62,7 @@ from custody.schemas.invitations import (
     REVOKE_INVITE,
     WORKSPACE_INVITATIONS,
 )
+from custody.schemas.keys import KEY_CHALLENGE, KEYS, REGISTER_KEY, REVOKE_KEY, SIGNING_PROFILE_ADDRESS
 from custody.schemas.limits import (
     CHECK_USER_ROLE_LIMIT,
     CHECK_VAULT_LIMIT,
@@ -44,7 +73,6 @@ from custody.schemas.limits import (
     VAULT_LIMITS,
 )
 from custody.schemas.logs import EXPORT_AUDIT_LOGS, LOGS
-from custody.schemas.mail_settings import MAIL_SETTINGS, UPDATE_MAIL_SETTINGS
 from custody.schemas.members import (
     ADD_WORKSPACE_TO_USER,
     CHANGE_USER_ROLE,
@@ -59,6 +87,8 @@ from custody.schemas.onboarding import (
     OnboardingStatus,
     ReviewOnboardingRequest,
 )
+from custody.schemas.proofs import CREATE_PROOF, PROOF
+from custody.schemas.proposals import CANCEL_PSBT, CREATE_PSBT, PREVIEW_PSBT, SIGN_PSBT
 from custody.schemas.purchases import PURCHASES
 from custody.schemas.roles import (
     ADD_PERMISSION_TO_ROLE,
@@ -68,7 +98,7 @@ from custody.schemas.roles import (
     ROLES,
     UPDATE_ROLE,
 )
-from custody.schemas.sending import MAX_SEND, SWEEP_VAULT
+from custody.schemas.sending import FORWARD_TO_VAULT, MAX_SEND, PREVIEW_FORWARD, SWEEP_VAULT
 from custody.schemas.service_accounts import (
     CREATE_SERVICE_ACCOUNT,
     ISSUE_SERVICE_SECRET,
@@ -77,7 +107,15 @@ from custody.schemas.service_accounts import (
     SERVICE_ACCOUNTS,
     UPDATE_SERVICE_ACCOUNT,
 )
-from custody.schemas.users import SET_DEFAULT_WORKSPACE, UPDATE_USER_INFO, USER_INFO
+from custody.schemas.users import (
+    CREATE_WORKSPACE,
+    MAIL_SETTINGS,
+    SET_DEFAULT_WORKSPACE,
+    UPDATE_MAIL_SETTINGS,
+    UPDATE_USER_INFO,
+    UPDATE_WORKSPACE,
+    USER_INFO,
+)
 from custody.schemas.vaults import (
     CREATE_WALLET,
     FREEZE_VAULT,
@@ -98,10 +136,31 @@ from custody.schemas.webhooks import (
     WEBHOOK_DELIVERIES,
     WEBHOOKS,
 )
-from custody.schemas.workspaces import CREATE_WORKSPACE, UPDATE_WORKSPACE
 
 
-class UserCalls:
+class Calls:
+    register = posts(REGISTER)
+    login = posts(LOGIN)
+    otp_validate = posts(OTP_VALIDATE)
+
+    @sends(LOGOUT)
+    @staticmethod
+    def logout() -> Sent:
+        return Sent()
+
+    request_password_reset = posts(REQUEST_PASSWORD_RESET)
+    reset_password = posts(RESET_PASSWORD)
+    change_password = posts(CHANGE_PASSWORD)
+    two_factor = posts(TWO_FACTOR)
+    totp_enrol = posts(TOTP_ENROL)
+    totp_confirm = posts(TOTP_CONFIRM)
+
+    @sends(SESSIONS)
+    @staticmethod
+    def sessions() -> None: ...
+
+    revoke_sessions = posts(REVOKE_SESSIONS)
+
     @sends(USER_INFO)
     @staticmethod
     def user_info() -> None: ...
@@ -109,8 +168,14 @@ class UserCalls:
     update_user_info = posts(UPDATE_USER_INFO)
     set_default_workspace = posts(SET_DEFAULT_WORKSPACE)
 
+    @sends(MAIL_SETTINGS)
+    @staticmethod
+    def mail_settings() -> None: ...
 
-class MemberCalls:
+    update_mail_settings = posts(UPDATE_MAIL_SETTINGS)
+    create_workspace = sends(CREATE_WORKSPACE)(keyed(CREATE_WORKSPACE))
+    update_workspace = posts(UPDATE_WORKSPACE)
+
     @sends(MEMBERS)
     @staticmethod
     def members(workspace_id: int) -> None: ...
@@ -120,13 +185,6 @@ class MemberCalls:
     remove_user_from_workspace = posts(REMOVE_USER_FROM_WORKSPACE)
     leave_workspace = posts(LEAVE_WORKSPACE)
 
-
-class WorkspaceCalls:
-    create_workspace = sends(CREATE_WORKSPACE)(keyed(CREATE_WORKSPACE))
-    update_workspace = posts(UPDATE_WORKSPACE)
-
-
-class RoleCalls:
     @sends(ROLES)
     @staticmethod
     def roles(workspace_id: int) -> None: ...
@@ -136,17 +194,18 @@ class RoleCalls:
     delete_role = posts(DELETE_ROLE)
     add_permission_to_role = posts(ADD_PERMISSION_TO_ROLE)
     remove_permission_from_role = posts(REMOVE_PERMISSION_FROM_ROLE)
+    key_challenge = posts(KEY_CHALLENGE)
+    register_key = sends(REGISTER_KEY)(keyed(REGISTER_KEY))
+    revoke_key = posts(REVOKE_KEY)
 
-
-class MailSettingCalls:
-    @sends(MAIL_SETTINGS)
+    @sends(KEYS)
     @staticmethod
-    def mail_settings() -> None: ...
+    def keys() -> None: ...
 
-    update_mail_settings = posts(UPDATE_MAIL_SETTINGS)
+    @sends(SIGNING_PROFILE_ADDRESS)
+    @staticmethod
+    def signing_profile_address(network: str, *, key_id: str | None = None) -> None: ...
 
-
-class VaultCalls:
     create_wallet = sends(CREATE_WALLET)(keyed(CREATE_WALLET))
 
     @sends(LIST_WALLETS)
@@ -183,9 +242,6 @@ class VaultCalls:
     replace_vault = posts(REPLACE_VAULT)
     freeze_vault = posts(FREEZE_VAULT)
     unfreeze_vault = posts(UNFREEZE_VAULT)
-
-
-class LimitCalls:
     update_role_policies = posts(UPDATE_ROLE_POLICIES)
 
     @sends(ROLE_LIMIT)
@@ -210,8 +266,6 @@ class LimitCalls:
     @staticmethod
     def check_vault_limit(workspace_id: int, vault_id: str, amount_to_check: str) -> None: ...
 
-
-class AddressBookCalls:
     @sends(WHITELIST_ADDRESSES)
     @staticmethod
     def whitelist_addresses(
@@ -228,9 +282,6 @@ class AddressBookCalls:
     add_whitelist_address = sends(ADD_WHITELIST_ADDRESS)(keyed(ADD_WHITELIST_ADDRESS))
     rename_whitelist_address = posts(RENAME_WHITELIST_ADDRESS)
     remove_whitelist_address = posts(REMOVE_WHITELIST_ADDRESS)
-
-
-class InvitationCalls:
     invite_to_workspace = sends(INVITE_TO_WORKSPACE)(keyed(INVITE_TO_WORKSPACE))
 
     @sends(WORKSPACE_INVITATIONS)
@@ -246,9 +297,6 @@ class InvitationCalls:
     def accept_invite(invite_id: str, *, accept: bool) -> None: ...
 
     revoke_invite = posts(REVOKE_INVITE)
-
-
-class OnboardingCalls:
     submit_onboarding_request = sends(SUBMIT_ONBOARDING_REQUEST)(keyed(SUBMIT_ONBOARDING_REQUEST))
 
     @sends(ONBOARDING_REQUESTS)
@@ -264,13 +312,16 @@ class OnboardingCalls:
     ) -> Sent:
         return Sent(body, path={"uid": uid}, key=idempotency_key)
 
+    create_psbt = sends(CREATE_PSBT)(keyed(CREATE_PSBT))
+    preview_psbt = posts(PREVIEW_PSBT)
+    cancel_psbt = posts(CANCEL_PSBT)
+    sign_psbt = posts(SIGN_PSBT)
+    create_proof = sends(CREATE_PROOF)(keyed(CREATE_PROOF))
 
-class ForwardCalls:
-    forward_to_vault = sends(FORWARD_TO_VAULT)(keyed(FORWARD_TO_VAULT))
-    preview_forward = posts(PREVIEW_FORWARD)
+    @sends(PROOF)
+    @staticmethod
+    def proof(workspace_id: int, psbt_id: str) -> None: ...
 
-
-class SendingCalls:
     @sends(MAX_SEND)
     @staticmethod
     def max_send(
@@ -284,9 +335,66 @@ class SendingCalls:
     ) -> None: ...
 
     sweep_vault = posts(SWEEP_VAULT)
+    forward_to_vault = sends(FORWARD_TO_VAULT)(keyed(FORWARD_TO_VAULT))
+    preview_forward = posts(PREVIEW_FORWARD)
 
+    @sends(CONTRACT)
+    @staticmethod
+    def contract(workspace_id: int, contract_uid: int) -> None: ...
 
-class LogCalls:
+    @sends(CONTRACTS)
+    @staticmethod
+    def contracts(
+        workspace_id: int, vault_id: str, *, after: int | None = None, limit: int | None = None
+    ) -> None: ...
+
+    @sends(WORKSPACE_CONTRACTS)
+    @staticmethod
+    def workspace_contracts(
+        workspace_id: int, *, after: int | None = None, limit: int | None = None
+    ) -> None: ...
+
+    @sends(CONTRACT_CALLS)
+    @staticmethod
+    def contract_calls(
+        workspace_id: int,
+        *,
+        contract_uid: int | None = None,
+        vault_id: str | None = None,
+        order: str | None = None,
+        after: int | None = None,
+        limit: int | None = None,
+    ) -> None: ...
+
+    @sends(TOKENS)
+    @staticmethod
+    def tokens(workspace_id: int, vault_id: str) -> None: ...
+
+    @sends(WORKSPACE_WHITELIST)
+    @staticmethod
+    def workspace_whitelist(workspace_id: int, *, contract_uid: int | None = None) -> None: ...
+
+    resubmit_contract_call = posts(RESUBMIT_CONTRACT_CALL)
+    create_token = sends(CREATE_TOKEN)(keyed(CREATE_TOKEN))
+    call_contract = sends(CALL_CONTRACT)(keyed(CALL_CONTRACT))
+    preview_call = posts(PREVIEW_CALL)
+    add_to_contract_whitelist = sends(ADD_TO_CONTRACT_WHITELIST)(keyed(ADD_TO_CONTRACT_WHITELIST))
+    remove_from_contract_whitelist = sends(REMOVE_FROM_CONTRACT_WHITELIST)(
+        keyed(REMOVE_FROM_CONTRACT_WHITELIST)
+    )
+
+    @sends(TOKEN_HISTORY)
+    @staticmethod
+    def token_history(
+        workspace_id: int,
+        vault_id: str,
+        *,
+        contract_uid: int | None = None,
+        order: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> None: ...
+
     @sends(LOGS)
     @staticmethod
     def logs(
@@ -315,14 +423,10 @@ class LogCalls:
         user_uuid: int | None = None,
     ) -> None: ...
 
-
-class PurchaseCalls:
     @sends(PURCHASES)
     @staticmethod
     def purchases(*, after: str | None = None, limit: int | None = None) -> None: ...
 
-
-class WebhookCalls:
     create_webhook = posts(CREATE_WEBHOOK)
 
     @sends(WEBHOOKS)
@@ -341,8 +445,6 @@ class WebhookCalls:
     redeliver_webhook = posts(REDELIVER_WEBHOOK)
     test_webhook = posts(TEST_WEBHOOK)
 
-
-class ChangeCalls:
     @sends(SECOND_PERSON_RULE)
     @staticmethod
     def second_person_rule(workspace_id: int) -> None: ...
@@ -357,8 +459,6 @@ class ChangeCalls:
     confirm_change = posts(CONFIRM_CHANGE)
     decline_change = posts(DECLINE_CHANGE)
 
-
-class ServiceAccountCalls:
     @sends(SERVICE_ACCOUNTS)
     @staticmethod
     def service_accounts(workspace_id: int) -> None: ...
@@ -372,24 +472,22 @@ class ServiceAccountCalls:
     issue_service_secret = posts(ISSUE_SERVICE_SECRET)
     revoke_service_account = posts(REVOKE_SERVICE_ACCOUNT)
 
-
-class HistoryCalls:
     @sends(VAULT_HISTORY)
     @staticmethod
     def vault_history(
         workspace_id: int,
         vault_id: str,
         *,
+        limit: int | None = None,
+        min_sats: int | None = None,
+        max_sats: int | None = None,
+        address: str | None = None,
         order: str | None = None,
         cursor: str | None = None,
-        limit: int | None = None,
         kind: MovementKind | None = None,
         status: str | None = None,
         from_time: datetime | None = None,
         to_time: datetime | None = None,
-        min_sats: int | None = None,
-        max_sats: int | None = None,
-        address: str | None = None,
         label: str | None = None,
         txid: str | None = None,
         with_replaced: bool | None = None,
@@ -401,16 +499,14 @@ class HistoryCalls:
         workspace_id: int,
         vault_id: str,
         *,
-        cursor: str | None = None,
         limit: int | None = None,
-        state: CoinState | None = None,
         min_sats: int | None = None,
         max_sats: int | None = None,
         address: str | None = None,
+        cursor: str | None = None,
+        state: CoinState | None = None,
     ) -> None: ...
 
-
-class IdentityProviderCalls:
     @sends(IDENTITY_PROVIDER)
     @staticmethod
     def identity_provider(workspace_id: int) -> None: ...

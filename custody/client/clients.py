@@ -1,60 +1,48 @@
-"""All calls of the platform, as a blocking client; ``async_client`` has the one for asyncio."""
+"""The blocking client; ``awaiting`` has the one for asyncio. The protocol is in ``flow``."""
 
-from custody.client.calls import (
-    AddressBookCalls,
-    ChangeCalls,
-    ForwardCalls,
-    HistoryCalls,
-    IdentityProviderCalls,
-    InvitationCalls,
-    LimitCalls,
-    LogCalls,
-    MailSettingCalls,
-    MemberCalls,
-    OnboardingCalls,
-    PurchaseCalls,
-    RoleCalls,
-    SendingCalls,
-    ServiceAccountCalls,
-    UserCalls,
-    VaultCalls,
-    WebhookCalls,
-    WorkspaceCalls,
-)
-from custody.client.connection import WaitingConnection
-from custody.client.payments import ReadProposalCalls
-from custody.client.signing_calls import KeyCalls, ProofCalls, ProposalCalls, SignInCalls, TokenCalls
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from custody.client.api import Api
+from custody.client.flow import Core, OnSession, Session, make_core
+from custody.common.exchange import HttpRequest, Outcome, Waiting
+from custody.common.plain_http import PlainTransport, tls_for
 
 
-class Api(
-    SignInCalls,
-    UserCalls,
-    MemberCalls,
-    WorkspaceCalls,
-    RoleCalls,
-    MailSettingCalls,
-    KeyCalls,
-    VaultCalls,
-    ProposalCalls,
-    ReadProposalCalls,
-    ProofCalls,
-    ForwardCalls,
-    SendingCalls,
-    AddressBookCalls,
-    InvitationCalls,
-    OnboardingCalls,
-    LimitCalls,
-    LogCalls,
-    PurchaseCalls,
-    TokenCalls,
-    WebhookCalls,
-    ChangeCalls,
-    ServiceAccountCalls,
-    HistoryCalls,
-    IdentityProviderCalls,
-):
-    """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""
+class Client(Api, Waiting[Core]):
+    """Use it as a context manager.
 
+    ``on_session`` is called with every new session (renewed tokens) and with None at its end, so that the
+    caller can store it. ``ca_file``: a private certificate authority (PEM) that replaces
+    the usual ones.
 
-class Client(Api, WaitingConnection):
-    """The blocking client: see ``WaitingConnection``."""
+    ``transport`` replaces the network.
+
+    Raises:
+        InsecureUrl: for plain http to another machine. OSError: for a ``ca_file`` that cannot be used.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        session: Session | None = None,
+        on_session: OnSession | None = None,
+        transport: Callable[[HttpRequest], Outcome] | None = None,
+        ca_file: Path | None = None,
+        now: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        core = make_core(base_url, now, session, on_session)
+        super().__init__(core, transport or PlainTransport(tls=tls_for(base_url, ca_file)), sleep)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Nothing is held between two calls."""

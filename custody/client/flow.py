@@ -3,6 +3,7 @@ errors, the renewal of sessions, and calls made from the platform's table, for b
 """
 
 import json
+import random
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -134,6 +135,19 @@ class Core:
         is_local = self.host in LOOPBACK_HOSTS
         silence = wait_seconds + (LOCAL_SILENCE_SECONDS if is_local else SILENCE_SECONDS)
         return HttpRequest(method, url, silence, silence + TRANSFER_SECONDS, sent, content)
+
+
+OnSession = Callable[[Session | None], None]
+
+
+def make_core(
+    base_url: str, now: Callable[[], float], session: Session | None, on_session: OnSession | None
+) -> Core:
+    """Raises InsecureUrl."""
+    core = Core(check_url(base_url), now, random.SystemRandom().random, session)
+    if on_session is not None:
+        core.on_session = on_session
+    return core
 
 
 def _param(value: Any) -> Any:

@@ -8,24 +8,22 @@ from pydantic import Field, StringConstraints
 
 from custody.schemas.call import Call, Way, many
 from custody.schemas.common import (
-    DIGITS,
     ApiNetwork,
     Done,
     Int64,
     IntId,
     Label,
     Name,
-    Request,
     Shape,
     TextId,
     Timestamp,
+    WorkspaceRequest,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import PermissionName
-from custody.schemas.queries import QueryId, SearchText, WorkspaceQuery
+from custody.schemas.permissions import WORKSPACE_MANAGERS, PermissionName
+from custody.schemas.queries import PageSize, QueryId, SearchText, WorkspaceQuery
 
-KEEPERS: Final = frozenset({PermissionName.PAYMENT_INIT, PermissionName.MANAGE_WORKSPACE})
-MAX_PAGE = 500
+KEEPERS: Final = WORKSPACE_MANAGERS | {PermissionName.PAYMENT_INIT}
 # As many as a payment has recipients.
 MAX_NAMED = 100
 # Longer than any address (BIP-173: 90 characters), so that the refusal can say what is wrong with it.
@@ -57,30 +55,26 @@ class AddressBookQuery(WorkspaceQuery):
     addresses: Annotated[list[AddressText], Field(max_length=MAX_NAMED)] | None = None
     leads_to: TextId | None = None
     after: QueryId | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_PAGE), DIGITS] | None = None
+    limit: PageSize | None = None
 
 
-class AddWhitelistAddressRequest(Request):
+class AddWhitelistAddressRequest(WorkspaceRequest):
     """``POST /api/v1/add-whitelist-address``."""
 
-    workspace_id: IntId
     name: Name
     address: AddressText
 
 
-class RenameWhitelistAddressRequest(Request):
-    """``POST /api/v1/rename-whitelist-address``: another name for the same address, under the same ``uid``."""  # noqa: E501
-
-    workspace_id: IntId
-    uid: IntId
-    name: Name
-
-
-class RemoveWhitelistAddressRequest(Request):
+class RemoveWhitelistAddressRequest(WorkspaceRequest):
     """``POST /api/v1/remove-whitelist-address``."""
 
-    workspace_id: IntId
     uid: IntId
+
+
+class RenameWhitelistAddressRequest(RemoveWhitelistAddressRequest):
+    """``POST /api/v1/rename-whitelist-address``: another name for the same address, under the same ``uid``."""  # noqa: E501
+
+    name: Name
 
 
 WHITELIST_ADDRESSES = Call(

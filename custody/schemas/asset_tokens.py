@@ -19,7 +19,6 @@ from pydantic_core import PydanticCustomError
 
 from custody.schemas.call import Call, Way, many, pages
 from custody.schemas.common import (
-    DIGITS,
     MAX_INT64,
     ApiNetwork,
     Count,
@@ -31,25 +30,28 @@ from custody.schemas.common import (
     Name,
     Priority,
     Prose,
-    PsbtText,
     Request,
     Shape,
     TextId,
     Timestamp,
     TransactionHex,
+    VaultRequest,
+    WorkspaceRequest,
     is_absent,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import VAULT_READERS, VAULT_VIEWERS, PermissionName
-from custody.schemas.proposals import ADDRESS_CHARACTERS, PsbtPreview
-from custody.schemas.queries import QueryId
+from custody.schemas.permissions import (
+    VAULT_READERS,
+    VAULT_VIEWERS,
+    WORKSPACE_MANAGERS,
+    PermissionName,
+)
+from custody.schemas.proposals import ADDRESS_CHARACTERS, CreatePsbtResponse, PsbtPreview
+from custody.schemas.queries import PageSize, QueryId, VaultQuery, WorkspaceQuery
 
 # A thousand addresses is what a bytecode lists; more are added by calls.
 MAX_FIRST_WHITELIST = 1_000
 MAX_RECORDED_RECIPIENTS = 100
-
-MAX_CALLS = 500
-MAX_CONTRACTS = 500
 
 # Raw units in decimal digits: no sign, no exponent, no separator (P21). Whether it fits is the token's own
 # rule.
@@ -111,7 +113,7 @@ FunctionName = Literal[
 ]
 
 
-class CreateTokenRequest(Request):
+class CreateTokenRequest(VaultRequest):
     """``POST /api/v1/create-token``. Supplies are raw units; ``white_list_ids`` are ``uid``s of the address book."""  # noqa: E501
 
     token_name: Name
@@ -121,16 +123,12 @@ class CreateTokenRequest(Request):
     total_supply: RawUnits
     max_supply: RawUnits
     whitelist_enabled: StrictBool
-    vault_id: TextId
-    workspace_id: IntId
     network: ApiNetwork
     priority: Priority | None = None
     white_list_ids: Annotated[list[IntId], Field(max_length=MAX_FIRST_WHITELIST)] | None = None
 
 
-class CreateTokenResponse(Shape):
-    psbt_id: Label
-    psbt_base64: PsbtText
+class CreateTokenResponse(CreatePsbtResponse):
     contract_uid: Int64
 
 
@@ -151,7 +149,7 @@ class NumberArg(Request):
 CallArg = Annotated[TextArg | NumberArg, Field(discriminator="type")]
 
 
-class CallContractRequest(Request):
+class CallContractRequest(WorkspaceRequest):
     """``POST /api/v1/call-contract``. ``wallet_id``: the vault that calls. ``recipients`` are recorded on the proposal and change nothing."""  # noqa: E501
 
     contract_uid: IntId
@@ -159,31 +157,26 @@ class CallContractRequest(Request):
     function_name: FunctionName
     args: Annotated[list[CallArg], Field(max_length=2)]
     recipients: Annotated[list[AddressText], Field(max_length=MAX_RECORDED_RECIPIENTS)] | None = None
-    workspace_id: IntId
     priority: Priority | None = None
 
 
-class CallContractResponse(Shape):
-    psbt_id: Label
-    psbt_base64: PsbtText
+class CallContractResponse(CreatePsbtResponse):
     call_uid: Int64
 
 
-class ContractWhitelistRequest(Request):
+class ContractWhitelistRequest(WorkspaceRequest):
     """``POST /api/v1/add-to-contract-whitelist`` and ``…/remove-from-contract-whitelist``."""
 
     contract_uid: IntId
     wallet_id: TextId
-    workspace_id: IntId
     address: AddressText
     priority: Priority | None = None
 
 
-class ResubmitCallRequest(Request):
+class ResubmitCallRequest(WorkspaceRequest):
     """``POST /api/v1/contract-calls/resubmit``: for a call that stalled before it reached the network."""
 
     call_uid: IntId
-    workspace_id: IntId
 
 
 class ResubmitCallResponse(Shape):
@@ -191,19 +184,17 @@ class ResubmitCallResponse(Shape):
     status: CallStatus
 
 
-class ContractQuery(Request):
+class ContractQuery(WorkspaceQuery):
     """``GET /api/v1/contract``."""
 
-    workspace_id: QueryId
     contract_uid: QueryId
 
 
-class WorkspaceContractsQuery(Request):
+class WorkspaceContractsQuery(WorkspaceQuery):
     """``GET /api/v1/workspace-contracts``: of all vaults. ``after`` is the last ``contract_uid`` seen."""
 
-    workspace_id: QueryId
     after: QueryId | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_CONTRACTS), DIGITS] | None = None
+    limit: PageSize | None = None
 
 
 class ContractsQuery(WorkspaceContractsQuery):
@@ -212,31 +203,22 @@ class ContractsQuery(WorkspaceContractsQuery):
     vault_id: TextId
 
 
-class WorkspaceWhitelistQuery(Request):
+class WorkspaceWhitelistQuery(WorkspaceQuery):
     """``GET /api/v1/get-workspace-whitelist``: of all tokens, or of one."""
 
-    workspace_id: QueryId
     contract_uid: QueryId | None = None
 
 
-class VaultTokensQuery(Request):
-    """``GET /api/v1/get-tokens``: of one vault."""
-
-    workspace_id: QueryId
-    vault_id: TextId
-
-
-class ContractCallsQuery(Request):
+class ContractCallsQuery(WorkspaceQuery):
     """``GET /api/v1/contract-calls``: of a token, of a vault, or of both, in the ``order`` asked for; ``after`` is the last
     ``UID`` seen.
     """  # noqa: E501
 
-    workspace_id: QueryId
     contract_uid: QueryId | None = None
     vault_id: TextId | None = None
     order: Literal["newest", "oldest"] = "oldest"
     after: QueryId | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_CALLS), DIGITS] = 100
+    limit: PageSize = 100
 
     @model_validator(mode="after")
     def _of_something(self) -> "ContractCallsQuery":
@@ -375,15 +357,13 @@ class WorkspaceWhitelist(Shape):
         return self
 
 
-class TokenHistoryQuery(Request):
+class TokenHistoryQuery(VaultQuery):
     """``GET /api/v1/token-history``: of all tokens, or of one by ``contract_uid``. ``cursor`` is the last answer's ``next_cursor``."""  # noqa: E501
 
-    workspace_id: QueryId
-    vault_id: TextId
     contract_uid: QueryId | None = None
     order: Literal["newest", "oldest"] = "newest"
     cursor: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10}\.[0-9]{1,10}$")] | None = None
-    limit: Annotated[int, Field(ge=1, le=500), DIGITS] = 100
+    limit: PageSize = 100
 
 
 class TokenMovement(Shape):
@@ -417,9 +397,8 @@ class TokenHistory(Shape):
     next_cursor: Label | None
 
 
-MANAGERS: Final = frozenset({PermissionName.MANAGE_WORKSPACE})
 # A transfer needs PAYMENT_INIT, everything else MANAGE_WORKSPACE: checked when the function is known.
-CALLERS: Final = MANAGERS | {PermissionName.PAYMENT_INIT}
+CALLERS: Final = WORKSPACE_MANAGERS | {PermissionName.PAYMENT_INIT}
 _PAYING: Final = (
     ErrorCode.BACKEND_UNAVAILABLE, ErrorCode.INSUFFICIENT_FUNDS, ErrorCode.LOCKED_FUNDS,
     ErrorCode.NOT_IN_ADDRESS_BOOK, ErrorCode.POLICY_UNAVAILABLE, ErrorCode.ROLE_LIMIT_EXCEEDED,
@@ -452,7 +431,7 @@ CONTRACT_CALLS = Call(
     VAULT_READERS, attempt="see the tokens", open_to=_PROGRAM | {Way.SIGNER},
 )  # fmt: skip
 TOKENS = Call(
-    "GET", "/api/v1/get-tokens", VaultTokensQuery, many(TokenBalance),
+    "GET", "/api/v1/get-tokens", VaultQuery, many(TokenBalance),
     "What a vault holds of tokens, and which of them it owns, by the blocks that were read.",
     VAULT_VIEWERS, attempt="see the tokens", open_to=_PROGRAM | {Way.SIGNER},
     refuses=(ErrorCode.BACKEND_UNAVAILABLE,),
@@ -468,7 +447,7 @@ RESUBMIT_CONTRACT_CALL = Call(
     "Offers the final transaction of a stalled call to the network once more; nothing is signed again. The "
     "answer waits a\n"
     "moment for what comes of it.",
-    MANAGERS, attempt="send the call of a token again", open_to=_PROGRAM, repeatable=True,
+    WORKSPACE_MANAGERS, attempt="send the call of a token again", open_to=_PROGRAM, repeatable=True,
     refuses=(ErrorCode.CALL_NOT_STALLED,),
 )  # fmt: skip
 CREATE_TOKEN = Call(
@@ -476,7 +455,7 @@ CREATE_TOKEN = Call(
     "Records a token and proposes its deployment from the vault, whose address is its owner. Nothing is "
     "signed and nothing\n"
     "reaches the network.",
-    MANAGERS, creates=True, attempt="make a token", open_to=_PROGRAM, refuses=_PAYING,
+    WORKSPACE_MANAGERS, creates=True, attempt="make a token", open_to=_PROGRAM, refuses=_PAYING,
 )  # fmt: skip
 CALL_CONTRACT = Call(
     "POST", "/api/v1/call-contract", CallContractRequest, CallContractResponse,
@@ -496,12 +475,14 @@ PREVIEW_CALL = Call(
 ADD_TO_CONTRACT_WHITELIST = Call(
     "POST", "/api/v1/add-to-contract-whitelist", ContractWhitelistRequest, CallContractResponse,
     "As call-contract with add_to_whitelist and the address.",
-    MANAGERS, creates=True, attempt="change who may receive a token", open_to=_PROGRAM, refuses=_CALLING,
+    WORKSPACE_MANAGERS, creates=True, attempt="change who may receive a token",
+    open_to=_PROGRAM, refuses=_CALLING,
 )  # fmt: skip
 REMOVE_FROM_CONTRACT_WHITELIST = Call(
     "POST", "/api/v1/remove-from-contract-whitelist", ContractWhitelistRequest, CallContractResponse,
     "As call-contract with remove_from_whitelist and the address.",
-    MANAGERS, creates=True, attempt="change who may receive a token", open_to=_PROGRAM, refuses=_CALLING,
+    WORKSPACE_MANAGERS, creates=True, attempt="change who may receive a token",
+    open_to=_PROGRAM, refuses=_CALLING,
 )  # fmt: skip
 TOKEN_HISTORY = Call(
     "GET", "/api/v1/token-history", TokenHistoryQuery, TokenHistory,

@@ -9,14 +9,12 @@ from custody.schemas import (
     asset_tokens,
     auth,
     changes,
-    forwards,
     history,
     identity_providers,
     invitations,
     keys,
     limits,
     logs,
-    mail_settings,
     members,
     onboarding,
     proofs,
@@ -28,7 +26,6 @@ from custody.schemas import (
     users,
     vaults,
     webhooks,
-    workspaces,
 )
 from custody.schemas.call import Call, SignedBody
 
@@ -38,9 +35,7 @@ NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
         "sign_in": auth,
         "users": users,
         "members": members,
-        "workspaces": workspaces,
         "roles": roles,
-        "mail_settings": mail_settings,
         "keys": keys,
         "vaults": vaults,
         "limits": limits,
@@ -48,7 +43,6 @@ NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
         "invitations": invitations,
         "onboarding": onboarding,
         "proposals": proposals,
-        "forwards": forwards,
         "proofs": proofs,
         "sending": sending,
         "tokens": asset_tokens,
@@ -61,9 +55,6 @@ NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
         "identity_providers": identity_providers,
     }
 )
-# Of what a signer's own program calls, too: their client's methods are a module of their own, because that
-# program loads no more.
-SIGNING: Final = frozenset({"sign_in", "keys", "proposals", "proofs", "tokens"})
 
 
 def client_calls(noun: ModuleType) -> Iterator[tuple[str, Call[Any, Any]]]:

@@ -14,15 +14,15 @@ from custody.schemas.common import (
     IntId,
     Label,
     Prose,
-    Request,
     Shape,
     Text,
     TextId,
     Timestamp,
+    WorkspaceRequest,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import ANY_MEMBER, PermissionName
-from custody.schemas.queries import QueryId, WorkspaceQuery
+from custody.schemas.permissions import ANY_MEMBER, WORKSPACE_MANAGERS
+from custody.schemas.queries import WorkspaceQuery
 
 MAX_COOLING_OFF_HOURS = 14 * 24
 # What any call takes or answers: no text, list or mapping of those calls is longer.
@@ -54,10 +54,9 @@ class SecondPersonRule(Shape):
     set_at: Timestamp | None = None
 
 
-class SecondPersonRuleRequest(Request):
+class SecondPersonRuleRequest(WorkspaceRequest):
     """``POST /api/v1/update-second-person-rule``: of the organisation that the workspace belongs to."""
 
-    workspace_id: IntId
     is_on: StrictBool
     confirming_role_id: IntId | None = None
     cooling_off_hours: Annotated[StrictInt, Field(ge=0, le=MAX_COOLING_OFF_HOURS)] = 0
@@ -69,10 +68,9 @@ class SecondPersonRuleRequest(Request):
         return self
 
 
-class RequestChangeRequest(Request):
+class RequestChangeRequest(WorkspaceRequest):
     """``POST /api/v1/request-change``: ``path`` and ``body`` of the call that is asked for."""
 
-    workspace_id: IntId
     path: Annotated[str, StringConstraints(max_length=100, pattern=r"^/api/v1/[a-z0-9-]+$")]
     body: Body
 
@@ -83,12 +81,11 @@ class RequestChangeRequest(Request):
         return cls(workspace_id=getattr(request, call.workspace_field), path=call.path, body=body)
 
 
-class ChangeRequest(Request):
+class ChangeRequest(WorkspaceRequest):
     """``POST /api/v1/confirm-change``. ``workspace_id``: where the caller holds the role that confirms, in the change's
     organisation.
     """  # noqa: E501
 
-    workspace_id: IntId
     change_id: TextId
 
 
@@ -98,10 +95,9 @@ class DeclineChangeRequest(ChangeRequest):
     reason: Text | None = None
 
 
-class ChangesQuery(Request):
+class ChangesQuery(WorkspaceQuery):
     """``GET /api/v1/changes``: the newest first, or one."""
 
-    workspace_id: QueryId
     change_id: TextId | None = None
 
 
@@ -150,7 +146,7 @@ UPDATE_SECOND_PERSON_RULE = Call(
     "POST", "/api/v1/update-second-person-rule", SecondPersonRuleRequest, SecondPersonRule,
     "Switches the rule on, by a member with all seven permissions. Once it is on, whatever changes it needs "
     "a second\nperson itself.",
-    frozenset({PermissionName.MANAGE_WORKSPACE}), second_person="Change the rule of the second person",
+    WORKSPACE_MANAGERS, second_person="Change the rule of the second person",
     cools=True, refuses=(ErrorCode.LAST_ADMIN,),
 )  # fmt: skip
 REQUEST_CHANGE = Call(

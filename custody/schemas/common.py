@@ -36,6 +36,7 @@ DIGITS = BeforeValidator(_digits)
 MAX_EXACT_FLOAT = 2**53
 
 ApiNetwork = Literal["mainnet", "testnet"]
+ChainName = Literal["mainnet", "testnet4", "signet", "regtest"]
 CyclePeriod = Literal["W", "M"]
 Priority = Literal["low", "medium", "high"]
 
@@ -190,6 +191,18 @@ class Request(BaseModel):
                 if isinstance(text, str) and _UNSTORABLE.search(text):
                     raise ValueError("a text holds U+0000 or half of a surrogate pair")
         return {name: _whole(value) for name, value in data.items()}
+
+
+class WorkspaceRequest(Request):
+    """A body about a workspace. Alone: where the call needs no more."""
+
+    workspace_id: IntId
+
+
+class VaultRequest(WorkspaceRequest):
+    """A body about a vault of the workspace. Alone: where the call needs no more."""
+
+    vault_id: TextId
 
 
 def build_shapes() -> None:

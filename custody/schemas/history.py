@@ -1,7 +1,7 @@
 """A vault's movements, with the balance after each; and its unspent coins."""
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -13,25 +13,22 @@ from custody.schemas.common import (
     Few,
     Label,
     Prose,
-    Request,
     Sats,
     Shape,
-    TextId,
     Timestamp,
     Unreadable,
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import VAULT_READERS
-from custody.schemas.queries import QueryId, Yes
+from custody.schemas.queries import PageSize, VaultQuery, Yes
 
-MAX_MOVEMENTS = 500
 # Of one movement; the rest are counted.
 MAX_OUTPUTS = 20
 
 CursorText = Annotated[str, StringConstraints(pattern=r"^[0-9a-f._]{1,120}$")]
 TxidText = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 AddressText = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=r"^[0-9A-Za-z]+$")]
-SearchText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+LabelText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 SatsQuery = Annotated[int, Field(ge=0, le=MAX_SATS), DIGITS]
 
 
@@ -52,35 +49,42 @@ MovementStatus = Literal["confirmed", "pending"]
 MovementOrder = Literal["newest", "oldest"]
 
 
-class VaultHistoryQuery(Request):
+class VaultPage(VaultQuery):
+    """A page of what a vault has, by its cursor, with bounds of the amount."""
+
+    limit: PageSize = 100
+    min_sats: SatsQuery | None = None
+    max_sats: SatsQuery | None = None
+    address: AddressText | None = None
+
+    @model_validator(mode="after")
+    def _amounts_in_order(self) -> Self:
+        if self.min_sats is not None and self.max_sats is not None and self.min_sats > self.max_sats:
+            raise ValueError("min_sats is more than max_sats: change the two")
+        return self
+
+
+class VaultHistoryQuery(VaultPage):
     """``GET /api/v1/vault-history``. ``cursor`` is the last answer's ``next_cursor``. ``from_time`` is inclusive, ``to_time`` is
     not. ``min_sats`` and ``max_sats`` bound what came or went, whichever way. ``label`` is part of a proposal's title, or of a
     name in the address book. ``with_replaced``: of the vaults in whose place it is, too, as of one vault. A sweep is then one
     movement, which costs the fee; filters see it as the payment of the vault that it left.
     """  # noqa: E501
 
-    workspace_id: QueryId
-    vault_id: TextId
     order: MovementOrder = "newest"
     cursor: CursorText | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_MOVEMENTS), DIGITS] = 100
     kind: MovementKind | None = None
     status: MovementStatus | None = None
     from_time: Timestamp | None = None
     to_time: Timestamp | None = None
-    min_sats: SatsQuery | None = None
-    max_sats: SatsQuery | None = None
-    address: AddressText | None = None
-    label: SearchText | None = None
+    label: LabelText | None = None
     txid: TxidText | None = None
     with_replaced: Yes = False
 
     @model_validator(mode="after")
-    def _bounds_in_order(self) -> "VaultHistoryQuery":
+    def _times_in_order(self) -> Self:
         if self.from_time is not None and self.to_time is not None and self.from_time > self.to_time:
             raise ValueError("from_time is later than to_time: change the two")
-        if self.min_sats is not None and self.max_sats is not None and self.min_sats > self.max_sats:
-            raise ValueError("min_sats is more than max_sats: change the two")
         return self
 
 
@@ -147,27 +151,14 @@ class CoinState(StrEnum):
     IMMATURE = "immature"
 
 
-MAX_COINS = 500
 CoinCursorText = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,16}_[0-9a-f]{64}_[0-9]{1,10}$")]
 
 
-class VaultCoinsQuery(Request):
+class VaultCoinsQuery(VaultPage):
     """``GET /api/v1/vault-coins``: the largest first. ``cursor`` is the last answer's ``next_cursor``."""
 
-    workspace_id: QueryId
-    vault_id: TextId
     cursor: CoinCursorText | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_COINS), DIGITS] = 100
     state: CoinState | None = None
-    min_sats: SatsQuery | None = None
-    max_sats: SatsQuery | None = None
-    address: AddressText | None = None
-
-    @model_validator(mode="after")
-    def _bounds_in_order(self) -> "VaultCoinsQuery":
-        if self.min_sats is not None and self.max_sats is not None and self.min_sats > self.max_sats:
-            raise ValueError("min_sats is more than max_sats: change the two")
-        return self
 
 
 class VaultCoin(Shape):

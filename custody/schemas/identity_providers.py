@@ -3,14 +3,14 @@
 sign in with a password and a code, or call with ``Session.of_service_account(secret)`` of ``custody.client``.
 """
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import Field, SecretStr, StrictBool, StringConstraints
 
 from custody.schemas.call import Call, Way, few
-from custody.schemas.common import Int64, IntId, Label, Request, Shape, Timestamp
+from custody.schemas.common import Int64, IntId, Label, Shape, Timestamp, WorkspaceRequest
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import ANY_MEMBER, PermissionName
+from custody.schemas.permissions import ANY_MEMBER, USER_MANAGERS
 from custody.schemas.queries import WorkspaceQuery
 
 # The platform's rules for addresses apply as well.
@@ -42,26 +42,18 @@ class IdentityProvider(Shape):
     own_link_since: Timestamp | None = None
 
 
-class UpdateIdentityProviderRequest(Request):
+class UpdateIdentityProviderRequest(WorkspaceRequest):
     """``POST /api/v1/update-identity-provider``: of the organisation that the workspace belongs to."""
 
-    workspace_id: IntId
     issuer: Issuer
     client_id: ClientId
     is_required: StrictBool = False
 
 
-class IdentityProviderSecretRequest(Request):
+class IdentityProviderSecretRequest(WorkspaceRequest):
     """``POST /api/v1/update-identity-provider-secret``: it is never shown again."""
 
-    workspace_id: IntId
     client_secret: ClientSecret
-
-
-class RemoveIdentityProviderRequest(Request):
-    """``POST /api/v1/remove-identity-provider``."""
-
-    workspace_id: IntId
 
 
 class IdentityLink(Shape):
@@ -73,14 +65,12 @@ class IdentityLink(Shape):
     last_used_at: Timestamp | None = None
 
 
-class UnlinkIdentityRequest(Request):
+class UnlinkIdentityRequest(WorkspaceRequest):
     """``POST /api/v1/unlink-identity``: of a member; the caller's own where none is named."""
 
-    workspace_id: IntId
     user_uuid: IntId | None = None
 
 
-_KEEPERS: Final = frozenset({PermissionName.MANAGE_USERS})
 IDENTITY_PROVIDER = Call(
     "GET", "/api/v1/identity-provider", WorkspaceQuery, IdentityProvider,
     "The organisation's, and whether the caller linked their account.",
@@ -90,23 +80,23 @@ UPDATE_IDENTITY_PROVIDER = Call(
     "POST", "/api/v1/update-identity-provider", UpdateIdentityProviderRequest, IdentityProvider,
     "Sets it, by an owner: a member with all seven permissions in the organisation's first workspace. "
     "Another issuer or\nclient is another provider: links, and sessions that the one before opened, end.",
-    _KEEPERS, second_person="Set the organisation's identity provider", cools=True, repeatable=True,
+    USER_MANAGERS, second_person="Set the organisation's identity provider", cools=True, repeatable=True,
 )  # fmt: skip
 UPDATE_IDENTITY_PROVIDER_SECRET = Call(
     "POST", "/api/v1/update-identity-provider-secret", IdentityProviderSecretRequest, IdentityProvider,
     "What the platform proves itself to the provider with, by an owner. It is never shown again.",
-    _KEEPERS, attempt="set the secret of the identity provider", repeatable=True,
+    USER_MANAGERS, attempt="set the secret of the identity provider", repeatable=True,
     refuses=(ErrorCode.NOT_FOUND,),
 )  # fmt: skip
 REMOVE_IDENTITY_PROVIDER = Call(
-    "POST", "/api/v1/remove-identity-provider", RemoveIdentityProviderRequest, IdentityProvider,
+    "POST", "/api/v1/remove-identity-provider", WorkspaceRequest, IdentityProvider,
     "Ends it with its links and sessions, by an owner. Members sign in with their passwords.",
-    _KEEPERS, second_person="Remove the organisation's identity provider", cools=True, repeatable=True,
+    USER_MANAGERS, second_person="Remove the organisation's identity provider", cools=True, repeatable=True,
 )  # fmt: skip
 IDENTITY_LINKS = Call(
     "GET", "/api/v1/identity-links", WorkspaceQuery, few(IdentityLink),
     "The members whom the provider signs in, the oldest link first.",
-    _KEEPERS, attempt="see who is linked to the identity provider",
+    USER_MANAGERS, attempt="see who is linked to the identity provider",
 )  # fmt: skip
 UNLINK_IDENTITY = Call(
     "POST", "/api/v1/unlink-identity", UnlinkIdentityRequest, IdentityProvider,

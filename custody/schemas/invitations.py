@@ -1,17 +1,24 @@
 """Invitations to a place in a workspace, offered to an e-mail address."""
 
 from enum import StrEnum
-from typing import Annotated, Final
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from custody.schemas.call import Call, few
-from custody.schemas.common import EmailAddress, Int64, IntId, Label, Request, Shape, TextId, Timestamp
+from custody.schemas.common import (
+    EmailAddress,
+    Int64,
+    IntId,
+    Label,
+    Request,
+    Shape,
+    TextId,
+    Timestamp,
+    WorkspaceRequest,
+)
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import Auth, PermissionName
-from custody.schemas.queries import WorkspaceQuery
-
-INVITERS: Final = frozenset({PermissionName.MANAGE_USERS})
+from custody.schemas.permissions import USER_MANAGERS, Auth
+from custody.schemas.queries import WorkspaceQuery, Yes
 
 
 class InvitationStatus(StrEnum):
@@ -53,25 +60,17 @@ class Invitation(Shape):
     expires_at: Timestamp = Field(alias="ExpiresAt")
 
 
-def _yes_or_no(value: object) -> object:
-    """A query has text alone; as JSON writes it, and in no other form."""
-    if isinstance(value, bool) or value in ("true", "false"):
-        return value
-    raise ValueError("write true or false")
-
-
 class AcceptInviteQuery(Request):
     """``GET /api/v1/accept-invite``: ``accept=false`` declines."""
 
     invite_id: TextId
-    accept: Annotated[bool, BeforeValidator(_yes_or_no)]
+    accept: Yes
 
 
-class RevokeInviteRequest(Request):
+class RevokeInviteRequest(WorkspaceRequest):
     """``POST /api/v1/revoke-invite``."""
 
     invite_id: TextId
-    workspace_id: IntId
 
 
 INVITE_TO_WORKSPACE = Call(
@@ -81,13 +80,13 @@ INVITE_TO_WORKSPACE = Call(
     "The role may carry nothing that the caller's own does not. One invitation of an address to a "
     "workspace is "
     "open at a\ntime; revoke it to send another.",
-    INVITERS, creates=True, workspace_field="workspace_context", second_person="Invite a person", cools=True,
-    refuses=(ErrorCode.STATE_CONFLICT,),
+    USER_MANAGERS, creates=True, workspace_field="workspace_context", second_person="Invite a person",
+    cools=True, refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 WORKSPACE_INVITATIONS = Call(
     "GET", "/api/v1/get-pending-workspace-invites", WorkspaceQuery, few(Invitation),
     "The workspace's invitations that wait for an answer, the oldest first.",
-    INVITERS, attempt="see the invitations",
+    USER_MANAGERS, attempt="see the invitations",
 )  # fmt: skip
 OWN_INVITATIONS = Call(
     "GET", "/api/v1/get-invites-pending", type(None), few(Invitation),
@@ -105,5 +104,5 @@ ACCEPT_INVITE = Call(
 REVOKE_INVITE = Call(
     "POST", "/api/v1/revoke-invite", RevokeInviteRequest, Invitation,
     "Takes an offer back that was not answered yet.",
-    INVITERS, attempt="take back an invitation", refuses=(ErrorCode.STATE_CONFLICT,),
+    USER_MANAGERS, attempt="take back an invitation", refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip

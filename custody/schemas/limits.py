@@ -15,20 +15,19 @@ from custody.schemas.common import (
     IntId,
     Label,
     Prose,
-    Request,
     Shape,
     TextId,
     Timestamp,
+    WorkspaceRequest,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import ANY_MEMBER, VAULT_READERS, PermissionName
-from custody.schemas.queries import QueryId, WorkspaceQuery
+from custody.schemas.permissions import ANY_MEMBER, ROLE_MANAGERS, VAULT_READERS, WORKSPACE_MANAGERS
+from custody.schemas.queries import QueryId, VaultQuery, WorkspaceQuery
 
-ROLE_MANAGERS: Final = frozenset({PermissionName.MANAGE_ROLE})
 CycleDay = Annotated[StrictInt, Field(ge=1, le=31)]
 
 
-class CycleFields(Request):
+class CycleFields(WorkspaceRequest):
     """When the counters begin anew, at 00:00 UTC. ``cycle_day``: 1 (Monday) to 7 for W; 1 to 31 for M, where a day that
     a month does not have is its last.
     """  # noqa: E501
@@ -48,7 +47,6 @@ class UpdateRolePoliciesRequest(CycleFields):
     """``POST /api/v1/update-role-policies``: replaces what each member who holds the role may move in a cycle."""  # noqa: E501
 
     role_id: IntId
-    workspace_id: IntId
     new_transaction_limit: DecimalText
 
 
@@ -58,13 +56,11 @@ class UpdateVaultRequest(CycleFields):
     """  # noqa: E501
 
     vault_id: TextId
-    workspace_id: IntId
     transaction_limit: DecimalText
     per_cycle: StrictBool | None = None
 
 
-class RoleQuery(Request):
-    workspace_id: QueryId
+class RoleQuery(WorkspaceQuery):
     role_id: QueryId
 
 
@@ -75,24 +71,24 @@ class CheckRoleQuery(RoleQuery):
     amount_to_check: DecimalText
 
 
-class VaultQuery(Request):
-    workspace_id: QueryId
-    vault_id: TextId
-
-
 class CheckVaultQuery(VaultQuery):
     amount_to_check: DecimalText
 
 
-class RoleLimit(Shape):
-    """A role's policy in one workspace. What is used of it differs by member: see ``MyLimits``."""
+class Limited(Shape):
+    """A limit, and when its cycle begins anew."""
 
-    role_id: Int64
-    workspace_id: Int64
     limit: Label = Field(alias="Limit")
     cycle_period: CyclePeriod = Field(alias="CyclePeriod")
     cycle_day: Count = Field(alias="CycleDay")
     next_reset: Timestamp = Field(alias="NextReset")
+
+
+class RoleLimit(Limited):
+    """A role's policy in one workspace. What is used of it differs by member: see ``MyLimits``."""
+
+    role_id: Int64
+    workspace_id: Int64
 
 
 class MyLimits(RoleLimit):
@@ -102,17 +98,13 @@ class MyLimits(RoleLimit):
     unused: Label = Field(alias="Unused")
 
 
-class VaultLimits(Shape):
+class VaultLimits(Limited):
     """``detailed_vault_limits``. ``Limit`` is the maximum of a single movement, and ``Used`` informs; where ``PerCycle``
     is true, it is the limit of the cycle's sum.
     """  # noqa: E501
 
-    limit: Label = Field(alias="Limit")
-    cycle_period: CyclePeriod = Field(alias="CyclePeriod")
-    cycle_day: Count = Field(alias="CycleDay")
     used: Label = Field(alias="Used")
     unused: Label = Field(alias="Unused")
-    next_reset: Timestamp = Field(alias="NextReset")
     per_cycle: bool = Field(default=False, alias="PerCycle")
 
 
@@ -169,7 +161,7 @@ MY_LIMITS = Call(
 UPDATE_VAULT = Call(
     "POST", "/api/v1/update-vault", UpdateVaultRequest, VaultLimits,
     "Replaces a vault's limit and cycle; counts for the next movement. Pending proposals stay.",
-    frozenset({PermissionName.MANAGE_WORKSPACE}), second_person="Change a vault's spending limit",
+    WORKSPACE_MANAGERS, second_person="Change a vault's spending limit",
     refuses=_AWAY,
 )  # fmt: skip
 VAULT_LIMITS = Call(

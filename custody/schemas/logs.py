@@ -20,10 +20,9 @@ from custody.schemas.common import (
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import PermissionName
-from custody.schemas.queries import DaysQuery, QueryId
+from custody.schemas.queries import DaysQuery, PageSize, QueryId
 
 PAGE_SIZE = 50
-MAX_PAGE_SIZE = 500
 MAX_NAMES = 4096
 # Counting pages to here is a hundred million rows; a caller that reads further follows the cursor.
 MAX_PAGE = 1_000_000
@@ -58,7 +57,7 @@ class LogsQuery(LogFilter):
 
     workspace_uid: QueryId
     page: Annotated[int, Field(ge=1, le=MAX_PAGE), DIGITS] = 1
-    page_size: Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE), DIGITS] = PAGE_SIZE
+    page_size: PageSize = PAGE_SIZE
     cursor: CursorText | None = None
     order: Literal["oldest", "newest"] = "oldest"
 

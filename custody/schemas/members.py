@@ -2,24 +2,19 @@
 and leaving it oneself.
 """
 
-from typing import Final
-
 from pydantic import Field, StrictBool
 
 from custody.schemas.call import Call, Way, many
-from custody.schemas.common import Done, Int64, IntId, Label, NullString, NullTime, Request, Shape
+from custody.schemas.common import Done, Int64, IntId, Label, NullString, NullTime, Shape, WorkspaceRequest
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import ANY_MEMBER, PermissionName
+from custody.schemas.permissions import ANY_MEMBER, USER_MANAGERS, WORKSPACE_MANAGERS
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import Role
 
-MANAGERS: Final = frozenset({PermissionName.MANAGE_USERS})
 
-
-class AddWorkspaceToUserRequest(Request):
+class AddWorkspaceToUserRequest(WorkspaceRequest):
     """``POST /api/v1/add-workspace-to-user``: a membership without an invitation."""
 
-    workspace_id: IntId
     user_uuid: IntId
     role_uid: IntId
     creator_workspace_id: IntId
@@ -31,28 +26,22 @@ class AllocationResponse(Shape):
     allocation_id: Int64
 
 
-class RemoveUserRequest(Request):
-    """``POST /api/v1/remove-user-from-workspace``. ``force``: even where a vault keeps too few signers."""
-
-    workspace_id: IntId
-    user_uuid: IntId
-    force: StrictBool = False
-
-
-class ChangeUserRoleRequest(Request):
-    """``POST /api/v1/change-user-role``. ``force``: even where a vault keeps too few signers."""
-
-    workspace_id: IntId
-    user_uuid: IntId
-    role_id: IntId
-    force: StrictBool = False
-
-
-class LeaveWorkspaceRequest(Request):
+class LeaveWorkspaceRequest(WorkspaceRequest):
     """``POST /api/v1/leave-workspace``. ``force``: even where a vault keeps too few signers."""
 
-    workspace_id: IntId
     force: StrictBool = False
+
+
+class RemoveUserRequest(LeaveWorkspaceRequest):
+    """``POST /api/v1/remove-user-from-workspace``: of a member, by somebody else."""
+
+    user_uuid: IntId
+
+
+class ChangeUserRoleRequest(RemoveUserRequest):
+    """``POST /api/v1/change-user-role``: which takes approvals away, too, where the new role has none."""
+
+    role_id: IntId
 
 
 class Member(Shape):
@@ -70,26 +59,26 @@ class Member(Shape):
 MEMBERS = Call(
     "GET", "/api/v1/get-users-from-workspace", WorkspaceQuery, many(Member),
     "The members of a workspace, with their role and whether they can sign.",
-    MANAGERS, attempt="see the members", open_to=frozenset({Way.DECIDER}),
+    USER_MANAGERS, attempt="see the members", open_to=frozenset({Way.DECIDER}),
 )  # fmt: skip
 ADD_WORKSPACE_TO_USER = Call(
     "POST", "/api/v1/add-workspace-to-user", AddWorkspaceToUserRequest, AllocationResponse,
     "Adds a user of the organisation to a workspace, without an invitation, in a role that carries no more "
     "than "
     "yours.",
-    frozenset({PermissionName.MANAGE_WORKSPACE}), creates=True,
+    WORKSPACE_MANAGERS, creates=True,
     second_person="Add a colleague to the workspace", cools=True,    refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 CHANGE_USER_ROLE = Call(
     "POST", "/api/v1/change-user-role", ChangeUserRoleRequest, Member,
     "Gives a member another role. Neither the old one nor the new one may carry what yours does not.",
-    MANAGERS, second_person="Give a member another role", cools=True,
+    USER_MANAGERS, second_person="Give a member another role", cools=True,
     refuses=(ErrorCode.LAST_ADMIN, ErrorCode.STATE_CONFLICT),
 )  # fmt: skip
 REMOVE_USER_FROM_WORKSPACE = Call(
     "POST", "/api/v1/remove-user-from-workspace", RemoveUserRequest, Done,
     "Takes a member's place away, at once. Refused where a vault would keep too few signers, unless forced.",
-    MANAGERS, second_person="Remove a member", refuses=(ErrorCode.LAST_ADMIN, ErrorCode.STATE_CONFLICT),
+    USER_MANAGERS, second_person="Remove a member", refuses=(ErrorCode.LAST_ADMIN, ErrorCode.STATE_CONFLICT),
 )  # fmt: skip
 LEAVE_WORKSPACE = Call(
     "POST", "/api/v1/leave-workspace", LeaveWorkspaceRequest, Done,

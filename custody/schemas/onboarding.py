@@ -1,13 +1,10 @@
 """Requests for an organisation, which a user makes and an operator of the platform decides."""
 
 from enum import StrEnum
-from typing import Annotated, Final, Literal
-
-from pydantic import Field
+from typing import Final, Literal
 
 from custody.schemas.call import Call, pages
 from custody.schemas.common import (
-    DIGITS,
     ApiNetwork,
     EmailAddress,
     Int64,
@@ -23,9 +20,7 @@ from custody.schemas.common import (
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import Auth
-from custody.schemas.queries import QueryId
-
-MAX_REQUESTS = 500
+from custody.schemas.queries import PageSize, QueryId
 
 
 class MonthlyVolume(StrEnum):
@@ -65,7 +60,7 @@ class OnboardingQuery(Request):
 
     status: OnboardingStatus | None = None
     after: QueryId | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_REQUESTS), DIGITS] = 50
+    limit: PageSize = 50
 
 
 class ReviewOnboardingRequest(Request):

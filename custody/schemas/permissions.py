@@ -22,6 +22,9 @@ class Auth(Enum):
 
 
 ANY_MEMBER: Final[frozenset[PermissionName]] = frozenset()
+WORKSPACE_MANAGERS: Final = frozenset({PermissionName.MANAGE_WORKSPACE})
+USER_MANAGERS: Final = frozenset({PermissionName.MANAGE_USERS})
+ROLE_MANAGERS: Final = frozenset({PermissionName.MANAGE_ROLE})
 # Any of these shows what a workspace's vaults hold.
 VAULT_VIEWERS: Final = frozenset(
     {PermissionName.MANAGE_WORKSPACE, PermissionName.PAYMENT_APPROVE, PermissionName.VIEW_BALANCES}

@@ -8,19 +8,20 @@ from pydantic import Field, StrictBool, StringConstraints, model_validator
 from custody.schemas.call import Call, Way
 from custody.schemas.common import (
     MAX_PSBT_BASE64,
+    ChainName,
     Count,
     Few,
-    IntId,
     Label,
     Prose,
-    Request,
     Sats,
     Shape,
     TextId,
+    VaultRequest,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.proposals import PROPOSAL_READERS, PROPOSERS, CreatePsbtResponse, OutpointText
-from custody.schemas.queries import QueryId
+from custody.schemas.permissions import WORKSPACE_MANAGERS
+from custody.schemas.proposals import PROPOSAL_READERS, CreatePsbtResponse, OutpointText
+from custody.schemas.queries import WorkspaceQuery
 
 FORMAT: Final = "bip322-proof-v1"
 MAX_SIGNATURES: Final = 100
@@ -51,7 +52,7 @@ class ProofFile(Shape):
     """
 
     format: Literal["bip322-proof-v1"] = FORMAT
-    network: Literal["mainnet", "testnet4", "signet", "regtest"]
+    network: ChainName
     message: Prose
     signatures: Annotated[list[SignedFor], Field(min_length=1, max_length=MAX_SIGNATURES)]
     height: Count | None = None
@@ -87,23 +88,20 @@ def block_named(message: str) -> tuple[int, str] | None:
     return None if found is None else (int(found[1]), found[2])
 
 
-class CreateProofRequest(Request):
+class CreateProofRequest(VaultRequest):
     """``POST /api/v1/create-proof``. ``message``: one line of printable ASCII; the last block's height and hash are added to it, so
     that the proof is no older than that. ``address``: of the vault, which signs; its first one where none is given.
     ``with_coins``: the vault's confirmed coins are named and signed for, the largest 250 at most.
     """  # noqa: E501
 
-    workspace_id: IntId
-    vault_id: TextId
     message: Annotated[str, StringConstraints(strip_whitespace=True, min_length=2, max_length=MAX_MESSAGE)]
     address: Annotated[str, StringConstraints(min_length=1, max_length=90)] | None = None
     with_coins: StrictBool = False
 
 
-class ProofQuery(Request):
+class ProofQuery(WorkspaceQuery):
     """``GET /api/v1/proof``."""
 
-    workspace_id: QueryId
     psbt_id: TextId
 
 
@@ -112,7 +110,7 @@ CREATE_PROOF = Call(
     "Asks a vault's signers to sign a message (BIP-322) that proves control of an address, and of coins. "
     "It moves nothing, locks\n"
     "nothing, and never reaches the network. They sign it through ``sign-psbt``.",
-    PROPOSERS, creates=True, attempt="ask for a proof", open_to=frozenset({Way.PROGRAM}),
+    WORKSPACE_MANAGERS, creates=True, attempt="ask for a proof", open_to=frozenset({Way.PROGRAM}),
     refuses=(ErrorCode.BACKEND_UNAVAILABLE, ErrorCode.STATE_CONFLICT, ErrorCode.VAULT_FROZEN),
 )  # fmt: skip
 PROOF = Call(

@@ -7,28 +7,26 @@ from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_vali
 
 from custody.schemas.call import Call, Way, one_or_few
 from custody.schemas.common import (
-    DIGITS,
     MAX_SATS,
     Count,
     Few,
     Int64,
-    IntId,
     Label,
     Many,
     Priority,
     Prose,
     PsbtBase64,
     PsbtText,
-    Request,
     Sats,
     Shape,
     Text,
     TextId,
     Timestamp,
+    WorkspaceRequest,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import PermissionName
-from custody.schemas.queries import DaysQuery, QueryId, SearchText
+from custody.schemas.permissions import WORKSPACE_MANAGERS, PermissionName
+from custody.schemas.queries import DaysQuery, PageSize, QueryId, SearchText
 
 MAX_RECIPIENTS = 100
 # One OP_RETURN of at most 80 bytes: what every relaying node takes. Twice that in hex, with its prefix.
@@ -77,7 +75,7 @@ Coins = Annotated[
 ]
 
 
-class CreatePsbtRequest(Request):
+class CreatePsbtRequest(WorkspaceRequest):
     """``POST /api/v1/create-psbt``. ``recipients`` with parallel ``amounts_sats``, or payment links (BIP-321) that carry amounts.
     With ``sweep``, one recipient is sent everything that the vault can spend, less the fee.
 
@@ -91,7 +89,6 @@ class CreatePsbtRequest(Request):
     """  # noqa: E501
 
     wallet_id: TextId
-    workspace_id: IntId
     tx_type: Literal["send"]
     recipients: Annotated[list[RecipientText], Field(max_length=MAX_RECIPIENTS)] = Field(default_factory=list)
     amounts_sats: Annotated[list[AmountSats], Field(max_length=MAX_RECIPIENTS)] | None = None
@@ -174,11 +171,10 @@ class PsbtPreview(Shape):
     vault_left_sats: Sats | None = None
 
 
-class CancelPsbtRequest(Request):
+class CancelPsbtRequest(WorkspaceRequest):
     """``POST /api/v1/cancel-psbt``. ``release_coins``: frees what a cancelled proposal keeps because signatures are out."""  # noqa: E501
 
     psbt_id: TextId
-    workspace_id: IntId
     reason: Text | None = None
     release_coins: StrictBool = False
 
@@ -196,11 +192,10 @@ class CancelPsbtResponse(Shape):
     detail: Prose
 
 
-class SignPsbtRequest(Request):
+class SignPsbtRequest(WorkspaceRequest):
     """``POST /api/v1/sign-psbt``: either a signed PSBT, or ``decision: "reject"`` with a reason."""
 
     psbt_id: TextId
-    workspace_id: IntId
     psbt_base64: PsbtBase64 | None = None
     decision: Literal["approve", "reject"] = "approve"
     reason: Text | None = None
@@ -347,9 +342,6 @@ class Proposal(Shape):
     vault_name: Label | None = None
 
 
-MAX_PROPOSALS = 500
-
-
 class PsbtQuery(DaysQuery):
     """``GET /api/v1/psbt``: one by ``psbt_id``, or a workspace's, newest last unless ``order`` says otherwise; ``after`` is the
     last id seen. ``awaiting``: those that the caller has to decide. ``vault_id``: those of that vault. ``search``: those that
@@ -368,7 +360,7 @@ class PsbtQuery(DaysQuery):
     order: Literal["oldest", "newest"] = "oldest"
     after: TextId | None = None
     search: SearchText | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_PROPOSALS), DIGITS] = 100
+    limit: PageSize = 100
 
     @model_validator(mode="after")
     def _one_or_many(self) -> "PsbtQuery":
@@ -377,11 +369,10 @@ class PsbtQuery(DaysQuery):
         return self
 
 
-PROPOSERS: Final = frozenset({PermissionName.MANAGE_WORKSPACE})
 # A vault's transaction needs PAYMENT_APPROVE, which is checked with the proposal; a forward needs either.
 SIGNERS: Final = frozenset({PermissionName.PAYMENT_APPROVE, PermissionName.PAYMENT_INIT})
 FORWARDERS: Final = frozenset({PermissionName.PAYMENT_INIT})
-PROPOSAL_READERS: Final = PROPOSERS | {
+PROPOSAL_READERS: Final = WORKSPACE_MANAGERS | {
     PermissionName.PAYMENT_INIT, PermissionName.PAYMENT_APPROVE, PermissionName.VIEW_BALANCES,
 }  # fmt: skip
 _PROPOSING: Final = (
@@ -394,7 +385,7 @@ CREATE_PSBT = Call(
     "POST", "/api/v1/create-psbt", CreatePsbtRequest, CreatePsbtResponse,
     "Proposes a send from a vault, or a version of it that takes its place. Its coins are locked;\n"
     "nothing is signed and nothing reaches the network.",
-    PROPOSERS, creates=True, attempt="propose a payment", open_to=frozenset({Way.PROGRAM}),
+    WORKSPACE_MANAGERS, creates=True, attempt="propose a payment", open_to=frozenset({Way.PROGRAM}),
     refuses=_PROPOSING,
 )  # fmt: skip
 PREVIEW_PSBT = Call(
@@ -402,7 +393,8 @@ PREVIEW_PSBT = Call(
     "What ``create-psbt`` would make of this now: coins, change, fee, and what the limits leave. It stores "
     "and reserves nothing,\n"
     "and refuses what that call refuses.",
-    PROPOSERS, reads=True, attempt="preview a payment", open_to=frozenset({Way.PROGRAM}), refuses=_PROPOSING,
+    WORKSPACE_MANAGERS, reads=True, attempt="preview a payment",
+    open_to=frozenset({Way.PROGRAM}), refuses=_PROPOSING,
 )  # fmt: skip
 PSBT: Final = Call[PsbtQuery, Any](
     "GET", "/api/v1/psbt", PsbtQuery, one_or_few(Proposal),
@@ -415,7 +407,7 @@ PSBT: Final = Call[PsbtQuery, Any](
 CANCEL_PSBT = Call(
     "POST", "/api/v1/cancel-psbt", CancelPsbtRequest, CancelPsbtResponse,
     "Ends a proposal that waits for signatures. It is soft: the answer says how many signatures stay valid.",
-    PROPOSERS | FORWARDERS, attempt="cancel a payment", open_to=frozenset({Way.PROGRAM}),
+    WORKSPACE_MANAGERS | FORWARDERS, attempt="cancel a payment", open_to=frozenset({Way.PROGRAM}),
     repeatable=True, refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 SIGN_PSBT = Call(

@@ -19,7 +19,6 @@ from pydantic.alias_generators import to_camel
 
 from custody.schemas.call import Call, SignedBody, pages
 from custody.schemas.common import (
-    DIGITS,
     Done,
     Label,
     Line,
@@ -31,8 +30,8 @@ from custody.schemas.common import (
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import Auth
+from custody.schemas.queries import PageSize
 
-MAX_PURCHASES = 500
 # What a double holds exactly, which is what a JSON number is to most readers (RFC 8259, section 6; IEEE 754,
 # DBL_DIG).
 MAX_DIGITS = 15
@@ -143,7 +142,7 @@ class PurchasesQuery(Request):
     """``GET /api/v1/purchases``, newest first; ``after`` is the last id seen."""
 
     after: TextId | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_PURCHASES), DIGITS] = 100
+    limit: PageSize = 100
 
 
 PURCHASES_WEBHOOK = Call(

@@ -36,6 +36,9 @@ def _yes(value: object) -> object:
 
 
 Yes = Annotated[bool, BeforeValidator(_yes)]
+# The most entries that one page of a list has.
+MAX_ITEMS = 500
+PageSize = Annotated[int, Field(ge=1, le=MAX_ITEMS), DIGITS]
 SearchText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 
 
@@ -54,6 +57,10 @@ class DaysQuery(Request):
 
 class WorkspaceQuery(Request):
     workspace_id: QueryId
+
+
+class VaultQuery(WorkspaceQuery):
+    vault_id: TextId
 
 
 class ProfileQuery(Request):

@@ -18,18 +18,17 @@ from custody.schemas.common import (
     Line,
     Name,
     Prose,
-    Request,
+    WorkspaceRequest,
     is_absent,
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.limits import CycleFields
-from custody.schemas.permissions import PermissionName
+from custody.schemas.permissions import ROLE_MANAGERS, USER_MANAGERS, WORKSPACE_MANAGERS, PermissionName
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import Role
 
-MANAGERS: Final = frozenset({PermissionName.MANAGE_ROLE})
 # Inviting or adding a member needs the list of roles.
-READERS: Final = MANAGERS | {PermissionName.MANAGE_USERS, PermissionName.MANAGE_WORKSPACE}
+READERS: Final = ROLE_MANAGERS | USER_MANAGERS | WORKSPACE_MANAGERS
 
 
 class RoleDetails(Role):
@@ -49,34 +48,28 @@ class RoleDetails(Role):
 class CreateRoleRequest(CycleFields):
     """``POST /api/v1/create-role``."""
 
-    workspace_id: IntId
     name: Name
     description: Line = ""
     permissions: Annotated[tuple[PermissionName, ...], Field(max_length=len(PermissionName))] = ()
     transaction_limit: DecimalText
 
 
-class UpdateRoleRequest(Request):
-    """``POST /api/v1/update-role``. What is left out stays; permissions and policy have calls of their own."""  # noqa: E501
+class RoleRequest(WorkspaceRequest):
+    """A body about a role. Alone: ``POST /api/v1/delete-role``, of one that no member holds or is offered."""
 
     role_id: IntId
-    workspace_id: IntId
+
+
+class UpdateRoleRequest(RoleRequest):
+    """``POST /api/v1/update-role``. What is left out stays; permissions and policy have calls of their own."""  # noqa: E501
+
     name: Name | None = None
     description: Line | None = None
 
 
-class DeleteRoleRequest(Request):
-    """``POST /api/v1/delete-role``: of one that no member holds or is offered."""
-
-    role_id: IntId
-    workspace_id: IntId
-
-
-class AddPermissionRequest(Request):
+class AddPermissionRequest(RoleRequest):
     """``POST /api/v1/add-perm-to-role``."""
 
-    role_id: IntId
-    workspace_id: IntId
     rule_name: PermissionName
 
 
@@ -94,27 +87,28 @@ ROLES = Call(
 CREATE_ROLE = Call(
     "POST", "/api/v1/create-role", CreateRoleRequest, RoleDetails,
     "A role that carries no more than the caller's.",
-    MANAGERS, creates=True, second_person="Make a role", cools=True, refuses=(ErrorCode.STATE_CONFLICT,),
+    ROLE_MANAGERS, creates=True, second_person="Make a role", cools=True, refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 UPDATE_ROLE = Call(
     "POST", "/api/v1/update-role", UpdateRoleRequest, RoleDetails,
     "Changes a role's name and description.",
-    MANAGERS, second_person="Change a role's name", refuses=(ErrorCode.STATE_CONFLICT,),
+    ROLE_MANAGERS, second_person="Change a role's name", refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 DELETE_ROLE = Call(
-    "POST", "/api/v1/delete-role", DeleteRoleRequest, Done,
+    "POST", "/api/v1/delete-role", RoleRequest, Done,
     "Deletes a role that no member holds and no open invitation offers.",
-    MANAGERS, second_person="Delete a role", refuses=(ErrorCode.STATE_CONFLICT,),
+    ROLE_MANAGERS, second_person="Delete a role", refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 ADD_PERMISSION_TO_ROLE = Call(
     "POST", "/api/v1/add-perm-to-role", AddPermissionRequest, RoleDetails,
     "Adds a permission, which the caller must hold; counts at once for every member who holds the role.",
-    MANAGERS, second_person="Add a permission to a role", cools=True, refuses=(ErrorCode.STATE_CONFLICT,),
+    ROLE_MANAGERS, second_person="Add a permission to a role", cools=True,
+    refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 REMOVE_PERMISSION_FROM_ROLE = Call(
     "POST", "/api/v1/remove-perm-from-role", RemovePermissionRequest, RoleDetails,
     "Takes a permission away, at once. The last administrator keeps what the workspace is run with, and a "
     "vault the\nsigners that it needs, unless forced.",
-    MANAGERS, second_person="Take a permission from a role",
+    ROLE_MANAGERS, second_person="Take a permission from a role",
     refuses=(ErrorCode.LAST_ADMIN, ErrorCode.STATE_CONFLICT),
 )  # fmt: skip

@@ -1,36 +1,48 @@
-"""The most that a vault may send now, and sending all that a replaced vault holds."""
+"""What is sent otherwise than by ``create-psbt``: all that a replaced vault holds, and a member's own money
+from the signing profile into a vault. And the most that a vault may send now.
+"""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, StrictBool, StringConstraints, model_validator
 
 from custody.schemas.call import Call, Way
 from custody.schemas.common import (
+    ApiNetwork,
     Count,
-    IntId,
     Label,
     Many,
     Priority,
     Prose,
-    Request,
     Sats,
     Shape,
     TextId,
+    VaultRequest,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import VAULT_READERS
-from custody.schemas.proposals import MAX_RECIPIENTS, PROPOSERS, FeeRateText, OpReturnText, RecipientText
-from custody.schemas.queries import QueryId
+from custody.schemas.permissions import VAULT_READERS, WORKSPACE_MANAGERS
+from custody.schemas.proposals import (
+    ADDRESS_CHARACTERS,
+    FORWARDERS,
+    MAX_RECIPIENTS,
+    AmountSats,
+    Coins,
+    CreatePsbtResponse,
+    FeeRateText,
+    OpReturnText,
+    PsbtPreview,
+    RecipientText,
+)
+from custody.schemas.queries import WorkspaceQuery
 
 # What keeps it from being more: all coins are in it; no more of them fit into one transaction; nodes would
 # not take more before the next block; a limit; or it is nothing, because what is left would be dust.
 Bound = Literal["coins", "transaction", "nodes", "role-limit", "vault-limit", "dust"]
 
 
-class MaxSendQuery(Request):
+class MaxSendQuery(WorkspaceQuery):
     """``GET /api/v1/max-send``. ``recipients`` are addresses, each given by its own parameter; the rest as in ``create-psbt``."""  # noqa: E501
 
-    workspace_id: QueryId
     wallet_id: TextId
     recipients: Annotated[list[RecipientText], Field(min_length=1, max_length=MAX_RECIPIENTS)]
     op_return: OpReturnText | None = None
@@ -65,11 +77,9 @@ class MaxSend(Shape):
     priority_rates: Annotated[dict[Priority, Label], Field(max_length=3)] = Field(default_factory=dict)
 
 
-class SweepVaultRequest(Request):
+class SweepVaultRequest(VaultRequest):
     """``POST /api/v1/sweep-vault``: of a vault that is replaced. ``fee_rate`` is in sat/vB, decimal."""
 
-    workspace_id: IntId
-    vault_id: TextId
     priority: Priority | None = None
     fee_rate: FeeRateText | None = None
 
@@ -78,6 +88,37 @@ class SweptVault(Shape):
     """One proposal, or several where one transaction does not take all coins."""
 
     psbt_ids: Many[Label]
+
+
+class ForwardToVaultRequest(VaultRequest):
+    """``POST /api/v1/forward-to-vault``: a fixed ``amount_sats``, or ``sweep`` for the whole balance; ``fee_sats`` with either.
+
+    ``wallet_address`` says which of the caller's profiles is meant, as ``GET /api/v1/signing-profile-address`` gives it. ``coins``:
+    those that ``POST /api/v1/preview-forward`` showed; where others would be spent by now, it is refused.
+    """  # noqa: E501
+
+    network: ApiNetwork
+    coins: Coins | None = None
+    amount_sats: AmountSats | None = None
+    fee_sats: AmountSats
+    sweep: StrictBool = False
+    allow_unconfirmed: StrictBool = False
+    wallet_address: (
+        Annotated[
+            str,
+            StringConstraints(strip_whitespace=True, min_length=1, max_length=ADDRESS_CHARACTERS),
+            Field(examples=["bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"]),
+        ]
+        | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> "ForwardToVaultRequest":
+        if self.sweep is (self.amount_sats is not None):
+            raise ValueError(
+                "amount_sats: give an amount, or sweep: true for the whole balance, and not both"
+            )
+        return self
 
 
 MAX_SEND = Call(
@@ -94,9 +135,27 @@ SWEEP_VAULT = Call(
     "POST", "/api/v1/sweep-vault", SweepVaultRequest, SweptVault,
     "Proposes to move all that is free of a replaced vault into its replacement, in as many proposals as its "
     "coins need. Call it\nagain for what comes later.",
-    PROPOSERS, attempt="sweep a replaced vault",
+    WORKSPACE_MANAGERS, attempt="sweep a replaced vault",
     refuses=(
         ErrorCode.BACKEND_UNAVAILABLE, ErrorCode.DUST, ErrorCode.INSUFFICIENT_FUNDS, ErrorCode.LOCKED_FUNDS,
         ErrorCode.STATE_CONFLICT, ErrorCode.VAULT_FROZEN,
     ),
+)  # fmt: skip
+_FORWARDING: Final = (
+    ErrorCode.BACKEND_UNAVAILABLE, ErrorCode.DUST, ErrorCode.INSUFFICIENT_FUNDS, ErrorCode.KEY_REVOKED,
+    ErrorCode.LOCKED_FUNDS, ErrorCode.STATE_CONFLICT, ErrorCode.WALLET_ADDRESS_MISMATCH,
+)  # fmt: skip
+FORWARD_TO_VAULT = Call(
+    "POST", "/api/v1/forward-to-vault", ForwardToVaultRequest, CreatePsbtResponse,
+    "Proposes to move the caller's own money, from their signing profile, into a vault. Only the caller "
+    "signs it, through\n"
+    "``sign-psbt``; their signature finalises it, and it is broadcast.",
+    FORWARDERS, creates=True, attempt="forward their own money", refuses=_FORWARDING,
+)  # fmt: skip
+PREVIEW_FORWARD = Call(
+    "POST", "/api/v1/preview-forward", ForwardToVaultRequest, PsbtPreview,
+    "What ``forward-to-vault`` would make of the same request now: its coins, change and fee, and the PSBT "
+    "that would be\n"
+    "signed. Nothing is stored, and no coin is held.",
+    FORWARDERS, reads=True, attempt="preview a forward of their own money", refuses=_FORWARDING,
 )  # fmt: skip

@@ -9,9 +9,9 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, StrictInt, StringConstraints
 
 from custody.schemas.call import Call, Way, few
-from custody.schemas.common import Few, Int64, IntId, Label, Name, Request, Shape, Timestamp
+from custody.schemas.common import Few, Int64, IntId, Label, Name, Shape, Timestamp, WorkspaceRequest
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import Auth, PermissionName
+from custody.schemas.permissions import USER_MANAGERS, WORKSPACE_MANAGERS, Auth, PermissionName
 from custody.schemas.queries import WorkspaceQuery
 
 # In a log or a repository it shows what it is; secret scanners search for such prefixes.
@@ -85,20 +85,18 @@ class ServiceAccount(Shape):
     revoked_at: Timestamp | None = None
 
 
-class CreateServiceAccountRequest(Request):
+class CreateServiceAccountRequest(WorkspaceRequest):
     """``POST /api/v1/create-service-account``. ``expires_at``: within a year."""
 
-    workspace_id: IntId
     name: Name
     rights: Rights
     networks: Networks
     expires_at: Timestamp
 
 
-class ServiceAccountRequest(Request):
+class ServiceAccountRequest(WorkspaceRequest):
     """``POST /api/v1/revoke-service-account``."""
 
-    workspace_id: IntId
     service_account_id: IntId
 
 
@@ -124,8 +122,7 @@ class ServiceSecret(Shape):
     secret: Label
 
 
-MAKERS: Final = frozenset({PermissionName.MANAGE_WORKSPACE})
-KEEPERS: Final = MAKERS | {PermissionName.MANAGE_USERS}
+KEEPERS: Final = WORKSPACE_MANAGERS | USER_MANAGERS
 SERVICE_ACCOUNTS = Call(
     "GET", "/api/v1/service-accounts", WorkspaceQuery, few(ServiceAccount),
     "The workspace's accounts of programs, the newest first, without their secrets.",
@@ -140,19 +137,19 @@ CREATE_SERVICE_ACCOUNT = Call(
     "POST", "/api/v1/create-service-account", CreateServiceAccountRequest, ServiceAccount,
     "An account for a program, which acts in its maker's name with some of the maker's rights. It has no "
     "secret yet.",
-    MAKERS, creates=True, second_person="Make an account for a program", cools=True,
+    WORKSPACE_MANAGERS, creates=True, second_person="Make an account for a program", cools=True,
     refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 UPDATE_SERVICE_ACCOUNT = Call(
     "POST", "/api/v1/update-service-account", UpdateServiceAccountRequest, ServiceAccount,
     "Its name, rights, networks and end, by its maker.",
-    MAKERS, second_person="Change a program's account", refuses=(ErrorCode.STATE_CONFLICT,),
+    WORKSPACE_MANAGERS, second_person="Change a program's account", refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 ISSUE_SERVICE_SECRET = Call(
     "POST", "/api/v1/issue-service-secret", IssueServiceSecretRequest, ServiceSecret,
     "A new secret, shown to the account's maker here and never again. The one before stays good for "
     "``overlap_hours``.",
-    MAKERS, attempt="make a new secret of a program", refuses=(ErrorCode.STATE_CONFLICT,),
+    WORKSPACE_MANAGERS, attempt="make a new secret of a program", refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 REVOKE_SERVICE_ACCOUNT = Call(
     "POST", "/api/v1/revoke-service-account", ServiceAccountRequest, ServiceAccount,

@@ -1,10 +1,10 @@
-"""People, organisations and workspaces, as ``GET /api/v1/get-user-info`` shows them, and what a person
-changes of their own record.
+"""People, organisations and workspaces, as ``GET /api/v1/get-user-info`` shows them; what a person changes of
+their own record and is mailed; an organisation's other workspaces, and their names.
 """
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StrictBool, StringConstraints
 
 from custody.common.text import require_seen
 from custody.schemas.call import Call, Way
@@ -15,13 +15,17 @@ from custody.schemas.common import (
     Int64,
     IntId,
     Label,
+    Line,
+    Name,
     NullString,
     NullTime,
     Prose,
     Request,
     Shape,
+    WorkspaceRequest,
 )
-from custody.schemas.permissions import ANY_MEMBER, Auth, PermissionName
+from custody.schemas.errors import ErrorCode
+from custody.schemas.permissions import ANY_MEMBER, WORKSPACE_MANAGERS, Auth, PermissionName
 
 # An empty text takes away what is there.
 NameOrNothing = Annotated[
@@ -104,18 +108,44 @@ class User(Shape):
         )
 
 
-class SetDefaultWorkspaceRequest(Request):
-    """``POST /api/v1/set-default-workspace``: one of the caller's own."""
-
-    workspace_id: IntId
-
-
 class UpdateUserInfoRequest(Request):
     """``POST /api/v1/update-user-info``: of the caller. What is left out stays; an empty text takes it away."""  # noqa: E501
 
     first_name: NameOrNothing | None = None
     surname: NameOrNothing | None = None
     phone_number: PhoneNumberOrNothing | None = None
+
+
+class MailSettings(Shape):
+    """``waiting``: a mail when something waits for one's signature or confirmation. ``amounts``: with amounts and
+    addresses in it.
+    """  # noqa: E501
+
+    waiting: bool
+    amounts: bool
+
+
+class UpdateMailSettingsRequest(Request):
+    """``POST /api/v1/update-mail-settings``: what is left out stays."""
+
+    waiting: StrictBool | None = None
+    amounts: StrictBool | None = None
+
+
+class CreateWorkspaceRequest(WorkspaceRequest):
+    """``POST /api/v1/create-workspace``. ``workspace_id`` is the one that the request is made from."""
+
+    org_id: IntId
+    name: Name
+    description: Line = ""
+    network: ApiNetwork
+
+
+class UpdateWorkspaceRequest(WorkspaceRequest):
+    """``POST /api/v1/update-workspace``. What is left out stays."""
+
+    name: Name | None = None
+    description: Line | None = None
 
 
 USER_INFO = Call(
@@ -130,7 +160,27 @@ UPDATE_USER_INFO = Call(
     Auth.SIGNED_IN,
 )  # fmt: skip
 SET_DEFAULT_WORKSPACE = Call(
-    "POST", "/api/v1/set-default-workspace", SetDefaultWorkspaceRequest, User,
+    "POST", "/api/v1/set-default-workspace", WorkspaceRequest, User,
     "Makes one of the caller's workspaces the one that is shown first.",
     ANY_MEMBER, attempt="open the workspace",
+)  # fmt: skip
+MAIL_SETTINGS = Call(
+    "GET", "/api/v1/mail-settings", type(None), MailSettings,
+    "Whether the caller is mailed when something waits for them, and whether with amounts and addresses.",
+    Auth.SIGNED_IN,
+)  # fmt: skip
+UPDATE_MAIL_SETTINGS = Call(
+    "POST", "/api/v1/update-mail-settings", UpdateMailSettingsRequest, MailSettings,
+    "Changes the caller's own.", Auth.SIGNED_IN, repeatable=True,
+)  # fmt: skip
+CREATE_WORKSPACE = Call(
+    "POST", "/api/v1/create-workspace", CreateWorkspaceRequest, WorkspaceEntry,
+    "Another workspace of the organisation, with its first roles. The caller is its administrator.",
+    WORKSPACE_MANAGERS, creates=True, second_person="Make a workspace", cools=True,
+    refuses=(ErrorCode.STATE_CONFLICT,),
+)  # fmt: skip
+UPDATE_WORKSPACE = Call(
+    "POST", "/api/v1/update-workspace", UpdateWorkspaceRequest, WorkspaceInfo,
+    "Changes a workspace's name and description. Its network is fixed.",
+    WORKSPACE_MANAGERS, attempt="change the workspace's name", refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip

@@ -7,8 +7,8 @@ from pydantic import Field, StrictBool, StrictInt, model_validator
 from custody.common.text import count
 from custody.schemas.call import Call, Way, many
 from custody.schemas.common import (
-    DIGITS,
     ApiNetwork,
+    ChainName,
     Count,
     DecimalText,
     Few,
@@ -18,26 +18,34 @@ from custody.schemas.common import (
     Name,
     NullString,
     Prose,
-    Request,
     Sats,
     Shape,
     Text,
     TextId,
     Timestamp,
+    VaultRequest,
     is_absent,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.limits import AssetLimits, CycleFields, VaultLimits, VaultQuery
-from custody.schemas.permissions import VAULT_READERS, VAULT_VIEWERS, PermissionName
-from custody.schemas.queries import QueryId
+from custody.schemas.limits import AssetLimits, CycleFields, VaultLimits
+from custody.schemas.permissions import (
+    VAULT_READERS,
+    VAULT_VIEWERS,
+    WORKSPACE_MANAGERS,
+    PermissionName,
+)
+from custody.schemas.queries import PageSize, VaultQuery, WorkspaceQuery
 
 # 15: what a script of compressed keys allows on every device we support (BIP-67; Ledger, Trezor and
 # Coldcard).
 MAX_SIGNERS = 15
-MANAGERS: Final = frozenset({PermissionName.MANAGE_WORKSPACE})
 APPROVERS: Final = frozenset({PermissionName.PAYMENT_APPROVE})
-# In one page.
-MAX_VAULTS = 500
+
+
+Threshold = Annotated[StrictInt, Field(ge=1, le=MAX_SIGNERS)]
+SignerIds = Annotated[
+    list[IntId], Field(min_length=1, max_length=MAX_SIGNERS, json_schema_extra={"uniqueItems": True})
+]
 
 
 class CreateWalletRequest(CycleFields):
@@ -45,13 +53,10 @@ class CreateWalletRequest(CycleFields):
     or, with ``per_cycle``, the sum of a cycle.
     """  # noqa: E501
 
-    workspace_id: IntId
     name: Name
     network: ApiNetwork
-    m: Annotated[StrictInt, Field(ge=1, le=MAX_SIGNERS)]
-    signers: Annotated[
-        list[IntId], Field(min_length=1, max_length=MAX_SIGNERS, json_schema_extra={"uniqueItems": True})
-    ]
+    m: Threshold
+    signers: SignerIds
     transaction_limit: DecimalText
     per_cycle: StrictBool = False
 
@@ -66,19 +71,15 @@ class CreateWalletRequest(CycleFields):
         return self
 
 
-ChainName = Literal["mainnet", "testnet4", "signet", "regtest"]
-
-
-class VaultsQuery(Request):
+class VaultsQuery(WorkspaceQuery):
     """``GET /api/v1/list-wallets`` and ``vault-names``, the oldest first: all of them, or a page of ``limit``; ``after`` is the last
     id seen. ``vault_id`` for one, ``name`` for those whose name has this in it.
     """  # noqa: E501
 
-    workspace_id: QueryId
     vault_id: TextId | None = None
     name: Name | None = None
     after: TextId | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_VAULTS), DIGITS] | None = None
+    limit: PageSize | None = None
 
 
 # Of the key that stands in the vault's script. ``superseded``: its holder has another device, and may still
@@ -191,30 +192,21 @@ class VaultControls(Shape):
     on_network_psbt_ids: Few[Label] = Field(default_factory=list)
 
 
-class UpdateVaultControlsRequest(Request):
+class UpdateVaultControlsRequest(VaultRequest):
     """``POST /api/v1/update-vault-controls``: both of them, as they are to be."""
 
-    workspace_id: IntId
-    vault_id: TextId
     only_address_book: StrictBool
     maker_may_approve: StrictBool
 
 
-class ReplaceVaultRequest(Request):
+class ReplaceVaultRequest(VaultRequest):
     """``POST /api/v1/replace-vault``: a new vault ``name`` in the place of ``vault_id``. ``m`` and ``signers``: as they are, unless they
     are given; of each signer the key that is active now. Limit and controls are copied.
     """  # noqa: E501
 
-    workspace_id: IntId
-    vault_id: TextId
     name: Name
-    m: Annotated[StrictInt, Field(ge=1, le=MAX_SIGNERS)] | None = None
-    signers: (
-        Annotated[
-            list[IntId], Field(min_length=1, max_length=MAX_SIGNERS, json_schema_extra={"uniqueItems": True})
-        ]
-        | None
-    ) = None
+    m: Threshold | None = None
+    signers: SignerIds | None = None
 
 
 class ReplacedVault(Shape):
@@ -225,30 +217,19 @@ class ReplacedVault(Shape):
     signed_psbt_ids: Many[Label]
 
 
-class FreezeVaultRequest(Request):
+class FreezeVaultRequest(VaultRequest):
     """``POST /api/v1/freeze-vault``."""
 
-    workspace_id: IntId
-    vault_id: TextId
     reason: Annotated[Text, Field(min_length=1)] | None = None
-
-
-class UnfreezeVaultRequest(Request):
-    """``POST /api/v1/unfreeze-vault``."""
-
-    workspace_id: IntId
-    vault_id: TextId
 
 
 # A descriptor (BIP-380, BIP-389), or a descriptor record of BIP-129.
 ExportForm = Literal["descriptor", "bsms"]
 
 
-class VaultExportQuery(Request):
+class VaultExportQuery(VaultQuery):
     """``GET /api/v1/vault-export``."""
 
-    workspace_id: QueryId
-    vault_id: TextId
     format: ExportForm = "descriptor"
 
 
@@ -265,7 +246,7 @@ class VaultExport(Shape):
 CREATE_WALLET = Call(
     "POST", "/api/v1/create_wallet", CreateWalletRequest, Vault,
     "Creates an M-of-N vault. Its signers, threshold, name and network are fixed from then on.",
-    MANAGERS, creates=True, attempt="make a vault",
+    WORKSPACE_MANAGERS, creates=True, attempt="make a vault",
     refuses=(ErrorCode.KEY_ACCOUNTS_EXHAUSTED, ErrorCode.STATE_CONFLICT),
 )  # fmt: skip
 LIST_WALLETS = Call(
@@ -295,14 +276,15 @@ UPDATE_VAULT_CONTROLS = Call(
     "POST", "/api/v1/update-vault-controls", UpdateVaultControlsRequest, VaultControls,
     "Binds the vault to the address book, and says whether a signer may approve what they proposed. Counts "
     "for the next\nproposal, and for the next approval of those that wait.",
-    MANAGERS, second_person="Change what bounds a vault", repeatable=True,
+    WORKSPACE_MANAGERS, second_person="Change what bounds a vault", repeatable=True,
 )  # fmt: skip
 REPLACE_VAULT = Call(
     "POST", "/api/v1/replace-vault", ReplaceVaultRequest, ReplacedVault,
     "Makes a vault in the place of another one, whose coins may then move there alone. No limit counts such "
     "a move, and the\naddress book does not bind it: a second person always confirms the replacement. "
     "Payments without a signature are cancelled.",
-    MANAGERS, second_person="Replace a vault", always_two=True, one_waits_for="vault_id", cools=True,
+    WORKSPACE_MANAGERS, second_person="Replace a vault", always_two=True, one_waits_for="vault_id",
+    cools=True,
     refuses=(
         ErrorCode.KEY_ACCOUNTS_EXHAUSTED, ErrorCode.POLICY_UNAVAILABLE, ErrorCode.STATE_CONFLICT,
         ErrorCode.VAULT_FROZEN,
@@ -316,7 +298,7 @@ FREEZE_VAULT = Call(
     APPROVERS, attempt="freeze a vault", open_to=frozenset({Way.SIGNER}), repeatable=True, reserved=True,
 )  # fmt: skip
 UNFREEZE_VAULT = Call(
-    "POST", "/api/v1/unfreeze-vault", UnfreezeVaultRequest, VaultControls,
+    "POST", "/api/v1/unfreeze-vault", VaultRequest, VaultControls,
     "The first member asks, and another one within a day unfreezes. Then what waits is sent, and may be "
     "approved.",
     APPROVERS, attempt="unfreeze a vault", refuses=(ErrorCode.STATE_CONFLICT,),

@@ -15,22 +15,20 @@ from pydantic import Field, StrictBool, StringConstraints
 
 from custody.schemas.call import Call, Way, few, pages
 from custody.schemas.common import (
-    DIGITS,
     Count,
     Done,
     Few,
     Int64,
-    IntId,
     Label,
     Prose,
-    Request,
     Shape,
     TextId,
     Timestamp,
+    WorkspaceRequest,
 )
 from custody.schemas.errors import ErrorCode
-from custody.schemas.permissions import PermissionName
-from custody.schemas.queries import QueryId, WorkspaceQuery
+from custody.schemas.permissions import WORKSPACE_MANAGERS
+from custody.schemas.queries import PageSize, WorkspaceQuery
 
 # All kinds, those of later versions too.
 EVERY_KIND: Final = "*"
@@ -179,7 +177,6 @@ def _signature(secret: str, event_id: str, timestamp: str, body: bytes) -> str:
     return f"v1,{b64encode(hmac.digest(key, signed, 'sha256')).decode()}"
 
 
-MAX_DELIVERIES: Final = 500
 # GitHub lets a repository have twenty for each event; each event is written once for each webhook that wants
 # it.
 MAX_WEBHOOKS: Final = 10
@@ -205,10 +202,9 @@ class DeliveryStatus(StrEnum):
     FAILED = "failed"
 
 
-class CreateWebhookRequest(Request):
+class CreateWebhookRequest(WorkspaceRequest):
     """``POST /api/v1/create-webhook``. ``kinds``: `EventKind`s, or ``*`` for all there are and will be."""
 
-    workspace_id: IntId
     url: Url
     kinds: Kinds
 
@@ -235,40 +231,35 @@ class WebhookWithSecret(Webhook):
     secret: Prose | None = Field(repr=False)
 
 
-class UpdateWebhookRequest(Request):
+class WebhookRequest(WorkspaceRequest):
+    """``POST /api/v1/delete-webhook`` and ``test-webhook``."""
+
+    webhook_id: TextId
+
+
+class UpdateWebhookRequest(WebhookRequest):
     """``POST /api/v1/update-webhook``. What is left out stays.
 
     ``rotate_secret`` makes a new secret; deliveries carry the signatures of both for a day.
     """
 
-    webhook_id: TextId
-    workspace_id: IntId
     kinds: Kinds | None = None
     enabled: StrictBool | None = None
     rotate_secret: StrictBool = False
 
 
-class WebhookRequest(Request):
-    """``POST /api/v1/delete-webhook`` and ``test-webhook``."""
-
-    webhook_id: TextId
-    workspace_id: IntId
-
-
-class RedeliverWebhookRequest(Request):
+class RedeliverWebhookRequest(WorkspaceRequest):
     """``POST /api/v1/redeliver-webhook``."""
 
     delivery_id: TextId
-    workspace_id: IntId
 
 
-class WebhookDeliveriesQuery(Request):
+class WebhookDeliveriesQuery(WorkspaceQuery):
     """``GET /api/v1/webhook-deliveries``: the newest first; ``after`` is the last id seen."""
 
-    workspace_id: QueryId
     webhook_id: TextId
     after: TextId | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_DELIVERIES), DIGITS] = 100
+    limit: PageSize = 100
 
 
 class WebhookDelivery(Shape):
@@ -288,42 +279,41 @@ class WebhookDelivery(Shape):
     created_at: Timestamp
 
 
-_KEEPERS: Final = frozenset({PermissionName.MANAGE_WORKSPACE})
 CREATE_WEBHOOK = Call(
     "POST", "/api/v1/create-webhook", CreateWebhookRequest, WebhookWithSecret,
     "An address on the Internet that is told of the workspace's events. Its secret is shown here and never "
     "again.",
-    _KEEPERS, second_person="Make a webhook", refuses=(ErrorCode.STATE_CONFLICT,),
+    WORKSPACE_MANAGERS, second_person="Make a webhook", refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 WEBHOOKS = Call(
     "GET", "/api/v1/webhooks", WorkspaceQuery, few(Webhook),
     "The workspace's webhooks, the oldest first.",
-    _KEEPERS, attempt="see the webhooks",
+    WORKSPACE_MANAGERS, attempt="see the webhooks",
 )  # fmt: skip
 UPDATE_WEBHOOK = Call(
     "POST", "/api/v1/update-webhook", UpdateWebhookRequest, WebhookWithSecret,
     "Changes the kinds, enables or disables, makes a new secret. While a new secret takes the old one's "
     "place, both sign.",
-    _KEEPERS, second_person="Change a webhook",
+    WORKSPACE_MANAGERS, second_person="Change a webhook",
 )  # fmt: skip
 DELETE_WEBHOOK = Call(
     "POST", "/api/v1/delete-webhook", WebhookRequest, Done,
     "Deletes a webhook and the log of its deliveries.",
-    _KEEPERS, second_person="Delete a webhook",
+    WORKSPACE_MANAGERS, second_person="Delete a webhook",
 )  # fmt: skip
 WEBHOOK_DELIVERIES = Call(
     "GET", "/api/v1/webhook-deliveries", WebhookDeliveriesQuery, pages(WebhookDelivery, by="delivery_id"),
     "What a webhook was told in the last thirty days, the newest first, and how it answered.",
-    _KEEPERS, attempt="see the webhooks", open_to=frozenset({Way.PROGRAM}),
+    WORKSPACE_MANAGERS, attempt="see the webhooks", open_to=frozenset({Way.PROGRAM}),
 )  # fmt: skip
 REDELIVER_WEBHOOK = Call(
     "POST", "/api/v1/redeliver-webhook", RedeliverWebhookRequest, WebhookDelivery,
     "Sends an event once more, with the same id, however the delivery ended.",
-    _KEEPERS, attempt="send a webhook's delivery again", open_to=frozenset({Way.PROGRAM}),
+    WORKSPACE_MANAGERS, attempt="send a webhook's delivery again", open_to=frozenset({Way.PROGRAM}),
     refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
 TEST_WEBHOOK = Call(
     "POST", "/api/v1/test-webhook", WebhookRequest, WebhookDelivery,
     "Sends an event of the kind ``ping``.",
-    _KEEPERS, attempt="test a webhook", refuses=(ErrorCode.STATE_CONFLICT,),
+    WORKSPACE_MANAGERS, attempt="test a webhook", refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip

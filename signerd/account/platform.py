@@ -13,9 +13,9 @@ from pydantic import BaseModel
 
 from custody.client import ApiError, BadAnswer, Unreachable
 from custody.client import SignedOut as ClientSignedOut
-from custody.client.awaiting import SigningClient
+from custody.client.api import proposals_request
+from custody.client.awaiting import AsyncClient
 from custody.client.flow import Core, call, read
-from custody.client.payments import proposals_request
 from custody.common.exchange import HttpRequest, Plan
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from custody.schemas.errors import ErrorCode
@@ -164,7 +164,7 @@ class Sink(Protocol):
 class PlatformClient:
     """Every method raises leaves of PlatformError, or SignedOut."""
 
-    def __init__(self, client: SigningClient, *, fault: FaultPoint = no_fault) -> None:
+    def __init__(self, client: AsyncClient, *, fault: FaultPoint = no_fault) -> None:
         self._client = client
         self.fault = fault
 

@@ -16,7 +16,7 @@ import httpx
 from pydantic import SecretStr, ValidationError
 
 from custody.client import ApiError, ClientError, Session, Unreachable
-from custody.client.awaiting import SigningClient
+from custody.client.awaiting import AsyncClient
 from custody.schemas.auth import LoginRequest, LoginResponse, OtpValidateRequest
 from custody.schemas.faults import fault_place, fault_words
 from signerd.account.config import Config
@@ -63,7 +63,7 @@ class Account:
         self._sleep = sleep
         self.trouble: str | None = None
         self.signed_in = asyncio.Event()
-        self.client = SigningClient(
+        self.client = AsyncClient(
             self._url,
             on_session=self._changed,
             transport=transport,

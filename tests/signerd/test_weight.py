@@ -8,8 +8,8 @@ import sys
 
 from tests.signerd.cli.test_daemon import CONFIG
 
-# Of other commands, of terminals, of the platform's server, of the devices' worker processes, of the
-# platform's calls that a signer does not make; and what comes with the first PSBT.
+# Of other commands, of terminals, of the platform's server, of the devices' worker processes; and what comes
+# with the first PSBT.
 LEFT_OUT = (
     "signerd.cli.devices",
     "signerd.cli.proposals",
@@ -20,8 +20,6 @@ LEFT_OUT = (
     "fastapi",
     "opentelemetry",
     "custody.server",
-    "custody.client.clients",
-    "custody.client.calls",
     "embit",
     "pbk",
     "hwilib",

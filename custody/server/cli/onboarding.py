@@ -35,11 +35,12 @@ note_option = click.option("--note", help="What the requester is told.")
 def requests_command(state: Path, status: str | None, after: int, as_json: bool) -> None:
     """List requests for organisations, the oldest first."""
     from custody.schemas.common import Unreadable
-    from custody.schemas.onboarding import MAX_REQUESTS, OnboardingQuery, OnboardingStatus
+    from custody.schemas.onboarding import OnboardingQuery, OnboardingStatus
+    from custody.schemas.queries import MAX_ITEMS
     from custody.server.people import onboarding
 
     wanted = None if status is None else OnboardingStatus(status)
-    query = OnboardingQuery(status=wanted, after=after or None, limit=MAX_REQUESTS)
+    query = OnboardingQuery(status=wanted, after=after or None, limit=MAX_ITEMS)
     with refusals(), platform_at(state) as platform, platform.services.store.read() as db:
         page = onboarding.page(db, query)
     if as_json:

@@ -15,10 +15,9 @@ from custody.schemas.auth import (
 )
 from custody.schemas.common import Name
 from custody.schemas.keys import KEYS, REVOKE_KEY, Key
-from custody.schemas.mail_settings import MAIL_SETTINGS, UPDATE_MAIL_SETTINGS
 from custody.schemas.purchases import PURCHASES
 from custody.schemas.queries import QueryId
-from custody.schemas.users import UPDATE_USER_INFO
+from custody.schemas.users import MAIL_SETTINGS, UPDATE_MAIL_SETTINGS, UPDATE_USER_INFO
 from custody.server.console.context import PageContext, shaped
 from custody.server.console.identity import ACCOUNT, providers
 from custody.server.console.sign_in import require_same_twice

@@ -16,13 +16,13 @@ from custody.schemas.address_book import (
     ADD_WHITELIST_ADDRESS,
     MAX_ADDRESS,
     MAX_NAMED,
-    MAX_PAGE,
     REMOVE_WHITELIST_ADDRESS,
     RENAME_WHITELIST_ADDRESS,
     WHITELIST_ADDRESSES,
     WhitelistAddress,
 )
 from custody.schemas.changes import CHANGES, SECOND_PERSON_RULE
+from custody.schemas.queries import MAX_ITEMS
 from custody.server.console.context import PageContext, WaitsForSecondPerson
 from custody.server.console.rendering import TEMPLATES, csv_file
 from custody.server.console.table import Review, Row, form, require_as_shown, shown_mark
@@ -107,9 +107,9 @@ def _pages(page: PageContext) -> Iterator[list[WhitelistAddress]]:
     """Read as they are sent: one at a time is in memory."""
     after = None
     while True:
-        found = entries(page, limit=MAX_PAGE, after=after)
+        found = entries(page, limit=MAX_ITEMS, after=after)
         yield found
-        if len(found) < MAX_PAGE:
+        if len(found) < MAX_ITEMS:
             return
         after = found[-1].uid
 

@@ -5,9 +5,9 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.common.pages.figures import address
-from custody.schemas.forwards import FORWARD_TO_VAULT, PREVIEW_FORWARD
 from custody.schemas.keys import SIGNING_PROFILE_ADDRESS, SigningProfileAddress
 from custody.schemas.proposals import TxType
+from custody.schemas.sending import FORWARD_TO_VAULT, PREVIEW_FORWARD
 from custody.server.console.context import PageContext
 from custody.server.console.money import money_of
 from custody.server.console.proposing import MoneyReview

@@ -16,8 +16,8 @@ from custody.schemas.onboarding import (
     OnboardingRequest,
 )
 from custody.schemas.proposals import PSBT
+from custody.schemas.users import CREATE_WORKSPACE, UPDATE_WORKSPACE
 from custody.schemas.vaults import LIST_WALLETS, Vault
-from custody.schemas.workspaces import CREATE_WORKSPACE, UPDATE_WORKSPACE
 from custody.server.console.context import PageContext
 from custody.server.console.table import Review, Row, form, live
 from custody.server.errors import Invalid, NotFound, PermissionDenied

@@ -28,9 +28,8 @@ from custody.schemas.limits import (
     UpdateRolePoliciesRequest,
     UpdateVaultRequest,
     VaultLimits,
-    VaultQuery,
 )
-from custody.schemas.queries import WorkspaceQuery
+from custody.schemas.queries import VaultQuery, WorkspaceQuery
 from custody.server.calls import ChangeApproval, Ctx, serves
 from custody.server.errors import Invalid, NotFound, PolicyUnavailable
 from custody.server.limits.limits import limit_fields, limits_of_vaults, read_amount, usage_fields

@@ -1,6 +1,6 @@
 """What a person is mailed when something waits for them."""
 
-from custody.schemas.mail_settings import (
+from custody.schemas.users import (
     MAIL_SETTINGS,
     UPDATE_MAIL_SETTINGS,
     MailSettings,

@@ -25,9 +25,9 @@ from custody.schemas.roles import (
     UPDATE_ROLE,
     AddPermissionRequest,
     CreateRoleRequest,
-    DeleteRoleRequest,
     RemovePermissionRequest,
     RoleDetails,
+    RoleRequest,
     UpdateRoleRequest,
 )
 from custody.server.calls import Ctx, serves
@@ -122,7 +122,7 @@ def update_role(ctx: Ctx, request: UpdateRoleRequest) -> RoleDetails:
 
 
 @serves(DELETE_ROLE)
-def delete_role(ctx: Ctx, request: DeleteRoleRequest) -> Done:
+def delete_role(ctx: Ctx, request: RoleRequest) -> Done:
     role = _in_reach(ctx, request.role_id)
     members = count_members(ctx.db, ctx.access.workspace_id).get(role.id, 0)
     offers = _open_invitations(ctx, role)

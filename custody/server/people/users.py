@@ -1,10 +1,10 @@
 """A person's own record: who they are, and which workspace is shown first."""
 
+from custody.schemas.common import WorkspaceRequest
 from custody.schemas.users import (
     SET_DEFAULT_WORKSPACE,
     UPDATE_USER_INFO,
     USER_INFO,
-    SetDefaultWorkspaceRequest,
     UpdateUserInfoRequest,
     User,
 )
@@ -38,7 +38,7 @@ def update_user_info(ctx: Ctx, request: UpdateUserInfoRequest) -> User:
 
 
 @serves(SET_DEFAULT_WORKSPACE)
-def set_default_workspace(ctx: Ctx, _: SetDefaultWorkspaceRequest) -> User:
+def set_default_workspace(ctx: Ctx, _: WorkspaceRequest) -> User:
     """And its organisation."""
     user, access = ctx.db.get_one(models.UserRow, ctx.caller.user_id), ctx.access
     is_same = user.default_workspace_id == access.workspace_id

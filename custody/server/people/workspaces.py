@@ -3,12 +3,13 @@
 from sqlalchemy import func, select
 
 from custody.schemas.permissions import ANY_MEMBER
-from custody.schemas.users import WorkspaceEntry, WorkspaceInfo
-from custody.schemas.workspaces import (
+from custody.schemas.users import (
     CREATE_WORKSPACE,
     UPDATE_WORKSPACE,
     CreateWorkspaceRequest,
     UpdateWorkspaceRequest,
+    WorkspaceEntry,
+    WorkspaceInfo,
 )
 from custody.server.calls import Ctx, serves
 from custody.server.errors import NotFound, StateConflict

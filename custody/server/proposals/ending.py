@@ -12,9 +12,9 @@ from typing import Final
 from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
+from custody.schemas.permissions import WORKSPACE_MANAGERS
 from custody.schemas.proposals import (
     CANCEL_PSBT,
-    PROPOSERS,
     CancelPsbtRequest,
     CancelPsbtResponse,
     TroubleKind,
@@ -134,7 +134,9 @@ def _proposal(ctx: Ctx, psbt_id: str) -> ProposalRow:
     if proposal is None or proposal.workspace_id != ctx.access.workspace_id:
         raise NotFound("There is no such proposal in this workspace.")
     is_mine = proposal.created_by == ctx.caller.user_id
-    if is_mine or (ctx.access.holds_any(PROPOSERS) and TxType(proposal.tx_type) is not TxType.FORWARD):
+    if is_mine or (
+        ctx.access.holds_any(WORKSPACE_MANAGERS) and TxType(proposal.tx_type) is not TxType.FORWARD
+    ):
         return proposal
     raise PermissionDenied(
         "Its maker can cancel it, and a manager of the workspace can cancel a vault's own movements."

@@ -12,8 +12,8 @@ from functools import partial
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from custody.schemas.forwards import FORWARD_TO_VAULT, PREVIEW_FORWARD, ForwardToVaultRequest
 from custody.schemas.proposals import CreatePsbtResponse, PsbtPreview, TxType
+from custody.schemas.sending import FORWARD_TO_VAULT, PREVIEW_FORWARD, ForwardToVaultRequest
 from custody.server.calls import Ctx, Steps, serves, serves_in_parts
 from custody.server.errors import (
     Dust,

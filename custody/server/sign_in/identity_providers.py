@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from custody.schemas.common import Listed
+from custody.schemas.common import Listed, WorkspaceRequest
 from custody.schemas.identity_providers import (
     IDENTITY_LINKS,
     IDENTITY_PROVIDER,
@@ -16,7 +16,6 @@ from custody.schemas.identity_providers import (
     IdentityLink,
     IdentityProvider,
     IdentityProviderSecretRequest,
-    RemoveIdentityProviderRequest,
     UnlinkIdentityRequest,
     UpdateIdentityProviderRequest,
 )
@@ -106,7 +105,7 @@ def update_identity_provider_secret(ctx: Ctx, request: IdentityProviderSecretReq
 
 
 @serves(REMOVE_IDENTITY_PROVIDER)
-def remove_identity_provider(ctx: Ctx, _: RemoveIdentityProviderRequest) -> IdentityProvider:
+def remove_identity_provider(ctx: Ctx, _: WorkspaceRequest) -> IdentityProvider:
     """Idempotent. Raises PermissionDenied."""
     require_owner_of(ctx.db, ctx.access.organisation_id, ctx.caller.user_id)
     provider = provider_of(ctx.db, ctx.access.organisation_id)

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from custody.schemas import asset_tokens as wire
 from custody.schemas.asset_tokens import TOKEN_HISTORY, TOKENS, WORKSPACE_WHITELIST, CallStatus
 from custody.schemas.common import Listed, Unreadable
+from custody.schemas.queries import VaultQuery
 from custody.server.calls import Ctx, serves
 from custody.server.errors import IndexBehind, NotFound
 from custody.server.rules.credentials import WorkspaceAccess
@@ -142,7 +143,7 @@ def _numbers(db: Session, *where: ColumnElement[bool]) -> dict[str, int]:
 
 
 @serves(TOKENS)
-def tokens(ctx: Ctx, query: wire.VaultTokensQuery) -> Listed[wire.TokenBalance]:
+def tokens(ctx: Ctx, query: VaultQuery) -> Listed[wire.TokenBalance]:
     """The balances of every token that the vault's address holds or owns, the oldest contract first. A token
     whose bytecode is unknown is left out. Raises NotFound (vault), ChainUnavailable (the index is behind).
     """

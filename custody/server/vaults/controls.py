@@ -14,8 +14,9 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import vaults as wire
 from custody.schemas.changes import Json
-from custody.schemas.limits import VaultQuery
+from custody.schemas.common import VaultRequest
 from custody.schemas.proposals import ProposalStatus as Status
+from custody.schemas.queries import VaultQuery
 from custody.schemas.vaults import FREEZE_VAULT, UNFREEZE_VAULT, UPDATE_VAULT_CONTROLS, VAULT_CONTROLS
 from custody.server.calls import ChangeApproval, Ctx, serves
 from custody.server.errors import StateConflict
@@ -114,7 +115,7 @@ def freeze_vault(ctx: Ctx, request: wire.FreezeVaultRequest) -> wire.VaultContro
 
 
 @serves(UNFREEZE_VAULT)
-def unfreeze_vault(ctx: Ctx, request: wire.UnfreezeVaultRequest) -> wire.VaultControls:
+def unfreeze_vault(ctx: Ctx, request: VaultRequest) -> wire.VaultControls:
     vault = vault_in(ctx.db, ctx.access, request.vault_id)
     if vault.frozen_at is None:
         raise StateConflict("The vault is not frozen.")

@@ -4,7 +4,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 
-from custody.schemas.mail_settings import MAIL_SETTINGS
+from custody.schemas.users import MAIL_SETTINGS
 from custody.server.console.table import Review, Row, route
 from custody.server.errors import Invalid
 from tests.support.asgi import asgi_client

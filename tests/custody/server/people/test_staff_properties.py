@@ -33,8 +33,8 @@ from custody.schemas.roles import (
     REMOVE_PERMISSION_FROM_ROLE,
     AddPermissionRequest,
     CreateRoleRequest,
-    DeleteRoleRequest,
     RemovePermissionRequest,
+    RoleRequest,
 )
 from custody.server.calls import Ctx, make
 from custody.server.errors import CustodyError
@@ -146,7 +146,7 @@ class Workplace(RuleBasedStateMachine):
 
     @rule(user=CALLERS, role=ROLES)
     def delete_role(self, user: int, role: int) -> None:
-        request = DeleteRoleRequest(workspace_id=WORKSPACE, role_id=role)
+        request = RoleRequest(workspace_id=WORKSPACE, role_id=role)
         self.attempt(user, DELETE_ROLE, request)
 
     @rule(user=CALLERS, other=USERS, role=ROLES)

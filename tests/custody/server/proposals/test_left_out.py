@@ -8,8 +8,8 @@ from embit.psbt import PSBT
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from custody.schemas.forwards import ForwardToVaultRequest
 from custody.schemas.proposals import CreatePsbtRequest
+from custody.schemas.sending import ForwardToVaultRequest
 from custody.server.store.models import ProposalRow
 from tests.support.custody import CAFE, SHOP, ok
 from tests.support.examples import examples

@@ -1,4 +1,6 @@
-"""Proposals, read: one, or a page of a workspace's, also as a long poll."""
+"""All calls of the platform: those that are written from the declarations, and the reading of proposals: one,
+or a page of a workspace's, also as a long poll.
+"""
 
 from dataclasses import dataclass
 from datetime import date
@@ -8,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import TypeAdapter
 
+from custody.client.calls import Calls
 from custody.client.flow import Core, call, next_page, read_list, sends
 from custody.common.exchange import HttpRequest, Plan, method
 from custody.schemas.common import LATER, Few
@@ -47,7 +50,9 @@ class ProposalFilters(TypedDict, total=False):
     to_day: date | None
 
 
-class ReadProposalCalls:
+class Api(Calls):
+    """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""
+
     @sends(PSBT, Proposal)
     @staticmethod
     def proposal(psbt_id: str) -> None: ...
