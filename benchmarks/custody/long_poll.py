@@ -20,11 +20,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
+from pydantic import SecretStr
 
 from benchmarks.idle import cpu_ms, memory_mb
 from custody.server.app import Platform, open_platform
 from custody.server.settings import Settings
-from custody.server.setup import NewPerson, bootstrap
+from custody.server.setup import NewOrganisation, NewPerson, bootstrap
 from custody.server.store.models import ProposalInputRow, ProposalRow, VaultRow
 from multisig import Network
 
@@ -78,10 +79,9 @@ async def _compare() -> tuple[Measured, Measured]:
 
 def _place(platform: Platform, number: int) -> int:
     """A workspace with pending proposals: only the rows that a list reads."""
-    person = NewPerson(f"person{number}@example.org", PASSWORD, two_factor=False)
-    placed = bootstrap(
-        platform.services, organisation=f"O{number}", workspace="Main", chain=Network.REGTEST, person=person
-    )
+    person = NewPerson(email=f"person{number}@example.org", password=SecretStr(PASSWORD), two_factor=False)
+    names = NewOrganisation(organisation=f"O{number}", workspace="Main")
+    placed = bootstrap(platform.services, names, Network.REGTEST, person)
     now = datetime.now(UTC)
     with platform.services.store.write() as db:
         vault = VaultRow(

@@ -348,11 +348,18 @@ _WRITTEN = MappingProxyType(
         "fee_rate": "the fee rate",
         "invited_email": "the e-mail address",
         "m": "the number of signatures",
+        "first_name": "the first name",
+        "key_id": "the key's id",
         "name": "the name",
         "op_return": "the data",
+        "organisation": "the organisation's name",
         "otp": "the one-time code",
+        "password": "the password",
         "recipients": "the recipient",
+        "review_note": "the note",
         "signers": "the signers",
+        "surname": "the surname",
+        "workspace": "the workspace's name",
     }
 )
 
@@ -371,7 +378,7 @@ def refusals() -> Iterator[None]:
     except ClientError as error:
         raise _of_client(error) from None
     except ValidationError as error:
-        raise _of_shape(error) from None
+        raise of_shape(error) from None
 
 
 def _of_platform(error: "ApiError") -> Stop:
@@ -397,7 +404,7 @@ def _of_client(error: "ClientError") -> Stop:
     return Stop(str(error), error.hint, Exit.PLATFORM, code=error.code)
 
 
-def _of_shape(error: "ValidationError") -> Stop:
+def of_shape(error: "ValidationError") -> Stop:
     from custody.schemas.faults import fault_words
 
     first = error.errors(include_url=False, include_input=False)[0]

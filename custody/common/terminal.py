@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from custody.common.exits import Exit as Exit  # noqa: PLC0414 - every command takes it from here
@@ -129,7 +130,11 @@ def _ready(value: Any) -> Any:
         return value.as_json()
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json", by_alias=True)
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+    if isinstance(value, datetime):
+        from custody.schemas.common import format_time
+
+        return format_time(value)
+    return _ready(asdict(value)) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

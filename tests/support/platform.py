@@ -19,7 +19,7 @@ from custody.server.limits.stored import Policies
 from custody.server.mail.mailer import Mail
 from custody.server.rules.credentials import Caller
 from custody.server.settings import Settings
-from custody.server.setup import NewPerson, Placement, add_member, bootstrap, has_account
+from custody.server.setup import NewOrganisation, NewPerson, Placement, add_member, bootstrap, has_account
 from custody.server.sign_in.access_tokens import caller_of
 from custody.server.store.models import AuditEventRow, VaultRow
 from custody.server.webhooks.sending import Resolve, look_up
@@ -66,20 +66,16 @@ class World:
     mail: KeptMail
     http: httpx.Client
 
-    def organisation(self, name: str, email: str) -> Placement:
+    def organisation(self, name: str, email: str, chain: Network = Network.REGTEST) -> Placement:
         """An organisation on regtest, whose administrator signs in without a code."""
-        return bootstrap(
-            self.platform.services,
-            organisation=name,
-            workspace="Main",
-            chain=Network.REGTEST,
-            person=NewPerson(email, PASSWORD, two_factor=False),
-        )
+        names = NewOrganisation(organisation=name, workspace="Main")
+        person = NewPerson(email=email, password=PASSWORD, two_factor=False)
+        return bootstrap(self.platform.services, names, chain, person)
 
     def member(self, workspace_id: int, email: str, role: str = "Signer") -> Placement:
         password = None if has_account(self.platform.services, email) else PASSWORD
-        person = NewPerson(email, password, two_factor=False)
-        return add_member(self.platform.services, workspace_id=workspace_id, role=role, person=person)
+        person = NewPerson(email=email, password=password, two_factor=False)
+        return add_member(self.platform.services, workspace_id, role, person)
 
     def login(self, email: str, password: str = PASSWORD) -> httpx.Response:
         return self.http.post("/auth/login", json={"email": email, "password": password})

@@ -4,7 +4,15 @@ Modules of commands import the server inside the commands, so that ``--help`` is
 
 import click
 
-from custody.server.cli import admin, asset_tokens, auditing, onboarding, proofs, serving, status
+from custody.server.cli import (
+    admin,
+    asset_tokens,
+    auditing,
+    onboarding,  # noqa: F401 - its commands are in the group admin
+    proofs,
+    serving,
+    status,
+)
 
 
 @click.group(context_settings={"show_default": True})
@@ -25,12 +33,3 @@ for command in (
     proofs.verify_proof_command,
 ):
     app.add_command(command)
-for command in (
-    onboarding.requests_command,
-    onboarding.approve_command,
-    onboarding.reject_command,
-    admin.reset_two_factor_command,
-    admin.rotate_secret_command,
-    status.jobs_command,
-):
-    admin.admin.add_command(command)

@@ -7,21 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from custody.cli.common import json_option, own_answers
-from custody.common.limit_words import bounds
 from custody.common.terminal import aside, give, put
 from custody.common.text import count
-from custody.server.cli.common import platform_at, refusals, state_option
+from custody.server.cli.common import CHAINS, platform_at, state_option
 from multisig import Network
 
 if TYPE_CHECKING:
-    from custody.schemas.keys import RevokeKeyRequest
     from custody.server.app import Platform
     from custody.server.settings import Settings
     from custody.server.setup import NewPerson, Placement
-
-# The chains that a workspace can be on, and why a key is revoked.
-CHAINS = tuple(map(str, Network))
-REASONS = ("superseded", "lost")
 
 
 def person_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -60,7 +54,6 @@ def bootstrap_command(
     organisation: str,
     workspace: str,
     chain: str,
-    email: str,
     as_json: bool,
     **person: Any,
 ) -> None:
@@ -70,18 +63,13 @@ def bootstrap_command(
     """
     from custody.server.rules.roles import ADMINISTRATOR
     from custody.server.settings import Settings
-    from custody.server.setup import bootstrap
+    from custody.server.setup import NewOrganisation, bootstrap
 
-    with refusals(), platform_at(state, new=True) as platform:
-        placed = bootstrap(
-            platform.services,
-            organisation=organisation,
-            workspace=workspace,
-            chain=Network(chain),
-            person=_person(platform, email, person),
-        )
+    with platform_at(state, new=True) as platform:
+        names = NewOrganisation(organisation=organisation, workspace=workspace)
+        placed = bootstrap(platform.services, names, Network(chain), _person(platform, person))
         _warn_without_backend(Settings(state=state), Network(chain))
-    _tell(placed, ADMINISTRATOR.name, email, as_json=as_json)
+    _tell(placed, ADMINISTRATOR.name, person["email"], as_json=as_json)
 
 
 def _warn_without_backend(settings: "Settings", chain: Network) -> None:
@@ -108,7 +96,6 @@ def _warn_without_backend(settings: "Settings", chain: Network) -> None:
 def add_member_command(
     state: Path,
     workspace_id: int,
-    email: str,
     role: str,
     as_json: bool,
     **person: Any,
@@ -118,11 +105,9 @@ def add_member_command(
     """
     from custody.server.setup import add_member
 
-    with refusals(), platform_at(state) as platform:
-        placed = add_member(
-            platform.services, workspace_id=workspace_id, role=role, person=_person(platform, email, person)
-        )
-    _tell(placed, role, email, as_json=as_json)
+    with platform_at(state) as platform:
+        placed = add_member(platform.services, workspace_id, role, _person(platform, person))
+    _tell(placed, role, person["email"], as_json=as_json)
 
 
 @admin.command("make-operator")
@@ -134,35 +119,13 @@ def make_operator_command(state: Path, email: str, take_away: bool, as_json: boo
     """Let a person review requests for organisations. It gives no access to any workspace."""
     from custody.server.setup import make_operator
 
-    with refusals(), platform_at(state) as platform:
+    with platform_at(state) as platform:
         user_id = make_operator(platform.services, email, is_operator=not take_away)
     give(
         {"user_id": user_id, "is_operator": not take_away},
         f"{email} (user {user_id}) is {'no longer an operator' if take_away else 'an operator'}.",
         as_json=as_json,
     )
-
-
-@admin.command("vault-policy")
-@state_option
-@click.option("--vault", required=True, help="The vault's id.")
-@click.option(
-    "--per-cycle/--per-movement",
-    "per_cycle",
-    required=True,
-    help="Whether the vault's limit bounds the sum of a cycle, or each movement by itself.",
-)
-@json_option
-def vault_policy_command(state: Path, vault: str, per_cycle: bool, as_json: bool) -> None:
-    """Say what a vault's limit bounds. How much it is, and when its cycle begins, the workspace says
-    itself.
-    """
-    from custody.server.limits.calls import bound_cycle
-
-    with refusals(), platform_at(state) as platform, platform.services.store.write() as db:
-        limits = bound_cycle(platform.services, db, vault, is_per_cycle=per_cycle)
-    words = bounds(per_cycle=limits.per_cycle, period=limits.cycle_period, day=limits.cycle_day)
-    give(limits, f"The vault pays at most {limits.limit} BTC {words}.", as_json=as_json)
 
 
 @admin.command("rescan")
@@ -176,7 +139,7 @@ def rescan_command(state: Path, vault: str, addresses: int, as_json: bool) -> No
     """Find payments to a vault beyond the gap limit: to an address far behind the last one that was used."""
     from custody.server.vaults.calls import rescan
 
-    with refusals(), platform_at(state) as platform:
+    with platform_at(state) as platform:
         rescan(platform.services, vault, addresses)
     give(
         {"vault_id": vault, "addresses": addresses},
@@ -192,32 +155,20 @@ def rescan_command(state: Path, vault: str, addresses: int, as_json: bool) -> No
 @click.option(
     "--reason",
     required=True,
-    type=click.Choice(REASONS),
+    type=click.Choice(("superseded", "lost")),
     help="Whether another device took its place, or it is lost.",
 )
 @click.option("--force", is_flag=True, help="Also where a vault keeps too few signers.")
 @json_option
 def revoke_key_command(state: Path, key_id: str, reason: str, force: bool, as_json: bool) -> None:
     """Revoke a key for good. Pending proposals that a lost key approved need another approval."""
+    from custody.schemas.keys import RevokeKeyRequest
     from custody.server.keys.revocation import revoke_for_operator
 
-    with refusals(), platform_at(state) as platform:
-        request = _revocation(key_id, reason, force=force)
-        with platform.services.store.write() as db:
-            key = revoke_for_operator(platform.services.tools, db, request)
+    with platform_at(state) as platform, platform.services.store.write() as db:
+        request = RevokeKeyRequest(key_id=key_id, reason=reason, force=force)
+        key = revoke_for_operator(platform.services.tools, db, request)
     give(key, f"Key {key.id} of user {key.user_id} is revoked: {key.revoked_reason.value}.", as_json=as_json)
-
-
-def _revocation(key_id: str, reason: str, *, force: bool) -> "RevokeKeyRequest":
-    from pydantic import ValidationError
-
-    from custody.schemas.keys import RevokeKeyRequest
-    from custody.server.errors import NotFound
-
-    try:
-        return RevokeKeyRequest(key_id=key_id, reason=reason, force=force)
-    except ValidationError:
-        raise NotFound("There is no such key.") from None
 
 
 @admin.command("webhook-secret")
@@ -231,19 +182,20 @@ def webhook_secret_command(state: Path, take: bool) -> None:
     from custody.server.rules.purchases import webhook_key
     from custody.server.secrets import Purpose
 
-    with refusals(), platform_at(state, new=True) as platform:
+    with platform_at(state, new=True) as platform:
         if take:
             adopt_key(platform.services, own_answers().secret("The provider's key"))
             return
         put(webhook_key(platform.services.tools.secrets.of(Purpose.PURCHASE_WEBHOOK)[0]))
 
 
-def _person(platform: "Platform", email: str, given: dict[str, Any]) -> "NewPerson":
-    """``given``: the rest of ``person_options``."""
+def _person(platform: "Platform", given: dict[str, Any]) -> "NewPerson":
+    """``given``: by ``person_options``."""
     from custody.server.setup import NewPerson, has_account
 
-    password = None if has_account(platform.services, email) else own_answers().secret("Password", fresh=True)
-    return NewPerson(email, password, **given)
+    if has_account(platform.services, NewPerson(**given).email):
+        return NewPerson(**given)
+    return NewPerson(**given, password=own_answers().secret("Password", fresh=True))
 
 
 def _tell(placed: "Placement", role: str, email: str, *, as_json: bool) -> None:
@@ -260,7 +212,7 @@ def _tell(placed: "Placement", role: str, email: str, *, as_json: bool) -> None:
 PURPOSES = ("totp", "purchase-webhook", "checkpoint", "webhook", "identity-provider")
 
 
-@click.command("reset-two-factor")
+@admin.command("reset-two-factor")
 @click.argument("email", help="The person's e-mail address.")
 @state_option
 @json_option
@@ -273,11 +225,7 @@ def reset_two_factor_command(email: str, state: Path, as_json: bool) -> None:
     from custody.server.sign_in.second_factor import reset_second_factor
 
     address = email.strip().lower()
-    with (
-        refusals(),
-        platform_at(state) as platform,
-        context_in(platform.services, OPERATOR, In.WRITE) as ctx,
-    ):
+    with platform_at(state) as platform, context_in(platform.services, OPERATOR, In.WRITE) as ctx:
         reset_second_factor(ctx, address)
     give(
         {"email": address, "method": "email"},
@@ -286,7 +234,7 @@ def reset_two_factor_command(email: str, state: Path, as_json: bool) -> None:
     )
 
 
-@click.command("rotate-secret")
+@admin.command("rotate-secret")
 @click.argument("purpose", type=click.Choice(PURPOSES), help="What the secret is for.")
 @state_option
 @click.option(
@@ -306,7 +254,7 @@ def rotate_secret_command(purpose: str, state: Path, finish: bool, as_json: bool
     from custody.server.sign_in.rotation import drop_old, rotate
 
     secret = Purpose(purpose)
-    with refusals(), platform_at(state) as platform:
+    with platform_at(state) as platform:
         tools = platform.services.tools
         done = (drop_old if finish else rotate)(platform.services.store, tools.audit, tools.secrets, secret)
     sealed_of = {

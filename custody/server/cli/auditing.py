@@ -60,7 +60,7 @@ def verify_command(
     """
     from custody.server.audit.verification import check_everything
 
-    with refusals(), stored_at(state) as stored:
+    with stored_at(state) as stored:
         own = stored.checkpoints
         files = checkpoints or ((own.path,) if own.path.exists() else ())
         trusted = _trusted(own.public_keys, public_key)
@@ -85,7 +85,7 @@ def checkpoint_command(state: Path, as_json: bool) -> None:
     """
     from custody.server.audit.checkpoints import CannotCheckpoint
 
-    with refusals(), stored_at(state) as stored:
+    with stored_at(state) as stored:
         own = stored.checkpoints
         try:
             made = own.make()
@@ -108,7 +108,7 @@ def public_key_command(state: Path, as_json: bool) -> None:
     """Print the keys that sign the checkpoints, the one in use first: for --public-key, on another
     machine.
     """
-    with refusals(), stored_at(state) as stored:
+    with stored_at(state) as stored:
         keys = list(stored.checkpoints.public_keys())
     if as_json:
         answer({"public_keys": keys})
@@ -128,7 +128,7 @@ def export_command(state: Path, chain: str) -> None:
     from custody.server.rules.audit import PLATFORM_CHAIN, write_csv
     from custody.server.store.models import AuditEventRow
 
-    with refusals(), stored_at(state) as stored, stored.store.read() as db:
+    with stored_at(state) as stored, stored.store.read() as db:
         # An empty file would look like a chain in which nothing happened.
         if chain != PLATFORM_CHAIN and not _is_there(db, chain):
             fail(

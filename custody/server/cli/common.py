@@ -2,15 +2,16 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import datetime
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from custody.cli.common import Stop, fail
+from custody.cli.desk import of_shape
 from custody.common.terminal import Exit
+from multisig import Network
 
 if TYPE_CHECKING:
     from custody.server.app import Platform
@@ -28,6 +29,8 @@ state_option = click.option(
     help="The platform's state folder. The database is a file in it, unless CUSTODY_DATABASE_URL names "
     "another.",
 )
+# The chains that a workspace can be on.
+CHAINS = tuple(map(str, Network))
 # The largest id of the API, as in `custody.schemas.common`; a test compares them.
 MAX_INT64 = 2**63 - 1
 
@@ -37,7 +40,7 @@ def platform_at(
     state: Path, *, new: bool = False, is_server: bool = False, **changes: Any
 ) -> "Iterator[Platform]":
     """The platform of a state folder and the environment; ``changes`` are settings that go before the
-    environment's.
+    environment's. Raises Stop (`refusals`), also for what is done with it.
 
     A server writes a log of its own. Only a ``new`` platform is made where there is none: elsewhere a
     mistyped folder would be answered with an empty platform, and its audit log found whole.
@@ -46,11 +49,8 @@ def platform_at(
 
     if not is_server:
         _warn_aside()
-    platform = open_platform(_settings_of(state, new=new, **changes))
-    try:
+    with refusals(), closing(open_platform(_settings_of(state, new=new, **changes))) as platform:
         yield platform
-    finally:
-        platform.close()
 
 
 @contextmanager
@@ -59,11 +59,10 @@ def stored_at(state: Path) -> "Iterator[Stored]":
     from custody.server.stored import open_stored
 
     _warn_aside()
-    stored = open_stored(_settings_of(state))
-    try:
-        yield stored
-    finally:
-        stored.store.close()
+    with refusals():
+        stored = open_stored(_settings_of(state))
+        with closing(stored.store):
+            yield stored
 
 
 def _warn_aside() -> None:
@@ -89,10 +88,15 @@ def _settings_of(state: Path, *, new: bool = False, **changes: Any) -> "Settings
 
 @contextmanager
 def refusals() -> Iterator[None]:
+    """Turns the platform's errors, and those of validation and of files, into Stop."""
+    from pydantic import ValidationError
+
     from custody.server.errors import CustodyError, Misconfigured
 
     try:
         yield
+    except ValidationError as error:
+        raise of_shape(error) from None
     except CustodyError as error:
         raise Stop(error.detail, _hint(error), _status(error), code=error.code) from None
     except Misconfigured as error:
@@ -126,14 +130,3 @@ def _status(error: "CustodyError") -> Exit:
         return Exit.USAGE
     is_away = isinstance(error, e.ChainUnavailable | e.PolicyUnavailable | e.DatabaseUnavailable)
     return Exit.PLATFORM if is_away else Exit.NOT_DECIDED
-
-
-def plain_values(value: Any) -> Any:
-    """Values for JSON: times as the API writes them."""
-    from custody.schemas.common import format_time
-
-    if isinstance(value, datetime):
-        return format_time(value)
-    if isinstance(value, dict):
-        return {name: plain_values(inner) for name, inner in value.items()}
-    return [plain_values(inner) for inner in value] if isinstance(value, list | tuple) else value

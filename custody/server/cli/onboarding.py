@@ -7,12 +7,12 @@ import click
 
 from custody.cli.common import json_option
 from custody.common.terminal import answer, aside, give, say, table
-from custody.server.cli.admin import CHAINS
-from custody.server.cli.common import MAX_INT64, platform_at, refusals, state_option
+from custody.server.cli.admin import admin
+from custody.server.cli.common import CHAINS, MAX_INT64, platform_at, state_option
 from multisig import Network
 
 if TYPE_CHECKING:
-    from custody.schemas.onboarding import OnboardingRequest, ReviewOnboardingRequest
+    from custody.schemas.onboarding import OnboardingRequest
 
 
 # A copy of `custody.schemas.onboarding.OnboardingStatus`: help loads no schema, and a test compares them.
@@ -27,7 +27,7 @@ uid_argument = click.argument(
 note_option = click.option("--note", help="What the requester is told.")
 
 
-@click.command("requests")
+@admin.command("requests")
 @state_option
 @click.option("--status", type=click.Choice(STATUSES), help="Only those.")
 @click.option("--after", default=0, type=click.IntRange(min=0, max=MAX_INT64), help="Go on after this uid.")
@@ -41,7 +41,7 @@ def requests_command(state: Path, status: str | None, after: int, as_json: bool)
 
     wanted = None if status is None else OnboardingStatus(status)
     query = OnboardingQuery(status=wanted, after=after or None, limit=MAX_ITEMS)
-    with refusals(), platform_at(state) as platform, platform.services.store.read() as db:
+    with platform_at(state) as platform, platform.services.store.read() as db:
         page = onboarding.page(db, query)
     if as_json:
         answer(page.items)
@@ -59,7 +59,7 @@ def requests_command(state: Path, status: str | None, after: int, as_json: bool)
         say(f"There are more: go on with --after {uid}.")
 
 
-@click.command("approve")
+@admin.command("approve")
 @uid_argument
 @state_option
 @note_option
@@ -75,7 +75,7 @@ def approve_command(uid: int, state: Path, note: str | None, chain: str | None, 
     give(decided, words, as_json=as_json)
 
 
-@click.command("reject")
+@admin.command("reject")
 @uid_argument
 @state_option
 @note_option
@@ -89,26 +89,14 @@ def reject_command(uid: int, state: Path, note: str | None, as_json: bool) -> No
 def _decide(
     state: Path, uid: int, decision: Literal["approve", "reject"], note: str | None, chain: Network | None
 ) -> "OnboardingRequest":
+    from custody.schemas.onboarding import ReviewOnboardingRequest
     from custody.server.calls import Ctx
     from custody.server.people.onboarding import decide
     from custody.server.rules.credentials import OPERATOR
 
-    with refusals(), platform_at(state) as platform:
-        review = _review(decision, note)
-        with platform.services.store.write() as db:
-            return decide(Ctx(platform.services, OPERATOR, db), uid, review, chain=chain)
-
-
-def _review(decision: Literal["approve", "reject"], note: str | None) -> "ReviewOnboardingRequest":
-    from pydantic import ValidationError
-
-    from custody.schemas.onboarding import ReviewOnboardingRequest
-    from custody.server.errors import Invalid
-
-    try:
-        return ReviewOnboardingRequest(decision=decision, review_note=note)
-    except ValidationError:
-        raise Invalid("A note has at most 1000 characters.") from None
+    with platform_at(state) as platform, platform.services.store.write() as db:
+        review = ReviewOnboardingRequest(decision=decision, review_note=note)
+        return decide(Ctx(platform.services, OPERATOR, db), uid, review, chain=chain)
 
 
 def _row(item: "OnboardingRequest") -> tuple[str, ...]:

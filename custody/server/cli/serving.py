@@ -61,7 +61,7 @@ def serve_command(
             write_port_file(port_file, address)
         say(f"Serving on {address.url}")
 
-    with refusals(), platform_at(state, new=True, is_server=True, with_workers=workers) as platform:
+    with platform_at(state, new=True, is_server=True, with_workers=workers) as platform:
         background = platform.background
 
         def stop() -> None:
@@ -101,7 +101,7 @@ def worker_command(state: Path, health: str | None, port_file: Path | None, metr
     from custody.server.web.listen import CannotListen, ListenAddress
 
     _begin_log("worker", state)
-    with refusals(), platform_at(state, new=True, is_server=True, with_workers=True) as platform:
+    with platform_at(state, new=True, is_server=True, with_workers=True) as platform:
         if platform.background.has_embedded_chain:
             raise CannotListen(_EMBEDDED, _SEVERAL)
         with _metrics(platform, metrics):

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from custody._version import __version__
 from custody.cli.common import fail, json_option
 from custody.common.terminal import Exit, answer, give, say, table
-from custody.server.cli.common import MAX_INT64, plain_values, refusals, state_option, stored_at
+from custody.server.cli.admin import admin
+from custody.server.cli.common import MAX_INT64, state_option, stored_at
 
 if TYPE_CHECKING:
     from custody.server.operations.jobs import JobLine
@@ -28,10 +29,10 @@ def status_command(state: Path, as_json: bool) -> None:
     from custody.server.operations.status import read_status
     from custody.server.settings import utc_now
 
-    with refusals(), stored_at(state) as stored:
+    with stored_at(state) as stored:
         now = utc_now()
         status = read_status(stored.store, now)
-    give({"version": __version__, **plain_values(asdict(status))}, *_lines(status, now), as_json=as_json)
+    give({"version": __version__, **asdict(status)}, *_lines(status, now), as_json=as_json)
 
 
 def _lines(status: "PlatformStatus", now: datetime) -> Iterator[str]:
@@ -77,7 +78,7 @@ def _ago(then: datetime, now: datetime) -> str:
     return f"{seconds} s ago"
 
 
-@click.group("jobs", invoke_without_command=True)
+@admin.group("jobs", invoke_without_command=True)
 @click.pass_context
 @click.option(
     "--state", type=click.Path(path_type=Path), envvar="CUSTODY_STATE", help="The platform's state folder."
@@ -95,11 +96,11 @@ def jobs_command(context: click.Context, state: Path | None, after: int, as_json
 
     if state is None:
         fail("No state folder is named.", "Add --state, or set CUSTODY_STATE.", Exit.USAGE)
-    with refusals(), stored_at(state) as stored, stored.store.read() as db:
+    with stored_at(state) as stored, stored.store.read() as db:
         figures = job_figures(db, stored.clock())
         lines = troubled(db, stored.clock(), after=after)
     if as_json:
-        answer(plain_values({"kinds": [asdict(each) for each in figures], "jobs": _plain(lines)}))
+        answer({"kinds": figures, "jobs": lines})
         return
     for each in figures:
         oldest = f", the oldest since {each.oldest_at:%Y-%m-%d %H:%M:%S} UTC" if each.oldest_at else ""
@@ -128,10 +129,10 @@ def retry_command(state: Path, job: int | None, kind: str | None, as_json: bool)
         )
     from custody.server.operations import jobs
 
-    with refusals(), stored_at(state) as stored, stored.store.write() as db:
+    with stored_at(state) as stored, stored.store.write() as db:
         lines = jobs.retry(db, stored.audit, stored.clock(), job, kind or "")
     words = (f"Job {line.id} ({line.kind} of {line.subject}) is due now." for line in lines)
-    give(_plain(lines), *words, as_json=as_json)
+    give(lines, *words, as_json=as_json)
 
 
 @jobs_command.command("discard")
@@ -144,17 +145,12 @@ def discard_command(job: int, state: Path, as_json: bool) -> None:
     """Delete a job that will never succeed. The audit log records it."""
     from custody.server.operations import jobs
 
-    with refusals(), stored_at(state) as stored, stored.store.write() as db:
+    with stored_at(state) as stored, stored.store.write() as db:
         line = jobs.discard(db, stored.audit, job)
-    [discarded] = _plain([line])
-    give(discarded, f"Job {line.id} ({line.kind} of {line.subject}) is discarded.", as_json=as_json)
+    give(line, f"Job {line.id} ({line.kind} of {line.subject}) is discarded.", as_json=as_json)
 
 
 def _row(line: "JobLine") -> tuple[str, ...]:
     """For a person's table: id, state, job, how often it was tried, the last error."""
     tried = f"{line.attempts} time{'' if line.attempts == 1 else 's'}"
     return str(line.id), line.state, f"{line.kind} of {line.subject}", tried, line.error or ""
-
-
-def _plain(lines: "list[JobLine]") -> Any:
-    return plain_values([asdict(line) for line in lines])

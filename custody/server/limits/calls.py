@@ -4,10 +4,8 @@ PolicyUnavailable is raised where policies cannot be read or replaced; `vault_li
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session
 
 from custody.schemas.changes import Json
 from custody.schemas.limits import (
@@ -31,16 +29,14 @@ from custody.schemas.limits import (
 )
 from custody.schemas.queries import VaultQuery, WorkspaceQuery
 from custody.server.calls import ChangeApproval, Ctx, serves
-from custody.server.errors import Invalid, NotFound, PolicyUnavailable
+from custody.server.errors import Invalid, PolicyUnavailable
 from custody.server.limits.limits import limit_fields, limits_of_vaults, read_amount, usage_fields
 from custody.server.limits.stored import role_of, usage_of_member, usage_of_vault
 from custody.server.people.staff import membership_in, role_in
 from custody.server.rules.audit import Category, Event
-from custody.server.rules.credentials import OPERATOR
 from custody.server.rules.limits import Cycle, SpendingPolicy, fits, in_btc, policy_facts
-from custody.server.services import Services
 from custody.server.store.models import RoleRow, VaultRow
-from custody.server.vaults.stored import place_of, vault_in
+from custody.server.vaults.stored import vault_in
 from multisig import parse_btc
 
 ROLE_REPLACED = Event(
@@ -164,22 +160,6 @@ def update_vault(ctx: Ctx, request: UpdateVaultRequest) -> VaultLimits:
     before = ctx.tools.policies.of(vault)
     per_cycle = before.is_per_cycle if request.per_cycle is None else request.per_cycle
     after = SpendingPolicy(limit, Cycle(request.cycle_period, request.cycle_day), per_cycle)
-    return _replace(ctx, vault, before, after)
-
-
-def bound_cycle(services: Services, db: Session, vault_id: str, *, is_per_cycle: bool) -> VaultLimits:
-    """For the operator: whether the vault's limit bounds the sum of a cycle, or each movement. Raises
-    NotFound.
-    """
-    vault = db.get(VaultRow, vault_id)
-    if vault is None:
-        raise NotFound(f"There is no vault {vault_id}.")
-    before = services.tools.policies.of(vault)
-    ctx = Ctx(services, OPERATOR, db, place_of(db, vault.workspace_id))
-    return _replace(ctx, vault, before, replace(before, is_per_cycle=is_per_cycle))
-
-
-def _replace(ctx: Ctx, vault: VaultRow, before: SpendingPolicy, after: SpendingPolicy) -> VaultLimits:
     ctx.tools.policies.replace(vault, after)
     vault.updated_at = ctx.now
     ctx.db.flush()

@@ -14,14 +14,11 @@ import httpx
 import pytest
 import structlog
 from click.testing import CliRunner, Result
-from sqlalchemy import select
 
 from custody.cli.program import app
 from custody.common.terminal import Exit
-from custody.server.store import Store, sqlite_url
-from custody.server.store.models import AuditEventRow
+from custody.server.store import sqlite_url
 from custody.server.web.listen import only_server
-from tests.support.platform import plain_vault
 
 PASSWORD = "correct horse battery"
 START_SECONDS = 300
@@ -128,7 +125,7 @@ def test_what_cannot_be_served_is_explained(tmp_path: Path) -> None:
 
 def test_what_cannot_be_bootstrapped_is_explained_and_leaves_nothing(tmp_path: Path) -> None:
     for arguments, password, sentence in (
-        (["--email", "nobody"], PASSWORD, "not an e-mail address"),
+        (["--email", "nobody"], PASSWORD, "must be an e-mail address"),
         (["--email", "alice@example.org"], "", "at least 8"),
         (["--email", "alice@example.org"], "aaaaaaaaaa", "guessed too easily"),
         (["--email", "alice@example.org", "--organisation", " "], PASSWORD, "organisation's name"),
@@ -166,29 +163,6 @@ def test_what_an_operator_does_with_a_platform_that_was_bootstrapped(
     assert unknown.exit_code == Exit.NOT_DECIDED
     assert "workspace you name" not in unknown.output
     assert "--state" in unknown.output
-
-
-def test_says_what_a_vaults_limit_bounds(tmp_path: Path) -> None:
-    bootstrap(tmp_path)
-    store = Store.open(sqlite_url(tmp_path / "custody.db"))
-    with store.write() as db:
-        db.add(plain_vault("v1"))
-    switch = ["admin", "vault-policy", "--state", str(tmp_path), "--vault"]
-    answer = custody(*switch, "v1", "--per-cycle")
-    words = "in all payments of a week from Monday (UTC) together"
-    assert answer.stdout == f"The vault pays at most 0.00000000 BTC {words}.\n"
-    assert json.loads(custody(*switch, "v1", "--per-movement", "--json").stdout)["PerCycle"] is False
-    with store.read() as db:
-        events = list(
-            db.scalars(select(AuditEventRow).where(AuditEventRow.action == "VAULT_POLICY_REPLACED"))
-        )
-    store.close()
-    assert [(event.chain_id, event.user_name) for event in events] == [("workspace:1", "operator")] * 2
-    assert events[0].description == (
-        "vault v1: 0.00000000 BTC a movement, W from day 1; now 0.00000000 BTC a cycle, W from day 1"
-    )
-    assert "There is no vault v2" in custody(*switch, "v2", "--per-cycle").stderr
-    assert custody(*switch, "v1").exit_code == 2
 
 
 def test_a_mistyped_folder_is_no_platform_whose_log_is_whole(tmp_path: Path) -> None:

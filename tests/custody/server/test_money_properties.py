@@ -23,7 +23,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from sqlalchemy import select
 
 from custody.server.audit.log import verify
-from custody.server.limits.calls import bound_cycle
 from custody.server.store.models import ChainCoinRow, CoinLockRow
 from multisig import (
     CHANGE,
@@ -127,14 +126,8 @@ class Money(RuleBasedStateMachine):
         self.desk.mine(6)
         self.limit = limit
         vault = {"workspace_id": 1, "vault_id": self.desk.vault["id"], "cycle_period": "M", "cycle_day": 1}
-        ok(
-            self.desk.admin.post(
-                "/api/v1/update-vault", vault | {"transaction_limit": format_btc(Sats(limit))}
-            )
-        )
-        services = self.desk.world.platform.services
-        with services.store.write() as db:
-            bound_cycle(services.tools, db, self.desk.vault["id"], is_per_cycle=True)
+        bound = {"transaction_limit": format_btc(Sats(limit)), "per_cycle": True}
+        ok(self.desk.admin.post("/api/v1/update-vault", vault | bound))
         here = {"workspace_id": 1}
         ok(self.desk.admin.post("/api/v1/add-whitelist-address", here | {"name": "Shop", "address": SHOP}))
         self.desk.world.member(1, SECOND, "Administrator")

@@ -83,7 +83,7 @@ def test_a_rejection_stands(state: Path) -> None:
         (["approve", "9"], "There is no such request."),
         (["reject", "9"], "There is no such request."),
         (["approve", "1", "--chain", "mainnet"], "The request is for testnet, and mainnet is not."),
-        (["reject", "1", "--note", "x" * 1001], "A note has at most 1000 characters."),
+        (["reject", "1", "--note", "x" * 1001], "the note is too long: at most 1000 characters."),
     ],
 )
 def test_what_cannot_be_decided_is_explained(state: Path, arguments: list[str], sentence: str) -> None:

@@ -5,15 +5,14 @@ from sqlalchemy import select
 
 from custody.schemas.keys import RevokeKeyRequest
 from custody.server.keys.revocation import revoke_for_operator
-from custody.server.setup import NewPerson, bootstrap
 from custody.server.store.models import ChainCoinRow, WatchedScriptRow
 from multisig import CHANGE, Network
 from tests.support.custody import SIGNERS, Desk, ok, refused
-from tests.support.platform import PASSWORD, As, World, key_offer, open_world, register_key, seed
+from tests.support.platform import As, World, key_offer, open_world, register_key, seed
 from tests.support.profiles import PATH, figures, policy_of, profile_of
 from tests.support.purchases import deliver, transaction
 
-OLGA = NewPerson("olga@example.org", PASSWORD, two_factor=False)
+OLGA = "olga@example.org"
 
 
 def watched(world: World) -> list[tuple[str, int, int]]:
@@ -44,13 +43,7 @@ class TestWatching:
             ok(register_key(alice, seed(1), Network.MAINNET))
             assert watched(world) == []
             refused(alice.get(PATH, network="mainnet"), 404, "NOT_FOUND")
-            bootstrap(
-                world.platform.services,
-                organisation="Umbrella",
-                workspace="Main",
-                chain=Network.MAINNET,
-                person=OLGA,
-            )
+            world.organisation("Umbrella", OLGA, Network.MAINNET)
             assert watched(world) == [("mainnet", 0, 0), ("mainnet", 1, 0)]
             shown = ok(alice.get(PATH, network="mainnet"))
             assert shown["wallet_address"].startswith("bc1q")

@@ -36,9 +36,9 @@ def set_vault(desk, limit: str, period: str = "M", day: int = 1, **sent: bool) -
 
 
 def bound_cycle(desk, *, is_per_cycle: bool = True) -> None:
-    services = desk.world.platform.services
-    with services.store.write() as db:
-        limits.bound_cycle(services, db, desk.vault["id"], is_per_cycle=is_per_cycle)
+    query = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    now = ok(desk.admin.get("/api/v1/get-vault-limits", **query))
+    set_vault(desk, now["Limit"], now["CyclePeriod"], now["CycleDay"], per_cycle=is_per_cycle)
 
 
 def mine(desk, who: As | None = None) -> tuple[str, str]:

@@ -22,7 +22,7 @@ from custody.schemas.queries import WorkspaceQuery
 from custody.server.audit.log import AuditLog
 from custody.server.calls import Ctx
 from custody.server.errors import RoleLimitExceeded, VaultLimitExceeded
-from custody.server.limits.calls import bound_cycle, my_limits, update_role_policies, update_vault
+from custody.server.limits.calls import my_limits, update_role_policies, update_vault
 from custody.server.limits.limits import OutgoingAmount, limits_of_vaults, require
 from custody.server.limits.stored import Policies
 from custody.server.proposals.lifecycle import Lifecycle
@@ -192,9 +192,11 @@ class Bench:
         request = UpdateRolePoliciesRequest(role_id=role_id, workspace_id=1, **terms)
         update_role_policies(self.ctx(), request)
 
-    def replace_vault(self, vault_id: str, limit: int, cycle: tuple[str, int]) -> None:
+    def replace_vault(
+        self, vault_id: str, limit: int, cycle: tuple[str, int], *, per_cycle: bool | None = None
+    ) -> None:
         terms = {"transaction_limit": btc(limit), "cycle_period": cycle[0], "cycle_day": cycle[1]}
-        request = UpdateVaultRequest(vault_id=vault_id, workspace_id=1, **terms)
+        request = UpdateVaultRequest(vault_id=vault_id, workspace_id=1, per_cycle=per_cycle, **terms)
         update_vault(self.ctx(), request)
 
 
@@ -314,7 +316,7 @@ def take(model: Model, made: Bench, step: tuple) -> None:
             made.replace_vault(vault, limit, cycle)
         case ("switch", vault, is_per_cycle):
             model.per_cycle[vault] = is_per_cycle
-            bound_cycle(SimpleNamespace(tools=made.tools), made.db, vault, is_per_cycle=is_per_cycle)
+            made.replace_vault(vault, *model.vaults[vault], per_cycle=is_per_cycle)
         case ("promote", user, role):
             model.role_of[user] = role
         case ("wait", hours, zone):

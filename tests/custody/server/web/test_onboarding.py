@@ -6,12 +6,11 @@ import pytest
 from sqlalchemy import update
 
 from custody.server.people import onboarding as rules
-from custody.server.setup import NewPerson, add_member, bootstrap
 from custody.server.store.models import UserRow
 from multisig import Network
 from tests.support.custody import ok
 from tests.support.onboarding import REQUEST
-from tests.support.platform import PASSWORD, As, World
+from tests.support.platform import As, World
 
 PATH = "/api/v1/onboarding-requests"
 OPERATOR, ASKER, EVE = "operator@example.org", "asker@example.net", "eve@example.com"
@@ -34,12 +33,7 @@ def account(world: World, email: str) -> As:
     """A member of the platform's own organisation without any power there, who signs in with a password
     alone.
     """
-    add_member(
-        world.platform.services,
-        workspace_id=1,
-        role="Signer",
-        person=NewPerson(email, PASSWORD, two_factor=False),
-    )
+    world.member(1, email)
     return world.as_user(email)
 
 
@@ -124,13 +118,7 @@ class TestApproval:
         assert "Note of the reviewer: Welcome. Click here\n" in mail.text
 
     def test_of_a_network_that_is_not_open_changes_nothing(self, world: World) -> None:
-        bootstrap(
-            world.platform.services,
-            organisation="Platform",
-            workspace="Main",
-            chain=Network.MAINNET,
-            person=NewPerson(OPERATOR, PASSWORD, two_factor=False),
-        )
+        world.organisation("Platform", OPERATOR, Network.MAINNET)
         with world.platform.services.store.write() as db:
             db.execute(update(UserRow).values(is_operator=True))
         operator = world.as_user(OPERATOR)

@@ -5,10 +5,9 @@ import pytest
 from custody.schemas.permissions import PermissionName as P
 from custody.server.people import founding as workspaces
 from custody.server.people import workspaces as calls
-from custody.server.setup import NewPerson, bootstrap
 from multisig import Network
 from tests.support.custody import ok, refused
-from tests.support.platform import PASSWORD, As, World
+from tests.support.platform import As, World
 from tests.support.staff import add_someone, admit, carried, roles
 
 ALICE = "alice@example.org"
@@ -67,13 +66,7 @@ class TestFounding:
         refused(create(alice, name="Third"), 409, "STATE_CONFLICT")
 
     def test_the_first_test_workspace_is_the_operators_to_found(self, world: World) -> None:
-        bootstrap(
-            world.platform.services,
-            organisation="Acme",
-            workspace="Main",
-            chain=Network.MAINNET,
-            person=NewPerson(ALICE, PASSWORD, two_factor=False),
-        )
+        world.organisation("Acme", ALICE, Network.MAINNET)
         answer = create(world.as_user(ALICE))
         assert "custody admin bootstrap" in refused(answer, 409, "STATE_CONFLICT")["detail"]
 
