@@ -4,7 +4,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -13,6 +13,10 @@ from custody.schemas.call import Call
 from custody.schemas.calls import NOUNS, client_calls
 
 FILE = Path(__file__).parents[1] / "custody" / "client" / "calls.py"
+# Functions of the client's ``flow``: by the arguments that many calls have, and no others.
+USUAL = MappingProxyType(
+    {(): "nothing", ("workspace_id",): "of_workspace", ("workspace_id", "vault_id"): "of_vault"}
+)
 HEAD = (
     '"""The client\'s methods of the declared calls. Written by ``tools/client_calls.py``: do not edit."""\n'
 )
@@ -52,11 +56,15 @@ def _method(constant: str, call: Call[Any, Any], home: str, imports: dict[str, s
         yield f"    {constant.lower()} = {made}"
         return
     flow.add("sends")
+    fields = call.shape.model_fields if call.shape is not None else {}
+    if (usual := USUAL.get(tuple(fields))) is not None and not call.path_ids:
+        flow.add(usual)
+        yield f"    {constant.lower()} = sends({constant})({usual})"
+        return
     takes, named = [f"{name}: int" for name in call.path_ids], []
     if call.shape is not None and call.method == "POST":
         takes.append(f"body: {_named(call.shape, imports)}")
     elif call.shape is not None:
-        fields = call.shape.model_fields
         needed = {
             name: _typed(found.annotation, imports) for name, found in fields.items() if found.is_required()
         }

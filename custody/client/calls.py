@@ -2,7 +2,7 @@
 
 from datetime import date, datetime
 
-from custody.client.flow import Sent, keyed, posts, sends
+from custody.client.flow import Sent, keyed, nothing, of_vault, of_workspace, posts, sends
 from custody.schemas.address_book import (
     ADD_WHITELIST_ADDRESS,
     REMOVE_WHITELIST_ADDRESS,
@@ -142,53 +142,28 @@ class Calls:
     register = posts(REGISTER)
     login = posts(LOGIN)
     otp_validate = posts(OTP_VALIDATE)
-
-    @sends(LOGOUT)
-    @staticmethod
-    def logout() -> Sent:
-        return Sent()
-
+    logout = sends(LOGOUT)(nothing)
     request_password_reset = posts(REQUEST_PASSWORD_RESET)
     reset_password = posts(RESET_PASSWORD)
     change_password = posts(CHANGE_PASSWORD)
     two_factor = posts(TWO_FACTOR)
     totp_enrol = posts(TOTP_ENROL)
     totp_confirm = posts(TOTP_CONFIRM)
-
-    @sends(SESSIONS)
-    @staticmethod
-    def sessions() -> None: ...
-
+    sessions = sends(SESSIONS)(nothing)
     revoke_sessions = posts(REVOKE_SESSIONS)
-
-    @sends(USER_INFO)
-    @staticmethod
-    def user_info() -> None: ...
-
+    user_info = sends(USER_INFO)(nothing)
     update_user_info = posts(UPDATE_USER_INFO)
     set_default_workspace = posts(SET_DEFAULT_WORKSPACE)
-
-    @sends(MAIL_SETTINGS)
-    @staticmethod
-    def mail_settings() -> None: ...
-
+    mail_settings = sends(MAIL_SETTINGS)(nothing)
     update_mail_settings = posts(UPDATE_MAIL_SETTINGS)
     create_workspace = sends(CREATE_WORKSPACE)(keyed(CREATE_WORKSPACE))
     update_workspace = posts(UPDATE_WORKSPACE)
-
-    @sends(MEMBERS)
-    @staticmethod
-    def members(workspace_id: int) -> None: ...
-
+    members = sends(MEMBERS)(of_workspace)
     add_workspace_to_user = sends(ADD_WORKSPACE_TO_USER)(keyed(ADD_WORKSPACE_TO_USER))
     change_user_role = posts(CHANGE_USER_ROLE)
     remove_user_from_workspace = posts(REMOVE_USER_FROM_WORKSPACE)
     leave_workspace = posts(LEAVE_WORKSPACE)
-
-    @sends(ROLES)
-    @staticmethod
-    def roles(workspace_id: int) -> None: ...
-
+    roles = sends(ROLES)(of_workspace)
     create_role = sends(CREATE_ROLE)(keyed(CREATE_ROLE))
     update_role = posts(UPDATE_ROLE)
     delete_role = posts(DELETE_ROLE)
@@ -197,10 +172,7 @@ class Calls:
     key_challenge = posts(KEY_CHALLENGE)
     register_key = sends(REGISTER_KEY)(keyed(REGISTER_KEY))
     revoke_key = posts(REVOKE_KEY)
-
-    @sends(KEYS)
-    @staticmethod
-    def keys() -> None: ...
+    keys = sends(KEYS)(nothing)
 
     @sends(SIGNING_PROFILE_ADDRESS)
     @staticmethod
@@ -234,10 +206,7 @@ class Calls:
     @staticmethod
     def vault_export(workspace_id: int, vault_id: str, *, format: str | None = None) -> None: ...
 
-    @sends(VAULT_CONTROLS)
-    @staticmethod
-    def vault_controls(workspace_id: int, vault_id: str) -> None: ...
-
+    vault_controls = sends(VAULT_CONTROLS)(of_vault)
     update_vault_controls = posts(UPDATE_VAULT_CONTROLS)
     replace_vault = posts(REPLACE_VAULT)
     freeze_vault = posts(FREEZE_VAULT)
@@ -252,15 +221,9 @@ class Calls:
     @staticmethod
     def check_user_role_limit(workspace_id: int, role_id: int, uuid: int, amount_to_check: str) -> None: ...
 
-    @sends(MY_LIMITS)
-    @staticmethod
-    def my_limits(workspace_id: int) -> None: ...
-
+    my_limits = sends(MY_LIMITS)(of_workspace)
     update_vault = posts(UPDATE_VAULT)
-
-    @sends(VAULT_LIMITS)
-    @staticmethod
-    def vault_limits(workspace_id: int, vault_id: str) -> None: ...
+    vault_limits = sends(VAULT_LIMITS)(of_vault)
 
     @sends(CHECK_VAULT_LIMIT)
     @staticmethod
@@ -283,14 +246,8 @@ class Calls:
     rename_whitelist_address = posts(RENAME_WHITELIST_ADDRESS)
     remove_whitelist_address = posts(REMOVE_WHITELIST_ADDRESS)
     invite_to_workspace = sends(INVITE_TO_WORKSPACE)(keyed(INVITE_TO_WORKSPACE))
-
-    @sends(WORKSPACE_INVITATIONS)
-    @staticmethod
-    def workspace_invitations(workspace_id: int) -> None: ...
-
-    @sends(OWN_INVITATIONS)
-    @staticmethod
-    def own_invitations() -> None: ...
+    workspace_invitations = sends(WORKSPACE_INVITATIONS)(of_workspace)
+    own_invitations = sends(OWN_INVITATIONS)(nothing)
 
     @sends(ACCEPT_INVITE)
     @staticmethod
@@ -366,9 +323,7 @@ class Calls:
         limit: int | None = None,
     ) -> None: ...
 
-    @sends(TOKENS)
-    @staticmethod
-    def tokens(workspace_id: int, vault_id: str) -> None: ...
+    tokens = sends(TOKENS)(of_vault)
 
     @sends(WORKSPACE_WHITELIST)
     @staticmethod
@@ -428,11 +383,7 @@ class Calls:
     def purchases(*, after: str | None = None, limit: int | None = None) -> None: ...
 
     create_webhook = posts(CREATE_WEBHOOK)
-
-    @sends(WEBHOOKS)
-    @staticmethod
-    def webhooks(workspace_id: int) -> None: ...
-
+    webhooks = sends(WEBHOOKS)(of_workspace)
     update_webhook = posts(UPDATE_WEBHOOK)
     delete_webhook = posts(DELETE_WEBHOOK)
 
@@ -444,11 +395,7 @@ class Calls:
 
     redeliver_webhook = posts(REDELIVER_WEBHOOK)
     test_webhook = posts(TEST_WEBHOOK)
-
-    @sends(SECOND_PERSON_RULE)
-    @staticmethod
-    def second_person_rule(workspace_id: int) -> None: ...
-
+    second_person_rule = sends(SECOND_PERSON_RULE)(of_workspace)
     update_second_person_rule = posts(UPDATE_SECOND_PERSON_RULE)
     request_change = posts(REQUEST_CHANGE)
 
@@ -458,15 +405,8 @@ class Calls:
 
     confirm_change = posts(CONFIRM_CHANGE)
     decline_change = posts(DECLINE_CHANGE)
-
-    @sends(SERVICE_ACCOUNTS)
-    @staticmethod
-    def service_accounts(workspace_id: int) -> None: ...
-
-    @sends(OWN_SERVICE_ACCOUNT)
-    @staticmethod
-    def own_service_account() -> None: ...
-
+    service_accounts = sends(SERVICE_ACCOUNTS)(of_workspace)
+    own_service_account = sends(OWN_SERVICE_ACCOUNT)(nothing)
     create_service_account = sends(CREATE_SERVICE_ACCOUNT)(keyed(CREATE_SERVICE_ACCOUNT))
     update_service_account = posts(UPDATE_SERVICE_ACCOUNT)
     issue_service_secret = posts(ISSUE_SERVICE_SECRET)
@@ -507,16 +447,9 @@ class Calls:
         state: CoinState | None = None,
     ) -> None: ...
 
-    @sends(IDENTITY_PROVIDER)
-    @staticmethod
-    def identity_provider(workspace_id: int) -> None: ...
-
+    identity_provider = sends(IDENTITY_PROVIDER)(of_workspace)
     update_identity_provider = posts(UPDATE_IDENTITY_PROVIDER)
     update_identity_provider_secret = posts(UPDATE_IDENTITY_PROVIDER_SECRET)
     remove_identity_provider = posts(REMOVE_IDENTITY_PROVIDER)
-
-    @sends(IDENTITY_LINKS)
-    @staticmethod
-    def identity_links(workspace_id: int) -> None: ...
-
+    identity_links = sends(IDENTITY_LINKS)(of_workspace)
     unlink_identity = posts(UNLINK_IDENTITY)

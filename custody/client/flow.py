@@ -269,6 +269,18 @@ def sends(
     return described
 
 
+def nothing() -> None:
+    """For ``sends``: a call without arguments."""
+
+
+def of_workspace(workspace_id: int) -> None:
+    """For ``sends``: a call about a workspace."""
+
+
+def of_vault(workspace_id: int, vault_id: str) -> None:
+    """For ``sends``: a call about a vault."""
+
+
 def posts(declared: Call[Input, Answer]) -> method[Core, [Input], Answer]:
     """A declared call that takes a body alone."""
 
