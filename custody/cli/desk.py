@@ -203,28 +203,18 @@ class ClientDesk:
                     yield client
                     _tell_unreadable(client)
                 return
-            with self._client(self.settings()) as client:
-                self.freshen(client)
+            settings = read_settings(self.folder)
+            if settings is None:
+                fail("you are not signed in here", "Run custody login --platform URL.", Exit.SIGNED_OUT)
+            with self._client(settings) as client:
+                self._take_session(client, settings)
                 yield client
                 _tell_unreadable(client)
 
-    def settings(self) -> ClientSettings:
-        """Raises Stop where no one is signed in."""
-        settings = read_settings(self.folder)
-        if settings is None:
-            fail("you are not signed in here", "Run custody login --platform URL.", Exit.SIGNED_OUT)
-        return settings
-
-    def freshen(self, client: "Client") -> None:
-        """Load the stored session, and renew it if it is due. The client renews a service's session
-        itself.
-        """
+    def _take_session(self, client: "Client", settings: ClientSettings) -> None:
+        """Load the stored session, and renew it if it is due. Raises Stop where no one is signed in."""
         from custody.client.flow import renew
 
-        session = client.core.session
-        if is_service() or (session is not None and not session.is_due(self.outside.now())):
-            return
-        settings = self.settings()
         store = store_of(self.folder, settings.store, self._known_passphrase)
 
         def changed(session: "Session | None") -> None:

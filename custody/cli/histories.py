@@ -1,5 +1,5 @@
 """``custody vault history``, ``coins`` and ``tokens``: a vault's movements, its unspent coins and its token
-movements; each also as a CSV file for a spreadsheet.
+movements; each also as a CSV file for a spreadsheet. ``custody audit tail``: the end of a workspace's log.
 """
 
 import os
@@ -14,7 +14,7 @@ import click
 
 from custody.cli.access import Access, in_workspace
 from custody.cli.common import Amount, fail
-from custody.cli.vaults import vault_of
+from custody.cli.vaults import vault, vault_of
 from custody.common.private_files import PRIVATE_FILE
 from custody.common.spreadsheets import (
     COIN_COLUMNS,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 KINDS: Final = ("deposit", "forward", "payment", "consolidation", "token", "outside")
 STATES: Final = ("spendable", "reserved", "unconfirmed", "immature")
 PAGE: Final = 500
+MOST_ENTRIES: Final = 500
 MOST_LINES: Final = 10_000
 Time = click.DateTime(("%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"))
 csv_option = click.option(
@@ -117,7 +118,7 @@ TOKENS = _History(
 )
 
 
-@click.command("history")
+@vault.command("history")
 @click.argument("given", metavar="VAULT")
 @click.option("--from", "since", type=Time, help="From this day or time on, in UTC: 2026-05-01.")
 @click.option("--to", "until", type=Time, help="Before this day or time.")
@@ -151,7 +152,7 @@ def history_command(
     _give(access, given, MOVEMENTS, filters, count, file)
 
 
-@click.command("coins")
+@vault.command("coins")
 @click.argument("given", metavar="VAULT")
 @click.option("--state", type=click.Choice(STATES), help="Only those.")
 @least_option
@@ -175,7 +176,7 @@ def coins_command(
     _give(access, given, COINS, filters, count, file)
 
 
-@click.command("tokens")
+@vault.command("tokens")
 @click.argument("given", metavar="VAULT")
 @click.option("--contract", "contract_uid", type=click.IntRange(1), help="Of the token of this number alone.")
 @lines_option
@@ -186,6 +187,25 @@ def tokens_command(
 ) -> None:
     """Show what a vault received and gave of tokens, the newest first, with what it held after each."""
     _give(access, given, TOKENS, {"contract_uid": contract_uid}, count, file)
+
+
+@click.command("tail")
+@click.option("--lines", "-n", "count", default=20, type=click.IntRange(1, MOST_ENTRIES), help="How many.")
+@in_workspace
+def tail_command(access: Access, count: int) -> None:
+    """Show the end of the workspace's audit log."""
+    place = (access.workspace.org_id, access.workspace_id)
+    entries = access.client.logs(*place, page_size=count, order="newest").logs[::-1]
+    rows = [
+        (
+            f"{one.timestamp:%Y-%m-%d %H:%M:%S}",
+            one.user_name,
+            f"{one.category}.{one.action}".lower(),
+            one.description,
+        )
+        for one in entries
+    ]
+    access.give_list(entries, ("WHEN", "WHO", "WHAT", ""), rows)
 
 
 def _give(

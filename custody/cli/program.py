@@ -9,7 +9,6 @@ import click
 
 from custody.cli import (
     account,
-    auditing,
     changes,
     explain,
     histories,
@@ -45,7 +44,8 @@ class WithOperators(click.Group):
 
     def _operators(self) -> click.Group:
         operators: click.Group = import_module(OPERATORS).app
-        return operators
+        same = operators.commands.get(self.name or "")
+        return same if isinstance(same, click.Group) else operators
 
 
 def _say_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
@@ -72,26 +72,12 @@ def app(context: click.Context, session: Path | None) -> None:
     context.obj = ClientDesk(None if session is None else session.absolute(), own_answers(), outside)
 
 
-class AuditWithOperators(WithOperators):
-    def _operators(self) -> click.Group:
-        found = super()._operators().commands["audit"]
-        assert isinstance(found, click.Group)
-        return found
-
-
-@app.group("audit", cls=AuditWithOperators)
+@app.group("audit", cls=WithOperators)
 def audit() -> None:
     """The audit log: of a workspace for its members, of the whole platform for its operator."""
 
 
-audit.add_command(auditing.tail_command)
-vaults.vault.add_command(vaults.replace_command)
-vaults.vault.add_command(vaults.sweep_command)
-vaults.vault.add_command(vaults.freeze_command)
-vaults.vault.add_command(vaults.unfreeze_command)
-vaults.vault.add_command(histories.history_command)
-vaults.vault.add_command(histories.coins_command)
-vaults.vault.add_command(histories.tokens_command)
+audit.add_command(histories.tail_command)
 for command in (
     account.login_command,
     account.logout_command,

@@ -202,7 +202,7 @@ def _signers(access: Access, given: tuple[str, ...]) -> "list[Member]":
     return found
 
 
-@click.command("replace")
+@vault.command("replace")
 @given_vault
 @click.argument(
     "name", metavar="[NAME]", required=False, help="Of the new vault. Default: the next free one, as Cold 2."
@@ -251,7 +251,7 @@ def replace_command(
     make_or_ask(access, REPLACE_VAULT, request, f"The vault '{old.name}' is replaced.")
 
 
-@click.command("sweep")
+@vault.command("sweep")
 @given_vault
 @click.option("--fee-rate", type=FeeRateParam(), help="In sat/vB. Default: the platform's priority.")
 @asking_in_workspace
@@ -267,7 +267,7 @@ def sweep_command(access: Access, given: str, fee_rate: str | None) -> None:
     access.give(done, *(f"Proposed: {psbt_id}" for psbt_id in done.psbt_ids))
 
 
-@click.command("freeze")
+@vault.command("freeze")
 @given_vault
 @click.option("--reason", help="Why, as the audit log has it.")
 @asking_in_workspace
@@ -282,7 +282,7 @@ def freeze_command(access: Access, given: str, reason: str | None) -> None:
     access.give(done, *_stopped(one.name, done))
 
 
-@click.command("unfreeze")
+@vault.command("unfreeze")
 @given_vault
 @asking_in_workspace
 def unfreeze_command(access: Access, given: str) -> None:

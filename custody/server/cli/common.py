@@ -11,7 +11,6 @@ import click
 from custody.cli.common import Stop, fail
 from custody.cli.desk import of_shape
 from custody.common.terminal import Exit
-from multisig import Network
 
 if TYPE_CHECKING:
     from custody.server.app import Platform
@@ -29,8 +28,6 @@ state_option = click.option(
     help="The platform's state folder. The database is a file in it, unless CUSTODY_DATABASE_URL names "
     "another.",
 )
-# The chains that a workspace can be on.
-CHAINS = tuple(map(str, Network))
 # The largest id of the API, as in `custody.schemas.common`; a test compares them.
 MAX_INT64 = 2**63 - 1
 

@@ -1,7 +1,6 @@
 """A platform in the test's own process, and ``custody`` as its client."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +51,9 @@ def outside(desk: Desk) -> CommandDependencies:
 def custody(outside: CommandDependencies, tmp_path: Path) -> Custody:
     """``custody`` as a person runs it, with a session folder."""
 
-    def run(*arguments: str, answers: str = "", env: dict[str, str] | None = None, **changes: Any) -> Result:
+    def run(*arguments: str, answers: str = "", env: dict[str, str] | None = None) -> Result:
         words = ["--session", str(tmp_path / "session"), *arguments]
-        return CliRunner().invoke(app, words, input=answers, env=env, obj=replace(outside, **changes))
+        return CliRunner().invoke(app, words, input=answers, env=env, obj=outside)
 
     return run
 

@@ -35,7 +35,6 @@ STEPS = {
 
 # The commands of each page in their order, and what their answers hold.
 GUIDES = {
-    "limits": ("BTC in all payments of ", "BTC in each payment, "),
     "scale": ("nothing was given up",),
     "purchases": ("A new purchase-webhook secret.",),
     "proofs": ("0 of 2  Audit of 2026", "is proven: 2 of 2 signatures.", "The proof is valid, on regtest."),
