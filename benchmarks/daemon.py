@@ -63,7 +63,7 @@ def what_is(pid: int, daemon: int) -> str:
     return "tracker" if "resource_tracker" in command else "fork server"
 
 
-def _press_yes(_title: str, _screen: DeviceScreen) -> bool:
+async def _press_yes(_title: str, _screen: DeviceScreen) -> bool:
     return True
 
 

@@ -15,7 +15,7 @@ from custody.common.exits import Exit
 
 
 class HwiCode(IntEnum):
-    """The values of ``code`` in HWI's answers (``hwilib/errors.py`` of 3.2.0).
+    """The values of ``code`` in HWI's answers (``hwilib/errors.py``): of 3.2.0, and one that came after it.
 
     DEVICE_CONN_ERROR: a device or daemon that cannot be reached. INVALID_TX: a transaction that is not
     signed. DEVICE_NOT_READY: something that the person has to do first.
@@ -39,6 +39,7 @@ class HwiCode(IntEnum):
     NEED_TO_BE_ROOT = -16
     HELP_TEXT = -17
     DEVICE_NOT_INITIALIZED = -18
+    INVALID_POLICY = -19
 
 
 _NEXT_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")

@@ -1,6 +1,6 @@
 """The demo's questions to the person: to approve, to try again, and at the end what they want to see.
 
-None has a deadline.
+None has a deadline, and a device's question goes first.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ async def with_retries(demo: Demo, attempt: Callable[[], Awaitable[Made]]) -> Ma
             hint = f" {error.hint}" if isinstance(error, SignerdError) else ""
             demo.terminal.say(f"\nNot done: {str(error).rstrip('.')}.{hint}")
         again = {"": "yes", **YES_OR_NO}
-        if await demo.terminal.choose("Try it again? [Y/n]", again) == "no":
+        if await demo.terminal.choose("Try it again? [Y/n]", again, gives_way=True) == "no":
             raise StepDeclined
 
 
@@ -52,7 +52,7 @@ async def ask_approval(
     """
     if (await signer.daemon.proposal(psbt_id)).state in ASKED:
         question = f"You are {signer.name}. Approve? [y/n]"
-        here = asyncio.create_task(demo.terminal.choose(question, YES_OR_NO))
+        here = asyncio.create_task(demo.terminal.choose(question, YES_OR_NO, gives_way=True))
         elsewhere = asyncio.create_task(signer.decides(psbt_id))
         try:
             await asyncio.wait({here, elsewhere}, return_when=asyncio.FIRST_COMPLETED)
@@ -68,11 +68,25 @@ async def ask_approval(
     await signer.signs(psbt_id)
 
 
-async def explore(demo: Demo) -> None:
-    """Keep every program running until the person ends the demo."""
-    demo.finished = True
-    demo.terminal.say(_what_there_is(demo))
-    await demo.terminal.choose("q or Ctrl-C: stop everything.", {"q": "stop", "quit": "stop"})
+async def explore(demo: Demo, rest: Callable[[], Awaitable[None]] | None) -> None:
+    """Keep every program running until the person ends the demo. ``rest``: the steps that are still
+    optional.
+    """
+    while True:
+        demo.finished = True
+        demo.terminal.say(_what_there_is(demo))
+        answers = {"q": "stop", "quit": "stop"} | ({} if rest is None else {"t": "go on"})
+        more = "" if rest is None else "t: go on with the life of a token, five more proposals.  "
+        question = f"{more}q or Ctrl-C: stop everything."
+        if await demo.terminal.choose(question, answers, gives_way=True) == "stop":
+            return
+        assert rest is not None
+        demo.finished = False
+        try:
+            await rest()
+        except StepDeclined:
+            demo.terminal.say("\nThe remaining steps are left out.")
+        rest = None
 
 
 def _what_there_is(demo: Demo) -> str:

@@ -1,8 +1,11 @@
-"""The virtual devices of the demo: each is a program, with its screen and buttons on the page."""
+"""The virtual devices of the demo: each is a program, with its screen and buttons on the page and in the
+terminal.
+"""
 
 import asyncio
+import contextlib
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,16 +13,15 @@ from typing import Any
 from device_simulators.page import DeviceScreen, SimulatorDesk, Stand
 from multisig import Network
 from signerd.demo.programs import START_SECONDS, DemoFailed, Program, Programs
+from signerd.demo.terminal import InputEnded, Terminal, boxed
 
 # The platform's embedded chain, called a signet: page, terminal and device then write an address alike. No
 # device knows regtest's own form (ADR 6).
 NETWORK = Network.SIGNET
-# A Trezor's first line where a key lies on another path than those of its own wallets.
-UNUSUAL_PATH = ("Wrong address path",)
-OF_EVERY_VAULT = "A Trezor warns so of every path of a vault's key. Here that is right: go on."
 
-# Gets the device's title and a screen with a question; true where no person is to press its buttons.
-ScreenShown = Callable[[str, DeviceScreen], bool]
+# Gets the device's title and screen; True presses the right button. Cancelled with a message where the
+# question is answered elsewhere or withdrawn.
+ButtonPress = Callable[[str, DeviceScreen], Awaitable[bool]]
 
 
 @dataclass
@@ -31,8 +33,9 @@ class DemoDevice:
     fingerprint: str
     program: Program
     desk: SimulatorDesk
-    asks: ScreenShown
+    finger: ButtonPress
     stand: Stand = field(init=False)
+    _asking: asyncio.Task[None] | None = None
     _watching: asyncio.Task[None] | None = None
 
     def __post_init__(self) -> None:
@@ -43,23 +46,33 @@ class DemoDevice:
         self._watching = asyncio.create_task(self._watch(lines))
 
     async def stop(self) -> None:
-        if self._watching is not None:
-            self._watching.cancel()
+        for task in (self._watching, self._asking):
+            if task is not None:
+                task.cancel()
         await self.program.stop()
 
     async def _watch(self, lines: AsyncIterator[str]) -> None:
         async for line in lines:
-            await self._heard(json.loads(line))
+            self._heard(json.loads(line))
 
-    async def _heard(self, event: dict[str, Any]) -> None:
+    def _heard(self, event: dict[str, Any]) -> None:
         screen = DeviceScreen.after(event)
         if screen is None:
             return
         note = f": {OF_EVERY_VAULT}" if screen.lines[:1] == UNUSUAL_PATH else ""
         self.stand.about = f"fingerprint {self.fingerprint}{note}"
+        if self._asking is not None:
+            # The question was answered in the terminal, on the page or by the host.
+            self._asking.cancel(screen.ended)
+            self._asking = None
         self.desk.show(self.stand, screen)
-        if screen.number and self.asks(self.title, screen):
-            await self._press(screen.number, yes=True)
+        if screen.number:
+            self._asking = asyncio.create_task(self._ask(screen))
+
+    async def _ask(self, screen: DeviceScreen) -> None:
+        # Where the terminal has ended, the page still has its buttons.
+        with contextlib.suppress(InputEnded):
+            await self._press(screen.number, await self.finger(self.title, screen))
 
     async def _press(self, number: int, yes: bool) -> None:
         await self.program.say(f"{'yes' if yes else 'no'} {number}")
@@ -72,10 +85,10 @@ async def start_device(
     listen: str,
     seed_file: Path,
     desk: SimulatorDesk,
-    asks: ScreenShown,
+    finger: ButtonPress,
 ) -> DemoDevice:
-    """Start a virtual device. A person answers its prompts on the page of ``desk``, to which the caller adds
-    its stand.
+    """Start a virtual device. ``finger`` answers its prompts, and so can a person on the page of ``desk``, to
+    which the caller adds its stand.
     """
     args = ["device", "virtual", family, "--listen", listen, "--network", str(NETWORK)]
     args += ["--seed-file", str(seed_file), "--json"]
@@ -86,6 +99,32 @@ async def start_device(
     except (TimeoutError, StopAsyncIteration, ValueError):
         await program.stop()
         raise DemoFailed(f"{title} did not start; its log is {program.log}") from None
-    device = DemoDevice(title, ready["endpoint"], ready["fingerprint"], program, desk, asks)
+    device = DemoDevice(title, ready["endpoint"], ready["fingerprint"], program, desk, finger)
     device.watch(lines)
     return device
+
+
+# A Trezor's first line where a key lies on another path than those of its own wallets.
+UNUSUAL_PATH = ("Wrong address path",)
+OF_EVERY_VAULT = "A Trezor warns so of every path of a vault's key. Here that is right: go on."
+
+
+def a_person_at(terminal: Terminal) -> ButtonPress:
+    """Asks the person at the terminal which button to press."""
+
+    async def press(title: str, screen: DeviceScreen) -> bool:
+        left, right = screen.left, screen.yes or "yes"
+        words = f"y: {right}" + (f"   n: {left}" if left else "")
+        answers = {"y": "right", "yes": "right"} | ({"n": "left", "no": "left"} if left else {})
+        shown = boxed(title, screen.lines)
+        if screen.lines[:1] == UNUSUAL_PATH:
+            shown += f"\n{OF_EVERY_VAULT}"
+        try:
+            return await terminal.choose(f"{title}, which button? {words}:", answers, shown=shown) == "right"
+        except asyncio.CancelledError as end:
+            # A message says that the question is over; without one the demo is ending.
+            if end.args:
+                terminal.say(f"    {title}: {end.args[0]}")
+            raise
+
+    return press

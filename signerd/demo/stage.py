@@ -15,7 +15,7 @@ from custody.client import AsyncClient
 from custody.schemas.auth import RegisterRequest
 from custody.schemas.invitations import InviteToWorkspaceRequest
 from device_simulators.page import DeviceScreen, SimulatorDesk
-from signerd.demo.devices import NETWORK, DemoDevice, start_device
+from signerd.demo.devices import NETWORK, ButtonPress, DemoDevice, a_person_at, start_device
 from signerd.demo.people import DemoAccount, DemoSigner, Mailbox, new_account
 from signerd.demo.programs import STEP_SECONDS, DemoFailed, Programs, side_by_side
 from signerd.demo.terminal import Terminal
@@ -144,15 +144,18 @@ async def _device(demo: Demo, name: str, maker: str) -> DemoDevice:
     title = f"{maker.capitalize()} of the {name} signer"
     listen = str(demo.root / f"{name}.sock") if maker == "coldcard" else "127.0.0.1:0"
     seed = demo.root / f"{name}.seed"
-
-    def asks(title: str, screen: DeviceScreen) -> bool:
-        answered = "→ yes" if demo.auto else f"(its buttons: {demo.devices_url})"
-        demo.tell(f"    {title} shows: {' / '.join(screen.lines)} {answered}")
-        return demo.auto
-
-    device = await start_device(demo.programs, maker, title, listen, seed, demo.desk, asks)
+    finger = _script(demo) if demo.auto else a_person_at(demo.terminal)
+    device = await start_device(demo.programs, maker, title, listen, seed, demo.desk, finger)
     demo.tell(f"    {title} is switched on")
     return device
+
+
+def _script(demo: Demo) -> ButtonPress:
+    async def press(title: str, screen: DeviceScreen) -> bool:
+        demo.tell(f"    {title} shows: {' / '.join(screen.lines)} → yes")
+        return True
+
+    return press
 
 
 async def _desk(demo: Demo, signer: DemoSigner) -> None:

@@ -8,7 +8,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,8 @@ EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 # The programs run in sessions of their own: a signal to the demo does not reach them.
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+Rest = Callable[[], Awaitable[None]]
 
 
 def main(*, auto: bool, tokens: bool = False) -> int:
@@ -73,13 +75,15 @@ async def _run(demo: Demo) -> str:
         await stack.enter_async_context(demo.terminal.open())
         stack.push_async_callback(_end, demo)
         if demo.auto:
-            return await _steps(demo, stack)
+            return await _unattended(demo, stack)
         # An unattended run needs no page, so the web server is not imported.
         from device_simulators.page.serve import serving
 
         demo.devices_url = await stack.enter_async_context(serving(demo.desk))
         demo.tell(f"The screens and buttons of the virtual devices: {demo.devices_url}")
-        demo.tell("    open that in your browser: each question of a device waits there")
+        demo.tell(
+            "    open that in your browser; each question waits there and here, answer it in either place"
+        )
         return await _with_a_person(demo, _and_then_explore(demo, stack))
 
 
@@ -124,19 +128,31 @@ def _end_by_signals() -> None:
         loop.add_signal_handler(number, end)
 
 
-async def _and_then_explore(demo: Demo, stack: AsyncExitStack) -> str:
-    """The transaction's id; empty where the person refused something for good."""
-    txid = ""
-    try:
-        txid = await _steps(demo, stack)
-    except StepDeclined:
-        demo.terminal.say("\nThe remaining steps are left out.")
-    await explore(demo)
+async def _unattended(demo: Demo, stack: AsyncExitStack) -> str:
+    """The transaction's id."""
+    txid, rest = await _main_job(demo, stack)
+    if demo.tokens:
+        await rest()
     return txid
 
 
-async def _steps(demo: Demo, stack: AsyncExitStack) -> str:
-    """The transaction's id, once it is in a block. Raises StepDeclined."""
+async def _and_then_explore(demo: Demo, stack: AsyncExitStack) -> str:
+    """The transaction's id; empty where the person refused something for good."""
+    txid, rest = "", None
+    try:
+        txid, rest = await _main_job(demo, stack)
+        demo.terminal.say(f"\nThe transaction, confirmed on the private chain:\n{txid}")
+        if demo.tokens:
+            await rest()
+            rest = None
+    except StepDeclined:
+        demo.terminal.say("\nThe remaining steps are left out.")
+    await explore(demo, rest)
+    return txid
+
+
+async def _main_job(demo: Demo, stack: AsyncExitStack) -> tuple[str, Rest]:
+    """The transaction's id, once it is in a block, and what there is to tell beside. Raises StepDeclined."""
     await set_up(demo)
     owner = await stack.enter_async_context(AsyncClient(demo.url))
     await demo.owner.sign_in(owner, demo.mailbox)
@@ -147,11 +163,7 @@ async def _steps(demo: Demo, stack: AsyncExitStack) -> str:
     psbt_id = await _propose(demo, owner, vault)
     await _approve(demo, psbt_id)
     txid = await _confirm(demo, owner, psbt_id)
-    if not demo.auto:
-        demo.terminal.say(f"\nThe transaction, confirmed on the private chain:\n{txid}")
-    if demo.tokens:
-        await TokenSteps(demo, owner, vault, _payee(), _approve, _confirm).run()
-    return txid
+    return txid, TokenSteps(demo, owner, vault, _payee(), _approve, _confirm).run
 
 
 async def _at_each(

@@ -11,6 +11,7 @@ import select
 import shutil
 import sys
 import termios
+import textwrap
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -29,6 +30,14 @@ class InputEnded(Exception):
     """The terminal's input has ended, so no question can be answered."""
 
 
+@dataclass(eq=False)
+class _Question:
+    text: str
+    above: str
+    gives_way: bool
+    answer: asyncio.Future[str] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
 @dataclass
 class Terminal:
     """Use it within ``open``. Not thread-safe: for one event loop."""
@@ -37,9 +46,8 @@ class Terminal:
     _said: float = field(default_factory=time.monotonic)
     _doing: str = ""
     _ticking: bool = False
-    # The open question, and what will have its answer.
-    _question: str = ""
-    _answer: asyncio.Future[str] | None = None
+    _open: list[_Question] = field(default_factory=list)
+    _shown: _Question | None = None
     _typed: bytes = b""
     _ended: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -68,43 +76,60 @@ class Terminal:
         """
         self._end_tick()
         self._doing = doing.strip() or self._doing
-        if self._answer is not None:
-            # Its line is left, and it is asked again below.
-            click.echo()
+        self._leave_question()
         click.echo(text)
-        if self._answer is not None:
-            click.echo(f"{self._question} ", nl=False)
+        if self._shown is not None and not self._shown.answer.done():
+            click.echo(f"{self._shown.text} ", nl=False)
         self._said = time.monotonic()
 
     async def ended(self) -> None:
         """Wait until the terminal's input has ended."""
         await self._ended.wait()
 
-    async def choose(self, question: str, answers: Mapping[str, str]) -> str:
-        """One of ``answers``' values, for its key as typed; an empty key is what Enter alone means. One
-        question is open at a time. Raises InputEnded.
-        """
-        while True:
-            typed = await self._typed_after(question)
-            if (answer := answers.get(typed.strip().lower())) is not None:
-                return answer
-            self.say(f"Answer with {' or '.join(key for key in answers if key)}.")
+    async def choose(
+        self, question: str, answers: Mapping[str, str], *, shown: str = "", gives_way: bool = False
+    ) -> str:
+        """One of ``answers``' values, for its key as typed; an empty key is what Enter alone means.
 
-    async def _typed_after(self, question: str) -> str:
+        One question is open at a time; one that ``gives_way`` is interrupted by the others and asked again
+        after them. ``shown`` is printed above the question. Raises InputEnded.
+        """
         if self._ended.is_set():
             raise InputEnded
-        self._forget_what_was_typed()
-        self._end_tick()
-        click.echo(f"{question} ", nl=False)
-        self._question, self._answer = question, asyncio.get_running_loop().create_future()
+        asked = _Question(question, shown, gives_way)
+        self._open.append(asked)
         try:
-            return await self._answer
-        except asyncio.CancelledError:
-            # It was answered elsewhere: its line ends here.
-            click.echo()
-            raise
+            while True:
+                self._show_next()
+                typed = await asked.answer
+                if (answer := answers.get(typed.strip().lower())) is not None:
+                    return answer
+                again = f"Answer with {' or '.join(key for key in answers if key)}."
+                self._open[self._open.index(asked)] = asked = _Question(question, again, gives_way)
         finally:
-            self._answer, self._said = None, time.monotonic()
+            self._open.remove(asked)
+            self._show_next()
+
+    def _show_next(self) -> None:
+        """Show the question that is next, unless it stands there."""
+        wanted = min(self._open, key=lambda one: one.gives_way, default=None)
+        if wanted is self._shown or self._ended.is_set():
+            return
+        self._leave_question()
+        self._shown = None
+        self._said = time.monotonic()
+        if wanted is not None:
+            self._forget_what_was_typed()
+            self._end_tick()
+            if wanted.above:
+                self.say(wanted.above)
+            click.echo(f"{wanted.text} ", nl=False)
+            self._shown = wanted
+
+    def _leave_question(self) -> None:
+        """End the line of a question that was not answered there."""
+        if self._shown is not None and (not self._shown.answer.done() or self._shown.answer.cancelled()):
+            click.echo()
 
     @contextlib.contextmanager
     def _listening(self) -> Iterator[None]:
@@ -138,13 +163,14 @@ class Terminal:
         self._typed = (self._typed + some)[-MAX_LINE:]
         while b"\n" in self._typed:
             line, _, self._typed = self._typed.partition(b"\n")
-            if self._answer is not None and not self._answer.done():
-                self._answer.set_result(line.decode(errors="replace"))
+            if self._shown is not None and not self._shown.answer.done():
+                self._shown.answer.set_result(line.decode(errors="replace"))
 
     def _end(self) -> None:
         self._ended.set()
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(InputEnded())
+        for asked in self._open:
+            if not asked.answer.done():
+                asked.answer.set_exception(InputEnded())
 
     def _forget_what_was_typed(self) -> None:
         self._typed = b""
@@ -156,7 +182,7 @@ class Terminal:
         while True:
             await asyncio.sleep(TICK_SECONDS)
             quiet = time.monotonic() - self._said
-            if self._answer is None and quiet >= QUIET_SECONDS:
+            if self._shown is None and quiet >= QUIET_SECONDS:
                 room = shutil.get_terminal_size().columns - 1
                 click.echo(CLEAR_LINE + f"    {quiet:4.0f} s … {self._doing}"[:room], nl=False)
                 self._ticking = True
@@ -165,3 +191,12 @@ class Terminal:
         if self._ticking:
             click.echo(CLEAR_LINE, nl=False)
             self._ticking = False
+
+
+def boxed(title: str, lines: tuple[str, ...]) -> str:
+    """A device's screen, no wider than the terminal."""
+    room = max(shutil.get_terminal_size().columns - 4, 20)
+    wrapped = [part for line in lines for part in textwrap.wrap(line, room) or [""]]
+    width = min(max(len(line) for line in (title, *wrapped)), room) + 1
+    rows = [f"┌─{title:─<{width}}┐", *(f"│ {line:<{width}}│" for line in wrapped), f"└{'─' * (width + 1)}┘"]
+    return "\n" + "\n".join(rows)

@@ -48,6 +48,7 @@ def sentence(command: str) -> str:
 
 
 PROGRAM: Final = "signerd-hwi"
+_REGISTRATION: Final = "The answer of registerdescriptor."
 # As HWI names them; Core names them alike.
 CHAINS: Final = ("main", "test", "regtest", "signet", "testnet4")
 ADDRESS_TYPES: Final = ("legacy", "wit", "sh_wit", "tap")
@@ -155,11 +156,22 @@ def _add_reading(commands: "argparse._SubParsersAction[Parser]") -> None:
 def _add_acting(commands: "argparse._SubParsersAction[Parser]") -> None:
     add = commands.add_parser("signtx", help="Have a PSBT approved by the person and signed.").add_argument
     add("psbt")
+    add("--registration", dest="registrations", action="append", default=[], help=_REGISTRATION)
     shown = commands.add_parser("displayaddress", help="Show an address on the device's screen.")
     either = shown.add_mutually_exclusive_group(required=True)
     either.add_argument("--desc")
     either.add_argument("--path")
+    either.add_argument("--registration", help=_REGISTRATION)
+    shown.add_argument("--index", type=int, help="Of the address, with --registration.")
+    chain = shown.add_mutually_exclusive_group()
+    chain.add_argument("--multipath-index", type=int, help="0 for receiving, 1 for change.")
+    chain.add_argument("--change", action="store_const", const=1, dest="multipath_index")
     shown.add_argument("--addr-type", choices=ADDRESS_TYPES, type=str.lower, default="wit")
+    add = commands.add_parser(
+        "registerdescriptor", help="Register a pinned vault on the device."
+    ).add_argument
+    add("name")
+    add("descriptor")
     commands.add_parser("promptpin", help="Have the device show the places of its PIN.")
     add = commands.add_parser("sendpin", help="Send the places of the PIN's digits.").add_argument
     add("pin")
@@ -235,22 +247,46 @@ def _answer(args: Namespace) -> Any:
 
 def _of_a_device(args: Namespace, daemon: "DaemonClient", chosen: Any) -> Any:
     """Imports the module of each command only: keys and descriptors need all of ``multisig``."""
-    if args.command in {"signtx", "promptpin", "sendpin"}:
-        from signerd.hwi import signing
+    match args.command:
+        case "signtx":
+            from signerd.hwi.signing import signed
 
-        match args.command:
-            case "signtx":
-                return signing.signed(daemon, chosen, args.psbt, args.wait)
-            case "promptpin":
-                return signing.prompt(daemon, chosen)
-            case _:
-                return signing.send(daemon, chosen, args.pin)
+            if args.registrations:
+                from signerd.hwi.registrations import require_pinned
+
+                require_pinned(daemon, chosen, args.registrations)
+            return signed(daemon, chosen, args.psbt, args.wait)
+        case "promptpin" | "sendpin":
+            from signerd.hwi import signing
+
+            prompted = args.command == "promptpin"
+            return signing.prompt(daemon, chosen) if prompted else signing.send(daemon, chosen, args.pin)
+        case "registerdescriptor":
+            from signerd.hwi.registrations import register
+
+            return register(daemon, chosen, args)
+        case "displayaddress":
+            # As HWI: any of these options requires a registration.
+            if (args.registration, args.index, args.multipath_index) != (None, None, None):
+                from signerd.hwi import registrations
+
+                return registrations.address(daemon, chosen, args)
+            from signerd.hwi.keys import address
+
+            return address(daemon, chosen, args)
+        case _:
+            return _of_keys(args, daemon, chosen)
+
+
+def _of_keys(args: Namespace, daemon: "DaemonClient", chosen: Any) -> Any:
     from signerd.hwi import keys
 
-    answers = {
-        "displayaddress": keys.address,
-        "getxpub": keys.xpub,
-        "getmasterxpub": keys.master_xpub,
-        "getdescriptors": keys.descriptors,
-    }
-    return answers[args.command](daemon, chosen, args)
+    match args.command:
+        case "getxpub":
+            return keys.xpub(daemon, chosen, args)
+        case "getmasterxpub":
+            return keys.master_xpub(daemon, chosen, args)
+        case "getdescriptors":
+            return keys.descriptors(daemon, chosen, args)
+        case command:
+            raise AssertionError(f"no answer for {command}")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from signerd.demo import story
-from signerd.demo.asking import StepDeclined, with_retries
+from signerd.demo.asking import StepDeclined, explore, with_retries
 from signerd.demo.people import NotSigned
 from signerd.demo.programs import Programs
 from signerd.demo.stage import Demo
@@ -35,7 +35,7 @@ class Answers(Terminal):
     def say(self, text: str, *, doing: str = "") -> None:
         self.said.append(text)
 
-    async def choose(self, question: str, answers: Any) -> str:
+    async def choose(self, question: str, answers: Any, **_how: Any) -> str:
         self.said.append(question)
         return str(answers[self._left.pop(0)])
 
@@ -75,17 +75,31 @@ async def test_a_no_is_told_with_what_to_do_and_the_step_is_offered_again(tmp_pa
     assert said == []
 
 
+async def test_the_end_offers_the_token_once_and_waits_until_it_is_told_to_stop(tmp_path):
+    ran = []
+
+    async def rest() -> None:
+        assert not demo.finished
+        ran.append("token")
+        raise StepDeclined
+
+    demo, said = demo_with(tmp_path, "t", "q")
+    await explore(demo, rest)
+    assert (ran, demo.finished) == (["token"], True)
+    questions = [line for line in said if "stop everything" in line]
+    assert ["t: go on" in line for line in questions] == [True, False]
+
+
 # The real program, with a story of one question in the place of the programs that it starts.
 PROGRAM = """
 import sys
 from signerd.demo import story
 from signerd.demo.asking import StepDeclined
-async def steps(demo, _stack):
+async def main_job(demo, _stack):
     if await demo.terminal.choose("Press?", {"y": "yes", "n": "no"}) == "no":
         raise StepDeclined
-    demo.terminal.say("f" * 64)
-    return "f" * 64
-story._steps = steps
+    return "f" * 64, None
+story._main_job = main_job
 sys.exit(story.main(auto=False))
 """
 CTRL_C = object()

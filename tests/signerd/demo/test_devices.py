@@ -1,4 +1,4 @@
-"""A device's buttons on the page, and the screen that is told in the terminal."""
+"""One hand on a device's buttons, and two views of it: the page and the terminal."""
 
 import asyncio
 import json
@@ -10,6 +10,7 @@ import pytest
 from device_simulators.page import DeviceScreen, SimulatorDesk
 from signerd.demo.devices import DemoDevice
 from signerd.demo.programs import Program
+from signerd.demo.terminal import InputEnded
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -41,15 +42,29 @@ class Device:
             yield await self._events.get()
 
 
-@pytest.mark.parametrize("alone", [False, True])
-async def test_a_question_waits_on_the_page_unless_no_person_is_there(alone):
-    program, desk, told = Device(), SimulatorDesk("Devices"), []
+class Terminal:
+    """Asked, answers when it is told to, and notes which questions ended without an answer."""
 
-    def asks(_title: str, screen: DeviceScreen) -> bool:
-        told.append(screen.number)
-        return alone
+    def __init__(self) -> None:
+        self.asked: asyncio.Queue[int] = asyncio.Queue()
+        self.ended: list[tuple[int, str]] = []
+        self.answer: asyncio.Queue[str | Exception] = asyncio.Queue()
 
-    device = DemoDevice("Ledger", "tcp:x", "9f441a36", cast("Program", program), desk, asks)
+    async def __call__(self, _title: str, screen: DeviceScreen) -> bool:
+        self.asked.put_nowait(screen.number)
+        try:
+            answer = await self.answer.get()
+        except asyncio.CancelledError as end:
+            self.ended.append((screen.number, *end.args))
+            raise
+        if isinstance(answer, Exception):
+            raise answer
+        return answer == "yes"
+
+
+async def test_a_question_is_answered_in_either_place_and_is_open_in_neither_then():
+    program, terminal, desk = Device(), Terminal(), SimulatorDesk("Devices")
+    device = DemoDevice("Ledger", "tcp:x", "9f441a36", cast("Program", program), desk, terminal)
     desk.add(device.stand)
     views: AsyncIterator[list[dict[str, Any]]] = desk.views()
 
@@ -61,16 +76,26 @@ async def test_a_question_waits_on_the_page_unless_no_person_is_there(alone):
         device.watch(program.lines())
         program.tells("prompt", 1)
         await on_the_page(1)
-        if not alone:
-            await desk.press(0, 1, yes=True)
+        assert await terminal.asked.get() == 1
+        await desk.press(0, 1, yes=True)
         assert await program.sent.get() == "yes 1"
-        # The device says what it took; the page has no button then.
+        # The device says what it took; the terminal asks no more.
         program.tells("approved", 1)
         await on_the_page(0)
         program.tells("prompt", 2)
-        await on_the_page(2)
-        if not alone:
-            await desk.press(0, 2, yes=False)
-        assert await program.sent.get() == ("yes 2" if alone else "no 2")
-        assert (told, program.sent.empty()) == ([1, 2], True)
+        assert await terminal.asked.get() == 2
+        assert terminal.ended == [(1, "approved")]
+        terminal.answer.put_nowait("no")
+        assert await program.sent.get() == "no 2"
+        program.tells("refused", 2)
+        # The host gave up; then nobody is at the terminal, and the page still has its buttons.
+        program.tells("prompt", 3)
+        program.tells("withdrawn", 3)
+        program.tells("prompt", 4)
+        while await terminal.asked.get() != 4:
+            pass
+        terminal.answer.put_nowait(InputEnded())
+        await on_the_page(4)
+        await desk.press(0, 4, yes=False)
+        assert await program.sent.get() == "no 4"
         await device.stop()

@@ -11,7 +11,7 @@ from typing import TextIO
 
 import pytest
 
-from signerd.demo.terminal import InputEnded, Terminal
+from signerd.demo.terminal import InputEnded, Terminal, boxed
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -68,20 +68,24 @@ async def test_what_was_typed_before_a_question_answers_nothing(monkeypatch, cap
         assert await asked == "no"
 
 
-async def test_what_is_told_stands_above_the_question_and_one_that_is_over_takes_no_answer(
-    monkeypatch, capsys
-):
+async def test_a_device_s_question_goes_first_and_the_other_is_asked_again(monkeypatch, capsys):
     async with seated(monkeypatch, capsys) as (terminal, person):
-        first = await of(terminal.choose("Approve?", YES_NO))
-        await person.reads("Approve?")
-        terminal.say("The device asks.")
-        await person.reads("Approve?", times=2)
-        # Approved on the page: whatever is typed next is for what is asked next.
-        first.cancel()
-        second = await of(terminal.choose("What now?", {"q": "stop"}))
+        menu = await of(terminal.choose("What now?", {"q": "stop"}, gives_way=True))
         await person.reads("What now?")
+        first = await of(terminal.choose("Button of the first?", YES_NO, shown=boxed("Ledger", ("Send?",))))
+        second = await of(terminal.choose("Button of the second?", YES_NO))
+        await person.reads("Button of the first?")
+        assert person.seen.index("─Ledger") < person.seen.index("Button of the first?")
+        assert "Button of the second?" not in person.seen
+        person.types("y\n")
+        assert await first == "yes"
+        await person.reads("Button of the second?")
+        assert person.seen.count("What now?") == 1
+        # Answered on the page: whatever is typed next is for what is asked next.
+        second.cancel()
+        await person.reads("What now?", times=2)
         person.types("q\n")
-        assert await second == "stop"
+        assert await menu == "stop"
 
 
 async def test_without_a_person_a_question_is_not_waited_for(monkeypatch, capsys):

@@ -10,16 +10,18 @@ from firmware_bridge.presence.usb import USB_MODELS
 from signerd import errors as e
 from signerd.core.states import State
 from signerd.errors import HwiCode
-from signerd.hwi import listing
+from signerd.hwi import listing, registrations
 from signerd.hwi.codes import code_of
 from signerd.hwi.signing import ENDS
 
 
 def test_the_codes_are_hwi_s_own():
     named = {value: name for name, value in vars(theirs).items() if name.isupper() and isinstance(value, int)}
-    for code in HwiCode:
+    # The one that came after 3.2.0.
+    assert set(named) <= {code.value for code in HwiCode} <= set(named) | {HwiCode.INVALID_POLICY}
+    for code, name in named.items():
         # HWI's own spelling of this one is another.
-        assert named[code.value] in {code.name, "UNKNWON_DEVICE_TYPE"}
+        assert name in {HwiCode(code).name, "UNKNWON_DEVICE_TYPE"}
 
 
 @pytest.mark.parametrize(
@@ -41,6 +43,7 @@ def test_words_of_a_device_cannot_pass_for_the_person_s_no():
 def test_every_state_of_a_device_has_its_row_or_is_passed_over():
     assert set(listing._STATES) | listing._PASSED_OVER == {state.value for state in DeviceState}
     assert set(MAKERS) == listing.FAMILIES
+    assert {family for family, maker in MAKERS.items() if not maker.enrols} == registrations._KEEP_NONE
 
 
 def test_every_end_without_a_signature_is_known():
