@@ -20,7 +20,7 @@ from custody.common.private_files import sync_folder, write_private
 from custody.schemas.common import Name
 from multisig import MultisigError, Network
 from signerd.account.config import FILE, RULES_FILE, load_config
-from signerd.backup.container import REGISTRATIONS, Backup, fingerprint
+from signerd.backup.container import REGISTRATIONS, Backup, Manifest, fingerprint
 from signerd.backup.schedule import NAME, note_made
 from signerd.core.states import NOT_TAKEN, State
 from signerd.core.values import SigningLimits
@@ -56,11 +56,7 @@ class BackupSummary:
     have; they are not submitted. ``notes``: remarks about the configuration.
     """
 
-    network: Network
-    made_at: datetime
-    signerd: str
-    entries: int
-    head: str
+    manifest: Manifest
     fingerprint: str
     pins: tuple[tuple[str, str], ...]
     signatures: int
@@ -155,11 +151,7 @@ def _fill(backup: Backup, folder: Path, now: Callable[[], datetime], fault: Faul
         raise BackupUnreadable("a vault in the backup has a name that is not one line of text")
     note_made(folder, manifest.made_at, fingerprint(backup))
     return BackupSummary(
-        manifest.network,
-        manifest.made_at,
-        manifest.signerd,
-        manifest.entries,
-        manifest.head,
+        manifest,
         fingerprint(backup),
         pins,
         signatures,

@@ -99,11 +99,12 @@ def restore(desk: Desk, file: Path, identity: Path | None) -> None:
 
 def backup_summary_text(found: "BackupSummary", *, by_passphrase: bool) -> str:
     """What the person checks before the restore."""
+    made = found.manifest
     lines = [
-        f"Backup of {found.made_at:%Y-%m-%d %H:%M} UTC by signerd {_one_line(found.signerd)}",
+        f"Backup of {made.made_at:%Y-%m-%d %H:%M} UTC by signerd {made.signerd}",
         f"{FINGERPRINT}: {found.fingerprint}",
-        f"  network   {network_words(str(found.network))}",
-        f"  chain     {count(found.entries, 'entry', 'entries')}, head {found.head}",
+        f"  network   {network_words(str(made.network))}",
+        f"  chain     {count(made.entries, 'entry', 'entries')}, head {made.head}",
         f"  signed    {found.signatures}",
         *(f"  pinned    '{_one_line(name)}'  {code}" for name, code in found.pins),
         *(f"! {_one_line(note)}" for note in found.notes),

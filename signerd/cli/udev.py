@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from custody.common.terminal import Exit, answer, say, table
-from signerd.cli.desk import json_option
+from custody.common.terminal import Exit, say, table
+from signerd.cli.desk import Desk, answering
 
 ROOT = Path("/")
 CONNECT_AGAIN = "Connect your device again."
@@ -20,8 +20,8 @@ def udev() -> None:
 
 
 @udev.command()
-@json_option
-def check(as_json: bool) -> None:
+@answering
+def check(desk: Desk) -> None:
     """Say which rules are installed, and which device you may not open. Exit status 1 where something is
     missing.
     """
@@ -29,28 +29,21 @@ def check(as_json: bool) -> None:
 
     _require_linux()
     found, shut = rule_files(ROOT), shut_devices(ROOT)
-    if as_json:
-        answer(
-            {
-                "rules": [
-                    {"name": one.name, "standing": one.status.value, "place": one.place} for one in found
-                ],
-                "shut": [{"node": str(node), "rule": rule} for node, rule in shut],
-            }
-        )
-    else:
-        table(("RULE", "STATUS", "WHERE"), [(one.name, one.status.value, one.place) for one in found])
-        for node, rule in shut:
-            say(f"You may not open {node}: {rule} would let you.")
     whole = all(one.status is RuleStatus.INSTALLED for one in found) and not shut
-    if not whole and not as_json:
-        say(f"To install them: {_sudo()}")
+    rules = [{"name": one.name, "standing": one.status.value, "place": one.place} for one in found]
+    if not desk.as_json:
+        table(("RULE", "STATUS", "WHERE"), [tuple(one.values()) for one in rules])
+    desk.give(
+        {"rules": rules, "shut": [{"node": str(node), "rule": rule} for node, rule in shut]},
+        *(f"You may not open {node}: {rule} would let you." for node, rule in shut),
+        *(() if whole else (f"To install them: {_sudo()}",)),
+    )
     raise click.exceptions.Exit(Exit.OK if whole else Exit.FAILED)
 
 
 @udev.command()
-@json_option
-def install(as_json: bool) -> None:
+@answering
+def install(desk: Desk) -> None:
     """Install the rules that are missing, which takes root: without it, say what would be done."""
     from signerd.cli.system import require
     from signerd.errors import NeedsRoot, SystemToolFailed
@@ -59,7 +52,7 @@ def install(as_json: bool) -> None:
     _require_linux()
     wanted = [one.name for one in rules.rule_files(ROOT) if one.status is not rules.RuleStatus.INSTALLED]
     if wanted and os.geteuid():
-        if not as_json:
+        if not desk.as_json:
             _say_what(wanted)
         raise NeedsRoot("installing udev rules takes root", hint=f"Run: {_sudo()}")
     try:
@@ -69,16 +62,12 @@ def install(as_json: bool) -> None:
     told = bool(written) and (ROOT / rules.CONTROL).exists()
     if told:
         require(rules.TELL_UDEV)
-    if as_json:
-        answer({"written": [str(path) for path in written], "told": told})
-    elif not written:
-        say("Every rule is installed.")
-    else:
-        for path in written:
-            say(f"Written: {path}")
-        say(
-            CONNECT_AGAIN if told else f"udev does not run here: once it does, it reads them. {CONNECT_AGAIN}"
-        )
+    then = CONNECT_AGAIN if told else f"udev does not run here: once it does, it reads them. {CONNECT_AGAIN}"
+    desk.give(
+        {"written": [str(path) for path in written], "told": told},
+        *(f"Written: {path}" for path in written),
+        then if written else "Every rule is installed.",
+    )
 
 
 def _require_linux() -> None:

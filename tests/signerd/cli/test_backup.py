@@ -7,6 +7,7 @@ from pyrage import x25519
 
 from custody.common.terminal import Exit
 from multisig import Network
+from signerd.backup.container import Manifest
 from signerd.backup.restoring import BackupSummary
 from signerd.backup.sealing import MAGIC
 from signerd.cli.backup import backup_summary_text
@@ -63,11 +64,7 @@ def test_a_round_with_a_key(state, tmp_path):
 
 def test_a_forged_value_draws_no_line_of_the_summary():
     found = BackupSummary(
-        network=Network.MAINNET,
-        made_at=NOON,
-        signerd="1\n  chain     9 entries",
-        entries=9,
-        head="ee" * 32,
+        Manifest(signerd="1", made_at=NOON, network=Network.MAINNET, entries=9, head="ee" * 32),
         fingerprint="aa" * 32,
         pins=(("Treasury'  AAAA\n  seen      'Treasury", "XXXX"),),
         signatures=3,
