@@ -61,8 +61,11 @@ class Bridge:
     ) -> None:
         self._deadlines = deadlines
         start = spawner or (spawn if sandbox else unconfined)
+        if listings is None:
+            found = presence.endpoint_listing(endpoints)
+            listings = [found, presence.usb_listing()] if usb else [found]
         self._roster = Roster(
-            listings=_default_listings(endpoints, usb=usb) if listings is None else listings,
+            listings=listings,
             make_lane=lambda endpoint: Lane(endpoint, network, deadlines=deadlines, spawner=start),
             deadlines=deadlines,
             clock=clock,
@@ -280,7 +283,3 @@ class Bridge:
             yield Conversation(
                 self._network, self._deadlines, self._roster, self._registrations, record, on_progress, ask
             )
-
-
-def _default_listings(endpoints: Sequence[Endpoint], *, usb: bool) -> list[Listing]:
-    return [presence.endpoint_listing(endpoints), *([presence.usb_listing()] if usb else [])]

@@ -44,9 +44,7 @@ _KINDS: Final[Mapping[str, type[errors.BridgeError]]] = {
     "Cancelled": errors.RefusedByPerson,
     "CCUserRefused": errors.RefusedByPerson,
     "CCBusyError": errors.Busy,
-    "PinNeeded": errors.Locked,
     "PinException": errors.Locked,
-    "PassphraseNeeded": errors.NeedsPassphrase,
     "OutdatedFirmwareError": errors.Unsupported,
     "FirmwareVersionOutdatedException": errors.Unsupported,
     "LibraryVersionOutdatedException": errors.Unsupported,
@@ -66,7 +64,6 @@ _KINDS: Final[Mapping[str, type[errors.BridgeError]]] = {
     "FileNotFoundError": errors.Disconnected,
     "OSError": errors.Disconnected,
     "NotImplementedError": errors.Unsupported,
-    "NotAvailable": errors.Unsupported,
 }
 
 

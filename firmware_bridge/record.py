@@ -9,7 +9,7 @@ from firmware_bridge import calls, errors
 from firmware_bridge.errors import BridgeError, Cancelled, Disconnected
 from firmware_bridge.lane import Lane
 from firmware_bridge.makers import maker_of
-from firmware_bridge.model import Deadlines, Device, DeviceState, Family, Sighting
+from firmware_bridge.model import Deadlines, Device, DeviceState, Sighting
 from firmware_bridge.operations import Probed
 from firmware_bridge.presence.holders import FindHolder, Turn
 from multisig import Fingerprint
@@ -81,10 +81,6 @@ def after_answer(answer: Probed) -> tuple[DeviceState, str | None]:
         return DeviceState.READY, None
     outcome = errors.from_worker(answer.obstacle, answer.detail)
     return outcome.state, outcome.words
-
-
-def no_permission(family: Family) -> str:
-    return f"{errors.NoPermission.sentence} Install the rules file {maker_of(family).udev_rules}."
 
 
 Clock = Callable[[], float]
@@ -183,9 +179,11 @@ class Prober:
     def _learn(self, record: DeviceRecord, answer: Probed | None) -> None:
         if answer is None:
             return
+        model = answer.model or record.device.model
+        emulated = record.device.emulator and "(emulator)" not in model
         record.device = replace(
             record.device,
-            model=_model_name(answer.model or record.device.model, emulator=record.device.emulator),
+            model=f"{model} (emulator)" if emulated else model,
             label=answer.label or None,
             fingerprint=None if answer.fingerprint is None else Fingerprint.from_hex(answer.fingerprint),
             firmware=answer.firmware,
@@ -198,7 +196,3 @@ def is_working(record: DeviceRecord) -> bool:
 
 def _in_use_by(holder: str) -> str:
     return f"In use by {holder}."
-
-
-def _model_name(model: str, *, emulator: bool) -> str:
-    return f"{model} (emulator)" if emulator and "(emulator)" not in model else model

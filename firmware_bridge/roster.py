@@ -34,7 +34,6 @@ from firmware_bridge.record import (
     Prober,
     Use,
     is_working,
-    no_permission,
 )
 from multisig import Fingerprint
 
@@ -324,7 +323,8 @@ class Roster:
         if sighting.unsupported is not None:
             self._move(record, record.device.found(DeviceState.UNSUPPORTED, sighting.unsupported))
         elif not sighting.permitted:
-            words = no_permission(record.device.family)
+            rules = maker_of(record.device.family).udev_rules
+            words = f"{errors.NoPermission.sentence} Install the rules file {rules}."
             self._move(record, record.device.found(DeviceState.NO_PERMISSION, words))
 
     def _miss(self, seen: Collection[str]) -> None:

@@ -23,14 +23,6 @@ _CHAINS: Final = {
 }
 
 
-class NotAvailable(Exception):
-    """The device is known not to support the request. The message is shown without this class's name."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
-
-
 class OpenDevice:
     """An open device of one maker: see `firmware_bridge.protocol.DeviceClient`. It has a method for each of
     the `operations.OPERATIONS` that its family supports.

@@ -243,17 +243,19 @@ class BitBox02Device(HwiDevice):
         """:raises BridgeError: the device would ask for its password, or show a pairing code."""
         if self._hwi.bb02 is not None:
             return
-        version, _platform, _edition, unlocked, initialized = BitBox02.get_info(self._transport)
-        obstacle = _obstacle(version, initialized=initialized) or self._lock(unlocked=unlocked)
-        if obstacle is not None:
+        if (obstacle := self._lock(unlocked=self._usable())) is not None:
             raise obstacle
         self._hwi.init()
 
-    def unlock(self) -> operations.Unlocked:
+    def _usable(self) -> bool:
+        """Whether it is unlocked. Raises what keeps it from working at all."""
         version, _platform, _edition, unlocked, initialized = BitBox02.get_info(self._transport)
         if (obstacle := _obstacle(version, initialized=initialized)) is not None:
             raise obstacle
-        if not unlocked:
+        return bool(unlocked)
+
+    def unlock(self) -> operations.Unlocked:
+        if not self._usable():
             self._caller.tell("enter-password", "Enter the password on the device")
         self._pairing.asked_for = True
         self._hwi.init()

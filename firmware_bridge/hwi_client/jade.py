@@ -29,7 +29,7 @@ from firmware_bridge.errors import (
     WrongApp,
 )
 from firmware_bridge.hwi_client import base
-from firmware_bridge.hwi_client.base import HwiDevice, NotAvailable, chain_of, obstructed, parse_psbt
+from firmware_bridge.hwi_client.base import HwiDevice, chain_of, obstructed, parse_psbt
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.protocol import DriverHost, WorkerCall, receive_exactly
 from multisig import Network
@@ -179,9 +179,8 @@ class JadeDevice(HwiDevice):
             return
         name = known or policy.name
         if known is None and name in self._hwi.jade.get_registered_multisigs():
-            raise NotAvailable(
-                f"the device knows another vault as {name}: delete that one, or choose another name"
-            )
+            taken = f"the device knows another vault as {name}: delete that one, or choose another name"
+            raise Unsupported(detail=taken)
         self._caller.tell(*operations.CONFIRM_ENROLMENT)
         self._hwi.jade.register_multisig(
             self._hwi.network,

@@ -14,11 +14,6 @@ from firmware_bridge.presence.usb import USB_MODELS, usb_model
 
 T, C, L = Family.TREZOR, Family.COLDCARD, Family.LEDGER
 CASES = [
-    (
-        T,
-        ReportedFault(("PassphraseNeeded", "Cancelled", "HWWError"), "x canceled", hwi_code=-14),
-        errors.NeedsPassphrase,
-    ),
     (T, ReportedFault(("DeviceNotReadyError", "HWWError"), "Trezor is locked.", hwi_code=-12), errors.Locked),
     (T, ReportedFault(("TrezorFailure",), "Forbidden key path", status=3), errors.Unsupported),
     (T, ReportedFault(("TrezorFailure",), "Message too long", status=3), errors.Unsupported),
@@ -80,7 +75,6 @@ CASES = [
     (C, ReportedFault(("AssertionError",), "AssertionError: msg length: 3031"), errors.Unsupported),
     (C, ReportedFault(("OSError", "Exception"), "OSError: open failed"), errors.NoPermission),
     (C, ReportedFault(("OSError", "Exception"), "OSError: read error"), errors.Disconnected),
-    (C, ReportedFault(("NotAvailable",), "NotAvailable: too large"), errors.Unsupported),
     (L, ReportedFault(("IncorrectDataError",), "x", status=0x6A80), errors.DeviceFault),
     (
         L,

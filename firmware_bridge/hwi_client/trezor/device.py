@@ -13,9 +13,8 @@ from hwilib.hwwclient import HardwareWalletClient
 from hwilib.key import ExtendedKey, parse_path
 
 from firmware_bridge import operations
-from firmware_bridge.errors import BridgeError, Locked, NeedsPassphrase
+from firmware_bridge.errors import BridgeError, Unsupported
 from firmware_bridge.hwi_client.base import (
-    NotAvailable,
     OpenDevice,
     chain_of,
     parse_psbt,
@@ -24,8 +23,6 @@ from firmware_bridge.hwi_client.trezor.messages import address_request
 from firmware_bridge.hwi_client.trezor.screen import (
     GREETING,
     MESSAGE_ON_ONE,
-    PassphraseNeeded,
-    PinNeeded,
     SigningProgress,
     TrezorUi,
 )
@@ -85,10 +82,6 @@ class TrezorDevice(OpenDevice):
             if self._connection.features is None:
                 raise
             return self._obstructed(reason.code, reason.detail)
-        except PinNeeded as reason:
-            return self._obstructed(Locked.code, reason.message)
-        except PassphraseNeeded as reason:
-            return self._obstructed(NeedsPassphrase.code, reason.message)
         return self._obstructed(None, fingerprint=master)
 
     def _obstructed(
@@ -132,10 +125,8 @@ class TrezorDevice(OpenDevice):
         self._connection.wake()
         one = self._is_one()
         if one and len(message) > _MAX_MESSAGE:
-            raise NotAvailable(
-                f"this model signs messages of up to {_MAX_MESSAGE:,} bytes, "
-                f"and this one has {len(message):,}"
-            )
+            most = f"this model signs messages of up to {_MAX_MESSAGE:,} bytes"
+            raise Unsupported(detail=f"{most}, and this one has {len(message):,}")
         path = parse_path(asked.path)
         self._connection.ui.words = MESSAGE_ON_ONE if one else operations.CONFIRM_MESSAGE
         answer = self._connection.call(

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from hwilib.devices.trezorlib import messages
 from hwilib.devices.trezorlib.client import PASSPHRASE_ON_DEVICE
-from hwilib.devices.trezorlib.exceptions import Cancelled
 
+from firmware_bridge.errors import Locked, NeedsPassphrase
 from firmware_bridge.operations import CONFIRM_ADDRESS
 from firmware_bridge.protocol import DriverHost, Question
 
@@ -43,21 +43,8 @@ ENTRIES: Final = (messages.ButtonRequestType.PinEntry, messages.ButtonRequestTyp
 """Button requests for a secret on the device's own screen."""
 
 
-class PinNeeded(Cancelled):  # type: ignore[misc]  # HWI is untyped
-    """The device asks for a PIN, and none was given."""
-
-    def __init__(self, message: str = "the device asks for its PIN") -> None:
-        super().__init__(message)
-        self.message = message
-
-
-class PassphraseNeeded(Cancelled):  # type: ignore[misc]  # HWI is untyped
-    """The device asks for a passphrase, and none was given."""
-
-    def __init__(self, message: str = "the device asks for a passphrase") -> None:
-        super().__init__(message)
-        self.message = message
-
+ASKS_PIN: Final = "the device asks for its PIN"
+ASKS_PASSPHRASE: Final = "the device asks for a passphrase"  # noqa: S105 - a sentence, no secret
 
 Note = tuple[str, str, int | None, int | None]
 """Step, text, and the progress where it can be counted."""
@@ -157,30 +144,31 @@ class TrezorUi:
         )
 
     def refuse_entry(self, code: int) -> None:
-        """:raises PinNeeded, PassphraseNeeded: the device asks for a secret outside of `person`."""
+        """:raises BridgeError: the device asks for a secret outside of `person`."""
         if code in ENTRIES and not self.asking:
-            raise PinNeeded if code == messages.ButtonRequestType.PinEntry else PassphraseNeeded
+            pin = code == messages.ButtonRequestType.PinEntry
+            raise Locked(detail=ASKS_PIN) if pin else NeedsPassphrase(detail=ASKS_PASSPHRASE)
 
     def get_pin(self, _code: object = None) -> str:
         """The positions of the PIN's digits, as the person types them.
 
-        :raises PinNeeded: no answer, or other characters than 1 to 9.
+        :raises Locked: no answer, or other characters than 1 to 9.
         """
         places = self._ask(Question.PIN)
         if places is None:
-            raise PinNeeded
+            raise Locked(detail=ASKS_PIN)
         if not 0 < len(places) <= _MAX_PIN or not set(places) <= _PLACES:
-            raise PinNeeded("a PIN is entered as the places of its digits, 1 to 9")
+            raise Locked(detail="a PIN is entered as the places of its digits, 1 to 9")
         return places
 
     def get_passphrase(self, available_on_device: bool) -> object:
-        """:raises PassphraseNeeded: no answer, or too long."""
+        """:raises NeedsPassphrase: no answer, or too long."""
         passphrase = self._ask(Question.PASSPHRASE)
         if passphrase is not None:
             return _normal(passphrase)
         if self.asking and available_on_device:
             return PASSPHRASE_ON_DEVICE
-        raise PassphraseNeeded
+        raise NeedsPassphrase(detail=ASKS_PASSPHRASE)
 
     def _ask(self, question: Question) -> str | None:
         return self._caller.ask(question) if self.asking else None
@@ -190,5 +178,6 @@ def _normal(passphrase: str) -> str:
     """NFKD as in BIP-39, so that every keyboard's ü leads to the same wallet."""
     normal = unicodedata.normalize("NFKD", passphrase)
     if len(normal.encode()) > _MAX_PASSPHRASE_BYTES:
-        raise PassphraseNeeded(f"a Trezor takes a passphrase of {_MAX_PASSPHRASE_BYTES} bytes at most")
+        most = f"a Trezor takes a passphrase of {_MAX_PASSPHRASE_BYTES} bytes at most"
+        raise NeedsPassphrase(detail=most)
     return normal

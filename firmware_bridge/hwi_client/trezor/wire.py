@@ -16,9 +16,9 @@ from hwilib.devices.trezorlib.transport.hid import HidTransport
 from hwilib.devices.trezorlib.transport.udp import UdpTransport
 from hwilib.devices.trezorlib.transport.webusb import WebUsbTransport
 
-from firmware_bridge.errors import BridgeError, Locked, Uninitialised, Unsupported
+from firmware_bridge.errors import Locked, NeedsPassphrase, Uninitialised, Unsupported
 from firmware_bridge.hwi_client.trezor.messages import mend
-from firmware_bridge.hwi_client.trezor.screen import HIDDEN_WALLET, PassphraseNeeded, PinNeeded, TrezorUi
+from firmware_bridge.hwi_client.trezor.screen import ASKS_PASSPHRASE, ASKS_PIN, HIDDEN_WALLET, TrezorUi
 from firmware_bridge.model import Endpoint
 
 # Messages that may still arrive when a cut-off operation is cleared.
@@ -91,7 +91,9 @@ class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
         """
         features = self.refresh_features()
         if features.bootloader_mode:
-            raise _unusable("The device is in its bootloader: connect it again without pressing a button.")
+            raise Unsupported(
+                detail="The device is in its bootloader: connect it again without pressing a button."
+            )
         if not features.initialized:
             raise Uninitialised
         return features
@@ -99,12 +101,12 @@ class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
     def wake(self) -> None:
         """Prepare for an operation in the right session, without asking the person.
 
-        :raises PinNeeded: the device is locked.
-        :raises PassphraseNeeded: it needs a passphrase, or has forgotten the session.
+        :raises Locked: the device asks for its PIN.
+        :raises NeedsPassphrase: it needs a passphrase, or has forgotten the session.
         """
         features = self.look()
         if is_locked(features):
-            raise PinNeeded
+            raise Locked(detail=ASKS_PIN)
         if features.passphrase_protection:
             self._resume()
         else:
@@ -128,11 +130,11 @@ class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
 
     def _resume(self) -> None:
         if self.wallet is None:
-            raise PassphraseNeeded
+            raise NeedsPassphrase(detail=ASKS_PASSPHRASE)
         # The device replaces an unknown session by a new one, which would be another wallet.
         if self.init_device(session_id=self.wallet) != self.wallet:
             self.wallet = None
-            raise PassphraseNeeded("the device has forgotten the passphrase")
+            raise NeedsPassphrase(detail="the device has forgotten the passphrase")
 
     def start_over(self) -> None:
         """Reset the progress, and a cancel that came too late for the operation before."""
@@ -162,7 +164,7 @@ class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
         answer = self.call_raw(messages.GetFeatures())
         if isinstance(answer, messages.Failure):
             if answer.code == _INVALID_PROTOCOL:
-                raise _unusable("HWI cannot speak the protocol of this Trezor (THP).")
+                raise Unsupported(detail="HWI cannot speak the protocol of this Trezor (THP).")
             raise TrezorFailure(answer)
         if not isinstance(answer, messages.Features):
             raise TransportException("it did not answer with its features")
@@ -172,7 +174,7 @@ class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
     def _refresh_features(self, features: Any) -> None:
         self.features = features
         if models.by_name(features.model or "1") is None:
-            raise _unusable("HWI does not know this Trezor model.")
+            raise Unsupported(detail="HWI does not know this Trezor model.")
         super()._refresh_features(features)
 
     def _raw_write(self, msg: Any) -> None:
@@ -236,7 +238,3 @@ class TrezorConnection(Wire):  # type: ignore[misc]  # HWI is untyped
 
 def is_locked(features: Any) -> bool:
     return bool(features.pin_protection) and features.unlocked is False
-
-
-def _unusable(why: str) -> BridgeError:
-    return Unsupported(detail=why)

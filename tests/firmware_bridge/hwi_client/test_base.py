@@ -12,7 +12,6 @@ from usb1 import USBErrorAccess, USBErrorBusy, USBErrorNoDevice
 from firmware_bridge import errors
 from firmware_bridge.errors import BridgeError
 from firmware_bridge.hwi_client.base import OpenDevice, describe, failure
-from firmware_bridge.hwi_client.trezor.screen import PinNeeded
 from firmware_bridge.model import Family
 
 
@@ -27,7 +26,6 @@ CASES = [
     # HWI's own str() of this one raises KeyError.
     (Family.TREZOR, TrezorFailure(Failure(code=4711)), errors.DeviceFault),
     (Family.TREZOR, wrapped(ActionCanceledError("sign_tx canceled"), Cancelled()), errors.RefusedByPerson),
-    (Family.TREZOR, wrapped(ActionCanceledError("sign_tx canceled"), PinNeeded()), errors.Locked),
     (Family.TREZOR, TrezorFailure(Failure(code=11, message="Device not initialized")), errors.Uninitialised),
     (Family.TREZOR, TrezorFailure(Failure(code=14, message="Invalid session")), errors.NeedsPassphrase),
     (Family.TREZOR, TrezorFailure(Failure(code=15, message="Busy")), errors.Busy),
