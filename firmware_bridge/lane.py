@@ -66,14 +66,6 @@ class Patience:
         self._at_person = self._asks and waits_for_person(step)
 
 
-def _ignore(_note: protocol.ProgressNote) -> None:
-    """For callers without a callback."""
-
-
-async def _say_nothing(_question: Question) -> str | None:
-    return None
-
-
 @dataclass
 class _Call:
     """One running operation and its callbacks."""
@@ -82,8 +74,8 @@ class _Call:
     args: object = field(repr=False)
     deadline: float
     person: float | None
-    on_note: OnNote
-    on_ask: OnAsk
+    on_note: OnNote | None
+    on_ask: OnAsk | None
     notes: int = 0
     questions: int = 0
 
@@ -156,7 +148,7 @@ class Lane:
         """
         if self._calling is not None:
             raise Busy("Another operation of this program is running on the device.")
-        call = _Call(op, args or {}, deadline, person, on_note or _ignore, on_ask or _say_nothing)
+        call = _Call(op, args or {}, deadline, person, on_note, on_ask)
         self._calling, self._stopped_by = asyncio.Event(), None
         self._probing = probing
         self._cancel_idle_timer()
@@ -246,7 +238,8 @@ class Lane:
                         number == request_id and call.may_tell()
                     ):
                         on_step(step)
-                        call.on_note(message)
+                        if call.on_note is not None:
+                            call.on_note(message)
                     case protocol.Ask(id=number) if number == request_id and call.may_ask():
                         if asking is not None:
                             # The worker asks the next question: it waits for no answer to the last one.
@@ -376,17 +369,14 @@ def _abandon(spawning: asyncio.Future[tuple[Process, socket.socket]]) -> None:
     ours.close()
 
 
-def _spelled(answer: object) -> str | None:
-    """:raises TypeError: the caller's code returned no text. The value is not shown: it may be a secret."""
-    if answer is not None and not isinstance(answer, str):
-        raise TypeError(f"an answer is a text, not {type(answer).__name__}")
-    return answer
-
-
-async def _ask(driver: WorkerProcess, question: protocol.Ask, on_ask: OnAsk) -> None:
+async def _ask(driver: WorkerProcess, question: protocol.Ask, on_ask: OnAsk | None) -> None:
     answer = None
     try:
-        answer = _spelled(await on_ask(Question(question.question)))
+        given = None if on_ask is None else await on_ask(Question(question.question))
+        if given is not None and not isinstance(given, str):
+            # The value is not shown: it may be a secret.
+            raise TypeError(f"an answer is a text, not {type(given).__name__}")  # noqa: TRY301 - counts as no answer
+        answer = given
     except Exception:  # noqa: BLE001 - a bug of the caller's code counts as no answer
         _log.exception("the callback that answers a question of the device failed")
     # The worker may have died meanwhile.
