@@ -114,7 +114,7 @@ async def daemon(folder: Path, endpoint: str) -> None:
         asked = await service.apps.ask("Bench", frozenset({"read"}), None)
         await service.apps.accept(asked.id, asked.code, rights=None, days=1)
         token = (await service.apps.collect(asked.id, asked.secret)).token
-        cookie = sessions.enter(sessions.entry()).token
+        cookie = sessions.enter(sessions.entry())
         how = {"port": service.page_address.port, "token": token, "cookie": cookie, "socket": str(path)}
         print(json.dumps(how), flush=True)
         await _obey(service, bridge)

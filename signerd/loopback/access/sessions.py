@@ -42,14 +42,6 @@ class PageSession:
         return now - self.begun >= SESSION_SECONDS or now - self.seen >= IDLE_SECONDS
 
 
-@dataclass(frozen=True)
-class Entered:
-    """``token``: the secret for the page's script; the daemon keeps only its hash."""
-
-    token: str = field(repr=False)
-    session: PageSession
-
-
 @dataclass(repr=False)
 class PageSessions:
     """``clock``: monotonic seconds. ``random``: that many cryptographically random bytes."""
@@ -71,8 +63,10 @@ class PageSessions:
         self._entries[_hash(code)] = self.clock() + ENTRY_SECONDS
         return f"{code[:5]}-{code[5:]}"
 
-    def enter(self, code: str) -> Entered:
-        """Raises EntryRefused, in the same words for a wrong, expired or used code."""
+    def enter(self, code: str) -> str:
+        """The secret for the page's script; the daemon keeps only its hash. Raises EntryRefused, in the same
+        words for a wrong, expired or used code.
+        """
         self._forget_old_entries()
         found = self._entries.pop(_hash(code.upper().translate(_READ_AS)), None)
         if found is None:
@@ -83,15 +77,14 @@ class PageSessions:
         now = self.clock()
         self._entries = {code: until for code, until in self._entries.items() if now < until}
 
-    def _begin(self) -> Entered:
+    def _begin(self) -> str:
         self._forget_old_sessions()
         while len(self._sessions) >= MAX_SESSIONS:
             oldest = min(self._sessions.values(), key=lambda one: one.seen)
             del self._sessions[oldest.token_hash]
         now, token = self.clock(), self.random(TOKEN_BYTES).hex()
-        session = PageSession(_hash(token), now, now)
-        self._sessions[session.token_hash] = session
-        return Entered(token, session)
+        self._sessions[_hash(token)] = PageSession(_hash(token), now, now)
+        return token
 
     # --- for the gate ---------------------------------------------------------------------------------------
 

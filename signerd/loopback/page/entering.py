@@ -38,11 +38,11 @@ async def enter(request: Request) -> Response:
     if request.app.state.service.page_address.port is None or _kind(request) is not CallerKind.STRANGER:
         raise NoSuchRoute("the page is entered in a browser")
     try:
-        entered = _sessions(request).enter(await _code(request))
+        secret = _sessions(request).enter(await _code(request))
     except EntryRefused as error:
         return _refused(error)
     request.app.state.service.feed.add(SUBJECT, "info", ENTERED)
-    return HTMLResponse(ONWARD.format(secret=entered.token))
+    return HTMLResponse(ONWARD.format(secret=secret))
 
 
 async def leave(request: Request) -> Response:
