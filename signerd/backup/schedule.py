@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +14,7 @@ from custody.common.private_files import write_private
 from signerd import runtime
 from signerd.account.config import BackupSection
 from signerd.core.text import plain
-from signerd.feed import Troubles, alongside
+from signerd.feed import Troubles
 
 NAME = "backup.last"
 _MAX_BYTES = 4096
@@ -76,37 +75,6 @@ CHILD_SECONDS = 1800.0
 GROUP = "backup"
 _CHILD = "signerd.backup.child"
 
-Note = Callable[[str, str], None]
-Make = Callable[[], Awaitable[str | None]]
-Sleep = Callable[[float], Awaitable[None]]
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """``make`` makes a backup; it returns why it could not, or None. ``note`` is told of each that was made,
-    by whichever program.
-    """
-
-    state: Path
-    section: BackupSection
-    troubles: Troubles
-    now: Callable[[], datetime]
-    make: Make
-    note: Note
-    sleep: Sleep = asyncio.sleep
-
-    async def run(self) -> None:
-        """Until cancelled."""
-        while True:
-            if self.section.scheduled and is_due(self.state, self.section, self.now()):
-                fault = await self.make()
-                told = {} if fault is None else {GROUP: f"The scheduled backup could not be made: {fault}"}
-                self.troubles.report(GROUP, told)
-            made = last_backup(self.state)
-            if made is not None:
-                self.note(made.at.isoformat(), made.fingerprint)
-            await self.sleep(LOOK_EVERY_SECONDS)
-
 
 async def made_by_child(state: Path, section: BackupSection, seconds: float = CHILD_SECONDS) -> str | None:
     """None where it was made; else why not."""
@@ -136,9 +104,23 @@ async def made_by_child(state: Path, section: BackupSection, seconds: float = CH
     return plain(lines[-1]) if lines else "no reason given"
 
 
-def backing_up(
-    state: Path, section: BackupSection, troubles: Troubles, now: Callable[[], datetime], note: Note
-) -> AbstractAsyncContextManager[None]:
-    """Run the schedule during the body, and note the backups that are made."""
-    schedule = Schedule(state, section, troubles, now, lambda: made_by_child(state, section), note)
-    return alongside(schedule.run())
+async def back_up_on_schedule(
+    state: Path,
+    section: BackupSection,
+    troubles: Troubles,
+    now: Callable[[], datetime],
+    note: Callable[[str, str], None],
+    *,
+    make: Callable[[Path, BackupSection], Awaitable[str | None]] = made_by_child,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
+    """Until cancelled. ``note`` is told of each backup that was made, by whichever program."""
+    while True:
+        if section.scheduled and is_due(state, section, now()):
+            fault = await make(state, section)
+            told = {} if fault is None else {GROUP: f"The scheduled backup could not be made: {fault}"}
+            troubles.report(GROUP, told)
+        made = last_backup(state)
+        if made is not None:
+            note(made.at.isoformat(), made.fingerprint)
+        await sleep(LOOK_EVERY_SECONDS)

@@ -23,11 +23,11 @@ from custody.schemas.faults import fault_words
 from signerd.account.config import FILE, Config, find_config, load_config
 from signerd.account.secrets import SECRETS_FILE, SecretStore, credential_passphrase
 from signerd.app import open_daemon, secret_store
-from signerd.backup.schedule import backing_up
+from signerd.backup.schedule import back_up_on_schedule
 from signerd.core.states import network_words, state_words
 from signerd.daemon.service import Daemon
 from signerd.errors import AlreadyConfigured, ConfigInvalid, ConfigMissing
-from signerd.feed import FeedLine
+from signerd.feed import FeedLine, alongside
 from signerd.journal.storage import StateFolder, make_private
 from signerd.loopback.serve import serving
 from signerd.notifying.notifier import notifying
@@ -64,8 +64,10 @@ async def _serve(config: Config, state: Path, store: SecretStore, log: Log, supe
         log("signerd", "state", f"serves {socket}, {network_words(str(config.network))}")
         if (url := daemon.page_address.url) is not None:
             log("signerd", "state", f"serves the page (`signerd open`), and apps at {url}")
-        backups = backing_up(
-            state, config.backup, daemon.troubles, daemon.journal.now, daemon.journal.note_backup
+        backups = alongside(
+            back_up_on_schedule(
+                state, config.backup, daemon.troubles, daemon.journal.now, daemon.journal.note_backup
+            )
         )
         notices = notifying(daemon.feed, config.notifications.show, daemon.title)
         async with notices, backups, supervisor.told():

@@ -4,7 +4,7 @@ import asyncio
 import re
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email import message_from_bytes
 from email.policy import SMTP
 from functools import cached_property
@@ -32,12 +32,9 @@ class DemoAccount:
     """One person's sign-in. The password is made for this run and not stored."""
 
     email: str
-    password: str
+    password: str = field(repr=False)
     first_name: str
     surname: str
-
-    def __repr__(self) -> str:
-        return f"Account({self.email!r})"
 
     async def sign_in(self, platform: AsyncClient, mailbox: "Mailbox") -> None:
         seen = mailbox.seen()

@@ -159,40 +159,25 @@ _QUIET_SECONDS = 3600.0
 _log = logging.getLogger(__name__)
 
 
-@dataclass
-class Notifier:
-    """``titles``: adds names and the daemon's sentences; None: counts only."""
-
-    feed: Feed
-    titles: Titles | None
-    show: Show = show
-    sleep: Sleep = asyncio.sleep
-
-    async def run(self) -> None:
-        """Runs until cancelled. No error of a notice ends it."""
-        position = self.feed.last
-        while True:
-            if not await self.feed.wait(position, None, _QUIET_SECONDS):
-                continue
-            await self.sleep(GATHER_SECONDS)
-            lines = self.feed.since(position)
-            position = self.feed.last
-            if await self._told(notice_of(lines, self.titles)):
-                await self.sleep(PAUSE_SECONDS)
-
-    async def _told(self, notice: Notice | None) -> bool:
-        """Whether there was a notice, accepted or not."""
-        if notice is None:
-            return False
-        try:
-            await self.show(notice)
-        except Exception:  # noqa: BLE001 - whatever the desktop does, the daemon goes on
-            _log.warning("the desktop accepted no notice", exc_info=True)
-        return True
+async def notify(feed: Feed, titles: Titles | None, show: Show = show, sleep: Sleep = asyncio.sleep) -> None:
+    """Until cancelled; no error of a notice ends it. ``titles``: adds names and the daemon's sentences; None:
+    counts only.
+    """
+    position = feed.last
+    while True:
+        if not await feed.wait(position, None, _QUIET_SECONDS):
+            continue
+        await sleep(GATHER_SECONDS)
+        lines = feed.since(position)
+        position = feed.last
+        if (notice := notice_of(lines, titles)) is not None:
+            try:
+                await show(notice)
+            except Exception:  # noqa: BLE001 - whatever the desktop does, the daemon goes on
+                _log.warning("the desktop accepted no notice", exc_info=True)
+            await sleep(PAUSE_SECONDS)
 
 
 def notifying(feed: Feed, mode: str, titles: Titles) -> AbstractAsyncContextManager[None]:
     """Sends notices during the body. ``mode``: the value of ``[notifications] show``."""
-    if mode == "off":
-        return nullcontext()
-    return alongside(Notifier(feed, titles if mode == "details" else None).run())
+    return nullcontext() if mode == "off" else alongside(notify(feed, titles if mode == "details" else None))

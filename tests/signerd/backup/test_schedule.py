@@ -9,7 +9,14 @@ from pyrage import x25519
 
 from signerd.account.config import BackupSection
 from signerd.backup.container import unpack
-from signerd.backup.schedule import Schedule, is_due, last_backup, made_by_child, note_made, reminders
+from signerd.backup.schedule import (
+    back_up_on_schedule,
+    is_due,
+    last_backup,
+    made_by_child,
+    note_made,
+    reminders,
+)
 from signerd.backup.sealing import open_by
 from signerd.feed import Feed, Troubles
 from tests.support.backups import NOON, remembering
@@ -62,7 +69,7 @@ class Made:
     looks: int = 0
     made: list = field(default_factory=list)
 
-    async def make(self):
+    async def make(self, _state, _section):
         fault = self.faults.pop(0) if self.faults else None
         self.made.append(self.now)
         if fault is None:
@@ -81,11 +88,16 @@ async def test_each_day_and_again_after_a_failure(tmp_path):
     made, feed = Made(tmp_path, ["the disk is full", None]), Feed()
     troubles = Troubles(feed)
     noted = []
-    schedule = Schedule(
-        tmp_path, section, troubles, lambda: made.now, made.make, lambda *told: noted.append(told), made.sleep
-    )
     with pytest.raises(asyncio.CancelledError):
-        await schedule.run()
+        await back_up_on_schedule(
+            tmp_path,
+            section,
+            troubles,
+            lambda: made.now,
+            lambda *told: noted.append(told),
+            make=made.make,
+            sleep=made.sleep,
+        )
     assert [(at - NOON) / timedelta(hours=12) for at in made.made] == [0, 1, 3, 5]
     # Each that was made, whichever program made it, and no failed one.
     assert list(dict.fromkeys(int(fingerprint) for _at, fingerprint in noted)) == [2, 3, 4]

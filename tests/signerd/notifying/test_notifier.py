@@ -20,9 +20,9 @@ from signerd.notifying.notifier import (
     PAUSE_SECONDS,
     Notice,
     NoticeKind,
-    Notifier,
     kind_of,
     notice_of,
+    notify,
     show,
 )
 from tests.support.patience import PATIENCE
@@ -57,12 +57,12 @@ class Desk:
         self.asleep.clear()
         self.go.release()
 
-    def notifier(self):
-        return Notifier(self.feed, None, show=self.show, sleep=self.sleep)
+    async def notify(self):
+        await notify(self.feed, None, show=self.show, sleep=self.sleep)
 
 
 async def running(desk):
-    task = asyncio.create_task(desk.notifier().run())
+    task = asyncio.create_task(desk.notify())
     await asyncio.sleep(0)
     return task
 
