@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from multisig import Network, format_btc
-from signerd.core.rules.values import AbovePerDay, AbovePerTransaction, Action, Rule, Rules, rule_words
+from signerd.core.rules.values import Action, Rule, Rules, rule_words
 from signerd.core.values import SigningLimits
 
 
@@ -14,20 +14,12 @@ def looser_rules(old: Rules, new: Rules, network: Network) -> tuple[str, ...]:
 
 
 def _covers(new: Rule, old: Rule) -> bool:
+    # One vault alone spends at most what all spend together.
     same_reach = new.vault is None or (old.vault is not None and old.codes <= new.codes)
     at_least = new.action is Action.REFUSE or old.action is Action.ASK
-    return same_reach and at_least and _stops_as_much(new, old)
-
-
-def _stops_as_much(new: Rule, old: Rule) -> bool:
-    match new.condition, old.condition:
-        case (AbovePerTransaction(now), AbovePerTransaction(before)):
-            return now <= before
-        case (AbovePerDay(now), AbovePerDay(before)):
-            # One vault alone spends at most what all spend together.
-            return now <= before
-        case _:
-            return new.condition == old.condition
+    now, before = new.condition, old.condition
+    stops_as_much = now.limit <= before.limit and now.scripts == before.scripts
+    return same_reach and at_least and now.kind is before.kind and stops_as_much
 
 
 def looser_limits(old: SigningLimits, new: SigningLimits) -> Iterator[str]:

@@ -1,22 +1,12 @@
 """The verdicts of the person's rules on an inspected proposal."""
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Mapping
 
 from signerd.core.checks.case import Figure, InspectedCase, Verdict, allow, hold, refuse
 from signerd.core.checks.tokens import gaining
 from signerd.core.families import payee
 from signerd.core.rules.spending import NO_QUORUM, Spent, worst_case
-from signerd.core.rules.values import (
-    AbovePerDay,
-    AbovePerTransaction,
-    Action,
-    Always,
-    ExceptTo,
-    OfToken,
-    Rule,
-)
+from signerd.core.rules.values import Action, Rule, RuleKind
 from signerd.core.text import amount
 
 # Whether the condition is met, the sentence for it, and the figures.
@@ -32,24 +22,33 @@ def judge(case: InspectedCase) -> tuple[Verdict, ...]:
 
 
 def _verdict(rule: Rule, case: InspectedCase) -> Verdict:
-    met, sentence, figures = _CONDITIONS[type(rule.condition)](rule, case)
+    met, sentence, figures = _met(rule, case)
     if not met:
         return allow(f"{sentence}.", **figures).under(rule.name)
     say = refuse if rule.action is Action.REFUSE else hold
     return say(f"{sentence}: {_AGAINST[rule.action]}.", **figures).under(rule.name)
 
 
-def _per_transaction(rule: Rule, case: InspectedCase) -> Found:
-    assert isinstance(rule.condition, AbovePerTransaction)
-    paid, most = case.paid, rule.condition.limit
-    figures = {"paid_sats": paid, "limit_sats": int(most)}
-    if paid > most:
-        return True, f"It pays {amount(paid)}, more than {amount(most)} in one transaction", figures
-    return False, f"It pays no more than {amount(most)}", figures
+def _met(rule: Rule, case: InspectedCase) -> Found:
+    match rule.condition.kind:
+        case RuleKind.PER_TRANSACTION:
+            paid, most = case.paid, rule.condition.limit
+            figures = {"paid_sats": paid, "limit_sats": int(most)}
+            if paid > most:
+                return True, f"It pays {amount(paid)}, more than {amount(most)} in one transaction", figures
+            return False, f"It pays no more than {amount(most)}", figures
+        case RuleKind.PER_DAY:
+            return _per_day(rule, case)
+        case RuleKind.ADDRESS:
+            return _address(rule, case)
+        case RuleKind.TOKEN:
+            met = case.inspection.token_output is not None
+            return met, "It makes or calls a token" if met else "It has nothing to do with a token", {}
+        case RuleKind.ALWAYS:
+            return True, "Every payment of this vault" if rule.vault is not None else "Every payment", {}
 
 
 def _per_day(rule: Rule, case: InspectedCase) -> Found:
-    assert isinstance(rule.condition, AbovePerDay)
     most, context = rule.condition.limit, case.context
     if context.moment is None:
         return True, "The time is not known, so that what was spent in 24 hours is not", {}
@@ -78,7 +77,6 @@ def _per_day(rule: Rule, case: InspectedCase) -> Found:
 
 
 def _address(rule: Rule, case: InspectedCase) -> Found:
-    assert isinstance(rule.condition, ExceptTo)
     others = [p.script_pubkey for p in case.to_others if p.script_pubkey not in rule.condition.scripts]
     if others:
         named = ", ".join(payee(script, case.context.network) for script in others)
@@ -88,26 +86,3 @@ def _address(rule: Rule, case: InspectedCase) -> Found:
         named = payee(holder, case.context.network)
         return True, f"It gives tokens to somebody who is not on your list ({named})", {"others": 1}
     return False, "It pays nobody who is not on your list", {"others": 0}
-
-
-def _token(_rule: Rule, case: InspectedCase) -> Found:
-    if case.inspection.token_output is not None:
-        return True, "It makes or calls a token", {}
-    return False, "It has nothing to do with a token", {}
-
-
-def _always(rule: Rule, _case: InspectedCase) -> Found:
-    return True, "Every payment of this vault" if rule.vault is not None else "Every payment", {}
-
-
-_CONDITIONS: Mapping[type, Callable[[Rule, InspectedCase], tuple[bool, str, Mapping[str, Any]]]] = (
-    MappingProxyType(
-        {
-            AbovePerTransaction: _per_transaction,
-            AbovePerDay: _per_day,
-            ExceptTo: _address,
-            OfToken: _token,
-            Always: _always,
-        }
-    )
-)

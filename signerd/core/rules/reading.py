@@ -12,23 +12,12 @@ and in each: ``above_per_transaction``, ``above_per_day``, ``except_to``, ``any_
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 from multisig import MultisigError, Network, Sats, decode_address, parse_btc, sats
-from signerd.core.rules.values import (
-    AbovePerDay,
-    AbovePerTransaction,
-    Action,
-    Always,
-    Condition,
-    ExceptTo,
-    OfToken,
-    Rule,
-    Rules,
-)
+from signerd.core.rules.values import Action, Condition, Rule, RuleKind, Rules
 from signerd.core.text import line_of, plain
 from signerd.errors import RulesInvalid
 
@@ -40,20 +29,13 @@ Known = Mapping[str, frozenset[str]]
 _CODE = re.compile(r"[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){7}", re.ASCII)
 
 
-def _sats(make: Callable[[Sats], Condition]) -> Callable[[Any, Network], Condition]:
-    return lambda value, _network: make(amount_sats(value))
-
-
-# The condition for each key's value; None for no rule. Raises ValueError with what to write instead.
-KEYS: Mapping[str, Callable[[Any, Network], Condition | None]] = MappingProxyType(
-    {
-        "above_per_transaction": _sats(AbovePerTransaction),
-        "above_per_day": _sats(AbovePerDay),
-        "except_to": lambda value, network: ExceptTo(addresses(value, network)),
-        "any_token": lambda value, _network: OfToken() if truth(value) else None,
-        "always": lambda value, _network: Always() if truth(value) else None,
-    }
-)
+KEYS = {
+    "above_per_transaction": RuleKind.PER_TRANSACTION,
+    "above_per_day": RuleKind.PER_DAY,
+    "except_to": RuleKind.ADDRESS,
+    "any_token": RuleKind.TOKEN,
+    "always": RuleKind.ALWAYS,
+}
 
 
 class _Mistake(Exception):
@@ -91,7 +73,8 @@ def _with_codes(rule: Rule, known: Known) -> Rule:
     if rule.vault is None:
         return rule
     # Both: the platform could give a vault an id that equals another's code.
-    codes = known.get(rule.vault, frozenset()) | _code(rule.vault)
+    code = rule.vault.upper()
+    codes = known.get(rule.vault, frozenset()) | ({code} if _CODE.fullmatch(code) else set())
     if not codes:
         raise _Mistake(
             (VAULTS, rule.vault),
@@ -100,11 +83,6 @@ def _with_codes(rule: Rule, known: Known) -> Rule:
             "pinned too, or an id that `signerd vaults` shows as pinned",
         )
     return replace(rule, codes=codes)
-
-
-def _code(written: str) -> frozenset[str]:
-    code = written.upper()
-    return frozenset({code}) if _CODE.fullmatch(code) else frozenset()
 
 
 def written_rules(text: str, network: Network, *, file: str = "rules.toml") -> WrittenRules:
@@ -145,14 +123,21 @@ def _actions(section: dict[str, Any], path: Path, vault: str | None, network: Ne
         settings = _table(section.get(action.value, {}), here)
         _only(settings, here, tuple(KEYS))
         for key, value in settings.items():
-            condition = _condition(key, value, (*here, key), network)
+            condition = _condition(KEYS[key], value, (*here, key), network)
             if condition is not None:
                 yield Rule(action, condition, vault)
 
 
-def _condition(key: str, value: Any, path: Path, network: Network) -> Condition | None:
+def _condition(kind: RuleKind, value: Any, path: Path, network: Network) -> Condition | None:
+    """None for no rule: the value of its key is false."""
     try:
-        return KEYS[key](value, network)
+        match kind:
+            case RuleKind.PER_TRANSACTION | RuleKind.PER_DAY:
+                return Condition(kind, limit=amount_sats(value))
+            case RuleKind.ADDRESS:
+                return Condition(kind, scripts=addresses(value, network))
+            case _:
+                return Condition(kind) if truth(value) else None
     except ValueError as error:
         raise _Mistake(path, str(error)) from None
 
@@ -193,15 +178,15 @@ def addresses(value: Any, network: Network) -> frozenset[bytes]:
     advice = f'write a list of addresses of {network}: ["address", "address"]'
     if not isinstance(value, list) or not value:
         raise ValueError(f"{advice}; to let nobody be paid write always = true")
-    return frozenset(_script(item, network, advice) for item in value)
-
-
-def _script(value: Any, network: Network, advice: str) -> bytes:
-    text = _text(value, advice)
-    try:
-        return decode_address(text, network)
-    except MultisigError as error:
-        raise ValueError(f'"{text}" is not an address of {network}: {_without_period(error)}') from None
+    scripts = set()
+    for item in value:
+        text = _text(item, advice)
+        try:
+            scripts.add(decode_address(text, network))
+        except MultisigError as error:
+            why = _without_period(error)
+            raise ValueError(f'"{text}" is not an address of {network}: {why}') from None
+    return frozenset(scripts)
 
 
 def truth(value: Any) -> bool:

@@ -3,13 +3,14 @@
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import ClassVar, Final, Self
+from typing import Final, Self
 
 from multisig import Network, Sats, encode_address
 from signerd.core.text import amount
 
 # A rolling window, so that the limit cannot be spent twice around midnight.
 DAY: Final = timedelta(days=1)
+NO_SATS: Final = Sats(0)
 
 
 class Action(StrEnum):
@@ -19,45 +20,29 @@ class Action(StrEnum):
     ASK = "ask"
 
 
-@dataclass(frozen=True)
-class AbovePerTransaction:
-    """The proposal's payments together are more than ``limit``."""
+class RuleKind(StrEnum):
+    """What of a proposal meets the rule.
 
-    kind: ClassVar[str] = "per-transaction"
-    limit: Sats
+    ``PER_TRANSACTION``: its payments together are more than the limit. ``PER_DAY``: with it, more than the
+    limit would be spent within ``DAY``. ``ADDRESS``: a payment goes to another output script than these.
+    ``TOKEN``: it makes or calls a token, whose amounts no limit in bitcoin measures. ``ALWAYS``: every
+    proposal: "never" where it refuses, "always ask" where it asks.
+    """
 
-
-@dataclass(frozen=True)
-class AbovePerDay:
-    """With this proposal, more than ``limit`` would be spent within ``DAY``."""
-
-    kind: ClassVar[str] = "per-day"
-    limit: Sats
-
-
-@dataclass(frozen=True)
-class ExceptTo:
-    """A payment goes to another output script than these."""
-
-    kind: ClassVar[str] = "address"
-    scripts: frozenset[bytes]
+    PER_TRANSACTION = "per-transaction"
+    PER_DAY = "per-day"
+    ADDRESS = "address"
+    TOKEN = "token"  # noqa: S105 - a token of value, not of access
+    ALWAYS = "always"
 
 
 @dataclass(frozen=True)
-class OfToken:
-    """It makes or calls a token, whose amounts no limit in bitcoin measures."""
+class Condition:
+    """``limit``: in satoshis, of the first two kinds. ``scripts``: of ``ADDRESS``."""
 
-    kind: ClassVar[str] = "token"
-
-
-@dataclass(frozen=True)
-class Always:
-    """Every proposal meets it: "never" where it refuses, "always ask" where it asks."""
-
-    kind: ClassVar[str] = "always"
-
-
-Condition = AbovePerTransaction | AbovePerDay | ExceptTo | OfToken | Always
+    kind: RuleKind
+    limit: Sats = NO_SATS
+    scripts: frozenset[bytes] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -100,24 +85,21 @@ class Rules:
         """The rules after a vault is pinned: a section named by an id applies to every quorum ever pinned
         under it.
         """
-        return replace(self, rules=tuple(_also(rule, vault_id, code) for rule in self.rules))
+        also = {
+            rule: replace(rule, codes=rule.codes | {code}) for rule in self.rules if rule.vault == vault_id
+        }
+        return replace(self, rules=tuple(also.get(rule, rule) for rule in self.rules))
 
     @property
     def depend_on_time(self) -> bool:
         """Whether their verdicts may change by time alone."""
-        return any(isinstance(rule.condition, AbovePerDay) for rule in self.rules)
-
-
-def _also(rule: Rule, vault_id: str, code: str) -> Rule:
-    return replace(rule, codes=rule.codes | {code}) if rule.vault == vault_id else rule
+        return any(rule.condition.kind is RuleKind.PER_DAY for rule in self.rules)
 
 
 NO_RULES = Rules()
 
-KINDS = tuple(each.kind for each in (AbovePerTransaction, AbovePerDay, ExceptTo, OfToken, Always))
 
-
-def rule_name(action: Action, kind: str, *, one_vault: bool) -> str:
+def rule_name(action: Action, kind: RuleKind, *, one_vault: bool) -> str:
     return f"rule-{'vault-' if one_vault else ''}{action}-{kind}"
 
 
@@ -125,26 +107,20 @@ RULE_NAMES = tuple(
     rule_name(action, kind, one_vault=one_vault)
     for one_vault in (False, True)
     for action in Action
-    for kind in KINDS
+    for kind in RuleKind
 )
 
 
 def rule_words(rule: Rule, network: Network) -> str:
     """``refuse: more than 0.50000000 BTC (50,000,000 sats) within 24 hours, from the vault v-1``."""
     whose = "from all vaults together" if rule.vault is None else f"from the vault {rule.vault}"
-    return f"{rule.action}: {_condition(rule, network)}, {whose}"
-
-
-def _condition(rule: Rule, network: Network) -> str:
-    match rule.condition:
-        case AbovePerTransaction(limit):
-            return f"more than {amount(limit)} in one transaction"
-        case AbovePerDay(limit):
-            return f"more than {amount(limit)} within 24 hours"
-        case ExceptTo(scripts):
-            listed = sorted(encode_address(script, network) or script.hex() for script in scripts)
-            return f"a payment to anybody but {', '.join(listed)}"
-        case OfToken():
-            return "whatever makes or calls a token"
-        case Always():
-            return "every payment"
+    limit, scripts = amount(rule.condition.limit), rule.condition.scripts
+    listed = ", ".join(sorted(encode_address(script, network) or script.hex() for script in scripts))
+    what = {
+        RuleKind.PER_TRANSACTION: f"more than {limit} in one transaction",
+        RuleKind.PER_DAY: f"more than {limit} within 24 hours",
+        RuleKind.ADDRESS: f"a payment to anybody but {listed}",
+        RuleKind.TOKEN: "whatever makes or calls a token",
+        RuleKind.ALWAYS: "every payment",
+    }[rule.condition.kind]
+    return f"{rule.action}: {what}, {whose}"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from multisig import Sats
 from signerd.core.rule_changes import looser_limits, looser_rules
-from signerd.core.rules.values import AbovePerDay, AbovePerTransaction, Action, Always, Rule, Rules
+from signerd.core.rules.values import Action, Condition, Rule, RuleKind, Rules
 from signerd.core.values import SigningLimits
 from tests.support.desk import NETWORK, read_rules
 
@@ -30,8 +30,14 @@ def test_what_lets_more_pass_is_told_and_what_does_not_is_not(old, new, looser):
     assert len(found) == looser
 
 
+ALWAYS = Condition(RuleKind.ALWAYS)
+
+
 def test_one_vaults_rule_does_not_stand_for_that_of_all():
-    of_all, of_one = Rule(Action.REFUSE, Always()), Rule(Action.REFUSE, Always(), "v-1", frozenset({"C"}))
+    of_all, of_one = (
+        Rule(Action.REFUSE, ALWAYS),
+        Rule(Action.REFUSE, ALWAYS, "v-1", frozenset({"C"})),
+    )
     assert looser_rules(Rules((of_all,)), Rules((of_one,)), NETWORK)
     assert not looser_rules(Rules((of_one,)), Rules((of_all,)), NETWORK)
     other = replace(of_one, codes=frozenset({"D"}))
@@ -43,7 +49,7 @@ RULES = st.lists(
     st.builds(
         Rule,
         st.sampled_from(Action),
-        st.builds(AbovePerTransaction, LIMITS) | st.builds(AbovePerDay, LIMITS),
+        st.builds(Condition, st.sampled_from((RuleKind.PER_TRANSACTION, RuleKind.PER_DAY)), LIMITS),
     ),
     max_size=4,
 ).map(lambda rules: Rules(tuple(rules)))

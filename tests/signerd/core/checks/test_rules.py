@@ -13,17 +13,7 @@ from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.checks.table import LOWERABLE
 from signerd.core.review import review
 from signerd.core.rules.spending import Spent
-from signerd.core.rules.values import (
-    AbovePerDay,
-    AbovePerTransaction,
-    Action,
-    Always,
-    Condition,
-    ExceptTo,
-    OfToken,
-    Rule,
-    Rules,
-)
+from signerd.core.rules.values import Action, Condition, Rule, RuleKind, Rules
 from signerd.core.states import State
 from signerd.core.values import Neighbour, ReviewContext
 from tests.support.desk import VAULT, VAULT_ID, review_context, snapshot_of, spend
@@ -60,15 +50,15 @@ def spent(amount: int, quorum: str | None = CODE) -> Spent:
 
 
 MET = {
-    "transaction": AbovePerTransaction(sats(49_999)),
-    "day": AbovePerDay(sats(49_999)),
-    "address": ExceptTo(frozenset({pay(1, "another shop").script_pubkey})),
-    "always": Always(),
+    "transaction": Condition(RuleKind.PER_TRANSACTION, sats(49_999)),
+    "day": Condition(RuleKind.PER_DAY, sats(49_999)),
+    "address": Condition(RuleKind.ADDRESS, scripts=frozenset({pay(1, "another shop").script_pubkey})),
+    "always": Condition(RuleKind.ALWAYS),
 }
 NOT_MET = {
-    "transaction": AbovePerTransaction(sats(50_000)),
-    "day": AbovePerDay(sats(50_000)),
-    "address": ExceptTo(frozenset({SHOP})),
+    "transaction": Condition(RuleKind.PER_TRANSACTION, sats(50_000)),
+    "day": Condition(RuleKind.PER_DAY, sats(50_000)),
+    "address": Condition(RuleKind.ADDRESS, scripts=frozenset({SHOP})),
 }
 
 
@@ -92,14 +82,14 @@ def test_a_rule_whose_condition_is_not_met_says_so(condition: object, action: Ac
 
 
 def test_a_rule_of_another_vault_says_nothing() -> None:
-    found = review(HONEST, context(Rule(Action.REFUSE, Always(), VAULT_ID, OTHER)))
+    found = review(HONEST, context(Rule(Action.REFUSE, Condition(RuleKind.ALWAYS), VAULT_ID, OTHER)))
     assert found.allowed
     assert found.digest == review(HONEST, context()).digest
 
 
 def test_a_limit_of_a_vault_counts_the_vault_and_the_common_one_counts_all() -> None:
     paid = (spent(30_000), spent(20_000, "another"))
-    limit = AbovePerDay(sats(80_000))
+    limit = Condition(RuleKind.PER_DAY, sats(80_000))
     ours = Rule(Action.REFUSE, limit, "treasury", OURS)
     assert said_by(ours, spent=paid).outcome is Outcome.ALLOW
     # Where the vault could not be read it counts for every vault.
@@ -111,11 +101,14 @@ def test_a_limit_of_a_vault_counts_the_vault_and_the_common_one_counts_all() -> 
 
 
 def test_where_the_time_is_not_known_a_days_limit_refuses() -> None:
-    assert said_by(Rule(Action.REFUSE, AbovePerDay(sats(10**9))), moment=None).outcome is Outcome.REFUSE
+    assert (
+        said_by(Rule(Action.REFUSE, Condition(RuleKind.PER_DAY, sats(10**9))), moment=None).outcome
+        is Outcome.REFUSE
+    )
 
 
 def test_s24_time_alone_does_not_undo_an_approval_and_a_payment_that_tips_a_limit_does() -> None:
-    rules = (Rule(Action.ASK, AbovePerDay(sats(60_000))),)
+    rules = (Rule(Action.ASK, Condition(RuleKind.PER_DAY, sats(60_000))),)
     first = review(HONEST, context(*rules))
     later = NOON + timedelta(minutes=7)
     assert review(HONEST, context(*rules, moment=later)).digest == first.digest
@@ -164,7 +157,7 @@ def test_no_rule_turns_a_refusal_into_an_allow_or_takes_an_acknowledgement_away(
 
 
 HOME = VAULT.script_pubkey(RECEIVE, 0)
-NOBODY = ExceptTo(frozenset({HOME}))
+NOBODY = Condition(RuleKind.ADDRESS, scripts=frozenset({HOME}))
 GIVING = {Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSHIP}
 
 
@@ -182,15 +175,15 @@ def test_a_list_of_addresses_applies_to_recipients_of_tokens_or_control(function
 
 
 def test_who_is_on_the_list_and_the_vault_itself_may_get_them() -> None:
-    assert outcome(ExceptTo(frozenset({HOLDER})), call()) is Outcome.ALLOW
-    assert outcome(ExceptTo(frozenset({HOLDER})), call(to=HOME)) is Outcome.ALLOW
+    assert outcome(Condition(RuleKind.ADDRESS, scripts=frozenset({HOLDER})), call()) is Outcome.ALLOW
+    assert outcome(Condition(RuleKind.ADDRESS, scripts=frozenset({HOLDER})), call(to=HOME)) is Outcome.ALLOW
 
 
 def test_no_limit_in_bitcoin_counts_an_amount_of_tokens() -> None:
-    assert outcome(AbovePerTransaction(sats(0)), call(amount=10**9)) is Outcome.ALLOW
+    assert outcome(Condition(RuleKind.PER_TRANSACTION, sats(0)), call(amount=10**9)) is Outcome.ALLOW
 
 
 def test_any_token_is_met_by_calls_and_deployments_and_by_nothing_else() -> None:
-    assert outcome(OfToken(), call(Function.PAUSE)) is Outcome.REFUSE
-    assert outcome(OfToken(), GOLD.deployment) is Outcome.REFUSE
-    assert outcome(OfToken(), None) is Outcome.ALLOW
+    assert outcome(Condition(RuleKind.TOKEN), call(Function.PAUSE)) is Outcome.REFUSE
+    assert outcome(Condition(RuleKind.TOKEN), GOLD.deployment) is Outcome.REFUSE
+    assert outcome(Condition(RuleKind.TOKEN), None) is Outcome.ALLOW

@@ -10,18 +10,7 @@ from hypothesis import strategies as st
 
 from multisig import Network, decode_address
 from signerd.core.rules.reading import KEYS
-from signerd.core.rules.values import (
-    KINDS,
-    RULE_NAMES,
-    AbovePerDay,
-    AbovePerTransaction,
-    Action,
-    Always,
-    ExceptTo,
-    OfToken,
-    Rule,
-    Rules,
-)
+from signerd.core.rules.values import RULE_NAMES, Action, Condition, Rule, RuleKind, Rules
 from signerd.errors import RulesInvalid
 from tests.support.desk import read_rules
 from tests.support.wallets import make_vault
@@ -57,17 +46,17 @@ def test_an_empty_file_sets_no_rule() -> None:
 
 def test_every_kind_of_rule_can_be_written() -> None:
     assert list(read(ALL).rules) == [
-        Rule(Action.REFUSE, AbovePerTransaction(150_000_000)),
-        Rule(Action.REFUSE, OfToken()),
-        Rule(Action.ASK, AbovePerDay(50_000)),
-        Rule(Action.REFUSE, AbovePerDay(0), "treasury", KNOWN["treasury"]),
+        Rule(Action.REFUSE, Condition(RuleKind.PER_TRANSACTION, 150_000_000)),
+        Rule(Action.REFUSE, Condition(RuleKind.TOKEN)),
+        Rule(Action.ASK, Condition(RuleKind.PER_DAY, 50_000)),
+        Rule(Action.REFUSE, Condition(RuleKind.PER_DAY, 0), "treasury", KNOWN["treasury"]),
         Rule(
             Action.REFUSE,
-            ExceptTo(frozenset({decode_address(ADDRESS, Network.REGTEST)})),
+            Condition(RuleKind.ADDRESS, scripts=frozenset({decode_address(ADDRESS, Network.REGTEST)})),
             "treasury",
             KNOWN["treasury"],
         ),
-        Rule(Action.ASK, Always(), "petty-cash", KNOWN["petty-cash"]),
+        Rule(Action.ASK, Condition(RuleKind.ALWAYS), "petty-cash", KNOWN["petty-cash"]),
     ]
 
 
@@ -114,7 +103,7 @@ def test_every_key_makes_a_rule_of_its_own_name() -> None:
         "always": "true",
     }
     assert set(values) == set(KEYS)
-    assert len(KINDS) == len(KEYS)
+    assert set(KEYS.values()) == set(RuleKind)
     settings = "".join(f"{key} = {value}\n" for key, value in values.items())
     sections = ("refuse", "ask", "vaults.v.refuse", "vaults.v.ask")
     names = [rule.name for rule in read("".join(f"[{s}]\n{settings}" for s in sections)).rules]
