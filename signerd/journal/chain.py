@@ -58,10 +58,6 @@ class Restored:
     made_at: datetime
 
 
-def _ignore(_before: Record | None, _after: Record) -> None:
-    pass
-
-
 def stamp(at: datetime) -> str:
     """A UTC time as the chain writes it."""
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -97,7 +93,7 @@ class ChainedJournal:
         self._now = now
         self._fault = fault
         # Called for each stored record, with its earlier version, after the commit.
-        self.stored: Callable[[Record | None, Record], None] = _ignore
+        self.stored: Callable[[Record | None, Record], None] = lambda _before, _after: None
         self._moves: list[tuple[Record | None, Record]] = []
         # Inputs and outputs of what the platform newly showed, since the start (S34).
         self.parts_judged = 0

@@ -153,7 +153,9 @@ class Proposals(KeysAndVaults):
             return ()
         context = self.review_context(record.snapshot)
         key = verdict_key(record.snapshot, context)
-        if key is not None and rows.read_verdict_key(self._db, psbt_id) == key:
+        if key is not None and self._row(
+            "SELECT 1 FROM proposals WHERE psbt_id = ? AND judged = ?", psbt_id, key
+        ):
             return ()
         with self._transaction("Reconsidered"):
             step = self._stored(record, decide(record, Reconsidered(), context))
@@ -162,7 +164,8 @@ class Proposals(KeysAndVaults):
 
     def _keep_verdict(self, record: Record, context: ReviewContext) -> None:
         if record.state in RECONSIDERED:
-            rows.write_verdict_key(self._db, record.psbt_id, verdict_key(record.snapshot, context))
+            key = verdict_key(record.snapshot, context)
+            self._db.execute("UPDATE proposals SET judged = ? WHERE psbt_id = ?", (key, record.psbt_id))
 
     def ask_person(self, psbt_id: str) -> AskPerson:
         """Raises UnknownProposal."""
@@ -310,10 +313,11 @@ class Proposals(KeysAndVaults):
         if step.record != before:
             rows.write_record(self._db, step.record, self._quorum_kept(before, step.record.snapshot))
             self._moves.append((before, step.record))
-        held = None if before is None else before.signature
-        if step.record.signature is not None and step.record.signature != held:
+        held, signed = None if before is None else before.signature, step.record.signature
+        if signed is not None and signed != held:
             # The table takes one signature for a proposal: a second one ends the transaction.
-            rows.write_signature(self._db, step.record.psbt_id, step.record.signature)
+            given = step.record.psbt_id, signed.psbt, signed.idempotency_key
+            self._db.execute("INSERT INTO signatures VALUES (?,?,?)", given)
         for note in step.notes:
             self._append(note)
             if note.kind == "signed":

@@ -49,12 +49,14 @@ FROM proposals p LEFT JOIN signatures s USING (psbt_id)
 
 def read_record(row: sqlite3.Row) -> Record:
     snapshot = _SNAPSHOT.validate_python({**json.loads(row["snapshot"]), "psbt": row["psbt"]})
+    approval = None if row["approval"] is None else json.loads(row["approval"])
+    signed = row["signed_psbt"]
     return Record(
         snapshot=snapshot,
         state=State(row["state"]),
         identity=row["identity"],
-        approval=_read_approval(row["approval"]),
-        signature=_read_signature(row),
+        approval=approval and Approval(approval["digest"], frozenset(approval["acknowledged"])),
+        signature=None if signed is None else SignedPsbt(signed, row["idempotency_key"]),
         decline=None if row["decline"] is None else Decline(**json.loads(row["decline"])),
         reason=row["reason"],
         alarm=row["alarm"],
@@ -63,24 +65,13 @@ def read_record(row: sqlite3.Row) -> Record:
     )
 
 
-def _read_approval(text: str | None) -> Approval | None:
-    if text is None:
-        return None
-    stored = json.loads(text)
-    return Approval(stored["digest"], frozenset(stored["acknowledged"]))
-
-
-def _read_signature(row: sqlite3.Row) -> SignedPsbt | None:
-    if row["signed_psbt"] is None:
-        return None
-    return SignedPsbt(row["signed_psbt"], row["idempotency_key"])
-
-
 def write_record(connection: sqlite3.Connection, record: Record, quorum: str | None) -> None:
     """Store a record, and the verification code of its vault (``proposals.quorum`` in ``schema.sql``).
 
-    The platform's highest count of signatures stays (S27).
+    The platform's highest count of signatures, within the limit of signers, stays (S27).
     """
+    snapshot, approval, decline = record.snapshot, record.approval, record.decline
+    told = approval and {"acknowledged": sorted(approval.acknowledged), "digest": approval.digest}
     connection.execute(
         """
         INSERT INTO proposals (psbt_id, workspace_id, vault_id, state, identity, snapshot, psbt, approval,
@@ -95,20 +86,20 @@ def write_record(connection: sqlite3.Connection, record: Record, quorum: str | N
         """,
         (
             record.psbt_id,
-            record.snapshot.workspace_id,
-            record.snapshot.vault_id,
+            snapshot.workspace_id,
+            snapshot.vault_id,
             record.state.value,
             record.identity,
-            _snapshot_text(record.snapshot),
-            record.snapshot.psbt,
-            _approval_text(record.approval),
-            None if record.decline is None else canonical(asdict(record.decline)).decode(),
+            _snapshot_text(snapshot),
+            snapshot.psbt,
+            told and canonical(told).decode(),
+            decline and canonical(asdict(decline)).decode(),
             record.reason,
             record.alarm,
             int(is_settled(record)),
-            _importer(record.snapshot),
+            None if snapshot.imported is None else snapshot.imported.app_id or "",
             quorum,
-            _bounded(record.snapshot.collected),
+            max(0, min(snapshot.collected, MAX_SIGNERS)),
             record.exported,
             int(record.let_go),
         ),
@@ -127,41 +118,10 @@ def size_of(snapshot: Snapshot) -> int:
     return len(snapshot.psbt) + len(_snapshot_text(snapshot))
 
 
-def _bounded(signatures: int) -> int:
-    """The platform's count, within the limit of signers."""
-    return max(0, min(signatures, MAX_SIGNERS))
-
-
-def _importer(snapshot: Snapshot) -> str | None:
-    return None if snapshot.imported is None else snapshot.imported.app_id or ""
-
-
-def _approval_text(approval: Approval | None) -> str | None:
-    if approval is None:
-        return None
-    return canonical({"acknowledged": sorted(approval.acknowledged), "digest": approval.digest}).decode()
-
-
 def read_quorum(connection: sqlite3.Connection, psbt_id: str) -> str | None:
     """The verification code stored with the proposal; None where there is none, or no such proposal."""
     row = connection.execute("SELECT quorum FROM proposals WHERE psbt_id = ?", (psbt_id,)).fetchone()
     return None if row is None else row["quorum"]
-
-
-def read_verdict_key(connection: sqlite3.Connection, psbt_id: str) -> bytes | None:
-    """None where the proposal changed since it was judged."""
-    row = connection.execute("SELECT judged FROM proposals WHERE psbt_id = ?", (psbt_id,)).fetchone()
-    return None if row is None else row["judged"]
-
-
-def write_verdict_key(connection: sqlite3.Connection, psbt_id: str, key: bytes | None) -> None:
-    connection.execute("UPDATE proposals SET judged = ? WHERE psbt_id = ?", (key, psbt_id))
-
-
-def write_signature(connection: sqlite3.Connection, psbt_id: str, signature: SignedPsbt) -> None:
-    connection.execute(
-        "INSERT INTO signatures VALUES (?,?,?)", (psbt_id, signature.psbt, signature.idempotency_key)
-    )
 
 
 def write_coins(connection: sqlite3.Connection, snapshot: Snapshot) -> None:
@@ -351,15 +311,10 @@ def read_pinned_codes(connection: sqlite3.Connection) -> dict[str, frozenset[str
     """By vault id, the codes of all vaults ever pinned under it, unpinned ones included."""
     found: dict[str, set[str]] = {}
     for row in connection.execute("SELECT subject, facts FROM audit WHERE kind = 'pinned'"):
-        found.setdefault(row["subject"], set()).update(_code_told(row["facts"]))
+        found.setdefault(row["subject"], set()).add(json.loads(row["facts"])["code"])
     for row in connection.execute("SELECT vault_id, code FROM pins"):
         found.setdefault(row["vault_id"], set()).add(row["code"])
-    return {vault_id: frozenset(codes) for vault_id, codes in found.items() if codes}
-
-
-def _code_told(facts: str) -> set[str]:
-    code = json.loads(facts).get("code")
-    return {code} if isinstance(code, str) else set()
+    return {vault_id: frozenset(codes) for vault_id, codes in found.items()}
 
 
 def audit_entries(connection: sqlite3.Connection, after: int = 0) -> Iterator[Entry]:
