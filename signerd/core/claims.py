@@ -34,23 +34,18 @@ def contradictions(claim: VaultClaim, vault: Vault) -> tuple[str, ...]:
     """How the record's figures differ from ``vault``: that of its descriptor, or the pinned one. Cached: a
     status looks at every vault that the platform ever showed.
     """
-    ours = vault.address(RECEIVE, 0)
-    told = (
-        _figure("signatures needed", claim.threshold, vault.threshold),
-        _figure("cosigners", claim.signers, len(vault.cosigners)),
-        None
-        if claim.first_address in {None, ours}
-        else f"Its first address is shown as {_address(claim.first_address)}; the keys give {ours}.",
+    first = vault.address(RECEIVE, 0)
+    counted = (
+        ("signatures needed", claim.threshold, vault.threshold),
+        ("cosigners", claim.signers, len(vault.cosigners)),
     )
-    return tuple(sentence for sentence in told if sentence is not None)
-
-
-def _figure(what: str, claimed: int | None, known: int) -> str | None:
-    return None if claimed in {None, known} else f"Its record counts {claimed} {what}, not {known}."
-
-
-def _address(text: str | None) -> str:
-    return foreign(text or "")[:_LONGEST_ADDRESS]
+    told = [
+        f"Its record counts {n} {what}, not {ours}." for what, n, ours in counted if n not in {None, ours}
+    ]
+    if claim.first_address not in {None, first}:
+        shown = foreign(claim.first_address or "")[:_LONGEST_ADDRESS]
+        told.append(f"Its first address is shown as {shown}; the keys give {first}.")
+    return tuple(told)
 
 
 def changes(pin: Pin, claim: VaultClaim) -> tuple[str, ...]:

@@ -83,13 +83,14 @@ def refused(record: Record, event: events.PersonDeclined, _around: ReviewContext
     if record.signature is not None and not is_on_its_way:
         raise IllegalEvent("you already signed it: declining now changes nothing")
     reason = f"Declined: {foreign(event.reason)}" if event.reason else "Declined."
+    still_out = SEEN if record.signature is not None else "" if record.exported is None else STILL_OUT
     declined = replace(
         record,
         state=advance(record.state, ProposalMove.DECLINE),
         approval=None,
         # The platform is not told about an imported PSBT.
         decline=Decline(event.reason, delivered=record.snapshot.imported is not None),
-        reason=" ".join(filter(None, (reason, _exported_note(record)))),
+        reason=" ".join(filter(None, (reason, still_out))),
     )
     note = Note("declined", record.psbt_id, {"reason": event.reason, **_who(event.by)})
     return Step(declined, notes=(note,))
@@ -98,12 +99,6 @@ def refused(record: Record, event: events.PersonDeclined, _around: ReviewContext
 # The reason for an exported proposal that has ended here.
 STILL_OUT = "It was exported and may be signed all the same: it counts as signed here."
 SEEN = "You had signed it, and the platform may have the signature: it counts as signed here."
-
-
-def _exported_note(record: Record) -> str:
-    if record.signature is not None:
-        return SEEN
-    return "" if record.exported is None else STILL_OUT
 
 
 def device_found(record: Record, event: events.DeviceFound, context: ReviewContext) -> Step:
@@ -184,8 +179,10 @@ def device_returned(record: Record, event: events.DeviceReturned, context: Revie
     signing = signing_of(record.snapshot, context)
     if signing is None or (context.pin is None and not record.snapshot.is_of_profile):
         return _verify_failed(record, "the vault is no longer pinned.")
+    policy, signer = signing.policy, signing.key.origin.fingerprint
     try:
-        signed = _verified(record.snapshot.psbt, event.psbt, signing)
+        asked, returned = psbt_of(record.snapshot.psbt), Psbt.parse(event.psbt)
+        signed = _complete(accept_signatures(asked, returned, policy, signer), signing)
     except MultisigError as error:
         return _verify_failed(record, said(error))
     return _signed(verified, signed, signing, context)
@@ -197,19 +194,18 @@ def _signed(
     psbt_id, raw = verified.psbt_id, signed.to_bytes()
     signature = SignedPsbt(raw, request_key("submit", psbt_id, raw))
     stored = replace(verified, signature=signature, reason="")
+    code = policy_code(signing.policy)
+    inspection = inspect(signed, signing.policy, network=context.network)
     facts = {
         "idempotency_key": signature.idempotency_key,
         "psbt_sha256": hashlib.sha256(raw).hexdigest(),
-        **_places(signed, signing, context),
+        # S29: the addresses that are now known to be used.
+        "places": used_by(inspection, context.places.get(code, NEW_POLICY)),
+        "policy": code,
         **_who(by),
     }
     step = Step(stored, notes=(Note("signed", psbt_id, facts),))
     return then_step(step, lambda r: ready_for_importer(r) or ended(r))
-
-
-def _verified(asked: bytes, returned: bytes, signing: SigningPolicy) -> Psbt:
-    policy, fingerprint = signing.policy, signing.key.origin.fingerprint
-    return _complete(accept_signatures(psbt_of(asked), Psbt.parse(returned), policy, fingerprint), signing)
 
 
 def _from_file(record: Record, asked: Psbt, returned: bytes, signing: SigningPolicy) -> Psbt:
@@ -228,13 +224,6 @@ def _complete(signed: Psbt, signing: SigningPolicy) -> Psbt:
     if missing:
         raise NotFinalisable(f"the device left inputs unsigned: {', '.join(map(str, missing))}")
     return signed
-
-
-def _places(signed: Psbt, signing: SigningPolicy, context: ReviewContext) -> dict[str, Any]:
-    """S29: the addresses that are now known to be used."""
-    code = policy_code(signing.policy)
-    inspection = inspect(signed, signing.policy, network=context.network)
-    return {"places": used_by(inspection, context.places.get(code, NEW_POLICY)), "policy": code}
 
 
 def _verify_failed(record: Record, why: str) -> Step:

@@ -227,14 +227,10 @@ def then_step(step: Step, then: Callable[[Record], Step | None]) -> Step:
 
 
 def ask_person(snapshot: Snapshot, context: ReviewContext) -> AskPerson:
-    return AskPerson(snapshot.psbt_id, _not_on_screen(snapshot, context))
-
-
-def _not_on_screen(snapshot: Snapshot, context: ReviewContext) -> str:
     payload = payload_of_bytes(snapshot.psbt) if snapshot.is_of_token else None
     if payload is None or not hidden_parts(payload, context.screen):
-        return ""
-    return screen_words(payload, context.screen)
+        return AskPerson(snapshot.psbt_id)
+    return AskPerson(snapshot.psbt_id, screen_words(payload, context.screen))
 
 
 def request_key(purpose: str, psbt_id: str, content: bytes) -> str:

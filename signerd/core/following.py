@@ -48,14 +48,11 @@ OVER = frozenset({State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN})
 def receive(snapshot: Snapshot, context: ReviewContext) -> Step:
     """A proposal that is seen for the first time is reviewed at once."""
     record = Record(snapshot, State.RECEIVED, identity_of(snapshot.psbt))
-    facts = {"transaction": record.identity, "vault": snapshot.vault_id, **_importer(snapshot)}
+    facts = {"transaction": record.identity, "vault": snapshot.vault_id}
+    if snapshot.imported is not None:
+        facts |= {"app": snapshot.imported.app_id or "", "imported_by": snapshot.imported.by}
     first = Note("received", snapshot.psbt_id, facts)
     return then_step(Step(record, notes=(first,)), lambda r: ended(r) or judged(r, context))
-
-
-def _importer(snapshot: Snapshot) -> dict[str, str]:
-    imported = snapshot.imported
-    return {} if imported is None else {"app": imported.app_id or "", "imported_by": imported.by}
 
 
 def polled(record: Record, event: events.Polled, context: ReviewContext) -> Step:
@@ -211,14 +208,11 @@ def judged(record: Record, context: ReviewContext) -> Step:
         return Step(waiting, (ask_person(record.snapshot, context),), (note,))
     reason = " ".join(verdict.sentence for verdict in found.refusals)
     refused = replace(record, state=advance(record.state, ProposalMove.REFUSE), reason=reason)
-    return Step(refused, (Notify(record.psbt_id, Level.ATTENTION, _refusal(record, reason)),), (note,))
-
-
-def _refusal(record: Record, reason: str) -> str:
-    """The reason for the importer: an app does not see the person's rules or other proposals."""
-    imported = record.snapshot.imported
-    told = imported is None or imported.app_id is None
-    return f"Refused: {reason}" if told else "Refused by a check or by your rules: look at it for the reason."
+    imported, told = record.snapshot.imported, f"Refused: {reason}"
+    if imported is not None and imported.app_id is not None:
+        # An app does not see the person's rules or other proposals.
+        told = "Refused by a check or by your rules: look at it for the reason."
+    return Step(refused, (Notify(record.psbt_id, Level.ATTENTION, told),), (note,))
 
 
 def reconsidered(record: Record, _event: events.Reconsidered, context: ReviewContext) -> Step:
@@ -331,35 +325,26 @@ def recalled(record: Record, _event: events.Recalled, context: ReviewContext) ->
     state = TABLE.get(
         (record.state, ProposalMove.RECALL_PART if lacks else ProposalMove.RECALL), record.state
     )
-    reason = f"{REASON} {_missing_text(found.missing)}" if lacks else REASON
+    reason = REASON
+    if lacks:
+        inputs = ", ".join(map(str, found.missing))
+        reason += (
+            f" It shows none for inputs {inputs}, which are not signed here any more: have it proposed anew."
+        )
     known = replace(record, state=state, signature=signature, approval=None, reason=reason)
     code = policy_code(found.signing.policy)
     places = used_by(found.inspection, context.places.get(code, NEW_POLICY))
+    # As in the note of an approval; a forward's payment to the vault does not count.
+    paid = () if record.snapshot.kind is TxType.FORWARD else found.inspection.payments
+    payments = [[one.script_pubkey.hex(), int(one.amount)] for one in paid]
+    signed = {
+        "idempotency_key": signature.idempotency_key,
+        "places": places,
+        "policy": code,
+        "psbt_sha256": hashlib.sha256(psbt).hexdigest(),
+    }
     notes = (
-        Note(
-            "recalled", psbt_id, {"from": record.state.value, "payments": _payments(record.snapshot, found)}
-        ),
-        Note(
-            "signed",
-            psbt_id,
-            {
-                "idempotency_key": signature.idempotency_key,
-                "places": places,
-                "policy": code,
-                "psbt_sha256": hashlib.sha256(psbt).hexdigest(),
-            },
-        ),
+        Note("recalled", psbt_id, {"from": record.state.value, "payments": payments}),
+        Note("signed", psbt_id, signed),
     )
     return then_step(Step(known, (Notify(psbt_id, Level.ATTENTION, reason),), notes), ended)
-
-
-def _missing_text(inputs: tuple[int, ...]) -> str:
-    told = ", ".join(map(str, inputs))
-    return f"It shows none for inputs {told}, which are not signed here any more: have it proposed anew."
-
-
-def _payments(snapshot: Snapshot, found: OwnSignature) -> list[list[object]]:
-    """As in the note of an approval; a forward's payment to the vault does not count."""
-    if snapshot.kind is TxType.FORWARD:
-        return []
-    return [[paid.script_pubkey.hex(), int(paid.amount)] for paid in found.inspection.payments]

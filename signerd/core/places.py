@@ -85,17 +85,14 @@ def used_by(inspection: Inspection, known: Places) -> Places:
                 *(
                     back.index
                     for back in inspection.change
-                    if back.chain == chain and _counts(back.index, known[chain], near[chain])
+                    if back.chain == chain
+                    and (is_near(known[chain], back.index) or not is_near(near[chain], back.index))
                 ),
             )
         )
         for chain in CHAINS
     )
     return receive, change
-
-
-def _counts(index: int, known: Spans, near: Spans) -> bool:
-    return is_near(known, index) or not is_near(near, index)
 
 
 def policy_code(policy: Policy) -> str:

@@ -102,7 +102,7 @@ def _with_digest(
     snapshot: Snapshot, context: ReviewContext, inspection: Inspection | None, judged: tuple[Verdict, ...]
 ) -> ProposalReview:
     """S24: the digest covers the transaction, the vault, every verdict and the platform's additions."""
-    pin, verdicts, payload = context.pin, lower(judged, context.lowered), _payload(inspection)
+    pin, verdicts, payload = context.pin, lower(judged, context.lowered), payload_in(inspection)
     # None where the payload is not of the known token: its decimals must not be used.
     token = None if payload is None else token_of_payload(payload, context.token)
     deployed = token if isinstance(payload, Deploy) else None
@@ -160,7 +160,7 @@ def _form(value: object) -> object:  # noqa: PLR0911 - a row for each type
             raise TypeError(f"a {type(value).__name__} has no one form")
 
 
-def _payload(inspection: Inspection | None) -> Payload | None:
+def payload_in(inspection: Inspection | None) -> Payload | None:
     """The first payload; a transaction with a second one is refused."""
     output = None if inspection is None else inspection.token_output
     return None if output is None else output.token

@@ -6,6 +6,7 @@ same states and checks as a proposal, except that its end is not reported to the
 is handed to the importer instead of submitted.
 """
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -67,18 +68,12 @@ def imported_snapshot(
     """The snapshot of an imported PSBT: its bytes, and the vault that it claims to spend from. Nothing is
     proven.
     """
-    try:
-        psbt = ReceivedPsbt.parse(raw).psbt
-    except MultisigError:
-        # Kept as received: the review refuses it with the parser's reason.
-        return _snapshot(psbt_id, raw, imported, None, network)
-    # Serialised again: unknown fields are neither kept nor sent to a device.
-    return _snapshot(
-        psbt_id, psbt.to_bytes(), imported, _claimed_vault(psbt, pins, own_keys, network), network
-    )
-
-
-def _snapshot(psbt_id: str, psbt: bytes, imported: Imported, pin: Pin | None, network: Network) -> Snapshot:
+    pin, psbt = None, raw
+    # What cannot be read is kept as received: the review refuses it with the parser's reason.
+    with contextlib.suppress(MultisigError):
+        parsed = ReceivedPsbt.parse(raw).psbt
+        # Serialised again: unknown fields are neither kept nor sent to a device.
+        psbt, pin = parsed.to_bytes(), _claimed_vault(parsed, pins, own_keys, network)
     return Snapshot(
         psbt_id=psbt_id,
         workspace_id=NO_WORKSPACE if pin is None else pin.workspace_id,
@@ -108,17 +103,14 @@ def _claimed_vault(
     The claim only selects the vault; the inspection proves the coins. Where one account's key is in several
     vaults, the claim fits all of them, and the first coin's script decides.
     """
-    best: tuple[tuple[int, bool], Pin | None] = (_claim(psbt, _profiles(own_keys, network)), None)
+    keys = [own.key for own in own_keys if own.purpose == PROFILE and own.key.xpub.kind is network.kind]
+    profiles = tuple(Profile(network, key) for key in keys)
+    best: tuple[tuple[int, bool], Pin | None] = (_claim(psbt, profiles), None)
     for pin in pins:
         claim = _claim(psbt, (pin.vault,))
         if claim > best[0]:
             best = (claim, pin)
     return best[1]
-
-
-def _profiles(own_keys: Iterable[OwnKey], network: Network) -> tuple[Policy, ...]:
-    keys: Iterable[OriginKey] = (own.key for own in own_keys if own.purpose == PROFILE)
-    return tuple(Profile(network, key) for key in keys if key.xpub.kind is network.kind)
 
 
 def _claim(psbt: Psbt, policies: Iterable[Policy]) -> tuple[int, bool]:

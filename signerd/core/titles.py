@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from custody.schemas.proposals import TxType
 from multisig import Inspection, Network
 from multisig.inspection import ProofOfControl
 from multisig.tokens import Bytecode, Deploy, Function, Payload, TokenCall, format_units
 from signerd.core.addresses import PinnedPlace, address_on_screen, on_screen
 from signerd.core.checks.case import Outcome
-from signerd.core.review import ProposalReview
+from signerd.core.review import ProposalReview, payload_in
 from signerd.core.text import SATS_PER_BTC, bounded, count, short_id
 
 Labels = Mapping[bytes, str]
@@ -52,7 +51,10 @@ def title_of(found: ProposalReview, labels: Labels, pinned: Pinned = NO_PINNED) 
         return NOT_JUDGED
     if inspection.proof is not None:
         return _proof(inspection.proof, inspection.network)
-    replaced = _replaced(found)
+    proven = (
+        v.figures for v in found.verdicts if v.name == "replacement" and "replaced_fee_sats" in v.figures
+    )
+    replaced = next((short_id(str(figures["replaces"])) for figures in proven), None)
     if replaced is not None and not inspection.payments and not inspection.op_returns:
         return f"Take {replaced} back: {_back(inspection)} return"
     named = {script: _whose(place) for script, place in pinned.items()}
@@ -75,23 +77,15 @@ def labels_paid(found: ProposalReview, labels: Labels) -> tuple[str, ...]:
     """The address book's names of its payees, or of a token call's address; each once."""
     if found.inspection is None:
         return ()
-    payload = _payload(found.inspection)
+    payload = payload_in(found.inspection)
     holder = payload.address if isinstance(payload, TokenCall) else None
     scripts = [paid.script_pubkey for paid in found.inspection.payments]
     scripts += [] if holder is None else [holder]
     return tuple(dict.fromkeys(labels[script] for script in scripts if script in labels))
 
 
-def _replaced(found: ProposalReview) -> str | None:
-    """The id of the proposal that it is proven to replace."""
-    for verdict in found.verdicts:
-        if verdict.name == "replacement" and "replaced_fee_sats" in verdict.figures:
-            return short_id(str(verdict.figures["replaces"]))
-    return None
-
-
 def _what(found: ProposalReview, inspection: Inspection, labels: Labels) -> Iterator[str]:
-    payload = _payload(inspection)
+    payload = payload_in(inspection)
     if payload is not None:
         yield _token(payload, found.token, inspection.network, labels)
     if inspection.payments:
@@ -104,14 +98,10 @@ def _what(found: ProposalReview, inspection: Inspection, labels: Labels) -> Iter
         yield f"Pay nobody: {_back(inspection)} stay in {whose}"
 
 
-def _payload(inspection: Inspection) -> Payload | None:
-    output = inspection.token_output
-    return None if output is None else output.token
-
-
 def _payment(found: ProposalReview, inspection: Inspection, labels: Labels) -> str:
     total = btc(sum(int(paid.amount) for paid in inspection.payments))
-    if _goes_into_the_vault(found) and found.pin is not None:
+    into_vault = any(v.name == "forward-destination" and v.outcome is Outcome.ALLOW for v in found.verdicts)
+    if into_vault and found.pin is not None:
         return f"Move {total} from your profile into '{bounded(found.pin.name)}'"
     sums: Counter[bytes] = Counter()
     for paid in inspection.payments:
@@ -122,13 +112,6 @@ def _payment(found: ProposalReview, inspection: Inspection, labels: Labels) -> s
     if len(sums) == 1:
         return f"Pay {total} to {who}"
     return f"Pay {total} to {len(sums)} payees, {btc(share)} of it to {who}"
-
-
-def _goes_into_the_vault(found: ProposalReview) -> bool:
-    return found.snapshot.kind is TxType.FORWARD and any(
-        verdict.name == "forward-destination" and verdict.outcome is Outcome.ALLOW
-        for verdict in found.verdicts
-    )
 
 
 def _back(inspection: Inspection) -> str:

@@ -75,7 +75,13 @@ def paid_twice(case: InspectedCase) -> Verdict:
     ]
     more = case.context.uncompared.payments
     if same:
-        return hold(f"{_again(case, same)} {_listed(case, same, more)}", proposals=_names(same, more))
+        again = case.outgoing & frozenset().union(*(n.payments for n in same))
+        return hold(
+            f"This one ({case.snapshot.psbt_id}) pays {_payments(case, again)} again, from other coins: "
+            "nothing stops both from confirming. Sign it only if that is to be paid once more. "
+            f"{_listed(case, same, more)}",
+            proposals=_names(same, more),
+        )
     if more:
         return hold(_unread(more))
     return allow("No signed transaction makes the same payment from other coins.")
@@ -133,15 +139,6 @@ def _counted(case: InspectedCase) -> frozenset[tuple[bytes, int]]:
         return frozenset()
     data = case.psbt.outputs[output.output_index]
     return frozenset({(data.script_pubkey, int(data.amount))})
-
-
-def _again(case: InspectedCase, same: Sequence[Neighbour]) -> str:
-    again = case.outgoing & frozenset().union(*(n.payments for n in same))
-    return (
-        f"This one ({case.snapshot.psbt_id}) pays {_payments(case, again)} again, from other coins: nothing "
-        "stops both "
-        "from confirming. Sign it only if that is to be paid once more."
-    )
 
 
 def _listed(case: InspectedCase, neighbours: Sequence[Neighbour], uncompared: int = 0) -> str:
@@ -250,9 +247,6 @@ def raises_only_the_fee(case: InspectedCase, other: Neighbour) -> bool:
     first = case.named()
     if first is None or case.takes_all_back:
         return False
-    return all(_is_bump(case, one) for one in {first.psbt_id: first, other.psbt_id: other}.values())
-
-
-def _is_bump(case: InspectedCase, other: Neighbour) -> bool:
-    known, this = case.figures_of(other), case.figures
-    return known is not None and this is not None and not differences(known, this, case.context.network)
+    both = (case.figures_of(one) for one in {first.psbt_id: first, other.psbt_id: other}.values())
+    this, network = case.figures, case.context.network
+    return all(known and this and not differences(known, this, network) for known in both)

@@ -161,17 +161,13 @@ def fee_share_limit(case: InspectedCase) -> Verdict:
     fee, outputs = case.fee, case.inspection.total_out
     if fee is None:
         return NO_FEE
-    share = _share(fee, outputs)
+    share = f"{fee / outputs:.2%}" if outputs else "all"
     figures = {"fee_sats": int(fee), "outputs_sats": int(outputs), "limit_percent": limits.max_fee_percent}
     if fee * 100 >= outputs * limits.max_fee_percent:
         return refuse(f"The fee is {share} of what the transaction moves.", **figures)
     if fee * 100 >= outputs * limits.warn_fee_percent:
         return warn(f"The fee is {share} of what the transaction moves.", **figures)
     return allow(f"The fee is {share} of what the transaction moves.", **figures)
-
-
-def _share(fee: Sats, outputs: Sats) -> str:
-    return f"{fee / outputs:.2%}" if outputs else "all"
 
 
 # How many are listed; the rest is counted.

@@ -35,11 +35,8 @@ def worst_case(spent: Iterable[Spent]) -> int:
     """
     left, total = list(spent), 0
     while left:
-        group = max((_rivals(outpoint, left) for outpoint in left[0].outpoints), key=len, default=left[:1])
+        rivals = ([item for item in left if outpoint in item.outpoints] for outpoint in left[0].outpoints)
+        group = max(rivals, key=len, default=left[:1])
         total += max(item.amount for item in group)
         left = [item for item in left if item not in group]
     return total
-
-
-def _rivals(outpoint: OutPoint, spent: Iterable[Spent]) -> list[Spent]:
-    return [item for item in spent if outpoint in item.outpoints]
