@@ -69,12 +69,13 @@ FIELDS: Final[Mapping[str, str]] = {
     "force": "Even where a vault keeps too few signers",
     "m": "Signatures needed",
     "signers": "Signers",
+    "psbt_id": "Proposal",
     "overlap_hours": "Hours that the current secret stays valid",
     "message": "Message",
     "with_coins": "Its confirmed coins are named and signed for",
 }
 # A box that nobody ticked.
-_UNFORCED: Final[Mapping[str, bool]] = {"force": False, "rotate_secret": False}
+_UNFORCED: Final[Mapping[str, bool]] = {"force": False, "rotate_secret": False, "release_coins": False}
 # Fields that hold the id of a record.
 _RECORDS: Final[Mapping[str, str]] = {
     "role_id": "a role",

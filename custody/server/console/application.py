@@ -19,24 +19,19 @@ from custody.server.console import (
     addresses,
     audit,
     changes,
-    forwarding,
     home,
-    identity,
     limits,
     members,
     programs,
     proofs,
     proposals,
     proposing,
-    replacing,
     roles,
     sign_in,
-    token_calls,
     tokens,
     vault_controls,
     vault_replacement,
     vaults,
-    webhooks,
 )
 from custody.server.console.context import number_of
 from custody.server.console.rendering import STATIC
@@ -52,9 +47,8 @@ from custody.server.web.problems import trace_id_of
 
 ROOT = "/console"
 _MODULES = (
-    sign_in, home, account, identity, members, roles, limits, changes, webhooks, programs, audit, vaults,
-    vault_controls, vault_replacement, tokens, token_calls, proposing, forwarding, replacing, proofs,
-    proposals, addresses,
+    sign_in, home, account, members, roles, limits, changes, programs, audit, vaults, vault_controls,
+    vault_replacement, tokens, proposing, proofs, proposals, addresses,
 )  # fmt: skip
 ROWS: tuple[Row, ...] = tuple(row for module in _MODULES for row in module.ROWS)
 # Of a long poll.

@@ -8,14 +8,15 @@ from starlette.responses import Response
 
 from custody.common.limit_words import WEEKDAYS, until
 from custody.schemas.limits import MY_LIMITS, MyLimits, VaultLimits
+from custody.schemas.proposals import PsbtPreview
 from custody.schemas.vaults import LIST_WALLETS, Vault
 from custody.server.console.context import PageContext
 from custody.server.console.rendering import is_everything, sats_of
 from custody.server.console.table import Row
-from custody.server.console.typed import whole
+from custody.server.console.typed import btc, whole
 from custody.server.errors import Invalid
 from custody.server.rules.limits import Cycle, unused_of
-from multisig import InvalidAmount, Sats, format_btc, parse_btc
+from multisig import Sats, format_btc, parse_btc
 
 # Of the vaults, beside one's own limit.
 SHOWN = 20
@@ -36,6 +37,15 @@ def left_words(mine: MyLimits, vault: Vault) -> Sequence[tuple[str, str]]:
     return found
 
 
+def left_of(page: PageContext, shown: PsbtPreview, vault: Vault) -> Sequence[tuple[str, int]]:
+    """What the limits on sums leave after this payment."""
+    if shown.role_left_sats is None or shown.vault_left_sats is None:
+        return ()
+    unused = {"role": shown.role_left_sats, "vault": shown.vault_left_sats}
+    mine = page.read(MY_LIMITS, workspace_id=page.workspace.id)
+    return [(words, unused[whose]) for whose, words in left_words(mine, vault)]
+
+
 # --- what was typed -----------------------------------------------------------------------------------------
 
 
@@ -45,7 +55,7 @@ def vault_limit(page: PageContext) -> dict[str, Any]:
     if per_cycle not in ("yes", "no"):
         raise Invalid.at("/per_cycle", "Choose what the limit is for.")
     return {
-        "transaction_limit": _btc(page, "transaction_limit"),
+        "transaction_limit": format_btc(btc(page.form.one("transaction_limit"), "/transaction_limit")),
         "per_cycle": per_cycle == "yes",
         **_cycle(page),
     }
@@ -53,14 +63,7 @@ def vault_limit(page: PageContext) -> dict[str, Any]:
 
 def role_limit(page: PageContext, name: str) -> dict[str, Any]:
     """As `create-role` and `update-role-policies` take it. Raises Invalid."""
-    return {name: _btc(page, name), **_cycle(page)}
-
-
-def _btc(page: PageContext, name: str) -> str:
-    try:
-        return format_btc(parse_btc(page.form.one(name)))
-    except InvalidAmount as error:
-        raise Invalid.at(f"/{name}", str(error)) from error
+    return {name: format_btc(btc(page.form.one(name), f"/{name}")), **_cycle(page)}
 
 
 def _cycle(page: PageContext) -> dict[str, Any]:

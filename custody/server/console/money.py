@@ -3,12 +3,13 @@ signer's machine proves it (`multisig.inspect`). Nothing here comes from what a 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from custody.common.pages.flow import Flow, Picture, address_lines, draw
 from custody.common.text import count
 from custody.schemas.proposals import TxType
 from custody.schemas.vaults import Vault
+from custody.server.console.table import Review
 from multisig import Inspection, MultisigError, Network, Psbt, inspect
 from multisig import Vault as Policy
 from multisig.bip322 import inspect_proof
@@ -73,6 +74,17 @@ def money_of(
         # A forward spends the member's own coins: their own machine inspects it.
         faults=() if seen.ok or is_forward else tuple(finding.sentence for finding in seen.findings),
     )
+
+
+@dataclass(frozen=True)
+class MoneyReview(Review):
+    """``money``: where it goes. ``left``: of the limits, after it."""
+
+    money: Money | None = None
+    taken_from: str = ""
+    left: Sequence[tuple[str, int]] = ()
+    amounts: Sequence[tuple[str, int]] = ()
+    template: str = field(default="proposals/review.html")
 
 
 @dataclass(frozen=True)

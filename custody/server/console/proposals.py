@@ -1,18 +1,35 @@
-"""The workspace's proposals, and one of them: where its money goes, who approved, what it waits for."""
+"""The workspace's proposals; one of them: where its money goes, who approved, what it waits for; and what can
+still be done with it: a higher fee, its coins taken back, its end.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from custody.schemas.proposals import PSBT, Proposal, ProposalStatus, TroubleKind, TxType
+from starlette.responses import Response
+
+from custody.schemas.proposals import (
+    CANCEL_PSBT,
+    CREATE_PSBT,
+    PREVIEW_PSBT,
+    PSBT,
+    CancelPsbtResponse,
+    Proposal,
+    ProposalStatus,
+    PsbtPreview,
+    TroubleKind,
+    TxType,
+)
 from custody.server.console.addresses import entries_of
 from custody.server.console.context import PageContext
-from custody.server.console.money import money_of, proof_of
-from custody.server.console.table import live
-from custody.server.console.typed import require_days_in_order
+from custody.server.console.limits import left_of
+from custody.server.console.money import MoneyReview, money_of, proof_of
+from custody.server.console.table import Review, Row, form, live, require_as_shown, shown_mark
+from custody.server.console.typed import fee_rate, require_days_in_order
 from custody.server.console.vaults import vault_by_id
-from custody.server.errors import Invalid
+from custody.server.errors import CustodyError, Invalid
+from multisig import Psbt
 
 PAGE: Final = 50
 FILTERS: Final = ("search", "status", "awaiting", "vault", "from_day", "to_day", "after")
@@ -160,15 +177,161 @@ def _standing(page: PageContext) -> dict[str, Any]:
     }
 
 
+# --- after it was proposed ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ReplacementForm:
+    """``names``: the field of `create-psbt` that names the proposal."""
+
+    title: str
+    words: str
+    action: str
+    done: str
+    names: str
+
+
+CHANGES: Final[Mapping[str, ReplacementForm]] = {
+    "bump": ReplacementForm(
+        "Pay a higher fee",
+        "The same payment is proposed again at a higher fee, out of its change; without change, out of its "
+        "amount where it sends everything. Its signers approve the new version. At most one of all versions "
+        "is mined.",
+        "Propose the new version",
+        "The new version is proposed. Its signers decide now.",
+        "replaces_psbt_id",
+    ),
+    "take-back": ReplacementForm(
+        "Take its coins back",
+        "A new version spends the same coins and pays everything back to the vault. Once that is mined, the "
+        "payment can never be. Its signers approve it.",
+        "Propose to take it back",
+        "Taking it back is proposed. Its signers decide now.",
+        "cancels_psbt_id",
+    ),
+}
+
+
+def _change(page: PageContext) -> ReplacementForm:
+    return CHANGES[page.request.url.path.rpartition("/")[2]]
+
+
+def _request(page: PageContext, proposal: Proposal) -> dict[str, Any]:
+    """Without its rate."""
+    ids = {"workspace_id": page.workspace.id, "wallet_id": proposal.vault_id, "tx_type": "send"}
+    return {**ids, _change(page).names: proposal.psbt_id}
+
+
+def change_page(page: PageContext) -> Response:
+    """What it pays now, and what the fastest rate would cost."""
+    proposal, change = proposal_of(page), _change(page)
+    offered: PsbtPreview | None = None
+    why_not = ""
+    try:
+        offered = page.read(PREVIEW_PSBT, **_request(page, proposal), priority="high")
+    except CustodyError as error:
+        why_not = error.detail
+    return page.render(
+        "proposals/change.html",
+        proposal=proposal,
+        change=change,
+        offered=offered,
+        why_not=why_not,
+    )
+
+
+def review_change(page: PageContext) -> Review:
+    proposal, change = proposal_of(page), _change(page)
+    shown = page.read(PREVIEW_PSBT, **_request(page, proposal), fee_rate=fee_rate(page))
+    vault = vault_by_id(page, proposal.vault_id)
+    return MoneyReview(
+        change.title,
+        (("Rate", f"{proposal.fee_rate} sat/vB before, {shown.fee_rate} sat/vB now"),),
+        change.action,
+        money=money_of(shown.psbt_base64, vault, labels_of(page, shown.recipients)),
+        taken_from=vault.name,
+        amounts=(
+            ("Fee before", proposal.fee_sats),
+            ("Fee of this one", shown.fee_sats),
+            ("Leaves the vault, fee included", shown.movement_sats),
+        ),
+        left=left_of(page, shown, vault),
+        pinned=(shown_mark(*_reviewed(shown.psbt_base64)),),
+    )
+
+
+def _reviewed(psbt_base64: str) -> list[Any]:
+    """Its coins and what it pays. Not the lock time, which each block changes, nor the change's address."""
+    psbt = Psbt.parse(psbt_base64)
+    pays = [(b"" if each.derivations else each.script_pubkey, int(each.amount)) for each in psbt.outputs]
+    return [sorted(str(each.outpoint) for each in psbt.inputs), sorted(pays)]
+
+
+def propose_change(page: PageContext) -> Response:
+    made = page.act(
+        CREATE_PSBT,
+        check=lambda made: require_as_shown(page, *_reviewed(made.psbt_base64)),
+        **_request(page, proposal_of(page)),
+        fee_rate=fee_rate(page),
+    )
+    return page.redirect(f"{page.workspace.path}/proposals/{made.psbt_id}", _change(page).done)
+
+
+def cancel_page(page: PageContext) -> Response:
+    return page.render("proposals/cancel.html", proposal=proposal_of(page))
+
+
+def _signatures_are_out(page: PageContext) -> str:
+    proposal = proposal_of(page)
+    out = sum(signer.decision == "approve" for signer in proposal.signers)
+    if not out:
+        return "No further signature is accepted."
+    return (
+        f"No further signature is accepted. {out} of {proposal.required_signatures} are out and stay valid: "
+        "a person who holds enough of them can still send it. Its coins stay locked: take them back "
+        "afterwards, or free them."
+    )
+
+
+def release_page(page: PageContext) -> Response:
+    return page.render("proposals/release.html", proposal=proposal_of(page))
+
+
+def _after_ending(ended: CancelPsbtResponse) -> str:
+    if ended.coins_kept:
+        return "It is cancelled. Signatures of it are out: take its coins back, or free them."
+    if ended.released_signatures:
+        return "Its coins are free. Do not pay again before it can no longer be sent."
+    return "It is cancelled. Its coins are free. The platform has no signature of it; a signer may hold one."
+
+
 _HERE = "/w/{workspace_id:int}"
-_ONE = "/proposals/{psbt_id}"
+_ONE = f"{_HERE}/proposals/{{psbt_id}}"
 ROWS = (
     *live(
         f"{_HERE}/proposals", f"{_HERE}/parts/proposals", ("proposals/list.html", "proposals/listed.html"),
         _listed, around=_filter,
     ),
     *live(
-        _HERE + _ONE, f"{_HERE}/parts{_ONE}", ("proposals/proposal.html", "proposals/standing.html"),
+        _ONE, f"{_HERE}/parts/proposals/{{psbt_id}}", ("proposals/proposal.html", "proposals/standing.html"),
         _standing, around=_money,
+    ),
+    *(Row("GET", f"{_ONE}/{kind}", change_page) for kind in CHANGES),
+    *(
+        Row(
+            "POST", f"{_ONE}/{kind}", propose_change, again=change_page, review=review_change,
+            acts=(CREATE_PSBT,),
+        )
+        for kind in CHANGES
+    ),
+    Row("GET", f"{_ONE}/cancel", cancel_page),
+    form(
+        f"{_ONE}/cancel", CANCEL_PSBT, cancel_page, _after_ending, asks="Cancel it",
+        warns=_signatures_are_out, optional=("reason",),
+    ),
+    Row("GET", f"{_ONE}/release", release_page),
+    form(
+        f"{_ONE}/release", CANCEL_PSBT, release_page, _after_ending,
+        given=lambda _page: {"release_coins": True},
     ),
 )  # fmt: skip

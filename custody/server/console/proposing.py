@@ -1,33 +1,42 @@
-"""A new payment: its form, its review, and proposing it.
+"""A new payment, and a forward of a member's own money from their signing profile into a vault: the form, its
+review, and proposing it.
 
 The review pins the coins and the rate that it showed: what was reviewed is proposed, or it is refused.
 """
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, get_args
 
 from starlette.responses import Response
 
 from custody.common.change_words import PERMISSION_WORDS
+from custody.common.pages.figures import address
 from custody.common.recipients import reads_as_address, typed_address
 from custody.common.text import name_key, plain
 from custody.schemas.common import Priority
 from custody.schemas.history import VAULT_COINS, CoinState
+from custody.schemas.keys import SIGNING_PROFILE_ADDRESS, SigningProfileAddress
 from custody.schemas.limits import MY_LIMITS
 from custody.schemas.permissions import PermissionName
-from custody.schemas.proposals import CREATE_PSBT, MAX_COINS, MAX_RECIPIENTS, PREVIEW_PSBT, PsbtPreview
-from custody.schemas.sending import MAX_SEND
+from custody.schemas.proposals import (
+    CREATE_PSBT,
+    MAX_COINS,
+    MAX_RECIPIENTS,
+    PREVIEW_PSBT,
+    TxType,
+)
+from custody.schemas.sending import FORWARD_TO_VAULT, MAX_SEND, PREVIEW_FORWARD
 from custody.schemas.vaults import VAULT_CONTROLS, Vault, VaultName
 from custody.server.console.addresses import entries_of
 from custody.server.console.context import PageContext
-from custody.server.console.limits import left_words
-from custody.server.console.money import Money, money_of
+from custody.server.console.limits import left_of, left_words
+from custody.server.console.money import MoneyReview, money_of
 from custody.server.console.proposals import PROPOSERS, labels_of
 from custody.server.console.rendering import sats_of
-from custody.server.console.table import Review, Row, require_as_shown, shown_mark
-from custody.server.console.typed import fee_rate
+from custody.server.console.table import Review, Row, form, require_as_shown, shown_mark
+from custody.server.console.typed import btc, fee_rate, whole
 from custody.server.console.vaults import names_of, vault_by_id, vaults_to_choose
 from custody.server.errors import (
     CustodyError,
@@ -37,7 +46,7 @@ from custody.server.errors import (
     StateConflict,
 )
 from custody.server.proposals.payments import parse_recipient
-from multisig import MultisigError, Network, parse_btc
+from multisig import Network
 
 MORE_ROWS: Final = 3
 
@@ -48,17 +57,6 @@ class RecipientRow:
 
     recipient: str = ""
     amount: str = ""
-
-
-@dataclass(frozen=True)
-class MoneyReview(Review):
-    """``money``: where it goes. ``left``: of the limits, after it."""
-
-    money: Money | None = None
-    taken_from: str = ""
-    left: Sequence[tuple[str, int]] = ()
-    amounts: Sequence[tuple[str, int]] = ()
-    template: str = field(default="proposals/review.html")
 
 
 # --- the form -----------------------------------------------------------------------------------------------
@@ -186,10 +184,7 @@ def _sats(page: PageContext, number: int, row: RecipientRow, recipient: str) -> 
         if not (text.isascii() and text.isdigit()) or len(text) > 16:
             raise Invalid.at(pointer, "In sats an amount is a whole number, such as 25000.")
         return int(text)
-    try:
-        return parse_btc(text)
-    except MultisigError as error:
-        raise Invalid.at(pointer, f"In BTC an amount is like 0.25. {error}") from None
+    return btc(text, pointer)
 
 
 def _rate(page: PageContext) -> dict[str, str]:
@@ -259,15 +254,6 @@ def _approvals(page: PageContext, vault: Vault) -> str:
     return f"{vault.m} of {', '.join(signers.values())}"
 
 
-def left_of(page: PageContext, shown: PsbtPreview, vault: Vault) -> Sequence[tuple[str, int]]:
-    """What the limits on sums leave after this payment."""
-    if shown.role_left_sats is None or shown.vault_left_sats is None:
-        return ()
-    unused = {"role": shown.role_left_sats, "vault": shown.vault_left_sats}
-    mine = page.read(MY_LIMITS, workspace_id=page.workspace.id)
-    return [(words, unused[whose]) for whose, words in left_words(mine, vault)]
-
-
 def _reviewed(body: Mapping[str, Any]) -> list[Any]:
     """Pinned beside coins and rate: an entry of the address book may have changed."""
     return [body[name] for name in ("wallet_id", "recipients", "description", "op_return", "amounts_sats")]
@@ -294,14 +280,83 @@ def make(page: PageContext) -> Response:
     )
 
 
+# --- a member's own money -----------------------------------------------------------------------------------
+
+
+def forward_page(page: PageContext) -> Response:
+    if not page.workspace.may("PAYMENT_INIT"):
+        raise PermissionDenied("Your role here does not forward own money.")
+    profile, why_not = None, ""
+    chosen = page.form.one("vault") or page.query("vault")
+    try:
+        profile = _profile(page)
+    except CustodyError as error:
+        why_not = error.detail
+    return page.render(
+        "proposals/forward.html",
+        vaults=vaults_to_choose(page, chosen),
+        chosen=chosen,
+        profile=profile,
+        why_not=why_not,
+    )
+
+
+def _profile(page: PageContext) -> SigningProfileAddress:
+    return page.read(SIGNING_PROFILE_ADDRESS, network=page.workspace.entry.workspace_info.net)
+
+
+def _forward(page: PageContext) -> dict[str, Any]:
+    """Raises Invalid."""
+    form = page.form
+    body: dict[str, Any] = {
+        "workspace_id": page.workspace.id,
+        "vault_id": form.one("vault"),
+        "network": page.workspace.entry.workspace_info.net,
+        "fee_sats": whole(page, "fee_sats"),
+        "allow_unconfirmed": form.ticked("allow_unconfirmed"),
+        "wallet_address": _profile(page).wallet_address,
+    }
+    amount = form.one("amount").strip()
+    if form.ticked("sweep"):
+        if amount:
+            raise Invalid.at("/amount", "Type an amount, or tick that everything is sent: not both.")
+        return body | {"sweep": True}
+    return body | {"amount_sats": btc(amount, "/amount")}
+
+
+def review_forward(page: PageContext) -> Review:
+    """What the form would propose now. Raises what proposing it would, at its field."""
+    body = _forward(page)
+    vault = vault_by_id(page, body["vault_id"])
+    shown = page.read(PREVIEW_FORWARD, **body)
+    return MoneyReview(
+        "Forward your own money",
+        (("From your own address", address(body["wallet_address"])),),
+        "Propose it",
+        "You alone sign it, on your own machine.",
+        money=money_of(shown.psbt_base64, vault, {}, TxType.FORWARD),
+        taken_from="your own address",
+        amounts=(
+            (f"Into {vault.name}", shown.amounts_sats[0]),
+            ("Network fee", shown.fee_sats),
+            ("Back to you", shown.change_sats),
+        ),
+        pinned=[("shown_coin", coin) for coin in shown.coins],
+    )
+
+
+def _confirmed_forward(page: PageContext) -> dict[str, Any]:
+    return _forward(page) | {"coins": list(page.form.every("shown_coin"))}
+
+
+_NEW = "/w/{workspace_id:int}/proposals/new"
+_FORWARD = "/w/{workspace_id:int}/proposals/forward"
 ROWS = (
-    Row("GET", "/w/{workspace_id:int}/proposals/new", form_page),
-    Row(
-        "POST",
-        "/w/{workspace_id:int}/proposals/new",
-        make,
-        again=form_page,
-        review=review,
-        acts=(CREATE_PSBT,),
+    Row("GET", _NEW, form_page),
+    Row("POST", _NEW, make, again=form_page, review=review, acts=(CREATE_PSBT,)),
+    Row("GET", _FORWARD, forward_page),
+    form(
+        _FORWARD, FORWARD_TO_VAULT, forward_page, "It is proposed. Sign it on your own machine.",
+        to="proposals/{0.psbt_id}", review=review_forward, given=_confirmed_forward,
     ),
-)
+)  # fmt: skip

@@ -1,19 +1,25 @@
-"""The tokens of a workspace, one with its state, holdings, whitelist and calls, and how one is made."""
+"""The tokens of a workspace; one with its state, holdings, whitelist and calls; how one is made, and a call
+of its functions: its form, what it does in words, and the proposal that it becomes.
+"""
 
 from typing import Any
 from urllib.parse import urlencode
 
+from markupsafe import Markup
 from starlette.responses import Response
 
 from custody.common.pages.figures import address
+from custody.common.pages.figures import amount as sats_amount
 from custody.common.recipients import typed_address
 from custody.common.text import count
 from custody.schemas.address_book import WhitelistAddress
 from custody.schemas.asset_tokens import (
+    CALL_CONTRACT,
     CONTRACT,
     CONTRACT_CALLS,
     CONTRACTS,
     CREATE_TOKEN,
+    PREVIEW_CALL,
     RESUBMIT_CONTRACT_CALL,
     WORKSPACE_CONTRACTS,
     WORKSPACE_WHITELIST,
@@ -22,15 +28,15 @@ from custody.schemas.asset_tokens import (
     ContractStatus,
     ResubmitCallResponse,
 )
-from custody.schemas.vaults import Vault
+from custody.schemas.vaults import Vault, VaultName
 from custody.server.console.addresses import entries_of
 from custody.server.console.context import PageContext
-from custody.server.console.rendering import token_units
+from custody.server.console.rendering import FUNCTION_WORDS, token_units
 from custody.server.console.table import Review, Row, form, live, require_as_shown, shown_mark
 from custody.server.console.typed import raw_units, whole
 from custody.server.console.vaults import CHAIN_SECONDS, holdings, vault_by_id, vault_name, vaults_to_choose
-from custody.server.errors import Invalid
-from multisig.tokens import MAX_DECIMALS, Function
+from custody.server.errors import Invalid, NotFound
+from multisig.tokens import MAX_DECIMALS, MAX_TOKEN_AMOUNT, Function
 
 PAGE = 25
 # Whitelisted addresses on the token's page.
@@ -60,10 +66,6 @@ def token_here(page: PageContext) -> Contract:
     return page.read(CONTRACT, workspace_id=page.workspace.id, contract_uid=page.path_param("contract_uid"))
 
 
-def path_of(page: PageContext, contract_uid: int) -> str:
-    return f"{page.workspace.path}/tokens/{contract_uid}"
-
-
 def _standing(page: PageContext) -> dict[str, Any]:
     shown = token_here(page)
     vault = vault_name(page, shown.vault_id)
@@ -73,7 +75,7 @@ def _standing(page: PageContext) -> dict[str, Any]:
     calls, older = page.read_page(CONTRACT_CALLS, {**wanted, "after": before}, limit=PAGE)
     return {
         "token": shown,
-        "base": path_of(page, shown.contract_uid),
+        "base": f"{page.workspace.path}/tokens/{shown.contract_uid}",
         "vault": vault,
         "held": next((one for one in held if one.contract_uid == shown.contract_uid), None),
         "trouble": trouble,
@@ -227,10 +229,124 @@ def _after_resubmit(call: ResubmitCallResponse) -> str:
     return "It is on its way."
 
 
+# --- a call -------------------------------------------------------------------------------------------------
+
+# What each does, shown before it is proposed; {amount} and {address} are what was typed.
+_SENTENCES = {
+    Function.INIT: Markup("Start the token: {supply} are minted to its owner."),
+    Function.TRANSFER: Markup("Send {amount} of the vault's to {address}."),
+    Function.MINT: Markup("Mint {amount} to {address}."),
+    Function.BURN: Markup("Burn {amount} of the owner's own."),
+    Function.PAUSE: Markup("Stop all transfers until it is unpaused."),
+    Function.UNPAUSE: Markup("Allow transfers again."),
+    Function.TRANSFER_OWNERSHIP: Markup("Make {address} the token's owner."),
+    Function.ENABLE_WHITELIST: Markup("Let listed addresses alone receive it."),
+    Function.DISABLE_WHITELIST: Markup("Let any address receive it."),
+    Function.ADD_TO_WHITELIST: Markup("Let {address} receive it while the whitelist is on."),
+    Function.REMOVE_FROM_WHITELIST: Markup(
+        "Stop {address} from receiving it while the whitelist is on; what it holds stays."
+    ),
+}
+_WARNINGS = {
+    Function.TRANSFER_OWNERSHIP: "Only the new owner could ever give it back. At an address without a known "
+    "key it can never be minted, burned or stopped again.",
+    Function.BURN: "What is burned is gone for good.",
+    Function.PAUSE: "No holder can move the token meanwhile.",
+}
+
+
+def _function(page: PageContext) -> Function:
+    """Raises NotFound for an unknown name."""
+    for function in Function:
+        if function.wire_name == page.path_param("function"):
+            return function
+    raise NotFound("A token has no such function.")
+
+
+def call_page(page: PageContext) -> Response:
+    token, function = token_here(page), _function(page)
+    chosen = page.form.one("wallet_id") or page.query("vault")
+    return page.render(
+        "tokens/call.html",
+        token=token,
+        function=function,
+        title=FUNCTION_WORDS[function],
+        vaults=_callers(page, token, function, chosen),
+        chosen=chosen,
+        takes_address=function.takes_address and function is not Function.BURN,
+        warning=_WARNINGS.get(function, ""),
+    )
+
+
+def _callers(page: PageContext, token: Contract, function: Function, chosen: str) -> list[VaultName]:
+    """The vaults that may call it, the owner first: any holder transfers, the owner alone does the rest."""
+    own = vault_name(page, token.vault_id)
+    if function is not Function.TRANSFER:
+        return [own]
+    others = vaults_to_choose(page, chosen, replaced=True)
+    return [own, *(each for each in others if each.id != own.id)]
+
+
+def _typed_call(page: PageContext, token: Contract) -> tuple[str, int | None]:
+    """Its address and its amount in raw units; empty and None where it takes none. Raises Invalid."""
+    function, form = _function(page), page.form
+    raw = None
+    if function.takes_amount:
+        raw = raw_units(form.one("amount"), token.decimals, "amount")
+        if not 0 < raw <= MAX_TOKEN_AMOUNT:
+            raise Invalid.at("/amount", "A token cannot have this amount.")
+    if not function.takes_address:
+        return "", raw
+    # The owner can burn its own tokens only.
+    is_own = function is Function.BURN
+    named = vault_by_id(page, token.vault_id).address if is_own else form.one("address").strip()
+    if not named:
+        raise Invalid.at("/address", "Name the address.")
+    return named, raw
+
+
+def review_call(page: PageContext) -> Review:
+    token = token_here(page)
+    function, (named, raw) = _function(page), _typed_call(page, token)
+    vault = vault_by_id(page, page.form.one("wallet_id"))
+    shown = page.read(PREVIEW_CALL, **_call_body(page))
+    amount = "" if raw is None else f"{token_units(raw, token.decimals)} {token.symbol} tokens"
+    supply = f"{token_units(token.total_supply, token.decimals)} {token.symbol} tokens"
+    sentence = _SENTENCES[function].format(amount=amount, address=address(named), supply=supply)
+    return Review(
+        f"{FUNCTION_WORDS[function]}: {token.symbol}",
+        (
+            ("What it does", sentence),
+            ("Token", f"{token.name}, {token.symbol}"),
+            ("Called by", f"the vault {vault.name}"),
+            *((("Raw units", str(raw)),) if raw is not None else ()),
+            ("Network fee", sats_amount(shown.fee_sats)),
+        ),
+        "Propose it",
+        f"{_WARNINGS.get(function, '')} {approving(vault)}.".lstrip(),
+    )
+
+
+def _call_body(page: PageContext) -> dict[str, Any]:
+    token = token_here(page)
+    named, raw = _typed_call(page, token)
+    args = (("str", named or None), ("int", raw))
+    return {
+        "workspace_id": page.workspace.id,
+        "contract_uid": token.contract_uid,
+        "wallet_id": page.form.one("wallet_id"),
+        "function_name": _function(page).wire_name,
+        "args": [{"type": kind, "value": value} for kind, value in args if value is not None],
+        "priority": priority(page),
+    }
+
+
 _TOKENS = "/w/{workspace_id:int}/tokens"
-_TOKEN = live(
-    f"{_TOKENS}/{{contract_uid:int}}", f"{_TOKENS}/{{contract_uid:int}}/standing",
-    ("tokens/token.html", "tokens/standing.html"), _standing, seconds=CHAIN_SECONDS,
+_TOKEN = f"{_TOKENS}/{{contract_uid:int}}"
+_CALL = f"{_TOKEN}/call/{{function}}"
+_LIVE = live(
+    _TOKEN, f"{_TOKEN}/standing", ("tokens/token.html", "tokens/standing.html"), _standing,
+    seconds=CHAIN_SECONDS,
 )  # fmt: skip
 ROWS = (
     Row("GET", _TOKENS, tokens),
@@ -240,9 +356,14 @@ ROWS = (
         "The token is proposed. Its signers approve it on their devices.", to="tokens/{0.contract_uid}",
         review=review_token, given=_confirmed,
     ),
-    *_TOKEN,
+    *_LIVE,
     form(
-        f"{_TOKENS}/{{contract_uid:int}}/calls/{{call_uid:int}}/resubmit", RESUBMIT_CONTRACT_CALL,
-        _TOKEN[0].view, _after_resubmit, to="tokens/{contract_uid}",
+        f"{_TOKEN}/calls/{{call_uid:int}}/resubmit", RESUBMIT_CONTRACT_CALL, _LIVE[0].view, _after_resubmit,
+        to="tokens/{contract_uid}",
+    ),
+    Row("GET", _CALL, call_page),
+    form(
+        _CALL, CALL_CONTRACT, call_page, "It is proposed. Its signers approve it on their devices.",
+        to="proposals/{0.psbt_id}", review=review_call, given=_call_body,
     ),
 )  # fmt: skip

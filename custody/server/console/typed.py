@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from custody.server.console.context import PageContext, number_of
 from custody.server.errors import Invalid
-from multisig import InvalidAmount, parse_btc
+from multisig import InvalidAmount, Sats, parse_btc
 
 _RATE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})?", re.ASCII)
 _TOKENS = re.compile(r"([0-9]{1,20}|[0-9]{1,3}(?:,[0-9]{3}){1,6})(?:\.([0-9]{1,18}))?", re.ASCII)
@@ -30,13 +30,18 @@ def fee_rate(page: PageContext) -> str:
     return text
 
 
+def btc(text: str, pointer: str) -> Sats:
+    """An amount in bitcoin. Raises Invalid."""
+    try:
+        return parse_btc(text)
+    except InvalidAmount as error:
+        raise Invalid.at(pointer, f"In BTC an amount is like 0.25. {error}") from None
+
+
 def query_sats(page: PageContext, name: str) -> int | None:
     """The query's amount in bitcoin, in satoshi; None where none is given. Raises Invalid."""
     text = page.query(name).strip()
-    try:
-        return int(parse_btc(text)) if text else None
-    except InvalidAmount as error:
-        raise Invalid.at(f"/{name}", str(error)) from error
+    return btc(text, f"/{name}") if text else None
 
 
 def query_day(page: PageContext, name: str) -> datetime | None:

@@ -16,9 +16,8 @@ from custody.schemas.vaults import REPLACE_VAULT, VAULT_EXPORT, VAULT_NAMES, Vau
 from custody.server.console.addresses import entries
 from custody.server.console.context import PageContext
 from custody.server.console.members import members_of
-from custody.server.console.money import money_of
+from custody.server.console.money import MoneyReview, money_of
 from custody.server.console.proposals import BOOK_READERS, labels_of
-from custody.server.console.proposing import MoneyReview
 from custody.server.console.rendering import COIN_WORDS
 from custody.server.console.table import Facts, Review, Row, form
 from custody.server.console.vaults import (

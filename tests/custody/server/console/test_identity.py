@@ -20,7 +20,7 @@ from custody.schemas.calls import CALLS
 from custody.schemas.permissions import Auth, PermissionName
 from custody.server.calls import make_in_parts
 from custody.server.console.application import ROOT, ROWS
-from custody.server.console.replacing import CHANGES
+from custody.server.console.proposals import CHANGES
 from custody.server.console.table import route
 from custody.server.errors import Invalid, RateLimited
 from custody.server.people.founding import add_first_role

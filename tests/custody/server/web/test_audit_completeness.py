@@ -20,7 +20,7 @@ from custody.schemas.calls import CALLS
 from custody.schemas.logs import LogsPage
 from custody.server import calls
 from custody.server.audit.log import verify
-from custody.server.console.audit_words import row_words
+from custody.server.console.audit import row_words
 from custody.server.rules.audit import stored_facts
 from custody.server.rules.purchases import webhook_key
 from custody.server.secrets import Purpose
@@ -531,5 +531,5 @@ def untold(story: Story) -> list[str]:
             facts = dict(iter(db.execute(select(AuditEventRow.event_uid, AuditEventRow.facts))))
         for row in page.logs:
             words = row_words(row, stored_facts(facts[row.event_uid]), page.names)
-            found += [] if words.is_known else [row]
+            found += [row] if words is None else []
     return [f"{row.action}: {row.description}" for row in found]
