@@ -27,7 +27,7 @@ from custody.cli.stored_session import (
     store_of,
     write_settings,
 )
-from custody.common.session_store.stores import credential
+from custody.common.session_store import credential
 from custody.common.terminal import CODE, PASSWORD, Exit, Prompter, aside
 
 if TYPE_CHECKING:

@@ -160,8 +160,7 @@ def _payment(
     """An address, also in groups, or a payment link is never looked up as a name in the address book.
     ``sats`` 0: not known yet. Raises Stop.
     """
-    from custody.common.payment_links import read_recipient
-    from custody.common.recipients import typed_address
+    from custody.common.recipients import read_recipient, typed_address
     from multisig import MultisigError, Network, WrongNetwork, decode_address
 
     typed = typed_address(whom)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from custody.cli.common import Stop
+from custody.common import session_store
 from custody.common.private_files import NO_LINK, PRIVATE_FILE, folder_fault, take, write_private
-from custody.common.session_store import stores
 from custody.common.terminal import Exit
 
 SETTINGS: Final = "session.json"
@@ -38,15 +38,15 @@ def _locked(sentence: str, *, hint: str | None = None) -> Stop:
     return Stop(sentence, advice, Exit.SIGNED_OUT, code="secrets-locked")
 
 
-_ERRORS: Final = stores.Errors(unusable=_store_trouble, locked=_locked, late=_store_trouble)
+_ERRORS: Final = session_store.Errors(unusable=_store_trouble, locked=_locked, late=_store_trouble)
 
 
-class CustodyKeyringStore(stores.KeyringStore):
+class CustodyKeyringStore(session_store.KeyringStore):
     service = "custody"
     errors = _ERRORS
 
 
-class CustodyFileStore(stores.FileStore):
+class CustodyFileStore(session_store.FileStore):
     errors = _ERRORS
 
 
@@ -82,10 +82,10 @@ def write_settings(folder: Path, settings: ClientSettings) -> None:
         write_private(folder / SETTINGS, json.dumps(asdict(settings), indent=1).encode())
 
 
-def store_of(folder: Path, kind: str, ask: stores.Passphrase) -> stores.SecretStore:
+def store_of(folder: Path, kind: str, ask: session_store.Passphrase) -> session_store.SecretStore:
     if kind == "keyring":
         return CustodyKeyringStore(str(folder.resolve()), KEYRING_SECONDS)
-    return CustodyFileStore(folder / stores.SECRETS_FILE, ask)
+    return CustodyFileStore(folder / session_store.SECRETS_FILE, ask)
 
 
 def forget(folder: Path) -> None:

@@ -1,7 +1,7 @@
 """The store of the session's secret: ``custody.common.session_store`` with signerd's names and errors."""
 
-from custody.common.session_store import stores
-from custody.common.session_store.stores import SECRETS_FILE, Errors, Passphrase, SecretStore, credential
+from custody.common import session_store
+from custody.common.session_store import SECRETS_FILE, Errors, Passphrase, SecretStore, credential
 from signerd.errors import KeyringTimedOut, NoSecretStore, SecretsLocked
 
 __all__ = [
@@ -17,12 +17,12 @@ CREDENTIAL = "signerd-passphrase"
 ERRORS = Errors(unusable=NoSecretStore, locked=SecretsLocked, late=KeyringTimedOut)
 
 
-class SignerdKeyringStore(stores.KeyringStore):
+class SignerdKeyringStore(session_store.KeyringStore):
     service = "signerd"
     errors = ERRORS
 
 
-class SignerdFileStore(stores.FileStore):
+class SignerdFileStore(session_store.FileStore):
     errors = ERRORS
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import signerd
-from custody.common import session_store
+from custody import common
 from tests.support.descendants import descendants, needs_proc, until_gone
 
 pytestmark = needs_proc
@@ -88,7 +88,7 @@ def test_every_child_of_signerd_is_started_with_one():
         r"^(subprocess\.(run|Popen|call|check_\w+)|asyncio\.create_subprocess_\w+|os\.(spawn|posix_spawn)\w*)$"
     )
     found = 0
-    packages = (Path(signerd.__file__).parent, Path(session_store.__file__).parent)
+    packages = (Path(signerd.__file__).parent, Path(common.__file__).parent)
     for path in (path for package in packages for path in package.rglob("*.py")):
         if path.match("cli/system.py"):
             continue

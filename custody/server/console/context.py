@@ -111,7 +111,7 @@ class PageContext:
 
     @cached_property
     def user(self) -> User:
-        self.platform.rates.take(self.caller.counted_as, is_write=False)
+        self.platform.rates.take(self.caller.counted_as)
         with self.snapshot.reading() as db:
             return user_record(db, self.caller.user_id, self.caller)
 
@@ -317,11 +317,7 @@ class PageContext:
     def _counted(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Invocation:
         """Raises RateLimited."""
         if call.needs is not Auth.OPEN:
-            rates, counted_as = self.platform.rates, self.caller.counted_as
-            if call.reserved:
-                rates.take_reserved(counted_as)
-            else:
-                rates.take(counted_as, is_write=call.is_change)
+            self.platform.rates.take_call(self.caller.counted_as, call)
         return self._invocation(call, given)
 
     def _invocation(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Invocation:

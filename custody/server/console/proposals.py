@@ -284,12 +284,13 @@ def cancel_page(page: PageContext) -> Response:
 def _signatures_are_out(page: PageContext) -> str:
     proposal = proposal_of(page)
     out = sum(signer.decision == "approve" for signer in proposal.signers)
+    ends = "No further signature is accepted."
     if not out:
-        return "No further signature is accepted."
+        return ends
     return (
-        f"No further signature is accepted. {out} of {proposal.required_signatures} are out and stay valid: "
-        "a person who holds enough of them can still send it. Its coins stay locked: take them back "
-        "afterwards, or free them."
+        f"{ends} {out} of {proposal.required_signatures} signatures are out and stay valid: a person who "
+        "holds enough of them can still send it. Its coins stay locked: take them back afterwards, or free "
+        "them."
     )
 
 

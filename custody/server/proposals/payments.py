@@ -13,7 +13,7 @@ from string import hexdigits
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from custody.common.payment_links import Recipient, read_recipient
+from custody.common.recipients import Recipient, read_recipient
 from custody.schemas.proposals import CreatePsbtRequest
 from custody.schemas.sending import MaxSendQuery
 from custody.server.errors import Dust, Fault, Invalid, LockedFunds, WrongNetworkAddress

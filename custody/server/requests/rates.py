@@ -9,11 +9,13 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from ipaddress import IPv6Address, IPv6Network, ip_address
 from math import ceil
+from typing import Any
 
 from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from custody.common.pace import Bucket
+from custody.schemas.call import Call
 from custody.server.errors import RateLimited
 from custody.server.rules.ports import Clock
 from custody.server.store.models import AttemptRow
@@ -91,15 +93,20 @@ class Rates:
         self._exporting: set[int] = set()
         self._lock = threading.Lock()
 
-    def take(self, user_id: int, *, is_write: bool) -> None:
-        """Counts one call of a signed-in user. Raises RateLimited."""
+    def take(self, user_id: int) -> None:
+        """Counts what a signed-in user reads. Raises RateLimited."""
         self._calls.take(user_id)
-        if is_write:
-            self._writes.take(user_id)
 
-    def take_reserved(self, user_id: int) -> None:
-        """Counts a call that has calls of its own. Raises RateLimited."""
-        self._reserved.take(user_id)
+    def take_call(self, user_id: int, call: Call[Any, Any]) -> None:
+        """Counts one call of a signed-in user; of those that have calls of their own, apart. Raises
+        RateLimited.
+        """
+        if call.reserved:
+            self._reserved.take(user_id)
+            return
+        self._calls.take(user_id)
+        if call.is_change:
+            self._writes.take(user_id)
 
     def take_search(self, user_id: int) -> None:
         """For a call that searches, on top of the call itself. Raises RateLimited."""

@@ -1,14 +1,22 @@
-"""What is read of a request, and the headers of a list in pages."""
+"""What is read of a request, the headers of a list in pages, and the cookie that renews a session of the
+API's.
+"""
 
 import json
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from pydantic import BaseModel
 from starlette.requests import Request
+from starlette.responses import Response
 
+from custody.schemas.auth import REFRESH_COOKIE
 from custody.schemas.call import Page
+from custody.server.rules.credentials import REFRESH_LIFETIME
 from custody.server.services import Services
+
+LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+PATH: Final = "/auth"
 
 
 def page_headers(path: str, query: BaseModel, page: Page[Any], key: str) -> dict[str, str]:
@@ -63,3 +71,28 @@ def _plain(number: str) -> float:
     if set(number) - set("-0123456789."):
         raise UnclearJson("A number of the body is not in plain digits.")
     return float(number)
+
+
+def set_refresh_token(request: Request, response: Response, token: str) -> None:
+    response.set_cookie(
+        REFRESH_COOKIE,
+        token,
+        max_age=int(REFRESH_LIFETIME.total_seconds()),
+        path=PATH,
+        httponly=True,
+        samesite="strict",
+        secure=is_secure(request),
+    )
+
+
+def delete_refresh_token(request: Request, response: Response) -> None:
+    response.delete_cookie(
+        REFRESH_COOKIE, path=PATH, httponly=True, samesite="strict", secure=is_secure(request)
+    )
+
+
+def is_secure(request: Request) -> bool:
+    """True except on loopback http without a proxy, where a browser would never return a Secure cookie."""
+    if request.app.state.behind_proxy:
+        return True
+    return not (request.url.scheme == "http" and request.url.hostname in LOOPBACK)

@@ -1,4 +1,5 @@
-"""FastAPI's routes, built from the declared calls, and the OpenAPI document's text on each.
+"""FastAPI's routes, built from the declared calls: from a request to the response of each, and the OpenAPI
+document's text on it.
 
 A route authenticates its caller before it reads a body, unless the endpoint is open.
 """
@@ -6,7 +7,7 @@ A route authenticates its caller before it reads a body, unless the endpoint is 
 import inspect
 import re
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response
@@ -14,14 +15,15 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from custody.schemas.call import Call, Way
+from custody.schemas.auth import LOGOUT, REFRESH_COOKIE, LoginResponse, RefreshResponse
+from custody.schemas.call import Call, SignedBody, Way
 from custody.schemas.calls import CALLS
 from custody.schemas.common import MAX_INT64, build_shapes
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, Problem
 from custody.schemas.permissions import Auth
 from custody.schemas.queries import QueryId
 from custody.server import nouns  # noqa: F401 - its functions serve the calls
-from custody.server.calls import record_refusal
+from custody.server.calls import Invocation, answer, known_as, record_refusal
 from custody.server.errors import (
     CustodyError,
     DatabaseUnavailable,
@@ -35,11 +37,17 @@ from custody.server.errors import (
     TokenExpired,
     Unauthenticated,
 )
-from custody.server.rules.credentials import Caller, is_secret
+from custody.server.rules.credentials import Caller, anybody, is_secret
 from custody.server.sign_in.access_tokens import CONSOLE_ALONE, caller_of
-from custody.server.web.adapter import function_of
-from custody.server.web.http import JsonRequest, address_of, services_of
-from custody.server.web.long_poll import DOCUMENTED
+from custody.server.web.http import (
+    JsonRequest,
+    address_of,
+    delete_refresh_token,
+    page_headers,
+    services_of,
+    set_refresh_token,
+)
+from custody.server.web.long_poll import DOCUMENTED, answer_in_time
 from custody.server.web.problems import trace_id_of
 
 # A longer token cannot be ours: refuse it before hashing.
@@ -126,19 +134,56 @@ def build_router(calls: Sequence[Call[Any, Any]] = CALLS) -> APIRouter:
 
 
 def _answering(call: Call[Any, Any]) -> Callable[..., Any]:
-    """The function that FastAPI calls. Its signature, made from the declaration, tells FastAPI what to parse,
-    validate and document.
+    """The function that FastAPI calls, from what it read of a request to the response; async where it waits
+    or reads the body itself. Its signature, made from the declaration, tells FastAPI what to parse, validate
+    and document.
     """
-    answer: Any = function_of(call)
-    answer.__signature__ = inspect.Signature(_parameters(call))
-    return answer  # type: ignore[no-any-return]  # Any, so that it takes a signature
+
+    def respond(request: Request, **given: Any) -> Response:
+        invocation = _invocation(call, request, given)
+        answered = answer(services_of(request), invocation)
+        page, value = answered.page, answered.value
+        headers = {} if page is None else page_headers(invocation.path, invocation.request, page, call.key)
+        response = Response(answered.content, media_type="application/json", headers=headers)
+        if isinstance(value, LoginResponse | RefreshResponse) and value.refresh_token:
+            set_refresh_token(request, response, value.refresh_token)
+        if call is LOGOUT:
+            delete_refresh_token(request, response)
+        return response
+
+    async def respond_in_time(request: Request, **given: Any) -> Response:
+        return await answer_in_time(services_of(request), _invocation(call, request, given), request)
+
+    async def respond_to_bytes(request: Request, **given: Any) -> Response:
+        body = SignedBody(await request.body(), request.headers)
+        return await run_in_threadpool(respond, request, body=body, **given)
+
+    answers: Any = respond_in_time if call.long_poll else respond
+    if call.takes is SignedBody:
+        answers = respond_to_bytes
+    answers.__signature__ = inspect.Signature(_parameters(call))
+    return answers  # type: ignore[no-any-return]  # Any, so that it takes a signature
+
+
+def _invocation(call: Call[Any, Any], request: Request, given: Mapping[str, Any]) -> Invocation:
+    caller = given.get("caller")
+    return Invocation(
+        call,
+        given.get("body"),
+        anybody(address_of(request), trace_id_of(request))
+        if caller is None
+        # A signer's own program cannot show a provider's page.
+        else known_as(caller, call, Way.UNLINKED, Way.SIGNER),
+        {name: given[name] for name in call.path_ids},
+        given.get("idempotency_key"),
+        cookie=request.cookies.get(REFRESH_COOKIE, ""),
+    )
 
 
 def _parameters(call: Call[Any, Any]) -> list[inspect.Parameter]:
     annotations: dict[str, Any] = {"request": Request}
     if call.needs is not Auth.OPEN:
-        counted = _changing if call.is_change else _reading
-        annotations["caller"] = Annotated[Caller, Depends(_reserved if call.reserved else counted)]
+        annotations["caller"] = Annotated[Caller, Depends(_counting(call))]
     annotations |= dict.fromkeys(call.path_ids, Annotated[QueryId, Path()])
     if call.shape is not None:
         annotations["body"] = Annotated[call.shape, Body() if call.method == "POST" else Query()]
@@ -155,27 +200,16 @@ def _parameters(call: Call[Any, Any]) -> list[inspect.Parameter]:
     ]
 
 
-async def _reading(request: Request, _token: Token) -> Caller:
-    """Counts the call and returns the caller, before FastAPI reports invalid input. Raises RateLimited."""
-    return _counted(request, is_write=False)
+def _counting(call: Call[Any, Any]) -> Callable[[Request, Token], Coroutine[Any, Any, Caller]]:
+    """A dependency that counts the call and returns the caller, before FastAPI reports invalid input."""
 
+    async def counted(request: Request, _token: Token) -> Caller:
+        """Raises RateLimited."""
+        caller: Caller = request.state.caller
+        services_of(request).rates.take_call(caller.counted_as, call)
+        return caller
 
-async def _reserved(request: Request, _token: Token) -> Caller:
-    """`_reading` for a call that is made though the caller used up their calls. Raises RateLimited."""
-    caller: Caller = request.state.caller
-    services_of(request).rates.take_reserved(caller.counted_as)
-    return caller
-
-
-async def _changing(request: Request, _token: Token) -> Caller:
-    """`_reading` for a call that changes something."""
-    return _counted(request, is_write=True)
-
-
-def _counted(request: Request, *, is_write: bool) -> Caller:
-    caller: Caller = request.state.caller
-    services_of(request).rates.take(caller.counted_as, is_write=is_write)
-    return caller
+    return counted
 
 
 def completed(document: dict[str, Any]) -> dict[str, Any]:

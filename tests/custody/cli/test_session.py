@@ -12,7 +12,7 @@ from sqlalchemy import delete
 
 from custody.cli import stored_session
 from custody.cli.common import Stop
-from custody.common.session_store import stores
+from custody.common import session_store
 from custody.common.terminal import Exit
 from custody.server.rules.credentials import LOGIN_FAILURES_ANYWHERE
 from custody.server.setup import has_account
@@ -38,8 +38,8 @@ finally:
 @pytest.fixture(autouse=True)
 def cheap_kdf(monkeypatch):
     """Replaces the key derivation's real cost."""
-    monkeypatch.setattr(stores, "ARGON2_MEMORY_KIB", 64)
-    monkeypatch.setattr(stores, "ARGON2_PASSES", 1)
+    monkeypatch.setattr(session_store, "ARGON2_MEMORY_KIB", 64)
+    monkeypatch.setattr(session_store, "ARGON2_PASSES", 1)
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_signing_in_again_ends_the_session_before_and_empties_another_store(
     assert whoami(custody).exit_code == 0
     back = custody("login", "--secrets", "keyring", answers=f"{ADMIN}\n{PASSWORD}\n")
     assert back.exit_code == 0
-    assert ((folder / stores.SECRETS_FILE).exists(), len(own.sessions())) == (False, before + 1)
+    assert ((folder / session_store.SECRETS_FILE).exists(), len(own.sessions())) == (False, before + 1)
     # Of another account it can only be said.
     other = custody("login", answers=f"alice@example.org\n{PASSWORD}\n")
     assert f"The session of {ADMIN} at {PLATFORM} is no longer kept here" in other.stderr

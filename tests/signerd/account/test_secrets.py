@@ -12,8 +12,7 @@ from keyring.backend import KeyringBackend
 from keyring.backends import fail, null
 
 from custody.common import children
-from custody.common.session_store import keyring_child
-from custody.common.session_store import stores as secrets
+from custody.common import session_store as secrets
 from signerd.account.secrets import SignerdFileStore, SignerdKeyringStore, credential_passphrase
 from signerd.errors import KeyringTimedOut, NoSecretStore, SecretsLocked
 
@@ -114,10 +113,10 @@ def test_only_real_keyrings_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     real = Desktop()
     everything = [null.Keyring(), fail.Keyring(), Pretender(), real]
     monkeypatch.setattr(keyring.backend, "get_all_keyring", lambda: everything)
-    assert keyring_child.real_keyring() is real
+    assert secrets.real_keyring() is real
     monkeypatch.setattr(keyring.backend, "get_all_keyring", lambda: everything[:3])
-    assert keyring_child.real_keyring() is None
-    assert keyring_child.main("get", "signerd", "x") == 3
+    assert secrets.real_keyring() is None
+    assert secrets.main("get", "signerd", "x") == 3
 
 
 def test_the_child_sets_gets_and_deletes(
@@ -126,11 +125,11 @@ def test_the_child_sets_gets_and_deletes(
     real = Desktop()
     monkeypatch.setattr(keyring.backend, "get_all_keyring", lambda: [real])
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(read=lambda: "secret"))
-    assert keyring_child.main("set", "signerd", "x") == 0
-    assert keyring_child.main("get", "signerd", "x") == 0
+    assert secrets.main("set", "signerd", "x") == 0
+    assert secrets.main("get", "signerd", "x") == 0
     assert capsys.readouterr().out == "secret"
-    assert keyring_child.main("delete", "signerd", "x") == 0
-    assert keyring_child.main("delete", "signerd", "x") == 0
+    assert secrets.main("delete", "signerd", "x") == 0
+    assert secrets.main("delete", "signerd", "x") == 0
     assert real.kept == {}
 
 

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from custody.client import Session
-from custody.common.session_store import stores
+from custody.common import session_store
 from signerd.account.secrets import SignerdFileStore
 from signerd.account.session import Account
 from tests.support.daemons import make_config
@@ -25,8 +25,8 @@ def renewed(account: Account) -> Account:
 
 
 async def test_on_a_full_disk_the_daemon_goes_on_and_stores_the_session_later(tmp_path, monkeypatch):
-    monkeypatch.setattr(stores, "ARGON2_MEMORY_KIB", 64)
-    monkeypatch.setattr(stores, "ARGON2_PASSES", 1)
+    monkeypatch.setattr(session_store, "ARGON2_MEMORY_KIB", 64)
+    monkeypatch.setattr(session_store, "ARGON2_PASSES", 1)
     store, told, fsync = (
         SignerdFileStore(tmp_path / "secrets.json", lambda: "phrase"),
         asyncio.Event(),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.common.payment_links import Recipient
+from custody.common.recipients import Recipient
 from custody.server.errors import Invalid
 from custody.server.proposals.payments import merge_amount, parse_op_return, parse_recipient
 from multisig import Network

@@ -9,14 +9,18 @@ import base64
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from custody.common import children
 from custody.common.private_files import write_private
+
+if TYPE_CHECKING:
+    from keyring.backend import KeyringBackend
 
 Passphrase = Callable[[], str | None]
 
@@ -78,10 +82,9 @@ class KeyringStore:
 
     def _ask(self, verb: str, secret: str = "") -> str:
         """Raises ``unusable`` where the keyring, or the child, fails."""
-        module = "custody.common.session_store.keyring_child"
         try:
             done = subprocess.run(  # noqa: S603 - our own interpreter and module
-                children.command(module, verb, self.service, self.account),
+                children.command(__name__, verb, self.service, self.account),
                 pass_fds=children.passed(),
                 input=secret,
                 capture_output=True,
@@ -215,3 +218,53 @@ def _text(data: bytes) -> str:
 def _last_line(text: str) -> str:
     lines = text.strip().splitlines()
     return lines[-1] if lines else "no reason given"
+
+
+# --- the child that asks the keyring ------------------------------------------------------------------------
+
+# None of the null or failing backends, and none that stores plain text.
+REAL_KEYRINGS = (
+    "keyring.backends.SecretService",
+    "keyring.backends.libsecret",
+    "keyring.backends.kwallet",
+    "keyring.backends.macOS",
+)
+
+
+def real_keyring() -> "KeyringBackend | None":
+    """The best keyring of this desktop that is on the list."""
+    import keyring
+
+    usable = [
+        backend
+        for backend in keyring.backend.get_all_keyring()
+        if type(backend).__module__.startswith(REAL_KEYRINGS) and backend.priority > 0
+    ]
+    return max(usable, key=lambda backend: backend.priority, default=None)
+
+
+def main(verb: str, service: str, account: str) -> int:
+    """In the child: one call to the desktop's keyring, ``get|set|delete SERVICE ACCOUNT``. The secret is read
+    from stdin or written to stdout.
+    """
+    from keyring.errors import KeyringError
+
+    backend = real_keyring()
+    if backend is None:
+        sys.stderr.write("this desktop has no keyring\n")
+        return 3
+    try:
+        if verb == "get":
+            sys.stdout.write(backend.get_password(service, account) or "")
+        elif verb == "set":
+            backend.set_password(service, account, sys.stdin.read())
+        elif backend.get_password(service, account) is not None:
+            backend.delete_password(service, account)
+    except KeyringError as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        return 4
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(*sys.argv[1:4]))

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from custody.common.payment_links import Recipient, read_recipient
-from custody.common.recipients import typed_address
+from custody.common.recipients import Recipient, read_recipient, typed_address
 from multisig import MultisigError, Network
 from tests.support.examples import examples
 

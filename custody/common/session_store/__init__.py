@@ -1,1 +1,0 @@
-"""Storage for a program's session secret: the desktop's keyring, or an encrypted file."""
