@@ -19,8 +19,9 @@ from custody.schemas.purchases import PURCHASES
 from custody.schemas.queries import QueryId
 from custody.schemas.users import MAIL_SETTINGS, UPDATE_MAIL_SETTINGS, UPDATE_USER_INFO
 from custody.server.console.context import PageContext, shaped
+from custody.server.console.reviews import Review
 from custody.server.console.sign_in import ACCOUNT, providers, require_same_twice
-from custody.server.console.table import Review, Row, form
+from custody.server.console.table import Row, form
 from custody.server.errors import Invalid
 from custody.server.sign_in import step_up
 from custody.server.sign_in.passkeys import Assertion

@@ -5,7 +5,7 @@ and addresses: a review of the rows, then a call per row.
 import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 from urllib.parse import quote_plus
 
 from starlette.responses import Response
@@ -25,7 +25,8 @@ from custody.schemas.changes import CHANGES, SECOND_PERSON_RULE
 from custody.schemas.queries import MAX_ITEMS
 from custody.server.console.context import PageContext, WaitsForSecondPerson
 from custody.server.console.rendering import TEMPLATES, csv_file
-from custody.server.console.table import Review, Row, form, require_as_shown, shown_mark
+from custody.server.console.reviews import Review, require_as_shown, shown_mark
+from custody.server.console.table import Row, form
 from custody.server.errors import (
     CustodyError,
     Invalid,
@@ -45,11 +46,11 @@ COLUMNS = ("name", "address")
 
 def addresses(page: PageContext) -> Response:
     search, after = page.query("search").strip(), page.cursor("after")
-    wanted = {"workspace_id": page.workspace.id, "search": search or None, "after": after}
+    wanted = {"search": search or None, "after": after}
     found, next_after = page.read_page(WHITELIST_ADDRESSES, wanted, limit=PAGE, key="uid")
     waiting = [
         change
-        for change in page.read(CHANGES, workspace_id=page.workspace.id)
+        for change in page.read(CHANGES)
         if change.status == "PENDING"
         and change.workspace_id == page.workspace.id
         and change.path.endswith("-whitelist-address")
@@ -60,21 +61,17 @@ def addresses(page: PageContext) -> Response:
         next_after=next_after,
         search=search,
         is_first=after is None,
-        rule=page.read(SECOND_PERSON_RULE, workspace_id=page.workspace.id),
+        rule=page.read(SECOND_PERSON_RULE),
         waiting=len(waiting),
     )
 
 
 def offered(page: PageContext) -> Response:
     """For the form of a payment: the entries that match what is typed."""
-    found = entries(page, limit=OFFERED, search=page.query("recipient").strip() or None)
+    found = page.read(WHITELIST_ADDRESSES, limit=OFFERED, search=page.query("recipient").strip() or None)
     return Response(
         TEMPLATES.render("addresses/offered.html", entries=found), headers=HEADERS, media_type=HTML
     )
-
-
-def entries(page: PageContext, **query: Any) -> list[WhitelistAddress]:
-    return page.read(WHITELIST_ADDRESSES, workspace_id=page.workspace.id, **query)
 
 
 def entries_of(
@@ -85,14 +82,14 @@ def entries_of(
     return [
         entry
         for start in range(0, len(wanted), MAX_NAMED)
-        for entry in entries(page, **{which: wanted[start : start + MAX_NAMED]})
+        for entry in page.read(WHITELIST_ADDRESSES, **{which: wanted[start : start + MAX_NAMED]})
     ]
 
 
 def entry_page(page: PageContext) -> Response:
     """Raises NotFound."""
     number = page.path_param("uid")
-    found = entries(page, limit=1, after=number - 1 if number > 1 else None)
+    found = page.read(WHITELIST_ADDRESSES, limit=1, after=number - 1 if number > 1 else None)
     words = "There is no such entry in this workspace's address book."
     return page.render("addresses/entry.html", entry=page.one_of(found, "uid", "uid", words))
 
@@ -107,7 +104,7 @@ def _pages(page: PageContext) -> Iterator[list[WhitelistAddress]]:
     """Read as they are sent: one at a time is in memory."""
     after = None
     while True:
-        found = entries(page, limit=MAX_ITEMS, after=after)
+        found = page.read(WHITELIST_ADDRESSES, limit=MAX_ITEMS, after=after)
         yield found
         if len(found) < MAX_ITEMS:
             return
@@ -143,7 +140,7 @@ def import_page(page: PageContext) -> Response:
 def read_lines(page: PageContext) -> list[ImportRow]:
     """What each row of the text would do to the book as it is now. Raises Invalid."""
     rows = _rows(_text(page))
-    book = entries(page)
+    book = page.read(WHITELIST_ADDRESSES)
     by_address = {entry.address: entry for entry in book}
     taken = {name_key(entry.name): entry.address for entry in book}
     lines: list[ImportRow] = []
@@ -282,12 +279,11 @@ def import_lines(page: PageContext) -> Response:
 
 
 def _act(page: PageContext, line: ImportRow) -> str:
-    ids: dict[str, Any] = {"workspace_id": page.workspace.id}
     try:
         if line.does == "rename":
-            page.act(RENAME_WHITELIST_ADDRESS, **ids, uid=line.uid, name=line.name)
+            page.act(RENAME_WHITELIST_ADDRESS, uid=line.uid, name=line.name)
             return "renamed"
-        page.act(ADD_WHITELIST_ADDRESS, nth=line.number, **ids, name=line.name, address=line.address)
+        page.act(ADD_WHITELIST_ADDRESS, nth=line.number, name=line.name, address=line.address)
     except WaitsForSecondPerson:
         return "waits for a second person"
     return "added"

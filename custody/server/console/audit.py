@@ -19,10 +19,10 @@ from custody.common.pages.serving import attachment
 from custody.common.text import SATS_PER_BTC, SHORT_ID, amount, plain
 from custody.schemas.calls import CALLS
 from custody.schemas.logs import EXPORT_AUDIT_LOGS, LOGS, AuditLogEntry, LogsPage
+from custody.schemas.members import MEMBERS
 from custody.server import nouns  # noqa: F401 - their events
 from custody.server.audit.calls import facts_in
 from custody.server.console.context import PageContext
-from custody.server.console.members import members_of
 from custody.server.console.proposals import labels_of
 from custody.server.console.rendering import CSV, member_words
 from custody.server.console.table import Row
@@ -87,7 +87,7 @@ def _people(page: PageContext, logs: LogsPage) -> list[tuple[str, str]]:
     """The filter's choices: the members, for a person who may see them, and each actor on this logs."""
     found = {"0": "The platform"}
     if page.workspace.may("MANAGE_USERS"):
-        found |= {str(member.uuid): member_words(member) for member in members_of(page)}
+        found |= {str(member.uuid): member_words(member) for member in page.read(MEMBERS)}
     for entry in logs.logs:
         if str(entry.user_uuid) not in found and " " not in entry.user_name:
             found[str(entry.user_uuid)] = entry.user_name

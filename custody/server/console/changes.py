@@ -12,12 +12,13 @@ from custody.schemas.changes import (
     Change,
     SecondPersonRule,
 )
+from custody.schemas.members import MEMBERS
 from custody.schemas.roles import ROLES, RoleDetails
 from custody.schemas.webhooks import CREATE_WEBHOOK, UPDATE_WEBHOOK, WebhookWithSecret
 from custody.server.console.context import PageContext
-from custody.server.console.members import members_of
 from custody.server.console.rendering import member_words
-from custody.server.console.table import Review, Row, form
+from custody.server.console.reviews import Review
+from custody.server.console.table import Row, form
 from custody.server.errors import NotFound, StateConflict
 
 # Decided changes on the page.
@@ -25,8 +26,8 @@ SHOWN = 20
 
 
 def changes(page: PageContext) -> Response:
-    every = page.read(CHANGES, workspace_id=page.workspace.id)
-    rule = page.read(SECOND_PERSON_RULE, workspace_id=page.workspace.id)
+    every = page.read(CHANGES)
+    rule = page.read(SECOND_PERSON_RULE)
     return page.render(
         "changes/changes.html",
         waiting=[each for each in every if each.status == "PENDING"],
@@ -44,7 +45,7 @@ def _setter(page: PageContext, rule: SecondPersonRule) -> str:
     """Who switched the rule on; empty for a person who may not see the members."""
     if not rule.set_by or not page.workspace.may("MANAGE_USERS"):
         return ""
-    setters = (each for each in members_of(page) if str(each.uuid) == str(rule.set_by))
+    setters = (each for each in page.read(MEMBERS) if str(each.uuid) == str(rule.set_by))
     return next(map(member_words, setters), "")
 
 
@@ -60,7 +61,7 @@ def _roles(page: PageContext) -> list[RoleDetails]:
 def _change(page: PageContext) -> Change:
     """Raises NotFound, StateConflict."""
     change_id = page.form.one("change_id") or page.query("change_id")
-    found = page.read(CHANGES, workspace_id=page.workspace.id, change_id=change_id)
+    found = page.read(CHANGES, change_id=change_id)
     if not found:
         raise NotFound("There is no such change, or your role does not confirm it.")
     if nameless_field(found[0]) is not None:

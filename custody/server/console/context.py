@@ -321,6 +321,9 @@ class PageContext:
         return self._invocation(call, given)
 
     def _invocation(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Invocation:
+        """Of the path's workspace, where nothing else is given."""
+        if call.shape is not None and "workspace_id" in call.shape.model_fields and self.maybe_workspace:
+            given = {"workspace_id": self.workspace.id, **given}
         is_open = call.needs is Auth.OPEN
         caller = self.anybody if is_open else calls.known_as(self.caller, call, Way.UNLINKED)
         request = None if call.shape is None else shaped(call.shape, **given)
@@ -410,7 +413,7 @@ class PageContext:
         return response
 
     def _frame(self) -> dict[str, object]:
-        signed_in = self.maybe_caller is not None
+        signed_in, params = self.maybe_caller is not None, self.request.path_params
         return {
             "user": self.user if signed_in else None,
             "is_bound": signed_in and self.caller.bound_to is not None,
@@ -418,6 +421,8 @@ class PageContext:
             "person": self.person,
             "path": self.request.url.path,
             "section": self.section,
+            # Of the vault that the page is about.
+            "base": f"/console/w/{params.get('workspace_id')}/vaults/{params.get('vault_id')}",
             "form_token": self.held.form_token if self.held is not None else "",
             "key": trace_id_of(self.request),
             "typed": self.form,

@@ -19,7 +19,8 @@ from custody.schemas.proposals import PSBT
 from custody.schemas.users import CREATE_WORKSPACE, UPDATE_WORKSPACE
 from custody.schemas.vaults import LIST_WALLETS, Vault
 from custody.server.console.context import PageContext
-from custody.server.console.table import Review, Row, form, live
+from custody.server.console.reviews import Review
+from custody.server.console.table import Row, form, live
 from custody.server.errors import Invalid, NotFound, PermissionDenied
 
 # Waiting proposals and vaults on the overview; their own pages list all.
@@ -54,20 +55,16 @@ def answer_invitation(page: PageContext) -> Response:
 
 def _shown(page: PageContext) -> dict[str, Any]:
     sees = page.workspace.may("VIEW_BALANCES", "PAYMENT_INIT", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
-    found: list[Vault] = (
-        page.read(LIST_WALLETS, workspace_id=page.workspace.id, limit=FIRST + 1) if sees else []
-    )
+    found: list[Vault] = page.read(LIST_WALLETS, limit=FIRST + 1) if sees else []
     vaults = found[:FIRST]
-    waiting = page.read(PSBT, workspace_id=page.workspace.id, status="PENDING", limit=FIRST) if sees else []
+    waiting = page.read(PSBT, status="PENDING", limit=FIRST) if sees else []
     return {
         "vaults": vaults,
         "are_all": len(vaults) == len(found) and not page.unreadable,
         "waiting": waiting,
         "total_sats": sum(vault.confirmed_sats for vault in vaults),
         "names": {vault.id: vault.name for vault in vaults},
-        "changes": [
-            each for each in page.read(CHANGES, workspace_id=page.workspace.id) if each.status == "PENDING"
-        ],
+        "changes": [each for each in page.read(CHANGES) if each.status == "PENDING"],
     }
 
 

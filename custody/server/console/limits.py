@@ -42,7 +42,7 @@ def left_of(page: PageContext, shown: PsbtPreview, vault: Vault) -> Sequence[tup
     if shown.role_left_sats is None or shown.vault_left_sats is None:
         return ()
     unused = {"role": shown.role_left_sats, "vault": shown.vault_left_sats}
-    mine = page.read(MY_LIMITS, workspace_id=page.workspace.id)
+    mine = page.read(MY_LIMITS)
     return [(words, unused[whose]) for whose, words in left_words(mine, vault)]
 
 
@@ -93,10 +93,10 @@ def used_words(now: VaultLimits, typed: dict[str, Any]) -> str:
 
 
 def my_limits(page: PageContext) -> Response:
-    mine = page.read(MY_LIMITS, workspace_id=page.workspace.id)
+    mine = page.read(MY_LIMITS)
     vaults: list[Vault] = []
     if sats_of(mine.limit) and page.workspace.may("MANAGE_WORKSPACE"):
-        vaults = page.read(LIST_WALLETS, workspace_id=page.workspace.id, limit=SHOWN + 1)
+        vaults = page.read(LIST_WALLETS, limit=SHOWN + 1)
     known = [
         (vault, *_most_now(mine, vault.detailed_vault_limits))
         for vault in vaults[:SHOWN]

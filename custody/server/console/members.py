@@ -14,7 +14,8 @@ from custody.schemas.members import (
 )
 from custody.schemas.roles import ROLES, RoleDetails
 from custody.server.console.context import PageContext
-from custody.server.console.table import Facts, Row, form
+from custody.server.console.reviews import Facts
+from custody.server.console.table import Row, form
 from custody.server.errors import Invalid
 
 AT_ONCE = "It applies at once, to their pages and their programs."
@@ -23,9 +24,9 @@ AT_ONCE = "It applies at once, to their pages and their programs."
 def members(page: PageContext) -> Response:
     return page.render(
         "members/members.html",
-        members=members_of(page),
+        members=page.read(MEMBERS),
         roles=_roles(page),
-        invitations=page.read(WORKSPACE_INVITATIONS, workspace_id=page.workspace.id),
+        invitations=page.read(WORKSPACE_INVITATIONS),
         colleagues=colleagues(page),
     )
 
@@ -34,13 +35,9 @@ def member_page(page: PageContext) -> Response:
     return page.render("members/member.html", member=_member(page), roles=_roles(page))
 
 
-def members_of(page: PageContext) -> list[Member]:
-    return page.read(MEMBERS, workspace_id=page.workspace.id)
-
-
 def _roles(page: PageContext) -> list[RoleDetails]:
     """The form preselects the first."""
-    return sorted(page.read(ROLES, workspace_id=page.workspace.id), key=lambda role: len(role.perm))
+    return sorted(page.read(ROLES), key=lambda role: len(role.perm))
 
 
 def colleagues(page: PageContext) -> list[Member]:
@@ -48,7 +45,7 @@ def colleagues(page: PageContext) -> list[Member]:
     workspace = page.workspace
     if not workspace.may("MANAGE_WORKSPACE") or not workspace.may("MANAGE_USERS"):
         return []
-    here = {member.uuid for member in members_of(page)}
+    here = {member.uuid for member in page.read(MEMBERS)}
     found: dict[int, Member] = {}
     for entry in workspace.organisation.workspaces.workspaces:
         permitted = {permission.rule_name for permission in entry.role.perm}
@@ -60,7 +57,7 @@ def colleagues(page: PageContext) -> list[Member]:
 
 def _member(page: PageContext) -> Member:
     """Raises NotFound."""
-    return page.one_of(members_of(page), "uuid", "user_uuid", "There is no such member in this workspace.")
+    return page.one_of(page.read(MEMBERS), "uuid", "user_uuid", "There is no such member in this workspace.")
 
 
 def _what_it_may_do(page: PageContext) -> Facts:

@@ -9,7 +9,7 @@ from custody.common.pages.flow import Flow, Picture, address_lines, draw
 from custody.common.text import count
 from custody.schemas.proposals import TxType
 from custody.schemas.vaults import Vault
-from custody.server.console.table import Review
+from custody.server.console.reviews import Review
 from multisig import Inspection, MultisigError, Network, Psbt, inspect
 from multisig import Vault as Policy
 from multisig.bip322 import inspect_proof

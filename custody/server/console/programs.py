@@ -14,7 +14,6 @@ from custody.schemas.service_accounts import (
     REVOKE_SERVICE_ACCOUNT,
     SERVICE_ACCOUNTS,
     UPDATE_SERVICE_ACCOUNT,
-    ServiceAccount,
 )
 from custody.schemas.webhooks import (
     CREATE_WEBHOOK,
@@ -26,7 +25,6 @@ from custody.schemas.webhooks import (
     WEBHOOK_DELIVERIES,
     WEBHOOKS,
     EventKind,
-    Webhook,
 )
 from custody.server.console.context import PageContext
 from custody.server.console.table import Row, form
@@ -43,7 +41,7 @@ STATES = {
 
 
 def programs(page: PageContext) -> Response:
-    return page.render("programs/programs.html", programs=_all(page), states=STATES)
+    return page.render("programs/programs.html", programs=page.read(SERVICE_ACCOUNTS), states=STATES)
 
 
 def new_page(page: PageContext) -> Response:
@@ -51,23 +49,15 @@ def new_page(page: PageContext) -> Response:
 
 
 def program_page(page: PageContext) -> Response:
+    words = "There is no such program in this workspace."
+    found = page.read(SERVICE_ACCOUNTS)
     return page.render(
         "programs/program.html",
-        program=_one(page),
+        program=page.one_of(found, "service_account_id", "service_account_id", words),
         states=STATES,
         permissions=RIGHTS,
         overlap=DEFAULT_OVERLAP_HOURS,
     )
-
-
-def _all(page: PageContext) -> list[ServiceAccount]:
-    return page.read(SERVICE_ACCOUNTS, workspace_id=page.workspace.id)
-
-
-def _one(page: PageContext) -> ServiceAccount:
-    """Raises NotFound."""
-    words = "There is no such program in this workspace."
-    return page.one_of(_all(page), "service_account_id", "service_account_id", words)
 
 
 def _typed(page: PageContext) -> dict[str, Any]:
@@ -107,7 +97,7 @@ def kinds_by_subject() -> dict[str, list[str]]:
 
 
 def webhooks(page: PageContext) -> Response:
-    return page.render("webhooks/webhooks.html", webhooks=_hooks(page), kind_words=kind_words)
+    return page.render("webhooks/webhooks.html", webhooks=page.read(WEBHOOKS), kind_words=kind_words)
 
 
 def new_hook_page(page: PageContext) -> Response:
@@ -115,8 +105,9 @@ def new_hook_page(page: PageContext) -> Response:
 
 
 def webhook_page(page: PageContext) -> Response:
-    webhook, after = _hook(page), page.query("after") or None
-    wanted = {"workspace_id": page.workspace.id, "webhook_id": webhook.webhook_id, "after": after}
+    words, after = "There is no such webhook in this workspace.", page.query("after") or None
+    webhook = page.one_of(page.read(WEBHOOKS), "webhook_id", "webhook_id", words)
+    wanted = {"webhook_id": webhook.webhook_id, "after": after}
     deliveries, next_after = page.read_page(WEBHOOK_DELIVERIES, wanted, limit=PAGE)
     return page.render(
         "webhooks/webhook.html",
@@ -127,16 +118,6 @@ def webhook_page(page: PageContext) -> Response:
         kinds=kinds_by_subject(),
         kind_words=kind_words,
     )
-
-
-def _hooks(page: PageContext) -> list[Webhook]:
-    return page.read(WEBHOOKS, workspace_id=page.workspace.id)
-
-
-def _hook(page: PageContext) -> Webhook:
-    """Raises NotFound."""
-    words = "There is no such webhook in this workspace."
-    return page.one_of(_hooks(page), "webhook_id", "webhook_id", words)
 
 
 def _kinds(page: PageContext) -> list[str]:

@@ -22,7 +22,7 @@ _WARNING: Final = (
 
 def listing(page: PageContext) -> Response:
     after = page.query("after")
-    wanted = {"workspace_id": page.workspace.id, "tx_type": "proof", "order": "newest"}
+    wanted = {"tx_type": "proof", "order": "newest"}
     found, following = page.read_page(PSBT, {**wanted, "after": after or None}, limit=PAGE)
     return page.render("proofs/list.html", proofs=found, after=after, following=following)
 
@@ -37,7 +37,7 @@ def form_page(page: PageContext) -> Response:
 
 def file(page: PageContext) -> Response:
     psbt_id = page.path_param("psbt_id")
-    found = page.read(PROOF, workspace_id=page.workspace.id, psbt_id=psbt_id)
+    found = page.read(PROOF, psbt_id=psbt_id)
     headers = attachment(f"proof-{psbt_id[:8]}.json")
     return Response(found.model_dump_json(indent=2) + "\n", headers=headers, media_type="application/json")
 

@@ -25,7 +25,8 @@ from custody.server.console.addresses import entries_of
 from custody.server.console.context import PageContext
 from custody.server.console.limits import left_of
 from custody.server.console.money import MoneyReview, money_of, proof_of
-from custody.server.console.table import Review, Row, form, live, require_as_shown, shown_mark
+from custody.server.console.reviews import Review, require_as_shown, shown_mark
+from custody.server.console.table import Row, form, live
 from custody.server.console.typed import fee_rate, require_days_in_order
 from custody.server.console.vaults import vault_by_id
 from custody.server.errors import CustodyError, Invalid
@@ -94,7 +95,6 @@ def _filter(page: PageContext) -> dict[str, Any]:
 
 def _page_of(page: PageContext, wanted: Mapping[str, str]) -> dict[str, Any]:
     query: dict[str, Any] = {
-        "workspace_id": page.workspace.id,
         "order": "newest",
         "search": wanted.get("search"),
         "status": wanted.get("status"),
@@ -122,7 +122,7 @@ def _page_of(page: PageContext, wanted: Mapping[str, str]) -> dict[str, Any]:
 
 def proposal_of(page: PageContext) -> Proposal:
     """Raises NotFound for one of another workspace."""
-    found: Proposal = page.read(PSBT, workspace_id=page.workspace.id, psbt_id=page.path_param("psbt_id"))
+    found: Proposal = page.read(PSBT, psbt_id=page.path_param("psbt_id"))
     return found
 
 
@@ -218,7 +218,7 @@ def _change(page: PageContext) -> ReplacementForm:
 
 def _request(page: PageContext, proposal: Proposal) -> dict[str, Any]:
     """Without its rate."""
-    ids = {"workspace_id": page.workspace.id, "wallet_id": proposal.vault_id, "tx_type": "send"}
+    ids = {"wallet_id": proposal.vault_id, "tx_type": "send"}
     return {**ids, _change(page).names: proposal.psbt_id}
 
 

@@ -35,7 +35,8 @@ from custody.server.console.limits import left_of, left_words
 from custody.server.console.money import MoneyReview, money_of
 from custody.server.console.proposals import PROPOSERS, labels_of
 from custody.server.console.rendering import sats_of
-from custody.server.console.table import Review, Row, form, require_as_shown, shown_mark
+from custody.server.console.reviews import Review, require_as_shown, shown_mark
+from custody.server.console.table import Row, form
 from custody.server.console.typed import btc, fee_rate, whole
 from custody.server.console.vaults import names_of, vault_by_id, vaults_to_choose
 from custody.server.errors import (
@@ -106,22 +107,21 @@ def _funds(page: PageContext, vault: Vault) -> dict[str, Any]:
     """The vault's limits, what may be spent of it, and at which rates; its coins where the person asked to
     choose them. Where these are unknown, ``why_not``: the form works without.
     """
-    ids = {"workspace_id": page.workspace.id}
     chooses = page.form.one("back") == "coins" or page.form.ticked("coin")
     found: dict[str, Any] = {"funds": None, "chooses": chooses, "coins": (), "limits": (), "why_not": ""}
     try:
         found["limits"] = _limits(page, vault)
-        funds = page.read(MAX_SEND, **ids, wallet_id=vault.id, recipients=[vault.receive_address])
+        funds = page.read(MAX_SEND, wallet_id=vault.id, recipients=[vault.receive_address])
         if chooses:
             asked_for = {"vault_id": vault.id, "state": CoinState.SPENDABLE, "limit": MAX_COINS}
-            found["coins"] = page.read(VAULT_COINS, **ids, **asked_for).coins
+            found["coins"] = page.read(VAULT_COINS, **asked_for).coins
     except CustodyError as error:
         return found | {"why_not": error.detail}
     return found | {"funds": funds}
 
 
 def _limits(page: PageContext, vault: Vault) -> Sequence[tuple[str, int]]:
-    mine, own = page.read(MY_LIMITS, workspace_id=page.workspace.id), vault.detailed_vault_limits
+    mine, own = page.read(MY_LIMITS), vault.detailed_vault_limits
     unused = {"role": sats_of(mine.unused), "vault": 0 if own is None else sats_of(own.unused)}
     each = (
         () if own is None or own.per_cycle else (("Most in each payment, fee included", sats_of(own.limit)),)
@@ -142,7 +142,6 @@ def psbt_request(page: PageContext) -> dict[str, Any]:
     if not rows and op_return is None:
         raise Invalid.at("/recipients", "Type at least one recipient, or the data of a transaction.")
     body: dict[str, Any] = {
-        "workspace_id": page.workspace.id,
         "wallet_id": form.one("wallet"),
         "tx_type": "send",
         "recipients": recipients,
@@ -208,7 +207,7 @@ def _everything(page: PageContext, body: Mapping[str, Any], amounts: Sequence[in
         raise Invalid.at("/most", "The most is sent to one recipient, without an amount.")
     if "coins" in body:
         return {"sweep_coins": True}
-    taken = ("workspace_id", "wallet_id", "op_return", "priority", "fee_rate", "recipients")
+    taken = ("wallet_id", "op_return", "priority", "fee_rate", "recipients")
     found = page.read(MAX_SEND, **{name: body.get(name) for name in taken})
     if not found.amount_sats:
         raise Invalid.at("/most", found.words)
@@ -246,7 +245,7 @@ def _approvals(page: PageContext, vault: Vault) -> str:
         for each in vault.signers
         if each.may_approve is not False and each.key_state in (None, "active")
     }
-    controls = page.read(VAULT_CONTROLS, workspace_id=page.workspace.id, vault_id=vault.id)
+    controls = page.read(VAULT_CONTROLS, vault_id=vault.id)
     if not controls.maker_may_approve:
         signers.pop(str(page.user.uuid), None)
     if len(signers) < vault.m:
@@ -309,7 +308,6 @@ def _forward(page: PageContext) -> dict[str, Any]:
     """Raises Invalid."""
     form = page.form
     body: dict[str, Any] = {
-        "workspace_id": page.workspace.id,
         "vault_id": form.one("vault"),
         "network": page.workspace.entry.workspace_info.net,
         "fee_sats": whole(page, "fee_sats"),

@@ -20,7 +20,8 @@ from custody.schemas.roles import (
 )
 from custody.server.console.context import PageContext
 from custody.server.console.limits import role_limit
-from custody.server.console.table import Row, form, in_force_mark
+from custody.server.console.reviews import in_force_mark
+from custody.server.console.table import Row, form
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ _EMPTY = ReadyRole("", "", frozenset(), limit="")
 
 
 def roles(page: PageContext) -> Response:
-    return page.render("roles/roles.html", roles=page.read(ROLES, workspace_id=page.workspace.id))
+    return page.render("roles/roles.html", roles=page.read(ROLES))
 
 
 def new_role_page(page: PageContext) -> Response:
@@ -84,7 +85,7 @@ def _limit_in_force(page: PageContext) -> dict[str, Any]:
 
 def _role(page: PageContext) -> RoleDetails:
     """Raises NotFound."""
-    found = page.read(ROLES, workspace_id=page.workspace.id)
+    found = page.read(ROLES)
     return page.one_of(found, "role_id", "role_id", "There is no such role in this workspace.")
 
 

@@ -28,7 +28,8 @@ from custody.schemas.identity_providers import (
 from custody.schemas.users import Organisation
 from custody.server.console import session
 from custody.server.console.context import PageContext, shaped
-from custody.server.console.table import SIGN_IN, Review, Row, form, own_path
+from custody.server.console.reviews import Review
+from custody.server.console.table import SIGN_IN, Row, form, own_path
 from custody.server.errors import Invalid, SignInOver, StateConflict, TokenExpired, Unauthenticated
 from custody.server.people.invitations import invited_address
 from custody.server.rules.credentials import IDENTITY_FLOW_LIFETIME
@@ -295,7 +296,7 @@ def _typed_provider(page: PageContext) -> dict[str, str]:
 
 def review_unlinking(page: PageContext) -> Review:
     wanted = page.number("user_uuid")
-    for each in page.read(IDENTITY_LINKS, workspace_id=page.workspace.id):
+    for each in page.read(IDENTITY_LINKS):
         if each.user_uuid == wanted:
             facts = (("Member", each.email),)
             warning = "Sessions through the link end. Their programs continue: revoke them under Programs."

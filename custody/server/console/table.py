@@ -1,11 +1,10 @@
-"""A row of the console's table, and what happens to each request of a row: its session, its form, the review
-before it acts, the second factor, and where an error is shown.
+"""A row of the console's table, and what happens to each request of a row: its session, its form, its act,
+and where an error is shown.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from hashlib import sha256
+from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import chain
 from pathlib import PurePath
@@ -26,6 +25,13 @@ from custody.schemas.call import Answer, Call
 from custody.schemas.errors import ErrorCode
 from custody.server.console import session
 from custody.server.console.context import MAX_DIGITS, PageContext, WaitsForSecondPerson
+from custody.server.console.reviews import (
+    Facts,
+    Review,
+    page_before,
+    require_in_force,
+    review_page,
+)
 from custody.server.errors import (
     CustodyError,
     Fault,
@@ -34,15 +40,10 @@ from custody.server.errors import (
     NotFound,
     PermissionDenied,
     SecondPersonNeeded,
-    StateConflict,
     TokenExpired,
     TooMuch,
     Unauthenticated,
 )
-from custody.server.sign_in import step_up
-from custody.server.sign_in.challenges import find_challenge, passkey_request
-from custody.server.sign_in.passkeys import Assertion
-from custody.server.sign_in.second_factor import second_factor_of
 from custody.server.web.http import services_of
 
 SIGN_IN: Final = "/console/sign-in"
@@ -58,93 +59,6 @@ _BESIDE: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.VAULT_LIMIT_EXCEEDED: "/amounts_sats",
     ErrorCode.NOT_IN_ADDRESS_BOOK: "/recipients",
 }
-SECRETS: Final = frozenset({"password", "new_password", "again", "client_secret"})
-# Not of the form itself: who sent it, and what the last page asked beside it.
-FRAME_FIELDS: Final = frozenset(
-    {
-        "form_token",
-        "key",
-        "confirmed",
-        "back",
-        "step_method",
-        "step_token",
-        "step_code",
-        "step_password",
-        "step_assertion",
-        "another_code",
-    }
-)
-
-
-Facts = Sequence[tuple[str, object]]
-
-
-@dataclass(frozen=True)
-class Review:
-    """What is shown back before a form acts. ``facts``: names and values; a template's filters draw amounts
-    and addresses. ``warning``: what a person should know before. ``pinned``: what the confirmation sends back
-    of what was shown.
-    """
-
-    title: str
-    facts: Facts
-    action: str
-    warning: str = ""
-    template: str = "confirm.html"
-    pinned: Sequence[tuple[str, str]] = ()
-
-
-@dataclass(frozen=True)
-class StepUpPrompt:
-    """``method``: what has to be given. ``token``: which challenge a code answers; empty for a password.
-    ``passkey``: what a browser may sign in the place of a code, as JSON.
-    """
-
-    method: str
-    token: str = field(default="", repr=False)
-    passkey: str = ""
-
-
-def shown_mark(*shown: object) -> tuple[str, str]:
-    """Pins what a review showed: `require_as_shown` compares it with what would be done by then."""
-    return "shown", sha256(repr(shown).encode()).hexdigest()
-
-
-def require_as_shown(page: PageContext, *now: object) -> None:
-    """Raises StateConflict."""
-    if not _is_as_shown(page, *now):
-        raise StateConflict("What you looked at would now do something else. Look at it again.")
-
-
-def _is_as_shown(page: PageContext, *now: object) -> bool:
-    name, mark = shown_mark(*now)
-    return page.form.one(name) == mark
-
-
-class ChangedMeanwhile(StateConflict):
-    """What is in force is no longer what the form showed."""
-
-
-def in_force_mark(page: PageContext, now: object) -> str:
-    """For `pinned` of forms.html. What the person typed stays with what they typed it beside, however often
-    the form comes back, until they are told that it was changed.
-    """
-    name, fresh = shown_mark(now)
-    return fresh if isinstance(page.problem, ChangedMeanwhile) else page.form.one(name, fresh)
-
-
-def _require_in_force(
-    page: PageContext, now: Mapping[str, Any] | None, wanted: Mapping[str, Any]
-) -> tuple[str, str]:
-    """What is in force now, pinned. Sent twice, what is wanted is in force already, and the answer is the
-    first one's. Raises ChangedMeanwhile.
-    """
-    is_made = now is not None and now.items() <= wanted.items()
-    if not is_made and not _is_as_shown(page, now):
-        raise ChangedMeanwhile("It was changed while you looked at it. Look at what is in force now.")
-    return shown_mark(now)
-
-
 View = Callable[[PageContext], Response]
 
 
@@ -207,7 +121,7 @@ def form(
 
     def reviewed(page: PageContext) -> Review:
         wanted = typed(page)
-        pinned = () if in_force is None else (_require_in_force(page, in_force(page), wanted),)
+        pinned = () if in_force is None else (require_in_force(page, in_force(page), wanted),)
         more = beside(page)
         facts = (*facts_of(page.as_change(call, wanted)), *more)
         warning = warns if isinstance(warns, str) else warns(page)
@@ -216,7 +130,7 @@ def form(
     def view(page: PageContext) -> Response:
         wanted = typed(page)
         if in_force is not None:
-            _require_in_force(page, in_force(page), wanted)
+            require_in_force(page, in_force(page), wanted)
         answer = page.act(call, **wanted)
         if shows and getattr(answer, "secret", None) is not None:
             return page.render(shows, shown=answer)
@@ -363,7 +277,7 @@ def _answer(row: Row, page: PageContext) -> Response:
             session.require_own_form(page.held, page.form.one("form_token"))
         if page.form.ticked("back") and row.again is not None:
             return row.again(page)
-        between = _page_before(row, page)
+        between = page_before(page, row.review, steps_up=row.steps_up)
         return row.view(page) if between is None else between
     except WaitsForSecondPerson:
         return page.redirect(
@@ -372,7 +286,7 @@ def _answer(row: Row, page: PageContext) -> Response:
     except CustodyError as error:
         if isinstance(error, SecondPersonNeeded) and row.review is not None:
             page.problem = error
-            return _review_page(page, row.review(page), None)
+            return review_page(page, row.review(page))
         is_over = isinstance(error, Unauthenticated | TokenExpired) and not row.is_open
         if row.again is None or is_over:
             raise
@@ -380,78 +294,6 @@ def _answer(row: Row, page: PageContext) -> Response:
             error.faults = (Fault(pointer, error.detail),)
         page.problem = error
         return row.again(page)
-
-
-def _page_before(row: Row, page: PageContext) -> Response | None:
-    """The page that stands between a form and its act, where one does: what was typed, and the second factor.
-
-    None where the person has confirmed and proven what is asked.
-    """
-    must_confirm = row.review is not None and not page.form.ticked("confirmed")
-    review = row.review(page) if row.review is not None and must_confirm else None
-    if review is not None and (needed := page.second_person()):
-        page.problem = needed
-        return _review_page(page, review, None)
-    problem: CustodyError | None = None
-    prompt = None
-    if row.steps_up:
-        try:
-            _prove(page)
-        except Invalid as error:
-            problem = error
-        with page.reading() as ctx:
-            is_fresh = step_up.is_fresh(ctx)
-        if not is_fresh:
-            prompt = _step_up_prompt(page)
-    if review is None and prompt is None:
-        return None
-    page.problem = problem
-    if review is None:
-        review = row.review(page) if row.review else Review("Confirm that it is you", (), "Go on")
-    return _review_page(page, review, prompt)
-
-
-def _review_page(page: PageContext, review: Review, prompt: StepUpPrompt | None) -> Response:
-    """Where another person is needed, with the button that asks for one. Passwords stand in no page: they are
-    typed again.
-    """
-    form = page.form
-    anew = FRAME_FIELDS | {name for name, _ in review.pinned}
-    names = [name for name in form.values if name not in anew]
-    kept = [(name, value) for name in names if name not in SECRETS for value in form.every(name)]
-    typed_again = [name for name in names if name in SECRETS]
-    return page.render(review.template, review=review, kept=kept, prompt=prompt, typed_again=typed_again)
-
-
-def _prove(page: PageContext) -> None:
-    """Raises Invalid, RateLimited."""
-    form, token = page.form, page.form.one("step_token")
-    if assertion := form.one("step_assertion"):
-        page.make_in_parts(step_up.prove_by_code(token, Assertion(assertion)))
-    elif code := form.one("step_code"):
-        page.make_in_parts(step_up.prove_by_code(token, code))
-    # A form that asks for the password has asked for the proof of an account without a second factor.
-    elif password := form.one("step_password") or form.one("password"):
-        with page.reading() as ctx:
-            takes_password = second_factor_of(ctx.db, page.caller.user_id) == "none"
-        if takes_password:
-            page.make_in_parts(step_up.prove_by_password(password))
-
-
-def _step_up_prompt(page: PageContext) -> StepUpPrompt:
-    """A challenge that is open stays: a mistyped code needs no second mail. The last try closes it."""
-    form, session_id = page.form, page.caller.session_id
-    method, token = form.one("step_method"), form.one("step_token")
-    is_kept = bool(token) and not form.ticked("another_code") and method in {"email", "totp"}
-    with page.reading() as ctx:
-        is_open = is_kept and find_challenge(ctx, token, session_id) is not None
-    if not is_open:
-        awaited = page.make_in_parts(step_up.ask_for_proof())
-        if awaited is None:
-            return StepUpPrompt("password")
-        method, token = awaited.method, awaited.token_2fa
-    with page.reading() as ctx:
-        return StepUpPrompt(method, token, passkey_request(ctx, token, session_id))
 
 
 def problem_page(page: PageContext, error: CustodyError) -> Response:

@@ -32,7 +32,8 @@ from custody.schemas.vaults import Vault, VaultName
 from custody.server.console.addresses import entries_of
 from custody.server.console.context import PageContext
 from custody.server.console.rendering import FUNCTION_WORDS, token_units
-from custody.server.console.table import Review, Row, form, live, require_as_shown, shown_mark
+from custody.server.console.reviews import Review, require_as_shown, shown_mark
+from custody.server.console.table import Row, form, live
 from custody.server.console.typed import raw_units, whole
 from custody.server.console.vaults import CHAIN_SECONDS, holdings, vault_by_id, vault_name, vaults_to_choose
 from custody.server.errors import Invalid, NotFound
@@ -49,7 +50,7 @@ PRIORITIES = ("medium", "low", "high")
 def tokens(page: PageContext) -> Response:
     after, vault_id = page.cursor("after"), page.query("vault")
     call, of = (CONTRACTS, {"vault_id": vault_id}) if vault_id else (WORKSPACE_CONTRACTS, {})
-    wanted = {"workspace_id": page.workspace.id, "after": after, **of}
+    wanted = {"after": after, **of}
     shown, following = page.read_page(call, wanted, limit=PAGE, key="contract_uid")
     vaults = {each: vault_name(page, each) for each in {one.vault_id for one in shown}}
     held, trouble = holdings(page, vault_id) if vault_id else ([], "")
@@ -63,7 +64,7 @@ def tokens(page: PageContext) -> Response:
 
 def token_here(page: PageContext) -> Contract:
     """The token of the path. Raises NotFound."""
-    return page.read(CONTRACT, workspace_id=page.workspace.id, contract_uid=page.path_param("contract_uid"))
+    return page.read(CONTRACT, contract_uid=page.path_param("contract_uid"))
 
 
 def _standing(page: PageContext) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def _standing(page: PageContext) -> dict[str, Any]:
     vault = vault_name(page, shown.vault_id)
     held, trouble = holdings(page, vault.id)
     before = page.cursor("before")
-    wanted = {"workspace_id": page.workspace.id, "contract_uid": shown.contract_uid, "order": "newest"}
+    wanted = {"contract_uid": shown.contract_uid, "order": "newest"}
     calls, older = page.read_page(CONTRACT_CALLS, {**wanted, "after": before}, limit=PAGE)
     return {
         "token": shown,
@@ -92,7 +93,7 @@ def _whitelist(page: PageContext, shown: Contract) -> Any:
     """None where the person may not see it, or the token belongs to another workspace."""
     if not page.workspace.may("PAYMENT_INIT", MANAGER):
         return None
-    found = page.read(WORKSPACE_WHITELIST, workspace_id=page.workspace.id, contract_uid=shown.contract_uid)
+    found = page.read(WORKSPACE_WHITELIST, contract_uid=shown.contract_uid)
     return found.contracts[0] if found.contracts else None
 
 
@@ -332,7 +333,6 @@ def _call_body(page: PageContext) -> dict[str, Any]:
     named, raw = _typed_call(page, token)
     args = (("str", named or None), ("int", raw))
     return {
-        "workspace_id": page.workspace.id,
         "contract_uid": token.contract_uid,
         "wallet_id": page.form.one("wallet_id"),
         "function_name": _function(page).wire_name,

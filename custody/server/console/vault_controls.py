@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from custody.schemas.keys import REVOKE_KEY
 from custody.schemas.limits import UPDATE_VAULT
+from custody.schemas.members import MEMBERS
 from custody.schemas.permissions import PermissionName
 from custody.schemas.vaults import (
     FREEZE_VAULT,
@@ -17,19 +18,15 @@ from custody.schemas.vaults import (
 )
 from custody.server.console.context import PageContext
 from custody.server.console.limits import used_words, vault_limit
-from custody.server.console.members import members_of
 from custody.server.console.rendering import controls_words, member_words
-from custody.server.console.table import Facts, Review, Row, form, in_force_mark
-from custody.server.console.vaults import names_of, path_of, vault_here, vault_ids
+from custody.server.console.reviews import Facts, Review, in_force_mark
+from custody.server.console.table import Row, form
+from custody.server.console.vaults import names_of, vault_here
 from custody.server.errors import NotFound
 
 
-def _page(page: PageContext, shown: Vault, template: str, **context: Any) -> Response:
-    return page.render(template, vault=shown, base=path_of(page, shown), **context)
-
-
 def _controls(page: PageContext) -> VaultControls:
-    return page.read(VAULT_CONTROLS, **vault_ids(page))
+    return page.read(VAULT_CONTROLS, vault_id=page.path_param("vault_id"))
 
 
 # A signer's signerd keeps what was refused while the vault was frozen, and submits it afterwards.
@@ -39,8 +36,8 @@ _SIGNED_MEANWHILE = (
 
 
 def limits(page: PageContext) -> Response:
-    return _page(
-        page, vault_here(page), "vaults/limits.html", in_force_mark=in_force_mark(page, _limit(page))
+    return page.render(
+        "vaults/limits.html", vault=vault_here(page), in_force_mark=in_force_mark(page, _limit(page))
     )
 
 
@@ -71,7 +68,7 @@ def controls(page: PageContext) -> Response:
     found, now = _controls(page), _in_force(page)
     words = " ".join(f"{what} {how}." for what, how in controls_words(**now))
     context = {"controls": found, "now": words, "in_force_mark": in_force_mark(page, now)}
-    return _page(page, vault_here(page), "vaults/controls.html", **context)
+    return page.render("vaults/controls.html", vault=vault_here(page), **context)
 
 
 def _in_force(page: PageContext) -> dict[str, bool]:
@@ -84,10 +81,9 @@ def freeze_page(page: PageContext) -> Response:
     asked_by_you = found.unfreeze_asked_by == str(page.user.uuid)
     shown = vault_here(page)
     able = _who_may_unfreeze(page, shown) if found.is_frozen else ()
-    return _page(
-        page,
-        shown,
+    return page.render(
         "vaults/freeze.html",
+        vault=shown,
         controls=found,
         asked_by_you=asked_by_you,
         able=able,
@@ -100,7 +96,7 @@ def _who_may_unfreeze(page: PageContext, shown: Vault) -> list[str]:
     if page.workspace.may("MANAGE_USERS"):
         return [
             member_words(each)
-            for each in members_of(page)
+            for each in page.read(MEMBERS)
             if any(permission.rule_name == PermissionName.PAYMENT_APPROVE for permission in each.role.perm)
         ]
     names = names_of(page, shown)
@@ -134,7 +130,7 @@ def _after_unfreeze(now: VaultControls) -> str:
 
 def lost_page(page: PageContext) -> Response:
     shown = vault_here(page)
-    return _page(page, shown, "vaults/lost.html", signer_name=_signer_name(page, shown))
+    return page.render("vaults/lost.html", vault=shown, signer_name=_signer_name(page, shown))
 
 
 def _signer_name(page: PageContext, shown: Vault) -> str:

@@ -8,28 +8,27 @@ from starlette.responses import Response
 
 from custody.common.naming import next_name
 from custody.common.text import count
+from custody.schemas.address_book import WHITELIST_ADDRESSES
 from custody.schemas.changes import CHANGES
 from custody.schemas.history import VAULT_COINS
+from custody.schemas.members import MEMBERS
 from custody.schemas.proposals import PREVIEW_PSBT, PSBT, Proposal
 from custody.schemas.sending import SWEEP_VAULT, SweptVault
 from custody.schemas.vaults import REPLACE_VAULT, VAULT_EXPORT, VAULT_NAMES, Vault
-from custody.server.console.addresses import entries
 from custody.server.console.context import PageContext
-from custody.server.console.members import members_of
 from custody.server.console.money import MoneyReview, money_of
 from custody.server.console.proposals import BOOK_READERS, labels_of
 from custody.server.console.rendering import COIN_WORDS
-from custody.server.console.table import Facts, Review, Row, form
+from custody.server.console.reviews import Facts, Review
+from custody.server.console.table import Row, form
 from custody.server.console.vaults import (
     PAGE,
     holdings,
     names_of,
-    path_of,
     replacement_name,
     typed_policy,
     vault_by_id,
     vault_here,
-    vault_ids,
 )
 from custody.server.errors import StateConflict
 from multisig import Network
@@ -38,41 +37,42 @@ from multisig import Vault as Policy
 
 def replacement(page: PageContext) -> Response:
     shown = vault_here(page)
-    context = {"vault": shown, "base": path_of(page, shown)}
-    context["named"] = _entries_that_lead_here(page, shown)
+    context = {"vault": shown, "named": _entries_that_lead_here(page, shown)}
     if shown.replaced_by is not None:
         return page.render("vaults/replaced.html", **context, **_progress(page, shown))
-    changes = page.read(CHANGES, workspace_id=page.workspace.id)
+    changes = page.read(CHANGES)
     waits = any(
         each.path == REPLACE_VAULT.path and each.status == "PENDING" and each.body["vault_id"] == shown.id
         for each in changes
     )
-    able = [each for each in members_of(page) if each.can_sign]
+    able = [each for each in page.read(MEMBERS) if each.can_sign]
     now = {each.user_id for each in shown.signers}
-    taken = [each.name for each in page.read(VAULT_NAMES, workspace_id=page.workspace.id)]
+    taken = [each.name for each in page.read(VAULT_NAMES)]
     name = next_name(shown.name, taken)
     return page.render("vaults/replace.html", **context, waits=waits, able=able, now=now, name=name)
 
 
 def _entries_that_lead_here(page: PageContext, old: Vault) -> list[str]:
     """Names in the address book; none for a person who may not read it."""
-    return [each.name for each in entries(page, leads_to=old.id)] if page.workspace.may(*BOOK_READERS) else []
+    return (
+        [each.name for each in page.read(WHITELIST_ADDRESSES, leads_to=old.id)]
+        if page.workspace.may(*BOOK_READERS)
+        else []
+    )
 
 
 def _progress(page: PageContext, old: Vault) -> dict[str, Any]:
     last = replacement_name(page, old)
     assert last is not None, "its page shows a replacement"
     new = vault_by_id(page, last.id)
-    newest: list[Proposal] = page.read(
-        PSBT, workspace_id=page.workspace.id, vault_id=old.id, order="newest", limit=PAGE
-    )
+    newest: list[Proposal] = page.read(PSBT, vault_id=old.id, order="newest", limit=PAGE)
     return {
         "new": new,
         "signers": _signers_with_fingerprints(page, old, new),
-        "export": page.read(VAULT_EXPORT, workspace_id=page.workspace.id, vault_id=new.id),
+        "export": page.read(VAULT_EXPORT, vault_id=new.id),
         "sweeps": [each for each in newest if each.recipients == [new.address]],
         "states": COIN_WORDS,
-        "left": page.read(VAULT_COINS, **vault_ids(page), limit=PAGE),
+        "left": page.read(VAULT_COINS, vault_id=old.id, limit=PAGE),
         "held": holdings(page, old.id)[0],
     }
 
@@ -89,9 +89,7 @@ def _signers_with_fingerprints(page: PageContext, old: Vault, new: Vault) -> lis
 
 def _what_it_ends(page: PageContext) -> Facts:
     old = vault_here(page)
-    pending: list[Proposal] = page.read(
-        PSBT, workspace_id=page.workspace.id, vault_id=old.id, status="PENDING", limit=PAGE
-    )
+    pending: list[Proposal] = page.read(PSBT, vault_id=old.id, status="PENDING", limit=PAGE)
     unsigned = [each for each in pending if each.tx_type == "send" and not each.collected_signatures]
     return (
         *(("Cancelled", f"the unsigned payment {each.psbt_id}") for each in unsigned),
@@ -107,7 +105,7 @@ def review_sweep(page: PageContext) -> Review:
         raise StateConflict(f"The vault {old.name} is not replaced: replace it first.")
     new = vault_by_id(page, last.id)
     shown = page.read(
-        PREVIEW_PSBT, workspace_id=page.workspace.id, wallet_id=old.id, tx_type="send",
+        PREVIEW_PSBT, wallet_id=old.id, tx_type="send",
         recipients=[new.address], sweep=True, fee_rate=page.form.one("fee_rate") or None,
     )  # fmt: skip
     return MoneyReview(

@@ -14,6 +14,7 @@ from custody.common.text import count
 from custody.schemas.asset_tokens import TOKENS, TokenBalance
 from custody.schemas.call import Answer, Call
 from custody.schemas.history import VAULT_COINS, VAULT_HISTORY
+from custody.schemas.members import MEMBERS
 from custody.schemas.vaults import (
     CREATE_WALLET,
     LIST_WALLETS,
@@ -25,7 +26,6 @@ from custody.schemas.vaults import (
 )
 from custody.server.console.context import PageContext
 from custody.server.console.limits import vault_limit
-from custody.server.console.members import members_of
 from custody.server.console.rendering import (
     COIN_WORDS,
     MOVEMENT_WORDS,
@@ -47,11 +47,18 @@ CHAIN_SECONDS = 15
 NEWEST = 5
 # What the API asks for to show holdings and exports: PAYMENT_INIT alone is not enough.
 VIEWERS = ("VIEW_BALANCES", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
+# Rows per call for a file: the API's most.
+FILE_PAGE = 500
+_TEXTS = ("kind", "status", "state", "label", "address", "txid", "with_replaced")
+MOVEMENT_FILTERS = (
+    "kind", "status", "label", "address", "txid", "with_replaced", "since", "before", "least", "most",
+)  # fmt: skip
+COIN_FILTERS = ("state", "address", "least", "most")
 
 
 def vaults(page: PageContext) -> Response:
     name, after = page.query("name").strip(), page.query("after")
-    wanted = {"workspace_id": page.workspace.id, "name": name or None, "after": after or None}
+    wanted = {"name": name or None, "after": after or None}
     shown, following = page.read_page(LIST_WALLETS, wanted, limit=PAGE, key="id")
     more = None if following is None else urlencode({"name": name, "after": following})
     return page.render("vaults/list.html", vaults=shown, name=name, after=after, more=more)
@@ -62,14 +69,9 @@ def vault_here(page: PageContext) -> Vault:
     return vault_by_id(page, page.path_param("vault_id"))
 
 
-def vault_ids(page: PageContext) -> dict[str, Any]:
-    """Of the path, as calls take them."""
-    return {"workspace_id": page.workspace.id, "vault_id": page.path_param("vault_id")}
-
-
 def vault_by_id(page: PageContext, vault_id: str) -> Vault:
     """Raises NotFound."""
-    found = page.read(LIST_WALLETS, workspace_id=page.workspace.id, vault_id=vault_id)
+    found = page.read(LIST_WALLETS, vault_id=vault_id)
     if not found:
         raise page.missing("There is no such vault in this workspace.")
     return found[0]
@@ -77,7 +79,7 @@ def vault_by_id(page: PageContext, vault_id: str) -> Vault:
 
 def vault_name(page: PageContext, vault_id: str) -> VaultName:
     """Raises NotFound."""
-    found = page.read(VAULT_NAMES, workspace_id=page.workspace.id, vault_id=vault_id)
+    found = page.read(VAULT_NAMES, vault_id=vault_id)
     if not found:
         raise page.missing("There is no such vault in this workspace.")
     return found[0]
@@ -98,36 +100,31 @@ def vaults_to_choose(page: PageContext, chosen: str = "", *, replaced: bool = Fa
     """The first MAX_CHOICES, and ``chosen``, to which a vault's own page linked. ``replaced``: those that pay
     nothing new, too. Raises NotFound.
     """
-    found = page.read(VAULT_NAMES, workspace_id=page.workspace.id, limit=MAX_CHOICES)
+    found = page.read(VAULT_NAMES, limit=MAX_CHOICES)
     found = [each for each in found if replaced or each.replaced_by is None]
     if chosen and chosen not in {each.id for each in found}:
         return [vault_name(page, chosen), *found]
     return found
 
 
-def path_of(page: PageContext, vault: Vault) -> str:
-    return f"{page.workspace.path}/vaults/{vault.id}"
-
-
 def _export(page: PageContext) -> dict[str, Any]:
     if not page.workspace.may(*VIEWERS):
         return {"export": None}
-    return {"export": page.read(VAULT_EXPORT, **vault_ids(page), format="bsms")}
+    return {"export": page.read(VAULT_EXPORT, vault_id=page.path_param("vault_id"), format="bsms")}
 
 
 def _standing(page: PageContext) -> dict[str, Any]:
-    shown, ids = vault_here(page), vault_ids(page)
-    controls = page.read(VAULT_CONTROLS, **ids)
+    shown = vault_here(page)
+    controls = page.read(VAULT_CONTROLS, vault_id=shown.id)
     held, trouble = holdings(page, shown.id)
     return {
         "vault": shown,
-        "base": path_of(page, shown),
         "controls": controls,
         "controls_words": controls_words(
             only_address_book=controls.only_address_book, maker_may_approve=controls.maker_may_approve
         ),
         "people": names_of(page, shown),
-        "movements": page.read(VAULT_HISTORY, **ids, limit=NEWEST).movements,
+        "movements": page.read(VAULT_HISTORY, vault_id=shown.id, limit=NEWEST).movements,
         "held": held,
         "trouble": trouble,
     }
@@ -138,7 +135,7 @@ def holdings(page: PageContext, vault_id: str) -> tuple[list[TokenBalance], str]
     if not page.workspace.may(*VIEWERS):
         return [], ""
     try:
-        return page.read(TOKENS, workspace_id=page.workspace.id, vault_id=vault_id), ""
+        return page.read(TOKENS, vault_id=vault_id), ""
     except CustodyError as error:
         return [], error.detail
 
@@ -154,7 +151,7 @@ def names_of(page: PageContext, *shown: Vault) -> dict[str, str]:
 
 def bsms(page: PageContext) -> Response:
     """The vault for other wallets, as a file (BIP-129)."""
-    export = page.read(VAULT_EXPORT, **vault_ids(page), format="bsms")
+    export = page.read(VAULT_EXPORT, vault_id=page.path_param("vault_id"), format="bsms")
     headers = attachment(f"vault-{export.vault_id[:8]}.bsms")
     return Response(export.text, headers=headers, media_type="text/plain; charset=utf-8")
 
@@ -173,14 +170,14 @@ def receive(page: PageContext) -> Response:
     if sats:
         link += f"?amount={format_btc(Sats(sats))}"
     return page.render(
-        "vaults/receive.html", vault=shown, base=path_of(page, shown), link=link, sats=sats,
+        "vaults/receive.html", vault=shown, link=link, sats=sats,
         amount=page.query("amount"), new=new,
     )  # fmt: skip
 
 
 def new_vault(page: PageContext) -> Response:
     """Raises PermissionDenied where the person may not see the members."""
-    members = members_of(page)
+    members = page.read(MEMBERS)
     return page.render(
         "vaults/new.html",
         able=[each for each in members if each.can_sign],
@@ -190,7 +187,7 @@ def new_vault(page: PageContext) -> Response:
 
 def typed_policy(page: PageContext) -> dict[str, Any]:
     """Who signs, and how many of them. Raises Invalid."""
-    members = {str(each.uuid): each.uuid for each in members_of(page)}
+    members = {str(each.uuid): each.uuid for each in page.read(MEMBERS)}
     m, chosen = whole(page, "m"), dict.fromkeys(page.form.every("signers"))
     if not chosen.keys() <= members.keys():
         raise Invalid.at("/signers", "Choose the signers among the members of the workspace.")
@@ -203,20 +200,12 @@ def typed_policy(page: PageContext) -> dict[str, Any]:
 
 
 def _typed(page: PageContext) -> dict[str, Any]:
-    return {
-        "network": page.workspace.entry.workspace_info.net,
-        **typed_policy(page),
-        **vault_limit(page),
-    }
+    net = page.workspace.entry.workspace_info.net
+    return {"network": net, **typed_policy(page), **vault_limit(page)}
 
 
 def _after_making(made: Vault) -> str:
     return " ".join(("The vault is made.", *(made.warnings or ())))
-
-
-# Rows per call for a file: the API's most.
-FILE_PAGE = 500
-_TEXTS = ("kind", "status", "state", "label", "address", "txid", "with_replaced")
 
 
 def _wanted(page: PageContext, names: Sequence[str]) -> dict[str, Any]:
@@ -228,27 +217,22 @@ def _wanted(page: PageContext, names: Sequence[str]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value != ""}
 
 
-MOVEMENT_FILTERS = (
-    "kind", "status", "label", "address", "txid", "with_replaced", "since", "before", "least", "most",
-)  # fmt: skip
-COIN_FILTERS = ("state", "address", "least", "most")
-
-
 def _page(
     page: PageContext, call: Call[Any, Any], filters: Sequence[str], template: str, **context: Any
 ) -> Response:
     """A page of a list; where a filter cannot be read, an empty one that says what is wrong."""
     shown, cursor = vault_here(page), page.query("cursor")
     typed = {name: page.query(name) for name in filters}
-    ids = {"workspace_id": page.workspace.id, "vault_id": shown.id}
     found = None
     try:
-        found = page.read(call, **ids, **_wanted(page, filters), cursor=cursor or None, limit=PAGE)
+        found = page.read(
+            call, vault_id=shown.id, **_wanted(page, filters), cursor=cursor or None, limit=PAGE
+        )
     except Invalid as error:
         page.problem = error
     query = urlencode({name: value for name, value in typed.items() if value})
     return page.render(
-        template, vault=shown, base=path_of(page, shown), found=found, sought=typed,
+        template, vault=shown, found=found, sought=typed,
         query=query, cursor=cursor, **context,
     )  # fmt: skip
 
@@ -278,10 +262,9 @@ def _pages(
     page: PageContext, call: Call[Any, Answer], filters: Sequence[str], more: Mapping[str, Any]
 ) -> Iterator[Answer]:
     """Read as they are sent: one at a time is in memory."""
-    wanted: dict[str, Any] = {**vault_ids(page), **_wanted(page, filters), **more, "limit": FILE_PAGE}
-    cursor = None
+    wanted, cursor = {**_wanted(page, filters), **more, "limit": FILE_PAGE}, None
     while True:
-        found: Any = page.read(call, **wanted, cursor=cursor)
+        found: Any = page.read(call, vault_id=page.path_param("vault_id"), **wanted, cursor=cursor)
         yield found
         cursor = found.next_cursor
         if cursor is None:
@@ -290,8 +273,6 @@ def _pages(
 
 _VAULTS = "/w/{workspace_id:int}/vaults"
 _VAULT = _VAULTS + "/{vault_id}"
-
-
 ROWS = (
     Row("GET", _VAULTS, vaults),
     Row("GET", f"{_VAULTS}/new", new_vault),

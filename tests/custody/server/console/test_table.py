@@ -5,7 +5,8 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 
 from custody.schemas.users import MAIL_SETTINGS
-from custody.server.console.table import Review, Row, route
+from custody.server.console.reviews import Review
+from custody.server.console.table import Row, route
 from custody.server.errors import Invalid
 from tests.support.asgi import asgi_client
 from tests.support.console import Visitor
