@@ -3,7 +3,7 @@ movements; each also as a CSV file for a spreadsheet. ``custody audit tail``: th
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
@@ -20,11 +20,9 @@ from custody.common.spreadsheets import (
     COIN_COLUMNS,
     MOVEMENT_COLUMNS,
     TOKEN_COLUMNS,
+    Columns,
     btc,
-    coin_cells,
-    csv_lines,
-    movement_cells,
-    token_cells,
+    csv_of,
 )
 from custody.common.terminal import Exit, answer, say
 from custody.common.text import count
@@ -83,8 +81,7 @@ class _History:
     header: tuple[str, ...]
     row: Callable[[Any], tuple[str, ...]]
     empty: str
-    columns: Sequence[str]
-    cells: Callable[[Any], Sequence[str]]
+    columns: Columns
     oldest: dict[str, str] = field(default_factory=lambda: {"order": "oldest"})
 
 
@@ -95,7 +92,6 @@ MOVEMENTS = _History(
     _movement_row,
     "No movements.",
     MOVEMENT_COLUMNS,
-    movement_cells,
 )
 COINS = _History(
     lambda client: client.vault_coins,
@@ -104,7 +100,6 @@ COINS = _History(
     _coin_row,
     "No coins.",
     COIN_COLUMNS,
-    coin_cells,
     {},
 )
 TOKENS = _History(
@@ -114,7 +109,6 @@ TOKENS = _History(
     _token_row,
     "No movements of tokens.",
     TOKEN_COLUMNS,
-    token_cells,
 )
 
 
@@ -218,7 +212,7 @@ def _give(
         access.give_list(found, history.header, map(history.row, found), history.empty)
         return
     every = _entries(access, read, vault_id, history.entries, filters | history.oldest)
-    _write(file, history.columns, map(history.cells, every), as_json=access.as_json)
+    _write(file, history.columns, every, as_json=access.as_json)
 
 
 def _entries(
@@ -240,7 +234,7 @@ def _utc(moment: datetime | None) -> datetime | None:
     return None if moment is None else moment.replace(tzinfo=UTC)
 
 
-def _write(file: Path, header: Sequence[str], rows: Iterable[Sequence[str]], *, as_json: bool) -> None:
+def _write(file: Path, columns: Columns, records: Iterable[Any], *, as_json: bool) -> None:
     """Written whole or not at all, readable by its owner alone; one page at a time is in memory."""
     fresh = file.with_name(file.name + ".new")
     written = -1
@@ -249,7 +243,7 @@ def _write(file: Path, header: Sequence[str], rows: Iterable[Sequence[str]], *, 
         handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
         try:
             with os.fdopen(handle, "w", encoding="utf-8", newline="") as lines:
-                for line in csv_lines(header, rows):
+                for line in csv_of(columns, records):
                     lines.write(line)
                     written += 1
             fresh.replace(file)

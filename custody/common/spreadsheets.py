@@ -8,9 +8,9 @@ always gives the text back.
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from custody.common.text import SATS_PER_BTC
 
@@ -18,12 +18,11 @@ if TYPE_CHECKING:
     from custody.schemas.asset_tokens import TokenMovement
     from custody.schemas.history import VaultCoin, VaultMovement
 
-
+# The cells of a record, by their headings.
+Columns = Mapping[str, Callable[[Any], str]]
 # What OWASP names ("CSV Injection"), the full-width forms that spreadsheets of East Asia read alike, and the
 # apostrophe, so that reading back has one meaning.
 NEUTRALISED: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n", "'")
-
-
 # An amount, with its minus; a token's may be as large as a supply.
 _FIGURE: Final = re.compile(r"-?[0-9]{1,100}(\.[0-9]{1,100})?")
 
@@ -38,7 +37,7 @@ class _Line:
         self.text = text
 
 
-def csv_lines(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+def csv_lines(header: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
     """The header and one line for each row as it comes, each ending in CRLF."""
     line = _Line()
     writer = csv.writer(line, lineterminator="\r\n")
@@ -53,76 +52,9 @@ def neutralise(text: str) -> str:
     return f"'{text}" if text.startswith(NEUTRALISED) else text
 
 
-MOVEMENT_COLUMNS: Final = (
-    "time (UTC)", "status", "kind", "amount (sats)", "amount (BTC)", "fee (sats)", "balance (sats)",
-    "balance (BTC)", "title", "addresses", "names", "paid (sats)", "proposed by", "proposal", "replaces",
-    "txid", "height", "block",
-)  # fmt: skip
-COIN_COLUMNS: Final = (
-    "state", "amount (sats)", "amount (BTC)", "address", "change", "height", "first seen (UTC)", "proposal",
-    "txid", "output",
-)  # fmt: skip
-TOKEN_COLUMNS: Final = (
-    "time (UTC)", "call", "ticker", "token", "amount", "holding", "amount (raw)", "holding (raw)", "decimals",
-    "contract", "txid", "height",
-)  # fmt: skip
-
-
-def movement_cells(one: "VaultMovement") -> tuple[str, ...]:
-    """A row of the file. Values of several outputs are separated by spaces, names by semicolons."""
-    names = "; ".join(output.label or "" for output in one.outputs)
-    return (
-        _time(one.at),
-        one.status,
-        one.kind,
-        str(one.amount_sats),
-        btc(one.amount_sats),
-        _number(one.fee_sats),
-        _number(one.balance_sats),
-        "" if one.balance_sats is None else btc(one.balance_sats),
-        one.title or "",
-        " ".join(output.address for output in one.outputs),
-        names if any(output.label for output in one.outputs) else "",
-        " ".join(str(output.amount_sats) for output in one.outputs),
-        one.created_by_name or "",
-        one.psbt_id or "",
-        one.replaces_psbt_id or "",
-        one.txid,
-        _number(one.height),
-        one.block_hash or "",
-    )
-
-
-def coin_cells(one: "VaultCoin") -> tuple[str, ...]:
-    return (
-        one.state,
-        str(one.amount_sats),
-        btc(one.amount_sats),
-        one.address,
-        "yes" if one.is_change else "no",
-        _number(one.height),
-        _time(one.first_seen_at),
-        one.psbt_id or "",
-        one.txid,
-        str(one.vout),
-    )
-
-
-def token_cells(one: "TokenMovement") -> tuple[str, ...]:
-    return (
-        _time(one.at),
-        one.function,
-        one.ticker,
-        one.name,
-        one.amount,
-        one.holding,
-        one.amount_raw,
-        one.holding_raw,
-        str(one.decimals),
-        one.contract_address,
-        one.txid,
-        str(one.height),
-    )
+def csv_of(columns: Columns, records: Iterable[Any]) -> Iterator[str]:
+    """A file of records, each a line as it comes."""
+    return csv_lines(columns, ([cell(each) for cell in columns.values()] for each in records))
 
 
 def btc(sats: int) -> str:
@@ -137,3 +69,57 @@ def _number(value: int | None) -> str:
 
 def _time(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _names(one: "VaultMovement") -> str:
+    names = [output.label or "" for output in one.outputs]
+    return "; ".join(names) if any(names) else ""
+
+
+# Values of several outputs are separated by spaces, names by semicolons.
+MOVEMENT_COLUMNS: "Final[Mapping[str, Callable[[VaultMovement], str]]]" = {
+    "time (UTC)": lambda one: _time(one.at),
+    "status": lambda one: one.status,
+    "kind": lambda one: one.kind,
+    "amount (sats)": lambda one: str(one.amount_sats),
+    "amount (BTC)": lambda one: btc(one.amount_sats),
+    "fee (sats)": lambda one: _number(one.fee_sats),
+    "balance (sats)": lambda one: _number(one.balance_sats),
+    "balance (BTC)": lambda one: "" if one.balance_sats is None else btc(one.balance_sats),
+    "title": lambda one: one.title or "",
+    "addresses": lambda one: " ".join(output.address for output in one.outputs),
+    "names": _names,
+    "paid (sats)": lambda one: " ".join(str(output.amount_sats) for output in one.outputs),
+    "proposed by": lambda one: one.created_by_name or "",
+    "proposal": lambda one: one.psbt_id or "",
+    "replaces": lambda one: one.replaces_psbt_id or "",
+    "txid": lambda one: one.txid,
+    "height": lambda one: _number(one.height),
+    "block": lambda one: one.block_hash or "",
+}
+COIN_COLUMNS: "Final[Mapping[str, Callable[[VaultCoin], str]]]" = {
+    "state": lambda one: one.state,
+    "amount (sats)": lambda one: str(one.amount_sats),
+    "amount (BTC)": lambda one: btc(one.amount_sats),
+    "address": lambda one: one.address,
+    "change": lambda one: "yes" if one.is_change else "no",
+    "height": lambda one: _number(one.height),
+    "first seen (UTC)": lambda one: _time(one.first_seen_at),
+    "proposal": lambda one: one.psbt_id or "",
+    "txid": lambda one: one.txid,
+    "output": lambda one: str(one.vout),
+}
+TOKEN_COLUMNS: "Final[Mapping[str, Callable[[TokenMovement], str]]]" = {
+    "time (UTC)": lambda one: _time(one.at),
+    "call": lambda one: one.function,
+    "ticker": lambda one: one.ticker,
+    "token": lambda one: one.name,
+    "amount": lambda one: one.amount,
+    "holding": lambda one: one.holding,
+    "amount (raw)": lambda one: one.amount_raw,
+    "holding (raw)": lambda one: one.holding_raw,
+    "decimals": lambda one: str(one.decimals),
+    "contract": lambda one: one.contract_address,
+    "txid": lambda one: one.txid,
+    "height": lambda one: str(one.height),
+}

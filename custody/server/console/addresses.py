@@ -11,6 +11,7 @@ from urllib.parse import quote_plus
 from starlette.responses import Response
 
 from custody.common.pages.serving import HEADERS, HTML
+from custody.common.spreadsheets import Columns
 from custody.common.text import name_key, network_words
 from custody.schemas.address_book import (
     ADD_WHITELIST_ADDRESS,
@@ -41,7 +42,7 @@ from multisig import Network
 PAGE = 50
 # Suggestions while a person types a recipient.
 OFFERED = 10
-COLUMNS = ("name", "address")
+COLUMNS: Final[Columns] = {"name": lambda entry: entry.name, "address": lambda entry: entry.address}
 
 
 def addresses(page: PageContext) -> Response:
@@ -96,8 +97,7 @@ def entry_page(page: PageContext) -> Response:
 
 def export(page: PageContext) -> Response:
     """The whole book, as the import reads it."""
-    rows = (((each.name, each.address) for each in found) for found in _pages(page))
-    return csv_file(f"address-book-{page.workspace.id}", COLUMNS, rows)
+    return csv_file(f"address-book-{page.workspace.id}", COLUMNS, _pages(page))
 
 
 def _pages(page: PageContext) -> Iterator[list[WhitelistAddress]]:
@@ -181,7 +181,7 @@ def _rows(text: str) -> list[tuple[int, tuple[str, str]]]:
     except csv.Error as error:
         raise Invalid.at("/csv", f"Line {reader.line_num} is not CSV: {error}.") from error
     rows = [(number, [cell.strip() for cell in row]) for number, row in cells if any(row)]
-    if rows and tuple(cell.lower() for cell in rows[0][1]) == COLUMNS:
+    if rows and [cell.lower() for cell in rows[0][1]] == [*COLUMNS]:
         rows = rows[1:]
     if not rows:
         raise Invalid.at("/csv", "No row has a name and an address.")

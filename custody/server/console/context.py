@@ -83,7 +83,7 @@ class PageContext:
     """``form``: what was sent; empty for a page that is only read. ``problem``: why a form was refused."""
 
     request: Request
-    platform: Services
+    services: Services
     form: Fields = field(default_factory=Fields)
     maybe_caller: Caller | None = None
     held: BrowserSession | None = None
@@ -101,17 +101,11 @@ class PageContext:
 
     @cached_property
     def snapshot(self) -> PageSnapshot:
-        return PageSnapshot(self.platform.store)
-
-    @property
-    def services(self) -> Services:
-        """For what opens transactions of its own: the page's snapshot ends."""
-        self.snapshot.end()
-        return self.platform
+        return PageSnapshot(self.services.store)
 
     @cached_property
     def user(self) -> User:
-        self.platform.rates.take(self.caller.counted_as)
+        self.services.rates.take(self.caller.counted_as)
         with self.snapshot.reading() as db:
             return user_record(db, self.caller.user_id, self.caller)
 
@@ -215,8 +209,8 @@ class PageContext:
         assert not call.writes, "an act has a transaction of its own"
         invocation = self._counted(call, given)
         with self._recording(invocation), self.snapshot.reading() as db:
-            access = calls.let_in(self.platform, db, invocation)
-            ctx = Ctx(self.platform, invocation.caller, db, access, invocation.ids)
+            access = calls.let_in(self.services, db, invocation)
+            ctx = Ctx(self.services, invocation.caller, db, access, invocation.ids)
             key = call, calls.canonical(invocation.request), *invocation.ids.items()
             answer = read_once(db, key, lambda: calls.make(ctx, call, invocation.request))
         return answer.answer if isinstance(answer, Watched) else answer
@@ -226,7 +220,7 @@ class PageContext:
         try:
             yield
         except calls.REFUSALS as error:
-            invocation.record_refusal(self.platform, error)
+            invocation.record_refusal(self.services, error)
             raise
 
     def as_change(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Change:
@@ -235,9 +229,9 @@ class PageContext:
         """
         invocation = self._invocation(call, given)
         with self._recording(invocation), self.snapshot.reading() as db:
-            now, caller = self.platform.tools.clock(), invocation.caller
+            now, caller = self.services.tools.clock(), invocation.caller
             access = enter(db, caller, self.workspace.id, call.permissions, now)
-            found = as_change(Ctx(self.platform, caller, db, access), call, invocation.request)
+            found = as_change(Ctx(self.services, caller, db, access), call, invocation.request)
         if (field := nameless_field(found)) is not None:
             if field in self.form.values:
                 raise Invalid.at(f"/{field}", "Choose one of the list.")
@@ -265,9 +259,9 @@ class PageContext:
         )
         if call.second_person and self.form.ticked("ask_second_person"):
             wanted = dict(RequestChangeRequest.of(call, invocation.request))
-            calls.answer(self.platform, self._counted(REQUEST_CHANGE, wanted), self.snapshot)
+            calls.answer(self.services, self._counted(REQUEST_CHANGE, wanted), self.snapshot)
             raise WaitsForSecondPerson
-        answered = calls.answer(self.platform, invocation, self.snapshot)
+        answered = calls.answer(self.services, invocation, self.snapshot)
         repeated = answered.value is None
         answer: Answer = call.writer.validate_json(answered.content) if repeated else answered.value
         return answer
@@ -317,7 +311,7 @@ class PageContext:
     def _counted(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Invocation:
         """Raises RateLimited."""
         if call.needs is not Auth.OPEN:
-            self.platform.rates.take_call(self.caller.counted_as, call)
+            self.services.rates.take_call(self.caller.counted_as, call)
         return self._invocation(call, given)
 
     def _invocation(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Invocation:
@@ -341,22 +335,22 @@ class PageContext:
     def reading(self) -> Iterator[Ctx]:
         """In the page's snapshot."""
         with self.snapshot.reading() as db:
-            yield Ctx(self.platform, self.maybe_caller or self.anybody, db)
+            yield Ctx(self.services, self.maybe_caller or self.anybody, db)
 
     @contextmanager
     def writing(self) -> Iterator[Ctx]:
         """In a transaction of its own. Raises Unauthenticated where the session was ended meanwhile."""
         self.snapshot.end()
-        with calls.context_in(self.platform, self.caller, In.WRITE) as ctx:
+        with calls.context_in(self.services, self.caller, In.WRITE) as ctx:
             yield ctx
 
     def make_in_parts(self, steps: Steps[Answer]) -> Answer:
         self.snapshot.end()
-        return calls.make_in_parts(self.platform, self.maybe_caller or self.anybody, steps)
+        return calls.make_in_parts(self.services, self.maybe_caller or self.anybody, steps)
 
     def admit(self) -> None:
         """Counts what takes no call of the API by its address. Raises RateLimited."""
-        calls.admit(self.platform, self.anybody)
+        calls.admit(self.services, self.anybody)
 
     # --- what the answers were ------------------------------------------------------------------------------
 

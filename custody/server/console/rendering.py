@@ -1,10 +1,10 @@
 """The console's templates and files, and words and figures for what the platform's shapes say in codes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from markupsafe import Markup
 from starlette.responses import Response, StreamingResponse
@@ -14,7 +14,7 @@ from custody.common.limit_words import bounds, until
 from custody.common.pages.qr import qr_image
 from custody.common.pages.rendering import Templates
 from custody.common.pages.serving import attachment
-from custody.common.spreadsheets import csv_lines
+from custody.common.spreadsheets import Columns, csv_of
 from custody.common.text import SHORT_ID, network_words, plain
 from custody.schemas.asset_tokens import CallStatus
 from custody.schemas.common import MAX_SATS, format_time
@@ -160,11 +160,11 @@ def moment(at: datetime) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(format_time(at), f"{at:%-d %b %Y, %H:%M} UTC")
 
 
-def csv_file(name: str, header: Sequence[str], pages: Iterator[Iterable[Sequence[str]]]) -> Response:
+def csv_file(name: str, columns: Columns, pages: Iterator[Iterable[Any]]) -> Response:
     """Safe to open in a spreadsheet. The first page is read before the answer begins, so that a refusal
     is a page and no broken file; one page at a time is in memory.
     """
-    lines = csv_lines(header, chain(next(pages), chain.from_iterable(pages)))
+    lines = csv_of(columns, chain(next(pages), chain.from_iterable(pages)))
     return StreamingResponse(lines, headers=attachment(f"{name}.csv"), media_type=CSV)
 
 

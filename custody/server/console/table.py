@@ -227,7 +227,7 @@ def _respond(row: Row, request: Request, form: Fields) -> Response:
 
 
 def _signed_in(row: Row, page: PageContext) -> Response:
-    request, services, held = page.request, page.platform, page.held
+    request, services, held = page.request, page.services, page.held
     try:
         if row.method == "POST":
             session.require_own_site(request)

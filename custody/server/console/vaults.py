@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from custody.common.pages.serving import attachment
-from custody.common.spreadsheets import COIN_COLUMNS, MOVEMENT_COLUMNS, coin_cells, movement_cells
+from custody.common.spreadsheets import COIN_COLUMNS, MOVEMENT_COLUMNS
 from custody.common.text import count
 from custody.schemas.asset_tokens import TOKENS, TokenBalance
 from custody.schemas.call import Answer, Call
@@ -248,14 +248,14 @@ def coins(page: PageContext) -> Response:
 def movements_file(page: PageContext) -> Response:
     """Everything that the filters match, the oldest first."""
     pages = _pages(page, VAULT_HISTORY, MOVEMENT_FILTERS, {"order": "oldest"})
-    rows = (map(movement_cells, each.movements) for each in pages)
-    return csv_file(f"movements-{page.path_param('vault_id')[:8]}", MOVEMENT_COLUMNS, rows)
+    name = f"movements-{page.path_param('vault_id')[:8]}"
+    return csv_file(name, MOVEMENT_COLUMNS, (each.movements for each in pages))
 
 
 def coins_file(page: PageContext) -> Response:
     pages = _pages(page, VAULT_COINS, COIN_FILTERS, {})
-    rows = (map(coin_cells, each.coins) for each in pages)
-    return csv_file(f"coins-{page.path_param('vault_id')[:8]}", COIN_COLUMNS, rows)
+    name = f"coins-{page.path_param('vault_id')[:8]}"
+    return csv_file(name, COIN_COLUMNS, (each.coins for each in pages))
 
 
 def _pages(

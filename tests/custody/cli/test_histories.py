@@ -16,8 +16,7 @@ from custody.common.spreadsheets import (
     COIN_COLUMNS,
     MOVEMENT_COLUMNS,
     NEUTRALISED,
-    csv_lines,
-    movement_cells,
+    csv_of,
 )
 from custody.common.terminal import Exit
 from custody.schemas.history import CoinState, MovementKind, MovementOutput, VaultMovement
@@ -54,7 +53,7 @@ def test_p63_no_cell_of_words_is_a_formula(title, name, who):
     """And the words are read back as they were, in whatever program reads RFC 4180."""
     outputs = [MovementOutput(address=SHOP, amount_sats=6, label=name)]
     one = moved(title=title, created_by_name=who, outputs=outputs)
-    text = "".join(csv_lines(MOVEMENT_COLUMNS, [movement_cells(one)]))
+    text = "".join(csv_of(MOVEMENT_COLUMNS, [one]))
     header, cells = csv.reader(StringIO(text, newline=""), strict=True)
     found = dict(zip(header, cells, strict=True))
     for column, words in (("title", title), ("names", name), ("proposed by", who)):
@@ -87,7 +86,7 @@ def test_history_and_coins_at_the_terminal_and_as_files(service, desk, tmp_path,
     assert service("vault", "coins", "Treasury", "--csv", str(coins)).exit_code == Exit.OK
     with coins.open(encoding="utf-8", newline="") as lines:
         header, *rows = csv.reader(lines)
-    assert tuple(header) == COIN_COLUMNS
+    assert list(header) == [*COIN_COLUMNS]
     assert sum(int(row[1]) for row in rows) == listed[0]["balance_sats"]
     assert "No coins." in service("vault", "coins", "Treasury", "--state", "immature").stdout
     assert "No movements." in service("vault", "history", "Treasury", "--to", "2001-01-01").stdout
