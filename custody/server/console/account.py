@@ -16,7 +16,6 @@ from custody.schemas.auth import (
 from custody.schemas.common import Name
 from custody.schemas.keys import KEYS, REVOKE_KEY, Key
 from custody.schemas.purchases import PURCHASES
-from custody.schemas.queries import QueryId
 from custody.schemas.users import MAIL_SETTINGS, UPDATE_MAIL_SETTINGS, UPDATE_USER_INFO
 from custody.server.console.context import PageContext, shaped
 from custody.server.console.reviews import Review
@@ -30,10 +29,6 @@ from custody.server.sign_in.second_factor import second_factor_of
 
 class _PasskeyName(BaseModel):
     name: Name
-
-
-class _Named(BaseModel):
-    passkey_id: QueryId
 
 
 def account(page: PageContext) -> Response:
@@ -70,9 +65,8 @@ def passkey_made(page: PageContext) -> Response:
 
 
 def remove_passkey(page: PageContext) -> Response:
-    named = shaped(_Named, passkey_id=page.form.one("passkey_id"))
     with page.writing() as ctx:
-        step_up.remove_passkey(ctx, named.passkey_id)
+        step_up.remove_passkey(ctx, page.number("passkey_id"))
     return page.redirect(ACCOUNT, "The passkey is removed.")
 
 

@@ -111,9 +111,7 @@ def _pages(page: PageContext) -> Iterator[list[WhitelistAddress]]:
         after = found[-1].uid
 
 
-_HERE = "/w/{workspace_id:int}/addresses"
-_ONE = _HERE + "/{uid:int}"
-
+# --- importing --------------------------------------------------------------------------------------------
 
 # Below one person's limit of writes per minute.
 MAX_ROWS: Final = 250
@@ -289,9 +287,9 @@ def _act(page: PageContext, line: ImportRow) -> str:
     return "added"
 
 
-_IMPORT = "/w/{workspace_id:int}/addresses/import"
-
-
+_HERE = "/w/{workspace_id:int}/addresses"
+_ONE = _HERE + "/{uid:int}"
+_IMPORT = _HERE + "/import"
 ROWS = (
     Row("GET", _IMPORT, import_page),
     Row(

@@ -10,13 +10,10 @@ from custody.schemas.changes import (
     SECOND_PERSON_RULE,
     UPDATE_SECOND_PERSON_RULE,
     Change,
-    SecondPersonRule,
 )
-from custody.schemas.members import MEMBERS
 from custody.schemas.roles import ROLES, RoleDetails
 from custody.schemas.webhooks import CREATE_WEBHOOK, UPDATE_WEBHOOK, WebhookWithSecret
 from custody.server.console.context import PageContext
-from custody.server.console.rendering import member_words
 from custody.server.console.reviews import Review
 from custody.server.console.table import Row, form
 from custody.server.errors import NotFound, StateConflict
@@ -27,26 +24,16 @@ SHOWN = 20
 
 def changes(page: PageContext) -> Response:
     every = page.read(CHANGES)
-    rule = page.read(SECOND_PERSON_RULE)
     return page.render(
         "changes/changes.html",
         waiting=[each for each in every if each.status == "PENDING"],
         decided=[each for each in every if each.status != "PENDING"][:SHOWN],
-        rule=rule,
-        setter=_setter(page, rule),
+        rule=page.read(SECOND_PERSON_RULE),
         title_of=title_of,
         facts_of=facts_of,
         nameless_field=nameless_field,
         roles=_roles(page),
     )
-
-
-def _setter(page: PageContext, rule: SecondPersonRule) -> str:
-    """Who switched the rule on; empty for a person who may not see the members."""
-    if not rule.set_by or not page.workspace.may("MANAGE_USERS"):
-        return ""
-    setters = (each for each in page.read(MEMBERS) if str(each.uuid) == str(rule.set_by))
-    return next(map(member_words, setters), "")
 
 
 def _roles(page: PageContext) -> list[RoleDetails]:

@@ -13,7 +13,6 @@ from custody.schemas.onboarding import (
     REVIEW_ONBOARDING_REQUEST,
     SUBMIT_ONBOARDING_REQUEST,
     MonthlyVolume,
-    OnboardingRequest,
 )
 from custody.schemas.proposals import PSBT
 from custody.schemas.users import CREATE_WORKSPACE, UPDATE_WORKSPACE
@@ -21,7 +20,7 @@ from custody.schemas.vaults import LIST_WALLETS, Vault
 from custody.server.console.context import PageContext
 from custody.server.console.reviews import Review
 from custody.server.console.table import Row, form, live
-from custody.server.errors import Invalid, NotFound, PermissionDenied
+from custody.server.errors import Invalid, PermissionDenied
 
 # Waiting proposals and vaults on the overview; their own pages list all.
 FIRST = 10
@@ -36,11 +35,9 @@ def workspaces(page: PageContext) -> Response:
 
 def invitation_page(page: PageContext) -> Response:
     """The page that the mail links to. Raises NotFound."""
-    wanted = page.path_param("invite_id")
-    for invitation in page.read(OWN_INVITATIONS):
-        if invitation.invite_uid == wanted:
-            return page.render("home/invitation.html", section="home", invitation=invitation)
-    raise NotFound("No such invitation waits for you. It may have ended, or it is for another address.")
+    words = "No such invitation waits for you. It may have ended, or it is for another address."
+    invitation = page.one_of(page.read(OWN_INVITATIONS), "invite_uid", "invite_id", words)
+    return page.render("home/invitation.html", section="home", invitation=invitation)
 
 
 def answer_invitation(page: PageContext) -> Response:
@@ -79,8 +76,7 @@ def _new(page: PageContext) -> dict[str, str]:
     return {name: page.form.one(f"new_{name}") for name in ("name", "description")}
 
 
-_HERE = "/w/{workspace_id:int}/workspace"
-
+# --- an organisation of one's own ---------------------------------------------------------------------------
 
 PAGE = 20
 VOLUMES = {
@@ -127,18 +123,10 @@ def review_request(page: PageContext) -> Review:
     return Review("Send this request?", facts, "Send", "An operator reads it and decides.")
 
 
-def _one(page: PageContext) -> OnboardingRequest:
-    """Raises NotFound."""
-    number = page.path_param("uid")
-    after = number - 1 if number > 1 else None
-    found = page.read(ONBOARDING_REQUESTS, limit=1, after=after)
-    if found and found[0].uid == number:
-        return found[0]
-    raise NotFound("There is no such request.")
-
-
 def review_decision(page: PageContext) -> Review:
-    found = _one(page)
+    after = page.path_param("uid") - 1
+    listed = page.read(ONBOARDING_REQUESTS, limit=1, after=after if after > 0 else None)
+    found = page.one_of(listed, "uid", "uid", "There is no such request.")
     approves = page.form.one("decision") == "approve"
     facts = (
         ("Organisation", found.org_name),
@@ -152,6 +140,7 @@ def review_decision(page: PageContext) -> Review:
     return Review("Decline this request?", facts, "Decline")
 
 
+_HERE = "/w/{workspace_id:int}/workspace"
 ROWS = (
     Row("GET", "/", workspaces),
     Row("GET", "/invitations/{invite_id}", invitation_page),

@@ -38,7 +38,6 @@ from custody.server.errors import (
     Invalid,
     NoRoleOpens,
     NotFound,
-    PermissionDenied,
     SecondPersonNeeded,
     TokenExpired,
     TooMuch,
@@ -218,55 +217,38 @@ def _require_storable(request: Request, form: Fields) -> None:
 
 
 def _respond(row: Row, request: Request, form: Fields) -> Response:
-    services, held = services_of(request), session.BrowserSession.read(request)
-    page = PageContext(request, services, form, held=held, acts=row.acts)
+    held = session.BrowserSession.read(request)
+    page = PageContext(request, services_of(request), form, held=held, acts=row.acts)
     try:
-        return _signed_in(row, page)
+        _let_in(row, page)
+        response = _answer(row, page)
+    except (Unauthenticated, TokenExpired):
+        page.held = None
+        response = _to_sign_in(request)
+    except CustodyError as error:
+        response = problem_page(page, error)
     finally:
         page.snapshot.close()
-
-
-def _signed_in(row: Row, page: PageContext) -> Response:
-    request, services, held = page.request, page.services, page.held
-    try:
-        if row.method == "POST":
-            session.require_own_site(request)
-        if not row.is_open:
-            if held is None:
-                return _to_sign_in(request)
-            page.maybe_caller, page.held = session.authenticate(services, request, held, page.snapshot)
-    except (Unauthenticated, TokenExpired):
-        return _to_sign_in(request)
-    except CustodyError as error:
-        return problem_page(page, error)
-    try:
-        _require_for_bound(row, page)
-    except PermissionDenied as error:
-        return problem_page(page, error)
-    response = _answered(row, page)
     # Whatever the answer is: the tokens that came are used up.
     if page.held is not None and page.held is not held:
         page.held.keep(request, response)
     return response
 
 
-def _require_for_bound(row: Row, page: PageContext) -> None:
-    """Raises PermissionDenied where an identity provider signed the person in, and the page is about more
-    than its organisation: the account itself.
+def _let_in(row: Row, page: PageContext) -> None:
+    """Raises Unauthenticated, and PermissionDenied for a form of another site, or where an identity provider
+    signed the person in and the page is about more than its organisation: the account itself.
     """
-    is_bound = page.maybe_caller is not None and page.caller.bound_to is not None
-    if is_bound and not row.path.startswith("/w/{workspace_id:int}/") and row.path not in {"/", "/sign-out"}:
+    if row.method == "POST":
+        session.require_own_site(page.request)
+    if row.is_open:
+        return
+    if page.held is None:
+        raise Unauthenticated("Sign in first.")
+    page.maybe_caller, page.held = session.authenticate(page.services, page.request, page.held, page.snapshot)
+    is_of_all = not row.path.startswith("/w/{workspace_id:int}/") and row.path not in {"/", "/sign-out"}
+    if page.caller.bound_to is not None and is_of_all:
         raise NoRoleOpens("Sign in with your own password for this, not through the identity provider.")
-
-
-def _answered(row: Row, page: PageContext) -> Response:
-    try:
-        return _answer(row, page)
-    except (Unauthenticated, TokenExpired):
-        page.held = None
-        return _to_sign_in(page.request)
-    except CustodyError as error:
-        return problem_page(page, error)
 
 
 def _answer(row: Row, page: PageContext) -> Response:
