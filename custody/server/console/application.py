@@ -23,7 +23,6 @@ from custody.server.console import (
     limits,
     members,
     programs,
-    proofs,
     proposals,
     proposing,
     roles,
@@ -48,7 +47,7 @@ from custody.server.web.problems import trace_id_of
 ROOT = "/console"
 _MODULES = (
     sign_in, home, account, members, roles, limits, changes, programs, audit, vaults, vault_controls,
-    vault_replacement, tokens, proposing, proofs, proposals, addresses,
+    vault_replacement, tokens, proposing, proposals, addresses,
 )  # fmt: skip
 ROWS: tuple[Row, ...] = tuple(row for module in _MODULES for row in module.ROWS)
 # Of a long poll.

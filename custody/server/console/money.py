@@ -20,13 +20,9 @@ _PLACES = ("receive", "change")
 
 
 @dataclass(frozen=True)
-class Share:
-    """A row of the table. ``kind``: pay, back or fee. ``per_mille``: its part of all that is spent."""
+class Share(Flow):
+    """A row of the table, and its band in the drawing. ``kind``: pay, back or fee."""
 
-    kind: str
-    title: str
-    sats: int
-    per_mille: int
     address: str | None = None
     script: str = ""
     label: str = ""
@@ -42,6 +38,8 @@ class Money:
     data: tuple[bytes, ...]
     coins: int
     total_sats: int
+    # What the whole bar of a share stands for. The outputs of an unproven transaction may exceed its inputs.
+    full_sats: int
     faults: tuple[str, ...]
 
 
@@ -63,14 +61,19 @@ def money_of(
     if total is None or fee is None:
         return None
     is_forward = tx_type is TxType.FORWARD
-    shares = _shares(seen, total, fee, labels, vault.name, is_forward=is_forward)
+    shares = _shares(seen, labels, vault.name, is_forward=is_forward)
+    spent = Share("fee", fee, "Network fee", note=str(seen.fee_rate))
+    data = [
+        Flow("data", 0, f"Data, {count(len(output.data), 'byte', 'bytes')}") for output in seen.op_returns
+    ]
     coins = [Flow("coin", coin.amount or 0, f"Coin {n}") for n, coin in enumerate(seen.inputs, start=1)]
     return Money(
-        picture=draw(coins, _flows(shares, seen)),
-        shares=shares,
+        picture=draw(coins, (*shares, *data, spent)),
+        shares=(*shares, spent),
         data=tuple(output.data for output in seen.op_returns),
         coins=len(seen.inputs),
         total_sats=total,
+        full_sats=max(total, seen.total_out + max(fee, 0), 1),
         # A forward spends the member's own coins: their own machine inspects it.
         faults=() if seen.ok or is_forward else tuple(finding.sentence for finding in seen.findings),
     )
@@ -115,53 +118,24 @@ def proof_of(psbt_base64: str, vault: Vault) -> SignedMessage | None:
 
 
 def _shares(
-    seen: Inspection, total: int, fee: int, labels: Mapping[str, str], vault_name: str, *, is_forward: bool
+    seen: Inspection, labels: Mapping[str, str], vault_name: str, *, is_forward: bool
 ) -> tuple[Share, ...]:
-    full = max(total, seen.total_out + max(fee, 0), 1)
-
-    def part(sats: int) -> int:
-        return max(sats, 0) * 1_000 // full
-
-    to_others = "Back to the member" if is_forward else "Pays"
-    not_ours = (
-        "not an address of the vault; the member's machine proves that it is theirs" if is_forward else ""
-    )
-    to_vault = f"Into {vault_name}" if is_forward else f"Back to {vault_name}"
-    return (
-        *(
-            Share(
-                "back" if is_forward else "pay",
-                to_others,
-                payment.amount,
-                part(payment.amount),
-                payment.address,
-                payment.script_pubkey.hex(),
-                labels.get(payment.address or "", ""),
-                not_ours,
-            )
-            for payment in seen.payments
-        ),
-        *(
-            Share(
-                "pay" if is_forward else "back",
-                to_vault,
-                change.amount,
-                part(change.amount),
-                change.address,
-                note=f"derived again from its descriptor, {_PLACES[change.chain]} address {change.index}",
-            )
-            for change in seen.change
-        ),
-        Share("fee", "Network fee", fee, part(fee), note=str(seen.fee_rate)),
-    )
-
-
-def _flows(shares: Sequence[Share], seen: Inspection) -> tuple[Flow, ...]:
-    money = [
-        Flow(share.kind, share.sats, share.title, () if share.kind == "fee" else address_lines(share.address))
-        for share in shares
-    ]
-    data = [
-        Flow("data", 0, f"Data, {count(len(output.data), 'byte', 'bytes')}") for output in seen.op_returns
-    ]
-    return (*money[:-1], *data, money[-1])
+    away, home, titles, note = "pay", "back", ("Pays", f"Back to {vault_name}"), ""
+    if is_forward:
+        away, home, titles = home, away, ("Back to the member", f"Into {vault_name}")
+        note = "not an address of the vault; the member's machine proves that it is theirs"
+    paid = (
+        Share(
+            away, each.amount, titles[0], address_lines(each.address), each.address,
+            each.script_pubkey.hex(), labels.get(each.address or "", ""), note,
+        )
+        for each in seen.payments
+    )  # fmt: skip
+    kept = (
+        Share(
+            home, each.amount, titles[1], address_lines(each.address), each.address,
+            note=f"derived again from its descriptor, {_PLACES[each.chain]} address {each.index}",
+        )
+        for each in seen.change
+    )  # fmt: skip
+    return (*paid, *kept)

@@ -1,5 +1,6 @@
 """The workspace's proposals; one of them: where its money goes, who approved, what it waits for; and what can
-still be done with it: a higher fee, its coins taken back, its end.
+still be done with it: a higher fee, its coins taken back, its end. And proofs of control: those of a
+workspace, asking a vault's signers for one, and its file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,8 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from custody.common.pages.serving import attachment
+from custody.schemas.proofs import CREATE_PROOF, MAX_MESSAGE, PROOF
 from custody.schemas.proposals import (
     CANCEL_PSBT,
     CREATE_PSBT,
@@ -28,8 +31,8 @@ from custody.server.console.money import MoneyReview, money_of, proof_of
 from custody.server.console.reviews import Review, require_as_shown, shown_mark
 from custody.server.console.table import Row, form, live
 from custody.server.console.typed import fee_rate, require_days_in_order
-from custody.server.console.vaults import vault_by_id
-from custody.server.errors import CustodyError, Invalid
+from custody.server.console.vaults import vault_by_id, vaults_to_choose
+from custody.server.errors import CustodyError, Invalid, PermissionDenied
 from multisig import Psbt
 
 PAGE: Final = 50
@@ -306,8 +309,34 @@ def _after_ending(ended: CancelPsbtResponse) -> str:
     return "It is cancelled. Its coins are free. The platform has no signature of it; a signer may hold one."
 
 
+# --- proofs of control (BIP-322) ----------------------------------------------------------------------------
+
+
+def proofs(page: PageContext) -> Response:
+    after = page.query("after")
+    wanted = {"tx_type": "proof", "order": "newest"}
+    found, following = page.read_page(PSBT, {**wanted, "after": after or None}, limit=PAGE)
+    return page.render("proofs/list.html", proofs=found, after=after, following=following)
+
+
+def proof_form(page: PageContext) -> Response:
+    if not page.workspace.may(*PROPOSERS):
+        raise PermissionDenied("Only those who manage the workspace ask for proofs.")
+    chosen = page.form.one("vault_id") or page.query("vault")
+    vaults = [(each.id, each.marked_name) for each in vaults_to_choose(page, chosen)]
+    return page.render("proofs/new.html", vaults=vaults, chosen=chosen, longest=MAX_MESSAGE)
+
+
+def proof_file(page: PageContext) -> Response:
+    psbt_id = page.path_param("psbt_id")
+    found = page.read(PROOF, psbt_id=psbt_id)
+    headers = attachment(f"proof-{psbt_id[:8]}.json")
+    return Response(found.model_dump_json(indent=2) + "\n", headers=headers, media_type="application/json")
+
+
 _HERE = "/w/{workspace_id:int}"
 _ONE = f"{_HERE}/proposals/{{psbt_id}}"
+_PROOFS = f"{_HERE}/proofs"
 ROWS = (
     *live(
         f"{_HERE}/proposals", f"{_HERE}/parts/proposals", ("proposals/list.html", "proposals/listed.html"),
@@ -335,4 +364,13 @@ ROWS = (
         f"{_ONE}/release", CANCEL_PSBT, release_page, _after_ending,
         given=lambda _page: {"release_coins": True},
     ),
+    Row("GET", _PROOFS, proofs),
+    Row("GET", _PROOFS + "/new", proof_form),
+    form(
+        _PROOFS + "/new", CREATE_PROOF, proof_form, "Its signers are asked.", to="proposals/{0.psbt_id}",
+        asks="Ask the signers", optional=("address",),
+        warns="Height and hash of the last block are added to the message. It moves nothing. Every reader of "
+        "its file learns what it says.",
+    ),
+    Row("GET", _PROOFS + "/{psbt_id}/file", proof_file),
 )  # fmt: skip

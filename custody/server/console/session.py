@@ -59,7 +59,7 @@ class BrowserSession:
 
     def keep(self, request: Request, response: Response) -> None:
         value = f"{self.access}.{self.sid}.{self.refresh}"
-        _set(request, response, "session", value, int(IDLE.total_seconds()))
+        set_cookie(request, response, "session", value, int(IDLE.total_seconds()))
 
 
 def authenticate(
@@ -113,7 +113,7 @@ def forget(request: Request, response: Response) -> None:
 
 def say(request: Request, response: Response, words: str) -> None:
     """One sentence for the next page: what was done."""
-    _set(request, response, "said", quote(words), _SAID_SECONDS)
+    set_cookie(request, response, "said", quote(words), _SAID_SECONDS)
 
 
 def said(request: Request) -> tuple[str, Callable[[Response], None]]:
@@ -128,16 +128,11 @@ def said(request: Request) -> tuple[str, Callable[[Response], None]]:
     return words, clear
 
 
-def set_lax_cookie(request: Request, response: Response, name: str, value: str, seconds: int) -> None:
-    """A cookie that the browser also sends when another site links here, as an identity provider does."""
-    _set(request, response, name, value, seconds, "lax")
-
-
 def cookie(request: Request, name: str) -> str:
     return request.cookies.get(_name(name, request), "")[:_MAX_COOKIE]
 
 
-def _set(
+def set_cookie(
     request: Request,
     response: Response,
     name: str,
@@ -145,6 +140,7 @@ def _set(
     seconds: int,
     same_site: Literal["lax", "strict"] = "strict",
 ) -> None:
+    """``lax``: the browser also sends it when another site links here, as an identity provider does."""
     response.set_cookie(
         _name(name, request),
         value,

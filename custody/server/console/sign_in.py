@@ -221,9 +221,8 @@ def _leave(page: PageContext, leaving: ProviderRedirect, provider_id: str) -> Re
     """
     response = page.render("identity/onward.html", url=leaving.url, words=f"You go on to {leaving.issuer}.")
     value = f"{leaving.token}.{provider_id}"
-    session.set_lax_cookie(
-        page.request, response, "leaving", value, int(IDENTITY_FLOW_LIFETIME.total_seconds())
-    )
+    seconds = int(IDENTITY_FLOW_LIFETIME.total_seconds())
+    session.set_cookie(page.request, response, "leaving", value, seconds, "lax")
     return response
 
 
@@ -237,9 +236,9 @@ def callback(page: PageContext) -> Response:
     tokens = arrived.tokens
     words = "Your account is linked." if tokens is None else "You are signed in."
     response = page.render("identity/onward.html", url=arrived.target, words=words)
-    session.set_lax_cookie(page.request, response, "leaving", "", 0)
+    session.set_cookie(page.request, response, "leaving", "", 0, "lax")
     if provider_id:
-        session.set_lax_cookie(page.request, response, "organisation", provider_id, REMEMBERED_SECONDS)
+        session.set_cookie(page.request, response, "organisation", provider_id, REMEMBERED_SECONDS, "lax")
     if tokens is not None:
         held = session.BrowserSession(tokens.token, tokens.sid, tokens.refresh_token)
         held.keep(page.request, response)

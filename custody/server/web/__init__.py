@@ -1,1 +1,1 @@
-"""HTTP: one table of endpoints, the runner that handles each, and the map from errors to responses."""
+"""HTTP: a route of each declared call, the map from errors to responses, and the server that listens."""
