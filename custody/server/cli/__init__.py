@@ -4,7 +4,15 @@ Modules of commands import the server inside the commands, so that ``--help`` is
 
 import click
 
-from custody.server.cli import admin, auditing, proofs, serving, status
+from custody.server.cli import (
+    admin,
+    asset_tokens,
+    auditing,
+    onboarding,  # noqa: F401 - its commands are in the group admin
+    proofs,
+    serving,
+    status,
+)
 
 
 @click.group(context_settings={"show_default": True})
@@ -21,6 +29,7 @@ for command in (
     status.status_command,
     admin.admin,
     auditing.audit,
+    asset_tokens.token,
     proofs.verify_proof_command,
 ):
     app.add_command(command)

@@ -9,7 +9,7 @@ import click
 from custody.cli.common import json_option, own_answers
 from custody.common.terminal import aside, give, put
 from custody.common.text import count
-from custody.server.cli.common import platform_at, state_option
+from custody.server.cli.common import CHAINS, platform_at, state_option
 from multisig import Network
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def admin() -> None:
 @click.option(
     "--chain",
     required=True,
-    type=click.Choice(tuple(map(str, Network))),
+    type=click.Choice(CHAINS),
     help="The chain of the workspace; all but mainnet are 'testnet' in the API.",
 )
 @person_options

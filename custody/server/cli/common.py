@@ -11,6 +11,7 @@ import click
 from custody.cli.common import Stop, fail
 from custody.cli.desk import of_shape
 from custody.common.terminal import Exit
+from multisig import Network
 
 if TYPE_CHECKING:
     from custody.server.app import Platform
@@ -28,6 +29,8 @@ state_option = click.option(
     help="The platform's state folder. The database is a file in it, unless CUSTODY_DATABASE_URL names "
     "another.",
 )
+# The chains that a workspace can be on.
+CHAINS = tuple(map(str, Network))
 # The largest id of the API, as in `custody.schemas.common`; a test compares them.
 MAX_INT64 = 2**63 - 1
 

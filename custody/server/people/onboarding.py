@@ -38,6 +38,7 @@ from custody.server.shown import shown
 from custody.server.store import models
 from custody.server.store.models import UserRow
 from custody.server.vaults.stored import place_of
+from multisig import Network
 
 # One for each network, and one more.
 MAX_PENDING_OF_ACCOUNT = 3
@@ -97,13 +98,22 @@ def onboarding_requests(ctx: Ctx, query: OnboardingQuery) -> Page[OnboardingRequ
 
 @serves(REVIEW_ONBOARDING_REQUEST)
 def review_onboarding_request(ctx: Ctx, request: ReviewOnboardingRequest) -> OnboardingRequest:
-    """A decision is final. An approval creates the organisation and its workspace, with the requester as
-    administrator. Other users get the same error for every id, whether it exists or not. Raises NotFound,
-    RequestDecided, NoChainYet.
-    """
+    """Other users get the same error for every id, whether it exists or not."""
     if not _is_operator(ctx):
         raise NotAnOperator("You are not an operator of this platform.")
-    stored = ctx.db.get(models.OnboardingRequestRow, ctx.ids["uid"], with_for_update=True)
+    return decide(ctx, ctx.ids["uid"], request)
+
+
+def decide(
+    ctx: Ctx, uid: int, request: ReviewOnboardingRequest, *, chain: Network | None = None
+) -> OnboardingRequest:
+    """A decision is final. An approval creates the organisation and its workspace, with the requester as
+    administrator.
+
+    ``chain``: the chain of a network that has no workspace yet. Raises NotFound, RequestDecided,
+    NoChainYet, StateConflict (the chain).
+    """
+    stored = ctx.db.get(models.OnboardingRequestRow, uid, with_for_update=True)
     if stored is None:
         raise NotFound("There is no such request.")
     if stored.status != Status.PENDING.value:
@@ -113,7 +123,7 @@ def review_onboarding_request(ctx: Ctx, request: ReviewOnboardingRequest) -> Onb
     stored.updated_at = ctx.now
     if status is Status.APPROVED:
         # Creating the organisation flushes this row; a constraint allows its id only with the status.
-        organisation_id = _found(ctx, stored)
+        organisation_id = _found(ctx, stored, chain)
         stored.created_org_id = organisation_id
         stored.approved_by_email, stored.approved_at = ctx.caller.name, ctx.now
     stored.status = status.value
@@ -123,7 +133,9 @@ def review_onboarding_request(ctx: Ctx, request: ReviewOnboardingRequest) -> Onb
     return _details(ctx.db, stored)
 
 
-def _found(ctx: Ctx, stored: models.OnboardingRequestRow) -> int:
+def _found(ctx: Ctx, stored: models.OnboardingRequestRow, chain: Network | None) -> int:
+    if chain is not None and chain.api_name != stored.network:
+        raise StateConflict(f"The request is for {stored.network}, and {chain} is not.")
     db, clock, audit = ctx.db, ctx.tools.clock, ctx.tools.audit
     organisation = found_organisation(db, clock, stored.org_name)
     founded = found_workspace(
@@ -132,7 +144,7 @@ def _found(ctx: Ctx, stored: models.OnboardingRequestRow) -> int:
         organisation,
         name=stored.workspace_name,
         description="",
-        chain=chain_for(db, stored.network),
+        chain=chain or chain_for(db, stored.network),
     )
     add_membership(db, ctx.now, stored.requester_id, founded.workspace.id, founded.administrator.id)
     record_organisation(db, audit, ctx.caller, organisation, user_id=stored.requester_id)

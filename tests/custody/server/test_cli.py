@@ -167,7 +167,7 @@ def test_what_an_operator_does_with_a_platform_that_was_bootstrapped(
 
 def test_a_mistyped_folder_is_no_platform_whose_log_is_whole(tmp_path: Path) -> None:
     make = ("admin", "make-operator", "alice@example.org")
-    for command in (("audit", "verify"), ("admin", "jobs"), make):
+    for command in (("audit", "verify"), ("admin", "requests"), make):
         refused = custody(*command, "--state", str(tmp_path / "typo"))
         assert refused.exit_code == Exit.STATE
         assert "There is no platform in" in refused.output
