@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from custody.common.private_files import sync_folder, write_private
 from custody.schemas.common import Name
-from multisig import MultisigError, Network
+from multisig import MultisigError
 from signerd.account.config import FILE, RULES_FILE, load_config
 from signerd.backup.container import REGISTRATIONS, Backup, Manifest, fingerprint
 from signerd.backup.schedule import NAME, note_made
@@ -157,7 +157,7 @@ def _fill(backup: Backup, folder: Path, now: Callable[[], datetime], fault: Faul
         signatures,
         unclear,
         undelivered,
-        (_rules_note(backup), *_notes(folder, manifest.network)),
+        tuple(_notes(backup, folder)),
     )
 
 
@@ -169,15 +169,13 @@ def _is_name(name: str) -> bool:
         return False
 
 
-def _rules_note(backup: Backup) -> str:
-    rules = backup.files.get(RULES_FILE)
+def _notes(backup: Backup, folder: Path) -> Iterator[str]:
+    """Remarks about rules and a configuration that were made on another machine."""
+    rules, network = backup.files.get(RULES_FILE), backup.manifest.network
     if rules is None:
-        return "There are no rules in it"
-    return f"There are rules in it, of {len(rules.splitlines())} lines: read {RULES_FILE} afterwards"
-
-
-def _notes(folder: Path, network: Network) -> Iterator[str]:
-    """Remarks about a configuration that was made on another machine."""
+        yield "There are no rules in it"
+    else:
+        yield f"There are rules in it, of {len(rules.splitlines())} lines: read {RULES_FILE} afterwards"
     try:
         config = load_config(folder / FILE)
     except ConfigError as error:

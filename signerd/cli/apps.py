@@ -247,14 +247,10 @@ def open_page(desk: Desk, by_hand: bool) -> None:
     """Open the page in your browser."""
     if by_hand or desk.as_json:
         entry = desk.daemon.enter_page()
-        desk.give(entry, _entry_words(entry))
+        port = entry.url.rstrip("/").rpartition(":")[2]
+        desk.give(entry, _BY_HAND.format(url=entry.url, code=entry.code, seconds=entry.seconds, port=port))
     else:
         _open(desk.daemon, desk.state)
-
-
-def _entry_words(entry: "PageEntry") -> str:
-    port = entry.url.rstrip("/").rpartition(":")[2]
-    return _BY_HAND.format(url=entry.url, code=entry.code, seconds=entry.seconds, port=port)
 
 
 def _open(daemon: "DaemonClient", state: Path) -> None:

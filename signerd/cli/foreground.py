@@ -48,14 +48,10 @@ def run_daemon(state: Path, answers: Prompter, *, as_json: bool) -> None:
         asyncio.run(_serve(config, state, store, _log_json if as_json else _log_text, supervisor))
 
 
-def _end_by_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
-
-
 async def _serve(config: Config, state: Path, store: SecretStore, log: Log, supervisor: Supervisor) -> None:
     stop = asyncio.Event()
-    _end_by_signal(asyncio.get_running_loop(), stop)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     port = config.loopback.port_to_serve()
     async with (
         open_daemon(config, state, store, config_file=find_config(state)) as daemon,

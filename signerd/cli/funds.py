@@ -36,7 +36,10 @@ def receive(desk: Desk, vault_id: str, show: bool) -> None:
     if not desk.as_json:
         say(receive_text(funds))
         if sys.stdout.isatty():
-            _draw(funds.fresh.address)
+            # Imported here: most commands do not draw codes.
+            from firmware_bridge.airgap import PictureFormat, draw
+
+            put(draw(funds.fresh.address, PictureFormat.TERMINAL).decode())
     if show:
         with reporting(desk, whose), accepting_other_address(desk.connect, desk.tell):
             desk.daemon.show_vault_address(whose, index=funds.fresh.index, chain=funds.fresh.chain)
@@ -58,13 +61,6 @@ def receive_text(funds: "VaultFunds") -> str:
         lines.append(f"             {fresh.address} elsewhere: {WHY_ELSEWHERE}")
     lines.append(f"  it is      receive address {fresh.index:,}, not used yet")
     return "\n".join([*lines, *([f"! {funds.note}"] if funds.note else [])])
-
-
-def _draw(address: str) -> None:
-    # Imported here: most commands do not draw codes.
-    from firmware_bridge.airgap import PictureFormat, draw
-
-    put(draw(address, PictureFormat.TERMINAL).decode())
 
 
 Day = click.DateTime(("%Y-%m-%d",))

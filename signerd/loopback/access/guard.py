@@ -66,9 +66,11 @@ class Guard:
         NotPaired; nothing was sent then.
         """
         body = await self._body(asked, receive, self._most(scope, admitted.caller))
-        _require_standing(admitted)
+        # While the body arrived, the person may have revoked what the request was admitted by (L13).
+        if not admitted.stands():
+            raise NotPaired("what this request was let in by ended before its body was whole")
         if body is not None:
-            _write_down(scope, admitted)
+            scope[SCOPE_KEY], scope[SESSION_KEY] = admitted.caller, admitted.session
             await self.app(scope, _replaying(body, receive), send)
 
     async def _body(self, asked: RequestHead, receive: Receive, most: int) -> bytes | None:
@@ -142,21 +144,8 @@ class NoPage:
         await self.app(scope, receive, send)
 
 
-def _require_standing(admitted: Admitted) -> None:
-    """While the body arrived, the person may have revoked what the request was admitted by (L13). Raises
-    NotPaired.
-    """
-    if not admitted.stands():
-        raise NotPaired("what this request was let in by ended before its body was whole")
-
-
 def _too_large(most: int) -> RequestTooLarge:
     return RequestTooLarge(f"a request may have {most} bytes at most")
-
-
-def _write_down(scope: Scope, admitted: Admitted) -> None:
-    scope[SCOPE_KEY] = admitted.caller
-    scope[SESSION_KEY] = admitted.session
 
 
 def _refusal(error: SignerdError) -> Response:

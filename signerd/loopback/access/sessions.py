@@ -71,20 +71,17 @@ class PageSessions:
         found = self._entries.pop(_hash(code.upper().translate(_READ_AS)), None)
         if found is None:
             raise EntryRefused("this code is wrong, expired or already used")
-        return self._begin()
+        now, token = self.clock(), self.random(TOKEN_BYTES).hex()
+        self._sessions = {key: one for key, one in self._sessions.items() if not one.over(now)}
+        while len(self._sessions) >= MAX_SESSIONS:
+            oldest = min(self._sessions.values(), key=lambda one: one.seen)
+            del self._sessions[oldest.token_hash]
+        self._sessions[_hash(token)] = PageSession(_hash(token), now, now)
+        return token
 
     def _forget_old_entries(self) -> None:
         now = self.clock()
         self._entries = {code: until for code, until in self._entries.items() if now < until}
-
-    def _begin(self) -> str:
-        self._forget_old_sessions()
-        while len(self._sessions) >= MAX_SESSIONS:
-            oldest = min(self._sessions.values(), key=lambda one: one.seen)
-            del self._sessions[oldest.token_hash]
-        now, token = self.clock(), self.random(TOKEN_BYTES).hex()
-        self._sessions[_hash(token)] = PageSession(_hash(token), now, now)
-        return token
 
     # --- for the gate ---------------------------------------------------------------------------------------
 
@@ -105,10 +102,6 @@ class PageSessions:
     def _standing(self, token: str) -> PageSession | None:
         session = self._sessions.get(_hash(token))
         return None if session is None or session.over(self.clock()) else session
-
-    def _forget_old_sessions(self) -> None:
-        now = self.clock()
-        self._sessions = {key: one for key, one in self._sessions.items() if not one.over(now)}
 
 
 def _hash(secret: str) -> bytes:

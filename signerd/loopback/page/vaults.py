@@ -137,6 +137,9 @@ async def movements(asked: PageRequest) -> Response:
 
 
 async def receive(asked: PageRequest) -> Response:
+    # Imported at first use: rarely asked for.
+    from firmware_bridge.airgap import draw
+
     view = await vault_of(asked)
     funds = await asked.call(VaultsApi.vault_funds)
     return await asked.page(
@@ -145,16 +148,9 @@ async def receive(asked: PageRequest) -> Response:
         here="/vaults",
         vault=view,
         funds=funds,
-        picture=_picture(funds.fresh.address),
+        picture=as_address(draw(funds.fresh.address)),
         **saying(asked, view.vault_id),
     )
-
-
-def _picture(address: str) -> str:
-    # Imported at first use: rarely asked for.
-    from firmware_bridge.airgap import draw
-
-    return as_address(draw(address))
 
 
 async def vault_standing(asked: PageRequest, view: VaultView | None = None) -> Response:
