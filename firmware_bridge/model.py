@@ -281,10 +281,6 @@ class Sighting:
     unsupported: str | None = None
     incarnation: str = ""
 
-    @property
-    def can_be_opened(self) -> bool:
-        return self.permitted and self.unsupported is None
-
 
 # (endpoints in use) -> connected devices. An endpoint in use counts as connected unless it has certainly
 # gone.

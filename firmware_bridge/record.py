@@ -123,7 +123,8 @@ class Prober:
         """Whether to probe the device: it is new or was not ready, it can be opened, and no operation uses
         it.
         """
-        if is_working(record) or not record.sighting.can_be_opened:
+        sighting = record.sighting
+        if is_working(record) or not sighting.permitted or sighting.unsupported is not None:
             return False
         if record.device.state == DeviceState.ABSENT:
             return False

@@ -165,7 +165,9 @@ class Roster:
             sightings = {s.endpoint.device_id: s for listed in seen for s in listed}
             for device_id, sighting in sightings.items():
                 self._notice(device_id, sighting)
-            self._miss(sightings.keys())
+            for device_id, record in self.records.items():
+                if device_id not in sightings:
+                    self._lose(record)
 
     def start_probes(self) -> list[asyncio.Task[None]]:
         """Probe every device that is new and idle, each in its own worker; the tasks never raise."""
@@ -279,7 +281,9 @@ class Roster:
             await self.look()
             record = self.records.get(device_id)
         if record is None:
-            raise errors.Disconnected(f"No device with the id {_shown(device_id)} has been connected.")
+            # What a caller passed as an id, fit for an error message.
+            shown = clean_detail(repr(device_id))
+            raise errors.Disconnected(f"No device with the id {shown} has been connected.")
         if record.device.state == DeviceState.ABSENT:
             raise errors.Disconnected
         return record
@@ -327,11 +331,6 @@ class Roster:
             words = f"{errors.NoPermission.sentence} Install the rules file {rules}."
             self._move(record, record.device.found(DeviceState.NO_PERMISSION, words))
 
-    def _miss(self, seen: Collection[str]) -> None:
-        for device_id, record in self.records.items():
-            if device_id not in seen:
-                self._lose(record)
-
     def _lose(self, record: DeviceRecord) -> None:
         if record.device.state != DeviceState.ABSENT:
             record.lane.abort(errors.Disconnected())
@@ -351,8 +350,3 @@ class Roster:
         if record.device.state != old:
             event = DeviceEvent(record.device.id, old, record.device.state, record.device)
             self.hub.publish(event)
-
-
-def _shown(device_id: object) -> str:
-    """What a caller passed as an id, fit for an error message."""
-    return clean_detail(repr(device_id))

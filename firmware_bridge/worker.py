@@ -107,7 +107,9 @@ class Server:
 
     def _answer(self, request: protocol.WorkerCall) -> protocol.Message:
         self._current = request.id
-        self._forget_replies()
+        # Late replies and cancels of the request before.
+        while not self._replies.empty():
+            self._replies.get_nowait()
         try:
             return protocol.OperationDone(request.id, self._perform(request))
         except BridgeError as failure:
@@ -175,12 +177,6 @@ class Server:
         end = threading.Timer(_CLOSE_SECONDS, self._end_process, (0,))
         end.daemon = True
         end.start()
-
-    def _forget_replies(self) -> None:
-        """Drop late replies and cancels of the request before."""
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._replies.get_nowait()
 
     def _take(self, message: protocol.WorkerCall | protocol.AskReply) -> None:
         if isinstance(message, protocol.AskReply):

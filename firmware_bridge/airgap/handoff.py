@@ -122,7 +122,9 @@ def take_signed(answer: bytes | Transfer, psbt: Psbt, policy: Policy, signer: Fi
     except BadDeviceSignature:
         raise
     except DeviceFault as error:
-        raise _told_apart(error) from error
+        if isinstance(error.__cause__, PsbtMismatch):
+            raise OtherTransaction("This belongs to another transaction.") from error
+        raise BadTransfer(f"This PSBT cannot be read: {error.__cause__}", detail=error.detail) from error
     before = signer_progress(psbt, policy, signer)
     if before.is_complete or signer_progress(taken, policy, signer) != before:
         return taken
@@ -130,9 +132,3 @@ def take_signed(answer: bytes | Transfer, psbt: Psbt, policy: Policy, signer: Fi
         raise NothingSigned(f"This holds no new signature by {signer}.")
     # Another cosigner's file is a common mistake.
     raise WrongDevice(f"This is signed by another cosigner's device than {signer}.")
-
-
-def _told_apart(error: DeviceFault) -> DeviceFault:
-    if isinstance(error.__cause__, PsbtMismatch):
-        return OtherTransaction("This belongs to another transaction.")
-    return BadTransfer(f"This PSBT cannot be read: {error.__cause__}", detail=error.detail)

@@ -222,7 +222,9 @@ def _from_json(found: dict[str, Any], network: Network) -> OriginKey:
         # Coldcard: Advanced > Export Wallet > Generic JSON; `xfp` inside is the account key's own.
         case {"xfp": str() as master, "bip48_2": {"xpub": str() as xpub, "deriv": str() as path, **rest}}:
             key = _key(master, path, xpub, network)
-            _require_own_fingerprint(key, rest.get("xfp"))
+            stated = rest.get("xfp")
+            if stated is not None and str(stated).lower() != key.xpub.fingerprint.hex:
+                raise InvalidKey("This export contradicts itself: a fingerprint is not its key's.")
             return key
         case {"xfp": str()}:
             raise InvalidKey(
@@ -246,11 +248,6 @@ def _plain(xpub: str) -> str:
         return xpub
     version = _P2WSH_VERSIONS.get(data[:4])
     return xpub if version is None else encodings.encode_base58check(version + data[4:])
-
-
-def _require_own_fingerprint(key: OriginKey, stated: object) -> None:
-    if stated is not None and str(stated).lower() != key.xpub.fingerprint.hex:
-        raise InvalidKey("This export contradicts itself: a fingerprint is not its key's.")
 
 
 def _require_account(key: OriginKey, network: Network) -> None:

@@ -122,7 +122,7 @@ class JadeDevice(HwiDevice):
         model, firmware = _MODELS.get(info.get("BOARD_TYPE"), "Jade"), info["JADE_VERSION"]
         if (obstacle := self._obstacle(info)) is not None:
             return obstructed(model, obstacle, firmware)
-        if _binds(info):
+        if info["JADE_STATE"] == "READY" and info.get("JADE_NETWORKS") not in _BOUND:
             # Reading a key would bind the wallet to our kind of network. A person must decide that.
             return operations.Probed(model, firmware=firmware)
         return operations.Probed(model, fingerprint=self.fingerprint(), firmware=firmware)
@@ -248,10 +248,6 @@ def open_device(endpoint: Endpoint, network: Network, caller: DriverHost, reques
 
 def _no_http(_request: object) -> Any:
     raise Locked(detail=_UNLOCK)
-
-
-def _binds(info: Mapping[str, Any]) -> bool:
-    return info["JADE_STATE"] == "READY" and info.get("JADE_NETWORKS") not in _BOUND
 
 
 def _version(info: Mapping[str, Any]) -> tuple[int, ...]:

@@ -201,7 +201,8 @@ class LedgerLink(TransportClient):  # type: ignore[misc]  # HWI is untyped
             watch.on_command(data)
         command = _command(cla, ins, data, p1, p2)
         status, answer = self._exchange(command)
-        if status == INCORRECT_DATA and _is_harmless(cla, ins, data):
+        harmless = (cla, ins) in {_VERSION, _FINGERPRINT} or ((cla, ins) == _XPUB and data[:1] == _SILENT)
+        if status == INCORRECT_DATA and harmless:
             # An earlier host left the app in the middle of a command: the next command fails once.
             status, answer = self._exchange(command)
         if watch is not None and status == INTERRUPTED:
@@ -269,7 +270,3 @@ def open_link(endpoint: Endpoint) -> LedgerLink:
 
 def _command(cla: int, ins: int, data: bytes = b"", p1: int = 0, p2: int = 0) -> bytes:
     return bytes(Transport.apdu_header(cla, ins, p1, p2, None, len(data))) + bytes(data)
-
-
-def _is_harmless(cla: int, ins: int, data: bytes) -> bool:
-    return (cla, ins) in {_VERSION, _FINGERPRINT} or ((cla, ins) == _XPUB and data[:1] == _SILENT)
