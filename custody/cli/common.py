@@ -69,12 +69,6 @@ def parse_amount(text: str) -> int:
     raise ValueError(f"'{text}' is not an amount: write it with its unit, like 0.25BTC or 25000sats")
 
 
-def in_btc(sats: int) -> str:
-    """An amount as the API writes limits: ``0.25000000``."""
-    whole, fraction = divmod(sats, SATS_PER_BTC)
-    return f"{whole}.{fraction:08d}"
-
-
 class Amount(click.ParamType[int]):
     """An amount on the command line, as satoshis."""
 
@@ -85,16 +79,3 @@ class Amount(click.ParamType[int]):
             return value if isinstance(value, int) else parse_amount(value)
         except ValueError as error:
             self.fail(f"{error}.", param, ctx)
-
-
-_FEE_RATE = re.compile(r"(0|[1-9][0-9]{0,4})(\.[0-9]{1,3})?", re.ASCII)
-
-
-class FeeRateParam(click.ParamType[str]):
-    name = "sat/vB"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not _FEE_RATE.fullmatch(value):
-            message = f"'{value}' is not a rate in sat/vB: write a number like 2.5, at most three decimals."
-            self.fail(message, param, ctx)
-        return str(value)

@@ -21,11 +21,10 @@ from custody.common.spreadsheets import (
     MOVEMENT_COLUMNS,
     TOKEN_COLUMNS,
     Columns,
-    btc,
     csv_of,
 )
 from custody.common.terminal import Exit, answer, say
-from custody.common.text import count
+from custody.common.text import btc, count
 
 if TYPE_CHECKING:
     from custody.client import Client

@@ -6,11 +6,12 @@ import click
 
 from custody.cli.access import Access, asking_in_workspace, in_workspace
 from custody.cli.changes import make_or_ask
-from custody.cli.common import Amount, fail, in_btc
+from custody.cli.common import Amount, fail
 from custody.cli.members import role_of
 from custody.cli.vaults import CYCLES, per_cycle_option, vault_of
 from custody.common.limit_words import bounds, until
 from custody.common.terminal import Exit, answer, aside, say, table
+from custody.common.text import btc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,7 +105,7 @@ def set_command(
     """
     if (vault is None) == (role is None):
         fail("name either a vault or a role", "Like custody limit set 1.5BTC --vault Reserve.", Exit.USAGE)
-    change = {"limit": in_btc(new), "cycle_period": CYCLES.get(cycle or ""), "cycle_day": day}
+    change = {"limit": btc(new), "cycle_period": CYCLES.get(cycle or ""), "cycle_day": day}
     if role is not None and per_cycle is False:
         fail("a role's limit is for all payments together", "Leave --per-payment out.", Exit.USAGE)
     if vault is not None:

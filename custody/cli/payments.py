@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from custody.cli.access import Access, asking_in_workspace, chosen, in_workspace
-from custody.cli.common import Amount, FeeRateParam, fail
+from custody.cli.common import Amount, fail
 from custody.cli.vaults import vault_of
 from custody.common.naming import NamedRecord
 from custody.common.terminal import Exit, aside
@@ -51,7 +51,7 @@ class PaymentLine:
 )
 @click.option("--description", help="What it is for, as the signers read it.")
 @click.option("--priority", type=click.Choice(PRIORITIES), help="How soon it is to be confirmed.")
-@click.option("--fee-rate", type=FeeRateParam(), help="In sat/vB, instead of a priority.")
+@click.option("--fee-rate", metavar="SAT/VB", help="In sat/vB, instead of a priority.")
 @asking_in_workspace
 def propose_command(
     access: Access,
@@ -98,7 +98,7 @@ def propose_command(
     "recipients", nargs=-1, required=True, metavar="RECIPIENT...", help="Addresses, or names of them."
 )
 @click.option("--priority", type=click.Choice(PRIORITIES), help="How soon it is to be confirmed.")
-@click.option("--fee-rate", type=FeeRateParam(), help="In sat/vB, instead of a priority.")
+@click.option("--fee-rate", metavar="SAT/VB", help="In sat/vB, instead of a priority.")
 @in_workspace
 def max_send_command(
     access: Access, vault: str, recipients: tuple[str, ...], priority: str | None, fee_rate: str | None

@@ -8,12 +8,12 @@ import click
 
 from custody.cli.access import Access, asking_in_workspace, in_workspace
 from custody.cli.changes import make_or_ask
-from custody.cli.common import Amount, FeeRateParam, fail, in_btc
+from custody.cli.common import Amount, fail
 from custody.cli.members import full_name, members_of, people_of
 from custody.common.limit_words import bounds, until
 from custody.common.naming import NamedRecord, next_name
 from custody.common.terminal import Exit, aside
-from custody.common.text import amount, network_words
+from custody.common.text import amount, btc, network_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ def list_command(access: Access) -> None:
 
 def _row(one: "Vault") -> tuple[str, ...]:
     sums = (one.confirmed_sats, one.unconfirmed_sats, one.locked_sats)
-    amounts = (f"{in_btc(sats)} BTC" for sats in sums)
+    amounts = (f"{btc(sats)} BTC" for sats in sums)
     return one.id, one.name, f"{one.m} of {one.n}", one.chain, *amounts, one.marks
 
 
@@ -167,7 +167,7 @@ def create_command(
         network=access.workspace.network,
         m=m,
         signers=[member.uuid for member in members],
-        transaction_limit=in_btc(limit),
+        transaction_limit=btc(limit),
         per_cycle=per_cycle is True,
         cycle_period=CYCLES[cycle],
         cycle_day=day,
@@ -253,7 +253,7 @@ def replace_command(
 
 @vault.command("sweep")
 @given_vault
-@click.option("--fee-rate", type=FeeRateParam(), help="In sat/vB. Default: the platform's priority.")
+@click.option("--fee-rate", metavar="SAT/VB", help="In sat/vB. Default: the platform's priority.")
 @asking_in_workspace
 def sweep_command(access: Access, given: str, fee_rate: str | None) -> None:
     """Propose to move what is free of a replaced vault into the one in its place."""

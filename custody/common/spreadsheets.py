@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from custody.common.text import SATS_PER_BTC
+from custody.common.text import btc
 
 if TYPE_CHECKING:
     from custody.schemas.asset_tokens import TokenMovement
@@ -55,12 +55,6 @@ def neutralise(text: str) -> str:
 def csv_of(columns: Columns, records: Iterable[Any]) -> Iterator[str]:
     """A file of records, each a line as it comes."""
     return csv_lines(columns, ([cell(each) for cell in columns.values()] for each in records))
-
-
-def btc(sats: int) -> str:
-    """An amount as the API writes it, with a minus: ``-0.25000000``."""
-    whole, fraction = divmod(abs(sats), SATS_PER_BTC)
-    return f"{'-' if sats < 0 else ''}{whole}.{fraction:08d}"
 
 
 def _number(value: int | None) -> str:

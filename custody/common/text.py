@@ -66,6 +66,12 @@ def foreign(text: str) -> str:
     return plain(text).replace("`", "'")
 
 
+def btc(sats: int) -> str:
+    """An amount as the API writes it, with a minus: ``-0.25000000``."""
+    whole, fraction = divmod(abs(sats), SATS_PER_BTC)
+    return f"{'-' if sats < 0 else ''}{whole}.{fraction:08d}"
+
+
 def amount(value: int | None) -> str:
     """Both units, so that neither can be mistaken for the other: ``0.00012345 BTC (12,345 sats)``.
 
@@ -73,8 +79,7 @@ def amount(value: int | None) -> str:
     """
     if value is None:
         return "not known"
-    whole, fraction = divmod(abs(value), SATS_PER_BTC)
-    return f"{'-' if value < 0 else ''}{whole}.{fraction:08d} BTC ({value:,} sats)"
+    return f"{btc(value)} BTC ({value:,} sats)"
 
 
 def count(number: int, one: str, many: str) -> str:

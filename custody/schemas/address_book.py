@@ -14,14 +14,17 @@ from custody.schemas.common import (
     IntId,
     Label,
     Name,
+    PageSize,
+    QueryId,
+    SearchText,
     Shape,
     TextId,
     Timestamp,
+    WorkspaceQuery,
     WorkspaceRequest,
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import WORKSPACE_MANAGERS, PermissionName
-from custody.schemas.queries import PageSize, QueryId, SearchText, WorkspaceQuery
 
 KEEPERS: Final = WORKSPACE_MANAGERS | {PermissionName.PAYMENT_INIT}
 # As many as a payment has recipients.

@@ -28,14 +28,18 @@ from custody.schemas.common import (
     Label,
     Many,
     Name,
+    PageSize,
     Priority,
     Prose,
+    QueryId,
     Request,
     Shape,
     TextId,
     Timestamp,
     TransactionHex,
+    VaultQuery,
     VaultRequest,
+    WorkspaceQuery,
     WorkspaceRequest,
     is_absent,
 )
@@ -47,7 +51,6 @@ from custody.schemas.permissions import (
     PermissionName,
 )
 from custody.schemas.proposals import ADDRESS_CHARACTERS, CreatePsbtResponse, PsbtPreview
-from custody.schemas.queries import PageSize, QueryId, VaultQuery, WorkspaceQuery
 
 # A thousand addresses is what a bytecode lists; more are added by calls.
 MAX_FIRST_WHITELIST = 1_000

@@ -18,11 +18,11 @@ from custody.schemas.common import (
     Text,
     TextId,
     Timestamp,
+    WorkspaceQuery,
     WorkspaceRequest,
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import ANY_MEMBER, WORKSPACE_MANAGERS
-from custody.schemas.queries import WorkspaceQuery
 
 MAX_COOLING_OFF_HOURS = 14 * 24
 # What any call takes or answers: no text, list or mapping of those calls is longer.

@@ -12,15 +12,17 @@ from custody.schemas.common import (
     Count,
     Few,
     Label,
+    PageSize,
     Prose,
     Sats,
     Shape,
     Timestamp,
     Unreadable,
+    VaultQuery,
+    Yes,
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import VAULT_READERS
-from custody.schemas.queries import PageSize, VaultQuery, Yes
 
 # Of one movement; the rest are counted.
 MAX_OUTPUTS = 20

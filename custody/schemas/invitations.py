@@ -14,11 +14,12 @@ from custody.schemas.common import (
     Shape,
     TextId,
     Timestamp,
+    WorkspaceQuery,
     WorkspaceRequest,
+    Yes,
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import USER_MANAGERS, Auth
-from custody.schemas.queries import WorkspaceQuery, Yes
 
 
 class InvitationStatus(StrEnum):

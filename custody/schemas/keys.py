@@ -30,7 +30,6 @@ from custody.schemas.common import (
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import Auth
-from custody.schemas.queries import ProfileQuery
 
 KeyStatus = Literal["active", "revoked"]
 # ``superseded``: another device took its place. ``lost``: its holder is unknown.
@@ -157,6 +156,13 @@ class Key(Shape):
     device: RegisteredDevice = Field(default=RegisteredDevice.model_construct(), alias="Device")
     created_at: Timestamp = Field(alias="CreatedAt")
     updated_at: Timestamp = Field(alias="UpdatedAt")
+
+
+class ProfileQuery(Request):
+    """``GET /api/v1/signing-profile-address``: of the active key, or of another one of the caller's own by ``key_id``."""  # noqa: E501
+
+    network: ApiNetwork
+    key_id: TextId | None = None
 
 
 class SigningProfileAddress(Shape):

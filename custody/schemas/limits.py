@@ -15,14 +15,16 @@ from custody.schemas.common import (
     IntId,
     Label,
     Prose,
+    QueryId,
     Shape,
     TextId,
     Timestamp,
+    VaultQuery,
+    WorkspaceQuery,
     WorkspaceRequest,
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import ANY_MEMBER, ROLE_MANAGERS, VAULT_READERS, WORKSPACE_MANAGERS
-from custody.schemas.queries import QueryId, VaultQuery, WorkspaceQuery
 
 CycleDay = Annotated[StrictInt, Field(ge=1, le=31)]
 

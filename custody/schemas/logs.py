@@ -9,18 +9,20 @@ from custody.schemas.common import (
     DIGITS,
     MAX_INT64,
     Count,
+    DaysQuery,
     Few,
     Int64,
     Label,
     Many,
+    PageSize,
     Prose,
+    QueryId,
     Shape,
     Timestamp,
     Unreadable,
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import PermissionName
-from custody.schemas.queries import DaysQuery, PageSize, QueryId
 
 PAGE_SIZE = 50
 MAX_NAMES = 4096

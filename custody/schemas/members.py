@@ -5,10 +5,19 @@ and leaving it oneself.
 from pydantic import Field, StrictBool
 
 from custody.schemas.call import Call, Way, many
-from custody.schemas.common import Done, Int64, IntId, Label, NullString, NullTime, Shape, WorkspaceRequest
+from custody.schemas.common import (
+    Done,
+    Int64,
+    IntId,
+    Label,
+    NullString,
+    NullTime,
+    Shape,
+    WorkspaceQuery,
+    WorkspaceRequest,
+)
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import ANY_MEMBER, USER_MANAGERS, WORKSPACE_MANAGERS
-from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import Role
 
 

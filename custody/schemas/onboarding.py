@@ -13,6 +13,8 @@ from custody.schemas.common import (
     NullInt64,
     NullString,
     NullTime,
+    PageSize,
+    QueryId,
     Request,
     Shape,
     Text,
@@ -20,7 +22,6 @@ from custody.schemas.common import (
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import Auth
-from custody.schemas.queries import PageSize, QueryId
 
 
 class MonthlyVolume(StrEnum):

@@ -17,11 +17,11 @@ from custody.schemas.common import (
     Shape,
     TextId,
     VaultRequest,
+    WorkspaceQuery,
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import WORKSPACE_MANAGERS
 from custody.schemas.proposals import PROPOSAL_READERS, CreatePsbtResponse, OutpointText
-from custody.schemas.queries import WorkspaceQuery
 
 FORMAT: Final = "bip322-proof-v1"
 MAX_SIGNATURES: Final = 100

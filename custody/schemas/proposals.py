@@ -9,15 +9,19 @@ from custody.schemas.call import Call, Way, one_or_few
 from custody.schemas.common import (
     MAX_SATS,
     Count,
+    DaysQuery,
     Few,
     Int64,
     Label,
     Many,
+    PageSize,
     Priority,
     Prose,
     PsbtBase64,
     PsbtText,
+    QueryId,
     Sats,
+    SearchText,
     Shape,
     Text,
     TextId,
@@ -26,7 +30,6 @@ from custody.schemas.common import (
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import WORKSPACE_MANAGERS, PermissionName
-from custody.schemas.queries import DaysQuery, PageSize, QueryId, SearchText
 
 MAX_RECIPIENTS = 100
 # One OP_RETURN of at most 80 bytes: what every relaying node takes. Twice that in hex, with its prefix.

@@ -22,6 +22,7 @@ from custody.schemas.common import (
     Done,
     Label,
     Line,
+    PageSize,
     Prose,
     Request,
     Shape,
@@ -30,7 +31,6 @@ from custody.schemas.common import (
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import Auth
-from custody.schemas.queries import PageSize
 
 # What a double holds exactly, which is what a JSON number is to most readers (RFC 8259, section 6; IEEE 754,
 # DBL_DIG).

@@ -18,13 +18,13 @@ from custody.schemas.common import (
     Line,
     Name,
     Prose,
+    WorkspaceQuery,
     WorkspaceRequest,
     is_absent,
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.limits import CycleFields
 from custody.schemas.permissions import ROLE_MANAGERS, USER_MANAGERS, WORKSPACE_MANAGERS, PermissionName
-from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import Role
 
 # Inviting or adding a member needs the list of roles.

@@ -18,6 +18,7 @@ from custody.schemas.common import (
     Shape,
     TextId,
     VaultRequest,
+    WorkspaceQuery,
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import VAULT_READERS, WORKSPACE_MANAGERS
@@ -33,7 +34,6 @@ from custody.schemas.proposals import (
     PsbtPreview,
     RecipientText,
 )
-from custody.schemas.queries import WorkspaceQuery
 
 # What keeps it from being more: all coins are in it; no more of them fit into one transaction; nodes would
 # not take more before the next block; a limit; or it is nothing, because what is left would be dust.

@@ -9,10 +9,19 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, StrictInt, StringConstraints
 
 from custody.schemas.call import Call, Way, few
-from custody.schemas.common import Few, Int64, IntId, Label, Name, Shape, Timestamp, WorkspaceRequest
+from custody.schemas.common import (
+    Few,
+    Int64,
+    IntId,
+    Label,
+    Name,
+    Shape,
+    Timestamp,
+    WorkspaceQuery,
+    WorkspaceRequest,
+)
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import USER_MANAGERS, WORKSPACE_MANAGERS, Auth, PermissionName
-from custody.schemas.queries import WorkspaceQuery
 
 # In a log or a repository it shows what it is; secret scanners search for such prefixes.
 SECRET_PREFIX: Final = "custody_sa_"  # noqa: S105 - the beginning of each

@@ -17,13 +17,16 @@ from custody.schemas.common import (
     Many,
     Name,
     NullString,
+    PageSize,
     Prose,
     Sats,
     Shape,
     Text,
     TextId,
     Timestamp,
+    VaultQuery,
     VaultRequest,
+    WorkspaceQuery,
     is_absent,
 )
 from custody.schemas.errors import ErrorCode
@@ -34,7 +37,6 @@ from custody.schemas.permissions import (
     WORKSPACE_MANAGERS,
     PermissionName,
 )
-from custody.schemas.queries import PageSize, VaultQuery, WorkspaceQuery
 
 # 15: what a script of compressed keys allows on every device we support (BIP-67; Ledger, Trezor and
 # Coldcard).

@@ -20,15 +20,16 @@ from custody.schemas.common import (
     Few,
     Int64,
     Label,
+    PageSize,
     Prose,
     Shape,
     TextId,
     Timestamp,
+    WorkspaceQuery,
     WorkspaceRequest,
 )
 from custody.schemas.errors import ErrorCode
 from custody.schemas.permissions import WORKSPACE_MANAGERS
-from custody.schemas.queries import PageSize, WorkspaceQuery
 
 # All kinds, those of later versions too.
 EVERY_KIND: Final = "*"

@@ -23,7 +23,7 @@ from custody.schemas.address_book import (
     WhitelistAddress,
 )
 from custody.schemas.changes import CHANGES, SECOND_PERSON_RULE
-from custody.schemas.queries import MAX_ITEMS
+from custody.schemas.common import MAX_ITEMS
 from custody.server.console.context import PageContext, WaitsForSecondPerson
 from custody.server.console.rendering import TEMPLATES, csv_file
 from custody.server.console.reviews import Review, require_as_shown, shown_mark

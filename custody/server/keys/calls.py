@@ -13,10 +13,10 @@ from custody.schemas.keys import (
     REGISTER_KEY,
     SIGNING_PROFILE_ADDRESS,
     ChallengeLine,
+    ProfileQuery,
     RevokedReason,
     signed_host,
 )
-from custody.schemas.queries import ProfileQuery
 from custody.server.calls import Ctx, serves
 from custody.server.errors import (
     Invalid,

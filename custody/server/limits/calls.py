@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sqlalchemy import select
 
 from custody.schemas.changes import Json
+from custody.schemas.common import VaultQuery, WorkspaceQuery
 from custody.schemas.limits import (
     CHECK_USER_ROLE_LIMIT,
     CHECK_VAULT_LIMIT,
@@ -27,7 +28,6 @@ from custody.schemas.limits import (
     UpdateVaultRequest,
     VaultLimits,
 )
-from custody.schemas.queries import VaultQuery, WorkspaceQuery
 from custody.server.calls import ChangeApproval, Ctx, serves
 from custody.server.errors import Invalid, PolicyUnavailable
 from custody.server.limits.limits import limit_fields, limits_of_vaults, read_amount, usage_fields

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.common import Listed
+from custody.schemas.common import Listed, WorkspaceQuery
 from custody.schemas.invitations import (
     ACCEPT_INVITE,
     INVITE_TO_WORKSPACE,
@@ -27,7 +27,6 @@ from custody.schemas.invitations import (
 )
 from custody.schemas.invitations import InvitationStatus as Status
 from custody.schemas.permissions import PermissionName
-from custody.schemas.queries import WorkspaceQuery
 from custody.server.audit.log import AuditLog
 from custody.server.calls import Ctx, serves
 from custody.server.errors import NotFound, StateConflict

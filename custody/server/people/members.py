@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import users
-from custody.schemas.common import Done, Listed, NullString, NullTime
+from custody.schemas.common import Done, Listed, NullString, NullTime, WorkspaceQuery
 from custody.schemas.members import (
     ADD_WORKSPACE_TO_USER,
     CHANGE_USER_ROLE,
@@ -28,7 +28,6 @@ from custody.schemas.members import (
     RemoveUserRequest,
 )
 from custody.schemas.permissions import ANY_MEMBER, PermissionName
-from custody.schemas.queries import WorkspaceQuery
 from custody.server.calls import Ctx, serves
 from custody.server.errors import NotFound
 from custody.server.keys.quorums import require_quorums, vaults_left_short

@@ -12,10 +12,9 @@ from typing import Any
 from sqlalchemy import delete, func, select
 
 from custody.common.text import count, name_key
-from custody.schemas.common import Done, Listed
+from custody.schemas.common import Done, Listed, WorkspaceQuery
 from custody.schemas.invitations import InvitationStatus
 from custody.schemas.permissions import PermissionName
-from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.roles import (
     ADD_PERMISSION_TO_ROLE,
     CREATE_ROLE,

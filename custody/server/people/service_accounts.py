@@ -7,9 +7,8 @@ from typing import Any, Final
 
 from sqlalchemy import func, select
 
-from custody.schemas.common import Listed
+from custody.schemas.common import Listed, WorkspaceQuery
 from custody.schemas.permissions import PermissionName
-from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.service_accounts import (
     CREATE_SERVICE_ACCOUNT,
     ISSUE_SERVICE_SECRET,

@@ -5,8 +5,7 @@ from typing import Any
 
 from custody.schemas import changes as wire
 from custody.schemas.changes import SECOND_PERSON_RULE, UPDATE_SECOND_PERSON_RULE, Json
-from custody.schemas.common import Unreadable
-from custody.schemas.queries import WorkspaceQuery
+from custody.schemas.common import Unreadable, WorkspaceQuery
 from custody.server.calls import ChangeApproval, Ctx, serves
 from custody.server.errors import NotFound
 from custody.server.people.staff import require_owner_of, role_of_first

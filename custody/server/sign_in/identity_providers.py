@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from custody.schemas.common import Listed, WorkspaceRequest
+from custody.schemas.common import Listed, WorkspaceQuery, WorkspaceRequest
 from custody.schemas.identity_providers import (
     IDENTITY_LINKS,
     IDENTITY_PROVIDER,
@@ -20,7 +20,6 @@ from custody.schemas.identity_providers import (
     UpdateIdentityProviderRequest,
 )
 from custody.schemas.permissions import PermissionName
-from custody.schemas.queries import WorkspaceQuery
 from custody.server.calls import Ctx, serves
 from custody.server.errors import Invalid, NotFound, PermissionDenied
 from custody.server.people.staff import membership_in, require_owner_of

@@ -10,8 +10,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import asset_tokens as wire
 from custody.schemas.asset_tokens import TOKEN_HISTORY, TOKENS, WORKSPACE_WHITELIST, CallStatus
-from custody.schemas.common import Listed, Unreadable
-from custody.schemas.queries import VaultQuery
+from custody.schemas.common import Listed, Unreadable, VaultQuery
 from custody.server.calls import Ctx, serves
 from custody.server.errors import IndexBehind, NotFound
 from custody.server.rules.credentials import WorkspaceAccess

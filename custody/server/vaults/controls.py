@@ -14,9 +14,8 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import vaults as wire
 from custody.schemas.changes import Json
-from custody.schemas.common import VaultRequest
+from custody.schemas.common import VaultQuery, VaultRequest
 from custody.schemas.proposals import ProposalStatus as Status
-from custody.schemas.queries import VaultQuery
 from custody.schemas.vaults import FREEZE_VAULT, UNFREEZE_VAULT, UPDATE_VAULT_CONTROLS, VAULT_CONTROLS
 from custody.server.calls import ChangeApproval, Ctx, serves
 from custody.server.errors import StateConflict

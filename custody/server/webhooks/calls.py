@@ -10,8 +10,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.call import Page
-from custody.schemas.common import Done, Listed, Unreadable
-from custody.schemas.queries import WorkspaceQuery
+from custody.schemas.common import Done, Listed, Unreadable, WorkspaceQuery
 from custody.schemas.webhooks import (
     CREATE_WEBHOOK,
     DELETE_WEBHOOK,

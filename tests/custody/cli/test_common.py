@@ -4,17 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.cli.common import in_btc, parse_amount
+from custody.cli.common import parse_amount
+from custody.common.text import btc
 from multisig import Sats, format_btc
 from multisig.units import MAX_MONEY
 
 
 @given(st.integers(0, MAX_MONEY))
 def test_either_unit_means_the_same(sats):
-    assert in_btc(sats) == format_btc(Sats(sats))
+    assert btc(sats) == format_btc(Sats(sats))
     for text in (
-        f"{in_btc(sats)}BTC",
-        f"{in_btc(sats)} btc",
+        f"{btc(sats)}BTC",
+        f"{btc(sats)} btc",
         f"{sats}sats",
         f"{sats:,} sat",
         f" {sats} SATS ",

@@ -141,7 +141,7 @@ MISTAKES = [
      "Give the link's amount, 0.50000000 BTC"),
     (["propose", "Treasury", "50BTC", SHOP, "--yes"], Exit.PLATFORM, "vault's limit: at most 10.00000000"),
     (["propose", "Treasury", "9BTC", SHOP, "--yes"], Exit.PLATFORM, "wait for a deposit"),
-    (["propose", "Treasury", "1BTC", SHOP, "--fee-rate", "fast"], Exit.USAGE, "a number like 2.5"),
+    (["propose", "Treasury", "1BTC", SHOP, "--fee-rate", "fast"], Exit.USAGE, 'such as "2.5"'),
     (["propose", "Treasury", "1BTC", SHOP, "--description", "x" * 1001, "--yes"], Exit.USAGE,
      "the description is too long: at most 1000 characters"),
     (["approve-status", "ffffffff"], Exit.NOT_DECIDED, "there is no proposal 'ffffffff'"),

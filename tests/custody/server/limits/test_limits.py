@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import select, update
 
-from custody.schemas.queries import WorkspaceQuery
+from custody.schemas.common import WorkspaceQuery
 from custody.server.calls import Ctx
 from custody.server.limits import calls as limits
 from custody.server.rules.credentials import Caller

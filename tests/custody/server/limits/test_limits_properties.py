@@ -16,9 +16,9 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from sqlalchemy.orm import Session
 
+from custody.schemas.common import WorkspaceQuery
 from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
 from custody.schemas.proposals import ProposalStatus as Status
-from custody.schemas.queries import WorkspaceQuery
 from custody.server.audit.log import AuditLog
 from custody.server.calls import Ctx
 from custody.server.errors import RoleLimitExceeded, VaultLimitExceeded
