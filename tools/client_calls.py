@@ -7,8 +7,6 @@ from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel
-
 from custody.schemas.call import Call
 from custody.schemas.calls import NOUNS, client_calls
 
@@ -23,93 +21,85 @@ HEAD = (
 
 
 def written() -> str:
-    imports: dict[str, set[str]] = {"custody.client.flow": set()}
+    flow, modules = set[str](), set[str]()
     methods = [
         line
         for module in NOUNS.values()
         for constant, call in client_calls(module)
-        for line in _method(constant, call, module.__name__, imports)
+        for line in _method(f"{_module(module.__name__, modules)}.{constant}", call, flow, modules)
     ]
+    times = ", ".join(kind for kind in ("date", "datetime") if any(f": {kind} " in each for each in methods))
     lines = [
-        f"from {module} import {', '.join(sorted(names, key=_order))}"
-        for module, names in sorted(imports.items())
-    ]
-    lines = [
-        *(line for line in lines if "custody" not in line),
+        f"from datetime import {times}",
         "",
-        *(line for line in lines if "custody" in line),
+        f"from custody.client.flow import {', '.join(sorted(flow, key=lambda name: (name.islower(), name)))}",
+        *(f"from custody.schemas import {module} as _{module}" for module in sorted(modules)),
     ]
     return "\n".join([HEAD, *lines, "", "\nclass Calls:", *methods, ""])
 
 
-def _order(name: str) -> tuple[bool, bool, str]:
-    """Constants, then classes, then functions: as the formatter orders them."""
-    return not name.isupper(), name[0].islower(), name.lower()
+def _module(name: str, modules: set[str]) -> str:
+    """What the module is called there: methods have the nouns' own names."""
+    modules.add(name.rpartition(".")[2])
+    return "_" + name.rpartition(".")[2]
 
 
-def _method(constant: str, call: Call[Any, Any], home: str, imports: dict[str, set[str]]) -> Iterator[str]:
-    imports.setdefault(home, set()).add(constant)
-    flow = imports["custody.client.flow"]
+def _method(constant: str, call: Call[Any, Any], flow: set[str], modules: set[str]) -> Iterator[str]:
+    name = constant.rpartition(".")[2].lower()
     if call.shape is not None and call.method == "POST" and not call.path_ids:
         flow |= {"keyed", "sends"} if call.creates else {"posts"}
         made = f"sends({constant})(keyed({constant}))" if call.creates else f"posts({constant})"
-        yield f"    {constant.lower()} = {made}"
+        yield f"    {name} = {made}"
         return
     flow.add("sends")
     fields = call.shape.model_fields if call.shape is not None else {}
     if (usual := USUAL.get(tuple(fields))) is not None and not call.path_ids:
         flow.add(usual)
-        yield f"    {constant.lower()} = sends({constant})({usual})"
+        yield f"    {name} = sends({constant})({usual})"
         return
-    takes, named = [f"{name}: int" for name in call.path_ids], []
+    takes, named = [f"{each}: int" for each in call.path_ids], []
     if call.shape is not None and call.method == "POST":
-        takes.append(f"body: {_named(call.shape, imports)}")
-    elif call.shape is not None:
+        takes.append(f"body: {_typed(call.shape, modules)}")
+    else:
         needed = {
-            name: _typed(found.annotation, imports) for name, found in fields.items() if found.is_required()
+            each: _typed(found.annotation, modules) for each, found in fields.items() if found.is_required()
         }
         # A bare True says nothing of what it is: it is given by its name.
-        takes += [f"{name}: {kind}" for name, kind in needed.items() if kind != "bool"]
-        named += [f"{name}: {kind}" for name, kind in needed.items() if kind == "bool"]
+        takes += [f"{each}: {kind}" for each, kind in needed.items() if kind != "bool"]
+        named += [f"{each}: {kind}" for each, kind in needed.items() if kind == "bool"]
         named += [
-            f"{name}: {_typed(found.annotation, imports)} | None = None"
-            for name, found in fields.items()
+            f"{each}: {_typed(found.annotation, modules)} | None = None"
+            for each, found in fields.items()
             if not found.is_required()
         ]
     if call.creates:
         named.append("idempotency_key: str | None = None")
     takes += ["*", *named] if named else []
     returned, body = "None", "..."
-    if call.path_ids or call.method == "POST":
+    if call.path_ids:
         flow.add("Sent")
-        sent = ["body"] if call.shape is not None else []
-        if call.path_ids:
-            sent.append("path={" + ", ".join(f'"{name}": {name}' for name in call.path_ids) + "}")
-        sent += ["key=idempotency_key"] if call.creates else []
-        returned, body = "Sent", f"return Sent({', '.join(sent)})"
+        path = ", ".join(f'"{each}": {each}' for each in call.path_ids)
+        key = ", key=idempotency_key" if call.creates else ""
+        returned, body = "Sent", f"return Sent(body, path={{{path}}}{key})"
     yield f"\n    @sends({constant})"
     yield "    @staticmethod"
-    yield f"    def {constant.lower()}({', '.join(takes)}) -> {returned}:"
+    yield f"    def {name}({', '.join(takes)}) -> {returned}:"
     yield f"        {body}\n"
 
 
-def _named(shape: type[BaseModel], imports: dict[str, set[str]]) -> str:
-    imports.setdefault(shape.__module__, set()).add(shape.__name__)
-    return shape.__name__
-
-
-def _typed(kind: Any, imports: dict[str, set[str]]) -> str:
+def _typed(kind: Any, modules: set[str]) -> str:
     """The plain type of a query's field, without None: what bounds it is the shape's."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in {Union, UnionType}:
-        return " | ".join(_typed(each, imports) for each in inner if each is not NoneType)
+        return " | ".join(_typed(each, modules) for each in inner if each is not NoneType)
     if origin is Annotated:
-        return _typed(inner[0], imports)
+        return _typed(inner[0], modules)
     if origin is list:
-        return f"list[{_typed(inner[0], imports)}]"
+        return f"list[{_typed(inner[0], modules)}]"
     if origin is Literal:
         return "str"
-    return kind.__name__ if kind.__module__ == "builtins" else _named(kind, imports)
+    is_ours = kind.__module__.startswith("custody.")
+    return f"{_module(kind.__module__, modules)}.{kind.__name__}" if is_ours else kind.__name__
 
 
 if __name__ == "__main__":

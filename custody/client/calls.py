@@ -3,184 +3,72 @@
 from datetime import date, datetime
 
 from custody.client.flow import Sent, keyed, nothing, of_vault, of_workspace, posts, sends
-from custody.schemas.address_book import (
-    ADD_WHITELIST_ADDRESS,
-    REMOVE_WHITELIST_ADDRESS,
-    RENAME_WHITELIST_ADDRESS,
-    WHITELIST_ADDRESSES,
-)
-from custody.schemas.asset_tokens import (
-    ADD_TO_CONTRACT_WHITELIST,
-    CALL_CONTRACT,
-    CONTRACT,
-    CONTRACT_CALLS,
-    CONTRACTS,
-    CREATE_TOKEN,
-    PREVIEW_CALL,
-    REMOVE_FROM_CONTRACT_WHITELIST,
-    RESUBMIT_CONTRACT_CALL,
-    TOKEN_HISTORY,
-    TOKENS,
-    WORKSPACE_CONTRACTS,
-    WORKSPACE_WHITELIST,
-)
-from custody.schemas.auth import (
-    CHANGE_PASSWORD,
-    LOGIN,
-    LOGOUT,
-    OTP_VALIDATE,
-    REGISTER,
-    REQUEST_PASSWORD_RESET,
-    RESET_PASSWORD,
-    REVOKE_SESSIONS,
-    SESSIONS,
-    TOTP_CONFIRM,
-    TOTP_ENROL,
-    TWO_FACTOR,
-)
-from custody.schemas.changes import (
-    CHANGES,
-    CONFIRM_CHANGE,
-    DECLINE_CHANGE,
-    REQUEST_CHANGE,
-    SECOND_PERSON_RULE,
-    UPDATE_SECOND_PERSON_RULE,
-)
-from custody.schemas.history import VAULT_COINS, VAULT_HISTORY, CoinState, MovementKind
-from custody.schemas.identity_providers import (
-    IDENTITY_LINKS,
-    IDENTITY_PROVIDER,
-    REMOVE_IDENTITY_PROVIDER,
-    UNLINK_IDENTITY,
-    UPDATE_IDENTITY_PROVIDER,
-    UPDATE_IDENTITY_PROVIDER_SECRET,
-)
-from custody.schemas.invitations import (
-    ACCEPT_INVITE,
-    INVITE_TO_WORKSPACE,
-    OWN_INVITATIONS,
-    REVOKE_INVITE,
-    WORKSPACE_INVITATIONS,
-)
-from custody.schemas.keys import KEY_CHALLENGE, KEYS, REGISTER_KEY, REVOKE_KEY, SIGNING_PROFILE_ADDRESS
-from custody.schemas.limits import (
-    CHECK_USER_ROLE_LIMIT,
-    CHECK_VAULT_LIMIT,
-    MY_LIMITS,
-    ROLE_LIMIT,
-    UPDATE_ROLE_POLICIES,
-    UPDATE_VAULT,
-    VAULT_LIMITS,
-)
-from custody.schemas.logs import EXPORT_AUDIT_LOGS, LOGS
-from custody.schemas.members import (
-    ADD_WORKSPACE_TO_USER,
-    CHANGE_USER_ROLE,
-    LEAVE_WORKSPACE,
-    MEMBERS,
-    REMOVE_USER_FROM_WORKSPACE,
-)
-from custody.schemas.onboarding import (
-    ONBOARDING_REQUESTS,
-    REVIEW_ONBOARDING_REQUEST,
-    SUBMIT_ONBOARDING_REQUEST,
-    OnboardingStatus,
-    ReviewOnboardingRequest,
-)
-from custody.schemas.proofs import CREATE_PROOF, PROOF
-from custody.schemas.proposals import CANCEL_PSBT, CREATE_PSBT, PREVIEW_PSBT, SIGN_PSBT
-from custody.schemas.purchases import PURCHASES
-from custody.schemas.roles import (
-    ADD_PERMISSION_TO_ROLE,
-    CREATE_ROLE,
-    DELETE_ROLE,
-    REMOVE_PERMISSION_FROM_ROLE,
-    ROLES,
-    UPDATE_ROLE,
-)
-from custody.schemas.sending import FORWARD_TO_VAULT, MAX_SEND, PREVIEW_FORWARD, SWEEP_VAULT
-from custody.schemas.service_accounts import (
-    CREATE_SERVICE_ACCOUNT,
-    ISSUE_SERVICE_SECRET,
-    OWN_SERVICE_ACCOUNT,
-    REVOKE_SERVICE_ACCOUNT,
-    SERVICE_ACCOUNTS,
-    UPDATE_SERVICE_ACCOUNT,
-)
-from custody.schemas.users import (
-    CREATE_WORKSPACE,
-    MAIL_SETTINGS,
-    SET_DEFAULT_WORKSPACE,
-    UPDATE_MAIL_SETTINGS,
-    UPDATE_USER_INFO,
-    UPDATE_WORKSPACE,
-    USER_INFO,
-)
-from custody.schemas.vaults import (
-    CREATE_WALLET,
-    FREEZE_VAULT,
-    LIST_WALLETS,
-    REPLACE_VAULT,
-    UNFREEZE_VAULT,
-    UPDATE_VAULT_CONTROLS,
-    VAULT_CONTROLS,
-    VAULT_EXPORT,
-    VAULT_NAMES,
-)
-from custody.schemas.webhooks import (
-    CREATE_WEBHOOK,
-    DELETE_WEBHOOK,
-    REDELIVER_WEBHOOK,
-    TEST_WEBHOOK,
-    UPDATE_WEBHOOK,
-    WEBHOOK_DELIVERIES,
-    WEBHOOKS,
-)
+from custody.schemas import address_book as _address_book
+from custody.schemas import asset_tokens as _asset_tokens
+from custody.schemas import auth as _auth
+from custody.schemas import changes as _changes
+from custody.schemas import history as _history
+from custody.schemas import identity_providers as _identity_providers
+from custody.schemas import invitations as _invitations
+from custody.schemas import keys as _keys
+from custody.schemas import limits as _limits
+from custody.schemas import logs as _logs
+from custody.schemas import members as _members
+from custody.schemas import onboarding as _onboarding
+from custody.schemas import proofs as _proofs
+from custody.schemas import proposals as _proposals
+from custody.schemas import purchases as _purchases
+from custody.schemas import roles as _roles
+from custody.schemas import sending as _sending
+from custody.schemas import service_accounts as _service_accounts
+from custody.schemas import users as _users
+from custody.schemas import vaults as _vaults
+from custody.schemas import webhooks as _webhooks
 
 
 class Calls:
-    register = posts(REGISTER)
-    login = posts(LOGIN)
-    otp_validate = posts(OTP_VALIDATE)
-    logout = sends(LOGOUT)(nothing)
-    request_password_reset = posts(REQUEST_PASSWORD_RESET)
-    reset_password = posts(RESET_PASSWORD)
-    change_password = posts(CHANGE_PASSWORD)
-    two_factor = posts(TWO_FACTOR)
-    totp_enrol = posts(TOTP_ENROL)
-    totp_confirm = posts(TOTP_CONFIRM)
-    sessions = sends(SESSIONS)(nothing)
-    revoke_sessions = posts(REVOKE_SESSIONS)
-    user_info = sends(USER_INFO)(nothing)
-    update_user_info = posts(UPDATE_USER_INFO)
-    set_default_workspace = posts(SET_DEFAULT_WORKSPACE)
-    mail_settings = sends(MAIL_SETTINGS)(nothing)
-    update_mail_settings = posts(UPDATE_MAIL_SETTINGS)
-    create_workspace = sends(CREATE_WORKSPACE)(keyed(CREATE_WORKSPACE))
-    update_workspace = posts(UPDATE_WORKSPACE)
-    members = sends(MEMBERS)(of_workspace)
-    add_workspace_to_user = sends(ADD_WORKSPACE_TO_USER)(keyed(ADD_WORKSPACE_TO_USER))
-    change_user_role = posts(CHANGE_USER_ROLE)
-    remove_user_from_workspace = posts(REMOVE_USER_FROM_WORKSPACE)
-    leave_workspace = posts(LEAVE_WORKSPACE)
-    roles = sends(ROLES)(of_workspace)
-    create_role = sends(CREATE_ROLE)(keyed(CREATE_ROLE))
-    update_role = posts(UPDATE_ROLE)
-    delete_role = posts(DELETE_ROLE)
-    add_permission_to_role = posts(ADD_PERMISSION_TO_ROLE)
-    remove_permission_from_role = posts(REMOVE_PERMISSION_FROM_ROLE)
-    key_challenge = posts(KEY_CHALLENGE)
-    register_key = sends(REGISTER_KEY)(keyed(REGISTER_KEY))
-    revoke_key = posts(REVOKE_KEY)
-    keys = sends(KEYS)(nothing)
+    register = posts(_auth.REGISTER)
+    login = posts(_auth.LOGIN)
+    otp_validate = posts(_auth.OTP_VALIDATE)
+    logout = sends(_auth.LOGOUT)(nothing)
+    request_password_reset = posts(_auth.REQUEST_PASSWORD_RESET)
+    reset_password = posts(_auth.RESET_PASSWORD)
+    change_password = posts(_auth.CHANGE_PASSWORD)
+    two_factor = posts(_auth.TWO_FACTOR)
+    totp_enrol = posts(_auth.TOTP_ENROL)
+    totp_confirm = posts(_auth.TOTP_CONFIRM)
+    sessions = sends(_auth.SESSIONS)(nothing)
+    revoke_sessions = posts(_auth.REVOKE_SESSIONS)
+    user_info = sends(_users.USER_INFO)(nothing)
+    update_user_info = posts(_users.UPDATE_USER_INFO)
+    set_default_workspace = posts(_users.SET_DEFAULT_WORKSPACE)
+    mail_settings = sends(_users.MAIL_SETTINGS)(nothing)
+    update_mail_settings = posts(_users.UPDATE_MAIL_SETTINGS)
+    create_workspace = sends(_users.CREATE_WORKSPACE)(keyed(_users.CREATE_WORKSPACE))
+    update_workspace = posts(_users.UPDATE_WORKSPACE)
+    members = sends(_members.MEMBERS)(of_workspace)
+    add_workspace_to_user = sends(_members.ADD_WORKSPACE_TO_USER)(keyed(_members.ADD_WORKSPACE_TO_USER))
+    change_user_role = posts(_members.CHANGE_USER_ROLE)
+    remove_user_from_workspace = posts(_members.REMOVE_USER_FROM_WORKSPACE)
+    leave_workspace = posts(_members.LEAVE_WORKSPACE)
+    roles = sends(_roles.ROLES)(of_workspace)
+    create_role = sends(_roles.CREATE_ROLE)(keyed(_roles.CREATE_ROLE))
+    update_role = posts(_roles.UPDATE_ROLE)
+    delete_role = posts(_roles.DELETE_ROLE)
+    add_permission_to_role = posts(_roles.ADD_PERMISSION_TO_ROLE)
+    remove_permission_from_role = posts(_roles.REMOVE_PERMISSION_FROM_ROLE)
+    key_challenge = posts(_keys.KEY_CHALLENGE)
+    register_key = sends(_keys.REGISTER_KEY)(keyed(_keys.REGISTER_KEY))
+    revoke_key = posts(_keys.REVOKE_KEY)
+    keys = sends(_keys.KEYS)(nothing)
 
-    @sends(SIGNING_PROFILE_ADDRESS)
+    @sends(_keys.SIGNING_PROFILE_ADDRESS)
     @staticmethod
     def signing_profile_address(network: str, *, key_id: str | None = None) -> None: ...
 
-    create_wallet = sends(CREATE_WALLET)(keyed(CREATE_WALLET))
+    create_wallet = sends(_vaults.CREATE_WALLET)(keyed(_vaults.CREATE_WALLET))
 
-    @sends(LIST_WALLETS)
+    @sends(_vaults.LIST_WALLETS)
     @staticmethod
     def list_wallets(
         workspace_id: int,
@@ -191,7 +79,7 @@ class Calls:
         limit: int | None = None,
     ) -> None: ...
 
-    @sends(VAULT_NAMES)
+    @sends(_vaults.VAULT_NAMES)
     @staticmethod
     def vault_names(
         workspace_id: int,
@@ -202,34 +90,34 @@ class Calls:
         limit: int | None = None,
     ) -> None: ...
 
-    @sends(VAULT_EXPORT)
+    @sends(_vaults.VAULT_EXPORT)
     @staticmethod
     def vault_export(workspace_id: int, vault_id: str, *, format: str | None = None) -> None: ...
 
-    vault_controls = sends(VAULT_CONTROLS)(of_vault)
-    update_vault_controls = posts(UPDATE_VAULT_CONTROLS)
-    replace_vault = posts(REPLACE_VAULT)
-    freeze_vault = posts(FREEZE_VAULT)
-    unfreeze_vault = posts(UNFREEZE_VAULT)
-    update_role_policies = posts(UPDATE_ROLE_POLICIES)
+    vault_controls = sends(_vaults.VAULT_CONTROLS)(of_vault)
+    update_vault_controls = posts(_vaults.UPDATE_VAULT_CONTROLS)
+    replace_vault = posts(_vaults.REPLACE_VAULT)
+    freeze_vault = posts(_vaults.FREEZE_VAULT)
+    unfreeze_vault = posts(_vaults.UNFREEZE_VAULT)
+    update_role_policies = posts(_limits.UPDATE_ROLE_POLICIES)
 
-    @sends(ROLE_LIMIT)
+    @sends(_limits.ROLE_LIMIT)
     @staticmethod
     def role_limit(workspace_id: int, role_id: int) -> None: ...
 
-    @sends(CHECK_USER_ROLE_LIMIT)
+    @sends(_limits.CHECK_USER_ROLE_LIMIT)
     @staticmethod
     def check_user_role_limit(workspace_id: int, role_id: int, uuid: int, amount_to_check: str) -> None: ...
 
-    my_limits = sends(MY_LIMITS)(of_workspace)
-    update_vault = posts(UPDATE_VAULT)
-    vault_limits = sends(VAULT_LIMITS)(of_vault)
+    my_limits = sends(_limits.MY_LIMITS)(of_workspace)
+    update_vault = posts(_limits.UPDATE_VAULT)
+    vault_limits = sends(_limits.VAULT_LIMITS)(of_vault)
 
-    @sends(CHECK_VAULT_LIMIT)
+    @sends(_limits.CHECK_VAULT_LIMIT)
     @staticmethod
     def check_vault_limit(workspace_id: int, vault_id: str, amount_to_check: str) -> None: ...
 
-    @sends(WHITELIST_ADDRESSES)
+    @sends(_address_book.WHITELIST_ADDRESSES)
     @staticmethod
     def whitelist_addresses(
         workspace_id: int,
@@ -242,44 +130,51 @@ class Calls:
         limit: int | None = None,
     ) -> None: ...
 
-    add_whitelist_address = sends(ADD_WHITELIST_ADDRESS)(keyed(ADD_WHITELIST_ADDRESS))
-    rename_whitelist_address = posts(RENAME_WHITELIST_ADDRESS)
-    remove_whitelist_address = posts(REMOVE_WHITELIST_ADDRESS)
-    invite_to_workspace = sends(INVITE_TO_WORKSPACE)(keyed(INVITE_TO_WORKSPACE))
-    workspace_invitations = sends(WORKSPACE_INVITATIONS)(of_workspace)
-    own_invitations = sends(OWN_INVITATIONS)(nothing)
+    add_whitelist_address = sends(_address_book.ADD_WHITELIST_ADDRESS)(
+        keyed(_address_book.ADD_WHITELIST_ADDRESS)
+    )
+    rename_whitelist_address = posts(_address_book.RENAME_WHITELIST_ADDRESS)
+    remove_whitelist_address = posts(_address_book.REMOVE_WHITELIST_ADDRESS)
+    invite_to_workspace = sends(_invitations.INVITE_TO_WORKSPACE)(keyed(_invitations.INVITE_TO_WORKSPACE))
+    workspace_invitations = sends(_invitations.WORKSPACE_INVITATIONS)(of_workspace)
+    own_invitations = sends(_invitations.OWN_INVITATIONS)(nothing)
 
-    @sends(ACCEPT_INVITE)
+    @sends(_invitations.ACCEPT_INVITE)
     @staticmethod
     def accept_invite(invite_id: str, *, accept: bool) -> None: ...
 
-    revoke_invite = posts(REVOKE_INVITE)
-    submit_onboarding_request = sends(SUBMIT_ONBOARDING_REQUEST)(keyed(SUBMIT_ONBOARDING_REQUEST))
+    revoke_invite = posts(_invitations.REVOKE_INVITE)
+    submit_onboarding_request = sends(_onboarding.SUBMIT_ONBOARDING_REQUEST)(
+        keyed(_onboarding.SUBMIT_ONBOARDING_REQUEST)
+    )
 
-    @sends(ONBOARDING_REQUESTS)
+    @sends(_onboarding.ONBOARDING_REQUESTS)
     @staticmethod
     def onboarding_requests(
-        *, status: OnboardingStatus | None = None, after: int | None = None, limit: int | None = None
+        *,
+        status: _onboarding.OnboardingStatus | None = None,
+        after: int | None = None,
+        limit: int | None = None,
     ) -> None: ...
 
-    @sends(REVIEW_ONBOARDING_REQUEST)
+    @sends(_onboarding.REVIEW_ONBOARDING_REQUEST)
     @staticmethod
     def review_onboarding_request(
-        uid: int, body: ReviewOnboardingRequest, *, idempotency_key: str | None = None
+        uid: int, body: _onboarding.ReviewOnboardingRequest, *, idempotency_key: str | None = None
     ) -> Sent:
         return Sent(body, path={"uid": uid}, key=idempotency_key)
 
-    create_psbt = sends(CREATE_PSBT)(keyed(CREATE_PSBT))
-    preview_psbt = posts(PREVIEW_PSBT)
-    cancel_psbt = posts(CANCEL_PSBT)
-    sign_psbt = posts(SIGN_PSBT)
-    create_proof = sends(CREATE_PROOF)(keyed(CREATE_PROOF))
+    create_psbt = sends(_proposals.CREATE_PSBT)(keyed(_proposals.CREATE_PSBT))
+    preview_psbt = posts(_proposals.PREVIEW_PSBT)
+    cancel_psbt = posts(_proposals.CANCEL_PSBT)
+    sign_psbt = posts(_proposals.SIGN_PSBT)
+    create_proof = sends(_proofs.CREATE_PROOF)(keyed(_proofs.CREATE_PROOF))
 
-    @sends(PROOF)
+    @sends(_proofs.PROOF)
     @staticmethod
     def proof(workspace_id: int, psbt_id: str) -> None: ...
 
-    @sends(MAX_SEND)
+    @sends(_sending.MAX_SEND)
     @staticmethod
     def max_send(
         workspace_id: int,
@@ -291,27 +186,27 @@ class Calls:
         fee_rate: str | None = None,
     ) -> None: ...
 
-    sweep_vault = posts(SWEEP_VAULT)
-    forward_to_vault = sends(FORWARD_TO_VAULT)(keyed(FORWARD_TO_VAULT))
-    preview_forward = posts(PREVIEW_FORWARD)
+    sweep_vault = posts(_sending.SWEEP_VAULT)
+    forward_to_vault = sends(_sending.FORWARD_TO_VAULT)(keyed(_sending.FORWARD_TO_VAULT))
+    preview_forward = posts(_sending.PREVIEW_FORWARD)
 
-    @sends(CONTRACT)
+    @sends(_asset_tokens.CONTRACT)
     @staticmethod
     def contract(workspace_id: int, contract_uid: int) -> None: ...
 
-    @sends(CONTRACTS)
+    @sends(_asset_tokens.CONTRACTS)
     @staticmethod
     def contracts(
         workspace_id: int, vault_id: str, *, after: int | None = None, limit: int | None = None
     ) -> None: ...
 
-    @sends(WORKSPACE_CONTRACTS)
+    @sends(_asset_tokens.WORKSPACE_CONTRACTS)
     @staticmethod
     def workspace_contracts(
         workspace_id: int, *, after: int | None = None, limit: int | None = None
     ) -> None: ...
 
-    @sends(CONTRACT_CALLS)
+    @sends(_asset_tokens.CONTRACT_CALLS)
     @staticmethod
     def contract_calls(
         workspace_id: int,
@@ -323,22 +218,24 @@ class Calls:
         limit: int | None = None,
     ) -> None: ...
 
-    tokens = sends(TOKENS)(of_vault)
+    tokens = sends(_asset_tokens.TOKENS)(of_vault)
 
-    @sends(WORKSPACE_WHITELIST)
+    @sends(_asset_tokens.WORKSPACE_WHITELIST)
     @staticmethod
     def workspace_whitelist(workspace_id: int, *, contract_uid: int | None = None) -> None: ...
 
-    resubmit_contract_call = posts(RESUBMIT_CONTRACT_CALL)
-    create_token = sends(CREATE_TOKEN)(keyed(CREATE_TOKEN))
-    call_contract = sends(CALL_CONTRACT)(keyed(CALL_CONTRACT))
-    preview_call = posts(PREVIEW_CALL)
-    add_to_contract_whitelist = sends(ADD_TO_CONTRACT_WHITELIST)(keyed(ADD_TO_CONTRACT_WHITELIST))
-    remove_from_contract_whitelist = sends(REMOVE_FROM_CONTRACT_WHITELIST)(
-        keyed(REMOVE_FROM_CONTRACT_WHITELIST)
+    resubmit_contract_call = posts(_asset_tokens.RESUBMIT_CONTRACT_CALL)
+    create_token = sends(_asset_tokens.CREATE_TOKEN)(keyed(_asset_tokens.CREATE_TOKEN))
+    call_contract = sends(_asset_tokens.CALL_CONTRACT)(keyed(_asset_tokens.CALL_CONTRACT))
+    preview_call = posts(_asset_tokens.PREVIEW_CALL)
+    add_to_contract_whitelist = sends(_asset_tokens.ADD_TO_CONTRACT_WHITELIST)(
+        keyed(_asset_tokens.ADD_TO_CONTRACT_WHITELIST)
+    )
+    remove_from_contract_whitelist = sends(_asset_tokens.REMOVE_FROM_CONTRACT_WHITELIST)(
+        keyed(_asset_tokens.REMOVE_FROM_CONTRACT_WHITELIST)
     )
 
-    @sends(TOKEN_HISTORY)
+    @sends(_asset_tokens.TOKEN_HISTORY)
     @staticmethod
     def token_history(
         workspace_id: int,
@@ -350,7 +247,7 @@ class Calls:
         limit: int | None = None,
     ) -> None: ...
 
-    @sends(LOGS)
+    @sends(_logs.LOGS)
     @staticmethod
     def logs(
         org_uid: int,
@@ -366,7 +263,7 @@ class Calls:
         order: str | None = None,
     ) -> None: ...
 
-    @sends(EXPORT_AUDIT_LOGS)
+    @sends(_logs.EXPORT_AUDIT_LOGS)
     @staticmethod
     def export_audit_logs(
         org_uid: int,
@@ -378,41 +275,43 @@ class Calls:
         user_uuid: int | None = None,
     ) -> None: ...
 
-    @sends(PURCHASES)
+    @sends(_purchases.PURCHASES)
     @staticmethod
     def purchases(*, after: str | None = None, limit: int | None = None) -> None: ...
 
-    create_webhook = posts(CREATE_WEBHOOK)
-    webhooks = sends(WEBHOOKS)(of_workspace)
-    update_webhook = posts(UPDATE_WEBHOOK)
-    delete_webhook = posts(DELETE_WEBHOOK)
+    create_webhook = posts(_webhooks.CREATE_WEBHOOK)
+    webhooks = sends(_webhooks.WEBHOOKS)(of_workspace)
+    update_webhook = posts(_webhooks.UPDATE_WEBHOOK)
+    delete_webhook = posts(_webhooks.DELETE_WEBHOOK)
 
-    @sends(WEBHOOK_DELIVERIES)
+    @sends(_webhooks.WEBHOOK_DELIVERIES)
     @staticmethod
     def webhook_deliveries(
         workspace_id: int, webhook_id: str, *, after: str | None = None, limit: int | None = None
     ) -> None: ...
 
-    redeliver_webhook = posts(REDELIVER_WEBHOOK)
-    test_webhook = posts(TEST_WEBHOOK)
-    second_person_rule = sends(SECOND_PERSON_RULE)(of_workspace)
-    update_second_person_rule = posts(UPDATE_SECOND_PERSON_RULE)
-    request_change = posts(REQUEST_CHANGE)
+    redeliver_webhook = posts(_webhooks.REDELIVER_WEBHOOK)
+    test_webhook = posts(_webhooks.TEST_WEBHOOK)
+    second_person_rule = sends(_changes.SECOND_PERSON_RULE)(of_workspace)
+    update_second_person_rule = posts(_changes.UPDATE_SECOND_PERSON_RULE)
+    request_change = posts(_changes.REQUEST_CHANGE)
 
-    @sends(CHANGES)
+    @sends(_changes.CHANGES)
     @staticmethod
     def changes(workspace_id: int, *, change_id: str | None = None) -> None: ...
 
-    confirm_change = posts(CONFIRM_CHANGE)
-    decline_change = posts(DECLINE_CHANGE)
-    service_accounts = sends(SERVICE_ACCOUNTS)(of_workspace)
-    own_service_account = sends(OWN_SERVICE_ACCOUNT)(nothing)
-    create_service_account = sends(CREATE_SERVICE_ACCOUNT)(keyed(CREATE_SERVICE_ACCOUNT))
-    update_service_account = posts(UPDATE_SERVICE_ACCOUNT)
-    issue_service_secret = posts(ISSUE_SERVICE_SECRET)
-    revoke_service_account = posts(REVOKE_SERVICE_ACCOUNT)
+    confirm_change = posts(_changes.CONFIRM_CHANGE)
+    decline_change = posts(_changes.DECLINE_CHANGE)
+    service_accounts = sends(_service_accounts.SERVICE_ACCOUNTS)(of_workspace)
+    own_service_account = sends(_service_accounts.OWN_SERVICE_ACCOUNT)(nothing)
+    create_service_account = sends(_service_accounts.CREATE_SERVICE_ACCOUNT)(
+        keyed(_service_accounts.CREATE_SERVICE_ACCOUNT)
+    )
+    update_service_account = posts(_service_accounts.UPDATE_SERVICE_ACCOUNT)
+    issue_service_secret = posts(_service_accounts.ISSUE_SERVICE_SECRET)
+    revoke_service_account = posts(_service_accounts.REVOKE_SERVICE_ACCOUNT)
 
-    @sends(VAULT_HISTORY)
+    @sends(_history.VAULT_HISTORY)
     @staticmethod
     def vault_history(
         workspace_id: int,
@@ -424,7 +323,7 @@ class Calls:
         address: str | None = None,
         order: str | None = None,
         cursor: str | None = None,
-        kind: MovementKind | None = None,
+        kind: _history.MovementKind | None = None,
         status: str | None = None,
         from_time: datetime | None = None,
         to_time: datetime | None = None,
@@ -433,7 +332,7 @@ class Calls:
         with_replaced: bool | None = None,
     ) -> None: ...
 
-    @sends(VAULT_COINS)
+    @sends(_history.VAULT_COINS)
     @staticmethod
     def vault_coins(
         workspace_id: int,
@@ -444,12 +343,12 @@ class Calls:
         max_sats: int | None = None,
         address: str | None = None,
         cursor: str | None = None,
-        state: CoinState | None = None,
+        state: _history.CoinState | None = None,
     ) -> None: ...
 
-    identity_provider = sends(IDENTITY_PROVIDER)(of_workspace)
-    update_identity_provider = posts(UPDATE_IDENTITY_PROVIDER)
-    update_identity_provider_secret = posts(UPDATE_IDENTITY_PROVIDER_SECRET)
-    remove_identity_provider = posts(REMOVE_IDENTITY_PROVIDER)
-    identity_links = sends(IDENTITY_LINKS)(of_workspace)
-    unlink_identity = posts(UNLINK_IDENTITY)
+    identity_provider = sends(_identity_providers.IDENTITY_PROVIDER)(of_workspace)
+    update_identity_provider = posts(_identity_providers.UPDATE_IDENTITY_PROVIDER)
+    update_identity_provider_secret = posts(_identity_providers.UPDATE_IDENTITY_PROVIDER_SECRET)
+    remove_identity_provider = posts(_identity_providers.REMOVE_IDENTITY_PROVIDER)
+    identity_links = sends(_identity_providers.IDENTITY_LINKS)(of_workspace)
+    unlink_identity = posts(_identity_providers.UNLINK_IDENTITY)

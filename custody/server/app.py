@@ -102,15 +102,34 @@ def open_platform(settings: Settings, outside: PlatformDependencies | None = Non
 def _platform_of(
     settings: Settings, chains: tuple[ChainSource, ...], world: PlatformDependencies, stored: Stored
 ) -> Platform:
-    store, meters = stored.store, stored.store.meters
-    meters.registry.register(StoredFigures(store, world.clock))
-    changes = Changes(meters)
+    store, audit, clock, meters = stored.store, stored.audit, world.clock, stored.store.meters
+    meters.registry.register(StoredFigures(store, clock))
     mailer = CountedMailer(world.mailer or _mailer(settings, world), meters)
-    makers = {Template.PASSWORD_RESET: partial(new_reset_token, store, world.clock, world.random)}
-    mail_jobs = MailJobs(mailer, makers, settings.public_url)
-    background = _background(settings, chains, world, stored, changes, mail_jobs)
-    services = _wire(settings, world, stored, background, mailer)
-    return Platform(world.random, services, background, store.close)
+    makers = {Template.PASSWORD_RESET: partial(new_reset_token, store, clock, world.random)}
+    changes = Changes(meters)
+    backends: dict[str, ChainBackend] = {}
+    webhook_sender = Sender(world.resolve, settings.webhook_ca_file)
+    background = Background(
+        store=store,
+        clock=clock,
+        random=world.random,
+        audit=audit,
+        checkpoints=stored.checkpoints,
+        changes=changes,
+        lifecycle=Lifecycle(clock, changes, WebhookEvents(clock, world.random)),
+        market=Market(backends, clock, meters),
+        backends=backends,
+        chain_folder=settings.chain_folder,
+        sources=chains,
+        mail_jobs=MailJobs(mailer, makers, settings.public_url),
+        webhook_jobs=WebhookJobs(store, clock, audit, stored.secrets, webhook_sender, settings.webhook_hosts),
+        works=settings.with_workers,
+        threads=settings.worker_threads,
+        span=timedelta(seconds=settings.lease_seconds),
+    )
+    return Platform(
+        world.random, _services(settings, world, stored, background, mailer), background, store.close
+    )
 
 
 def _mailer(settings: Settings, world: PlatformDependencies) -> Mailer:
@@ -128,44 +147,7 @@ def _mailer(settings: Settings, world: PlatformDependencies) -> Mailer:
     return SmtpMailer(server, builder)
 
 
-def _background(
-    settings: Settings,
-    chains: tuple[ChainSource, ...],
-    world: PlatformDependencies,
-    stored: Stored,
-    changes: Changes,
-    mail_jobs: MailJobs,
-) -> Background:
-    backends: dict[str, ChainBackend] = {}
-    store, audit = stored.store, stored.audit
-    return Background(
-        store=store,
-        clock=world.clock,
-        random=world.random,
-        audit=audit,
-        checkpoints=stored.checkpoints,
-        changes=changes,
-        lifecycle=Lifecycle(world.clock, changes, WebhookEvents(world.clock, world.random)),
-        market=Market(backends, world.clock, store.meters),
-        backends=backends,
-        chain_folder=settings.chain_folder,
-        sources=chains,
-        mail_jobs=mail_jobs,
-        webhook_jobs=WebhookJobs(
-            store,
-            world.clock,
-            audit,
-            stored.secrets,
-            Sender(world.resolve, settings.webhook_ca_file),
-            settings.webhook_hosts,
-        ),
-        works=settings.with_workers,
-        threads=settings.worker_threads,
-        span=timedelta(seconds=settings.lease_seconds),
-    )
-
-
-def _wire(
+def _services(
     settings: Settings, world: PlatformDependencies, stored: Stored, background: Background, mailer: Mailer
 ) -> Services:
     clock, random = world.clock, world.random

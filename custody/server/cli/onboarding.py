@@ -34,9 +34,8 @@ note_option = click.option("--note", help="What the requester is told.")
 @json_option
 def requests_command(state: Path, status: str | None, after: int, as_json: bool) -> None:
     """List requests for organisations, the oldest first."""
-    from custody.schemas.common import Unreadable
+    from custody.schemas.common import MAX_ITEMS, Unreadable
     from custody.schemas.onboarding import OnboardingQuery, OnboardingStatus
-    from custody.schemas.queries import MAX_ITEMS
     from custody.server.people import onboarding
 
     wanted = None if status is None else OnboardingStatus(status)

@@ -4,6 +4,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -27,13 +28,19 @@ _SEVERAL = (
 # A copy of the one in `custody.server.chain.embedded.chain`, so that it is not loaded; a test compares them.
 MAX_BLOCKS_PER_CALL = 1_000
 
+metrics_option = click.option(
+    "--metrics",
+    help="A loopback address and port for GET /metrics, like 127.0.0.1:9464; port 0 takes a free one.",
+)
+port_file_option = click.option(
+    "--port-file", type=click.Path(path_type=Path), help="Where to write the port once requests are answered."
+)
+
 
 @click.command("serve")
 @state_option
 @click.option("--listen", default="127.0.0.1:8080", help="Address and port; port 0 takes a free one.")
-@click.option(
-    "--port-file", type=click.Path(path_type=Path), help="Where to write the port once requests are answered."
-)
+@port_file_option
 @click.option(
     "--behind-proxy", "behind_proxy", is_flag=True, help="A TLS proxy on this machine stands in front."
 )
@@ -43,23 +50,15 @@ MAX_BLOCKS_PER_CALL = 1_000
     default=True,
     help="Whether this process does the platform's jobs, too.",
 )
-@click.option(
-    "--metrics",
-    help="A loopback address and port for GET /metrics, like 127.0.0.1:9464; port 0 takes a free one.",
-)
+@metrics_option
 def serve_command(
     state: Path, listen: str, port_file: Path | None, behind_proxy: bool, workers: bool, metrics: str | None
 ) -> None:
     """Serve the platform until SIGINT or SIGTERM."""
     from custody.server.cli.logs import log_stop
-    from custody.server.web.listen import ListenAddress, bind, serve, write_port_file
+    from custody.server.web.listen import ListenAddress, bind, serve
 
     _begin_log("serve", state)
-
-    def announce(address: ListenAddress) -> None:
-        if port_file is not None:
-            write_port_file(port_file, address)
-        say(f"Serving on {address.url}")
 
     with platform_at(state, new=True, is_server=True, with_workers=workers) as platform:
         background = platform.background
@@ -75,7 +74,7 @@ def serve_command(
                 platform.asgi,
                 listener,
                 behind_proxy=behind_proxy,
-                on_ready=announce,
+                on_ready=partial(_announce, "Serving on", port_file),
                 on_stop=stop,
                 is_over=lambda: background.is_outdated,
             )
@@ -88,13 +87,8 @@ def serve_command(
 @click.option(
     "--health", help="A loopback address and port for GET /health and /ready; port 0 takes a free one."
 )
-@click.option(
-    "--port-file", type=click.Path(path_type=Path), help="Where to write that port once it is answered on."
-)
-@click.option(
-    "--metrics",
-    help="A loopback address and port for GET /metrics, like 127.0.0.1:9464; port 0 takes a free one.",
-)
+@port_file_option
+@metrics_option
 def worker_command(state: Path, health: str | None, port_file: Path | None, metrics: str | None) -> None:
     """Do the platform's jobs, without answering requests, until SIGINT or SIGTERM."""
     from custody.server.cli.logs import log_stop
@@ -113,6 +107,14 @@ def worker_command(state: Path, health: str | None, port_file: Path | None, metr
     log_stop("worker")
 
 
+def _announce(words: str, port_file: Path | None, address: "ListenAddress") -> None:
+    from custody.server.web.listen import write_port_file
+
+    if port_file is not None:
+        write_port_file(port_file, address)
+    say(f"{words} {address.url}")
+
+
 def _work(platform: "Platform") -> None:
     from custody.common.interpreter import settle
     from custody.server.web.listen import first_signal
@@ -127,20 +129,15 @@ def _work(platform: "Platform") -> None:
 
 def _work_in_sight(platform: "Platform", address: "ListenAddress", port_file: Path | None) -> None:
     from custody.server.web.asgi import build_worker_asgi
-    from custody.server.web.listen import bind, serve, write_port_file
+    from custody.server.web.listen import bind, serve
 
     background = platform.background
-
-    def announce(found: "ListenAddress") -> None:
-        if port_file is not None:
-            write_port_file(port_file, found)
-        say(f"Working, in sight on {found.url}")
 
     serve(
         build_worker_asgi(platform.services, background.lifespan),
         bind(address, behind_proxy=False),
         behind_proxy=False,
-        on_ready=announce,
+        on_ready=partial(_announce, "Working, in sight on", port_file),
         on_stop=background.stop_taking,
         is_over=lambda: background.is_outdated,
     )

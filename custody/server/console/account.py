@@ -13,7 +13,7 @@ from custody.schemas.auth import (
     TOTP_ENROL,
     TWO_FACTOR,
 )
-from custody.schemas.common import Name, QueryId
+from custody.schemas.common import Name
 from custody.schemas.keys import KEYS, REVOKE_KEY, Key
 from custody.schemas.purchases import PURCHASES
 from custody.schemas.users import MAIL_SETTINGS, UPDATE_MAIL_SETTINGS, UPDATE_USER_INFO
