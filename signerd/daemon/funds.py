@@ -23,7 +23,7 @@ from signerd.account.vaults import seen_vault
 from signerd.account.wire import PlatformWorkspace, moment_of
 from signerd.core.addresses import address_on_screen
 from signerd.core.places import GAP
-from signerd.core.text import plain, said
+from signerd.core.text import said
 from signerd.core.titles import memo_of
 from signerd.core.values import Pin
 from signerd.daemon.service import Daemon
@@ -136,7 +136,7 @@ def _view(daemon: Daemon, movement: VaultMovement, pin: Pin) -> MovementView:
     known = _known(daemon, movement.txid, pin)
     own, platforms = _names(daemon, movement.outputs, pin)
     return MovementView(
-        txid=plain(movement.txid),
+        txid=movement.txid,
         kind=movement.kind.value,
         at=moment_of(movement.at),
         height=movement.height,
@@ -201,8 +201,8 @@ def _holding(daemon: Daemon, balance: TokenBalance) -> HoldingView:
     known = _proven(daemon, balance.contract_address)
     decimals = balance.decimals if known is None else known.decimals
     return HoldingView(
-        contract=plain(balance.contract_address) or None,
-        name=plain(balance.name if known is None else known.name),
+        contract=balance.contract_address or None,
+        name=balance.name if known is None else known.name,
         balance=_whole(balance.balance, decimals),
         supply=_whole(balance.total_supply, decimals),
         owned=balance.owned,
@@ -293,9 +293,9 @@ def _call(call: ContractCall) -> TokenCallView:
     return TokenCallView(
         uid=call.uid,
         function=call.function_name,
-        arguments=tuple(plain(str(argument.value)) for argument in call.args),
+        arguments=tuple(str(argument.value) for argument in call.args),
         status=call.status.value,
-        created_at=plain(str(call.created_at)),
-        psbt_id=plain(call.psbt_id),
-        failure=None if call.failure_reason is None else plain(call.failure_reason),
+        created_at=str(call.created_at),
+        psbt_id=call.psbt_id,
+        failure=call.failure_reason,
     )

@@ -12,7 +12,6 @@ from custody.schemas.proposals import TxType
 from firmware_bridge import Device
 from multisig import (
     RECEIVE,
-    InspectedInput,
     Inspection,
     Network,
     OpReturn,
@@ -39,7 +38,7 @@ from signerd.core.titles import (
     title_of,
 )
 from signerd.core.tokens import ModelScreen, hidden_parts, screen_words
-from signerd.core.values import Pin, Record, Trouble
+from signerd.core.values import Pin, Record
 from signerd.daemon.views import device_screens
 from signerd.journal.apps import ImportedEntry
 from signerd.shapes import (
@@ -118,36 +117,24 @@ def _line(
         "network": str(network),
         "workspace_id": snapshot.workspace_id,
         "vault_id": snapshot.vault_id,
-        "vault_name": None if pin is None else plain(pin.name),
+        "vault_name": None if pin is None else pin.name,
         "state": record.state.value,
-        "reason": plain(record.reason),
-        "alarm": plain(record.alarm),
+        "reason": record.reason,
+        "alarm": record.alarm,
         "platform_status": snapshot.status.value,
         "collected": snapshot.collected,
         "required": snapshot.required,
         "paid_sats": paid,
         "fee_sats": fee,
-        "imported_by": None if snapshot.imported is None else plain(snapshot.imported.by),
+        "imported_by": None if snapshot.imported is None else snapshot.imported.by,
         "from_profile": snapshot.is_of_profile or snapshot.kind is TxType.FORWARD,
         "memo": memo_of(snapshot.description),
         "proposed_by": proposer_of(
             snapshot.created_by_name, snapshot.created_by, imported=snapshot.imported is not None
         ),
         "proposed_at": snapshot.created_at or None,
-        "trouble": None if snapshot.trouble is None else _trouble(snapshot.trouble),
+        "trouble": snapshot.trouble and TroubleView.model_validate(snapshot.trouble, from_attributes=True),
     }
-
-
-def _trouble(found: Trouble) -> TroubleView:
-    return TroubleView(
-        kind=found.kind.value,
-        advice=found.advice,
-        sentence=found.sentence,
-        words=plain(found.words),
-        since=found.since,
-        txid=None if found.txid is None else plain(found.txid),
-        psbt_id=None if found.psbt_id is None else plain(found.psbt_id),
-    )
 
 
 def proposal_view(
@@ -178,9 +165,9 @@ def proposal_view(
         checks=tuple(check_view(verdict) for verdict in review.verdicts),
         verification_code=None if pin is None else pin.vault.verification_code,
         kind=snapshot.kind.value,
-        description=plain(snapshot.description),
-        created_by=plain(snapshot.created_by),
-        recorded_txid=None if snapshot.txid is None else plain(snapshot.txid),
+        description=snapshot.description,
+        created_by=snapshot.created_by,
+        recorded_txid=snapshot.txid,
         confirmations=snapshot.confirmations,
         signed_here=record.signature is not None,
         screens=screens,
@@ -224,7 +211,10 @@ def money_view(
         vsize=inspection.vsize,
         locktime=inspection.locktime,
         replaceable=inspection.signals_rbf,
-        coins=tuple(_coin(coin) for coin in spent),
+        coins=tuple(
+            CoinView(txid=coin.outpoint.txid, vout=coin.outpoint.vout, amount_sats=coin.amount)
+            for coin in spent
+        ),
         proof=None if proof is None else _proof(proof, inspection.network),
     )
 
@@ -237,7 +227,7 @@ def _proof(proof: ProofOfControl, network: Network) -> ProofView:
     at = "" if block is None else f", at block {block[0]:,} by its own word"
     return ProofView(
         sentence=f"It proves control of {what}{at}.",
-        message=plain(proof.message),
+        message=proof.message,
         address=proof.address,
         on_screen=address_on_screen(proof.address, network),
     )
@@ -252,10 +242,6 @@ def paid_and_fee(inspection: Inspection) -> tuple[int | None, int | None]:
 
 def _paid(inspection: Inspection) -> int:
     return sum(int(payment.amount) for payment in inspection.payments)
-
-
-def _coin(spent: InspectedInput) -> CoinView:
-    return CoinView(txid=spent.outpoint.txid, vout=spent.outpoint.vout, amount_sats=spent.amount)
 
 
 def _payment(payment: Payment, network: Network, labels: Labels, pinned: Pinned) -> PaymentView:
@@ -303,13 +289,7 @@ def _data(
 
 
 def check_view(verdict: Verdict) -> CheckView:
-    return CheckView(
-        name=verdict.name,
-        outcome=verdict.outcome.value,
-        sentence=plain(verdict.sentence),
-        acknowledge=verdict.acknowledge,
-        figures={name: plain(f) if isinstance(f, str) else f for name, f in verdict.figures.items()},
-    )
+    return CheckView.model_validate(verdict, from_attributes=True)
 
 
 def imported_line(
@@ -320,11 +300,11 @@ def imported_line(
     return ImportedLine(
         psbt_id=entry.psbt_id,
         network=str(network),
-        imported_by=plain(entry.imported.by),
+        imported_by=entry.imported.by,
         state=entry.state.value,
-        reason=plain(entry.reason) if whole or entry.state is not State.REFUSED else NOT_TOLD,
+        reason=entry.reason if whole or entry.state is not State.REFUSED else NOT_TOLD,
         vault_id=entry.vault_id or None,
-        vault_name=None if vault_name is None else plain(vault_name),
+        vault_name=vault_name,
         paid_sats=entry.imported.paid,
         fee_sats=entry.imported.fee,
         expires_at=f"{until:%Y-%m-%dT%H:%M:%SZ}",
@@ -348,7 +328,7 @@ def psbt_review(
     return PsbtReview(
         network=str(network),
         vault_id=found.snapshot.vault_id or None,
-        vault_name=None if found.pin is None else plain(found.pin.name),
+        vault_name=None if found.pin is None else found.pin.name,
         allowed=found.allowed,
         to_acknowledge=tuple(sorted(found.to_acknowledge)),
         money=None
@@ -372,14 +352,10 @@ def for_an_app(view: ProposalView, found: ProposalReview, hides: Callable[[str],
     Found by the verdicts' figures, because sentences are cut where they are long. ``found``: the review of
     ``view``.
     """
-    told = zip(found.verdicts, view.checks, strict=True)
-    checks = tuple(_not_told(check) if _names_any(verdict, hides) else check for verdict, check in told)
+    named = (str(verdict.figures.get("proposals", "")).split(", ") for verdict in found.verdicts)
+    told = zip(named, view.checks, strict=True)
+    checks = tuple(_not_told(check) if any(map(hides, filter(None, ids))) else check for ids, check in told)
     return view.model_copy(update={"checks": checks})
-
-
-def _names_any(verdict: Verdict, hides: Callable[[str], bool]) -> bool:
-    named = verdict.figures.get("proposals")
-    return named is not None and any(map(hides, str(named).split(", ")))
 
 
 def _for_an_app(check: CheckView) -> CheckView:
@@ -402,10 +378,9 @@ def token_view(
     ``listed``: the initial whitelist of a proven deployment. ``screen``: of the signer's device.
     """
     words = token_words(payload, inspection.network, token)
-    details = tuple((plain(label), plain(value)) for label, value in words.details)
     return TokenView(
-        sentence=plain(words.sentence),
-        details=details,
+        sentence=words.sentence,
+        details=words.details,
         hex=words.hex,
         on_screen=_on_screen(words.hex, screen),
         not_on_screen=hidden_parts(payload, screen),
@@ -436,7 +411,7 @@ def _on_screen(payload: str, screen: ModelScreen | None) -> str | None:
 def _proven(token: Bytecode) -> dict[str, Any]:
     return {
         "proven": True,
-        "name": plain(token.name),
+        "name": token.name,
         "ticker": token.ticker,
         "decimals": token.decimals,
         "first_supply": format_units(token.total_supply, token.decimals),

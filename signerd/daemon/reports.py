@@ -4,7 +4,7 @@ An expensive report is made once for all concurrent callers (L11).
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -60,16 +60,12 @@ async def audit_entries(
 def _view(entry: Entry) -> AuditEntryView:
     return AuditEntryView(
         sequence=entry.sequence,
-        at=plain(entry.at),
-        kind=plain(entry.note.kind),
-        subject=plain(entry.note.subject),
-        facts=_facts(entry.note.facts),
+        at=entry.at,
+        kind=entry.note.kind,
+        subject=entry.note.subject,
+        facts=tuple((name, _words(value)) for name, value in sorted(entry.note.facts.items())),
         digest=entry.digest.hex(),
     )
-
-
-def _facts(facts: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple((plain(name), plain(_words(value))) for name, value in sorted(facts.items()))
 
 
 def _words(value: Any) -> str:
@@ -91,7 +87,7 @@ def settings_view(state: Path, config: Config, account: Account, journal: Journa
     limits = journal.limits
     return SettingsView(
         network=str(journal.network),
-        label=plain(config.label),
+        label=config.label,
         state_folder=str(state),
         platform_url=config.platform.url,
         own_authority=config.platform.ca_file is not None,
@@ -104,7 +100,7 @@ def settings_view(state: Path, config: Config, account: Account, journal: Journa
         max_fee_percent=limits.max_fee_percent,
         warn_fee_percent=limits.warn_fee_percent,
         lowered=tuple(_lowered(name) for name in sorted(journal.lowered)),
-        rules=tuple(plain(rule_words(rule, journal.network)) for rule in journal.rules.rules),
+        rules=tuple(rule_words(rule, journal.network) for rule in journal.rules.rules),
     )
 
 

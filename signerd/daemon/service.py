@@ -405,7 +405,7 @@ class Daemon:
         self.keys.due.set()
         self.runner.look()
         return Registered(
-            key_id=plain(key.id),
+            key_id=key.id,
             network=str(self.journal.network),
             fingerprint=str(offer.base.origin.fingerprint),
             label=self.config.label,

@@ -125,7 +125,7 @@ class Addresses:
         return AddressPage(
             network=str(self.journal.network),
             vault_id=vault_id,
-            name=plain(pin.name),
+            name=pin.name,
             addresses=await _derived(pin.vault, chain, start, count),
             fault=seen_vault(self.journal, vault_id).fault,
         )

@@ -5,7 +5,7 @@ for a proposal, for comparison, too.
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from firmware_bridge import Advisory, BridgeError, Device, DeviceState, has_anti_exfil, known_flaws
+from firmware_bridge import BridgeError, Device, DeviceState, has_anti_exfil, known_flaws
 from firmware_bridge.advisories import firmware_known
 from firmware_bridge.missing import missing_hwi
 from firmware_bridge.screens import (
@@ -18,12 +18,11 @@ from firmware_bridge.screens import (
     proof_screens,
 )
 from multisig import RECEIVE, Inspection, Network, OriginKey, Vault
-from multisig.inspection import ProofOfControl
 from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault, Source
 from signerd.core.addresses import address_on_screen, on_screen
 from signerd.core.audit import GENESIS, Entry, first_fault
-from signerd.core.text import count, plain
+from signerd.core.text import count
 from signerd.core.titles import NO_PINNED, Pinned
 from signerd.core.values import OwnKey
 from signerd.daemon.devices import screen_of
@@ -72,26 +71,22 @@ COMPARE = (
 
 
 def device_view(device: Device) -> DeviceView:
+    is_without_hwi = device.state is DeviceState.UNSUPPORTED and missing_hwi() is not None
     return DeviceView(
         id=device.id,
         family=str(device.family),
-        model=plain(device.model),
-        label=None if device.label is None else plain(device.label),
-        endpoint=plain(str(device.endpoint)),
+        model=device.model,
+        label=device.label,
+        endpoint=str(device.endpoint),
         state=str(device.state),
         fingerprint=None if device.fingerprint is None else str(device.fingerprint),
         emulator=device.emulator,
-        detail=None if device.detail is None else plain(device.detail),
-        advice=_advice(device),
-        firmware=_firmware(device),
+        detail=device.detail,
+        # Where HWI is missing, the detail has the command to run.
+        advice=None if is_without_hwi else ADVICE.get(device.state),
+        firmware=device.firmware,
         advisories=_advisories(device),
     )
-
-
-def _advice(device: Device) -> str | None:
-    if device.state is DeviceState.UNSUPPORTED and missing_hwi() is not None:
-        return None  # the detail has the command to run
-    return ADVICE.get(device.state)
 
 
 def preview_view(offer: Offer, device: Device, known: int = 0) -> RegistrationPreview:
@@ -99,11 +94,11 @@ def preview_view(offer: Offer, device: Device, known: int = 0) -> RegistrationPr
     return RegistrationPreview(
         network=str(offer.network),
         device_id=device.id,
-        device=plain(device.label or device.model),
+        device=device.label or device.model,
         fingerprint=str(offer.base.origin.fingerprint),
         keys=tuple(_key(own) for own in offer.own_keys()),
         digest=offer.digest,
-        firmware=_firmware(device),
+        firmware=device.firmware,
         advisories=_advisories(device),
         notes=(*_more_accounts(known, len(offer.vault_keys)), *_notes(device)),
     )
@@ -111,6 +106,8 @@ def preview_view(offer: Offer, device: Device, known: int = 0) -> RegistrationPr
 
 def airgap_preview(offer: Offer) -> RegistrationPreview:
     """For keys imported as files: this machine cannot tell from which device they come."""
+    number = count(len(offer.vault_keys), "account", "accounts")
+    told = f"There are keys of {number} for vaults: each vault takes one. More can be registered later."
     return RegistrationPreview(
         network=str(offer.network),
         device_id="",
@@ -118,13 +115,8 @@ def airgap_preview(offer: Offer) -> RegistrationPreview:
         fingerprint=str(offer.base.origin.fingerprint),
         keys=tuple(_key(own) for own in offer.own_keys()),
         digest=offer.digest,
-        notes=(FROM_FILES, UNKNOWN_FIRMWARE, UNPROVEN_NONCES, _accounts_note(len(offer.vault_keys))),
+        notes=(FROM_FILES, UNKNOWN_FIRMWARE, UNPROVEN_NONCES, told),
     )
-
-
-def _accounts_note(accounts: int) -> str:
-    number = count(accounts, "account", "accounts")
-    return f"There are keys of {number} for vaults: each vault takes one. More can be registered later."
 
 
 def account_keys(network: Network, keys: Sequence[OwnKey]) -> AccountKeys:
@@ -136,19 +128,11 @@ def account_keys(network: Network, keys: Sequence[OwnKey]) -> AccountKeys:
     )
 
 
-def _firmware(device: Device) -> str | None:
-    return None if device.firmware is None else plain(device.firmware)
-
-
 def _advisories(device: Device) -> tuple[AdvisoryView, ...]:
     """Known hardware flaws; an emulator has its own note instead."""
-    return () if device.emulator else tuple(_advisory(flaw) for flaw in known_flaws(device))
-
-
-def _advisory(flaw: Advisory) -> AdvisoryView:
-    return AdvisoryView(
-        id=flaw.id, severity=str(flaw.severity), text=flaw.text, advice=flaw.advice, sources=flaw.sources
-    )
+    if device.emulator:
+        return ()
+    return tuple(AdvisoryView.model_validate(flaw, from_attributes=True) for flaw in known_flaws(device))
 
 
 def _more_accounts(known: int, offered: int) -> tuple[str, ...]:
@@ -175,7 +159,7 @@ def vault_view(seen: SeenVault, network: Network) -> VaultView:
     return VaultView(
         vault_id=seen.vault_id,
         workspace_id=seen.workspace_id,
-        name=plain(seen.name),
+        name=seen.name,
         network=str(network),
         threshold=None if vault is None else vault.threshold,
         signers=None if vault is None else len(vault.cosigners),
@@ -184,11 +168,11 @@ def vault_view(seen: SeenVault, network: Network) -> VaultView:
         account=None if seen.own is None else seen.own.account,
         pinned=seen.pinned,
         enrolled=seen.enrolled,
-        fault=None if seen.fault is None else plain(seen.fault),
+        fault=seen.fault,
         address_shown=seen.address_shown,
         cosigners=() if vault is None else tuple(_cosigner(key, seen.own) for key in vault.cosigners),
-        changes=tuple(plain(sentence) for sentence in seen.changes),
-        renamed=None if seen.renamed is None else plain(seen.renamed),
+        changes=seen.changes,
+        renamed=seen.renamed,
         first_on_screen=None if vault is None else on_screen(vault.script_pubkey(RECEIVE, 0), network),
         descriptor=None if vault is None else vault.descriptor,
     )
@@ -242,7 +226,9 @@ def device_screens(
     device shows beyond the `MAX_OUTPUTS_ON_SCREENS` that are written out.
     """
     if inspection.proof is not None:
-        screens = _of_proof(device, inspection.network, inspection.proof)
+        network, proof = inspection.network, inspection.proof
+        shown = ShownProof(proof.message, address_on_screen(proof.address, network), int(proof.total))
+        screens = proof_screens(device.family, network, shown)
         return tuple(_view(screen) for screen in screens), 0
     if inspection.fee is None:
         return (), 0
@@ -253,15 +239,10 @@ def device_screens(
     return tuple(_view(screen, words) for screen in screens), max(0, left_out)
 
 
-def _of_proof(device: Device, network: Network, proof: ProofOfControl) -> tuple[Screen, ...]:
-    address = address_on_screen(proof.address, network)
-    return proof_screens(device.family, network, ShownProof(proof.message, address, int(proof.total)))
-
-
 def _view(screen: Screen, words: Mapping[str | None, str] = NO_WORDS) -> ScreenView:
     return ScreenView(
         figures=tuple(
-            FigureView(label=one.label, value=plain(one.value), pinned=words.get(one.value)) for one in screen
+            FigureView(label=one.label, value=one.value, pinned=words.get(one.value)) for one in screen
         )
     )
 

@@ -1,14 +1,15 @@
 """The bases of all shapes; the daemon, its account and settings, its audit chain, and apps.
 
 Amounts are whole satoshis; every answer names its network; times are RFC 3339 in UTC, by this machine's clock.
-``views`` cleans text of the platform or a device before it gets into an answer, and a terminal or page cleans
-it again.
+Text of the platform, a device or an app is ``Shown``: cleaned as it gets into an answer, and once more by a
+terminal or page.
 """
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
+from signerd.core.text import plain
 from signerd.shapes.limits import MAX_DAYS, MOST_ENTRIES
 
 
@@ -25,6 +26,9 @@ class LoopbackRequest(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
+
+# Without anything that moves a terminal's cursor or reorders what is read (L8).
+Shown = Annotated[str, AfterValidator(plain)]
 
 # Covers the ids of the platform and of devices and the names of checks; safe in a path and a line.
 ID_PATTERN = r"^[A-Za-z0-9_-]{1,100}$"
@@ -110,7 +114,7 @@ class SettingsView(Answer):
     """
 
     network: str
-    label: str
+    label: Shown
     state_folder: str
     platform_url: str
     own_authority: bool
@@ -123,7 +127,7 @@ class SettingsView(Answer):
     max_fee_percent: int
     warn_fee_percent: int
     lowered: tuple[LoweredView, ...]
-    rules: tuple[str, ...]
+    rules: tuple[Shown, ...]
 
 
 class SettingsFile(Answer):
@@ -158,10 +162,10 @@ class AuditEntryView(Answer):
     """An entry of the chain. ``at``: RFC 3339 UTC, the machine's word. ``facts``: names and values in words; ``digest``: hex."""
 
     sequence: int
-    at: str
-    kind: str
-    subject: str
-    facts: tuple[tuple[str, str], ...]
+    at: Shown
+    kind: Shown
+    subject: Shown
+    facts: tuple[tuple[Shown, Shown], ...]
     digest: str
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import StringConstraints
 
-from signerd.shapes.account import Answer
+from signerd.shapes.account import Answer, Shown
 from signerd.shapes.limits import MAX_PSBT_TEXT
 
 
@@ -18,10 +18,10 @@ class TroubleView(Answer):
     kind: str
     advice: str
     sentence: str
-    words: str
+    words: Shown
     since: str
-    txid: str | None = None
-    psbt_id: str | None = None
+    txid: Shown | None = None
+    psbt_id: Shown | None = None
 
 
 class ProposalLine(Answer):
@@ -41,16 +41,16 @@ class ProposalLine(Answer):
     network: str
     workspace_id: int
     vault_id: str
-    vault_name: str | None
+    vault_name: Shown | None
     state: str
-    reason: str
-    alarm: str
+    reason: Shown
+    alarm: Shown
     platform_status: str
     collected: int
     required: int
     paid_sats: int | None
     fee_sats: int | None
-    imported_by: str | None = None
+    imported_by: Shown | None = None
     from_profile: bool = False
     token: str | None = None
     title: str = ""
@@ -118,13 +118,13 @@ class TokenView(Answer):
     of that list (docs/understand/tokens.md). No device shows either.
     """
 
-    sentence: str
-    details: tuple[tuple[str, str], ...]
+    sentence: Shown
+    details: tuple[tuple[Shown, Shown], ...]
     hex: str
     on_screen: str | None = None
     not_on_screen: tuple[str, ...] = ()
     proven: bool = False
-    name: str | None = None
+    name: Shown | None = None
     ticker: str | None = None
     decimals: int | None = None
     first_supply: str | None = None
@@ -149,7 +149,7 @@ class ProofView(Answer):
     """
 
     sentence: str
-    message: str
+    message: Shown
     address: str
     on_screen: str
 
@@ -183,16 +183,16 @@ class CheckView(Answer):
 
     name: str
     outcome: str
-    sentence: str
+    sentence: Shown
     acknowledge: bool
-    figures: dict[str, str | int]
+    figures: dict[str, Shown | int]
 
 
 class FigureView(Answer):
     """``value``: as the device writes it. ``pinned``: as of a payment."""
 
     label: str
-    value: str
+    value: Shown
     pinned: str | None = None
 
 
@@ -218,9 +218,9 @@ class ProposalView(ProposalLine):
     checks: tuple[CheckView, ...]
     verification_code: str | None
     kind: str
-    description: str
-    created_by: str
-    recorded_txid: str | None
+    description: Shown
+    created_by: Shown
+    recorded_txid: Shown | None
     confirmations: int
     signed_here: bool
     screens: tuple[ScreenView, ...] = ()
@@ -258,7 +258,7 @@ class PsbtReview(Answer):
 
     network: str
     vault_id: str | None
-    vault_name: str | None
+    vault_name: Shown | None
     allowed: bool
     to_acknowledge: tuple[str, ...]
     money: MoneyView | None
@@ -272,11 +272,11 @@ class ImportedLine(Answer):
 
     psbt_id: str
     network: str
-    imported_by: str
+    imported_by: Shown
     state: str
-    reason: str
+    reason: Shown
     vault_id: str | None
-    vault_name: str | None
+    vault_name: Shown | None
     paid_sats: int | None
     fee_sats: int | None
     expires_at: str

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from custody.schemas.history import CursorText
-from signerd.shapes.account import Answer, Descriptor, Id, LoopbackRequest
+from signerd.shapes.account import Answer, Descriptor, Id, LoopbackRequest, Shown
 from signerd.shapes.limits import CHANGE, MOST_MOVEMENTS, RECEIVE
 
 
@@ -28,15 +28,15 @@ class DeviceView(Answer):
 
     id: str
     family: str
-    model: str
-    label: str | None
-    endpoint: str
+    model: Shown
+    label: Shown | None
+    endpoint: Shown
     state: str
     fingerprint: str | None
     emulator: bool
-    detail: str | None
+    detail: Shown | None
     advice: str | None
-    firmware: str | None = None
+    firmware: Shown | None = None
     advisories: tuple[AdvisoryView, ...] = ()
 
 
@@ -57,11 +57,11 @@ class RegistrationPreview(Answer):
 
     network: str
     device_id: str
-    device: str
+    device: Shown
     fingerprint: str
     keys: tuple[KeyView, ...]
     digest: str
-    firmware: str | None = None
+    firmware: Shown | None = None
     advisories: tuple[AdvisoryView, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -86,7 +86,7 @@ class AirgapChallenge(Answer):
 
 
 class Registered(Answer):
-    key_id: str
+    key_id: Shown
     network: str
     fingerprint: str
     label: str
@@ -149,7 +149,7 @@ class VaultView(Answer):
 
     vault_id: str
     workspace_id: int
-    name: str
+    name: Shown
     network: str
     threshold: int | None
     signers: int | None
@@ -158,11 +158,11 @@ class VaultView(Answer):
     account: int | None
     pinned: bool
     enrolled: bool
-    fault: str | None
+    fault: Shown | None
     address_shown: bool = False
     cosigners: tuple[CosignerView, ...] = ()
-    changes: tuple[str, ...] = ()
-    renamed: str | None = None
+    changes: tuple[Shown, ...] = ()
+    renamed: Shown | None = None
     first_on_screen: str | None = None
     descriptor: str | None = None
 
@@ -210,8 +210,8 @@ class HoldingView(Answer):
     ``proven``: this machine has proven the contract's bytecode, and the name and decimals are its; the balance never is.
     """
 
-    contract: str | None
-    name: str
+    contract: Shown | None
+    name: Shown
     balance: str
     supply: str
     owned: bool
@@ -223,11 +223,11 @@ class TokenCallView(Answer):
 
     uid: int
     function: str
-    arguments: tuple[str, ...]
+    arguments: tuple[Shown, ...]
     status: str
-    created_at: str
-    psbt_id: str
-    failure: str | None
+    created_at: Shown
+    psbt_id: Shown
+    failure: Shown | None
 
 
 class VaultTokens(Answer):
@@ -285,7 +285,7 @@ class AddressPage(Answer):
 
     network: str
     vault_id: str | None
-    name: str
+    name: Shown
     addresses: tuple[AddressView, ...]
     fault: str | None = None
 
@@ -316,7 +316,7 @@ class MovementView(Answer):
     ``psbt_id`` and ``title``: of the proposal that this machine knows it as; what it took is then read from its bytes.
     """
 
-    txid: str
+    txid: Shown
     kind: str
     at: str
     height: int | None
