@@ -124,6 +124,7 @@ def _more(count: int) -> str:
     return f"And {count} more of this kind."
 
 
+E = TypeVar("E")
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 # Begun again and still going after this long, it is taken to be well.
@@ -179,14 +180,14 @@ class TaskSupervisor:
 AT_ONCE_SECONDS = 0.02
 
 
-async def in_turn(entries: Iterable[T]) -> list[T]:
-    """What a lazy iterable yields, each by some work; other tasks run in between."""
+async def in_turn(take: Callable[[E], T], entries: Iterable[E]) -> list[T]:
+    """``take`` of each entry; other tasks run in between, and none after the last."""
     found, began = [], time.monotonic()
     for entry in entries:
-        found.append(entry)
         if time.monotonic() - began >= AT_ONCE_SECONDS:
             await asyncio.sleep(0)
             began = time.monotonic()
+        found.append(take(entry))
     return found
 
 

@@ -223,7 +223,7 @@ class Follower:
         """Record what the platform says about the vaults; proposals are judged again where it changed."""
         listed = await self.platform.vaults(workspace)
         learnt = await in_turn(
-            self._taken(claim.vault_id, partial(self.journal.learn, claim)) for claim in listed.items
+            lambda claim: self._taken(claim.vault_id, partial(self.journal.learn, claim)), listed.items
         )
         failed = (found for found in learnt if isinstance(found, UnreadableEntry))
         self._tell(VAULTS, workspace, (*listed.unreadable, *failed))
@@ -240,7 +240,7 @@ class Follower:
             await self.read_vaults(workspace)
         unproven = await self.tokens.look_up(workspace, listed.items)
         self.troubles.report(f"{TOKENS} {workspace.id}", unproven)
-        failed = await in_turn(map(self._poll, self._of_a_round(following, listed.items)))
+        failed = await in_turn(self._poll, self._of_a_round(following, listed.items))
         left_out = (*listed.unreadable, *(found for found in failed if found is not None))
         self._tell(LISTED, workspace, left_out)
         following.leaves_out(bool(left_out or unproven), self.clock())

@@ -212,7 +212,7 @@ class OthersProposals:
         """
         found, until = [], None
         look = self._recall if workspace.id in self.journal.behind() else self._look_at
-        for seen in await in_turn(map(look, page)):
+        for seen in await in_turn(look, page):
             waits = waits or seen.waits
             until = until if waits else seen.psbt_id
             if seen.signed is not None:

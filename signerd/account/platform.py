@@ -15,8 +15,7 @@ from custody.client import ApiError, BadAnswer, Unreachable
 from custody.client import SignedOut as ClientSignedOut
 from custody.client.api import proposals_request
 from custody.client.awaiting import AsyncClient
-from custody.client.flow import Core, call, read
-from custody.common.exchange import HttpRequest, Plan
+from custody.client.flow import call, read
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest, signed_host
@@ -379,13 +378,8 @@ class PlatformClient:
         before each try.
         """
         core = self._client.core
-        headers = {"Idempotency-Key": idempotency_key}
-        return await self._client.run(_sent_once(core, core.build("POST", SIGN, body, headers=headers)))
-
-
-def _sent_once(core: Core, request: HttpRequest) -> Plan[SignPsbtResponse]:
-    reply = yield from call(core, request, repeatable=False)
-    return read(reply, SignPsbtResponse)
+        request = core.build("POST", SIGN, body, headers={"Idempotency-Key": idempotency_key})
+        return read(await self._client.run(call(core, request, repeatable=False)), SignPsbtResponse)
 
 
 def _remark(answer: SignPsbtResponse) -> str:

@@ -10,7 +10,6 @@ import contextlib
 import json
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 
 import httpx
 from pydantic import SecretStr, ValidationError
@@ -27,16 +26,6 @@ from signerd.errors import PlatformAnswersWrongly, PlatformUnreachable, SecretsE
 Sleep = Callable[[float], Awaitable[None]]
 DEVICE_NAME = "signerd"
 SAVE_AGAIN_SECONDS = 30.0
-
-
-@dataclass(frozen=True)
-class OtpNeeded:
-    """The platform wants a one-time code: mailed, or the authenticator's. ``token_2fa`` stays inside the
-    daemon.
-    """
-
-    email: str
-    token_2fa: str = field(repr=False)
 
 
 class Account:
@@ -57,7 +46,8 @@ class Account:
         self._url = config.platform.url
         self._store = store
         self._email = ""
-        self._otp: OtpNeeded | None = None
+        # Who is signing in, and the token with which the platform wants the one-time code.
+        self._otp: tuple[str, str] | None = None
         self._unsaved = asyncio.Event()
         self._saving = asyncio.Lock()
         self._sleep = sleep
@@ -104,7 +94,7 @@ class Account:
             )
         )
         if answer.requires_2fa:
-            self._otp = OtpNeeded(email, answer.token_2fa)
+            self._otp = email, answer.token_2fa
             return False
         await self._finish(email)
         return True
@@ -115,11 +105,9 @@ class Account:
         """
         if self._otp is None:
             raise SignInFailed("no sign-in is waiting for a code", hint="Start again with `signerd login`.")
-        waiting = self._otp
-        await self._ask(
-            lambda: self.client.otp_validate(OtpValidateRequest(token_2fa=waiting.token_2fa, otp=otp))
-        )
-        await self._finish(waiting.email)
+        email, token = self._otp
+        await self._ask(lambda: self.client.otp_validate(OtpValidateRequest(token_2fa=token, otp=otp)))
+        await self._finish(email)
 
     async def logout(self) -> None:
         """End the session here, and at the platform if it can be reached."""
@@ -168,24 +156,21 @@ class Account:
                 return
             self._unsaved.clear()
             try:
-                await asyncio.to_thread(self._store_session)
+                session = self.client.core.session
+                if session is None:
+                    await asyncio.to_thread(self._store.clear)
+                else:
+                    secret = {
+                        "email": self._email,
+                        "refresh_token": session.refresh_token,
+                        "sid": session.sid,
+                        "url": self._url,
+                    }
+                    await asyncio.to_thread(self._store.save, json.dumps(secret))
             except Exception:
                 # Tried again by ``keep``.
                 self._unsaved.set()
                 raise
-
-    def _store_session(self) -> None:
-        session = self.client.core.session
-        if session is None:
-            self._store.clear()
-            return
-        secret = {
-            "email": self._email,
-            "refresh_token": session.refresh_token,
-            "sid": session.sid,
-            "url": self._url,
-        }
-        self._store.save(json.dumps(secret))
 
     @staticmethod
     async def _ask(call: Callable[[], Awaitable[LoginResponse]]) -> LoginResponse:

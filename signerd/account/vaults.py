@@ -115,10 +115,17 @@ def pinnable(journal: Journal, vault_id: str, given: GivenVault | None = None) -
         UnknownVault, VaultDiffers, NoRegisteredKey, NotOurVault, AccountReused: it cannot be pinned.
     """
     seen = seen_vault(journal, vault_id)
-    if seen.vault is None or seen.fault is not None:
-        _require_usable(journal, seen)
     vault = seen.vault
-    assert vault is not None, "its absence is a fault"
+    if vault is None or seen.fault is not None:
+        if vault is not None and not seen.changes and seen.own is None:
+            _own_key(journal, vault)  # Says more of what is wrong with the keys.
+        hint = None
+        if seen.changes:
+            hint = (
+                "Call the other signers. Once you know what happened: "
+                f"`signerd unpin {as_argument(vault_id)}`, then pin it again."
+            )
+        raise VaultDiffers(f"the vault cannot be used: {seen.fault}", hint=hint)
     if given is not None and not same_quorum(vault, given.vault):
         raise _disagreement(vault, given)
     pinned = journal.pin(vault_id)
@@ -154,22 +161,19 @@ def pin(journal: Journal, wanted: Pin, source: Source, at_device: AtDevice, *, b
             )
         return again
     own = _own_key(journal, again.vault)
+    shown = "compared by the person" if by_eye else "shown"
+    if not at_device.address_shown:
+        shown = "not shown"
     facts = {
         "account": own.account,
         "address": again.vault.address(RECEIVE, 0),
-        "address_on_device": _shown_words(at_device, by_eye=by_eye),
+        "address_on_device": shown,
         "code": again.vault.verification_code,
         "descriptor": again.vault.descriptor,
         "source": source.value,
     }
     journal.add_pin(again, Note("pinned", wanted.vault_id, facts), at_device)
     return again
-
-
-def _shown_words(at_device: AtDevice, *, by_eye: bool) -> str:
-    if not at_device.address_shown:
-        return "not shown"
-    return "compared by the person" if by_eye else "shown"
 
 
 def unpin(journal: Journal, vault_id: str, code: str) -> tuple[News, ...]:
@@ -189,19 +193,6 @@ def unpin(journal: Journal, vault_id: str, code: str) -> tuple[News, ...]:
         "descriptor": pinned.vault.descriptor,
     }
     return journal.unpin(vault_id, Note("unpinned", vault_id, facts))
-
-
-def _require_usable(journal: Journal, seen: SeenVault) -> None:
-    """Raises the error for the vault's fault."""
-    if seen.vault is not None and not seen.changes and seen.own is None:
-        _own_key(journal, seen.vault)
-    hint = None
-    if seen.changes:
-        hint = (
-            "Call the other signers. Once you know what happened: "
-            f"`signerd unpin {as_argument(seen.vault_id)}`, then pin it again."
-        )
-    raise VaultDiffers(f"the vault cannot be used: {seen.fault}", hint=hint)
 
 
 def _own_key(journal: Journal, vault: Vault) -> OwnKey:
@@ -262,7 +253,9 @@ def _seen(journal: Journal, claim: VaultClaim) -> SeenVault:
         own = own_key_of(vault, journal.own_keys())
         fault = _fault(journal, claim, vault, own)
         of_others = fault == NO_KEY_OF_OURS and bool(journal.own_keys())
-        left = not of_others and _has_left(journal, claim, vault, fault)
+        former = former_key_of(vault, journal.former_keys())
+        is_former = former is not None and fault == made_with_former(former)
+        left = is_former and vault.verification_code in journal.pinned_codes().get(claim.vault_id, ())
     return SeenVault(
         claim.vault_id,
         claim.workspace_id,
@@ -275,13 +268,6 @@ def _seen(journal: Journal, claim: VaultClaim) -> SeenVault:
         of_others=of_others,
         left=left,
     )
-
-
-def _has_left(journal: Journal, claim: VaultClaim, vault: Vault, fault: str | None) -> bool:
-    former = former_key_of(vault, journal.former_keys())
-    if former is None or fault != made_with_former(former):
-        return False
-    return vault.verification_code in journal.pinned_codes().get(claim.vault_id, ())
 
 
 def _seen_pinned(journal: Journal, claim: VaultClaim, pinned: Pin) -> SeenVault:

@@ -9,7 +9,7 @@ import base64
 import binascii
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -65,6 +65,11 @@ def known_id(text: str) -> str:
 
 def snapshot_of(shape: Proposal, workspace: PlatformWorkspace) -> Snapshot:
     """Raises PlatformAnswersWrongly for ids that are none."""
+    try:
+        psbt = base64.b64decode(shape.psbt_base64, validate=True)
+    except (binascii.Error, ValueError):
+        # Kept as received: the review refuses it with the parser's reason.
+        psbt = shape.psbt_base64.encode()
     return Snapshot(
         psbt_id=known_id(shape.psbt_id),
         workspace_id=workspace.id,
@@ -72,7 +77,7 @@ def snapshot_of(shape: Proposal, workspace: PlatformWorkspace) -> Snapshot:
         vault_id=known_id(shape.vault_id),
         kind=shape.tx_type,
         status=shape.status,
-        psbt=_psbt_bytes(shape.psbt_base64),
+        psbt=psbt,
         recipients=tuple(shape.recipients),
         amounts=tuple(shape.amounts_sats),
         op_return=shape.op_return,
@@ -104,12 +109,10 @@ def moment_of(at: datetime) -> str:
 def _claim(shape: DecodedCall | None) -> TokenClaim | None:
     if shape is None:
         return None
-    members = shape.model_dump(exclude_none=True, exclude={"words"})
-    return TokenClaim(tuple((name, _word(value)) for name, value in sorted(members.items())))
-
-
-def _word(value: str | int | bool) -> str:
-    return flag(value) if isinstance(value, bool) else str(value)
+    members = sorted(shape.model_dump(exclude_none=True, exclude={"words"}).items())
+    return TokenClaim(
+        tuple((name, flag(value) if isinstance(value, bool) else str(value)) for name, value in members)
+    )
 
 
 def published_of(shape: Contract) -> PublishedToken:
@@ -124,14 +127,6 @@ def published_of(shape: Contract) -> PublishedToken:
     except ValueError:
         raise PlatformAnswersWrongly("the platform shows a deployment that is not hex") from None
     return PublishedToken(shape.bytecode.encode(), raw)
-
-
-def _psbt_bytes(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        # Kept as received: the review refuses it with the parser's reason.
-        return text.encode()
 
 
 def claim_of(shape: VaultShape, workspace: PlatformWorkspace) -> VaultClaim:
@@ -238,14 +233,12 @@ def lenient_json(reply: HttpReply) -> Any:
     the list.
     """
     try:
-        return json.loads(reply.content, parse_int=_bounded_int)
+        # Infinity, which no field accepts, in place of a number with too many digits.
+        return json.loads(
+            reply.content, parse_int=lambda text: int(text) if len(text) <= _LONGEST_NUMBER else float("inf")
+        )
     except (ValueError, RecursionError) as error:
         raise BadAnswer(f"{reply.path}: not JSON ({type(error).__name__})") from None
-
-
-def _bounded_int(text: str) -> int | float:
-    """Infinity, which no field accepts, in place of a number with too many digits."""
-    return int(text) if len(text) <= _LONGEST_NUMBER else float("inf")
 
 
 def read_each(
@@ -308,7 +301,13 @@ def read_person(core: Core) -> Plan[PlatformPerson]:
         user_id = _UUID.validate_python(found.get("UUID") if isinstance(found, dict) else None, strict=True)
     except ValidationError:
         raise BadAnswer("/api/v1/get-user-info: UUID: it is not a user's number") from None
-    infos = list(islice(_infos(found), MOST_WORKSPACES + 1))
+    entries = (
+        entry
+        for organisation in _each(found, "OrganisationsInfo", "Organisations")
+        for entry in _each(organisation, "Workspaces", "Workspaces")
+    )
+    wanted = (entry.get("WorkspaceInfo") if isinstance(entry, dict) else entry for entry in entries)
+    infos = list(islice(wanted, MOST_WORKSPACES + 1))
     listed = read_each(
         infos[:MOST_WORKSPACES],
         "uid",
@@ -324,12 +323,6 @@ def read_person(core: Core) -> Plan[PlatformPerson]:
 _TOO_MANY = UnreadableEntry(
     "the rest", f"the list has more than {MOST_WORKSPACES} workspaces, and is read so far."
 )
-
-
-def _infos(user: object) -> Iterator[object]:
-    for organisation in _each(user, "OrganisationsInfo", "Organisations"):
-        for entry in _each(organisation, "Workspaces", "Workspaces"):
-            yield entry.get("WorkspaceInfo") if isinstance(entry, dict) else entry
 
 
 def _each(value: object, outer: str, inner: str) -> list[object]:

@@ -191,7 +191,7 @@ class Daemon:
                 self.follower,
                 self.journal,
                 self.troubles,
-                await in_turn(seen_vaults(self.journal)),
+                await in_turn(lambda seen: seen, seen_vaults(self.journal)),
             ),
             *reminders(self.state, self.config.backup, now, pinned=pinned),
         )
@@ -245,7 +245,7 @@ class Daemon:
     async def proposals(self, *, ended: bool, by: LoopbackCaller = TERMINAL) -> tuple[ProposalLine, ...]:
         """In the order of arrival; ended ones only with ``ended``."""
         states = [state for state in State if ended or state not in ENDED]
-        lines = await in_turn(self._line_of(psbt_id, by) for psbt_id in self.journal.ids(states))
+        lines = await in_turn(lambda psbt_id: self._line_of(psbt_id, by), self.journal.ids(states))
         return tuple(line for line in lines if line is not None)
 
     def _line_of(self, psbt_id: str, by: LoopbackCaller) -> ProposalLine | None:
@@ -423,7 +423,7 @@ class Daemon:
                 for workspace in self.follower.state.workspaces:
                     await self.follower.read_vaults(workspace)
         network = self.journal.network
-        return tuple(await in_turn(vault_view(seen, network) for seen in seen_vaults(self.journal)))
+        return tuple(await in_turn(lambda seen: vault_view(seen, network), seen_vaults(self.journal)))
 
     async def preview_pin(self, vault_id: str, imported: ImportedQuorum | None = None) -> PinPreview:
         """What the person compares before pinning. Raises as ``account.vaults.pinnable``."""
