@@ -475,7 +475,7 @@ def record_refusal(
     Raises RateLimited: repeated refusals take no more of the writers' time, and of the log, than changes may.
     """
     if not is_change:
-        services.rates.take_write(caller.counted_as)
+        services.rates.writes.take(caller.counted_as)
     with services.store.write() as db:
         access = None if workspace_id is None else _workspace_of(services, db, caller, workspace_id)
         method, path = attempt

@@ -105,7 +105,7 @@ class PageContext:
 
     @cached_property
     def user(self) -> User:
-        self.services.rates.take(self.caller.counted_as)
+        self.services.rates.calls.take(self.caller.counted_as)
         with self.snapshot.reading() as db:
             return user_record(db, self.caller.user_id, self.caller)
 

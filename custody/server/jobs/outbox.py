@@ -5,7 +5,7 @@ that leases them.
 import threading
 import time
 import traceback
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -78,7 +78,15 @@ class Dead:
     reason: str
 
 
-Verdict = JobDone | Again | Dead
+@dataclass(frozen=True)
+class Failed:
+    """The handler raised: an error of ours."""
+
+    outcome: ClassVar = "failed"
+    reason: str
+
+
+Verdict = JobDone | Again | Dead | Failed
 # A handler works outside any transaction; its result is applied in the one that closes the job.
 Finish = Callable[[Session], Verdict]
 Handler = Callable[[Task], Finish]
@@ -201,7 +209,8 @@ class Outbox:
             return self._close(task, lambda _db: again)
         except Exception as error:
             log.exception("job failed", kind=task.kind, job=task.id, subject=task.subject)
-            return self._fail(task, _in_words(error))
+            reason = _in_words(error)
+            return self._close(task, lambda _db: Failed(reason))
 
     def _tell(self, task: Task, outcome: str, seconds: float) -> None:
         meters = self._store.meters
@@ -227,23 +236,21 @@ class Outbox:
                 for task, since in self._held.values()
                 if since + self._span / 3 <= now <= since + MAX_HOLD
             ]
-        if held:
-            with self._store.write() as db:
-                for task in held:
-                    job = self._still_ours(db, task)
-                    if job is not None:
-                        job.lease_until = now + self._span
+        self._lease_again(held, self._owner, now + self._span)
 
     def release(self) -> None:
         """Gives back the running jobs, so that other workers need not wait. Their results are discarded."""
         with self._lock:
             held = [task for task, _ in self._held.values()]
+        self._lease_again(held, None, None)
+
+    def _lease_again(self, held: Sequence[Task], owner: str | None, until: datetime | None) -> None:
         if held:
             with self._store.write() as db:
                 for task in held:
                     job = self._still_ours(db, task)
                     if job is not None:
-                        job.lease_owner, job.lease_until = None, None
+                        job.lease_owner, job.lease_until = owner, until
 
     def _take(self, db: Session, now: datetime) -> Task | None:
         while (job := self._first(db, now)) is not None:
@@ -282,15 +289,6 @@ class Outbox:
             self._write(job, verdict)
             return verdict.outcome
 
-    def _fail(self, task: Task, words: str) -> str:
-        with self._store.write() as db:
-            job = self._still_ours(db, task)
-            if job is None:
-                return LOST
-            job.lease_owner, job.lease_until = None, None
-            self._count_failure(job, words, self._clock())
-            return "failed"
-
     def _still_ours(self, db: Session, task: Task) -> JobRow | None:
         """The job; None where another worker, or another thread of this one, has taken over a lapsed lease.
         The number of attempts tells leases of one worker apart.
@@ -301,7 +299,11 @@ class Outbox:
 
     def _write(self, job: JobRow, verdict: Verdict) -> None:
         now = self._clock()
-        job.lease_owner, job.lease_until, job.failures = None, None, 0
+        job.lease_owner, job.lease_until = None, None
+        if isinstance(verdict, Failed):
+            self._count_failure(job, verdict.reason, now)
+            return
+        job.failures = 0
         match verdict:
             case JobDone():
                 job.done_at = now

@@ -133,7 +133,12 @@ class Coins:
         # A spend that was mined again at the same height is stored unchanged, although its block is another.
         spends = (found.spent for found in snapshot.outputs if found.spent is not None)
         touched |= {one.txid for one in spends if one.height is not None and one.height > snapshot.fork}
-        coins = self._stored(db, {found.outpoint.txid for found in news})
+        ours = select(ChainCoinRow).where(ChainCoinRow.chain == self.chain)
+        coins = {
+            OutPoint(coin.txid, coin.vout): coin
+            for some in chunks({found.outpoint.txid for found in news})
+            for coin in db.scalars(ours.where(ChainCoinRow.txid.in_(some)))
+        }
         self._keep(db, [found for found in news if found.outpoint not in coins], raws)
         told: list[CoinEvent] = []
         for found in news:
@@ -181,12 +186,6 @@ class Coins:
         ours = select(ChainTransactionRow.txid).where(ChainTransactionRow.chain == self.chain)
         known = (db.scalars(ours.where(ChainTransactionRow.txid.in_(some))) for some in chunks(txids))
         return txids.difference(*known)
-
-    def _stored(self, db: Session, txids: set[str]) -> dict[OutPoint, ChainCoinRow]:
-        """The coins that these transactions made."""
-        ours = select(ChainCoinRow).where(ChainCoinRow.chain == self.chain)
-        found = (db.scalars(ours.where(ChainCoinRow.txid.in_(some))) for some in chunks(txids))
-        return {OutPoint(coin.txid, coin.vout): coin for some in found for coin in some}
 
     def _stale(self, db: Session, fork: int) -> Iterable[ChainCoinRow]:
         """Coins whose state depends on the blocks above the fork or on the mempool."""

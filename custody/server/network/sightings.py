@@ -360,7 +360,9 @@ def observe(
     if any(coin.spent_height is not None for coin in spent if coin not in ours):
         return Observation.COIN_SPENT
     if len(ours) != len(coins):
-        return _absent(db, proposal, coins)
+        if None in coins and (_lost_a_parent(db, proposal) or _lost_a_deposit(db, proposal, coins)):
+            return Observation.INPUT_GONE
+        return Observation.OUTBID if is_outbid(db, proposal) else Observation.ABSENT
     height = ours[0].spent_height
     if height is None:
         return Observation.IN_MEMPOOL
@@ -368,12 +370,6 @@ def observe(
         return Observation.MINED
     same = (proposal.block_height, proposal.block_hash) == (height, hash_at.get(height))
     return Observation.MINED if same else Observation.MINED_ELSEWHERE
-
-
-def _absent(db: Session, proposal: ProposalRow, coins: Sequence[ChainCoinRow | None]) -> Observation:
-    if None in coins and (_lost_a_parent(db, proposal) or _lost_a_deposit(db, proposal, coins)):
-        return Observation.INPUT_GONE
-    return Observation.OUTBID if is_outbid(db, proposal) else Observation.ABSENT
 
 
 def is_outbid(db: Session, proposal: ProposalRow) -> bool:

@@ -62,7 +62,7 @@ def psbt(ctx: Ctx, query: PsbtQuery) -> Watched[wire.Proposal | Page[wire.Propos
         (found,) = proposal_records(ctx.db, [proposal], _reader(ctx))
     else:
         if query.search is not None:
-            ctx.services.rates.take_search(ctx.caller.counted_as)
+            ctx.services.rates.calls.take(ctx.caller.counted_as, SEARCH_CALLS)
         found = page(ctx, query)
     return Watched(found, ctx.access.workspace_id)
 

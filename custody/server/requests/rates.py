@@ -23,8 +23,8 @@ from custody.server.store.models import AttemptRow
 # A reading call takes 2 to 3 ms of a core: at twenty a second, one user takes a twentieth of it. A page of a
 # workspace makes some twenty calls; a daemon makes two or three a minute and a long poll.
 CALLS_PER_MINUTE = 1_200
-# A search reads some thousand proposals.
-SEARCH_CALLS = 10
+# A search reads some thousand proposals: it counts as so many calls more.
+SEARCH_CALLS = 9
 # A change holds the write lock for some 10 ms: at five a second, a user takes a twentieth of its capacity.
 WRITES_PER_MINUTE = 300
 # For a user who has used up the others: to sign out, and to freeze a vault.
@@ -85,43 +85,33 @@ class Rates:
     def __init__(
         self, clock: Clock, *, calls: int = CALLS_PER_MINUTE, writes: int = WRITES_PER_MINUTE
     ) -> None:
-        self._calls = Throttle(clock, limit=calls)
-        self._writes = Throttle(clock, limit=writes)
-        self._reserved = Throttle(clock, limit=RESERVED_PER_MINUTE)
+        self.calls = Throttle(clock, limit=calls)
+        # Changes, and reading calls that write too: a refusal or an export is recorded.
+        self.writes = Throttle(clock, limit=writes)
+        # Calls that have calls of their own.
+        self.reserved = Throttle(clock, limit=RESERVED_PER_MINUTE)
         self._polling: Counter[int] = Counter()
         self._polled: Counter[int] = Counter()
         self._exporting: set[int] = set()
         self._lock = threading.Lock()
-
-    def take(self, user_id: int) -> None:
-        """Counts what a signed-in user reads. Raises RateLimited."""
-        self._calls.take(user_id)
 
     def take_call(self, user_id: int, call: Call[Any, Any]) -> None:
         """Counts one call of a signed-in user; of those that have calls of their own, apart. Raises
         RateLimited.
         """
         if call.reserved:
-            self._reserved.take(user_id)
+            self.reserved.take(user_id)
             return
-        self._calls.take(user_id)
+        self.calls.take(user_id)
         if call.is_change:
-            self._writes.take(user_id)
-
-    def take_search(self, user_id: int) -> None:
-        """For a call that searches, on top of the call itself. Raises RateLimited."""
-        self._calls.take(user_id, SEARCH_CALLS - 1)
-
-    def take_write(self, user_id: int) -> None:
-        """For a reading call that writes too: a refusal or an export is recorded. Raises RateLimited."""
-        self._writes.take(user_id)
+            self.writes.take(user_id)
 
     @contextmanager
     def export(self, user_id: int) -> Iterator[None]:
         """Held while a user's export is made, which takes a core for a second or two. One at a time. Raises
         RateLimited.
         """
-        self.take_write(user_id)
+        self.writes.take(user_id)
         with self._lock:
             if user_id in self._exporting:
                 raise RateLimited("An export of yours is being made.", retry_after=EXPORT_RETRY_SECONDS)

@@ -52,7 +52,7 @@ async def answer_in_time(services: Services, invocation: Invocation, request: Re
         services, invocation, seen, deadline
     ):
         # Each read counts as a call: in a busy workspace one long poll may become many (429 in the end).
-        services.rates.take(caller.counted_as)
+        services.rates.calls.take(caller.counted_as)
         response, seen = await run_in_threadpool(_look_at, services, invocation, request)
     return response
 

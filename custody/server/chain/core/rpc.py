@@ -202,23 +202,14 @@ class Rpc:
             case HTTPStatus.OK | HTTPStatus.INTERNAL_SERVER_ERROR:
                 return
             case HTTPStatus.UNAUTHORIZED:
-                raise ChainUnavailable(
-                    f"{self._name} refuses the user or the password. {self._credentials.hint}"
-                )
+                trouble = f"refuses the user or the password. {self._credentials.hint}"
             case HTTPStatus.FORBIDDEN:
-                raise ChainUnavailable(
-                    f"{self._name} forbids the call. Check its rpcallowip, and that rpcwhitelist names "
-                    "every method."
-                )
+                trouble = "forbids the call. Check its rpcallowip, and that rpcwhitelist names every method."
             case HTTPStatus.SERVICE_UNAVAILABLE:
-                raise ChainUnavailable(
-                    f"{self._name} has too much to do (work queue full). Raise its rpcworkqueue."
-                )
+                trouble = "has too much to do (work queue full). Raise its rpcworkqueue."
             case _:
-                raise ChainUnavailable(
-                    f"{self._name} answers with HTTP status {status}: that is not a bitcoind. Check the "
-                    "address."
-                )
+                trouble = f"answers with HTTP status {status}: that is not a bitcoind. Check the address."
+        raise ChainUnavailable(f"{self._name} {trouble}")
 
     def _read_batch(self, content: bytes, calls: Sequence[RpcCall]) -> tuple[Any, ...]:
         try:
