@@ -296,9 +296,8 @@ def affected(db: Session, chain: str, snapshot: ChainSnapshot, *, reorganised: b
         # A deposit may have left the chain.
         which.append(ProposalRow.status == Status.PENDING.value)
     # Separate queries: each condition has its index, and proposals that have ended for good are not read.
+    which.append(and_(ProposalRow.status == Status.PENDING.value, ProposalRow.trouble.is_not(None)))
     found = {proposal.id: proposal for each in which for proposal in db.scalars(on_chain.where(each))}
-    troubled = ProposalRow.status == Status.PENDING.value, ProposalRow.trouble.is_not(None)
-    found |= {proposal.id: proposal for proposal in db.scalars(on_chain.where(*troubled))}
     found |= {proposal.id: proposal for proposal in _waiting_and_spent(db, snapshot)}
     for some in chunks(spenders(snapshot)):
         seen = on_chain.where(ProposalRow.status.in_(_ENDED), ProposalRow.txid_expected.in_(some))

@@ -32,6 +32,7 @@ from custody.server.calls import Ctx, Watched, serves
 from custody.server.errors import Invalid, NotFound
 from custody.server.proposals.records import RecordReader, has_decided, proposal_records
 from custody.server.proposals.signing import APPROVER
+from custody.server.requests.rates import SEARCH_CALLS
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.shown import shown
 from custody.server.store.models import PROOFS, AddressBookEntryRow, ProposalRow, VaultSignerRow
