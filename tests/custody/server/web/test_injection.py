@@ -39,7 +39,8 @@ ROWS = [pytest.param(row, id=f"{row.method} {row.path}") for row in DRAWN]
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     with open_stage(tmp_path_factory.mktemp("state")) as opened:
         # Nine strings in each of some hundred fields, by one person, in one minute.
-        opened.desk.world.platform.services.rates._calls._size = 10**6
+        rates = opened.desk.world.platform.services.rates
+        rates.calls._limit = rates.writes._limit = 10**6
         yield opened
         assert not verify(opened.desk.world.platform.services.store)
 
