@@ -50,7 +50,7 @@ from custody.server.rules.credentials import Caller, WorkspaceAccess
 from custody.server.second_person.requirement import require_no_second_person
 from custody.server.services import Services, Tools
 from custody.server.sign_in.access_tokens import require_session
-from custody.server.store.snapshot import PageSnapshot
+from custody.server.store.store import PageSnapshot
 from custody.server.vaults.stored import place_of
 
 Input = TypeVar("Input")

@@ -35,8 +35,7 @@ from custody.server.rules.credentials import Caller, anybody
 from custody.server.second_person.changes import as_change
 from custody.server.second_person.requirement import require_no_second_person
 from custody.server.services import Services
-from custody.server.store.snapshot import PageSnapshot
-from custody.server.store.store import read_once
+from custody.server.store.store import PageSnapshot, read_once
 from custody.server.web.http import address_of
 from custody.server.web.problems import trace_id_of
 

@@ -24,7 +24,7 @@ from custody.server.rules.credentials import Caller, anybody
 from custody.server.services import Services
 from custody.server.sign_in.access_tokens import caller_of
 from custody.server.sign_in.sessions import renew_session
-from custody.server.store.snapshot import PageSnapshot
+from custody.server.store.store import PageSnapshot
 from custody.server.web.http import address_of, is_secure
 from custody.server.web.problems import trace_id_of
 

@@ -56,15 +56,6 @@ class EsploraHeader:
         _, previous, root, time, bits, _ = struct.unpack("<I32s32sIII", raw)
         return cls(sha256d(raw)[::-1].hex(), previous[::-1].hex(), root, time, bits)
 
-    @classmethod
-    def build(
-        cls, *, version: int, previous: str | None, merkle_root: str, time: int, bits: int, nonce: int
-    ) -> Self:
-        """From its fields, the hashes in display order."""
-        parent = bytes(32) if previous is None else bytes.fromhex(previous)[::-1]
-        root = bytes.fromhex(merkle_root)[::-1]
-        return cls.parse(struct.pack("<I32s32sIII", version & 0xFFFF_FFFF, parent, root, time, bits, nonce))
-
     @property
     def target(self) -> int:
         """What the hash must not exceed; 0 where the compact form is none (negative, or too large)."""
@@ -265,14 +256,11 @@ class BestChain:
         return block.height, self._checked(block)
 
     def _checked(self, block: Block) -> EsploraHeader:
-        header = EsploraHeader.build(
-            version=block.version,
-            previous=block.previousblockhash,
-            merkle_root=block.merkle_root,
-            time=block.timestamp,
-            bits=block.bits,
-            nonce=block.nonce,
+        parent, root = (
+            bytes.fromhex(each or "00" * 32)[::-1] for each in (block.previousblockhash, block.merkle_root)
         )
+        fields = block.version & 0xFFFF_FFFF, parent, root, block.timestamp, block.bits, block.nonce
+        header = EsploraHeader.parse(struct.pack("<I32s32sIII", *fields))
         if header.hash != block.id:
             raise ChainUnavailable("The explorer shows a header that is not its block's.")
         if not has_work(header, self.network, block.height):
