@@ -2,8 +2,6 @@
 whether their processes can be confined.
 """
 
-import errno
-import socket
 import sys
 from importlib.util import find_spec
 
@@ -11,13 +9,12 @@ from firmware_bridge import confinement
 from firmware_bridge.missing import install_line
 from signerd.client import DaemonClient
 from signerd.doctor.finding import DoctorFinding, Installation, note, trouble, unknown, well
-from signerd.endpoint import taken_by
+from signerd.loopback.access.listening import listening_ports
 from signerd.notifying.notifier import session_bus
 from signerd.shapes import DeviceView
 from signerd.udev.rules import shut_devices, some_rule
 
 LIBRARIES = ("usb1", "hid", "serial", "hwilib")
-ADDRESSES = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 
 
 def libraries(_installation: Installation) -> DoctorFinding:
@@ -65,34 +62,11 @@ def port(installation: Installation) -> DoctorFinding:
         if installation.status.page_url is not None:
             return well(f"`signerd open` opens the page; apps call {installation.status.page_url}")
         return trouble("The page is not served.", "", "The notes of `signerd status` say why.")
-    return _free(wanted)
-
-
-def _free(wanted: int) -> DoctorFinding:
-    """Whether the port is free at both addresses: the daemon serves the page at both or not at all."""
-    faults = [_fault_at(family, host, wanted) for family, host in ADDRESSES]
-    error = next((fault for fault in faults if fault is not None), None)
-    if error is None:
-        return well(f"Port {wanted} is free for the page.")
-    if error.errno not in {errno.EADDRINUSE, errno.EACCES}:
-        return unknown(f"Port {wanted}: {error.strerror}.")
-    return trouble(
-        f"Port {wanted} is taken by {taken_by(wanted)}.",
-        "Without the port there is no page, and apps do not find signerd.",
-        "Stop that program, or set another port: [loopback] port.",
-    )
-
-
-def _fault_at(family: socket.AddressFamily, host: str, wanted: int) -> OSError | None:
-    """None also where this machine has no IPv6, which the daemon does not require."""
-    try:
-        with socket.socket(family) as attempt:
-            attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            attempt.bind((host, wanted))
-    except OSError as error:
-        absent = family == socket.AF_INET6 and error.errno in {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL}
-        return None if absent else error
-    return None
+    # As the daemon would: at both addresses or not at all.
+    with listening_ports(wanted) as found:
+        if found.port is not None:
+            return well(f"Port {wanted} is free for the page.")
+    return trouble(found.notes[0], "Without the port there is no page, and apps do not find signerd.")
 
 
 def desktop(installation: Installation) -> DoctorFinding:
