@@ -1,18 +1,17 @@
 """The platform, the clock and the session; the state folder, its journal, its disk and its backup."""
 
 import shutil
-import stat
 from contextlib import closing
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from custody.common.exchange import HttpReply, HttpRequest, NoAnswer
 from custody.common.plain_http import PlainTransport, tls_for
-from custody.common.private_files import is_open, is_ours, take
+from custody.common.private_files import take
 from signerd.backup.schedule import last_backup, reminders
 from signerd.doctor.finding import DoctorFinding, Installation, note, of_error, trouble, unknown, well
 from signerd.errors import KeyringTimedOut, SecretsError, SignerdError
-from signerd.journal.storage import JOURNAL, LOCK, fault_of, open_to_read
+from signerd.journal.storage import JOURNAL, LOCK, fault_of, make_private, open_to_read
 
 # RFC 6238, section 5.2: an authenticator's step is 30 seconds.
 MOST_SECONDS_OFF = 30.0
@@ -114,25 +113,12 @@ def configuration(installation: Installation) -> DoctorFinding:
 def folder(installation: Installation) -> DoctorFinding:
     if not installation.state.exists():
         return note(f"There is no {installation.state} yet.", "", "The first sign-in creates it.")
-    wrong = _wrong_mode(installation)
-    if wrong is None:
-        return well(f"Only you can enter {installation.state}.")
-    return trouble(
-        wrong,
-        "A user who can enter it could read what you sign, or put another socket there.",
-        f"Look at its contents, then: chmod 700 {installation.state}",
-    )
-
-
-def _wrong_mode(installation: Installation) -> str | None:
-    found = installation.state.lstat()
-    if not stat.S_ISDIR(found.st_mode):
-        return f"{installation.state} is not a folder, or is a link to one."
-    if not is_ours(found):
-        return f"{installation.state} belongs to another user."
-    if is_open(found):
-        return f"{installation.state} has the mode {stat.S_IMODE(found.st_mode):04o}."
-    return None
+    try:
+        # Of an existing one it changes nothing.
+        make_private(installation.state)
+    except SignerdError as error:
+        return of_error(error, "Who can enter it could read what you sign, or put another socket there.")
+    return well(f"Only you can enter {installation.state}.")
 
 
 def disk(installation: Installation) -> DoctorFinding:
