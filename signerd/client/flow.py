@@ -3,7 +3,6 @@
 19); and events: the request, parsing, and waiting for a daemon that stopped.
 """
 
-import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from custody.common.exchange import HttpRequest, Plan, Wait, method
 from custody.common.pace import Backoff, no_jitter
-from custody.common.private_files import NO_LINK, is_open, is_ours
+from custody.common.private_files import is_open, is_ours, write_private
 from signerd.api.account import AccountApi, EventsApi
 from signerd.api.apps import AppsApi
 from signerd.api.devices import DevicesApi
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 # The person compares six digits meanwhile: a second more is not noticed.
 ASK_AGAIN_SECONDS = 1.0
-PRIVATE_FILE = 0o600
 
 
 @dataclass(frozen=True)
@@ -84,13 +82,8 @@ def _answer(address: DaemonAddress, asked: "shapes.Pairing") -> Plan[Granted]:
 
 def store_token(path: Path, token: str) -> None:
     """Write atomically, never readable by others, not even for a moment. Raises UnsafeFolder."""
-    beside = path.with_name(f".{path.name}.new")
     try:
-        beside.unlink(missing_ok=True)
-        made = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, PRIVATE_FILE)
-        with os.fdopen(made, "w") as file:
-            file.write(token + "\n")
-        beside.replace(path)
+        write_private(path, f"{token}\n".encode())
     except OSError as error:
         raise UnsafeFolder(f"the token cannot be stored at {path}: {error.strerror}") from error
 
