@@ -10,12 +10,11 @@ import re
 import shlex
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from custody.common.pages.rendering import Templates
 from firmware_bridge import BridgeError
 from firmware_bridge.airgap import Content, EnrolmentForm, bbqr, draw, enrolment_text
 from multisig import CHANGE, RECEIVE, Network, OriginKey, Vault
@@ -24,6 +23,7 @@ from signerd.core.text import plain
 from signerd.core.values import Pin
 
 FOLDER = Path(__file__).parent
+TEMPLATES = Templates(FOLDER)
 ADDRESSES = 5
 # Few cameras read a denser printed code; a longer text becomes a series (BBQr).
 MOST_IN_A_CODE = 600
@@ -52,27 +52,24 @@ def kit(pin: Pin, made_at: datetime) -> str:
     """The document of a pinned vault, as HTML."""
     vault, style = pin.vault, (FOLDER / "kit.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return (
-        _environment()
-        .get_template("kit.html")
-        .render(
-            # Our own file, whose hash is in the policy.
-            style=Markup(style),  # noqa: S704
-            policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
-            name=plain(pin.name),
-            network=network_words(str(vault.network)),
-            vault=vault,
-            own=pin.own_key,
-            made_at=f"{made_at:%Y-%m-%d}",
-            keys=tuple(_key(key, pin.own_key) for key in vault.cosigners),
-            codes=_codes(vault.descriptor),
-            addresses=tuple(
-                _address(vault, chain, index) for chain in (RECEIVE, CHANGE) for index in range(ADDRESSES)
-            ),
-            core=core_lines(vault),
-            hwi_chain=chain_name(vault.network),
-            coldcard=_enrolment(vault, pin.name),
-        )
+    return TEMPLATES.render(
+        "kit.html",
+        # Our own file, whose hash is in the policy.
+        style=Markup(style),  # noqa: S704
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
+        name=plain(pin.name),
+        network=network_words(str(vault.network)),
+        vault=vault,
+        own=pin.own_key,
+        made_at=f"{made_at:%Y-%m-%d}",
+        keys=tuple(_key(key, pin.own_key) for key in vault.cosigners),
+        codes=_codes(vault.descriptor),
+        addresses=tuple(
+            _address(vault, chain, index) for chain in (RECEIVE, CHANGE) for index in range(ADDRESSES)
+        ),
+        core=core_lines(vault),
+        hwi_chain=chain_name(vault.network),
+        coldcard=_enrolment(vault, pin.name),
     )
 
 
@@ -84,18 +81,6 @@ def chain_name(network: Network) -> str:
 def file_name(pin: Pin) -> str:
     """``kit-`` and the vault's name in a-z, 0-9 and dashes."""
     return f"kit-{_FILE.sub('-', pin.name.lower()).strip('-')[:40] or 'vault'}.html"
-
-
-@lru_cache(maxsize=1)
-def _environment() -> Environment:
-    return Environment(
-        loader=FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        auto_reload=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 def _key(key: OriginKey, own: OriginKey) -> dict[str, str | bool]:
