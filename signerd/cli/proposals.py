@@ -190,9 +190,6 @@ def reject(desk: Desk, psbt_id: str, reason: str, verbose: bool) -> None:
 
 
 STANDARD = "-"
-MAGIC = b"psbt\xff"
-# The magic bytes in base64, without the last character, which depends on the next byte.
-MAGIC_TEXT = b"cHNidP"
 
 
 @file_argument
@@ -266,6 +263,8 @@ def _read_psbt(file: str) -> str:
     """As base64 in one line. Raises InvalidRequest; the daemon judges the content."""
     from base64 import b64encode
 
+    from firmware_bridge.airgap.handoff import decode_psbt
+    from firmware_bridge.errors import BridgeError
     from signerd.shapes.limits import MAX_PSBT_BODY
 
     raw = (
@@ -273,17 +272,8 @@ def _read_psbt(file: str) -> str:
     )
     if len(raw) > MAX_PSBT_BODY:
         raise InvalidRequest("standard input is larger than any PSBT that is read here")
-    if raw.startswith(MAGIC):
-        return b64encode(raw).decode("ascii")
-    # Programs and mails break lines.
-    text = b"".join(raw.split())
-    if not text.startswith(MAGIC_TEXT) or not text.isascii():
-        from firmware_bridge.airgap.handoff import SPECTER_PART, SPECTER_SERIES
-
-        if SPECTER_PART.match(raw.lstrip()):
-            raise InvalidRequest(f"{file}: {SPECTER_SERIES}")
-        raise InvalidRequest(
-            f"{file} is not a PSBT, neither binary nor base64",
-            hint="Export it from your wallet as a PSBT (BIP-174 or BIP-370).",
-        )
-    return text.decode("ascii")
+    try:
+        return b64encode(decode_psbt(raw)).decode("ascii")
+    except BridgeError as error:
+        hint = "Export it from your wallet as a PSBT (BIP-174 or BIP-370)."
+        raise InvalidRequest(f"{file}: {error}", hint=hint) from None

@@ -96,19 +96,19 @@ NOT_THERE = "cannot be read: No such file or directory."
         (
             "inspect {folder}/junk",
             USAGE,
-            "is not a PSBT, neither binary nor base64. Export it from your wallet",
+            "This is not a PSBT. Export it from your wallet",
         ),
         (
             "inspect {folder}/text",
             USAGE,
-            "is not a PSBT, neither binary nor base64. Export it from your wallet",
+            "This is not a PSBT. Export it from your wallet",
         ),
         (
             "inspect {folder}/specter",
             USAGE,
             "a part of Specter-DIY's own series of QR codes, which is not read",
         ),
-        ("inspect {folder}/base64", USAGE, "psbt: must be a PSBT in base64"),
+        ("inspect {folder}/base64", USAGE, "This PSBT is damaged: it is not valid base64."),
         ("inspect {folder}/cut", UNDECIDED, "The PSBT cannot be read: A value in the PSBT is malformed"),
         ("sign {folder}/small --out {folder}/there", USAGE, "there is there already. Nothing was asked"),
         ("sign -", USAGE, "a PSBT from standard input leaves no input for your answer. Give a file"),
