@@ -66,8 +66,7 @@ def doctor(desk: Desk) -> None:
     from signerd.doctor.finding import DoctorOutcome
 
     _, found = examined(desk, status_if_running(desk))
-    values = {name: _value(finding) for name, finding in found.items()}
-    desk.give(values, *(finding_text(name, finding) for name, finding in found.items()))
+    desk.give(found, *(finding_text(name, finding) for name, finding in found.items()))
     troubled = any(finding.outcome is DoctorOutcome.TROUBLE for finding in found.values())
     raise click.exceptions.Exit(Exit.FAILED if troubled else Exit.OK)
 
@@ -93,15 +92,6 @@ def status_if_running(desk: Desk) -> "Status | None":
         return desk.daemon.status()
     except SignerdError:
         return None
-
-
-def _value(finding: "DoctorFinding") -> dict[str, str]:
-    return {
-        "outcome": finding.outcome.value,
-        "found": finding.found,
-        "why": finding.why,
-        "do": finding.do,
-    }
 
 
 def finding_text(name: str, finding: "DoctorFinding") -> str:

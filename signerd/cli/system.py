@@ -4,17 +4,17 @@ import subprocess
 from collections.abc import Iterable
 
 from signerd.errors import SystemToolFailed
-from signerd.service.manager import Command, CommandResult
+from signerd.service.manager import Command, Ended
 
 # systemd waits two minutes for a daemon to be ready, and half a minute for one to stop.
 SECONDS = 180.0
 
 
-def run_command(command: Command) -> CommandResult:
+def run_command(command: Command) -> Ended:
     """Run a command. Raises SystemToolFailed where it cannot be run, or does not end in time."""
     words = " ".join(command)
     try:
-        ended = subprocess.run(  # noqa: S603 - by a name of ours
+        return subprocess.run(  # noqa: S603 - by a name of ours
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -31,13 +31,12 @@ def run_command(command: Command) -> CommandResult:
         ) from None
     except subprocess.TimeoutExpired:
         raise SystemToolFailed(f"`{words}` did not end in {SECONDS:.0f} seconds") from None
-    return CommandResult(ended.returncode, ended.stdout.strip())
 
 
 def require(commands: Iterable[Command]) -> None:
     """Run commands in order. Raises SystemToolFailed with the output of the first that fails."""
     for command in commands:
         ended = run_command(command)
-        if ended.status:
-            told = f": {ended.output}" if ended.output else ""
-            raise SystemToolFailed(f"`{' '.join(command)}` ended with status {ended.status}{told}")
+        if ended.returncode:
+            told = f": {said}" if (said := ended.stdout.strip()) else ""
+            raise SystemToolFailed(f"`{' '.join(command)}` ended with status {ended.returncode}{told}")

@@ -6,7 +6,7 @@ Written from the manual; not tested on macOS.
 import plistlib
 import re
 
-from signerd.service.manager import NAME, CommandResult, Service, ServicePaths
+from signerd.service.manager import NAME, Ended, Service, ServicePaths
 
 # In the output of `launchctl print` for a running job.
 _RUNNING = re.compile(r"^\s*state = running$", re.MULTILINE)
@@ -44,5 +44,5 @@ def service(place: ServicePaths) -> Service:
     )
 
 
-def _runs(answer: CommandResult) -> bool:
-    return answer.status == 0 and _RUNNING.search(answer.output) is not None
+def _runs(answer: Ended) -> bool:
+    return answer.returncode == 0 and _RUNNING.search(answer.stdout) is not None

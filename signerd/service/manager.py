@@ -8,17 +8,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import CompletedProcess
 
 NAME = "signerd"
 Command = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class CommandResult:
-    """A command's exit status and standard output."""
-
-    status: int
-    output: str
+# A command that has ended: its exit status and standard output.
+Ended = CompletedProcess[str]
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ class Service:
     stop: Sequence[Command]
     uninstall: Sequence[Command]
     ask: Command
-    running: Callable[[CommandResult], bool]
+    running: Callable[[Ended], bool]
     files: Mapping[Path, bytes] = field(default_factory=dict)
     before: Sequence[Command] = ()
     # Run after the files are removed.

@@ -45,7 +45,7 @@ def service(place: ServicePaths, packaged: Path = PACKAGED) -> Service:
         uninstall=(_systemctl("disable", "--now", *UNITS),),
         forget=(reload,),
         ask=_systemctl("is-active", UNITS[1]),
-        running=lambda answer: answer.status == 0,
+        running=lambda answer: answer.returncode == 0,
     )
 
 

@@ -6,11 +6,12 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
 from signerd.service import launchd, systemd
-from signerd.service.manager import CommandResult, ServicePaths
+from signerd.service.manager import ServicePaths
 
 PLACE = ServicePaths(
     command=("/opt/s p/bin/signerd",),
@@ -107,9 +108,9 @@ def test_launchd_starts_it_with_the_session_and_after_a_failure_alone():
 @pytest.mark.parametrize(
     ("answer", "runs"),
     [
-        (CommandResult(0, "signerd = {\n\tactive count = 1\n\tstate = running\n\n\tpid = 7\n}"), True),
-        (CommandResult(0, "signerd = {\n\tstate = not running\n}"), False),
-        (CommandResult(113, "Could not find service"), False),
+        (CompletedProcess((), 0, "signerd = {\n\tactive count = 1\n\tstate = running\n\n\tpid = 7\n}"), True),
+        (CompletedProcess((), 0, "signerd = {\n\tstate = not running\n}"), False),
+        (CompletedProcess((), 113, "Could not find service"), False),
     ],
 )
 def test_launchds_answer(answer, runs):
