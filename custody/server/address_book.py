@@ -1,11 +1,12 @@
-"""The address book of a workspace: addresses with names."""
+"""The address book of a workspace: addresses with names, and what may stand in it."""
 
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session
 
-from custody.common.text import name_key
+from custody.common.recipients import typed_address
+from custody.common.text import name_key, require_seen
 from custody.schemas.address_book import (
     ADD_WHITELIST_ADDRESS,
     REMOVE_WHITELIST_ADDRESS,
@@ -17,23 +18,32 @@ from custody.schemas.address_book import (
     RenameWhitelistAddressRequest,
     WhitelistAddress,
 )
-from custody.schemas.common import ApiNetwork, Done, Listed
+from custody.schemas.common import Done, Listed
 from custody.server.calls import Ctx, serves
-from custody.server.errors import NotFound
-from custody.server.rules.address_book import (
-    MAX_ENTRIES,
-    AlreadyInBook,
-    BookIsFull,
-    canonical_address,
-    require_name,
-)
+from custody.server.errors import Fault, Invalid, NotFound, StateConflict, WrongNetworkAddress
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import WorkspaceAccess
-from custody.server.shown import shown
+from custody.server.shown import shape_of, shown
 from custody.server.store.models import AddressBookEntryRow, WatchedScriptRow
 from custody.server.store.store import chunks
 from custody.server.vaults.stored import vault_in
-from multisig import Network, encode_address
+from multisig import InvalidAddress, Network, WrongNetwork, decode_address, encode_address
+
+# Enough for everyone whom a large company pays.
+MAX_ENTRIES = 10_000
+
+
+class BookIsFull(StateConflict):
+    hint = "Remove entries that are no longer needed."
+
+
+class AlreadyInBook(StateConflict):
+    hint = "Rename the entry that is there, or choose another name."
+
+
+class NameReadsAsAddress(Invalid):
+    hint = "Choose a name in words: what reads as an address is paid as that address."
+
 
 ENTRY = "entry {entry}, {address}, named {name}"
 
@@ -153,11 +163,32 @@ def _require_free_name(db: Session, access: WorkspaceAccess, name: str, *, besid
 
 
 def _shape(entry: AddressBookEntryRow, network: str) -> WhitelistAddress:
-    return WhitelistAddress(
-        uid=entry.id,
-        name=entry.name,
-        address=entry.address,
-        network=cast("ApiNetwork", network),
-        created_by=str(entry.created_by),
-        created_at=entry.created_at,
-    )
+    return shape_of(WhitelistAddress, entry, uid=entry.id, network=network, created_by=str(entry.created_by))
+
+
+def canonical_address(text: str, network: Network) -> str:
+    """The canonical spelling of an address, so that two entries for one script compare equal (P28).
+
+    Raises WrongNetworkAddress, Invalid.
+    """
+    try:
+        canonical = encode_address(decode_address(text, network), network)
+    except WrongNetwork as error:
+        faults = (Fault("/address", str(error), "wrong-network"),)
+        raise WrongNetworkAddress(str(error), faults=faults) from error
+    except InvalidAddress as error:
+        raise Invalid.at("/address", str(error)) from error
+    assert canonical is not None, "a script that an address gave has an address"
+    return canonical
+
+
+def require_name(name: str) -> None:
+    """Raises NameReadsAsAddress: a payer who types that address must not pay another one by its name. Raises
+    Invalid where a reader cannot see a part of it.
+    """
+    if typed_address(name) is not None:
+        raise NameReadsAsAddress.at("/name", "The name reads as an address or as a bitcoin: link.")
+    try:
+        require_seen(name)
+    except ValueError as error:
+        raise Invalid.at("/name", f"The name {error}.") from None

@@ -28,12 +28,12 @@ from custody.server.network.backends import Market
 from custody.server.operations.readiness import Readiness
 from custody.server.people.programs import SECRETS, SECRETS_WINDOW
 from custody.server.proposals.lifecycle import Lifecycle
+from custody.server.purchases import TOLERANCE
 from custody.server.requests.changes import Changes, LongPolls
 from custody.server.requests.idempotency import Idempotency
 from custody.server.requests.rates import Rates, Throttle
 from custody.server.rules.credentials import CALLS_PER_ADDRESS, CALLS_PER_ADDRESS_WINDOW
 from custody.server.rules.ports import Clock, RandomBytes
-from custody.server.rules.purchases import TOLERANCE
 from custody.server.rules.selection import RandomSource
 from custody.server.services import Services, Tools
 from custody.server.settings import Settings, utc_now

@@ -16,7 +16,7 @@ from custody.server.people import (  # noqa: F401
     users,
     workspaces,
 )
-from custody.server.proposals import ending, forwards, maximum, paying, proofs, reading, signing  # noqa: F401
+from custody.server.proposals import choosing, ending, forwards, paying, proofs, reading, signing  # noqa: F401
 from custody.server.second_person import changes, rule  # noqa: F401
 from custody.server.sign_in import (  # noqa: F401
     accounts,

@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import structlog
+from pydantic import BaseModel
 from sqlalchemy import ColumnElement, func, select, tuple_
 from sqlalchemy.orm import Session
 
-from custody.schemas.common import Unreadable
+from custody.schemas.common import NullInt64, NullString, NullTime, Unreadable
 from custody.server.errors import NotFound
 from multisig import MultisigError
 
@@ -15,6 +16,7 @@ log = structlog.get_logger()
 
 Row = TypeVar("Row")
 Answer = TypeVar("Answer")
+Record = TypeVar("Record", bound=BaseModel)
 
 # What reading a value raises that no program of ours has stored. A refusal, or the database's own failure, is
 # no such thing.
@@ -50,6 +52,18 @@ def shown(
             raise
         log.warning("a stored row cannot be shown", row=f"{id_field} {id_of(rows[0])}", exc_info=error)
         return [Unreadable.model_validate({id_field: id_of(rows[0]), "unreadable": WHY})]
+
+
+def shape_of(shape: type[Record], row: object, **others: Any) -> Record:
+    """The answer with the row's columns under the same names, nullable ones in the specification's wrappers.
+    ``others``: the fields that the row has no column for, or that differ from it.
+    """
+    columns = {}
+    for name in shape.model_fields.keys() - others.keys():
+        if hasattr(row, name):
+            wrapper, value = shape.model_fields[name].annotation, getattr(row, name)
+            columns[name] = wrapper.of(value) if wrapper in {NullInt64, NullString, NullTime} else value
+    return shape.model_validate(columns | others)
 
 
 def newest_first(

@@ -16,8 +16,8 @@ from pydantic import StringConstraints, TypeAdapter, ValidationError
 from custody.common.recipients import reads_as_address, typed_address
 from custody.common.text import UNSEEN, name_key, plain, without_unseen
 from custody.schemas.common import EmailAddress, Line, Name
+from custody.server.address_book import require_name
 from custody.server.errors import CustodyError
-from custody.server.rules.address_book import require_name
 from multisig import InvalidToken, Network, encode_address
 from multisig.tokens.values import check_name
 from signerd.account.config import load_config

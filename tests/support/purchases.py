@@ -4,7 +4,7 @@ import json
 
 import httpx
 
-from custody.server.rules.purchases import SIGNATURE_HEADER, signature_of
+from custody.server.purchases import SIGNATURE_HEADER, signature_of
 from custody.server.secrets import Purpose
 from tests.support.platform import World
 

@@ -178,8 +178,7 @@ def revoke_key_command(state: Path, key_id: str, reason: str, force: bool, as_js
 )
 def webhook_secret_command(state: Path, take: bool) -> None:
     """Print the secret with which the purchase provider signs its webhooks, and nothing else."""
-    from custody.server.purchases import adopt_key
-    from custody.server.rules.purchases import webhook_key
+    from custody.server.purchases import adopt_key, webhook_key
     from custody.server.secrets import Purpose
 
     with platform_at(state, new=True) as platform:

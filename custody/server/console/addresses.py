@@ -24,6 +24,7 @@ from custody.schemas.address_book import (
 )
 from custody.schemas.changes import CHANGES, SECOND_PERSON_RULE
 from custody.schemas.common import MAX_ITEMS
+from custody.server.address_book import canonical_address, require_name
 from custody.server.console.context import PageContext, WaitsForSecondPerson
 from custody.server.console.rendering import TEMPLATES, csv_file
 from custody.server.console.reviews import Review, require_as_shown, shown_mark
@@ -35,7 +36,6 @@ from custody.server.errors import (
     SecondPersonNeeded,
     WrongNetworkAddress,
 )
-from custody.server.rules.address_book import canonical_address, require_name
 from custody.server.web.asgi import MAX_BODY_BYTES
 from multisig import Network
 

@@ -11,11 +11,11 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import history as wire
 from custody.schemas.history import VAULT_COINS, CoinState
+from custody.server.address_book import canonical_address
 from custody.server.calls import Ctx, serves
 from custody.server.history.records import tip_height
 from custody.server.proposals.coins import COINBASE_MATURITY
-from custody.server.rules.address_book import canonical_address
-from custody.server.shown import apart, shown
+from custody.server.shown import apart, shape_of, shown
 from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalRow, VaultRow
 from custody.server.vaults.stored import IS_LOCK_OF_COIN, vault_in
 from multisig import CHANGE, Network, decode_address, encode_address
@@ -120,15 +120,12 @@ def _state(row: Row[Any], tip: int) -> CoinState:
 def _records(db: Session, vault: VaultRow, rows: Sequence[Row[Any]], tip: int) -> list[wire.VaultCoin]:
     holders = _holders(db, {row.family_id for row in rows if row.family_id is not None})
     return [
-        wire.VaultCoin(
-            txid=row.txid,
-            vout=row.vout,
-            amount_sats=row.amount_sats,
+        shape_of(
+            wire.VaultCoin,
+            row,
             address=encode_address(row.script_pubkey, Network(vault.chain)) or "",
             is_change=row.branch == CHANGE,
-            height=row.height,
             confirmations=0 if row.height is None else max(1, tip - row.height + 1),
-            first_seen_at=row.first_seen_at,
             state=_state(row, tip),
             psbt_id=holders.get(row.family_id, row.family_id),
         )

@@ -17,10 +17,10 @@ from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 from custody.schemas import history as wire
 from custody.schemas.address_book import KEEPERS
 from custody.schemas.history import VAULT_HISTORY
+from custody.server.address_book import canonical_address
 from custody.server.calls import Ctx, serves
 from custody.server.errors import Invalid
 from custody.server.history.records import as_one, movement_records, tip_height
-from custody.server.rules.address_book import canonical_address
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.shown import apart, shown
 from custody.server.store.models import AddressBookEntryRow, ChainCoinRow, MovementRow, ProposalRow, VaultRow

@@ -10,6 +10,7 @@ from custody.schemas import history as wire
 from custody.schemas.address_book import KEEPERS
 from custody.server.proposals.records import names_of
 from custody.server.rules.credentials import WorkspaceAccess
+from custody.server.shown import shape_of
 from custody.server.store.models import (
     AddressBookEntryRow,
     ChainBlockRow,
@@ -43,23 +44,15 @@ def movement_records(
     tip, records = tip_height(db, vaults[0].chain), []
     for one in movements:
         proposal, (shown, more) = proposals.get(one.psbt_id or ""), outputs[one.txid]
-        record = wire.VaultMovement(
-            txid=one.txid,
-            kind=wire.MovementKind(one.kind),
+        record = shape_of(
+            wire.VaultMovement,
+            one,
             status="pending" if one.height is None else "confirmed",
             at=one.mined_at or one.first_seen_at,
-            first_seen_at=one.first_seen_at,
-            height=one.height,
-            block_hash=one.block_hash,
             confirmations=0 if one.height is None else max(1, tip - one.height + 1),
-            received_sats=one.received_sats,
-            sent_sats=one.sent_sats,
-            amount_sats=one.amount_sats,
             fee_sats=proposal.fee_sats if proposal is not None and one.sent_sats > 0 else None,
-            balance_sats=one.balance_sats,
             outputs=[each.model_copy(update={"label": labels.get(each.address)}) for each in shown],
             more_outputs=more,
-            psbt_id=one.psbt_id,
             title=None if proposal is None else proposal.description,
             created_by=None if proposal is None else str(proposal.created_by),
             created_by_name=None if proposal is None else names.get(proposal.created_by),

@@ -137,6 +137,9 @@ class SignerNow(NamedTuple):
     key_index: int = 0
     first_name: str | None = None
     surname: str | None = None
+    maker: str | None = None
+    model: str | None = None
+    firmware: str | None = None
 
     @property
     def is_lost(self) -> bool:
@@ -169,6 +172,9 @@ _SIGNERS_NOW = (
         VaultSignerRow.key_index,
         UserRow.first_name,
         UserRow.surname,
+        KeyRow.maker,
+        KeyRow.model,
+        KeyRow.firmware,
     )
     .join(UserRow, UserRow.id == VaultSignerRow.user_id)
     .join(VaultRow, VaultRow.id == VaultSignerRow.vault_id)

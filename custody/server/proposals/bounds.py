@@ -61,7 +61,9 @@ def is_move(db: Session, vault: VaultRow, scripts: Collection[bytes]) -> bool:
     this one, as two people confirmed: no limit counts it.
     """
     new = replacement_of(db, vault)
-    return new is not None and _all_of(db, vault, scripts, WatchedScriptRow.vault_id == new.id)
+    if new is None:
+        return False
+    return watched(db, vault.chain, scripts, WatchedScriptRow.vault_id == new.id) == set(scripts)
 
 
 def require_move(db: Session, vault: VaultRow, scripts: Collection[bytes]) -> None:
@@ -94,12 +96,8 @@ def require_scripts_listed(db: Session, vault: VaultRow, scripts: set[bytes]) ->
     if not vault.only_address_book:
         return
     network, new = Network(vault.chain), replacement_of(db, vault)
-    own = select(WatchedScriptRow.script_pubkey).where(
-        WatchedScriptRow.chain == vault.chain,
-        WatchedScriptRow.script_pubkey.in_(scripts),
-        WatchedScriptRow.vault_id.in_([vault.id] if new is None else [vault.id, new.id]),
-    )
-    scripts = scripts - set(db.scalars(own))
+    ours = WatchedScriptRow.vault_id.in_([vault.id] if new is None else [vault.id, new.id])
+    scripts = scripts - watched(db, vault.chain, scripts, ours)
     addresses = {encode_address(script, network) or f"script {script.hex()}" for script in scripts}
     query = select(AddressBookEntryRow.address).where(
         AddressBookEntryRow.workspace_id == vault.workspace_id, AddressBookEntryRow.address.in_(addresses)
@@ -171,12 +169,12 @@ def require_signers(
 
 def stay_in_workspace(db: Session, vault: VaultRow, scripts: Collection[bytes]) -> bool:
     """Whether each of these output scripts is of a vault of the same workspace."""
-    return _all_of(db, vault, scripts, VaultRow.workspace_id == vault.workspace_id)
+    in_workspace = select(VaultRow.id).where(VaultRow.workspace_id == vault.workspace_id)
+    ours = WatchedScriptRow.vault_id.in_(in_workspace)
+    return watched(db, vault.chain, scripts, ours) == set(scripts)
 
 
-def _all_of(db: Session, vault: VaultRow, scripts: Collection[bytes], whose: ColumnElement[bool]) -> bool:
-    known = select(WatchedScriptRow.script_pubkey).join(VaultRow, VaultRow.id == WatchedScriptRow.vault_id)
-    query = known.where(
-        WatchedScriptRow.chain == vault.chain, WatchedScriptRow.script_pubkey.in_(scripts), whose
-    )
-    return set(db.scalars(query)) == set(scripts)
+def watched(db: Session, chain: str, scripts: Collection[bytes], whose: ColumnElement[bool]) -> set[bytes]:
+    """Those of the scripts that are addresses of ours, of the vaults that the condition says."""
+    known = WatchedScriptRow.chain == chain, WatchedScriptRow.script_pubkey.in_(scripts)
+    return set(db.scalars(select(WatchedScriptRow.script_pubkey).where(*known, whose)))

@@ -8,7 +8,7 @@ caller (CPT-1).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import starmap
@@ -68,8 +68,6 @@ from multisig.tokens.machine import Cell
 _Coins = Select[str, int, int, int | None, int, int]
 # Consensus: COINBASE_MATURITY.
 COINBASE_MATURITY = 100
-# This many of the largest coins nearly always suffice; otherwise as many as a transaction takes are read.
-LARGEST = 40
 # The smallest coins that pay for everything alone: one of them may need no change.
 MATCHING = 20
 # Small coins worth more than twice their input's fee, to be used up with the others.
@@ -122,24 +120,11 @@ class SpendableCoins:
     tip_height: int
     avoids_address: bool = False
 
-    def pools(self, db: Session, tier: Tier, plan: Plan) -> Iterator[list[Utxo]]:
-        """Coins of the tier to select from: a few first, then `pool` where those do not suffice."""
-        some = self._pool(db, tier, plan, LARGEST)
-        yield some
-        if len(some) >= LARGEST:
-            yield self.pool(db, tier, plan)
-
     def pool(self, db: Session, tier: Tier, plan: Plan, *, with_locked: bool = False) -> list[Utxo]:
-        """Coins of the tier that suffice whenever all of them do, even if one is kept. ``with_locked``: also
-        coins that proposals have locked.
+        """Coins of the tier that suffice whenever all of them do, even if one is kept: the largest, and a few
+        that a selection prefers. ``with_locked``: also coins that proposals have locked.
         """
-        return self._pool(db, tier, plan, MAX_INPUTS + 1, with_locked=with_locked)
-
-    def _pool(
-        self, db: Session, tier: Tier, plan: Plan, count: int, *, with_locked: bool = False
-    ) -> list[Utxo]:
-        """The ``count`` largest, and a few that a selection prefers."""
-        cost = input_cost(plan)
+        cost, count = input_cost(plan), MAX_INPUTS + 1
         largest = self._found(db, _largest(tier, count, with_locked=with_locked), cost + 1)
         if len(largest) < count or with_locked:
             return largest
@@ -152,10 +137,6 @@ class SpendableCoins:
     def _found(self, db: Session, coins: _Coins, least: int) -> list[Utxo]:
         """Those of at least ``least`` sat."""
         return list(starmap(Utxo, db.execute(coins, {**self._values, "least": least})))
-
-    def spendable(self, db: Session) -> Sats:
-        """The sum of all coins that may be spent and that no proposal holds."""
-        return Sats(int(db.scalar(_spendable(), self._values) or 0))
 
     def tally(self, db: Session, plan: Plan, kept: Utxo | None) -> Tally:
         """Sums at the plan's rate. Only waiting and small coins are read; the rest of the balance that no
@@ -191,12 +172,6 @@ def _largest(tier: Tier, count: int, *, with_locked: bool) -> _Coins:
 def _smallest(tier: Tier, count: int) -> _Coins:
     query = _candidates(tier).where(~is_locked())
     return query.order_by(ChainCoinRow.amount_sats).limit(count)
-
-
-@cache
-def _spendable() -> Select[int]:
-    total = select(func.coalesce(func.sum(ChainCoinRow.amount_sats), 0))
-    return total.where(*_unspent(), _is_of(Tier.OWN_UNCONFIRMED), ~is_locked())
 
 
 @cache

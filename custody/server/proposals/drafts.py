@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import TxType
 from custody.server.calls import Ctx
 from custody.server.errors import Invalid, RoleLimitExceeded, VaultLimitExceeded
-from custody.server.limits.limits import OutgoingAmount, require
+from custody.server.limits.calls import OutgoingAmount, require_in_limits
 from custody.server.limits.stored import OutgoingTokens
 from custody.server.network.backends import Quote
 from custody.server.proposals.bounds import is_move
@@ -209,23 +209,16 @@ def _built(ctx: Ctx, order: Order, quote: Quote, funding: Funding) -> Draft:
     if order.family_id is None:
         require_taken_by_nodes(ctx.db, order.chain, selection.coins, funding.vsize)
     coins = tuple(coins_to_spend(ctx.db, order.chain, selection.coins))
-    outputs = _outputs(ctx, order, funding)
-    locktime = choose_locktime(quote.tip.height, ctx.now.timestamp() - quote.tip.time, ctx.tools.rng)
-    built = built_psbt(order.policy, coins, outputs, locktime, SEQUENCE)
-    return Draft(order, funding, built, coins, outputs, locktime)
-
-
-def _outputs(ctx: Ctx, order: Order, funding: Funding) -> tuple[TxOut | ChangeTo, ...]:
-    """The change goes to a random position, so that the position does not reveal it."""
     outputs: list[TxOut | ChangeTo] = list(funding.intent.outputs)
-    if funding.selection.change:
-        branch, index = order.change_at or (
-            CHANGE,
-            vault_in(ctx.db, ctx.access, order.vault_id).next_change_index,
-        )
-        position = ctx.tools.rng.randrange(len(outputs) + 1)
-        outputs.insert(position, ChangeTo(funding.selection.change, branch, index))
-    return tuple(outputs)
+    if selection.change:
+        vault = vault_in(ctx.db, ctx.access, order.vault_id)
+        branch, index = order.change_at or (CHANGE, vault.next_change_index)
+        # At a random position, so that the position does not reveal it.
+        change = ChangeTo(selection.change, branch, index)
+        outputs.insert(ctx.tools.rng.randrange(len(outputs) + 1), change)
+    locktime = choose_locktime(quote.tip.height, ctx.now.timestamp() - quote.tip.time, ctx.tools.rng)
+    built = built_psbt(order.policy, coins, tuple(outputs), locktime, SEQUENCE)
+    return Draft(order, funding, built, coins, tuple(outputs), locktime)
 
 
 def within_limits(ctx: Ctx, draft: Draft) -> OutgoingAmount:
@@ -243,14 +236,14 @@ def within_limits(ctx: Ctx, draft: Draft) -> OutgoingAmount:
         return nothing
     movement = replace(nothing, amount=Sats(funding.paid + funding.selection.fee))
     try:
-        require(ctx, vault, movement)
+        require_in_limits(ctx, vault, movement)
     except (RoleLimitExceeded, VaultLimitExceeded):
         if funding.least is None:
             raise
-        require(ctx, vault, replace(movement, amount=funding.least))
+        require_in_limits(ctx, vault, replace(movement, amount=funding.least))
         raise OutdatedDraft("Other coins may pay the same for less.") from None
     if order.tokens is not None:
-        require(ctx, vault, order.tokens)
+        require_in_limits(ctx, vault, order.tokens)
     return movement
 
 

@@ -24,7 +24,6 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.audit.log import AuditLog
 from custody.server.calls import Ctx, serves
 from custody.server.errors import (
-    NotFound,
     PermissionDenied,
     StateConflict,
     TooFewSigners,
@@ -32,7 +31,7 @@ from custody.server.errors import (
 )
 from custody.server.jobs.tidying import Sweep, end_due
 from custody.server.proposals.bounds import require_signers, require_thawed
-from custody.server.proposals.lifecycle import IS_INPUT, KINDS, Lifecycle, newer_than
+from custody.server.proposals.lifecycle import IS_INPUT, KINDS, Lifecycle, newer_than, proposal_in
 from custody.server.rules import lifecycle
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import PLATFORM, Caller
@@ -130,9 +129,7 @@ def released_signatures(db: Session, proposal: ProposalRow) -> int:
 
 
 def _proposal(ctx: Ctx, psbt_id: str) -> ProposalRow:
-    proposal = ctx.db.get(ProposalRow, psbt_id, with_for_update=True)
-    if proposal is None or proposal.workspace_id != ctx.access.workspace_id:
-        raise NotFound("There is no such proposal in this workspace.")
+    proposal = proposal_in(ctx.db, ctx.access, psbt_id, for_update=True)
     is_mine = proposal.created_by == ctx.caller.user_id
     if is_mine or (
         ctx.access.holds_any(WORKSPACE_MANAGERS) and TxType(proposal.tx_type) is not TxType.FORWARD

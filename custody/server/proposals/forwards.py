@@ -6,6 +6,7 @@ forward that itself spent confirmed coins alone, then, where the caller allows i
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -46,7 +47,7 @@ from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import Caller, WorkspaceAccess
 from custody.server.rules.fees import CEILING, FLOOR, MAX_FEE
 from custody.server.rules.selection import MAX_INPUTS, CoinT, Selection, largest_first
-from custody.server.store.models import ChainCoinRow, ProposalInputRow, ProposalRow, VaultRow
+from custody.server.store.models import ChainCoinRow, ProposalInputRow, ProposalRow
 from custody.server.vaults.stored import policy_of, replacement_of, vault_in
 from multisig import (
     CHANGE,
@@ -96,13 +97,17 @@ def preview_forward(ctx: Ctx, request: ForwardToVaultRequest) -> PsbtPreview:
 
 def _order(request: ForwardToVaultRequest, ctx: Ctx) -> Order:
     """Raises NotFound (vault, profile), WalletAddressMismatch, KeyIsRevoked, Invalid, Dust, StateConflict
-    (the vault is replaced). Funding it raises InsufficientFunds, LockedFunds, Invalid, Dust, StateConflict
-    (other coins than requested).
+    (the vault is replaced), TooFewSigners (it could not pay on). Funding it raises InsufficientFunds,
+    LockedFunds, Invalid, Dust, StateConflict (other coins than requested).
     """
     db, access = ctx.db, ctx.access
     if request.network != access.network:
         raise Invalid.at("/network", f"The workspace is on {access.network}.")
-    vault = _vault_to_fill(db, access, request.vault_id)
+    vault = vault_in(db, access, request.vault_id)
+    replacement = replacement_of(db, vault)
+    if replacement is not None:
+        raise StateConflict(f"The vault {vault.name} is replaced: forward to {replacement.name}.")
+    require_able_to_pay_on(db, vault)
     own = _profile_of(db, ctx.caller, access, request.wallet_address)
     policy = own.policy(db)
     # The address is used again until the chain shows a payment to it: forwards that are never signed must
@@ -155,8 +160,10 @@ def _profile_of(db: Session, caller: Caller, access: WorkspaceAccess, address: s
         if not owned:
             raise no_profile()
         return owned[0]
-    script = _script(address, access.chain)
-    meant = [own for own in owned if own.scripts.receive == script]
+    meant = []
+    with suppress(MultisigError):
+        script = decode_address(address, Network(access.chain))
+        meant = [own for own in owned if own.scripts.receive == script]
     if not meant:
         sentence = "This is not the address of a profile that you registered on this network."
         raise WalletAddressMismatch.at("/wallet_address", sentence, "mismatch")
@@ -164,23 +171,6 @@ def _profile_of(db: Session, caller: Caller, access: WorkspaceAccess, address: s
     if able is None:
         raise KeyIsRevoked(f"The key of this profile was revoked ({meant[0].key.revoked_reason}).")
     return able
-
-
-def _script(address: str, chain: str) -> bytes | None:
-    try:
-        return decode_address(address, Network(chain))
-    except MultisigError:
-        return None
-
-
-def _vault_to_fill(db: Session, access: WorkspaceAccess, vault_id: str) -> VaultRow:
-    """Raises NotFound; StateConflict where it is replaced; TooFewSigners where it could not pay on."""
-    vault = vault_in(db, access, vault_id)
-    replacement = replacement_of(db, vault)
-    if replacement is not None:
-        raise StateConflict(f"The vault {vault.name} is replaced: forward to {replacement.name}.")
-    require_able_to_pay_on(db, vault)
-    return vault
 
 
 @dataclass(frozen=True)

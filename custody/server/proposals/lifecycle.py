@@ -16,8 +16,9 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TroubleKind, TxType
-from custody.server.errors import StateConflict
+from custody.server.errors import NotFound, StateConflict
 from custody.server.requests.changes import Changes
+from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.rules.lifecycle import (
     ENDED,
     FEE_TOO_LOW,
@@ -32,9 +33,9 @@ from custody.server.rules.lifecycle import (
 from custody.server.rules.ports import Clock
 from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalInputRow, ProposalRow, VaultRow
 from custody.server.store.store import after_commit
-from custody.server.vaults.stored import note_held
+from custody.server.vaults.stored import insert_locks
 from custody.server.webhooks.events import WebhookEvents, tell_status, tell_token, tell_trouble
-from multisig import FeeRate
+from multisig import FeeRate, OutPoint
 
 Coin = tuple[str, int]
 # The condition, in a statement over coins, that a proposal has the coin as an input.
@@ -92,6 +93,16 @@ def trouble_of(proposal: ProposalRow) -> TroubleKind | None:
         kind = TroubleKind.FEE_TOO_LOW
     is_under_way = Status(proposal.status) in REPLACEABLE
     return kind if is_under_way or kind is TroubleKind.DOUBLE_SPENT else None
+
+
+def proposal_in(
+    db: Session, access: WorkspaceAccess, psbt_id: str, *, for_update: bool = False
+) -> ProposalRow:
+    """Raises NotFound for a proposal of another workspace too (P24)."""
+    proposal = db.get(ProposalRow, psbt_id, with_for_update=for_update or None)
+    if proposal is None or proposal.workspace_id != access.workspace_id:
+        raise NotFound("There is no such proposal in this workspace.")
+    return proposal
 
 
 def has_ended(proposal: ProposalRow) -> bool:
@@ -223,9 +234,7 @@ def _lock_if_free(db: Session, chain: str, coin: Coin, family_id: str) -> None:
     """Locks the coin unless another family has locked it."""
     txid, vout = coin
     if db.get(CoinLockRow, (chain, txid, vout), populate_existing=True) is None:
-        db.add(CoinLockRow(chain=chain, txid=txid, vout=vout, family_id=family_id))
-        db.flush()
-        note_held(db, chain, [txid])
+        insert_locks(db, chain, [OutPoint(txid, vout)], family_id)
 
 
 def note_trouble(
@@ -239,10 +248,20 @@ def note_trouble(
     those of its inputs, in order.
     """
     rival = _rival(proposal, coins) if Status(proposal.status) in _MAY_BE_TROUBLED else None
+    rival_kind = Rival.NONE
+    if rival is not None:
+        of_family = ProposalRow.family_id == proposal.family_id
+        version = exists().where(ProposalRow.txid_expected == rival.spent_by, of_family)
+        rival_kind = Rival.VERSION if db.scalar(select(version)) else Rival.OTHER
+    seen = Observation.ABSENT
+    if missing_deposits(db, proposal, coins):
+        seen = Observation.INPUT_GONE
+    elif all(coin is not None and coin.spent_by == proposal.txid_expected for coin in coins):
+        seen = Observation.IN_MEMPOOL
     kind = kind_of(
         Status(proposal.status),
-        _observed(db, proposal, coins),
-        _rival_kind(db, proposal, rival),
+        seen,
+        rival_kind,
         now - proposal.updated_at,
         is_lost=proposal.failure_code == "coin-spent" and rival is not None,
         is_cheap=asked is not None and proposal.fee_rate_sat_per_kvb < asked.sat_per_kvb,
@@ -273,13 +292,6 @@ def _rival(proposal: ProposalRow, coins: Sequence[ChainCoinRow | None]) -> Chain
     return min(taken, key=lambda coin: coin.spent_height is None, default=None)
 
 
-def _observed(db: Session, proposal: ProposalRow, coins: Sequence[ChainCoinRow | None]) -> Observation:
-    if missing_deposits(db, proposal, coins):
-        return Observation.INPUT_GONE
-    is_there = all(coin is not None and coin.spent_by == proposal.txid_expected for coin in coins)
-    return Observation.IN_MEMPOOL if is_there else Observation.ABSENT
-
-
 def missing_deposits(db: Session, proposal: ProposalRow, coins: Sequence[ChainCoinRow | None]) -> set[str]:
     """The txids of its coins that are not on the chain. What a proposal under way makes is not missing: that
     is offered to the network again, unless its own coins are missing.
@@ -295,12 +307,3 @@ def missing_deposits(db: Session, proposal: ProposalRow, coins: Sequence[ChainCo
         ProposalRow.trouble.is_distinct_from(TroubleKind.COIN_MISSING.value),
     )
     return missing - set(db.scalars(makers))
-
-
-def _rival_kind(db: Session, proposal: ProposalRow, rival: ChainCoinRow | None) -> Rival:
-    if rival is None:
-        return Rival.NONE
-    version = exists().where(
-        ProposalRow.txid_expected == rival.spent_by, ProposalRow.family_id == proposal.family_id
-    )
-    return Rival.VERSION if db.scalar(select(version)) else Rival.OTHER

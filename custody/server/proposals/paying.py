@@ -21,29 +21,21 @@ from custody.schemas.sending import (
 )
 from custody.server.calls import Ctx, In, Invocation, Steps, run, serves, serves_in_parts
 from custody.server.errors import Dust, InsufficientFunds, LockedFunds, StateConflict
-from custody.server.limits.limits import OutgoingAmount, require
+from custody.server.limits.calls import OutgoingAmount, require_in_limits
 from custody.server.network.backends import Quote
 from custody.server.proposals.bounds import (
     require_move,
     vault_to_spend,
 )
-from custody.server.proposals.choosing import (
-    choose,
-    largest_that_fit,
-    nothing_to_sweep,
-    plan_of,
-    require_taken_by_nodes,
-    taken_together,
-)
-from custody.server.proposals.coins import SpendableCoins, Utxo, kept_for_tokens
+from custody.server.proposals.choosing import Purse, choose, most_sendable, own_scripts
+from custody.server.proposals.coins import Utxo
 from custody.server.proposals.drafts import Funding, Order
-from custody.server.proposals.maximum import most_sendable, own_scripts
 from custody.server.proposals.payments import Intent, named_coins, read_intent, read_rate
 from custody.server.proposals.propose import CREATED, preview, propose
 from custody.server.proposals.versions import version
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.fees import MAX_FEE
-from custody.server.rules.selection import Plan, Selection, select_cheapest, select_fewest, settle
+from custody.server.rules.selection import Selection, select_cheapest, select_fewest, settle
 from custody.server.store.models import VaultRow
 from custody.server.vaults.stored import derive_ahead, policy_of, replacement_of
 from multisig import Network, Sats
@@ -137,54 +129,51 @@ class _Funds:
 
     def drawn(self, quote: Quote) -> Iterator[Funding]:
         """Random coins of the safest tier that suffices; and the fewest."""
-        plan, kept = self._plan(quote), self._kept(quote)
-        source = SpendableCoins(self.vault.id, quote.tip.height)
+        purse, ctx = self._purse(quote), self.ctx
+        # The movement with the lowest possible fee, that of one coin.
+        least = Sats(self.paid + purse.plan.fee(1, with_change=False))
         try:
-            pool, selection = choose(self.ctx.db, source, plan, self.ctx.tools.rng, kept)
+            pool, selection = choose(ctx.db, purse.coins, purse.plan, ctx.tools.rng, purse.kept)
         except (InsufficientFunds, LockedFunds) as error:
-            self._require_least(plan)
+            # Raises RoleLimitExceeded, VaultLimitExceeded where no coins fit a limit.
+            require_in_limits(ctx, self.vault, OutgoingAmount(least, ctx.now))
             if not self.intent.payments:
                 raise
-            most = most_sendable(self.ctx, self.vault, self.intent, plan.rate, quote)
+            most = most_sendable(ctx, purse, quote)
             sentence = f"{error.detail} {most.words}"
             raise type(error)(sentence, figures={"maximum_sats": int(most.amount_sats)}) from error
-        least = self._least(plan)
         if selection.fee <= MAX_FEE:
-            yield self.of(plan, selection, kept, least)
-        yield self.of(plan, select_fewest(pool, plan) or selection, kept, least)
+            yield self.of(purse, selection, purse.kept, least)
+        yield self.of(purse, select_fewest(pool, purse.plan) or selection, purse.kept, least)
 
     def cheapest(self, quote: Quote) -> Iterator[Funding]:
         """The coins with the lowest fee, where they suffice."""
-        plan, kept = self._plan(quote), self._kept(quote)
-        coins = largest_that_fit(self.ctx.db, self.vault, self.intent, plan, quote, kept)
-        selection = select_cheapest(coins, plan)
+        purse = self._purse(quote)
+        selection = select_cheapest(purse.largest_that_fit(), purse.plan)
         if selection is not None:
-            yield self.of(plan, selection, kept)
+            yield self.of(purse, selection, purse.kept)
 
     def everything(self, quote: Quote) -> Iterator[Funding]:
         """All that can be spent, less the fee. Of more coins than a transaction takes, the largest; without
         uneconomic coins and the one for the vault's tokens.
         """
-        db, plan, kept = self.ctx.db, self._plan(quote), self._kept(quote)
-        coins = largest_that_fit(db, self.vault, self.intent, plan, quote, kept)
+        purse = self._purse(quote)
+        coins = purse.largest_that_fit()
         if not coins:
-            everything, _ = taken_together(db, self.vault, plan, quote, kept)
-            vsize = plan.vsize(len(everything), True)  # noqa: FBT003 - the shape Plan asks for
-            require_taken_by_nodes(db, self.vault.chain, everything, vsize)
-            source = SpendableCoins(self.vault.id, quote.tip.height)
-            raise nothing_to_sweep(db, source, plan, kept)
-        fee, held = plan.fee(len(coins), with_change=False), sum(coin.amount for coin in coins)
+            purse.refuse_to_sweep()
+        fee, held = purse.plan.fee(len(coins), with_change=False), sum(coin.amount for coin in coins)
         if held <= fee:
             raise InsufficientFunds(f"The vault's coins are {held} sat, and their fee alone is {fee} sat.")
         whole = replace(self, intent=self.intent.of_everything(Sats(held - fee)))
-        yield whole.of(plan, Selection(tuple(coins), Sats(0), fee), kept)
+        yield whole.of(purse, Selection(tuple(coins), Sats(0), fee), purse.kept)
 
     def named(self, quote: Quote) -> Iterator[Funding]:
         """Exactly the coins that are named; a sweep sends their sum less the fee."""
         assert self.request.coins is not None, "the request names coins"
-        plan, intent = self._plan(quote), self.intent
+        purse, intent = self._purse(quote), self.intent
+        plan, tip_height = purse.plan, quote.tip.height
         coins, kept = named_coins(
-            self.ctx.db, self.vault, self.request.coins, quote.tip.height, self.intent.outputs
+            self.ctx.db, self.vault, self.request.coins, tip_height, self.intent.outputs
         )
         held = sum(utxo.amount for utxo in coins)
         most = max(0, held - plan.fee(len(coins), with_change=False))
@@ -197,28 +186,18 @@ class _Funds:
                 f"{most} sat can be sent from them.",
                 figures={"maximum_sats": most},
             )
-        yield replace(self, intent=intent).of(plan, selection, kept)
+        yield replace(self, intent=intent).of(purse, selection, kept)
 
-    def _plan(self, quote: Quote) -> Plan:
-        return plan_of(policy_of(self.vault), self.intent, read_rate(self.request, quote))
-
-    def _kept(self, quote: Quote) -> Utxo | None:
-        return kept_for_tokens(self.ctx.db, self.vault, quote.tip.height, self.intent.outputs)
+    def _purse(self, quote: Quote) -> Purse:
+        rate = read_rate(self.request, quote)
+        return Purse(self.ctx.db, self.vault, self.intent, rate, quote.tip.height)
 
     def of(
-        self, plan: Plan, selection: Selection[Utxo], kept: Utxo | None, least: Sats | None = None
+        self, purse: Purse, selection: Selection[Utxo], kept: Utxo | None, least: Sats | None = None
     ) -> Funding:
         coins = selection.coins
-        vsize = plan.vsize(len(coins), selection.change > 0)
-        return Funding(self.intent, selection, vsize, plan.rate, self.paid, coins, kept, least)
-
-    def _require_least(self, plan: Plan) -> None:
-        """Raises RoleLimitExceeded, VaultLimitExceeded where no coins fit a limit."""
-        require(self.ctx, self.vault, OutgoingAmount(self._least(plan), self.ctx.now))
-
-    def _least(self, plan: Plan) -> Sats:
-        """The movement with the lowest possible fee, that of one coin."""
-        return Sats(self.paid + plan.fee(1, with_change=False))
+        vsize = purse.plan.vsize(len(coins), selection.change > 0)
+        return Funding(self.intent, selection, vsize, purse.rate, self.paid, coins, kept, least)
 
     @cached_property
     def paid(self) -> Sats:

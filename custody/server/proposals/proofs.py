@@ -7,7 +7,7 @@ never sees a proof on the chain.
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proofs import (
@@ -24,11 +24,12 @@ from custody.schemas.proofs import (
 from custody.schemas.proposals import CreatePsbtResponse, ProposalStatus, TxType
 from custody.server.calls import Ctx, Steps, serves, serves_in_parts
 from custody.server.errors import Invalid, NotFound, StateConflict
-from custody.server.keys.quorums import MAY_APPROVE
+from custody.server.keys.quorums import signers_of
 from custody.server.network.backends import Quote
 from custody.server.proposals.bounds import require_signers, vault_to_spend
 from custody.server.proposals.coins import Utxo, coins_to_spend, utxo_of
 from custody.server.proposals.drafts import Funding, Order
+from custody.server.proposals.lifecycle import proposal_in
 from custody.server.proposals.payments import Intent
 from custody.server.proposals.propose import CREATED, propose
 from custody.server.rules.audit import Category, Event
@@ -36,17 +37,13 @@ from custody.server.rules.credentials import Caller
 from custody.server.rules.selection import Selection
 from custody.server.store.models import (
     ChainCoinRow,
-    KeyRow,
-    ProposalRow,
     VaultRow,
-    VaultSignerRow,
     WatchedScriptRow,
 )
 from custody.server.vaults.stored import ADDRESS_INDEX, policy_of
 from firmware_bridge.makers import may_sign_proof, signing_devices
 from multisig import (
     RECEIVE,
-    Built,
     FeeRate,
     MultisigError,
     Network,
@@ -100,7 +97,8 @@ def _fund(ctx: Ctx, request: CreateProofRequest, vault: VaultRow, quote: Quote) 
         built = build_proof(policy_of(vault), message, branch, index, coins_to_spend(db, vault.chain, coins))
     except MultisigError as error:
         raise Invalid.at("/message", str(error), error.code) from error
-    require_signers(db, vault, _scripts(built), ctx.caller.user_id)
+    scripts = {output.script_pubkey for output in built.psbt.outputs}
+    require_signers(db, vault, scripts, ctx.caller.user_id)
     _require_devices(db, vault, ctx.caller, coins=len(coins))
     outpoint = built.psbt.inputs[0].outpoint
     first = Utxo(outpoint.txid, outpoint.vout, Sats(0), None, branch, index)
@@ -111,27 +109,18 @@ def _fund(ctx: Ctx, request: CreateProofRequest, vault: VaultRow, quote: Quote) 
 @serves(PROOF)
 def proof(ctx: Ctx, query: ProofQuery) -> ProofFile:
     """The file of a complete proof. Raises NotFound, StateConflict."""
-    proposal = ctx.db.get(ProposalRow, query.psbt_id)
-    if (
-        proposal is None
-        or proposal.workspace_id != ctx.access.workspace_id
-        or TxType(proposal.tx_type) is not TxType.PROOF
-    ):
+    proposal = proposal_in(ctx.db, ctx.access, query.psbt_id)
+    if TxType(proposal.tx_type) is not TxType.PROOF:
         raise NotFound("There is no such proof in this workspace.")
     if ProposalStatus(proposal.status) is not ProposalStatus.PROVEN:
         raise StateConflict(f"The proof is {proposal.status}: it does not have enough signatures.")
-    return proof_file(Psbt.parse(proposal.psbt), ctx.db.get_one(VaultRow, proposal.vault_id))
-
-
-def proof_file(psbt: Psbt, vault: VaultRow) -> ProofFile:
-    """The file from a PSBT with enough signatures. Raises NotFinalisable."""
-    policy, network = policy_of(vault), Network(vault.chain)
-    signature = finalise_proof(ProvenSpend(psbt, policy))
+    vault, psbt = ctx.db.get_one(VaultRow, proposal.vault_id), Psbt.parse(proposal.psbt)
+    signature = finalise_proof(ProvenSpend(psbt, policy_of(vault)))
     message = (psbt.signed_message or b"").decode()
     height, block_hash = block_named(message) or (None, None)
-    challenge, *coins = [_coin(psbt, index, network) for index in range(len(psbt.inputs))]
+    challenge, *coins = [_coin(psbt, index, Network(vault.chain)) for index in range(len(psbt.inputs))]
     return ProofFile(
-        network=network.value,
+        network=vault.chain,
         message=message,
         signatures=[SignedFor(address=challenge.address, signature=str(signature))],
         height=height,
@@ -148,25 +137,21 @@ def _coin(psbt: Psbt, index: int, network: Network) -> CoinOfProof:
     return CoinOfProof(outpoint=str(item.outpoint), amount_sats=item.witness_utxo.amount, address=address)
 
 
-def _scripts(built: Built) -> set[bytes]:
-    return {output.script_pubkey for output in built.psbt.outputs}
-
-
 def _require_devices(db: Session, vault: VaultRow, caller: Caller, *, coins: int) -> None:
     """Checks that the devices of enough signers can sign it, as far as their firmware is known. A key without
     a known device counts as able. Raises Invalid.
     """
-    keys = [
-        device
-        for user_id, *device in db.execute(_DEVICES, {"vault_id": vault.id})
-        if vault.maker_may_approve or user_id != caller.user_id
+    seats = [
+        seat
+        for seat in signers_of(db, [vault.id])[vault.id]
+        if seat.can_sign and (vault.maker_may_approve or seat.user_id != caller.user_id)
     ]
     unable = [
-        model or maker
-        for maker, model, firmware in keys
-        if maker is not None and not may_sign_proof(maker, model or "", firmware, coins=coins)
+        seat.model or seat.maker
+        for seat in seats
+        if seat.maker and not may_sign_proof(seat.maker, seat.model or "", seat.firmware, coins=coins)
     ]
-    if len(keys) - len(unable) < vault.m:
+    if len(seats) - len(unable) < vault.m:
         what = "for its coins" if coins else "at all"
         raise Invalid.at(
             "/vault_id",
@@ -183,7 +168,9 @@ def _place(db: Session, vault: VaultRow, address: str | None) -> tuple[int, int]
         script = decode_address(address, Network(vault.chain))
     except MultisigError as error:
         raise Invalid.at("/address", str(error), error.code) from error
-    found = db.execute(_PLACE, {"chain": vault.chain, "script": script, "vault_id": vault.id}).one_or_none()
+    ours = WatchedScriptRow.script_pubkey == script, WatchedScriptRow.vault_id == vault.id
+    place = select(WatchedScriptRow.branch, WatchedScriptRow.address_index)
+    found = db.execute(place.where(WatchedScriptRow.chain == vault.chain, *ours)).one_or_none()
     if found is None:
         raise Invalid.at("/address", "This is not one of the vault's addresses so far.", "not-ours")
     branch, index = found
@@ -194,29 +181,10 @@ def _coins(db: Session, vault: VaultRow) -> Sequence[Utxo]:
     """The confirmed coins, the largest where there are more than a proof can have. Raises Invalid where there
     are none.
     """
-    found = db.scalars(_COINS.limit(MAX_COINS), {"vault_id": vault.id}).all()
+    unspent = ChainCoinRow.vault_id == vault.id, ChainCoinRow.spent_by.is_(None)
+    order = ChainCoinRow.amount_sats.desc(), ChainCoinRow.txid.desc(), ChainCoinRow.vout.desc()
+    query = select(ChainCoinRow).where(*unspent, ChainCoinRow.height.is_not(None)).order_by(*order)
+    found = db.scalars(query.limit(MAX_COINS)).all()
     if not found:
         raise Invalid.at("/with_coins", "The vault has no confirmed coins.", "coins")
     return [utxo_of(coin) for coin in found]
-
-
-_DEVICES = (
-    select(VaultSignerRow.user_id, KeyRow.maker, KeyRow.model, KeyRow.firmware)
-    .join(KeyRow, VaultSignerRow.key_id == KeyRow.id)
-    .join(VaultRow, VaultRow.id == VaultSignerRow.vault_id)
-    .where(VaultSignerRow.vault_id == bindparam("vault_id"), KeyRow.status == "active", MAY_APPROVE)
-)
-_PLACE = select(WatchedScriptRow.branch, WatchedScriptRow.address_index).where(
-    WatchedScriptRow.chain == bindparam("chain"),
-    WatchedScriptRow.script_pubkey == bindparam("script"),
-    WatchedScriptRow.vault_id == bindparam("vault_id"),
-)
-_COINS = (
-    select(ChainCoinRow)
-    .where(
-        ChainCoinRow.vault_id == bindparam("vault_id"),
-        ChainCoinRow.spent_by.is_(None),
-        ChainCoinRow.height.is_not(None),
-    )
-    .order_by(ChainCoinRow.amount_sats.desc(), ChainCoinRow.txid.desc(), ChainCoinRow.vout.desc())
-)

@@ -3,7 +3,6 @@ and id. A search reads a bounded window of the list at a time; the next page con
 """
 
 import contextlib
-from collections.abc import Sequence
 from typing import Final
 
 from sqlalchemy import (
@@ -26,7 +25,7 @@ from custody.common.text import name_key
 from custody.schemas import proposals as wire
 from custody.schemas.address_book import KEEPERS
 from custody.schemas.call import Page
-from custody.schemas.common import Listed, Unreadable
+from custody.schemas.common import Unreadable
 from custody.schemas.proposals import PSBT, ProposalStatus, PsbtQuery
 from custody.server.calls import Ctx, Watched, serves
 from custody.server.errors import Invalid, NotFound
@@ -71,60 +70,46 @@ def psbt(ctx: Ctx, query: PsbtQuery) -> Watched[wire.Proposal | Page[wire.Propos
 def _entered(ctx: Ctx, query: PsbtQuery, psbt_id: str) -> tuple[Ctx, ProposalRow]:
     """Another tenant's proposal is answered exactly as one that does not exist (P24)."""
     proposal = ctx.db.get(ProposalRow, psbt_id)
-    if proposal is None or query.workspace_id not in {None, proposal.workspace_id}:
-        raise _no_such_proposal()
-    try:
-        return ctx.enter(PSBT, proposal.workspace_id), proposal
-    except NotFound:
-        raise _no_such_proposal() from None
-
-
-def _no_such_proposal() -> NotFound:
-    return NotFound("There is no such proposal.")
+    with contextlib.suppress(NotFound):
+        if proposal is not None and query.workspace_id in {None, proposal.workspace_id}:
+            return ctx.enter(PSBT, proposal.workspace_id), proposal
+    raise NotFound("There is no such proposal.")
 
 
 def page(ctx: Ctx, query: PsbtQuery) -> Page[wire.Proposal | Unreadable]:
-    matching = rows = _matching(ctx, query)
-    newest_first, place = query.order == "newest", tuple_(ProposalRow.created_at, ProposalRow.id)
+    db, matching = ctx.db, _matching(ctx, query)
+    newest_first, order = query.order == "newest", (ProposalRow.created_at, ProposalRow.id)
+    rows = matching.order_by(*(each.desc() if newest_first else each for each in order))
     if query.after is not None:
-        seen = _position(ctx.db, ctx.access, query.after)
+        last = db.get(ProposalRow, query.after)
+        if last is None or last.workspace_id != ctx.access.workspace_id:
+            raise Invalid.at("/after", "There is no such proposal in this workspace.")
+        place, seen = tuple_(*order), (last.created_at, last.id)
         rows = rows.where(place < seen if newest_first else place > seen)
-    order = (ProposalRow.created_at, ProposalRow.id)
-    rows = rows.order_by(*(each.desc() if newest_first else each for each in order))
-    if query.search is not None:
-        return _searched(ctx, query, query.search, rows)
-    found: Sequence[ProposalRow] = ctx.db.scalars(rows.limit(query.limit + 1)).all()
-    total = len(found)
-    if query.after is not None or total > query.limit:
-        counted = matching.with_only_columns(ProposalRow.id).limit(MAX_COUNTED + 1).subquery()
-        total = ctx.db.scalar(select(func.count()).select_from(counted)) or 0
-    after = found[query.limit - 1].id if len(found) > query.limit else None
-    items = _shown(ctx, found[: query.limit])
-    return Page(items, min(total, MAX_COUNTED), after is not None, after, total <= MAX_COUNTED)
-
-
-def _searched(
-    ctx: Ctx, query: PsbtQuery, words: str, rows: Select[ProposalRow]
-) -> Page[wire.Proposal | Unreadable]:
-    newest_first = query.order == "newest"
-    ids, after = search(ctx.db, ctx.access, rows, words, query.limit + 1, newest_first=newest_first)
-    if len(ids) > query.limit:
-        after = ids[query.limit - 1]
-    listed = ids[: query.limit]
-    # By id only: with the list's order SQLite would scan all of it.
-    found = {each.id: each for each in ctx.db.scalars(select(ProposalRow).where(ProposalRow.id.in_(listed)))}
-    items = _shown(ctx, [found[each] for each in listed])
-    return Page(items, len(items), after is not None, after, query.after is None and after is None)
-
-
-def _shown(ctx: Ctx, proposals: Sequence[ProposalRow]) -> Listed[wire.Proposal]:
+    after, found = None, list[ProposalRow]()
+    if query.search is None:
+        found = list(db.scalars(rows.limit(query.limit + 1)))
+        total = len(found)
+        if query.after is not None or total > query.limit:
+            counted = matching.with_only_columns(ProposalRow.id).limit(MAX_COUNTED + 1).subquery()
+            total = db.scalar(select(func.count()).select_from(counted)) or 0
+    else:
+        ids, after = search(db, ctx.access, rows, query.search, query.limit + 1, newest_first=newest_first)
+        # By id only: with the list's order SQLite would scan all of it.
+        by_id = {each.id: each for each in db.scalars(select(ProposalRow).where(ProposalRow.id.in_(ids)))}
+        found = [by_id[each] for each in ids]
+    if len(found) > query.limit:
+        after = found[query.limit - 1].id
     reader = _reader(ctx)
-    return shown(
-        proposals,
-        lambda some: proposal_records(ctx.db, some, reader),
+    items = shown(
+        found[: query.limit],
+        lambda some: proposal_records(db, some, reader),
         "psbt_id",
         lambda proposal: proposal.id,
     )
+    if query.search is not None:
+        return Page(items, len(items), after is not None, after, query.after is None and after is None)
+    return Page(items, min(total, MAX_COUNTED), after is not None, after, total <= MAX_COUNTED)
 
 
 def _reader(ctx: Ctx) -> RecordReader:
@@ -162,13 +147,6 @@ def _may_decide(user_id: int) -> ColumnElement[bool]:
         and_(ProposalRow.profile_key_id.is_(None), is_signer),
         and_(ProposalRow.profile_key_id.is_not(None), ProposalRow.created_by == user_id),
     )
-
-
-def _position(db: Session, access: WorkspaceAccess, proposal_id: str) -> tuple[object, str]:
-    proposal = db.get(ProposalRow, proposal_id)
-    if proposal is None or proposal.workspace_id != access.workspace_id:
-        raise Invalid.at("/after", "There is no such proposal in this workspace.")
-    return proposal.created_at, proposal.id
 
 
 def search(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, cast
 
-from sqlalchemy import BindParameter, Exists, Select, bindparam, exists, func, select
+from sqlalchemy import BindParameter, Exists, bindparam, exists, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
@@ -19,6 +19,7 @@ from custody.schemas.proposals import DecodedCall, ProposalStatus, TroubleKind, 
 from custody.server.keys.quorums import SignerNow, signers_of
 from custody.server.proposals.lifecycle import TOKEN_KINDS, may_be_replaced, trouble_of
 from custody.server.rules.lifecycle import TO_FINISH, advice_for, words_of
+from custody.server.shown import shape_of
 from custody.server.store.models import (
     ChainBlockRow,
     ContractCallRow,
@@ -68,11 +69,13 @@ def proposal_records(
 ) -> list[wire.Proposal]:
     """In the order given, each as `reader` may see it."""
     ids = {"ids": [proposal.id for proposal in proposals]}
-    vault_ids = {"ids": list({proposal.vault_id for proposal in proposals})}
-    seats = signers_of(db, vault_ids["ids"])
+    vault_ids = {proposal.vault_id for proposal in proposals}
+    seats = signers_of(db, vault_ids)
     decisions = {(each.proposal_id, each.key_id): each for each in db.scalars(_DECISIONS, ids)}
     counts = {proposal_id: (int(least), int(most)) for proposal_id, least, most in db.execute(_COUNTED, ids)}
-    vaults = {vault_id: (name, tip or 0) for vault_id, name, tip in db.execute(_VAULTS, vault_ids)}
+    vaults = {
+        vault_id: (name, tip or 0) for vault_id, name, tip in db.execute(_VAULTS, {"ids": list(vault_ids)})
+    }
     of_tokens, rivals = _token_fields(db, proposals), _rivals(db, proposals)
     # A forward has one signer, its owner.
     signing = {
@@ -91,43 +94,27 @@ def proposal_records(
             psbt = Psbt.parse(psbt).without_signatures().to_bytes()
         (vault_name, tip), height = vaults[proposal.vault_id], proposal.block_height
         of_token = of_tokens.get(proposal.id, _TokenFields())
-        record = wire.Proposal(
+        record = shape_of(
+            wire.Proposal,
+            proposal,
             psbt_id=proposal.id,
             workspace_id=str(proposal.workspace_id),
-            vault_id=proposal.vault_id,
-            tx_type=wire.TxType(proposal.tx_type),
-            status=wire.ProposalStatus(proposal.status),
             contract_uid=of_token.contract_uid,
             call_uid=of_token.call_uid,
             decoded_call=of_token.decoded_call,
             created_by=str(proposal.created_by),
             created_by_name=names.get(proposal.created_by),
-            description=proposal.description,
             psbt_base64=b64encode(psbt).decode(),
-            txid=proposal.txid,
-            txid_expected=proposal.txid_expected,
-            recipients=proposal.recipients,
-            amounts_sats=proposal.amounts_sats,
-            fee_sats=proposal.fee_sats,
             fee_rate=rate_text(FeeRate(proposal.fee_rate_sat_per_kvb)),
             op_return=None if proposal.op_return_hex is None else f"0x{proposal.op_return_hex}",
             contract_ids=proposal.contract_ids or list(of_token.contract_ids),
-            m=proposal.m,
-            n=proposal.n,
             signers=[
                 _signer(each, decisions.get((proposal.id, each.key_id)), names.get(each.user_id))
                 for each in signers
             ],
             collected_signatures=least,
             required_signatures=proposal.m,
-            expires_at=proposal.expires_at,
-            created_at=proposal.created_at,
-            updated_at=proposal.updated_at,
             confirmations=0 if height is None else max(1, tip - height + 1),
-            block_hash=proposal.block_hash,
-            block_height=height,
-            failure_code=proposal.failure_code,
-            failure_reason=proposal.failure_reason,
             trouble=_trouble(proposal, rivals),
             replaces_psbt_id=proposal.replaces_id,
             replaced_by_psbt_id=proposal.replaced_by_id,
@@ -221,25 +208,22 @@ def rate_text(rate: FeeRate) -> str:
     return f"{rate.sat_per_vb.normalize():f}"
 
 
-def _over_inputs() -> Select[str, int, int]:
-    per_input = (
-        select(ProposalInputRow.proposal_id, func.count(SignatureRow.public_key).label("signatures"))
-        .outerjoin(
-            SignatureRow,
-            (SignatureRow.proposal_id == ProposalInputRow.proposal_id)
-            & (SignatureRow.input_index == ProposalInputRow.input_index),
-        )
-        .where(ProposalInputRow.proposal_id.in_(_IDS))
-        .group_by(ProposalInputRow.proposal_id, ProposalInputRow.input_index)
-        .subquery()
-    )
-    counted = per_input.c.signatures
-    least_and_most = func.min(counted), func.max(counted)
-    return select(per_input.c.proposal_id, *least_and_most).group_by(per_input.c.proposal_id)
-
-
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
-_COUNTED = _over_inputs()
+_PER_INPUT = (
+    select(ProposalInputRow.proposal_id, func.count(SignatureRow.public_key).label("signatures"))
+    .outerjoin(
+        SignatureRow,
+        (SignatureRow.proposal_id == ProposalInputRow.proposal_id)
+        & (SignatureRow.input_index == ProposalInputRow.input_index),
+    )
+    .where(ProposalInputRow.proposal_id.in_(_IDS))
+    .group_by(ProposalInputRow.proposal_id, ProposalInputRow.input_index)
+    .subquery()
+).c
+# The signatures of the input with the fewest, and of the one with the most.
+_COUNTED = select(
+    _PER_INPUT.proposal_id, func.min(_PER_INPUT.signatures), func.max(_PER_INPUT.signatures)
+).group_by(_PER_INPUT.proposal_id)
 _DECISIONS = select(DecisionRow).where(DecisionRow.proposal_id.in_(_IDS))
 _NAMES = select(UserRow.id, UserRow.first_name, UserRow.surname).where(UserRow.id.in_(_IDS))
 _VAULTS = (

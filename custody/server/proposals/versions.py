@@ -4,7 +4,7 @@ A bump spends every coin of the original, pays the same recipients and takes a h
 cancel spends the same coins and sends everything back to the vault. At most one version can be mined.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import CreatePsbtRequest, TxType
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.calls import Ctx
-from custody.server.errors import InsufficientFunds, Invalid, LockedFunds, NotFound, StateConflict
+from custody.server.errors import InsufficientFunds, Invalid, LockedFunds, StateConflict
 from custody.server.limits.stored import moved_by_family
 from custody.server.network.backends import Quote
 from custody.server.proposals.bounds import vault_to_spend
@@ -29,13 +29,12 @@ from custody.server.proposals.lifecycle import (
     holds_coins_clause,
     members_of,
     newer_than,
+    proposal_in,
 )
 from custody.server.proposals.payments import Intent, PaidRecipient, read_rate
 from custody.server.rules.fees import (
-    ChangeAndFee,
     PricedTransaction,
     least_fee,
-    least_rate,
     settle_replacement,
 )
 from custody.server.rules.lifecycle import REPLACEABLE
@@ -50,6 +49,7 @@ from custody.server.rules.selection import (
 from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalInputRow, ProposalRow, VaultRow
 from custody.server.vaults.stored import IS_LOCK_OF_COIN, policy_of
 from multisig import (
+    FeeRate,
     Network,
     Psbt,
     Sats,
@@ -85,9 +85,7 @@ def version(ctx: Ctx, request: CreatePsbtRequest) -> Order:
     db = ctx.db
     vault = vault_to_spend(db, ctx.access, request.wallet_id)
     field = "cancels_psbt_id" if request.cancel else "replaces_psbt_id"
-    original = db.get(ProposalRow, getattr(request, field))
-    if original is None or original.workspace_id != ctx.access.workspace_id:
-        raise NotFound("There is no such proposal in this workspace.")
+    original = proposal_in(db, ctx.access, getattr(request, field))
     if original.vault_id != vault.id:
         raise Invalid.at("/wallet_id", f"The proposal in {field} is of another vault.")
     _require_replaceable(db, original, cancel=request.cancel)
@@ -256,90 +254,69 @@ def _fund(
     quote: Quote,
 ) -> Iterator[Funding]:
     plan = plan_of(policy_of(family.vault), intent, read_rate(request, quote))
-    if request.fee_rate is not None:
-        _require_outbidding(plan, len(held), family.rivals, with_change=not intent.sweeps)
-    chosen, kept = held, None
-    if intent.sweeps:
-        intent, settled = _settle_sweep(intent, plan, held, family.rivals)
-        # Nothing counts of a sweep into the vault itself.
-        paid = intent.total if paid else paid
-    else:
-        chosen, settled, kept = _settle(ctx.db, family, intent, plan, held, quote.tip.height)
-    selection = Selection(chosen, settled.change, settled.fee)
-    vsize = plan.vsize(len(chosen), settled.change > 0)
-    yield Funding(intent, selection, vsize, plan.rate, paid, fresh=chosen[len(held) :], kept=kept)
-
-
-Settled = tuple[tuple[Utxo, ...], ChangeAndFee]
-
-
-def _settle(
-    db: Session, family: _Family, intent: Intent, plan: Plan, held: tuple[Utxo, ...], tip_height: int
-) -> tuple[tuple[Utxo, ...], ChangeAndFee, Utxo | None]:
-    """The family's coins and as few others as needed, the largest first; and where there are others, the coin
-    that stays for the vault's tokens. Those are confirmed: a replacement may add no unconfirmed coin
-    (BIP-125, rule 2).
-    """
-    rivals = family.rivals
-    # A token's transaction always has change at the vault's address, which the next call spends.
-    # Also where its newest member cancels the payment.
-    is_of_token = any(TxType(member.tx_type) in TOKEN_KINDS for member in family.members)
-    may_drop_change = bool(intent.outputs) and not is_of_token
-
-    def cover(spare: Sequence[Utxo]) -> Settled | None:
-        for count in range(max(0, min(len(spare), MAX_INPUTS - len(held))) + 1):
-            chosen = (*held, *spare[:count])
-            total = sum(utxo.amount for utxo in chosen)
-            settled = settle_replacement(total, len(chosen), plan, rivals, pays=may_drop_change)
-            if settled is not None:
-                return chosen, settled
-        return None
-
-    alone = cover(())
-    if alone is not None:
-        return *alone, None
-    kept = kept_for_tokens(db, family.vault, tip_height, intent.outputs)
-    together = cover(_spare(db, family.vault, held, kept, plan, tip_height))
-    if together is not None:
-        return *together, kept
-    sentence = f"The fee has to rise to {plan.rate} at least, and neither the change nor the vault's other "
-    everything = SpendableCoins(family.vault.id, tip_height).pool(db, Tier.CONFIRMED, plan, with_locked=True)
-    if cover(largest_first({*everything} - {*held, kept})) is not None:
-        raise LockedFunds(f"{sentence}coins that are free pay for that: other proposals have locked some.")
-    raise InsufficientFunds(f"{sentence}confirmed coins pay for that.")
-
-
-def _settle_sweep(
-    intent: Intent, plan: Plan, held: Sequence[Utxo], rivals: Sequence[PricedTransaction]
-) -> tuple[Intent, ChangeAndFee]:
-    """The same coins, and the fee out of the amount."""
-    vsize, total = plan.vsize(len(held), False), sum(utxo.amount for utxo in held)  # noqa: FBT003 - the shape Plan asks for
-    fee = max(plan.rate.fee_for(vsize), least_fee(rivals, vsize))
-    if fee >= total:
-        raise InsufficientFunds(f"The payment's coins are {total} sat, and the fee alone is {fee} sat.")
-    return intent.of_everything(Sats(total - fee)), ChangeAndFee(Sats(0), Sats(fee))
-
-
-def _spare(
-    db: Session, vault: VaultRow, held: Iterable[Utxo], kept: Utxo | None, plan: Plan, tip_height: int
-) -> Sequence[Utxo]:
-    """The vault's other coins; where tokens need one at its address, those there last, and not that one."""
-    pool = largest_first(
-        SpendableCoins(vault.id, tip_height, avoids_address=kept is not None).pool(db, Tier.CONFIRMED, plan)
-    )
-    if kept is not None:
-        pool += [utxo for utxo in token_coins(db, vault, tip_height) if utxo.amount > input_cost(plan)]
-    taken = {*held, kept}
-    return [utxo for utxo in pool if utxo not in taken]
-
-
-def _require_outbidding(
-    plan: Plan, inputs: int, rivals: Iterable[PricedTransaction], *, with_change: bool
-) -> None:
-    least = least_rate(rivals, plan.vsize(inputs, with_change))
-    if plan.rate < least:
+    size = plan.vsize(len(held), not intent.sweeps)
+    # Rounded down like the rate that a preview shows: whoever asks for what was shown gets it. What is paid
+    # is never less than `least_fee`.
+    least = FeeRate.of(least_fee(family.rivals, size), size)
+    if request.fee_rate is not None and plan.rate < least:
         raise Invalid.at(
             "/fee_rate",
             f"For every node to accept the replacement it has to pay {least} at least (BIP-125: more than "
             "what it replaces, and for its own relay).",
         )
+    kept = None
+    if intent.sweeps:
+        # The same coins, and the fee out of the amount.
+        total = sum(utxo.amount for utxo in held)
+        fee = Sats(max(plan.rate.fee_for(size), least_fee(family.rivals, size)))
+        if fee >= total:
+            raise InsufficientFunds(f"The payment's coins are {total} sat, and the fee alone is {fee} sat.")
+        intent, selection = intent.of_everything(Sats(total - fee)), Selection(held, Sats(0), fee)
+        # Nothing counts of a sweep into the vault itself.
+        paid = intent.total if paid else paid
+    else:
+        selection, kept = _settle(ctx.db, family, intent, plan, held, quote.tip.height)
+    coins = selection.coins
+    vsize = plan.vsize(len(coins), selection.change > 0)
+    yield Funding(intent, selection, vsize, plan.rate, paid, fresh=coins[len(held) :], kept=kept)
+
+
+def _settle(
+    db: Session, family: _Family, intent: Intent, plan: Plan, held: tuple[Utxo, ...], tip_height: int
+) -> tuple[Selection[Utxo], Utxo | None]:
+    """The family's coins and as few others as needed, the largest first; and where there are others, the coin
+    that stays for the vault's tokens. Those are confirmed: a replacement may add no unconfirmed coin
+    (BIP-125, rule 2).
+    """
+    # A token's transaction always has change at the vault's address, which the next call spends. Also where
+    # its newest member cancels the payment.
+    is_of_token = any(TxType(member.tx_type) in TOKEN_KINDS for member in family.members)
+    may_drop_change = bool(intent.outputs) and not is_of_token
+
+    def cover(spare: Sequence[Utxo]) -> Selection[Utxo] | None:
+        for count in range(max(0, min(len(spare), MAX_INPUTS - len(held))) + 1):
+            chosen = (*held, *spare[:count])
+            settled = settle_replacement(chosen, plan, family.rivals, pays=may_drop_change)
+            if settled is not None:
+                return settled
+        return None
+
+    alone = cover(())
+    if alone is not None:
+        return alone, None
+    kept = kept_for_tokens(db, family.vault, tip_height, intent.outputs)
+    # Where tokens need a coin at the address, those there last, and not that one.
+    source = SpendableCoins(family.vault.id, tip_height, avoids_address=kept is not None)
+    pool = largest_first(source.pool(db, Tier.CONFIRMED, plan))
+    if kept is not None:
+        at_address = token_coins(db, family.vault, tip_height)
+        pool += [utxo for utxo in at_address if utxo.amount > input_cost(plan)]
+    taken = {*held, kept}
+    together = cover([utxo for utxo in pool if utxo not in taken])
+    if together is not None:
+        return together, kept
+    sentence = f"The fee has to rise to {plan.rate} at least, and neither the change nor the vault's other "
+    everything = SpendableCoins(family.vault.id, tip_height).pool(db, Tier.CONFIRMED, plan, with_locked=True)
+    if cover(largest_first({*everything} - taken)) is not None:
+        raise LockedFunds(f"{sentence}coins that are free pay for that: other proposals have locked some.")
+    raise InsufficientFunds(f"{sentence}confirmed coins pay for that.")

@@ -1,10 +1,10 @@
-"""Fees: the rate for a priority, its floor and cap, and what a replacement or a child has to pay."""
+"""Fees: the rate for a priority, its floor and cap, and what a replacement has to pay."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from custody.schemas.common import Priority
-from custody.server.rules.selection import Plan
+from custody.server.rules.selection import CoinT, Plan, Selection
 from multisig.units import FeeRate, Sats
 
 # Core's relay floor before release 30; later nodes take less.
@@ -39,14 +39,6 @@ class PricedTransaction:
     vsize: int
 
 
-@dataclass(frozen=True)
-class ChangeAndFee:
-    """``change`` is 0 where there is no change output."""
-
-    change: Sats
-    fee: Sats
-
-
 def least_fee(rivals: Iterable[PricedTransaction], vsize: int) -> Sats:
     """The least fee that replaces them all (BIP-125, rules 3 and 4): it also pays for its own relay, and its
     rate is higher than each of theirs.
@@ -61,31 +53,22 @@ def _outbidding(rival: PricedTransaction, vsize: int) -> int:
     )
 
 
-def least_rate(rivals: Iterable[PricedTransaction], vsize: int) -> FeeRate:
-    """The same as a rate, rounded down like the one that a preview shows: whoever asks for what was shown
-    gets it. What is paid is never less than `least_fee`.
-    """
-    return FeeRate.of(least_fee(rivals, vsize), vsize)
-
-
 def settle_replacement(
-    total: int, inputs: int, plan: Plan, rivals: Iterable[PricedTransaction], *, pays: bool
-) -> ChangeAndFee | None:
-    """The change and the fee of a replacement that spends ``inputs`` coins; None where they do not suffice.
+    coins: Sequence[CoinT], plan: Plan, rivals: Iterable[PricedTransaction], *, pays: bool
+) -> Selection[CoinT] | None:
+    """The change and the fee of a replacement that spends these coins; None where they do not suffice.
 
     ``pays``: there is an output beside the change. Without one there has to be change.
     """
     rivals = tuple(rivals)
 
     def price(*, with_change: bool) -> int:
-        vsize = plan.vsize(inputs, with_change)
+        vsize = plan.vsize(len(coins), with_change)
         return max(plan.rate.fee_for(vsize), least_fee(rivals, vsize))
 
-    fee = price(with_change=True)
-    change = total - plan.target - fee
-    if change >= plan.minimum_change:
-        return ChangeAndFee(Sats(change), Sats(fee))
-    rest = total - plan.target
+    fee, rest = price(with_change=True), sum(coin.amount for coin in coins) - plan.target
+    if rest - fee >= plan.minimum_change:
+        return Selection(tuple(coins), Sats(rest - fee), Sats(fee))
     if pays and rest >= price(with_change=False):
-        return ChangeAndFee(Sats(0), Sats(rest))
+        return Selection(tuple(coins), Sats(0), Sats(rest))
     return None

@@ -33,39 +33,31 @@ class Cycle:
 
     def start(self, now: datetime) -> datetime:
         """The last reset at or before `now`. A day that the month does not have is the month's last."""
-        return self._midnight(self._start_day(now))
+        today = now.astimezone(UTC).date()
+        if self.period == "W":
+            return _midnight(today - timedelta(days=(today.isoweekday() - self.day) % 7))
+        this_month = self._day_of(today)
+        before = today.replace(day=1) - timedelta(days=1)
+        return _midnight(this_month if this_month <= today else self._day_of(before))
 
     def next_reset(self, now: datetime) -> datetime:
         """The first reset after `now`."""
-        start = self._start_day(now)
+        start = self.start(now).date()
         if self.period == "W":
-            return self._midnight(start + timedelta(days=7))
-        year, month = (start.year + 1, 1) if start.month == 12 else (start.year, start.month + 1)
-        return self._midnight(self._day_of(year, month))
+            return _midnight(start + timedelta(days=7))
+        return _midnight(self._day_of(start.replace(day=1) + timedelta(days=31)))
 
-    def _start_day(self, now: datetime) -> date:
-        today = now.astimezone(UTC).date()
-        if self.period == "W":
-            return today - timedelta(days=(today.isoweekday() - self.day) % 7)
-        this_month = self._day_of(today.year, today.month)
-        if this_month <= today:
-            return this_month
-        before = today.replace(day=1) - timedelta(days=1)
-        return self._day_of(before.year, before.month)
-
-    def _day_of(self, year: int, month: int) -> date:
-        return date(year, month, min(self.day, monthrange(year, month)[1]))
-
-    @staticmethod
-    def _midnight(day: date) -> datetime:
-        return datetime.combine(day, time(), UTC)
+    def _day_of(self, month: date) -> date:
+        """The cycle's day in the month of that day."""
+        return month.replace(day=min(self.day, monthrange(month.year, month.month)[1]))
 
     @property
     def in_words(self) -> str:
         return "week" if self.period == "W" else "month"
 
-    def __str__(self) -> str:
-        return f"{self.period} from day {self.day}"
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
 
 
 @dataclass(frozen=True)

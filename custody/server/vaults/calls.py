@@ -1,14 +1,14 @@
 """Vaults: creating, listing and exporting them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import Select, bindparam, select, tuple_
 from sqlalchemy.orm import aliased
 
 from custody.common.text import name_key, network_words
 from custody.schemas import vaults as wire
-from custody.schemas.common import ApiNetwork, Listed, NullString
+from custody.schemas.common import Listed
 from custody.schemas.limits import AssetLimits, VaultLimits
 from custody.schemas.vaults import CREATE_WALLET, LIST_WALLETS, VAULT_EXPORT, VAULT_NAMES
 from custody.server.calls import Ctx, serves
@@ -22,11 +22,11 @@ from custody.server.errors import (
 )
 from custody.server.keys.calls import active_key
 from custody.server.keys.quorums import SignerNow, lacking_signers, signers_of
-from custody.server.limits.limits import assets_of_vaults, limits_of_vaults, read_amount
+from custody.server.limits.calls import assets_of_vaults, limits_of_vaults, read_amount
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import OPERATOR, new_id
 from custody.server.services import Services
-from custody.server.shown import shown
+from custody.server.shown import shape_of, shown
 from custody.server.store.models import (
     KeyAccountRow,
     KeyRow,
@@ -39,15 +39,17 @@ from custody.server.store.models import (
 )
 from custody.server.store.store import keep
 from custody.server.vaults.stored import (
+    GAP,
     Balance,
     balances_of,
     place_of,
     policy_of,
     vault_in,
-    watch_far,
+    watch_branch,
     watch_vault,
 )
 from multisig import (
+    CHANGE,
     RECEIVE,
     DerivationPath,
     ExtendedPublicKey,
@@ -158,7 +160,8 @@ def rescan(services: Services, vault_id: str, addresses: int) -> None:
             vault = db.get(VaultRow, vault_id)
             if vault is None:
                 raise NotFound(f"There is no vault {vault_id}.")
-            watch_far(db, vault, count)
+            for branch in (RECEIVE, CHANGE):
+                watch_branch(db, vault, branch, count - GAP)
             if count == addresses:
                 access = place_of(db, vault.workspace_id)
                 services.tools.audit.record(
@@ -185,9 +188,9 @@ def vault_names(ctx: Ctx, wanted: wire.VaultsQuery) -> Listed[wire.VaultName]:
 
     def names(some: Sequence[Any]) -> list[wire.VaultName]:
         return [
-            wire.VaultName(
-                id=row.id,
-                name=row.name,
+            shape_of(
+                wire.VaultName,
+                row,
                 is_frozen=row.frozen_at is not None,
                 lacks_signers=row.id in lacking,
                 replaced_by=row.replaced_by_id,
@@ -292,26 +295,17 @@ def vault_records(ctx: Ctx, vaults: Sequence[VaultRow]) -> list[wire.Vault]:
         receive_address = encode_address(script, Network(vault.chain))
         assert receive_address is not None, "P2WSH has an address on every network"
         balance = balances.get(vault.id, Balance())
-        record = wire.Vault(
-            id=vault.id,
+        record = shape_of(
+            wire.Vault,
+            vault,
             user_id=str(vault.created_by),
             workspace_id=str(vault.workspace_id),
-            name=vault.name,
-            network=cast("ApiNetwork", vault.network),
-            m=vault.m,
-            n=vault.n,
-            script_type=vault.script_type,
-            witness_script_hex=vault.witness_script_hex,
-            address=vault.address,
-            created_at=vault.created_at,
-            updated_at=vault.updated_at,
             detailed_vault_limits=limits.get(vault.id),
             limit_error=trouble,
             assets=assets.get(vault.id),
-            signers=[_signer(each) for each in signers[vault.id]],
+            signers=list(map(_signer, signers[vault.id])),
             # Read once a process: a vault whose descriptor was altered is not shown as one to be paid from.
             descriptor=policy_of(vault).descriptor,
-            chain=vault.chain,
             receive_address=receive_address,
             confirmed_sats=balance.confirmed,
             unconfirmed_sats=balance.unconfirmed,
@@ -339,16 +333,9 @@ _BESIDE = (
 )
 
 
-def _signer(signer: SignerNow) -> wire.VaultSigner:
-    return wire.VaultSigner(
-        key_index=signer.key_index,
-        first_name=NullString.of(signer.first_name),
-        surname=NullString.of(signer.surname),
-        user_id=str(signer.user_id),
-        key_id=signer.key_id,
-        key_state=cast("wire.SignerKeyState", signer.revoked_reason or "active"),
-        may_approve=signer.may_approve,
-    )
+def _signer(seat: SignerNow) -> wire.VaultSigner:
+    state = seat.revoked_reason or "active"
+    return shape_of(wire.VaultSigner, seat, user_id=str(seat.user_id), key_state=state)
 
 
 def _is_frozen(vault: VaultRow) -> bool:

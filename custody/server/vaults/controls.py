@@ -25,6 +25,7 @@ from custody.server.mail.waiting import tell_waiting
 from custody.server.proposals.records import names_of
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.lifecycle import TO_BROADCAST
+from custody.server.shown import shape_of
 from custody.server.store.models import ProposalRow, VaultRow, VaultSignerRow
 from custody.server.vaults.stored import line_before, vault_in
 
@@ -159,15 +160,13 @@ def _shown(ctx: Ctx, vault: VaultRow) -> wire.VaultControls:
     db, asked_by = ctx.db, _asked_by(ctx, vault)
     names = names_of(db, (each for each in (vault.frozen_by, asked_by) if each is not None))
     waiting, on_network = _signed(db, vault)
-    return wire.VaultControls(
+    return shape_of(
+        wire.VaultControls,
+        vault,
         vault_id=vault.id,
-        only_address_book=vault.only_address_book,
-        maker_may_approve=vault.maker_may_approve,
         is_frozen=vault.frozen_at is not None,
-        frozen_at=vault.frozen_at,
         frozen_by=_text(vault.frozen_by),
         frozen_by_name=None if vault.frozen_by is None else names.get(vault.frozen_by),
-        freeze_reason=vault.freeze_reason,
         unfreeze_asked_at=None if asked_by is None else vault.unfreeze_asked_at,
         unfreeze_asked_by=_text(asked_by),
         unfreeze_asked_by_name=None if asked_by is None else names.get(asked_by),

@@ -128,12 +128,6 @@ def watch_vault(db: Session, vault: VaultRow) -> None:
     watch_branch(db, vault, CHANGE, vault.next_change_index)
 
 
-def watch_far(db: Session, vault: VaultRow, count: int) -> None:
-    """Adds the missing scripts of the first ``count`` addresses of both branches."""
-    for branch in (RECEIVE, CHANGE):
-        watch_branch(db, vault, branch, count - GAP)
-
-
 def watch_branch(db: Session, vault: VaultRow, branch: int, next_index: int) -> None:
     """Adds the scripts of one branch up to the gap beyond `next_index`."""
     last = db.scalar(_LAST_WATCHED, {"vault_id": vault.id, "branch": branch})

@@ -18,7 +18,7 @@ from custody.schemas.proposals import ProposalStatus, PsbtQuery
 from custody.schemas.vaults import LIST_WALLETS, VaultsQuery
 from custody.server.audit.calls import logs
 from custody.server.calls import Ctx, make
-from custody.server.limits.limits import OutgoingAmount, require
+from custody.server.limits.calls import OutgoingAmount, require_in_limits
 from custody.server.limits.stored import usage_of_vault
 from custody.server.network.deposits import ChainSnapshot, Coins
 from custody.server.network.sightings import affected
@@ -311,7 +311,7 @@ def measuring(db, desk):
     access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
     caller = Caller(desk.user_ids["alice"], 1, "alice", "test")
     ctx = Ctx(desk.world.platform.services, caller, db, access)
-    require(ctx, db.get_one(VaultRow, desk.vault["id"]), OutgoingAmount(Sats(1_000), START))
+    require_in_limits(ctx, db.get_one(VaultRow, desk.vault["id"]), OutgoingAmount(Sats(1_000), START))
     # One of many vaults: here every proposal is of one, and PostgreSQL knows it.
     assert usage_of_vault(db, "0" * 32, START) == Usage(0, 0)
 

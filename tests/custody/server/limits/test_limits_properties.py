@@ -22,17 +22,18 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.audit.log import AuditLog
 from custody.server.calls import Ctx
 from custody.server.errors import RoleLimitExceeded, VaultLimitExceeded
-from custody.server.limits.calls import my_limits, update_role_policies, update_vault
-from custody.server.limits.limits import OutgoingAmount, limits_of_vaults, require
+from custody.server.limits.calls import (
+    OutgoingAmount,
+    limits_of_vaults,
+    my_limits,
+    require_in_limits,
+    update_role_policies,
+    update_vault,
+)
 from custody.server.limits.stored import Policies
-from custody.server.proposals.lifecycle import Lifecycle
-from custody.server.requests.changes import Changes
 from custody.server.rules.credentials import Caller, WorkspaceAccess
-from custody.server.secrets import Secrets
-from custody.server.services import Tools
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import OrganisationRow, ProposalRow, RoleRow, UserRow, VaultRow, WorkspaceRow
-from custody.server.webhooks.events import WebhookEvents
 from multisig import Sats, parse_btc
 from tests.support.databases import make_sqlite
 from tests.support.examples import examples
@@ -158,7 +159,7 @@ class Bench:
 
     db: Session
     clock: Clock
-    tools: Tools
+    services: SimpleNamespace
 
     def propose(self, row: Row, role_id: int) -> tuple[bool, bool]:
         """Whether role and vault let it through; where both do, it is stored."""
@@ -167,13 +168,13 @@ class Bench:
         allowed = [True, True]
         ctx, vault = self.ctx(row.user, role_id), self.db.get_one(VaultRow, row.vault)
         try:
-            require(ctx, vault, movement)
+            require_in_limits(ctx, vault, movement)
         except RoleLimitExceeded:
             allowed[0] = False
         except VaultLimitExceeded:
             allowed[1] = False
         try:
-            require(ctx, vault, replace(movement, for_role=False))
+            require_in_limits(ctx, vault, replace(movement, for_role=False))
         except VaultLimitExceeded:
             allowed[1] = False
         else:
@@ -185,7 +186,7 @@ class Bench:
 
     def ctx(self, user: int = 1, role_id: int = 1) -> Ctx:
         access = WorkspaceAccess(1, 1, "testnet", "regtest", role_id, frozenset())
-        return Ctx(SimpleNamespace(tools=self.tools), Caller(user, 1, "", ""), self.db, access)
+        return Ctx(self.services, Caller(user, 1, "", ""), self.db, access)
 
     def replace_role(self, role_id: int, limit: int, cycle: tuple[str, int]) -> None:
         terms = {"new_transaction_limit": btc(limit), "cycle_period": cycle[0], "cycle_day": cycle[1]}
@@ -239,33 +240,10 @@ def place(folder: Path) -> Iterator[Store]:
 @contextmanager
 def bench(store: Store) -> Iterator[Bench]:
     clock = Clock(BEGIN)
-    audit = AuditLog(clock, token_bytes)
+    # What a limit needs: it draws nothing, and asks no chain.
+    tools = SimpleNamespace(clock=clock, policies=Policies(), audit=AuditLog(clock, token_bytes))
     with suppress(Undo), store.write() as db:
-        changes = Changes()
-        lifecycle = Lifecycle(clock, changes, WebhookEvents(clock, token_bytes))
-        secrets = Secrets(Path("secrets"), token_bytes)
-        none: frozenset[str] = frozenset()
-        tools = Tools(
-            clock,
-            token_bytes,
-            # No limit draws, asks the chain, or needs what a sign-in does.
-            None,
-            audit,
-            Policies(),
-            changes,
-            lifecycle,
-            None,
-            secrets,
-            None,
-            None,
-            None,
-            None,
-            False,  # noqa: FBT003 - a field in its order
-            None,
-            none,
-            none,
-        )
-        yield Bench(db, clock, tools)
+        yield Bench(db, clock, SimpleNamespace(tools=tools))
         raise Undo
 
 

@@ -96,7 +96,7 @@ def few(monkeypatch):
     """The bounds so small that a dozen coins are beyond them."""
     monkeypatch.setattr(selection, "MAX_INPUTS", FEW)
     monkeypatch.setattr(selection, "SPARE_INPUTS", 1)
-    for bound, value in (("MAX_INPUTS", FEW), ("LARGEST", 2), ("MATCHING", 2), ("SMALL", 1)):
+    for bound, value in (("MAX_INPUTS", FEW), ("MATCHING", 2), ("SMALL", 1)):
         monkeypatch.setattr(coins, bound, value)
 
 
@@ -105,7 +105,7 @@ def few(monkeypatch):
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     max_examples=examples(20),
 )
-# More of the largest than are offered at first, and as many as a transaction takes.
+# As many as a transaction takes.
 @example([(70_000, TIP - 7, False, False)] * 6, 200_000, 1_000, 0)
 @example([(70_000, TIP - 7, False, False)] * 6, 270_000, 1_000, 0)
 @example([(70_000, TIP - 7, False, False)] * 6, 280_000, 1_000, 0)

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import select, update
 
 from custody.server import address_book
-from custody.server.rules import address_book as rules
+from custody.server import address_book as rules
 from custody.server.store.models import (
     AddressBookEntryRow,
     KeyRow,

@@ -21,8 +21,8 @@ from custody.schemas.logs import LogsPage
 from custody.server import calls
 from custody.server.audit.log import verify
 from custody.server.console.audit import row_words
+from custody.server.purchases import webhook_key
 from custody.server.rules.audit import stored_facts
-from custody.server.rules.purchases import webhook_key
 from custody.server.secrets import Purpose
 from custody.server.store.models import AuditEventRow, IdentityLinkRow, UserRow, WebhookDeliveryRow
 from tests.support.accounts import (

@@ -13,7 +13,7 @@ from custody.common.terminal import Exit
 from custody.schemas.purchases import PurchaseTransaction
 from custody.server.cli import app
 from custody.server.errors import DatabaseUnavailable
-from custody.server.rules.purchases import webhook_key
+from custody.server.purchases import webhook_key
 from custody.server.secrets import Purpose
 from custody.server.store import Store
 from tests.support.custody import ok, refused

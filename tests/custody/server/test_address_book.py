@@ -4,8 +4,8 @@ import pytest
 
 from custody.common.recipients import typed_address
 from custody.common.text import name_key
+from custody.server.address_book import canonical_address
 from custody.server.errors import Invalid, WrongNetworkAddress
-from custody.server.rules.address_book import canonical_address
 from multisig import Network, encode_address
 from tests.support.wallets import foreign_script
 

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from custody.schemas.purchases import PurchaseStatus
-from custody.server.rules.purchases import is_genuine, is_news, signature_of, webhook_key
+from custody.server.purchases import is_genuine, is_news, signature_of, webhook_key
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SECRET, OTHER = bytes([1]) * 32, bytes([2]) * 32
