@@ -121,15 +121,8 @@ class OthersRead:
     left_out: tuple[UnreadableEntry, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """A proposal of the list. ``signed``: what to store of it, with its vault's code. ``waits``: it may yet
-    be signed.
-    """
-
-    psbt_id: str
-    signed: tuple[str, Unfollowed] | None = None
-    waits: bool = False
+# What to store of a proposal of the list, with its vault's code; and whether it may yet be signed.
+_Seen = tuple[tuple[str, Unfollowed] | None, bool]
 
 
 @dataclass(frozen=True)
@@ -212,11 +205,11 @@ class OthersProposals:
         """
         found, until = [], None
         look = self._recall if workspace.id in self.journal.behind() else self._look_at
-        for seen in await in_turn(look, page):
-            waits = waits or seen.waits
-            until = until if waits else seen.psbt_id
-            if seen.signed is not None:
-                found.append(seen.signed)
+        for snapshot, (signed, may_yet_be) in zip(page, await in_turn(look, page), strict=True):
+            waits = waits or may_yet_be
+            until = until if waits else snapshot.psbt_id
+            if signed is not None:
+                found.append(signed)
         if found or until is not None:
             self.journal.hear(workspace.id, codes, found, until)
         return waits
@@ -234,7 +227,7 @@ class OthersProposals:
             self.sink.announce(step.news)
         pin = self.journal.pin_of(snapshot)
         if pin is None or self.journal.is_followed(snapshot.psbt_id):
-            return _Seen(snapshot.psbt_id)
+            return None, False
         one = unfollowed_of(snapshot)
         signed = None if one is None else (pin.vault.verification_code, one)
-        return _Seen(snapshot.psbt_id, signed, may_yet_be_signed(snapshot))
+        return signed, may_yet_be_signed(snapshot)

@@ -59,11 +59,14 @@ async def register(
     Raises:
         SignedOut, AnswerRefused, RegistrationStale; leaves of PlatformError.
     """
+    from firmware_bridge.airgap.vault_files import signature_of
+
     offer = _offer(daemon, exports)
     if offer.digest != digest:
         raise RegistrationStale("these files hold other keys than those that were shown")
     require_challenge(challenge, offer, await _person(daemon), daemon.platform.host)
-    proof = _signature(signature)
+    with refusing():
+        proof = signature_of(signature)
     offer.require_proof(challenge, proof)
     key, effects = await register_proven(
         offer,
@@ -117,10 +120,3 @@ def _offer(daemon: Daemon, exports: Sequence[str]) -> Offer:
 KEYS_HINT = (
     "Export the keys on the device once more: Coldcard's Generic JSON, or lines of [fingerprint/path]xpub."
 )
-
-
-def _signature(text: str) -> bytes:
-    from firmware_bridge.airgap.vault_files import signature_of
-
-    with refusing():
-        return signature_of(text)

@@ -45,22 +45,19 @@ class Prompts:
         if caller.app_id is None:
             yield
             return
-        self._admit(caller.app_id)
-        self._open.add(caller.app_id)
-        try:
-            yield
-        finally:
-            self._open.discard(caller.app_id)
-
-    def _admit(self, app_id: str) -> None:
-        if app_id in self._open:
+        if caller.app_id in self._open:
             raise TooManyPrompts("a device is asked for this app already")
-        taken, now = self._taken[app_id], self.clock()
+        taken, now = self._taken[caller.app_id], self.clock()
         while taken and now - taken[0] >= _WINDOW_SECONDS:
             taken.popleft()
         if len(taken) >= self.most:
             raise TooManyPrompts(f"an app may ask devices {self.most} times a minute")
         taken.append(now)
+        self._open.add(caller.app_id)
+        try:
+            yield
+        finally:
+            self._open.discard(caller.app_id)
 
 
 @dataclass(frozen=True)
@@ -250,19 +247,16 @@ class Unlocking:
                     return await given
             except TimeoutError:
                 run.unanswered, run.question = True, None
-                await self._give_up(run)
+                # Cancelling the operation cancels this coroutine: the task must survive it.
+                task = asyncio.create_task(self.devices.cancel(run.device.id))
+                self._cancels.add(task)
+                task.add_done_callback(self._cancels.discard)
+                await asyncio.shield(task)
                 return None
             finally:
                 run.question = None
 
         return ask
-
-    async def _give_up(self, run: _Run) -> None:
-        # Cancelling the operation cancels this coroutine: the task must survive it.
-        task = asyncio.create_task(self.devices.cancel(run.device.id))
-        self._cancels.add(task)
-        task.add_done_callback(self._cancels.discard)
-        await asyncio.shield(task)
 
     def _teller(self, run: _Run) -> Callable[[Progress], None]:
         def tell(progress: Progress) -> None:

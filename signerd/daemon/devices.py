@@ -179,7 +179,11 @@ class Devices:
     async def chosen(self, device_id: str | None) -> Device:
         """The named device, or the only one that is ready."""
         if device_id is not None:
-            return _require_ready(await self.named(device_id))
+            device = await self.named(device_id)
+            if device.state is not DeviceState.READY:
+                why = f": {device.detail}" if device.detail else ""
+                raise DeviceUnready(f"the device is {device.state}{why}")
+            return device
         ready = [device for device in await self.all() if device.state is DeviceState.READY]
         if len(ready) == 1:
             return ready[0]
@@ -343,12 +347,6 @@ def screen_of(device: Device) -> ModelScreen:
         why_no_proof(device.family, device.model, device.firmware, coins=coins) for coins in (0, 1)
     )
     return ModelScreen(name, whole, first, no_proof, no_funds)
-
-
-def _require_ready(device: Device) -> Device:
-    if device.state is not DeviceState.READY:
-        raise DeviceUnready(f"the device is {device.state}{f': {device.detail}' if device.detail else ''}")
-    return device
 
 
 @contextmanager

@@ -8,9 +8,8 @@ stored.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, time
-from functools import partial
 from itertools import chain
 
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
@@ -184,13 +183,19 @@ async def vault_tokens(daemon: Daemon, vault_id: str) -> VaultTokens:
     async with _in_time():
         balances = await daemon.platform.token_balances(workspace, vault_id)
         calls = await daemon.platform.token_calls(workspace, vault_id)
-    holdings, told = _each(balances.items[:MOST_TOKENS], partial(_holding, daemon))
+    holdings, all_told = [], True
+    for balance in balances.items[:MOST_TOKENS]:
+        try:
+            holdings.append(_holding(daemon, balance))
+        except PlatformAnswersWrongly:
+            # Its amounts are malformed.
+            all_told = False
     return VaultTokens(
         vault_id=vault_id,
         network=str(daemon.journal.network),
-        holdings=holdings,
+        holdings=tuple(holdings),
         calls=tuple(_call(call) for call in reversed(calls.items[-MOST_CALLS:])),
-        more=not told
+        more=not all_told
         or bool(balances.unreadable or calls.unreadable)
         or len(balances.items) > MOST_TOKENS
         or len(calls.items) > MOST_CALLS,
@@ -267,19 +272,6 @@ def _amount(known: ProposalLine, claimed: int) -> int:
     if known.from_profile or known.paid_sats is None or known.fee_sats is None:
         return claimed
     return -(known.paid_sats + known.fee_sats)
-
-
-def _each(
-    balances: Iterable[TokenBalance], make: Callable[[TokenBalance], HoldingView]
-) -> tuple[tuple[HoldingView, ...], bool]:
-    """The balances with valid amounts, and whether every balance had one."""
-    shown, all_told = [], True
-    for balance in balances:
-        try:
-            shown.append(make(balance))
-        except PlatformAnswersWrongly:
-            all_told = False
-    return tuple(shown), all_told
 
 
 def _whole(raw: str, decimals: int) -> str:

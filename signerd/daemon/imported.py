@@ -7,6 +7,7 @@ The core treats them like proposals. Reviews are cached as long as their input d
 import asyncio
 import base64
 import binascii
+import contextlib
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from multisig import MultisigError, Psbt, finalise, to_version_2
 from signerd.callers import LoopbackCaller, Right
 from signerd.core import events
 from signerd.core.review import ProposalReview, review
-from signerd.core.signing import LIVES_SECONDS, imported_snapshot, signing_of
+from signerd.core.signing import LIVES_SECONDS, imported_snapshot
 from signerd.core.titles import NO_PINNED, Labels, title_of
 from signerd.core.values import Imported, Record, ReviewContext, Snapshot, identity_of, parts_of
 from signerd.daemon.proposal_views import ENDED, imported_line, paid_and_fee, psbt_review, refusal_words
@@ -100,7 +101,12 @@ class ImportedPsbts:
             return self._view(step.record, caller)
         self._require_room(snapshot, caller)
         self._limit_size(snapshot, caller)
-        self._require_new(identity)
+        proposed = self.journal.imported.proposed(identity)
+        if proposed is not None:
+            raise AlreadyProposed(
+                f"the platform proposes this very transaction, as {proposed.psbt_id}: it is decided about "
+                "there"
+            )
         self.runner.announce(self.journal.import_psbt(self._with_figures(snapshot, caller)).news)
         self._news.set()
         return self._view(self.journal.record(snapshot.psbt_id), caller).model_copy(update={"is_new": True})
@@ -166,15 +172,6 @@ class ImportedPsbts:
         psbt_id = f"b-{self.entropy(_ID_BYTES).hex()}"
         journal = self.journal
         return imported_snapshot(psbt_id, raw, imported, journal.pins(), journal.own_keys(), journal.network)
-
-    def _require_new(self, identity: str) -> None:
-        """Raises AlreadyProposed."""
-        proposed = self.journal.imported.proposed(identity)
-        if proposed is not None:
-            raise AlreadyProposed(
-                f"the platform proposes this very transaction, as {proposed.psbt_id}: it is decided about "
-                "there"
-            )
 
     def _with_figures(self, snapshot: Snapshot, caller: LoopbackCaller) -> Snapshot:
         """The snapshot with the figures for lists. Raises RefusedByChecks."""
@@ -259,12 +256,16 @@ class ImportedPsbts:
         return self._line(ImportedEntry.of(record), None if pin is None else pin.name, caller)
 
     def _view(self, record: Record, caller: LoopbackCaller, version: PsbtVersion = "0") -> ImportedView:
-        signed = signed_of(record)
+        signed, final = signed_of(record), None
+        signing = None if signed is None else self.journal.signing(record.snapshot)
+        if signed is not None and signing is not None:
+            with contextlib.suppress(MultisigError):  # Signatures are missing.
+                final = finalise(signed, signing.policy).serialize().hex()
         return ImportedView(
             **self._line_of(record, caller).model_dump(),
             review=self._shown(self.reviews.of(record), None, caller),
             signed_psbt=None if signed is None else written_as(version, signed),
-            final=None if signed is None else self._final(record.snapshot, signed),
+            final=final,
         )
 
     def _shown(self, found: ProposalReview, proposed: Record | None, caller: LoopbackCaller) -> PsbtReview:
@@ -272,16 +273,6 @@ class ImportedPsbts:
         whole = _is_person(caller)
         pinned = self.journal.pinned_places(found) if whole else NO_PINNED
         return psbt_review(found, self.journal.network, proposal_id, self.labels, pinned, whole=whole)
-
-    def _final(self, snapshot: Snapshot, signed: Psbt) -> str | None:
-        """The final transaction; None where signatures are missing, or the vault is no longer pinned."""
-        signing = signing_of(snapshot, self.journal.review_context(snapshot))
-        if signing is None:
-            return None
-        try:
-            return finalise(signed, signing.policy).serialize().hex()
-        except MultisigError:
-            return None
 
 
 def signed_of(record: Record) -> Psbt | None:

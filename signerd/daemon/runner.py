@@ -146,7 +146,11 @@ class Runner:
         self._changed.set()
         if after.state is State.WAITING_DEVICE:
             self._look.set()
-        self._tell_trouble(before, after)
+        had, has = None if before is None else before.snapshot.trouble, after.snapshot.trouble
+        if has is not None and (had is None or (had.kind, had.txid) != (has.kind, has.txid)):
+            self.feed.add(after.psbt_id, "trouble", f"By the platform's word: {has.sentence}")
+        elif had is not None and has is None:
+            self.feed.add(after.psbt_id, "info", "The platform tells of no trouble with it any more.")
         if before is None or before.state is not after.state:
             self.feed.add(after.psbt_id, "state", after.state.value)
             return
@@ -154,13 +158,6 @@ class Runner:
         if (was.collected, was.confirmations) != (now.collected, now.confirmations):
             words = f"Signatures: {now.collected} of {now.required}; confirmations: {now.confirmations}."
             self.feed.add(after.psbt_id, "info", words)
-
-    def _tell_trouble(self, before: Record | None, after: Record) -> None:
-        was, now = None if before is None else before.snapshot.trouble, after.snapshot.trouble
-        if now is not None and (was is None or (was.kind, was.txid) != (now.kind, now.txid)):
-            self.feed.add(after.psbt_id, "trouble", f"By the platform's word: {now.sentence}")
-        elif was is not None and now is None:
-            self.feed.add(after.psbt_id, "info", "The platform tells of no trouble with it any more.")
 
     def announce(self, news: Iterable[News]) -> None:
         for one in news:

@@ -181,7 +181,12 @@ class Daemon:
     async def status(self) -> Status:
         entries, head = self.journal.head()
         heard, keys = self.follower.state, self.journal.own_keys()
-        ready, unlisted = await self._devices_ready()
+        present: tuple[Device, ...] = ()
+        unlisted: tuple[str, ...] = ()
+        try:
+            present = await self.bridge_devices.all()
+        except DeviceError as error:
+            unlisted = (said(error),)
         pinned, now = bool(self.journal.pins()), self.journal.now()
         made = last_backup(self.state)
         notes = (
@@ -205,7 +210,7 @@ class Daemon:
             platform_reachable=heard.reachable,
             secrets=self.account.mode,
             fingerprint=str(keys[-1].key.origin.fingerprint) if keys else None,
-            devices_ready=ready,
+            devices_ready=sum(device.state is DeviceState.READY for device in present),
             vaults_pinned=len(self.journal.pins()),
             waiting_for_you=len(self.journal.ids([State.WAITING_PERSON, State.INTERRUPTED])),
             journal_entries=entries,
@@ -216,14 +221,6 @@ class Daemon:
             page_url=self.page_address.url,
             notes=tuple(dict.fromkeys((*notes, *unlisted, *self.page_address.notes))),
         )
-
-    async def _devices_ready(self) -> tuple[int, tuple[str, ...]]:
-        """The number of ready devices, or a note where the library fails."""
-        try:
-            present = await self.bridge_devices.all()
-        except DeviceError as error:
-            return 0, (said(error),)
-        return sum(device.state is DeviceState.READY for device in present), ()
 
     async def devices(self) -> tuple[DeviceView, ...]:
         return tuple(self._device_view(device) for device in await self.bridge_devices.all())

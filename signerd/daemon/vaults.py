@@ -60,7 +60,9 @@ async def shown_on(
         AddressDiffers, after it is journaled and in the feed; AddressNotShown; DeviceFailed.
     """
     screen = written_on(policy, place, device.family)
-    feed.add(subject, "progress", _to_compare(device, policy, place, screen))
+    address = as_compared(screen, policy.address(place.chain, place.index))
+    otherwise = "" if maker_of(device.family).refuses_address else f" {SAY_SO_HERE}"
+    feed.add(subject, "progress", f"Your device shows {place.words}. It must be {address}.{otherwise}")
     try:
         await devices.show_address(device.id, policy, place, teller(feed, subject))
     except AddressDiffers as error:
@@ -90,13 +92,6 @@ def written_on(policy: Policy, place: AddressToShow, family: Family | None = Non
     address = on_screen(policy.script_pubkey(place.chain, place.index), policy.network)
     assert address is not None, "P2WSH and P2WPKH have an address on every network"
     return address
-
-
-def _to_compare(device: Device, policy: Policy, place: AddressToShow, screen: str) -> str:
-    """What the person looks for on the device's screen."""
-    address = as_compared(screen, policy.address(place.chain, place.index))
-    otherwise = "" if maker_of(device.family).refuses_address else f" {SAY_SO_HERE}"
-    return f"Your device shows {place.words}. It must be {address}.{otherwise}"
 
 
 PROFILE = "your profile"
@@ -258,7 +253,10 @@ class Pinning:
         if airgapped is not None:
             at_device = self._compared(wanted, airgapped)
         elif without_device_address:
-            at_device = await self._enrolled_if_there(wanted)
+            device = await self.devices.ready(wanted.own_key.origin.fingerprint)
+            at_device = AtDevice(enrolled=device is not None)
+            if device is not None:
+                await self._enrol(device, wanted)
         else:
             at_device = await self._shown(wanted)
         pin(self.journal, wanted, source_of(imported), at_device, by_eye=airgapped is not None)
@@ -289,13 +287,6 @@ class Pinning:
         await self._enrol(device, wanted)
         await shown_on(self.devices, self.journal, self.feed, device, wanted.vault, FIRST, wanted.vault_id)
         return AtDevice(enrolled=True, address_shown=True)
-
-    async def _enrolled_if_there(self, wanted: Pin) -> AtDevice:
-        device = await self.devices.ready(wanted.own_key.origin.fingerprint)
-        if device is None:
-            return AtDevice()
-        await self._enrol(device, wanted)
-        return AtDevice(enrolled=True)
 
     async def _enrol(self, device: Device, wanted: Pin) -> None:
         await self.devices.enrol(device.id, wanted.vault, wanted.name, teller(self.feed, wanted.vault_id))
