@@ -130,10 +130,6 @@ _NEWEST_OF_ALL = (
 _NEWEST_OF_ONE = "p.rowid IN (SELECT rowid FROM proposals WHERE imported_by = ? ORDER BY rowid DESC LIMIT ?)"
 
 
-def importer(app_id: str | None) -> str:
-    return PERSON if app_id is None else app_id
-
-
 @dataclass(frozen=True)
 class ImportedEntry:
     """An entry of a list. ``size``: bytes of its PSBT, which is not loaded: a list's may be megabytes.
@@ -170,7 +166,7 @@ class ImportedBook:
         """In the order of import: of ``everyone``, else of one app (None: the person)."""
         if everyone:
             return self._entries(_NEWEST_OF_ALL, most)
-        return self._entries(_NEWEST_OF_ONE, importer(app_id), most)
+        return self._entries(_NEWEST_OF_ONE, app_id or PERSON, most)
 
     def waiting(self) -> tuple[ImportedEntry, ...]:
         """Those that are not settled."""
@@ -178,7 +174,7 @@ class ImportedBook:
 
     def same(self, identity: str, app_id: str | None) -> Record | None:
         """The same transaction imported before by the same caller, where it is open or signed."""
-        found = self._records("p.imported_by = ? AND p.identity = ?", importer(app_id), identity)
+        found = self._records("p.imported_by = ? AND p.identity = ?", app_id or PERSON, identity)
         return next((record for record in found if record.state not in _OVER), None)
 
     def proposed(self, identity: str) -> Record | None:
@@ -208,12 +204,5 @@ class ImportedBook:
 
 def _entry(row: sqlite3.Row) -> ImportedEntry:
     imported = Imported(**json.loads(row["snapshot"])["imported"])
-    return ImportedEntry(
-        row["psbt_id"],
-        State(row["state"]),
-        row["reason"],
-        row["vault_id"],
-        imported,
-        row["size"],
-        row["quorum"],
-    )
+    psbt_id, state, reason, vault_id, quorum, _snapshot, size = row
+    return ImportedEntry(psbt_id, State(state), reason, vault_id, imported, size, quorum)

@@ -118,16 +118,12 @@ class QuotaBook:
         stored = self.connection.execute(_STORED).fetchone()
         if is_new and stored["open"] >= MOST:
             return f"{MOST:,} of its proposals are open here, which is the most that are kept."
-        if stored["open_work"] + more > MOST_OPEN_WORK:
-            return (
-                f"its open proposals have {MOST_OPEN_WORK:,} inputs and outputs here, or as many times "
-                f"{BYTES_OF_ONE:,} bytes, which is the most that they may."
-            )
-        if stored["work"] + more > MOST_WORK:
-            return (
-                f"its proposals have {MOST_WORK:,} inputs and outputs here, or as many times "
-                f"{BYTES_OF_ONE:,} bytes, which is the most that they may."
-            )
+        for name, which, most in (("open_work", "open ", MOST_OPEN_WORK), ("work", "", MOST_WORK)):
+            if stored[name] + more > most:
+                return (
+                    f"its {which}proposals have {most:,} inputs and outputs here, or as many times "
+                    f"{BYTES_OF_ONE:,} bytes, which is the most that they may."
+                )
         return None
 
     def _forget(self) -> int:

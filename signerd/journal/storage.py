@@ -273,7 +273,10 @@ class StateFolder:
             JournalUnwritable: it cannot be created.
         """
         make_private(path)
-        lock = _open_private(path / LOCK)
+        try:
+            lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | NO_LINK, PRIVATE_FILE)
+        except OSError as error:
+            raise UnsafeFolder(f"{path / LOCK} cannot be opened: {error.strerror}") from error
         try:
             take(lock)
         except OSError:
@@ -311,10 +314,3 @@ def write_new(path: Path, content: bytes) -> None:
         if os.path.lexists(one):
             raise FileExistsError(errno.EEXIST, f"{one.name} is there already", str(one))
     write_private(path, content)
-
-
-def _open_private(path: Path) -> int:
-    try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK, PRIVATE_FILE)
-    except OSError as error:
-        raise UnsafeFolder(f"{path} cannot be opened: {error.strerror}") from error
