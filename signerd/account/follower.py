@@ -243,7 +243,11 @@ class Follower:
         failed = await in_turn(self._poll, self._of_a_round(following, listed.items))
         left_out = (*listed.unreadable, *(found for found in failed if found is not None))
         self._tell(LISTED, workspace, left_out)
-        following.leaves_out(bool(left_out or unproven), self.clock())
+        if left_out or unproven:
+            following.again_at = self.clock() + following.pause.next()
+        else:
+            following.again_at = None
+            following.pause.reset()
         return {snapshot.psbt_id for snapshot in listed.items} | {found.name for found in listed.unreadable}
 
     def _of_a_round(self, following: "_Following", listed: Iterable[Snapshot]) -> Iterator[Snapshot]:
@@ -345,10 +349,3 @@ class _Following:
     def tag(self, now: float) -> str | None:
         """None where the whole list has to be read again, for entries that were left out before."""
         return None if self.again_at is not None and now >= self.again_at else self.etag
-
-    def leaves_out(self, anything: bool, now: float) -> None:
-        if anything:
-            self.again_at = now + self.pause.next()
-        else:
-            self.again_at = None
-            self.pause.reset()

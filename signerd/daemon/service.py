@@ -245,7 +245,7 @@ class Daemon:
         lines = await in_turn(lambda psbt_id: self._line_of(psbt_id, by), self.journal.ids(states))
         return tuple(line for line in lines if line is not None)
 
-    def _line_of(self, psbt_id: str, by: LoopbackCaller) -> ProposalLine | None:
+    def _line_of(self, psbt_id: str, by: LoopbackCaller = TERMINAL) -> ProposalLine | None:
         """None where it was forgotten since it was listed."""
         try:
             return self.line(self.journal.record(psbt_id), by)
@@ -257,25 +257,19 @@ class Daemon:
         UnknownProposal.
         """
         record = self.journal.record(psbt_id)
-        found = self._review(record)
+        found = self.imported.reviews.of(record)
         labels, pinned = self._names(found, by)
-        device = await self._own_device()
+        # A connected device with a registered key, in any state.
+        ours, device = {own.key.fingerprint for own in self.journal.own_keys()}, None
+        with contextlib.suppress(DeviceError):
+            device = next((one for one in await self.bridge_devices.all() if one.fingerprint in ours), None)
         shown = proposal_view(record, found, self.journal.network, labels, device, pinned)
         return shown if by.app_id is None else for_an_app(shown, found, partial(self.imported.hides, by))
 
-    async def _own_device(self) -> Device | None:
-        """A connected device with a registered key, in any state."""
-        ours = {own.key.fingerprint for own in self.journal.own_keys()}
-        with contextlib.suppress(DeviceError):
-            return next((one for one in await self.bridge_devices.all() if one.fingerprint in ours), None)
-        return None
-
     def title(self, psbt_id: str) -> str | None:
         """The title of a proposal, for notifications; None for other subjects."""
-        try:
-            return self.line(self.journal.record(psbt_id)).title
-        except UnknownProposal:
-            return None
+        line = self._line_of(psbt_id)
+        return None if line is None else line.title
 
     async def verify_audit(self) -> AuditReport:
         return await self._chain.get()
@@ -285,7 +279,7 @@ class Daemon:
         snapshot, network = record.snapshot, self.journal.network
         if snapshot.imported is not None:
             return imported_proposal_line(record, self.journal.pin_of(snapshot), network)
-        found = self._review(record)
+        found = self.imported.reviews.of(record)
         return proposal_line(record, found, network, *self._names(found, by))
 
     def _names(self, found: ProposalReview, by: LoopbackCaller) -> tuple[Labels, Pinned]:
@@ -293,9 +287,6 @@ class Daemon:
         if by.app_id is not None:
             return NO_LABELS, NO_PINNED
         return self.config.labels, self.journal.pinned_places(found)
-
-    def _review(self, record: Record) -> ProposalReview:
-        return self.imported.reviews.of(record)
 
     # --- deciding -------------------------------------------------------------------------------------------
 
@@ -375,6 +366,12 @@ class Daemon:
         self.feed.add(REGISTRATION, "progress", "Look at your device: it shows the platform's challenge.")
         told = teller(self.feed, REGISTRATION)
         proof = await self.bridge_devices.sign_text(device_id, challenge, offer.proof_path, told)
+        # Those that the platform's API does not accept are left out.
+        said = {"maker": str(device.family), "model": device.model, "firmware": device.firmware}
+        known = {}
+        for name, value in said.items():
+            with contextlib.suppress(ValidationError):
+                known[name] = getattr(KeyDevice.model_validate({name: value}), name)
         key, effects = await register_proven(
             offer,
             challenge,
@@ -383,18 +380,9 @@ class Daemon:
             replace=replace,
             platform=self.platform,
             journal=self.journal,
-            device=self._device_facts(device),
+            device=KeyDevice.model_validate(known),
         )
         return self.registered(offer, key, effects)
-
-    def _device_facts(self, device: Device) -> KeyDevice:
-        """Maker, model and firmware; those that the platform's API does not accept are left out."""
-        said = {"maker": str(device.family), "model": device.model, "firmware": device.firmware}
-        known = {}
-        for name, value in said.items():
-            with contextlib.suppress(ValidationError):
-                known[name] = getattr(KeyDevice.model_validate({name: value}), name)
-        return KeyDevice.model_validate(known)
 
     def registered(self, offer: Offer, key: Key, effects: tuple[News, ...]) -> Registered:
         self.runner.announce(effects)
