@@ -1,6 +1,6 @@
 """Metrics that are read from the database at each scrape."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
@@ -61,17 +61,12 @@ def _families(figures: StatusFigures, now: datetime) -> Iterator[Metric]:
         return max(0.0, (now - since).total_seconds())
 
     jobs = figures.jobs
-    states: tuple[tuple[str, Callable[[int], int]], ...] = (
-        ("waiting", lambda i: jobs[i].due + jobs[i].waiting),
-        ("leased", lambda i: jobs[i].leased),
-        ("dead", lambda i: jobs[i].dead),
+    states = (
+        ((job.kind, state), count)
+        for job in jobs
+        for state, count in (("waiting", job.due + job.waiting), ("leased", job.leased), ("dead", job.dead))
     )
-    yield gauge(
-        "custody_jobs",
-        "Jobs that are not done.",
-        ("kind", "state"),
-        (((job.kind, state), count(i)) for i, job in enumerate(jobs) for state, count in states),
-    )
+    yield gauge("custody_jobs", "Jobs that are not done.", ("kind", "state"), states)
     yield gauge(
         "custody_jobs_oldest_seconds",
         "For how long the oldest job that is neither done nor given up has been there.",

@@ -5,7 +5,7 @@ and keeping the stored coins in step with it: deposits, spends, reorganisations 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, exists, insert, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.webhooks import EventKind
@@ -256,14 +256,13 @@ class Coins:
         """Deletes the bytes of transactions without a remaining coin: else replaced deposits would fill the
         disk.
         """
-        coins = select(ChainCoinRow.txid).where(ChainCoinRow.chain == self.chain)
+        is_left = exists().where(
+            ChainCoinRow.chain == self.chain, ChainCoinRow.txid == ChainTransactionRow.txid
+        )
+        lost = delete(ChainTransactionRow).where(ChainTransactionRow.chain == self.chain, ~is_left)
         for some in chunks(txids):
-            left = set(db.scalars(coins.where(ChainCoinRow.txid.in_(some))))
-            ours = ChainTransactionRow.chain == self.chain
             db.execute(
-                delete(ChainTransactionRow).where(
-                    ours, ChainTransactionRow.txid.in_(sorted(set(some) - left))
-                )
+                lost.where(ChainTransactionRow.txid.in_(some)).execution_options(synchronize_session=False)
             )
 
     @staticmethod
