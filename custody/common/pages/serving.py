@@ -1,15 +1,15 @@
-"""What a page is served with: its HTTP headers, and static files from a fixed list, so that no path of a
-request reaches the file system.
+"""What a page is served with: its HTTP headers, and static files from a list that is made once, so that no
+path of a request reaches the file system.
 """
 
 import gzip
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from http import HTTPStatus
 from pathlib import Path
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -44,41 +44,36 @@ def attachment(name: str) -> dict[str, str]:
 
 
 _SHARED = Path(__file__).parent / "static"
-_KINDS = {
+KINDS: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_SHARED_NAMES = ("htmx.min.js", "copy.js", "live.js", "press.js", "style.css", "icon.svg")
 
 
-@dataclass(frozen=True)
 class Assets:
-    """The shared files and those of one page, which lie in ``folder``."""
+    """The shared files and those of one page, which lie in ``folder``, by name."""
 
-    folder: Path
-    own: tuple[str, ...]
-
-    @cached_property
-    def types(self) -> Mapping[str, str]:
-        """Every file's media type, by name."""
-        return {name: _KINDS[Path(name).suffix] for name in (*_SHARED_NAMES, *self.own)}
+    def __init__(self, folder: Path) -> None:
+        found = [(each, each.relative_to(top)) for top in (_SHARED, folder) for each in top.rglob("*.*")]
+        self.files = {str(name): path for path, name in found if path.suffix in KINDS}
 
     def answer(self, request: Request, name: str, headers: Mapping[str, str]) -> Response | None:
         """None where there is no such file. A browser revalidates at each load, so that a newer page never
         runs an older script. Files are compressed; pages are not, because their compressed length would leak
         secrets (BREACH).
         """
-        if name not in self.types:
+        path = self.files.get(name)
+        if path is None:
             return None
         is_packed = _TAKES_GZIP.search(request.headers.get("accept-encoding", "")) is not None
-        content, tag = _file((self.folder if name in self.own else _SHARED) / name, is_packed=is_packed)
+        content, tag = _file(path, is_packed=is_packed)
         sent = {**headers, "ETag": tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
         if is_packed:
             sent["Content-Encoding"] = "gzip"
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=sent)
-        return Response(content, headers=sent, media_type=self.types[name])
+        return Response(content, headers=sent, media_type=KINDS[path.suffix])
 
 
 # RFC 9110, section 12.5.3; with a weight of 0 it is refused.

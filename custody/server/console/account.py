@@ -75,12 +75,6 @@ def _new_password(page: PageContext) -> dict[str, str]:
     return {}
 
 
-def authenticator(page: PageContext) -> Response:
-    """The secret is shown once, and takes effect when one of its codes is confirmed."""
-    offered = page.act(TOTP_ENROL, password=page.form.one("password"))
-    return page.render("account/authenticator.html", offered=offered)
-
-
 def confirm_authenticator(page: PageContext) -> Response:
     confirmed = page.act(TOTP_CONFIRM, code=page.form.one("code"))
     workspaces = page.workspaces
@@ -91,7 +85,7 @@ def confirm_authenticator(page: PageContext) -> Response:
 
 def mistyped_code(page: PageContext) -> Response:
     """The secret that was shown still waits for a code."""
-    return page.render("account/authenticator.html", offered=None)
+    return page.render("account/authenticator.html", shown=None)
 
 
 def end_sessions(page: PageContext) -> Response:
@@ -167,7 +161,11 @@ ROWS = (
         "/account/second-factor", TWO_FACTOR, account, "Your second factor is changed.", steps_up=True,
         given=lambda _page: {"enabled": None},
     ),
-    Row("POST", "/account/authenticator", authenticator, again=account, steps_up=True, acts=(TOTP_ENROL,)),
+    # The secret takes effect when one of its codes is confirmed.
+    form(
+        "/account/authenticator", TOTP_ENROL, account, "", steps_up=True,
+        shows="account/authenticator.html",
+    ),
     Row(
         "POST", "/account/authenticator/confirm", confirm_authenticator, again=mistyped_code,
         acts=(TOTP_CONFIRM,),

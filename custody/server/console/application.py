@@ -52,7 +52,7 @@ _MODULES = (
 ROWS: tuple[Row, ...] = tuple(row for module in _MODULES for row in module.ROWS)
 # Of a long poll.
 WAIT_SECONDS = 25.0
-ASSETS = Assets(STATIC, ("console.js",))
+ASSETS = Assets(STATIC)
 
 
 def console_routes(state: object) -> list[BaseRoute]:

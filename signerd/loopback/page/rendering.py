@@ -216,7 +216,7 @@ def _enter(asked: PageRequest, error: SignerdError) -> Response:
 
 STATIC = Path(__file__).parent / "static"
 # The two of "qr" import each other by these names.
-ASSETS = Assets(STATIC, ("enter.js", "page.js", "camera.js", "qr/decode.js", "qr/index.js"))
+ASSETS = Assets(STATIC)
 
 
 async def asset(asked: PageRequest) -> Response:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from custody.common.pages.serving import POLICY
+from custody.common.pages.serving import KINDS, POLICY
 from signerd.callers import STRANGER, TERMINAL
 from signerd.core.states import State
 from signerd.loopback.page import rendering
@@ -100,10 +100,10 @@ async def test_who_has_no_session_is_told_how_to_enter_and_nothing_else(daemon, 
 
 async def test_the_files_beside_it_are_a_fixed_list_and_asked_about_again(daemon):
     async with paged(daemon, STRANGER) as browser:
-        for name, kind in rendering.ASSETS.types.items():
+        for name, path in rendering.ASSETS.files.items():
             asked = {"Accept-Encoding": "identity"}
             answer = await browser.get(f"/static/{name}", headers=asked)
-            assert answer.headers["content-type"] == kind
+            assert answer.headers["content-type"] == KINDS[path.suffix]
             assert hashlib.sha256(answer.content).hexdigest()[:32] in answer.headers["etag"]
             asked["If-None-Match"] = answer.headers["etag"]
             again = await browser.get(f"/static/{name}", headers=asked)
