@@ -111,7 +111,7 @@ def measure(name: str, url: str) -> tuple[dict[str, Spent], int]:
 
 def _files(http: httpx.Client) -> int:
     """Bytes of the frame's files, as a browser without a cache loads them."""
-    return sum(int(http.get(f"{ROOT}/static/{each}").headers["content-length"]) for each in ASSETS.types)
+    return sum(int(http.get(f"{ROOT}/static/{each}").headers["content-length"]) for each in ASSETS.files)
 
 
 def _tell(found: Mapping[str, Mapping[str, Spent]], files: int) -> None:

@@ -28,7 +28,7 @@ def test_a_treasurer_makes_a_vault_bounds_it_and_sees_what_comes(window):
     page.get_by_label("bob@example.org").check()
     page.get_by_label("At most, fees included").fill("0.5")
     page.get_by_role("button", name="Look at it").click()
-    heading(page, "Make the vault Payroll")
+    heading(page, "Make a vault?")
     window.judge(page, "vault-new-review")
     page.get_by_role("button", name="Make the vault").click()
     heading(page, "Payroll")
