@@ -6,7 +6,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import keys as wire
-from custody.schemas.common import Listed, NullString
+from custody.schemas.common import Listed
 from custody.schemas.keys import (
     KEY_CHALLENGE,
     KEYS,
@@ -34,7 +34,7 @@ from custody.server.keys.profiles import (
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import new_id
 from custody.server.rules.keys import OfferedKey, check_offer, check_proof
-from custody.server.shown import shown
+from custody.server.shown import shape_of, shown
 from custody.server.store.models import KeyAccountRow, KeyChallengeRow, KeyRow, ProfileRow
 from custody.server.vaults.stored import balance_outside_vaults
 from custody.server.webhooks.events import WebhookEvents, tell_revoked
@@ -285,25 +285,14 @@ def key_shape(db: Session, key: KeyRow) -> wire.Key:
         func.coalesce(func.max(KeyAccountRow.account) + 1, 0),
     ).where(KeyAccountRow.key_id == key.id)
     free, following = db.execute(counted).one()
-    return wire.Key.model_validate(
-        {
-            "id": key.id,
-            "user_id": str(key.user_id),
-            "key_type": key.key_type,
-            "status": key.status,
-            "pub_key_hex": NullString.of(key.pub_key_hex),
-            "xpub": NullString.of(key.xpub),
-            "master_fingerprint": NullString.of(key.master_fingerprint),
-            "derivation_base_path": NullString.of(key.derivation_base_path),
-            "label": NullString.of(key.label),
-            "net": key.network,
-            "revoked_reason": NullString.of(key.revoked_reason),
-            "free_accounts": free,
-            "next_account": following,
-            "device": wire.RegisteredDevice(maker=key.maker, model=key.model, firmware=key.firmware),
-            "created_at": key.created_at,
-            "updated_at": key.updated_at,
-        }
+    return shape_of(
+        wire.Key,
+        key,
+        user_id=str(key.user_id),
+        net=key.network,
+        free_accounts=free,
+        next_account=following,
+        device=shape_of(wire.RegisteredDevice, key),
     )
 
 

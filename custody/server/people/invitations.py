@@ -53,7 +53,7 @@ from custody.server.rules.invitations import (
 )
 from custody.server.rules.ports import Clock
 from custody.server.rules.roles import require_grantable
-from custody.server.shown import shown
+from custody.server.shown import shape_of, shown
 from custody.server.sign_in.stored_accounts import find_user
 from custody.server.store import Store, models
 from custody.server.store.models import MembershipRow, OrganisationRow, RoleRow, UserRow, WorkspaceRow
@@ -280,19 +280,15 @@ def _record(
 def _shape(
     invitation: models.InvitationRow, organisation: str, workspace: str, role: str, inviter: str
 ) -> Invitation:
-    return Invitation(
+    return shape_of(
+        Invitation,
+        invitation,
         invite_uid=invitation.id,
-        invited_email=invitation.invited_email,
         org_id=invitation.organisation_id,
         org_name=organisation,
-        workspace_id=invitation.workspace_id,
         workspace_name=workspace,
-        role_id=invitation.role_id,
         role_name=role,
         invited_by=inviter,
-        status=Status(invitation.status),
-        created_at=invitation.created_at,
-        expires_at=invitation.expires_at,
     )
 
 

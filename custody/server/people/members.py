@@ -12,8 +12,7 @@ from typing import Any, Final
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
-from custody.schemas import users
-from custody.schemas.common import Done, Listed, NullString, NullTime, WorkspaceQuery
+from custody.schemas.common import Done, Listed, NullTime, WorkspaceQuery
 from custody.schemas.members import (
     ADD_WORKSPACE_TO_USER,
     CHANGE_USER_ROLE,
@@ -52,7 +51,7 @@ from custody.server.people.staff import (
 from custody.server.rules.audit import Event
 from custody.server.rules.roles import Staff, require_administrators, require_grantable, require_reach
 from custody.server.second_person.requirement import require_two
-from custody.server.shown import shown
+from custody.server.shown import shape_of, shown
 from custody.server.sign_in.stored_providers import end_link
 from custody.server.store.models import KeyRow, MembershipRow, RoleRow, UserRow, VaultRow
 
@@ -194,16 +193,14 @@ def _details(ctx: Ctx, rows: Sequence[Any]) -> list[Member]:
         KeyRow.status == "active",
     )
     signers, roles = set(ctx.db.scalars(own)), role_shapes(ctx.db, (role for _, role in rows))
-    return [_shape(user, roles[role.id], can_sign=user.id in signers) for user, role in rows]
-
-
-def _shape(user: UserRow, role: users.Role, *, can_sign: bool) -> Member:
-    return Member(
-        uuid=user.id,
-        email=user.email,
-        first_name=NullString.of(user.first_name),
-        surname=NullString.of(user.surname),
-        role=role,
-        can_sign=can_sign,
-        last_login=NullTime.of(user.last_login_at),
-    )
+    return [
+        shape_of(
+            Member,
+            user,
+            uuid=user.id,
+            role=roles[role.id],
+            can_sign=user.id in signers,
+            last_login=NullTime.of(user.last_login_at),
+        )
+        for user, role in rows
+    ]

@@ -4,13 +4,13 @@ their approval creates.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.call import Page
-from custody.schemas.common import ApiNetwork, NullInt64, NullString, NullTime, Unreadable
+from custody.schemas.common import NullInt64, Unreadable
 from custody.schemas.onboarding import (
     ONBOARDING_REQUESTS,
     REVIEW_ONBOARDING_REQUEST,
@@ -34,7 +34,7 @@ from custody.server.people.founding import (
 from custody.server.people.people import add_membership
 from custody.server.requests.rates import require_few
 from custody.server.rules.audit import Category, Event
-from custody.server.shown import shown
+from custody.server.shown import shape_of, shown
 from custody.server.store import models
 from custody.server.store.models import UserRow
 from custody.server.vaults.stored import place_of
@@ -211,27 +211,12 @@ def _details(db: Session, stored: models.OnboardingRequestRow) -> OnboardingRequ
 
 
 def _shape(stored: models.OnboardingRequestRow, email: str) -> OnboardingRequest:
-    return OnboardingRequest(
+    return shape_of(
+        OnboardingRequest,
+        stored,
         uid=stored.id,
         requester_uuid=stored.requester_id,
         requester_email=email,
-        first_name=stored.first_name,
-        last_name=stored.last_name,
-        work_email=stored.work_email,
-        messaging_platform=stored.messaging_platform,
-        messaging_handle=stored.messaging_handle,
-        monthly_volume=stored.monthly_volume,
-        referral_source=stored.referral_source,
-        referral_source_detail=NullString.of(stored.referral_source_detail),
-        org_name=stored.org_name,
-        workspace_name=stored.workspace_name,
-        network=cast("ApiNetwork", stored.network),
-        status=Status(stored.status),
-        review_note=NullString.of(stored.review_note),
-        approved_by_email=NullString.of(stored.approved_by_email),
-        approved_at=NullTime.of(stored.approved_at),
         was_created=stored.created_org_id is not None,
         created_org_uid=NullInt64.of(stored.created_org_id),
-        submitted_at=stored.submitted_at,
-        updated_at=stored.updated_at,
     )

@@ -2,13 +2,12 @@
 
 from datetime import datetime
 from functools import lru_cache
-from typing import cast
 
 from sqlalchemy import bindparam, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import users as wire
-from custody.schemas.common import ApiNetwork, NullString, NullTime
+from custody.schemas.common import NullTime
 from custody.schemas.permissions import PermissionName
 from custody.server.errors import NotFound, PermissionDenied, StateConflict, Unauthenticated
 from custody.server.people.staff import is_owner_of, role_shape
@@ -16,6 +15,7 @@ from custody.server.rules.audit import Event
 from custody.server.rules.credentials import Caller, WorkspaceAccess
 from custody.server.rules.roles import Permissions
 from custody.server.second_person.requirement import confirms_in
+from custody.server.shown import shape_of
 from custody.server.sign_in.access_tokens import ENDED_MEANWHILE, LIVE_SESSION
 from custody.server.sign_in.programs import narrowed
 from custody.server.store.models import (
@@ -68,13 +68,11 @@ def user_record(db: Session, user_id: int, caller: Caller | None = None) -> wire
     bound_to, session_id = (None, 0) if caller is None else (caller.bound_to, caller.session_id)
     user = read_once(db, ("user", user_id), lambda: db.get_one(UserRow, user_id))
     shows_default = bound_to in {None, user.default_org_id}
-    return wire.User(
+    return shape_of(
+        wire.User,
+        user,
         uuid=user.id,
-        email=user.email,
-        first_name=NullString.of(user.first_name),
-        surname=NullString.of(user.surname),
         last_login=NullTime.of(user.last_login_at),
-        phone_number=NullString.of(user.phone_number),
         default_org=(user.default_org_id or 0) if shows_default else 0,
         default_workspace=(user.default_workspace_id or 0) if shows_default else 0,
         organisations_info=wire.OrganisationList(
@@ -128,12 +126,7 @@ def is_colleague(db: Session, user_id: int, organisation_id: int) -> bool:
 
 
 def workspace_info(workspace: WorkspaceRow) -> wire.WorkspaceInfo:
-    return wire.WorkspaceInfo(
-        uid=workspace.id,
-        name=workspace.name,
-        description=workspace.description,
-        net=cast("ApiNetwork", workspace.network),
-    )
+    return shape_of(wire.WorkspaceInfo, workspace, uid=workspace.id, net=workspace.network)
 
 
 def _access(db: Session, caller: Caller, workspace_id: int) -> tuple[WorkspaceAccess | None, bool, bool]:

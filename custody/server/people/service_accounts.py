@@ -8,7 +8,6 @@ from typing import Any, Final
 from sqlalchemy import func, select
 
 from custody.schemas.common import Listed, WorkspaceQuery
-from custody.schemas.permissions import PermissionName
 from custody.schemas.service_accounts import (
     CREATE_SERVICE_ACCOUNT,
     ISSUE_SERVICE_SECRET,
@@ -30,7 +29,7 @@ from custody.server.mail.jobs import Template, queue_mail
 from custody.server.people.programs import end_account
 from custody.server.rules.audit import Event
 from custody.server.rules.credentials import is_wider, new_secret, require_end, require_givable, token_hash
-from custody.server.shown import shown
+from custody.server.shown import shape_of, shown
 from custody.server.store import models
 from custody.server.store.models import MembershipRow, UserRow, WorkspaceRow
 
@@ -192,22 +191,15 @@ def _details(ctx: Ctx, accounts: Sequence[models.ServiceAccountRow]) -> list[Ser
             members.add(user_id)
     now = ctx.now
     return [
-        ServiceAccount(
+        shape_of(
+            ServiceAccount,
+            account,
             service_account_id=account.id,
-            workspace_id=place.id,
             org_id=place.organisation_id,
-            name=account.name,
-            rights=[PermissionName(name) for name in account.rights],
-            networks=account.networks,
             status=_status(account, now, is_member=account.made_by in members),
-            expires_at=account.expires_at,
             made_by=str(account.made_by),
             made_by_name=emails[account.made_by],
-            created_at=account.created_at,
             former_secret_until=_still(account.former_until, now),
-            last_used_at=account.last_used_at,
-            last_used_from=account.last_used_from,
-            revoked_at=account.revoked_at,
         )
         for account in accounts
     ]

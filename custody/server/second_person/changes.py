@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 from sqlalchemy import ColumnElement, Select, exists, or_, select
@@ -28,7 +28,7 @@ from custody.schemas.changes import (
     ChangeStatus,
     Json,
 )
-from custody.schemas.common import ApiNetwork, Listed
+from custody.schemas.common import Listed
 from custody.server.audit.log import AuditLog
 from custody.server.calls import Ctx, In, Steps, approval_of, make, serves, serves_in_parts
 from custody.server.errors import (
@@ -49,7 +49,7 @@ from custody.server.rules.credentials import PLATFORM, Caller, new_id
 from custody.server.rules.ports import Clock
 from custody.server.second_person.named import names_in
 from custody.server.second_person.requirement import CONFIRMS, require_two
-from custody.server.shown import shown
+from custody.server.shown import shape_of, shown
 from custody.server.store import Store
 from custody.server.store.models import MembershipRow, PendingChangeRow, SecondPersonRuleRow, WorkspaceRow
 from custody.server.vaults.stored import place_of
@@ -349,25 +349,17 @@ def _shapes(ctx: Ctx, with_present: set[str], changes: Sequence[PendingChangeRow
     names = {each.id: names_in(ctx.db, each) for each in waiting}
     in_force = _in_force(ctx, [each for each in waiting if each.id in with_present], names)
     return [
-        wire.Change(
+        shape_of(
+            wire.Change,
+            change,
             change_id=change.id,
-            workspace_id=change.workspace_id,
             workspace_name=ctx.db.get_one(WorkspaceRow, change.workspace_id).name,
-            network=cast("ApiNetwork", ctx.db.get_one(WorkspaceRow, change.workspace_id).network),
-            path=change.path,
-            body=change.body,
+            network=ctx.db.get_one(WorkspaceRow, change.workspace_id).network,
             names=names.get(change.id, {}),
-            in_force=dict(in_force.get(change.id, {})),
+            in_force=in_force.get(change.id, {}),
             status=_status(ctx, change),
             asked_by=str(change.asked_by),
-            asked_by_name=change.asked_by_name,
-            asked_at=change.asked_at,
-            not_before=change.not_before,
-            expires_at=change.expires_at,
             decided_by=None if change.decided_by is None else str(change.decided_by),
-            decided_by_name=change.decided_by_name,
-            decided_at=change.decided_at,
-            reason=change.reason,
         )
         for change in changes
     ]

@@ -11,7 +11,7 @@ from custody.server.errors import NotFound
 from custody.server.people.staff import require_owner_of, role_of_first
 from custody.server.rules.audit import Event
 from custody.server.second_person.requirement import require_two, role_name
-from custody.server.shown import shown
+from custody.server.shown import shape_of, shown
 from custody.server.store.models import SecondPersonRuleRow
 
 OFF = Event("SECOND_PERSON_RULE_SET", "off", "turned the rule of the second person off")
@@ -74,14 +74,13 @@ def _shown(ctx: Ctx) -> wire.SecondPersonRule:
 
     def shapes(rules: Sequence[SecondPersonRuleRow]) -> list[wire.SecondPersonRule]:
         return [
-            wire.SecondPersonRule(
+            shape_of(
+                wire.SecondPersonRule,
+                each,
                 org_id=organisation_id,
                 is_on=True,
-                confirming_role_id=each.confirming_role_id,
                 role_name=role_name(ctx.db, each),
-                cooling_off_hours=each.cooling_off_hours,
                 set_by=str(each.set_by),
-                set_at=each.set_at,
             )
             for each in rules
         ]

@@ -27,7 +27,7 @@ from custody.server.rules.audit import Event
 from custody.server.rules.credentials import new_id
 from custody.server.rules.webhooks import BadUrl, read_url
 from custody.server.secrets import Purpose
-from custody.server.shown import shown
+from custody.server.shown import shape_of, shown
 from custody.server.sign_in.stored_providers import (
     end_link,
     end_provider,
@@ -130,15 +130,7 @@ def identity_links(ctx: Ctx, _: WorkspaceQuery) -> Listed[IdentityLink]:
     )
 
     def links(some: Sequence[Any]) -> list[IdentityLink]:
-        return [
-            IdentityLink(
-                user_uuid=link.user_id,
-                email=email,
-                linked_at=link.linked_at,
-                last_used_at=link.last_used_at,
-            )
-            for link, email in some
-        ]
+        return [shape_of(IdentityLink, link, user_uuid=link.user_id, email=email) for link, email in some]
 
     return shown(ctx.db.execute(query).all(), links, "user_uuid", lambda row: int(row[0].user_id))
 
@@ -164,15 +156,13 @@ def _details(ctx: Ctx) -> IdentityProvider:
     if provider is None:
         return IdentityProvider(org_id=organisation_id, redirect_uri=redirect_uri)
     link = link_of(ctx.db, provider, ctx.caller.user_id)
-    return IdentityProvider(
+    return shape_of(
+        IdentityProvider,
+        provider,
         org_id=organisation_id,
         provider_id=provider.id,
-        issuer=provider.issuer,
-        client_id=provider.client_id,
         has_secret=provider.sealed_secret is not None,
-        is_required=provider.is_required,
         set_by=str(provider.set_by),
-        set_at=provider.set_at,
         redirect_uri=redirect_uri,
         own_link_since=None if link is None else link.linked_at,
     )

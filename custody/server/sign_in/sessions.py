@@ -19,7 +19,7 @@ from custody.schemas.auth import (
     RevokeSessionsResponse,
     SessionRecord,
 )
-from custody.schemas.common import Done, Listed, NullString
+from custody.schemas.common import Done, Listed
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
 from custody.server.errors import NotFound, Unauthenticated
 from custody.server.rules.audit import Category, Event
@@ -34,7 +34,7 @@ from custody.server.rules.credentials import (
     session_id,
     token_hash,
 )
-from custody.server.shown import shown
+from custody.server.shown import shape_of, shown
 from custody.server.sign_in.access_tokens import CONSOLE_ALONE, HAS_ENDED, end_sessions
 from custody.server.sign_in.accounts import about
 from custody.server.store.models import AccessTokenRow, RefreshTokenRow, SignInSessionRow, UserRow
@@ -118,7 +118,15 @@ def sessions(ctx: Ctx, _: None) -> Listed[SessionRecord]:
     live = sorted(_live(ctx), key=lambda each: each.id, reverse=True)
 
     def records(some: Sequence[SignInSessionRow]) -> list[SessionRecord]:
-        return [_record(each, current=each.id == ctx.caller.session_id) for each in some]
+        return [
+            shape_of(
+                SessionRecord,
+                each,
+                session_id=session_id(each.sid),
+                current=each.id == ctx.caller.session_id,
+            )
+            for each in some
+        ]
 
     return shown(live, records, "session_id", lambda each: session_id(each.sid))
 
@@ -207,17 +215,6 @@ def _refresh_token(db: Session, sid: str, token: str) -> tuple[RefreshTokenRow, 
     )
     row = db.execute(query).one_or_none()
     return None if row is None else (row[0], row[1])
-
-
-def _record(session: SignInSessionRow, *, current: bool) -> SessionRecord:
-    return SessionRecord(
-        session_id=session_id(session.sid),
-        device=NullString.of(session.device),
-        location=NullString.of(session.location),
-        created_at=session.created_at,
-        last_used_at=session.last_used_at,
-        current=current,
-    )
 
 
 def _forget_expired(db: Session, session_id: int, now: datetime) -> None:

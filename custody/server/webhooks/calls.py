@@ -23,7 +23,6 @@ from custody.schemas.webhooks import (
     WEBHOOK_DELIVERIES,
     WEBHOOKS,
     CreateWebhookRequest,
-    DeliveryStatus,
     DisabledReason,
     EventKind,
     RedeliverWebhookRequest,
@@ -41,7 +40,7 @@ from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import TOKEN_BYTES, new_id
 from custody.server.rules.webhooks import BadUrl, read_url
 from custody.server.secrets import Purpose
-from custody.server.shown import newest_first, shown
+from custody.server.shown import newest_first, shape_of, shown
 from custody.server.store import models
 from custody.server.webhooks.events import WEBHOOK, WebhookEvents
 
@@ -214,20 +213,7 @@ def _shown_once(webhook: models.WebhookRow, secret: str | None) -> WebhookWithSe
 
 
 def _details(webhook: models.WebhookRow) -> Webhook:
-    reason = webhook.disabled_reason
-    return Webhook(
-        webhook_id=webhook.id,
-        workspace_id=webhook.workspace_id,
-        url=webhook.url,
-        kinds=webhook.kinds,
-        enabled=webhook.disabled_at is None,
-        disabled_at=webhook.disabled_at,
-        disabled_reason=None if reason is None else DisabledReason(reason),
-        failing_since=webhook.failing_since,
-        old_secret_until=webhook.old_secret_until,
-        created_by=webhook.created_by,
-        created_at=webhook.created_at,
-    )
+    return shape_of(Webhook, webhook, webhook_id=webhook.id, enabled=webhook.disabled_at is None)
 
 
 def _delivery_details(db: Session, deliveries: Sequence[models.WebhookDeliveryRow]) -> list[WebhookDelivery]:
@@ -236,21 +222,13 @@ def _delivery_details(db: Session, deliveries: Sequence[models.WebhookDeliveryRo
         models.WebhookEventRow.id.in_([each.event_id for each in deliveries])
     )
     events = {event.id: event for event in db.scalars(query)}
-    return [_delivery(delivery, events[delivery.event_id]) for delivery in deliveries]
-
-
-def _delivery(delivery: models.WebhookDeliveryRow, event: models.WebhookEventRow) -> WebhookDelivery:
-    return WebhookDelivery(
-        delivery_id=delivery.id,
-        webhook_id=delivery.webhook_id,
-        event_id=event.id,
-        sequence=event.sequence,
-        kind=event.kind,
-        status=DeliveryStatus(delivery.status),
-        attempts=delivery.attempts,
-        response_status=delivery.response_status,
-        error=delivery.error,
-        attempted_at=delivery.attempted_at,
-        next_attempt_at=delivery.next_attempt_at,
-        created_at=delivery.created_at,
-    )
+    return [
+        shape_of(
+            WebhookDelivery,
+            each,
+            delivery_id=each.id,
+            sequence=events[each.event_id].sequence,
+            kind=events[each.event_id].kind,
+        )
+        for each in deliveries
+    ]
