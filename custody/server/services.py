@@ -15,9 +15,9 @@ from custody.server.rules.ports import Clock, RandomBytes
 from custody.server.rules.selection import RandomSource
 from custody.server.secrets import Secrets
 from custody.server.sign_in.passkeys import Passkeys
+from custody.server.sign_in.password_hashes import Passwords
 from custody.server.sign_in.programs import ServiceSignIn
 from custody.server.sign_in.providers import Providers
-from custody.server.sign_in.stored_accounts import Passwords
 from custody.server.store import Store
 
 

@@ -19,7 +19,7 @@ from custody.server.people.staff import permissions_of
 from custody.server.rules.audit import Event
 from custody.server.rules.credentials import OPERATOR, check_new_password
 from custody.server.services import Services
-from custody.server.sign_in.stored_accounts import add_account, find_user
+from custody.server.sign_in.accounts import add_account, find_user
 from custody.server.store.models import RoleRow, WorkspaceRow
 from custody.server.vaults.stored import place_of
 from multisig import Network
@@ -120,7 +120,7 @@ def _place(
         if hashed is None:
             raise Invalid.at("/password", f"{email} has no account yet: a password is needed.")
         given = person.model_dump(include={"first_name", "surname", "two_factor"})
-        user = add_account(db, services.tools.clock, email, hashed, **given)
+        user = add_account(db, services.tools.clock(), email, hashed, **given)
     add_membership(db, services.tools.clock(), user.id, place.id, role.id)
     access = replace(place_of(db, place.id), role_id=role.id, permissions=permissions_of(db, role.id))
     payload = {"user_id": user.id, "role_id": role.id}

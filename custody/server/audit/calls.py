@@ -27,6 +27,7 @@ from custody.schemas.proposals import PROPOSAL_READERS
 from custody.server.audit.log import chained_rows
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
 from custody.server.errors import Invalid, NotFound, NotOrgMember
+from custody.server.people.people import is_colleague
 from custody.server.rules.audit import (
     AuditRow,
     Category,
@@ -48,7 +49,6 @@ from custody.server.store.models import (
     RoleRow,
     UserRow,
     VaultRow,
-    WorkspaceRow,
     full_name,
 )
 
@@ -132,12 +132,7 @@ def _require_organisation(ctx: Ctx, org_uid: int) -> None:
     """The request names the organisation too, and the specification wants the caller to belong to it."""
     if org_uid == ctx.access.organisation_id:
         return
-    member = (
-        select(MembershipRow.id)
-        .join(WorkspaceRow, WorkspaceRow.id == MembershipRow.workspace_id)
-        .where(MembershipRow.user_id == ctx.caller.user_id, WorkspaceRow.organisation_id == org_uid)
-    )
-    if ctx.db.scalars(member.limit(1)).first() is None:
+    if not is_colleague(ctx.db, ctx.caller.user_id, org_uid):
         raise NotOrgMember("You are not a member of the organisation that the request names.")
     raise NotFound("There is no such workspace in this organisation.")
 

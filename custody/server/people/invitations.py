@@ -54,7 +54,7 @@ from custody.server.rules.invitations import (
 from custody.server.rules.ports import Clock
 from custody.server.rules.roles import require_grantable
 from custody.server.shown import shape_of, shown
-from custody.server.sign_in.stored_accounts import find_user
+from custody.server.sign_in.accounts import find_user
 from custody.server.store import Store, models
 from custody.server.store.models import MembershipRow, OrganisationRow, RoleRow, UserRow, WorkspaceRow
 from custody.server.vaults.stored import place_of

@@ -52,7 +52,7 @@ from custody.server.rules.audit import Event
 from custody.server.rules.roles import Staff, require_administrators, require_grantable, require_reach
 from custody.server.second_person.requirement import require_two
 from custody.server.shown import shape_of, shown
-from custody.server.sign_in.stored_providers import end_link
+from custody.server.sign_in.identity_providers import end_link
 from custody.server.store.models import KeyRow, MembershipRow, RoleRow, UserRow, VaultRow
 
 ROLE_CHANGED = Event(

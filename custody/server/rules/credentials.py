@@ -14,7 +14,6 @@ from base64 import b32encode, urlsafe_b64encode
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
 from hashlib import sha256
 from hmac import compare_digest
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -43,24 +42,7 @@ OTP_WINDOW = timedelta(hours=1)
 OTP_TRIES_PER_WINDOW = 20
 OTP_CHALLENGES_PER_WINDOW = 20
 
-# A mailed link to a new password: once, for an hour (OWASP, Forgot Password Cheat Sheet), five of them.
-RESET_LIFETIME = timedelta(hours=1)
-RESETS_PER_ACCOUNT = 5
-RESETS_PER_ACCOUNT_WINDOW = timedelta(hours=1)
-
-# Registrations of one address: each one sends a mail, perhaps to a person who did not ask for it.
-REGISTRATIONS = 5
-REGISTRATIONS_WINDOW = timedelta(hours=1)
-
-# Codes tried to confirm an authenticator. The caller knows the secret, so this only bounds the work.
-CONFIRMATIONS = 10
-CONFIRMATIONS_WINDOW = timedelta(minutes=15)
-
-# Wrong passwords for one account from one address; from anywhere, a hundred (NIST SP 800-63B, 5.2.2): beyond
-# them the account asks for a second factor, whether it has one or not. And sign-in calls from one address.
-LOGIN_FAILURES = 10
-LOGIN_FAILURES_ANYWHERE = 100
-LOGIN_FAILURES_WINDOW = timedelta(minutes=15)
+# Sign-in calls from one address.
 CALLS_PER_ADDRESS = 120
 CALLS_PER_ADDRESS_WINDOW = timedelta(minutes=1)
 
@@ -144,29 +126,6 @@ def check_new_password(password: str, email: str, field: str = "password") -> No
 def _refused(field: str, reason: str) -> Invalid:
     sentence = f"This password is guessed too easily: {reason}."
     return Invalid.at(f"/{field}", sentence, "weak-password")
-
-
-class RefreshVerdict(StrEnum):
-    FIRST_USE = "first-use"  # the newest generation: its predecessor is invalid from now on
-    REPEAT = "repeat"  # its successor was never used: the answer was probably lost
-    REUSE = "reuse"  # a copy of the token exists: the whole family is revoked
-
-
-@dataclass(frozen=True)
-class PresentedToken:
-    """``generation`` counts from 1; ``was_used``: this very token, not only one of its generation."""
-
-    generation: int
-    was_used: bool
-
-
-def judge(token: PresentedToken, used_generation: int) -> RefreshVerdict:
-    """``used_generation``: the highest generation of the family that was ever used, 0 at first."""
-    if token.generation == used_generation + 1:
-        return RefreshVerdict.FIRST_USE
-    if token.generation == used_generation and token.was_used:
-        return RefreshVerdict.REPEAT
-    return RefreshVerdict.REUSE
 
 
 @dataclass(frozen=True)

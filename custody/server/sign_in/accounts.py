@@ -1,9 +1,9 @@
-"""Registering, which makes an account without an organisation; and events about an account whose owner is not
-signed in.
+"""Accounts: finding and creating them, registering, which makes one without an organisation, and events about
+one whose owner is not signed in.
 """
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -14,11 +14,11 @@ from custody.server.calls import Ctx, In, Steps, serves_in_parts
 from custody.server.mail.jobs import Template, queue_mail
 from custody.server.requests.rates import AttemptLimit
 from custody.server.rules.audit import Category, Event
-from custody.server.rules.credentials import REGISTRATIONS, REGISTRATIONS_WINDOW, check_new_password
-from custody.server.sign_in.stored_accounts import add_account, find_user
-from custody.server.store.models import InvitationRow, UserRow
+from custody.server.rules.credentials import check_new_password
+from custody.server.store.models import CredentialRow, InvitationRow, UserRow
 
-_TRIES = AttemptLimit("registration", REGISTRATIONS, REGISTRATIONS_WINDOW)
+# Each one sends a mail, perhaps to a person who did not ask for it.
+_TRIES = AttemptLimit("registration", 5, timedelta(hours=1))
 # By the mail that the owner gets.
 _EVENTS = {
     Template.WELCOME: Event("ACCOUNT_REGISTERED", "", category=Category.SIGN_IN),
@@ -47,11 +47,14 @@ def register_account(request: RegisterRequest, *, is_signing_in: bool = False) -
     hashed = ctx.tools.passwords.hash(password)
     ctx = yield In.WRITE
     user = find_user(ctx.db, request.email)
-    outcome = _outcome(ctx, user, request.email)
+    outcome = Template.ALREADY_REGISTERED
+    if user is None:
+        may_register = ctx.tools.may_anybody_register or _is_invited(ctx.db, request.email, ctx.now)
+        outcome = Template.WELCOME if may_register else Template.NOT_INVITED
     if outcome is Template.WELCOME:
         user = add_account(
             ctx.db,
-            ctx.tools.clock,
+            ctx.now,
             request.email,
             hashed,
             first_name=request.first_name,
@@ -62,14 +65,6 @@ def register_account(request: RegisterRequest, *, is_signing_in: bool = False) -
     # Recorded for each outcome: a commit that writes takes longer than one that does not.
     about(ctx, user).event(_EVENTS[outcome])
     return Done()
-
-
-def _outcome(ctx: Ctx, user: UserRow | None, email: str) -> Template:
-    if user is not None:
-        return Template.ALREADY_REGISTERED
-    if ctx.tools.may_anybody_register or _is_invited(ctx.db, email, ctx.now):
-        return Template.WELCOME
-    return Template.NOT_INVITED
 
 
 def _is_invited(db: Session, email: str, now: datetime) -> bool:
@@ -89,3 +84,37 @@ def about(ctx: Ctx, user: UserRow | None) -> Ctx:
     if user is None:
         return ctx
     return replace(ctx, caller=replace(ctx.caller, user_id=user.id, name=user.email))
+
+
+def find_user(db: Session, email: str) -> UserRow | None:
+    """``email`` in lower case."""
+    return db.scalars(select(UserRow).where(UserRow.email == email)).one_or_none()
+
+
+def find_credential(db: Session, email: str) -> tuple[UserRow, CredentialRow] | None:
+    query = (
+        select(UserRow, CredentialRow)
+        .join(CredentialRow, CredentialRow.user_id == UserRow.id)
+        .where(UserRow.email == email)
+    )
+    row = db.execute(query).one_or_none()
+    return None if row is None else (row[0], row[1])
+
+
+def add_account(
+    db: Session,
+    now: datetime,
+    email: str,
+    password_hash: str,
+    *,
+    first_name: str | None = None,
+    surname: str | None = None,
+    two_factor: bool = True,
+) -> UserRow:
+    """An account with its password. Mailed codes are on by default."""
+    user = UserRow(email=email, first_name=first_name, surname=surname, created_at=now)
+    db.add(user)
+    db.flush()
+    factor = "email" if two_factor else "none"
+    db.add(CredentialRow(user_id=user.id, password_hash=password_hash, second_factor=factor, updated_at=now))
+    return user

@@ -14,7 +14,6 @@ from custody.schemas.auth import SecondFactor
 from custody.server.calls import Ctx, In, Steps
 from custody.server.errors import MailRefused, MailUnavailable, OtpInvalid, RateLimited, SignInOver
 from custody.server.mail.jobs import TEXTS, Template, queue_mail
-from custody.server.mail.mailer import Mail
 from custody.server.requests.rates import AttemptLimit
 from custody.server.rules.credentials import (
     OTP_CHALLENGES_PER_WINDOW,
@@ -39,14 +38,6 @@ _MAILS: Final = AttemptLimit("wrong-codes-mail", 1, OTP_WINDOW)
 
 
 @dataclass(frozen=True)
-class ClientInfo:
-    """What a client says about itself at sign-in."""
-
-    device: str | None
-    location: str | None
-
-
-@dataclass(frozen=True)
 class CodeAwaited:
     """A code must follow with ``token_2fa``. ``method``: email or totp."""
 
@@ -55,39 +46,49 @@ class CodeAwaited:
 
 
 def ask_for_code(
-    ctx: Ctx, user: UserRow, credential: CredentialRow, client: ClientInfo, session_id: int | None = None
+    ctx: Ctx,
+    user_id: int,
+    device: str | None = None,
+    location: str | None = None,
+    *,
+    session_id: int | None = None,
 ) -> Steps[CodeAwaited]:
     """Adds a challenge in the transaction that is open, ends that, and mails the code while the caller waits.
-    The code is stored nowhere, so it cannot wait in the outbox. ``session_id``: the session that proves its
-    second factor once more; None for a sign-in.
+    The code is stored nowhere, so it cannot wait in the outbox. ``device``, ``location``: what the client
+    says about itself. ``session_id``: the session that proves its second factor once more; None for a
+    sign-in.
 
     Raises RateLimited, MailUnavailable, MailRefused; a challenge whose mail failed does not count against its
     account.
     """
-    _check_budget(ctx, user.id, session_id)
+    challenges, tries = _recent(ctx, user_id, session_id)
+    if challenges >= OTP_CHALLENGES_PER_WINDOW or tries >= OTP_TRIES_PER_WINDOW:
+        raise _too_many()
     token, now = new_token(ctx.tools.random), ctx.now
+    second_factor = ctx.db.get_one(CredentialRow, user_id).second_factor
     # An account without a second factor that is being guessed at gets a mailed code.
-    method: SecondFactor = "totp" if credential.second_factor == "totp" else "email"
+    method: SecondFactor = "totp" if second_factor == "totp" else "email"
     code = new_otp(ctx.tools.random) if method == "email" else None
     challenge = OtpChallengeRow(
-        user_id=user.id,
+        user_id=user_id,
         token_hash=token_hash(token),
         code_hash=None if code is None else otp_hash(code, token),
         tries=0,
-        device=client.device,
-        location=client.location,
+        device=device,
+        location=location,
         created_at=now,
         expires_at=now + OTP_LIFETIME,
         session_id=session_id,
     )
     ctx.db.add(challenge)
     ctx.db.flush()
-    challenge_id, email = challenge.id, user.email
-    template = Template.CODE if session_id is None else Template.CONFIRMATION_CODE
+    challenge_id, email = challenge.id, ctx.db.get_one(UserRow, user_id).email
+    text = TEXTS[Template.CODE if session_id is None else Template.CONFIRMATION_CODE]
+    minutes = str(int(OTP_LIFETIME.total_seconds() // 60))
     ctx = yield In.NOTHING
     try:
         if code is not None:
-            ctx.tools.mailer.send(_code_mail(template, email, code))
+            ctx.tools.mailer.send(text.fill(email, {"code": code, "minutes": minutes}, public_url=None))
     except (MailUnavailable, MailRefused):
         ctx = yield In.WRITE
         ctx.db.delete(ctx.db.get_one(OtpChallengeRow, challenge_id))
@@ -194,12 +195,6 @@ def _proof(ctx: Ctx, challenge: OtpChallengeRow, token_2fa: str, given: str | As
     return "with a mailed code" if is_right else None
 
 
-def _check_budget(ctx: Ctx, user_id: int, session_id: int | None) -> None:
-    challenges, tries = _recent(ctx, user_id, session_id)
-    if challenges >= OTP_CHALLENGES_PER_WINDOW or tries >= OTP_TRIES_PER_WINDOW:
-        raise _too_many()
-
-
 def _recent(ctx: Ctx, user_id: int, session_id: int | None) -> tuple[int, int]:
     """How many challenges an account had in the window, and how many tries were made on them. Those of the
     sessions that one organisation's identity provider opened count apart: a hostile provider keeps no owner
@@ -230,8 +225,3 @@ def _stored(db: Session, token_2fa: str, session_id: int | None) -> OtpChallenge
 
 def _too_many() -> RateLimited:
     return RateLimited("Too many codes were asked for or tried.", retry_after=int(OTP_WINDOW.total_seconds()))
-
-
-def _code_mail(template: Template, email: str, code: str) -> Mail:
-    minutes = int(OTP_LIFETIME.total_seconds() // 60)
-    return TEXTS[template].fill(email, {"code": code, "minutes": str(minutes)}, public_url=None)

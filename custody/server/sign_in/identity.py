@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Final
 from urllib.parse import urlencode
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.auth import RefreshResponse
@@ -22,22 +22,22 @@ from custody.server.errors import (
     NotFound,
     StateConflict,
 )
+from custody.server.people.people import is_colleague
+from custody.server.people.staff import first_workspace
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import IDENTITY_FLOW_LIFETIME, new_token, token_hash
 from custody.server.secrets import Purpose
 from custody.server.sign_in.accounts import about
 from custody.server.sign_in.id_tokens import Expected, base64url
+from custody.server.sign_in.identity_providers import link_of, redirect_uri_of
 from custody.server.sign_in.providers import ProviderClient
 from custody.server.sign_in.sessions import open_session
-from custody.server.sign_in.stored_providers import link_of, redirect_uri_of
 from custody.server.store.models import (
     IdentityFlowRow,
     IdentityLinkRow,
     IdentityProviderRow,
-    MembershipRow,
     SignInSessionRow,
     UserRow,
-    WorkspaceRow,
 )
 from custody.server.vaults.stored import place_of
 
@@ -100,7 +100,9 @@ def begin(provider_id: str, target: str, *, is_linking: bool = False) -> Steps[P
     redirect_uri = redirect_uri_of(ctx.tools.public_url, provider.organisation_id)
     if provider.sealed_secret is None or redirect_uri is None:
         raise StateConflict("This identity provider is not ready: its owner has to enter its secret.")
-    if is_linking and (caller.bound_to is not None or not _is_member(ctx.db, provider, caller.user_id)):
+    if is_linking and (
+        caller.bound_to is not None or not is_colleague(ctx.db, caller.user_id, provider.organisation_id)
+    ):
         raise NoRoleOpens("A member links their own account, signed in with their own password.")
     ctx = yield In.NOTHING
     published = ctx.tools.providers.published(provider)
@@ -193,7 +195,7 @@ def _open(ctx: Ctx, provider: IdentityProviderRow, subject: str) -> RefreshRespo
     """Of the member's new session."""
     wanted = (IdentityLinkRow.provider_id == provider.id, IdentityLinkRow.subject == subject)
     link = ctx.db.scalars(select(IdentityLinkRow).where(*wanted)).one_or_none()
-    if link is None or not _is_member(ctx.db, provider, link.user_id):
+    if link is None or not is_colleague(ctx.db, link.user_id, provider.organisation_id):
         return None
     user = ctx.db.get_one(UserRow, link.user_id)
     link.last_used_at = ctx.now
@@ -207,7 +209,7 @@ def _link(ctx: Ctx, flow: IdentityFlowRow, session_id: int, subject: str) -> Non
     db, provider, session = ctx.db, _still(ctx.db, flow), ctx.db.get(SignInSessionRow, session_id)
     if session is None or session.revoked_at is not None:
         raise IdentityRefused("You are not signed in any more: sign in with your password, then link.")
-    if not _is_member(db, provider, session.user_id):
+    if not is_colleague(db, session.user_id, provider.organisation_id):
         raise IdentityRefused("You are no member of this organisation any more.")
     known = select(IdentityLinkRow.id).where(IdentityLinkRow.provider_id == provider.id)
     if db.scalar(known.where(IdentityLinkRow.subject == subject)) is not None:
@@ -217,8 +219,7 @@ def _link(ctx: Ctx, flow: IdentityFlowRow, session_id: int, subject: str) -> Non
     user = db.get_one(UserRow, session.user_id)
     db.add(IdentityLinkRow(provider_id=provider.id, user_id=user.id, subject=subject, linked_at=ctx.now))
     db.flush()
-    first = select(func.min(WorkspaceRow.id)).where(WorkspaceRow.organisation_id == provider.organisation_id)
-    access = place_of(db, db.scalar(first) or 0)
+    access = place_of(db, db.scalar(select(first_workspace(provider.organisation_id))) or 0)
     replace(about(ctx, user), maybe_access=access).event(LINKED, user=user.id, issuer=provider.issuer)
 
 
@@ -228,15 +229,6 @@ def _still(db: Session, flow: IdentityFlowRow) -> IdentityProviderRow:
     if provider is None:
         raise IdentityRefused("The organisation changed its identity provider meanwhile.")
     return provider
-
-
-def _is_member(db: Session, provider: IdentityProviderRow, user_id: int) -> bool:
-    query = (
-        select(MembershipRow.id)
-        .join(WorkspaceRow, WorkspaceRow.id == MembershipRow.workspace_id)
-        .where(MembershipRow.user_id == user_id, WorkspaceRow.organisation_id == provider.organisation_id)
-    )
-    return db.scalars(query.limit(1)).first() is not None
 
 
 def _of(token: str, purpose: str) -> str:

@@ -2,9 +2,10 @@
 mail.
 """
 
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from custody.schemas.auth import (
@@ -22,30 +23,33 @@ from custody.server.mail.jobs import Template, queue_mail
 from custody.server.requests.rates import AttemptLimit, caller_at
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import (
-    LOGIN_FAILURES,
-    LOGIN_FAILURES_ANYWHERE,
-    LOGIN_FAILURES_WINDOW,
-    RESETS_PER_ACCOUNT,
-    RESETS_PER_ACCOUNT_WINDOW,
     check_new_password,
+    new_token,
     token_hash,
 )
+from custody.server.rules.ports import Clock, RandomBytes
 from custody.server.sign_in.access_tokens import end_sessions
-from custody.server.sign_in.accounts import about
-from custody.server.sign_in.stored_accounts import close_challenges, drop_reset_tokens, find_user
-from custody.server.store.models import CredentialRow, PasswordResetRow, UserRow
+from custody.server.sign_in.accounts import about, find_user
+from custody.server.store import Store
+from custody.server.store.models import CredentialRow, OtpChallengeRow, PasswordResetRow, UserRow
 
 CHANGED = Event("PASSWORD_CHANGED", "{ended} other sessions ended", category=Category.SIGN_IN)
 RESET_REQUESTED = Event("PASSWORD_RESET_REQUESTED", "", category=Category.SIGN_IN)
 RESET = Event("PASSWORD_RESET", "{ended} sessions ended", category=Category.SIGN_IN)
 # Wrong passwords at sign-in. They are counted for each account and client address, so that a stranger cannot
-# lock the owner out; the count of all addresses decides whether the password alone is enough.
+# lock the owner out; beyond a hundred from anywhere (NIST SP 800-63B, 5.2.2) the account asks for a second
+# factor, whether it has one or not.
+LOGIN_FAILURES = 10
+LOGIN_FAILURES_ANYWHERE = 100
+LOGIN_FAILURES_WINDOW = timedelta(minutes=15)
 GUESSES_HERE = AttemptLimit("sign-in", LOGIN_FAILURES, LOGIN_FAILURES_WINDOW)
 GUESSES_ANYWHERE = AttemptLimit("sign-in-anywhere", LOGIN_FAILURES_ANYWHERE, LOGIN_FAILURES_WINDOW)
 # Wrong passwords in a session have a limit of their own, which a stranger cannot use up. So have those in
 # sessions that an organisation's identity provider opened.
 _FAILURES = AttemptLimit("password", LOGIN_FAILURES, LOGIN_FAILURES_WINDOW)
-_RESETS = AttemptLimit("password-reset", RESETS_PER_ACCOUNT, RESETS_PER_ACCOUNT_WINDOW)
+# A mailed link to a new password: once, for an hour (OWASP, Forgot Password Cheat Sheet), five of them.
+RESET_LIFETIME = timedelta(hours=1)
+_RESETS = AttemptLimit("password-reset", 5, timedelta(hours=1))
 _NEW = "new_password"
 
 
@@ -147,7 +151,7 @@ def _set(ctx: Ctx, user: UserRow, hashed: str, *, keep_session: int | None) -> i
     db, now = ctx.db, ctx.now
     credential = db.get_one(CredentialRow, user.id)
     credential.password_hash, credential.updated_at = hashed, now
-    drop_reset_tokens(db, user.id)
+    _drop_reset_tokens(db, user.id)
     close_challenges(db, user.id, now)
     _FAILURES.forget(db, user.email)
     queue_mail(db, Template.PASSWORD_CHANGED, user.email, {}, now=now)
@@ -171,3 +175,35 @@ def _owner(db: Session, token: str, now: datetime) -> UserRow:
         sentence = "This token was used, was replaced by a newer one, or has expired; ask for another."
         raise Invalid.at("/token", sentence)
     return found
+
+
+def close_challenges(db: Session, user_id: int, now: datetime) -> None:
+    """Closes sign-ins that wait for a second factor, after the password or the factor has changed."""
+    waiting = (OtpChallengeRow.user_id == user_id, OtpChallengeRow.closed_at.is_(None))
+    db.execute(update(OtpChallengeRow).where(*waiting).values(closed_at=now))
+
+
+def _drop_reset_tokens(db: Session, user_id: int) -> None:
+    """At most one token works: the newest."""
+    db.execute(delete(PasswordResetRow).where(PasswordResetRow.user_id == user_id))
+
+
+def new_reset_token(store: Store, clock: Clock, random: RandomBytes, email: str) -> Mapping[str, str] | None:
+    """The values of the mail, made when it is sent. An older token stops working. None where there is no such
+    account.
+    """
+    token, now = new_token(random), clock()
+    with store.write() as db:
+        user = find_user(db, email)
+        if user is None:
+            return None
+        _drop_reset_tokens(db, user.id)
+        db.add(
+            PasswordResetRow(
+                token_hash=token_hash(token),
+                user_id=user.id,
+                created_at=now,
+                expires_at=now + RESET_LIFETIME,
+            )
+        )
+    return {"token": token, "minutes": str(int(RESET_LIFETIME.total_seconds() // 60))}

@@ -2,7 +2,7 @@
 30-second steps, six digits: RFC 6238, RFC 4226), and its recovery codes.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, cast
 
 from sqlalchemy import delete, func, select
@@ -26,8 +26,6 @@ from custody.server.mail.jobs import METHODS, Template, queue_mail
 from custody.server.requests.rates import AttemptLimit
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import (
-    CONFIRMATIONS,
-    CONFIRMATIONS_WINDOW,
     RECOVERY_CODES,
     new_recovery_code,
     plain_code,
@@ -36,8 +34,8 @@ from custody.server.rules.credentials import (
 from custody.server.rules.totp import SECRET_BYTES, base32, enrolment_uri, find_step
 from custody.server.secrets import Purpose
 from custody.server.sign_in.access_tokens import end_sessions
-from custody.server.sign_in.passwords import require_password, require_still
-from custody.server.sign_in.stored_accounts import close_challenges, find_credential
+from custody.server.sign_in.accounts import find_credential
+from custody.server.sign_in.passwords import close_challenges, require_password, require_still
 from custody.server.store.models import CredentialRow, PasskeyRow, RecoveryCodeRow, UserRow
 
 OFFERED = Event("AUTHENTICATOR_OFFERED", "not confirmed yet", category=Category.SIGN_IN)
@@ -45,7 +43,8 @@ CONFIRMED = Event("AUTHENTICATOR_CONFIRMED", "{count} recovery codes", category=
 ENABLED = Event("TWO_FACTOR_ENABLED", "{method}", category=Category.SIGN_IN)
 DISABLED = Event("TWO_FACTOR_DISABLED", "{method}", category=Category.SIGN_IN)
 RESET = Event("TWO_FACTOR_RESET", "user {user}", category=Category.SIGN_IN)
-_CONFIRMATIONS = AttemptLimit("totp-confirm", CONFIRMATIONS, CONFIRMATIONS_WINDOW)
+# Codes tried to confirm an authenticator. The caller knows the secret, so this only bounds the work.
+_CONFIRMATIONS = AttemptLimit("totp-confirm", 10, timedelta(minutes=15))
 
 
 def second_factor_of(db: Session, user_id: int) -> SecondFactor:

@@ -27,9 +27,6 @@ from custody.server.rules.credentials import (
     ACCESS_LIFETIME,
     BOUND_LIFETIME,
     REFRESH_LIFETIME,
-    PresentedToken,
-    RefreshVerdict,
-    judge,
     new_token,
     session_id,
     token_hash,
@@ -96,10 +93,14 @@ def renew_session(
     row, session = found
     if session.bound_to is not None and not at_console:
         raise Unauthenticated(CONSOLE_ALONE)
-    presented = PresentedToken(row.generation, was_used=row.first_used_at is not None)
-    verdict = judge(presented, session.used_generation)
-    if verdict is not RefreshVerdict.REUSE:
-        return _rotate(ctx, row, session, verdict)
+    # The newest generation, or one whose successor was never used: its answer was probably lost.
+    is_next = row.generation == session.used_generation + 1
+    if is_next or (row.generation == session.used_generation and row.first_used_at is not None):
+        if is_next:
+            session.used_generation, row.first_used_at = row.generation, ctx.now
+        session.last_used_at = ctx.now
+        _forget_expired(ctx.db, session.id, ctx.now)
+        return _issue(ctx, session, generation=row.generation + 1)
     _revoke(ctx, session, "refresh token reused")
     about(ctx, ctx.db.get_one(UserRow, session.user_id)).event(REUSED, session=session.id)
     yield In.NOTHING
@@ -163,18 +164,6 @@ def _is_live(row: RefreshTokenRow, session: SignInSessionRow, now: datetime, idl
     if session.bound_to is not None and session.created_at <= now - BOUND_LIFETIME:
         return False
     return session.revoked_at is None and row.expires_at > now and session.last_used_at > now - idle
-
-
-def _rotate(
-    ctx: Ctx, row: RefreshTokenRow, session: SignInSessionRow, verdict: RefreshVerdict
-) -> RefreshResponse:
-    now = ctx.now
-    if verdict is RefreshVerdict.FIRST_USE:
-        session.used_generation = row.generation
-        row.first_used_at = now
-    session.last_used_at = now
-    _forget_expired(ctx.db, session.id, now)
-    return _issue(ctx, session, generation=row.generation + 1)
 
 
 def _issue(ctx: Ctx, session: SignInSessionRow, *, generation: int) -> RefreshResponse:

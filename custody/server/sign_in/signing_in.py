@@ -5,9 +5,8 @@ from custody.server.calls import Ctx, In, Steps, serves_in_parts
 from custody.server.errors import SignInOver, Unauthenticated
 from custody.server.people.people import user_record
 from custody.server.rules.audit import Category, Event
-from custody.server.sign_in.accounts import about
+from custody.server.sign_in.accounts import about, find_credential
 from custody.server.sign_in.challenges import (
-    ClientInfo,
     CodeAwaited,
     ask_for_code,
     find_challenge,
@@ -17,7 +16,6 @@ from custody.server.sign_in.challenges import (
 from custody.server.sign_in.passkeys import Assertion
 from custody.server.sign_in.passwords import count_guess, forget_guesses
 from custody.server.sign_in.sessions import open_session
-from custody.server.sign_in.stored_accounts import find_credential
 from custody.server.store.models import CredentialRow, UserRow
 
 SIGNED_IN = Event("SIGNED_IN", "{proof}", category=Category.SIGN_IN)
@@ -50,10 +48,10 @@ def login(ctx: Ctx, request: LoginRequest) -> Steps[LoginResponse]:
         raise _refused()
     credential.password_hash = current
     forget_guesses(ctx, request.email, anywhere=not is_guessed_at)
-    client = ClientInfo(request.device, request.location)
+    device, location = request.device, request.location
     if credential.second_factor == "none" and not is_guessed_at:
-        return (yield from _signed_in(ctx, user, client, "with the password alone"))
-    awaited = yield from ask_for_code(ctx, user, credential, client)
+        return (yield from _signed_in(ctx, user, "with the password alone", device, location))
+    awaited = yield from ask_for_code(ctx, user.id, device, location)
     return LoginResponse(
         requires_2fa=True, token="", token_2fa=awaited.token_2fa, sid="", two_factor_method=awaited.method
     )
@@ -76,8 +74,8 @@ def finish_sign_in(token_2fa: str, given: str | Assertion) -> Steps[LoginRespons
         user = ctx.db.get_one(UserRow, challenge.user_id)
         proof = judge_code(ctx, challenge, token_2fa, given)
         if proof is not None:
-            client = ClientInfo(challenge.device, challenge.location)
-            return (yield from _signed_in(ctx, user, client, proof, is_proven=True))
+            device, location = challenge.device, challenge.location
+            return (yield from _signed_in(ctx, user, proof, device, location, is_proven=True))
         about(ctx, user).event(OTP_REFUSED)
     refused = refusal_of(ctx, token_2fa)
     yield In.NOTHING
@@ -92,18 +90,13 @@ def another_code(token_2fa: str) -> Steps[CodeAwaited]:
     waiting = find_challenge(ctx, token_2fa)
     if waiting is None:
         raise SignInOver("This sign-in is over: no other code is mailed for it.")
-    user, credential = (
-        ctx.db.get_one(UserRow, waiting.user_id),
-        ctx.db.get_one(CredentialRow, waiting.user_id),
-    )
-    client = ClientInfo(waiting.device, waiting.location)
-    return (yield from ask_for_code(ctx, user, credential, client))
+    return (yield from ask_for_code(ctx, waiting.user_id, waiting.device, waiting.location))
 
 
 def _signed_in(
-    ctx: Ctx, user: UserRow, client: ClientInfo, proof: str, *, is_proven: bool = False
+    ctx: Ctx, user: UserRow, proof: str, device: str | None, location: str | None, *, is_proven: bool = False
 ) -> Steps[LoginResponse]:
-    tokens = open_session(ctx, user, client.device, client.location, is_proven=is_proven)
+    tokens = open_session(ctx, user, device, location, is_proven=is_proven)
     about(ctx, user).event(SIGNED_IN, proof=proof)
     user_id = user.id
     ctx = yield In.SNAPSHOT

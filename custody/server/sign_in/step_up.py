@@ -11,7 +11,6 @@ from custody.server.errors import Invalid, StateConflict
 from custody.server.mail.jobs import Template, queue_mail
 from custody.server.rules.audit import Category, Event
 from custody.server.sign_in.challenges import (
-    ClientInfo,
     CodeAwaited,
     ask_for_code,
     find_challenge,
@@ -45,11 +44,9 @@ def ask_for_proof() -> Steps[CodeAwaited | None]:
     Raises RateLimited, MailUnavailable, MailRefused.
     """
     ctx = yield In.WRITE
-    credential = ctx.db.get_one(CredentialRow, ctx.caller.user_id)
-    if credential.second_factor == "none":
+    if second_factor_of(ctx.db, ctx.caller.user_id) == "none":
         return None
-    user = ctx.db.get_one(UserRow, ctx.caller.user_id)
-    return (yield from ask_for_code(ctx, user, credential, ClientInfo(None, None), ctx.caller.session_id))
+    return (yield from ask_for_code(ctx, ctx.caller.user_id, session_id=ctx.caller.session_id))
 
 
 def prove_by_code(token: str, given: str | Assertion) -> Steps[None]:

@@ -14,8 +14,8 @@ from custody.cli import stored_session
 from custody.cli.common import Stop
 from custody.common import session_store
 from custody.common.terminal import Exit
-from custody.server.rules.credentials import LOGIN_FAILURES_ANYWHERE
 from custody.server.setup import has_account
+from custody.server.sign_in.passwords import LOGIN_FAILURES_ANYWHERE
 from custody.server.store.models import AttemptRow
 from tests.custody.cli.conftest import PLATFORM
 from tests.support.accounts import register

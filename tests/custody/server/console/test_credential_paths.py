@@ -12,7 +12,7 @@ from custody.schemas.auth import REFRESH_COOKIE
 from custody.schemas.calls import CALLS
 from custody.schemas.permissions import Auth
 from custody.server.console.application import ROOT, ROWS
-from custody.server.sign_in.stored_providers import CALLBACK
+from custody.server.sign_in.identity_providers import CALLBACK
 from custody.server.store.models import OtpChallengeRow, SignInSessionRow
 from tests.custody.server.console.test_passkeys import HOME, URL, options, with_passkey
 from tests.support.accounts import (

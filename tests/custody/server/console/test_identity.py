@@ -28,7 +28,7 @@ from custody.server.rules.credentials import ACCESS_LIFETIME, BOUND_LIFETIME, ID
 from custody.server.rules.roles import EVERY_PERMISSION, RoleTemplate
 from custody.server.sign_in import step_up
 from custody.server.sign_in.identity import MAX_OPEN
-from custody.server.sign_in.stored_providers import CALLBACK
+from custody.server.sign_in.identity_providers import CALLBACK
 from custody.server.store.models import IdentityFlowRow, IdentityProviderRow, WorkspaceRow
 from custody.server.web import routes
 from multisig import Sats

@@ -14,13 +14,10 @@ from custody.schemas.common import TextId
 from custody.schemas.service_accounts import read_network
 from custody.server.rules.credentials import (
     Caller,
-    PresentedToken,
-    RefreshVerdict,
     ServiceCaller,
     account_of,
     is_inside,
     is_wider,
-    judge,
     matches,
     new_id,
     new_otp,
@@ -52,28 +49,6 @@ def test_a_codes_hash_depends_on_its_token() -> None:
     """P38."""
     assert otp_hash("123456", "one") != otp_hash("123456", "two")
     assert otp_hash("123456", "one") == otp_hash("123456", "one")
-
-
-@given(st.lists(st.integers(0, 50), max_size=30))
-def test_a_token_is_good_until_a_successor_of_its_was_used(choices: list[int]) -> None:
-    """P40. The model: each token knows its parent; a use of a child, or of a sibling, kills it."""
-    parents: dict[int, int | None] = {0: None}
-    generation = {0: 1}
-    used: set[int] = set()
-    used_generation = 0
-    for choice in choices:
-        token = choice % len(parents)
-        siblings = {t for t, g in generation.items() if g == generation[token] and t != token}
-        children = {t for t, g in generation.items() if g == generation[token] + 1}
-        is_dead = bool(used & siblings) or bool(used & children)
-        verdict = judge(PresentedToken(generation[token], was_used=token in used), used_generation)
-        assert (verdict is RefreshVerdict.REUSE) == is_dead
-        if is_dead:
-            return
-        used.add(token)
-        used_generation = max(used_generation, generation[token])
-        fresh = len(parents)
-        parents[fresh], generation[fresh] = token, generation[token] + 1
 
 
 SECRET = new_secret(7, lambda count: bytes(range(count)))

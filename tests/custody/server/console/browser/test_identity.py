@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Page, expect
 
-from custody.server.sign_in.stored_providers import CALLBACK
+from custody.server.sign_in.identity_providers import CALLBACK
 from tests.custody.server.console.browser.conftest import Window
 from tests.support.console import served_app
 from tests.support.identity import CLIENT_ID, CLIENT_SECRET
