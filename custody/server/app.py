@@ -26,7 +26,7 @@ from custody.server.mail.mailer import (
 from custody.server.metrics import StoredFigures
 from custody.server.network.backends import Market
 from custody.server.operations.readiness import Readiness
-from custody.server.people.programs import SECRETS, SECRETS_WINDOW
+from custody.server.people.service_accounts import SECRETS, SECRETS_WINDOW
 from custody.server.proposals.lifecycle import Lifecycle
 from custody.server.purchases import TOLERANCE
 from custody.server.requests.changes import Changes, LongPolls

@@ -6,7 +6,6 @@ from custody.server.history import coins, movements  # noqa: F401
 from custody.server.keys import calls as key_calls  # noqa: F401
 from custody.server.keys import revocation  # noqa: F401
 from custody.server.limits import calls as limit_calls  # noqa: F401
-from custody.server.mail import calls as mail_calls  # noqa: F401
 from custody.server.people import (  # noqa: F401
     invitations,
     members,

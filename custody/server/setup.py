@@ -7,15 +7,11 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.auth import Password
 from custody.schemas.common import EmailAddress, Name, Request
+from custody.server.calls import Ctx
 from custody.server.errors import Invalid, NotFound, StateConflict
-from custody.server.people.founding import (
-    found_organisation,
-    found_workspace,
-    record_founding,
-    record_organisation,
-)
 from custody.server.people.people import MEMBER_ADDED, add_membership
 from custody.server.people.staff import permissions_of
+from custody.server.people.workspaces import found_organisation, found_workspace, record_founding
 from custody.server.rules.audit import Event
 from custody.server.rules.credentials import OPERATOR, check_new_password
 from custody.server.services import Services
@@ -65,13 +61,15 @@ def bootstrap(services: Services, names: NewOrganisation, chain: Network, person
 
     Raises Invalid, and StateConflict where the platform's other workspaces are on another test network.
     """
-    hashed, clock, audit = _hash(services, person), services.tools.clock, services.tools.audit
+    hashed = _hash(services, person)
     with services.store.write() as db:
-        org = found_organisation(db, clock, names.organisation)
-        founded = found_workspace(db, clock, org, name=names.workspace, description="", chain=chain)
-        record_organisation(db, audit, OPERATOR, org)
-        record_founding(db, audit, OPERATOR, place_of(db, founded.workspace.id), founded)
-        return _place(services, db, founded.workspace, founded.administrator, person, hashed)
+        ctx = Ctx(services, OPERATOR, db)
+        org = found_organisation(ctx, names.organisation)
+        founded, administrator = found_workspace(
+            ctx, org.id, name=names.workspace, description="", chain=chain
+        )
+        record_founding(ctx, place_of(db, founded.id), founded)
+        return _place(services, db, founded, administrator, person, hashed)
 
 
 def add_member(services: Services, workspace_id: int, role: str, person: NewPerson) -> Placement:

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 import httpx
 
 from custody.schemas.permissions import PermissionName
-from custody.server.people.founding import add_first_role
 from custody.server.rules.roles import RoleTemplate
-from custody.server.store.models import WorkspaceRow
 from multisig import Sats
 from tests.support.custody import ok
 from tests.support.platform import As, World
@@ -29,7 +27,7 @@ def add_role(
     """Writes a role to the database, without the API's rules. Returns its id."""
     template = RoleTemplate(name, "", frozenset(permissions), Sats(0))
     with world.platform.services.store.write() as db:
-        return add_first_role(db, world.clock, db.get_one(WorkspaceRow, workspace_id), template).id
+        return store_role(db, world.clock(), workspace_id, template).id
 
 
 def add_someone(

@@ -51,9 +51,9 @@ def watch_profile(db: Session, network: str, profile: ProfileRow) -> None:
 
     While no workspace is on the network, its chain is unknown; `watch_profiles` catches up then.
     """
-    chain = _chain_of(db, network)
+    chain = chain_on(db, network)
     if chain is not None:
-        _watch(db, chain, profile)
+        _watch(db, chain.value, profile)
 
 
 def watch_profiles(db: Session, network: str, chain: str) -> None:
@@ -139,22 +139,16 @@ def profile_policy(db: Session, key: KeyRow, profile: ProfileRow) -> Policy:
     origin = KeyOrigin(
         Fingerprint.from_hex(key.master_fingerprint), DerivationPath.parse(profile.derivation_base_path)
     )
-    chain = chain_of_network(db, key.network)
+    chain = chain_on(db, key.network)
+    if chain is None:
+        raise NotFound(f"No workspace of this platform is on {key.network}.")
     return Policy(chain, OriginKey(origin, ExtendedPublicKey.parse(profile.xpub)))
 
 
-def chain_of_network(db: Session, network: str) -> Network:
-    """The chain of an API network, the same for the whole platform. Raises NotFound without a workspace
-    there.
-    """
-    chain = _chain_of(db, network)
-    if chain is None:
-        raise NotFound(f"No workspace of this platform is on {network}.")
-    return Network(chain)
-
-
-def _chain_of(db: Session, network: str) -> str | None:
-    return db.scalars(select(WorkspaceRow.chain).where(WorkspaceRow.network == network).limit(1)).first()
+def chain_on(db: Session, network: str) -> Network | None:
+    """The chain of an API network, the same for the whole platform. None without a workspace there."""
+    chain = db.scalar(select(WorkspaceRow.chain).where(WorkspaceRow.network == network).limit(1))
+    return None if chain is None else Network(chain)
 
 
 def reason_of(key: KeyRow) -> RevokedReason | None:

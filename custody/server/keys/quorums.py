@@ -1,7 +1,7 @@
 """Whether enough signers of a vault remain when a member loses a key, the membership or a permission."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, bindparam, exists, false, func, or_, select
 from sqlalchemy.orm import Session
@@ -22,6 +22,9 @@ from custody.server.store.store import read_each
 from custody.server.vaults.stored import address_script
 from multisig.tokens.machine import Cell
 
+# Of a forced change, in an `Event`.
+SHORT: Final = "[; too few signers are left in vault {short_vaults}]"
+SAYS_SHORT: Final = "[; too few signers are left in {short_vaults}]"
 # These are of the key in the vault's script: another key of the same member does not count.
 _LIVE = KeyRow.status == "active"
 _SUPERSEDED = KeyRow.revoked_reason == "superseded"

@@ -18,8 +18,8 @@ from custody.server.errors import (
 )
 from custody.server.keys.calls import key_shape
 from custody.server.keys.profiles import reason_of
-from custody.server.keys.quorums import require_quorums, vaults_left_short
-from custody.server.people.grants import SHORT
+from custody.server.keys.quorums import SHORT, require_quorums, vaults_left_short
+from custody.server.people.staff import membership_of
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import OPERATOR, PLATFORM, Caller
 from custody.server.rules.keys import changes_anything
@@ -131,10 +131,7 @@ def _name_known_in(db: Session, caller: Caller, key: KeyRow, workspace_id: int) 
     """
     if caller is OPERATOR or caller.user_id == key.user_id:
         return caller
-    place = select(MembershipRow.id).where(
-        MembershipRow.user_id == caller.user_id, MembershipRow.workspace_id == workspace_id
-    )
-    is_member = db.scalars(place).first() is not None
+    is_member = membership_of(db, caller.user_id, workspace_id) is not None
     return caller if is_member else replace(PLATFORM, trace_id=caller.trace_id)
 
 

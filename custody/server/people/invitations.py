@@ -5,7 +5,8 @@ that address, so registering another person's address is not enough.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -29,36 +30,35 @@ from custody.schemas.invitations import InvitationStatus as Status
 from custody.schemas.permissions import PermissionName
 from custody.server.audit.log import AuditLog
 from custody.server.calls import Ctx, serves
-from custody.server.errors import NotFound, StateConflict
+from custody.server.errors import NotFound, PermissionDenied, StateConflict
 from custody.server.jobs.tidying import Sweep, end_due
 from custody.server.mail.jobs import Template, queue_mail
-from custody.server.people.grants import is_within_limits, require_within_limits
 from custody.server.people.people import add_membership
-from custody.server.people.staff import permissions_of, role_in
+from custody.server.people.staff import (
+    membership_of,
+    permissions_of,
+    require_may_give,
+    role_in,
+)
 from custody.server.requests.rates import require_few
 from custody.server.rules.audit import Event
-from custody.server.rules.credentials import PLATFORM, Caller, WorkspaceAccess, new_id
-from custody.server.rules.invitations import (
-    ADDRESS_RATE,
-    INVITATION_LIFETIME,
-    MAX_PENDING_IN_WORKSPACE,
-    ORGANISATION_RATE,
-    AlreadyInvited,
-    NoLongerGranted,
-    NotTheInvitee,
-    Rate,
-    TooManyPending,
-    require_pending,
-    status_at,
-)
+from custody.server.rules.credentials import PLATFORM, WorkspaceAccess, new_id
 from custody.server.rules.ports import Clock
-from custody.server.rules.roles import require_grantable
 from custody.server.shown import shape_of, shown
 from custody.server.sign_in.accounts import find_user
 from custody.server.store import Store, models
-from custody.server.store.models import MembershipRow, OrganisationRow, RoleRow, UserRow, WorkspaceRow
+from custody.server.store.models import OrganisationRow, RoleRow, UserRow, WorkspaceRow
 from custody.server.vaults.stored import place_of
 
+# As long as GitHub's to an organisation.
+INVITATION_LIFETIME = timedelta(days=7)
+# Each one is a mail to a person who did not ask for it.
+MAX_PENDING_IN_WORKSPACE = 100
+# At most so many in any such time, whatever their status: for a whole organisation, so that more workspaces
+# do not allow more mails; and to one address from one organisation: revoking and inviting again must not fill
+# a mailbox.
+ORGANISATION_RATE = (100, timedelta(hours=1))
+ADDRESS_RATE = (5, timedelta(days=1))
 INVITATION = "invitation {invitation} for {email}, with role {role}"
 
 
@@ -67,6 +67,38 @@ ACCEPTED = Event("INVITATION_ACCEPTED", INVITATION, "accepted the invitation, wi
 DECLINED = Event("INVITATION_DECLINED", INVITATION, "declined the invitation of {email}")
 REVOKED = Event("INVITATION_REVOKED", INVITATION, "took back the invitation of {email}")
 EXPIRED = Event("INVITATION_EXPIRED", INVITATION, "The invitation of {email} expired")
+_IN_WORDS = {
+    Status.ACCEPTED: "was accepted already",
+    Status.DECLINED: "was declined",
+    Status.EXPIRED: "has expired",
+    Status.REVOKED: "was revoked",
+}
+
+
+class InvitationDecided(StateConflict):
+    hint = "Ask an administrator of the workspace for a new one, if it is still wanted."
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(f"This invitation {_IN_WORDS[status]}.")
+        self.status = status
+
+
+class AlreadyInvited(StateConflict):
+    hint = "Wait for the answer, or take the invitation back before you invite again."
+
+
+class TooManyPending(StateConflict):
+    hint = "Revoke what is no longer wanted with POST /api/v1/revoke-invite."
+
+
+class NoLongerGranted(StateConflict):
+    hint = "Ask an administrator of the workspace for a new invitation."
+
+
+class NotTheInvitee(PermissionDenied):
+    """P46. The answer does not tell the invited address."""
+
+    hint = "Sign in with the account of the address that the invitation was sent to."
 
 
 @serves(INVITE_TO_WORKSPACE)
@@ -75,9 +107,7 @@ def invite_to_workspace(ctx: Ctx, request: InviteToWorkspaceRequest) -> InviteRe
     if request.org_id != ctx.access.organisation_id:
         raise NotFound("The workspace and the organisation named do not belong together.")
     role = role_in(ctx.db, ctx.access, request.role_id)
-    require_grantable(permissions_of(ctx.db, role.id), ctx.access.permissions)
-    held = ctx.access.permissions
-    require_within_limits(ctx.db, ctx.tools.policies, role.id, ctx.access.role_id, held)
+    require_may_give(ctx.db, ctx.tools.policies, ctx.access, role.id, permissions_of(ctx.db, role.id))
     _require_new(ctx, request.invited_email)
     _require_room(ctx, request.invited_email)
     now = ctx.now
@@ -94,7 +124,7 @@ def invite_to_workspace(ctx: Ctx, request: InviteToWorkspaceRequest) -> InviteRe
     )
     ctx.db.add(invitation)
     _mail(ctx, invitation)
-    _record(ctx.db, ctx.tools.audit, ctx.caller, ctx.access, SENT, invitation)
+    ctx.event(SENT, **_facts(invitation))
     return InviteResponse(invite_id=invitation.id)
 
 
@@ -117,11 +147,14 @@ def accept_invite(ctx: Ctx, request: AcceptInviteQuery) -> Invitation:
     if ctx.db.get_one(UserRow, ctx.caller.user_id).email != invitation.invited_email:
         raise NotTheInvitee("This invitation was sent to another address than your account's.")
     _decide(ctx, invitation, Status.ACCEPTED if request.accept else Status.DECLINED)
-    if request.accept:
-        _join(ctx, invitation)
     access = place_of(ctx.db, invitation.workspace_id)
-    event = ACCEPTED if request.accept else DECLINED
-    _record(ctx.db, ctx.tools.audit, ctx.caller, access, event, invitation)
+    if request.accept:
+        _join(ctx, access, invitation)
+    # An accepted one is a webhook's event: the caller is the new member.
+    payload = {"user_id": ctx.caller.user_id, "role_id": invitation.role_id}
+    replace(ctx, maybe_access=access).event(
+        ACCEPTED if request.accept else DECLINED, payload, **_facts(invitation)
+    )
     return _details(ctx.db, invitation)
 
 
@@ -131,7 +164,7 @@ def revoke_invite(ctx: Ctx, request: RevokeInviteRequest) -> Invitation:
     if invitation is None or invitation.workspace_id != ctx.access.workspace_id:
         raise NotFound("There is no such invitation to this workspace.")
     _decide(ctx, invitation, Status.REVOKED)
-    _record(ctx.db, ctx.tools.audit, ctx.caller, ctx.access, REVOKED, invitation)
+    ctx.event(REVOKED, **_facts(invitation))
     return _details(ctx.db, invitation)
 
 
@@ -143,7 +176,7 @@ def invited_address(db: Session, invite_id: str, now: datetime) -> str | None:
 
 def _require_new(ctx: Ctx, address: str) -> None:
     user = find_user(ctx.db, address)
-    if user is not None and _role_held(ctx.db, user.id, ctx.access.workspace_id) is not None:
+    if user is not None and membership_of(ctx.db, user.id, ctx.access.workspace_id) is not None:
         raise StateConflict(f"{address} is a member of this workspace already.")
     open_one = ctx.db.scalars(
         select(models.InvitationRow).where(
@@ -154,7 +187,7 @@ def _require_new(ctx: Ctx, address: str) -> None:
     ).one_or_none()
     if open_one is None:
         return
-    if _status(ctx, open_one) is Status.PENDING:
+    if _status(open_one, ctx.now) is Status.PENDING:
         raise AlreadyInvited(f"{address} has an open invitation to this workspace, {open_one.id}.")
     expire(ctx.db, ctx.tools.audit, open_one)
 
@@ -163,16 +196,14 @@ def _require_room(ctx: Ctx, address: str) -> None:
     pending = _pending(models.InvitationRow.workspace_id == ctx.access.workspace_id, ctx.now)
     if (ctx.db.scalar(select(func.count()).where(*pending)) or 0) >= MAX_PENDING_IN_WORKSPACE:
         raise TooManyPending(f"{MAX_PENDING_IN_WORKSPACE} invitations to this workspace are open.")
-    same_organisation = models.InvitationRow.organisation_id == ctx.access.organisation_id
-    _require_rate(ctx, ORGANISATION_RATE, "by your organisation", same_organisation)
+    ours = models.InvitationRow.organisation_id == ctx.access.organisation_id
     to_address = models.InvitationRow.invited_email == address
-    _require_rate(ctx, ADDRESS_RATE, f"to {address}", same_organisation, to_address)
-
-
-def _require_rate(ctx: Ctx, rate: Rate, whose: str, *of: ColumnElement[bool]) -> None:
-    sentence = f"Too many invitations were sent {whose} of late."
-    at = models.InvitationRow.created_at
-    require_few(ctx.db, at, of, rate.limit, rate.window, ctx.now, sentence)
+    for (limit, window), whose, of in (
+        (ORGANISATION_RATE, "by your organisation", [ours]),
+        (ADDRESS_RATE, f"to {address}", [ours, to_address]),
+    ):
+        sentence = f"Too many invitations were sent {whose} of late."
+        require_few(ctx.db, models.InvitationRow.created_at, of, limit, window, ctx.now, sentence)
 
 
 def _mail(ctx: Ctx, invitation: models.InvitationRow) -> None:
@@ -188,31 +219,35 @@ def _mail(ctx: Ctx, invitation: models.InvitationRow) -> None:
     queue_mail(ctx.db, Template.INVITATION, details.invited_email, values, now=ctx.now)
 
 
-def _join(ctx: Ctx, invitation: models.InvitationRow) -> None:
+def _join(ctx: Ctx, access: WorkspaceAccess, invitation: models.InvitationRow) -> None:
     """Checks the grant again: since the invitation the role may have gained permissions, or the inviter may
     have lost some (P26).
     """
-    inviter = _role_held(ctx.db, invitation.invited_by, invitation.workspace_id)
-    if inviter is None or not _may_give(ctx, inviter, invitation.role_id):
-        raise NoLongerGranted("The member who invited you may no longer grant this role.")
+    inviter, role_id = membership_of(ctx.db, invitation.invited_by, access.workspace_id), invitation.role_id
+    held = frozenset() if inviter is None else permissions_of(ctx.db, inviter.role_id)
+    refusal = NoLongerGranted("The member who invited you may no longer grant this role.")
+    if inviter is None or PermissionName.MANAGE_USERS not in held:
+        raise refusal
+    giver = replace(access, role_id=inviter.role_id, permissions=held)
+    try:
+        require_may_give(ctx.db, ctx.tools.policies, giver, role_id, permissions_of(ctx.db, role_id))
+    except PermissionDenied:
+        raise refusal from None
     add_membership(ctx.db, ctx.now, ctx.caller.user_id, invitation.workspace_id, invitation.role_id)
 
 
-def _may_give(ctx: Ctx, inviter_role_id: int, role_id: int) -> bool:
-    held = permissions_of(ctx.db, inviter_role_id)
-    if PermissionName.MANAGE_USERS not in held or permissions_of(ctx.db, role_id) - held:
-        return False
-    return is_within_limits(ctx.db, ctx.tools.policies, role_id, inviter_role_id, held)
-
-
 def _decide(ctx: Ctx, invitation: models.InvitationRow, status: Status) -> None:
-    """Raises InvitationDecided."""
-    require_pending(_status(ctx, invitation))
+    """An answer, a revocation or an end is final. Raises InvitationDecided."""
+    present = _status(invitation, ctx.now)
+    if present is not Status.PENDING:
+        raise InvitationDecided(present)
     invitation.status, invitation.decided_at = status.value, ctx.now
 
 
-def _status(ctx: Ctx, invitation: models.InvitationRow) -> Status:
-    return status_at(Status(invitation.status), invitation.expires_at, ctx.now)
+def _status(invitation: models.InvitationRow, now: datetime) -> Status:
+    """The effective status: a pending one is expired at ``expires_at``, even before that is stored."""
+    stored = Status(invitation.status)
+    return Status.EXPIRED if stored is Status.PENDING and now >= invitation.expires_at else stored
 
 
 def _pending(of: ColumnElement[bool], now: datetime) -> tuple[ColumnElement[bool], ...]:
@@ -226,20 +261,13 @@ def withdraw_offer(ctx: Ctx, user_id: int) -> None:
     pending = _pending(models.InvitationRow.invited_email == address, ctx.now)
     for invitation in ctx.db.scalars(select(models.InvitationRow).where(in_workspace, *pending)).all():
         _decide(ctx, invitation, Status.REVOKED)
-        _record(ctx.db, ctx.tools.audit, ctx.caller, ctx.access, REVOKED, invitation)
-
-
-def _role_held(db: Session, user_id: int, workspace_id: int) -> int | None:
-    query = select(MembershipRow.role_id).where(
-        MembershipRow.user_id == user_id, MembershipRow.workspace_id == workspace_id
-    )
-    return db.scalars(query).one_or_none()
+        ctx.event(REVOKED, **_facts(invitation))
 
 
 def _listed(ctx: Ctx, of: ColumnElement[bool]) -> Listed[Invitation]:
     """Those that are pending."""
     rows = _rows(ctx.db, _pending(of, ctx.now))
-    return shown(rows, lambda some: [_shape(*row) for row in some], "InviteUID", lambda row: row[0].id)
+    return shown(rows, _shapes, "InviteUID", lambda row: row[0].id)
 
 
 def _rows(db: Session, wanted: tuple[ColumnElement[bool], ...]) -> Sequence[Any]:
@@ -259,37 +287,27 @@ def _rows(db: Session, wanted: tuple[ColumnElement[bool], ...]) -> Sequence[Any]
 def _details(db: Session, invitation: models.InvitationRow) -> Invitation:
     """As it is now."""
     db.flush()
-    (found,) = _rows(db, (models.InvitationRow.id == invitation.id,))
-    return _shape(*found)
+    return _shapes(_rows(db, (models.InvitationRow.id == invitation.id,)))[0]
 
 
-def _record(
-    db: Session,
-    audit: AuditLog,
-    caller: Caller,
-    access: WorkspaceAccess,
-    event: Event,
-    invitation: models.InvitationRow,
-) -> None:
-    # An accepted invitation is a webhook event: the caller is the new member.
-    payload = {"user_id": caller.user_id, "role_id": invitation.role_id}
-    facts = {"invitation": invitation.id, "email": invitation.invited_email, "role": invitation.role_id}
-    audit.record(db, caller, event, access, payload, **facts)
+def _facts(invitation: models.InvitationRow) -> dict[str, Any]:
+    return {"invitation": invitation.id, "email": invitation.invited_email, "role": invitation.role_id}
 
 
-def _shape(
-    invitation: models.InvitationRow, organisation: str, workspace: str, role: str, inviter: str
-) -> Invitation:
-    return shape_of(
-        Invitation,
-        invitation,
-        invite_uid=invitation.id,
-        org_id=invitation.organisation_id,
-        org_name=organisation,
-        workspace_name=workspace,
-        role_name=role,
-        invited_by=inviter,
-    )
+def _shapes(rows: Sequence[Any]) -> list[Invitation]:
+    return [
+        shape_of(
+            Invitation,
+            invitation,
+            invite_uid=invitation.id,
+            org_id=invitation.organisation_id,
+            org_name=organisation,
+            workspace_name=workspace,
+            role_name=role,
+            invited_by=inviter,
+        )
+        for invitation, organisation, workspace, role, inviter in rows
+    ]
 
 
 def invitation_expiry(store: Store, clock: Clock, audit: AuditLog) -> Sweep:
@@ -302,9 +320,8 @@ def invitation_expiry(store: Store, clock: Clock, audit: AuditLog) -> Sweep:
 
 def expire(db: Session, audit: AuditLog, invitation: models.InvitationRow) -> None:
     """Marks an invitation that has expired, in the caller's transaction."""
-    require_pending(Status(invitation.status))
     invitation.status = Status.EXPIRED.value
     invitation.decided_at = invitation.expires_at
     db.flush()
     place = place_of(db, invitation.workspace_id)
-    _record(db, audit, PLATFORM, place, EXPIRED, invitation)
+    audit.record(db, PLATFORM, EXPIRED, place, **_facts(invitation))

@@ -29,8 +29,7 @@ from custody.schemas.members import (
 from custody.schemas.permissions import ANY_MEMBER, PermissionName
 from custody.server.calls import Ctx, serves
 from custody.server.errors import NotFound
-from custody.server.keys.quorums import require_quorums, vaults_left_short
-from custody.server.people.grants import SAYS_SHORT, SHORT, require_within_limits
+from custody.server.keys.quorums import SAYS_SHORT, SHORT, require_quorums, vaults_left_short
 from custody.server.people.invitations import withdraw_offer
 from custody.server.people.people import (
     MEMBER_ADDED,
@@ -39,17 +38,18 @@ from custody.server.people.people import (
     is_colleague,
     settle_default,
 )
-from custody.server.people.programs import end_service_accounts
+from custody.server.people.service_accounts import end_service_accounts
 from custody.server.people.staff import (
     membership_in,
     permissions_of,
+    require_may_give,
     require_owner,
     role_in,
     role_shapes,
     staff_of,
 )
 from custody.server.rules.audit import Event
-from custody.server.rules.roles import Staff, require_administrators, require_grantable, require_reach
+from custody.server.rules.roles import Staff, require_administrators, require_reach
 from custody.server.second_person.requirement import require_two
 from custody.server.shown import shape_of, shown
 from custody.server.sign_in.identity_providers import end_link
@@ -82,8 +82,7 @@ def add_workspace_to_user(ctx: Ctx, request: AddWorkspaceToUserRequest) -> Alloc
     if not is_colleague(db, request.user_uuid, access.organisation_id):
         raise NotFound("There is no such user in your organisation.")
     role = role_in(db, access, request.role_uid)
-    require_grantable(permissions_of(db, role.id), access.permissions)
-    require_within_limits(db, ctx.tools.policies, role.id, access.role_id, access.permissions)
+    require_may_give(db, ctx.tools.policies, access, role.id, permissions_of(db, role.id))
     allocation_id = add_membership(db, ctx.now, request.user_uuid, access.workspace_id, role.id)
     payload = {"user_id": request.user_uuid, "role_id": role.id}
     ctx.event(MEMBER_ADDED, payload, user=request.user_uuid, role=role.id)
@@ -97,10 +96,9 @@ def change_user_role(ctx: Ctx, request: ChangeUserRoleRequest) -> Member:
     membership, role = membership_in(db, access, request.user_uuid), role_in(db, access, request.role_id)
     before = staff_of(db, access.workspace_id)
     require_reach(before.roles[membership.role_id], access.permissions)
-    require_grantable(before.roles[role.id], access.permissions)
     if membership.role_id == role.id:
         return _member(ctx, request.user_uuid)
-    require_within_limits(db, ctx.tools.policies, role.id, access.role_id, access.permissions)
+    require_may_give(db, ctx.tools.policies, access, role.id, before.roles[role.id])
     after = before.with_member(membership.user_id, role.id)
     short = _vaults_short(ctx, membership, before, after, is_forced=request.force)
     role_before, membership.role_id = membership.role_id, role.id

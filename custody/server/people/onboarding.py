@@ -3,7 +3,7 @@ their approval creates.
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, func, select
@@ -24,14 +24,13 @@ from custody.schemas.onboarding import OnboardingStatus as Status
 from custody.server.calls import Ctx, serves
 from custody.server.errors import NotFound, PermissionDenied, StateConflict
 from custody.server.mail.jobs import Template, queue_mail
-from custody.server.people.founding import (
+from custody.server.people.people import add_membership
+from custody.server.people.workspaces import (
     chain_for,
     found_organisation,
     found_workspace,
     record_founding,
-    record_organisation,
 )
-from custody.server.people.people import add_membership
 from custody.server.requests.rates import require_few
 from custody.server.rules.audit import Category, Event
 from custody.server.shown import shape_of, shown
@@ -128,7 +127,12 @@ def decide(
         stored.approved_by_email, stored.approved_at = ctx.caller.name, ctx.now
     stored.status = status.value
     ctx.db.flush()
-    _mail(ctx.db, stored, ctx.now)
+    # To the account's address, which is verified; the work address is not.
+    email = ctx.db.get_one(UserRow, stored.requester_id).email
+    is_approved = status is Status.APPROVED
+    template = Template.ONBOARDING_APPROVED if is_approved else Template.ONBOARDING_REJECTED
+    values = {"organisation": stored.org_name, "note": stored.review_note or NO_NOTE}
+    queue_mail(ctx.db, template, email, values, now=ctx.now)
     _record(ctx, DECIDED[status], stored)
     return _details(ctx.db, stored)
 
@@ -136,30 +140,17 @@ def decide(
 def _found(ctx: Ctx, stored: models.OnboardingRequestRow, chain: Network | None) -> int:
     if chain is not None and chain.api_name != stored.network:
         raise StateConflict(f"The request is for {stored.network}, and {chain} is not.")
-    db, clock, audit = ctx.db, ctx.tools.clock, ctx.tools.audit
-    organisation = found_organisation(db, clock, stored.org_name)
-    founded = found_workspace(
-        db,
-        clock,
-        organisation,
+    organisation = found_organisation(ctx, stored.org_name, user_id=stored.requester_id)
+    workspace, administrator = found_workspace(
+        ctx,
+        organisation.id,
         name=stored.workspace_name,
         description="",
-        chain=chain or chain_for(db, stored.network),
+        chain=chain or chain_for(ctx.db, stored.network),
     )
-    add_membership(db, ctx.now, stored.requester_id, founded.workspace.id, founded.administrator.id)
-    record_organisation(db, audit, ctx.caller, organisation, user_id=stored.requester_id)
-    record_founding(db, audit, ctx.caller, place_of(db, founded.workspace.id), founded)
+    add_membership(ctx.db, ctx.now, stored.requester_id, workspace.id, administrator.id)
+    record_founding(ctx, place_of(ctx.db, workspace.id), workspace)
     return organisation.id
-
-
-def _mail(db: Session, stored: models.OnboardingRequestRow, now: datetime) -> None:
-    """To the account's address, which is verified; the work address is not."""
-    template = {
-        Status.APPROVED: Template.ONBOARDING_APPROVED,
-        Status.REJECTED: Template.ONBOARDING_REJECTED,
-    }[Status(stored.status)]
-    values = {"organisation": stored.org_name, "note": stored.review_note or NO_NOTE}
-    queue_mail(db, template, db.get_one(UserRow, stored.requester_id).email, values, now=now)
 
 
 def _require_room(ctx: Ctx) -> None:
@@ -183,9 +174,7 @@ def page(
     total = db.scalar(select(func.count()).select_from(models.OnboardingRequestRow).where(*wanted)) or 0
     rest = (*wanted, models.OnboardingRequestRow.id > (query.after or 0))
     found = _rows(db, rest, query.limit + 1)
-    items = shown(
-        found[: query.limit], lambda some: [_shape(*row) for row in some], "uid", lambda row: int(row[0].id)
-    )
+    items = shown(found[: query.limit], _shapes, "uid", lambda row: int(row[0].id))
     return Page(items, total, len(found) > query.limit)
 
 
@@ -206,17 +195,19 @@ def _rows(db: Session, wanted: Sequence[ColumnElement[bool]], limit: int) -> Seq
 
 
 def _details(db: Session, stored: models.OnboardingRequestRow) -> OnboardingRequest:
-    (found,) = _rows(db, [models.OnboardingRequestRow.id == stored.id], 1)
-    return _shape(*found)
+    return _shapes(_rows(db, [models.OnboardingRequestRow.id == stored.id], 1))[0]
 
 
-def _shape(stored: models.OnboardingRequestRow, email: str) -> OnboardingRequest:
-    return shape_of(
-        OnboardingRequest,
-        stored,
-        uid=stored.id,
-        requester_uuid=stored.requester_id,
-        requester_email=email,
-        was_created=stored.created_org_id is not None,
-        created_org_uid=NullInt64.of(stored.created_org_id),
-    )
+def _shapes(rows: Sequence[Any]) -> list[OnboardingRequest]:
+    return [
+        shape_of(
+            OnboardingRequest,
+            stored,
+            uid=stored.id,
+            requester_uuid=stored.requester_id,
+            requester_email=email,
+            was_created=stored.created_org_id is not None,
+            created_org_uid=NullInt64.of(stored.created_org_id),
+        )
+        for stored, email in rows
+    ]

@@ -10,7 +10,7 @@ from custody.schemas import users as wire
 from custody.schemas.common import NullTime
 from custody.schemas.permissions import PermissionName
 from custody.server.errors import NotFound, PermissionDenied, StateConflict, Unauthenticated
-from custody.server.people.staff import is_owner_of, role_shape
+from custody.server.people.staff import is_owner_of, membership_of, role_shape
 from custody.server.rules.audit import Event
 from custody.server.rules.credentials import Caller, WorkspaceAccess
 from custody.server.rules.roles import Permissions
@@ -86,10 +86,7 @@ MEMBER_ADDED = Event("MEMBER_ADDED", "user {user} with role {role}", "added {use
 
 def add_membership(db: Session, now: datetime, user_id: int, workspace_id: int, role_id: int) -> int:
     """Raises StateConflict for a member. A user's first membership becomes the default."""
-    held = select(MembershipRow.id).where(
-        MembershipRow.user_id == user_id, MembershipRow.workspace_id == workspace_id
-    )
-    if db.scalars(held).first() is not None:
+    if membership_of(db, user_id, workspace_id) is not None:
         raise StateConflict("The user is a member of this workspace already.")
     membership = MembershipRow(user_id=user_id, workspace_id=workspace_id, role_id=role_id, created_at=now)
     db.add(membership)

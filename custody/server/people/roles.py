@@ -1,6 +1,6 @@
 """Roles of a workspace: creating and deleting them, and their permissions.
 
-`domain.roles` decides which permissions a role may get, and who may change it. Write transactions are
+`rules.roles` decides which permissions a role may get, and who may change it. Write transactions are
 serialised, so a check still holds when its change is written: of two administrators who remove each other's
 rights at once, one fails (P27).
 """
@@ -31,8 +31,7 @@ from custody.schemas.roles import (
 )
 from custody.server.calls import Ctx, serves
 from custody.server.errors import Invalid, PolicyUnavailable
-from custody.server.keys.quorums import require_quorums, vaults_left_short
-from custody.server.people.grants import SAYS_SHORT, SHORT
+from custody.server.keys.quorums import SAYS_SHORT, SHORT, require_quorums, vaults_left_short
 from custody.server.people.staff import (
     count_members,
     permissions_of,
@@ -40,6 +39,7 @@ from custody.server.people.staff import (
     role_in,
     role_shapes,
     staff_of,
+    store_role,
 )
 from custody.server.rules.audit import Event
 from custody.server.rules.limits import Cycle, SpendingPolicy, in_btc, policy_facts
@@ -47,6 +47,7 @@ from custody.server.rules.roles import (
     MAX_ROLES,
     RoleExists,
     RoleInUse,
+    RoleTemplate,
     TooManyRoles,
     require_administrators,
     require_grantable,
@@ -89,19 +90,8 @@ def create_role(ctx: Ctx, request: CreateRoleRequest) -> RoleDetails:
         raise TooManyRoles(f"The workspace has {MAX_ROLES} roles, the most that it can have.")
     _require_free_name(present, request.name)
     limit = SpendingPolicy(_amount(request.transaction_limit), Cycle(request.cycle_period, request.cycle_day))
-    role = RoleRow(
-        workspace_id=ctx.access.workspace_id,
-        name=request.name,
-        description=request.description,
-        limit_sats=limit.limit,
-        cycle_period=request.cycle_period,
-        cycle_day=request.cycle_day,
-        created_at=ctx.now,
-        updated_at=ctx.now,
-    )
-    ctx.db.add(role)
-    ctx.db.flush()
-    ctx.db.add_all(RolePermissionRow(role_id=role.id, permission=name.value) for name in permissions)
+    template = RoleTemplate(request.name, request.description, permissions, limit.limit)
+    role = store_role(ctx.db, ctx.now, ctx.access.workspace_id, template, limit.cycle)
     facts = {"name": role.name, "rights": sorted(permissions), "limit": policy_facts(limit)}
     return _changed(ctx, role, CREATED, **facts)
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import func, select
+from sqlalchemy.orm import Session
 
 from custody.schemas.common import Listed, WorkspaceQuery
 from custody.schemas.service_accounts import (
@@ -26,7 +27,6 @@ from custody.schemas.service_accounts import ServiceAccountStatus as Status
 from custody.server.calls import ChangeApproval, Ctx, serves
 from custody.server.errors import NotFound, PermissionDenied, StateConflict
 from custody.server.mail.jobs import Template, queue_mail
-from custody.server.people.programs import end_account
 from custody.server.rules.audit import Event
 from custody.server.rules.credentials import is_wider, new_secret, require_end, require_givable, token_hash
 from custody.server.shown import shape_of, shown
@@ -35,6 +35,9 @@ from custody.server.store.models import MembershipRow, UserRow, WorkspaceRow
 
 MAX_LIVE: Final = 50
 MAX_SHOWN: Final = 200
+# New secrets of one maker: each sends them a mail.
+SECRETS: Final = 20
+SECRETS_WINDOW: Final = timedelta(hours=1)
 _PROGRAM: Final = "service account {account} ({name}), "
 _TERMS: Final = _PROGRAM + "may {rights} from {networks} until {end}"
 CREATED = Event("SERVICE_ACCOUNT_CREATED", _TERMS, "made the program {name}")
@@ -148,6 +151,26 @@ def revoke_service_account(ctx: Ctx, request: ServiceAccountRequest) -> ServiceA
         ctx.db.flush()
         _record(ctx, REVOKED, account, user=account.made_by)
     return _details(ctx, [account])[0]
+
+
+def end_service_accounts(db: Session, user_id: int, workspace_id: int, now: datetime) -> list[int]:
+    """Revokes a former member's accounts, which a later membership would activate again. Returns their
+    ids.
+    """
+    query = select(models.ServiceAccountRow).where(
+        models.ServiceAccountRow.made_by == user_id,
+        models.ServiceAccountRow.workspace_id == workspace_id,
+        models.ServiceAccountRow.revoked_at.is_(None),
+    )
+    ended = list(db.scalars(query.order_by(models.ServiceAccountRow.id)))
+    for account in ended:
+        end_account(account, now)
+    return [account.id for account in ended]
+
+
+def end_account(account: models.ServiceAccountRow, now: datetime) -> None:
+    account.revoked_at = now
+    account.secret_hash = account.former_hash = account.former_until = None
 
 
 def _find(ctx: Ctx, request: ServiceAccountRequest) -> models.ServiceAccountRow:

@@ -1,7 +1,11 @@
-"""The stored roles and members of a workspace. Those of other workspaces are treated as missing (P24)."""
+"""The stored roles and members of a workspace, and what is checked where a role is given. Those of other
+workspaces are treated as missing (P24).
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
 
 from sqlalchemy import ScalarSelect, func, select
 from sqlalchemy.orm import Session
@@ -9,9 +13,22 @@ from sqlalchemy.orm import Session
 from custody.schemas import users as wire
 from custody.schemas.permissions import PermissionName
 from custody.server.errors import LastAdmin, NotFound, PermissionDenied
+from custody.server.limits.limits import PolicyStore
 from custody.server.rules.credentials import WorkspaceAccess
-from custody.server.rules.roles import EVERY_PERMISSION, PERMISSION_UIDS, Permissions, Staff
+from custody.server.rules.limits import Cycle, in_btc, is_within
+from custody.server.rules.roles import (
+    EVERY_PERMISSION,
+    PERMISSION_UIDS,
+    Permissions,
+    RoleTemplate,
+    Staff,
+    require_grantable,
+)
 from custody.server.store.models import MembershipRow, RolePermissionRow, RoleRow, WorkspaceRow
+
+FIRST_CYCLE: Final = Cycle("M", 1)
+# Roles with one of these spend a limit.
+SPENDING: Final = frozenset({PermissionName.MANAGE_WORKSPACE, PermissionName.PAYMENT_INIT})
 
 
 def staff_of(db: Session, workspace_id: int) -> Staff:
@@ -106,13 +123,55 @@ def role_in(db: Session, access: WorkspaceAccess, role_id: int) -> RoleRow:
     return role
 
 
+def store_role(
+    db: Session, now: datetime, workspace_id: int, template: RoleTemplate, cycle: Cycle = FIRST_CYCLE
+) -> RoleRow:
+    role = RoleRow(
+        workspace_id=workspace_id,
+        name=template.name,
+        description=template.description,
+        limit_sats=template.limit,
+        cycle_period=cycle.period,
+        cycle_day=cycle.day,
+        created_at=now,
+        updated_at=now,
+    )
+    db.add(role)
+    db.flush()
+    db.add_all(RolePermissionRow(role_id=role.id, permission=name.value) for name in template.permissions)
+    db.flush()
+    return role
+
+
+def require_may_give(
+    db: Session, policies: PolicyStore, access: WorkspaceAccess, role_id: int, granted: Permissions
+) -> None:
+    """Checks every act that gives a member a role. ``access``: the giver's; ``granted``: what the role carries.
+
+    Raises PermissionDenied, and PolicyUnavailable where the limits cannot be compared.
+    """
+    require_grantable(granted, access.permissions)
+    if PermissionName.MANAGE_ROLE in access.permissions or not granted & SPENDING:
+        return
+    given, own = policies.of_role(db, role_id), policies.of_role(db, access.role_id)
+    if not is_within(given, own):
+        raise PermissionDenied(
+            f"This role may move {in_btc(given.limit)} BTC a {given.cycle.in_words}, yours "
+            f"{in_btc(own.limit)} BTC a "
+            f"{own.cycle.in_words}: only a member with {PermissionName.MANAGE_ROLE} may give it."
+        )
+
+
+def membership_of(db: Session, user_id: int, workspace_id: int) -> MembershipRow | None:
+    query = select(MembershipRow).where(
+        MembershipRow.workspace_id == workspace_id, MembershipRow.user_id == user_id
+    )
+    return db.scalars(query).one_or_none()
+
+
 def membership_in(db: Session, access: WorkspaceAccess, user_id: int) -> MembershipRow:
     """Raises NotFound."""
-    membership = db.scalars(
-        select(MembershipRow).where(
-            MembershipRow.workspace_id == access.workspace_id, MembershipRow.user_id == user_id
-        )
-    ).one_or_none()
+    membership = membership_of(db, user_id, access.workspace_id)
     if membership is None:
         raise NotFound("There is no such member in this workspace.")
     return membership

@@ -40,7 +40,6 @@ SIGNER = RoleTemplate(
     frozenset({PermissionName.PAYMENT_APPROVE, PermissionName.VIEW_BALANCES}),
     Sats(0),
 )
-FIRST_ROLES = (ADMINISTRATOR, SIGNER)
 
 
 Permissions = frozenset[PermissionName]

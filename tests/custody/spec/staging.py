@@ -11,10 +11,12 @@ from sqlalchemy import delete
 
 from custody.schemas.call import Call
 from custody.schemas.permissions import PermissionName
-from custody.server.people.founding import add_first_role, found_workspace
-from custody.server.rules.credentials import NEVER_GIVEN
+from custody.server.calls import Ctx
+from custody.server.people.staff import store_role
+from custody.server.people.workspaces import found_workspace
+from custody.server.rules.credentials import NEVER_GIVEN, OPERATOR
 from custody.server.rules.roles import EVERY_PERMISSION, RoleTemplate
-from custody.server.store.models import MembershipRow, OrganisationRow, RolePermissionRow, WorkspaceRow
+from custody.server.store.models import MembershipRow, RolePermissionRow
 from multisig import Network, Sats
 from tests.custody.spec.samples import sample
 from tests.support.custody import SHOP, Desk, open_desk
@@ -109,7 +111,7 @@ class Stage:
         number = next(self._numbers)
         with self.desk.world.platform.services.store.write() as db:
             nothing = RoleTemplate(f"Nothing {number}", "", frozenset(), Sats(0))
-            role_id = add_first_role(db, self.desk.world.clock, db.get_one(WorkspaceRow, 1), nothing).id
+            role_id = store_role(db, self.desk.world.clock(), 1, nothing).id
         member = self.desk.world.member(1, f"nobody{number}@example.org", f"Nothing {number}")
         return role_id, member.user_id
 
@@ -123,15 +125,9 @@ def open_stage(folder: Path) -> Iterator[Stage]:
         world = desk.world
         tested = RoleTemplate("Tested", "", EVERY_PERMISSION, Sats(10**8))
         with world.platform.services.store.write() as db:
-            role_id = add_first_role(db, world.clock, db.get_one(WorkspaceRow, 1), tested).id
-            second = found_workspace(
-                db,
-                world.clock,
-                db.get_one(OrganisationRow, 1),
-                name="2",
-                description="",
-                chain=Network.REGTEST,
-            ).workspace.id
+            role_id = store_role(db, world.clock(), 1, tested).id
+            ctx = Ctx(world.platform.services, OPERATOR, db)
+            second = found_workspace(ctx, 1, name="2", description="", chain=Network.REGTEST)[0].id
         tester_id = world.member(1, TESTER, "Tested").user_id
         colleague_id = world.member(second, COLLEAGUE, "Administrator").user_id
         world.organisation("Umbrella", STRANGER)

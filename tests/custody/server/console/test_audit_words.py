@@ -14,8 +14,7 @@ from custody.server import address_book
 from custody.server.calls import REFUSALS, REFUSED
 from custody.server.console.audit import recipient_words, row_words, stored_words
 from custody.server.limits import calls as limits
-from custody.server.people import founding as workspaces
-from custody.server.people import members, roles, service_accounts
+from custody.server.people import members, roles, service_accounts, workspaces
 from custody.server.proposals import paying
 from custody.server.rules.audit import Event
 

@@ -23,13 +23,12 @@ from custody.server.console.application import ROOT, ROWS
 from custody.server.console.proposals import CHANGES
 from custody.server.console.table import route
 from custody.server.errors import Invalid, RateLimited
-from custody.server.people.founding import add_first_role
 from custody.server.rules.credentials import ACCESS_LIFETIME, BOUND_LIFETIME, IDENTITY_FLOW_LIFETIME
 from custody.server.rules.roles import EVERY_PERMISSION, RoleTemplate
 from custody.server.sign_in import step_up
 from custody.server.sign_in.identity import MAX_OPEN
 from custody.server.sign_in.identity_providers import CALLBACK
-from custody.server.store.models import IdentityFlowRow, IdentityProviderRow, WorkspaceRow
+from custody.server.store.models import IdentityFlowRow, IdentityProviderRow
 from custody.server.web import routes
 from multisig import Sats
 from tests.custody.spec.samples import sample
@@ -509,7 +508,7 @@ class TestEnds:
         """By passwords, on the console: the provider is dead, and the rule's role has not all permissions."""
         clerk = RoleTemplate("Clerk", "", EVERY_PERMISSION - {PermissionName.VIEW_LOGS}, Sats(0))
         with acme.world.platform.services.store.write() as db:
-            add_first_role(db, acme.world.clock, db.get_one(WorkspaceRow, 1), clerk)
+            store_role(db, acme.world.clock(), 1, clerk)
         acme.world.member(1, "cleo@example.org", "Clerk")
         acme.world.member(1, "dan@example.org", "Clerk")
         rule = {"workspace_id": 1, "is_on": True, "cooling_off_hours": 0}

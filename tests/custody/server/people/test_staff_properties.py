@@ -38,12 +38,12 @@ from custody.schemas.roles import (
 )
 from custody.server.calls import Ctx, make
 from custody.server.errors import CustodyError
-from custody.server.people.founding import add_first_role, found_workspace
 from custody.server.people.people import enter
-from custody.server.people.staff import staff_of
+from custody.server.people.staff import staff_of, store_role
+from custody.server.people.workspaces import found_workspace
 from custody.server.rules.credentials import Caller
 from custody.server.rules.roles import EVERY_PERMISSION, KEPT, Permissions, RoleTemplate, Staff
-from custody.server.store.models import MembershipRow, OrganisationRow, WorkspaceRow
+from custody.server.store.models import MembershipRow, WorkspaceRow
 from multisig import Network, Sats
 from tests.support.examples import examples
 from tests.support.platform import open_world
@@ -85,17 +85,15 @@ class Workplace(RuleBasedStateMachine):
     @initialize(places=st.lists(PLACES, min_size=4, max_size=4))
     def draw_roles(self, places: list[Permissions]) -> None:
         """Written without the rules, which must hold from any state."""
-        organisation = self.db.get_one(OrganisationRow, 1)
-        other = found_workspace(
-            self.db, self.world.clock, organisation, name="Other", description="", chain=Network.REGTEST
-        )
+        ctx = Ctx(self.world.platform.services, self.caller(1), self.db)
+        other, _ = found_workspace(ctx, 1, name="Other", description="", chain=Network.REGTEST)
         for user_id, permissions in enumerate(places, start=2):
             self.move(user_id, self.db.get_one(WorkspaceRow, WORKSPACE), permissions)
-        self.move(6, other.workspace, NOTHING)
+        self.move(6, other, NOTHING)
 
     def move(self, user_id: int, to: WorkspaceRow, permissions: Permissions) -> None:
         template = RoleTemplate(f"Role of {user_id}", "", permissions, Sats(0))
-        role = add_first_role(self.db, self.world.clock, to, template)
+        role = store_role(self.db, self.world.clock(), to.id, template)
         place = {"workspace_id": to.id, "role_id": role.id}
         self.db.execute(update(MembershipRow).where(MembershipRow.user_id == user_id).values(place))
 

@@ -5,7 +5,6 @@ record.
 import pytest
 
 from custody.schemas.permissions import PermissionName as P
-from custody.server.people.founding import add_first_role
 from custody.server.rules import roles
 from custody.server.rules.roles import RoleTemplate
 from custody.server.store.models import WorkspaceRow
@@ -24,7 +23,7 @@ def workspace_with(world: World, *templates: RoleTemplate) -> int:
         db.add(place)
         db.flush()
         for template in templates:
-            add_first_role(db, world.clock, place, template)
+            store_role(db, world.clock(), place.id, template)
         return place.id
 
 
@@ -39,7 +38,7 @@ class TestMembers:
 
 class TestAdding:
     def test_a_colleague_is_a_member_at_once(self, alice: As, bob: As, world: World) -> None:
-        other = workspace_with(world, *roles.FIRST_ROLES)
+        other = workspace_with(world, roles.ADMINISTRATOR, roles.SIGNER)
         world.member(other, ALICE, "Administrator")
         assert ok(admit(alice, 2, 4, other))["allocation_id"] > 0
         rows = alice.get("/api/v1/get-users-from-workspace", workspace_id=other).json()

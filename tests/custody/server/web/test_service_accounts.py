@@ -6,7 +6,7 @@ import pytest
 
 from custody.schemas.permissions import PermissionName
 from custody.server.people import service_accounts
-from custody.server.people.programs import SECRETS
+from custody.server.people.service_accounts import SECRETS
 from custody.server.rules.credentials import NEVER_GIVEN
 from custody.server.rules.roles import EVERY_PERMISSION
 from custody.server.sign_in.programs import STRANGE_USES, WRONG_SECRETS

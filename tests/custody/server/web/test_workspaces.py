@@ -3,7 +3,7 @@
 import pytest
 
 from custody.schemas.permissions import PermissionName as P
-from custody.server.people import founding as workspaces
+from custody.server.people import workspaces
 from custody.server.people import workspaces as calls
 from multisig import Network
 from tests.support.custody import ok, refused
