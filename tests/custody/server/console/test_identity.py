@@ -23,6 +23,7 @@ from custody.server.console.application import ROOT, ROWS
 from custody.server.console.proposals import CHANGES
 from custody.server.console.table import route
 from custody.server.errors import Invalid, RateLimited
+from custody.server.people.staff import store_role
 from custody.server.rules.credentials import ACCESS_LIFETIME, BOUND_LIFETIME, IDENTITY_FLOW_LIFETIME
 from custody.server.rules.roles import EVERY_PERMISSION, RoleTemplate
 from custody.server.sign_in import step_up

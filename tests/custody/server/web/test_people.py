@@ -5,6 +5,7 @@ record.
 import pytest
 
 from custody.schemas.permissions import PermissionName as P
+from custody.server.people.staff import store_role
 from custody.server.rules import roles
 from custody.server.rules.roles import RoleTemplate
 from custody.server.store.models import WorkspaceRow
