@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from custody.schemas import users as wire
 from custody.schemas.permissions import PermissionName
 from custody.server.errors import LastAdmin, NotFound, PermissionDenied
-from custody.server.limits.limits import PolicyStore
+from custody.server.limits.stored import Policies
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.rules.limits import Cycle, in_btc, is_within
 from custody.server.rules.roles import (
@@ -144,16 +144,16 @@ def store_role(
 
 
 def require_may_give(
-    db: Session, policies: PolicyStore, access: WorkspaceAccess, role_id: int, granted: Permissions
+    db: Session, policies: Policies, access: WorkspaceAccess, role_id: int, granted: Permissions
 ) -> None:
-    """Checks every act that gives a member a role. ``access``: the giver's; ``granted``: what the role carries.
+    """Checks every act that gives a member a role. ``access``: the giver's; ``granted``: the role's.
 
     Raises PermissionDenied, and PolicyUnavailable where the limits cannot be compared.
     """
     require_grantable(granted, access.permissions)
     if PermissionName.MANAGE_ROLE in access.permissions or not granted & SPENDING:
         return
-    given, own = policies.of_role(db, role_id), policies.of_role(db, access.role_id)
+    given, own = (policies.of(db.get_one(RoleRow, each)) for each in (role_id, access.role_id))
     if not is_within(given, own):
         raise PermissionDenied(
             f"This role may move {in_btc(given.limit)} BTC a {given.cycle.in_words}, yours "
