@@ -28,7 +28,6 @@ from custody.server.network.broadcast import Broadcaster, Rebroadcast
 from custody.server.network.sightings import SightingTools
 from custody.server.network.watcher import Watcher
 from custody.server.operations.jobs import ENDLESS
-from custody.server.operations.waiting import waiting_for
 from custody.server.people.invitations import invitation_expiry
 from custody.server.proposals.ending import proposal_expiries
 from custody.server.proposals.lifecycle import Lifecycle
@@ -38,9 +37,8 @@ from custody.server.rules.ports import Clock, RandomBytes
 from custody.server.second_person.changes import change_expiry
 from custody.server.store import Store
 from custody.server.tokens.indexer import Indexer
-from custody.server.webhooks.delivery import WebhookJobs
-from custody.server.webhooks.events import WEBHOOK, Deposits, WebhookEvents
-from custody.server.webhooks.tidying import EXPIRED_LOGS
+from custody.server.webhooks.delivery import EXPIRED_LOGS, WebhookJobs
+from custody.server.webhooks.events import WEBHOOK, WebhookEvents
 
 # A block comes every ten minutes, an embedded one on request; half a second feels immediate to a person.
 WATCH_SECONDS: Final = 0.5
@@ -197,7 +195,7 @@ class Background:
         endless, handlers = ENDLESS | {WEBHOOK}, dict[str, Handler]()
         match name:
             case "mail":
-                waiting = WaitingMail(self.store, self.clock, self.mail_jobs.mailer, waiting_for)
+                waiting = WaitingMail(self.store, self.clock, self.mail_jobs.mailer)
                 handlers = {MAIL: self.mail_jobs, WAITING: waiting}
             case "webhooks":
                 handlers = {WEBHOOK: self.webhook_jobs}
@@ -216,7 +214,7 @@ class Background:
                 self.market,
                 tools,
                 self.changes,
-                Deposits(WebhookEvents(self.clock, self.random)),
+                WebhookEvents(self.clock, self.random),
             )
             for chain in self.backends
         ]

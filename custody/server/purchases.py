@@ -38,7 +38,7 @@ from custody.server.rules.credentials import OPERATOR
 from custody.server.secrets import Purpose
 from custody.server.services import Services
 from custody.server.shown import newest_first, shape_of, shown
-from custody.server.sign_in.rotation import SECRET_ROTATED
+from custody.server.rotation import SECRET_ROTATED
 from custody.server.store.models import KeyRow, ProfileRow, PurchaseRow, WorkspaceRow
 from multisig import MultisigError, Network, decode_address
 

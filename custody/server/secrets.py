@@ -1,4 +1,4 @@
-"""The platform's own secrets, in a file beside the database, and the database's secrets that they encrypt.
+"""The platform's own secrets, in a file beside the database.
 
 With a copy of the database alone one cannot sign in as any user or sign webhook deliveries. Each kind may
 have several secrets, the newest first: the first encrypts, and all of them decrypt until the operator drops
@@ -9,21 +9,18 @@ import fcntl
 import json
 import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from pydantic import BaseModel, ConfigDict, SecretStr
-from sqlalchemy import or_, select
-from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from custody.common.private_files import write_private
 from custody.server.rules.ports import RandomBytes
-from custody.server.store.models import CredentialRow, IdentityProviderRow, WebhookRow
 
 log = structlog.get_logger()
 
@@ -139,24 +136,3 @@ def _write(secrets: Kept) -> bytes:
         for purpose, kept in secrets.items()
     }
     return json.dumps({"secrets": text}, indent=2).encode()
-
-
-# The columns with what each of these encrypts. A rotation encrypts them anew.
-SEALED: Final[Mapping[Purpose, Sequence[InstrumentedAttribute[Any]]]] = {
-    Purpose.TOTP: (CredentialRow.totp_secret, CredentialRow.totp_pending),
-    Purpose.WEBHOOK: (WebhookRow.sealed_secret, WebhookRow.sealed_old_secret),
-    Purpose.IDENTITY_PROVIDER: (IdentityProviderRow.sealed_secret,),
-}
-
-
-def reencrypt(db: Session, secrets: Secrets, purpose: Purpose) -> int:
-    """Encrypts everything stored anew, with the newest secret. Returns how many rows there were."""
-    columns, cipher, count = SEALED[purpose], secrets.cipher(purpose), 0
-    for row in db.scalars(select(columns[0].class_).where(or_(*(each.is_not(None) for each in columns)))):
-        count += 1
-        for column in columns:
-            sealed = getattr(row, column.key)
-            # A value that cannot be decrypted stays as it is: the right file of secrets may come back.
-            with suppress(InvalidToken):
-                setattr(row, column.key, None if sealed is None else cipher.rotate(sealed))
-    return count

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, exists, func, select
+from sqlalchemy import ColumnElement, exists, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.logs import (
@@ -104,7 +104,11 @@ def export_audit_logs(ctx: Ctx, query: ExportLogsQuery) -> Steps[ExportedLogs]:
         conditions = _conditions(ctx, query)
         count = _count(ctx.db, conditions)
         if count > MAX_EXPORT_ROWS:
-            raise _too_many(count, MAX_EXPORT_ROWS)
+            sentence = (
+                f"{count} rows match, and one export holds at most {MAX_EXPORT_ROWS}: "
+                "name fewer days with from_day and to_day, or one category."
+            )
+            raise Invalid.at("/from_day", sentence, "too-many")
         text = "".join(write_csv(chained_rows(ctx.db, *conditions)))
         ctx = yield In.WRITE
         ctx.event(EXPORTED, rows=count, **_wanted(query))
@@ -113,7 +117,11 @@ def export_audit_logs(ctx: Ctx, query: ExportLogsQuery) -> Steps[ExportedLogs]:
 
 def _conditions(ctx: Ctx, query: LogFilter) -> tuple[ColumnElement[bool], ...]:
     """Raises NotOrgMember, NotFound, Invalid (an unknown category)."""
-    _require_organisation(ctx, query.org_uid)
+    # The request names the organisation too, and the specification wants the caller to belong to it.
+    if query.org_uid != ctx.access.organisation_id:
+        if not is_colleague(ctx.db, ctx.caller.user_id, query.org_uid):
+            raise NotOrgMember("You are not a member of the organisation that the request names.")
+        raise NotFound("There is no such workspace in this organisation.")
     found = [
         AuditEventRow.chain_id == chain_of(str(ctx.access.organisation_id), str(ctx.access.workspace_id))
     ]
@@ -128,15 +136,6 @@ def _conditions(ctx: Ctx, query: LogFilter) -> tuple[ColumnElement[bool], ...]:
     return tuple(found)
 
 
-def _require_organisation(ctx: Ctx, org_uid: int) -> None:
-    """The request names the organisation too, and the specification wants the caller to belong to it."""
-    if org_uid == ctx.access.organisation_id:
-        return
-    if not is_colleague(ctx.db, ctx.caller.user_id, org_uid):
-        raise NotOrgMember("You are not a member of the organisation that the request names.")
-    raise NotFound("There is no such workspace in this organisation.")
-
-
 def _category(text: str) -> Category:
     try:
         return Category(text.upper())
@@ -147,14 +146,6 @@ def _category(text: str) -> Category:
 
 def _count(db: Session, conditions: tuple[ColumnElement[bool], ...]) -> int:
     return db.scalar(select(func.count()).select_from(AuditEventRow).where(*conditions)) or 0
-
-
-def _too_many(count: int, limit: int) -> Invalid:
-    sentence = (
-        f"{count} rows match, and one export holds at most {limit}: "
-        "name fewer days with from_day and to_day, or one category."
-    )
-    return Invalid.at("/from_day", sentence, "too-many")
 
 
 def _wanted(query: LogFilter) -> dict[str, str | None]:
@@ -213,9 +204,14 @@ def names_in(db: Session, access: WorkspaceAccess, rows: Sequence[AuditRow]) -> 
     people = {int(each) for each in ids.pop("user", ())}
     names = {f"user {number}": name for number, name in _people(db, access, people).items()}
     for kind, wanted in ids.items():
-        for key, name, workspace_id in db.execute(_names_of(kind, wanted)):
-            if name and workspace_id == access.workspace_id:
-                names[f"{kind} {key}"] = name
+        model, key, name = _NAMED[kind]
+        typed = [int(each) if kind in {"role", "contract"} else each for each in wanted]
+        # By id alone: with the workspace in the condition SQLite would scan all of its rows.
+        for value, text, workspace_id in db.execute(
+            select(key, name, model.workspace_id).where(key.in_(typed))
+        ):
+            if text and workspace_id == access.workspace_id:
+                names[f"{kind} {value}"] = text
     return names
 
 
@@ -247,13 +243,6 @@ def _recipients(rows: Sequence[Any]) -> list[tuple[str, LogRecipient]]:
     return [
         (row.id, LogRecipient(address=row.recipients[0], others=len(set(row.recipients)) - 1)) for row in rows
     ]
-
-
-def _names_of(kind: str, wanted: Iterable[str]) -> Select[Any]:
-    """Selects by id alone: with the workspace in the condition SQLite would scan all of its rows."""
-    model, key, name = _NAMED[kind]
-    typed = [int(each) if kind in {"role", "contract"} else each for each in wanted]
-    return select(key, name, model.workspace_id).where(key.in_(typed))
 
 
 def _people(db: Session, access: WorkspaceAccess, wanted: Iterable[int]) -> dict[int, str]:

@@ -5,8 +5,7 @@ itself.
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -42,12 +41,6 @@ class CannotCheckpoint(Exception):
     def __init__(self, sentence: str, hint: str) -> None:
         super().__init__(sentence)
         self.hint = hint
-
-
-@dataclass(frozen=True)
-class CheckpointMade:
-    checkpoint: Checkpoint
-    digest: str
 
 
 class Checkpoints:
@@ -106,7 +99,7 @@ class Checkpoints:
         with self._store.read() as db:
             return int(db.scalar(select(func.sum(AuditHeadRow.size))) or 0)
 
-    def make(self) -> CheckpointMade | None:
+    def make(self) -> Checkpoint | None:
         """Signs the heads of all chains that grew. None where nothing was recorded since the last checkpoint.
 
         The line is on disk before the database records it: a crash in between leaves a line too many, never
@@ -130,7 +123,7 @@ class Checkpoints:
                 # Expected once. An attacker who removes the file and its records from the database cannot
                 # remove this line of the server's log.
                 log.warning("a new file of checkpoints begins", file=str(self._path), series=series.id)
-            return CheckpointMade(checkpoint, series.last_digest)
+            return checkpoint
 
     def _series(self, file: int) -> CheckpointSeries:
         """The file's series, cached while the file is unchanged: other writers wait for this transaction."""
@@ -200,23 +193,17 @@ def _end_of_last_line(file: int) -> int:
 
 def _heads(db: Session) -> dict[str, Head]:
     """Raises CannotCheckpoint for a head that the platform cannot have written."""
-    return {
-        head.chain_id: _head_of(head)
-        for head in db.scalars(select(AuditHeadRow).where(AuditHeadRow.size > 0))
-    }
-
-
-def _head_of(stored: AuditHeadRow) -> Head:
-    try:
-        head = Head(size=stored.size, hash=stored.head_hash.hex())
-    except (AttributeError, ValueError):
-        head = None
-    if head is None or not is_chain(stored.chain_id):
-        raise CannotCheckpoint(
-            f"The head of the chain {stored.chain_id} is malformed.",
-            "Run custody audit verify, and stop all writers until you know what happened.",
-        )
-    return head
+    heads: dict[str, Head] = {}
+    for stored in db.scalars(select(AuditHeadRow).where(AuditHeadRow.size > 0)):
+        with suppress(AttributeError, ValueError):
+            if is_chain(stored.chain_id):
+                heads[stored.chain_id] = Head(size=stored.size, hash=stored.head_hash.hex())
+        if stored.chain_id not in heads:
+            raise CannotCheckpoint(
+                f"The head of the chain {stored.chain_id} is malformed.",
+                "Run custody audit verify, and stop all writers until you know what happened.",
+            )
+    return heads
 
 
 def _append(file: int, line: bytes) -> None:

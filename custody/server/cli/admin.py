@@ -249,8 +249,8 @@ def rotate_secret_command(purpose: str, state: Path, finish: bool, as_json: bool
     identity providers are re-encrypted at once, and the old one is dropped. It is safe to run again after an
     interruption.
     """
+    from custody.server.rotation import drop_old, rotate
     from custody.server.secrets import Purpose
-    from custody.server.sign_in.rotation import drop_old, rotate
 
     secret = Purpose(purpose)
     with platform_at(state) as platform:

@@ -92,12 +92,12 @@ def checkpoint_command(state: Path, as_json: bool) -> None:
         except CannotCheckpoint as error:
             fail(str(error), error.hint)
     if as_json:
-        line = None if made is None else made.checkpoint.model_dump()
+        line = None if made is None else made.model_dump()
         answer({"file": str(own.path), "checkpoint": line, "digest": made and made.digest})
     elif made is None:
         say("Nothing was recorded since the last checkpoint.")
     else:
-        say(f"Checkpoint {made.checkpoint.number} is in {own.path}.")
+        say(f"Checkpoint {made.number} is in {own.path}.")
         say(f"Its digest, to be kept elsewhere: {made.digest}")
 
 

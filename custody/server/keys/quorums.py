@@ -83,7 +83,9 @@ def require_quorums(db: Session, user_id: int | None, short: Sequence[VaultRow])
     """
     if not short:
         return
-    seen = workspaces_seen_by(db, user_id) if user_id is not None else {vault.workspace_id for vault in short}
+    seen = {vault.workspace_id for vault in short}
+    if user_id is not None:
+        seen = workspaces_where(db, user_id, VAULT_VIEWERS)
     names = [repr(vault.name) for vault in short if vault.workspace_id in seen]
     others = len(short) - len(names)
     if others:
@@ -113,11 +115,12 @@ def _left_short(db: Session, lost: ColumnElement[bool], can_sign: ColumnElement[
     ]
 
 
-def workspaces_seen_by(db: Session, user_id: int) -> set[int]:
+def workspaces_where(db: Session, user_id: int, permissions: Iterable[PermissionName]) -> set[int]:
+    """Where the user holds one of these permissions."""
     query = (
         select(MembershipRow.workspace_id)
         .join(RolePermissionRow, RolePermissionRow.role_id == MembershipRow.role_id)
-        .where(MembershipRow.user_id == user_id, RolePermissionRow.permission.in_(VAULT_VIEWERS))
+        .where(MembershipRow.user_id == user_id, RolePermissionRow.permission.in_(permissions))
     )
     return set(db.scalars(query))
 

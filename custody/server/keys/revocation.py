@@ -1,6 +1,7 @@
 """Revoking a key: who may, the quorums that must remain, and the approvals that are withdrawn."""
 
 from dataclasses import replace
+from typing import Final
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
@@ -15,21 +16,19 @@ from custody.server.errors import (
     NotFound,
     PermissionDenied,
     SecondPersonNeeded,
+    StateConflict,
 )
 from custody.server.keys.calls import key_shape
-from custody.server.keys.profiles import reason_of
-from custody.server.keys.quorums import SHORT, require_quorums, vaults_left_short
+from custody.server.keys.quorums import SHORT, require_quorums, vaults_left_short, workspaces_where
 from custody.server.people.staff import membership_of
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import OPERATOR, PLATFORM, Caller
-from custody.server.rules.keys import changes_anything
 from custody.server.services import Tools
 from custody.server.store.models import (
     DecisionRow,
     KeyRow,
     MembershipRow,
     ProposalRow,
-    RolePermissionRow,
     RoleRow,
     SecondPersonRuleRow,
     SignatureRow,
@@ -39,6 +38,7 @@ from custody.server.vaults.stored import place_of
 from custody.server.webhooks.events import WebhookEvents, event_data, tell_revoked
 from multisig import Psbt
 
+NO_KEY: Final = "There is no such key."
 REVOKED = Event("KEY_REVOKED", "key {key} of user {user}, {reason}" + SHORT, category=Category.KEYS)
 WITHDRAWN = Event(
     "SIGNATURE_WITHDRAWN",
@@ -70,16 +70,17 @@ def revoke_for_operator(tools: Tools, db: Session, request: wire.RevokeKeyReques
 def _key(db: Session, key_id: str) -> KeyRow:
     key = db.get(KeyRow, key_id)
     if key is None:
-        raise _no_such_key()
+        raise NotFound(NO_KEY)
     return key
 
 
 def _revoke(
     tools: Tools, db: Session, caller: Caller, key: KeyRow, request: wire.RevokeKeyRequest
 ) -> wire.Key:
-    reason = reason_of(key)
-    if not changes_anything(reason, request.reason):
+    if key.revoked_reason == request.reason:
         return key_shape(db, key)
+    if key.revoked_reason == "lost":
+        raise StateConflict("The key was marked lost, and that is final.")
     short = vaults_left_short(db, without_key=key.id)
     if not request.force:
         user_id = None if caller is OPERATOR else caller.user_id
@@ -147,11 +148,11 @@ def _require_administrator(db: Session, caller: Caller, key: KeyRow, reason: Rev
     users in each of them may revoke it. Raises NotFound, PermissionDenied.
     """
     if not _are_colleagues(db, caller.user_id, key.user_id):
-        raise _no_such_key()
+        raise NotFound(NO_KEY)
     if reason != "lost":
         raise NoRoleOpens("Only its owner replaces a key; an administrator marks it lost.")
     served = _workspaces_on(db, key.user_id, key.network)
-    if not served or not served <= _managed_by(db, caller.user_id):
+    if not served or not served <= workspaces_where(db, caller.user_id, [PermissionName.MANAGE_USERS]):
         needed = PermissionName.MANAGE_USERS
         raise PermissionDenied(
             f"To mark a member's key lost you need {needed} in each of their workspaces on {key.network}."
@@ -188,18 +189,6 @@ def _workspaces_on(db: Session, user_id: int, network: str) -> set[int]:
     return set(db.scalars(query))
 
 
-def _managed_by(db: Session, user_id: int) -> set[int]:
-    query = (
-        select(MembershipRow.workspace_id)
-        .join(RolePermissionRow, RolePermissionRow.role_id == MembershipRow.role_id)
-        .where(
-            MembershipRow.user_id == user_id,
-            RolePermissionRow.permission == PermissionName.MANAGE_USERS.value,
-        )
-    )
-    return set(db.scalars(query))
-
-
 def _are_colleagues(db: Session, user_id: int, other_id: int) -> bool:
     def organisations(member: int) -> set[int]:
         joined = select(WorkspaceRow.organisation_id).join(
@@ -208,7 +197,3 @@ def _are_colleagues(db: Session, user_id: int, other_id: int) -> bool:
         return set(db.scalars(joined.where(MembershipRow.user_id == member)))
 
     return bool(organisations(user_id) & organisations(other_id))
-
-
-def _no_such_key() -> NotFound:
-    return NotFound("There is no such key.")

@@ -1,7 +1,7 @@
 """Mail through the outbox: queued in the transaction of its cause, sent by a worker until the server accepts
 it.
 
-Every text is a row of ``TEXTS``; ``{name}`` stands for a value.
+``{name}`` in a text stands for a value.
 """
 
 import json
@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
+from enum import Enum
 from hashlib import sha256
 from string import Formatter
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import structlog
@@ -42,24 +42,6 @@ _UNPRINTABLE = re.compile(rf"(?:{UNSEEN.pattern}|\s)+")
 # the full stops that browsers accept (UTS 46). Not of versions (1.14.1), but of four numbers.
 _VERSION = r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){1,2}(?![\w@/:]|\.\w)"
 _LINKED = re.compile(rf"{_VERSION}|[.\u3002\uff0e\uff61@](?=\w)|[/\\](?=\S)|:(?=[^\W\d]|/)")
-
-
-class Template(StrEnum):
-    CODE = "code"
-    CONFIRMATION_CODE = "confirmation-code"
-    WELCOME = "welcome"
-    ALREADY_REGISTERED = "already-registered"
-    NOT_INVITED = "not-invited"
-    PASSWORD_RESET = "password-reset"  # noqa: S105 - a name
-    PASSWORD_CHANGED = "password-changed"  # noqa: S105 - a name
-    SECOND_FACTOR_CHANGED = "second-factor-changed"
-    WRONG_CODES = "wrong-codes"
-    RECOVERY_CODE_USED = "recovery-code-used"
-    INVITATION = "invitation"
-    ONBOARDING_APPROVED = "onboarding-approved"
-    ONBOARDING_REJECTED = "onboarding-rejected"
-    WEBHOOK_DISABLED = "webhook-disabled"
-    SERVICE_SECRET = "service-secret"  # noqa: S105 - a name
 
 
 # Second factors, as mails and the audit log call them.
@@ -100,39 +82,41 @@ class Text:
         return Mail(to, self.subject.format_map(values), text)
 
 
-TEXTS: Mapping[Template, Text] = {
-    Template.CODE: Text(
+class Template(Enum):
+    """Every mail."""
+
+    CODE = Text(
         "Your sign-in code",
         "Your sign-in code is {code}\n\n"
         "It is good for {minutes} minutes and for one sign-in. "
         "If you are not signing in, change your password:\n"
         "somebody knows it.\n",
         made=frozenset({"code"}),
-    ),
-    Template.CONFIRMATION_CODE: Text(
+    )
+    CONFIRMATION_CODE = Text(
         "Your code to confirm a change",
         "Your code to confirm a change on the console is {code}\n\n"
         "It is good for {minutes} minutes and once. If you are changing nothing, change your password:\n"
         "somebody acts in your name.\n",
         made=frozenset({"code"}),
-    ),
-    Template.WELCOME: Text(
+    )
+    WELCOME = Text(
         "Your custody account",
         "Your account is ready, and belongs to no organisation yet. If you were invited, follow the link of "
         "that mail.\nElse have an administrator invite this address, or send a request to found one.\n",
-    ),
-    Template.ALREADY_REGISTERED: Text(
+    )
+    ALREADY_REGISTERED = Text(
         "You already have an account",
         "Somebody tried to register an account with this address. "
         "You have one already; nothing was changed.\n",
-    ),
-    Template.NOT_INVITED: Text(
+    )
+    NOT_INVITED = Text(
         "No account was made",
         "Somebody, probably you, tried to register an account with this address. "
         "This platform has accounts for invited people only: have an administrator invite this address, and "
         "register then.\n",
-    ),
-    Template.PASSWORD_RESET: Text(
+    )
+    PASSWORD_RESET = Text(
         "Choose a new password",
         "Somebody, probably you, asked for a new password for this account. "
         "To choose one, use this token:\n\n"
@@ -141,60 +125,70 @@ TEXTS: Mapping[Template, Text] = {
         # A fragment is not sent to the server, and so stays out of logs (RFC 3986, section 3.5).
         link="/reset-password#token={token}",
         made=frozenset({"token", "minutes"}),
-    ),
-    Template.PASSWORD_CHANGED: Text(
+    )
+    PASSWORD_CHANGED = Text(
         "Your password was changed",
         "The password of your account was changed, and your other sessions were ended.\n\n"
         "If this was not you, ask for a password reset at once and tell your administrator.\n",
-    ),
-    Template.SECOND_FACTOR_CHANGED: Text(
+    )
+    SECOND_FACTOR_CHANGED = Text(
         "Your second factor was changed",
         "Signing in to your account now asks for: {method}.\n\n"
         "If this was not you, change your password at once and tell your administrator.\n",
-    ),
-    Template.WRONG_CODES: Text(
+    )
+    WRONG_CODES = Text(
         "Wrong codes after your password",
         "Within an hour, somebody gave five wrong codes for your account, after its right password.\n\n"
         "If this was not you, change your password at once: somebody knows it.\n",
-    ),
-    Template.RECOVERY_CODE_USED: Text(
+    )
+    RECOVERY_CODE_USED = Text(
         "A recovery code was used",
         "Somebody signed in to your account with one of its recovery codes; {left} are left.\n\n"
         "If this was not you, change your password at once and enrol your authenticator again.\n",
-    ),
-    Template.INVITATION: Text(
+    )
+    INVITATION = Text(
         "You are invited to {organisation}",
         "{inviter} invites you to the workspace {workspace} of {organisation}, as {role}.\n\n"
         "Sign in with this address and accept or decline the invitation {invite_id}; "
         "if you have no account yet,\n"
         "register one with this address first. The invitation ends on {expires_at}.\n",
         link="/invitations/{invite_id}",
-    ),
-    Template.ONBOARDING_APPROVED: Text(
+    )
+    ONBOARDING_APPROVED = Text(
         "Your organisation is ready",
         "Your request was approved: {organisation} exists, with its first workspace, "
         "and you are its administrator.\n"
         "Sign in with this address, register your signing device, and invite the others.\n\n"
         "Note of the reviewer: {note}\n",
-    ),
-    Template.ONBOARDING_REJECTED: Text(
+    )
+    ONBOARDING_REJECTED = Text(
         "Your request was not approved",
         "Your request for {organisation} was not approved.\n\nNote of the reviewer: {note}\n",
-    ),
-    Template.WEBHOOK_DISABLED: Text(
+    )
+    WEBHOOK_DISABLED = Text(
         "A webhook of {workspace} was disabled",
         "The webhook to {host} that you made in the workspace {workspace} is told nothing more: "
         "the receiver failed for\n"
         "days, or said that it is gone.\n\n"
         "Look into its deliveries, repair the receiver, and enable the webhook again.\n",
-    ),
-    Template.SERVICE_SECRET: Text(
+    )
+    SERVICE_SECRET = Text(
         "A secret of your service account {name} was made",
         "Somebody, probably you, made a new secret of the service account {name} in the workspace "
         "{workspace}.\nWhoever has it acts in your name, as far as the account may.\n\n"
         "If this was not you, change your password at once and revoke the service account.\n",
-    ),
-}
+    )
+
+    @property
+    def key(self) -> str:
+        """As the outbox stores it: ``password-reset``."""
+        return self.name.lower().replace("_", "-")
+
+    @classmethod
+    def of(cls, key: str) -> "Template":
+        return cls[key.upper().replace("-", "_")]
+
+
 # Creates and stores the secrets of a mail when it is sent, by address. None where it need not be sent any
 # more.
 Maker = Callable[[str], Mapping[str, str] | None]
@@ -203,19 +197,16 @@ Maker = Callable[[str], Mapping[str, str] | None]
 def queue_mail(db: Session, template: Template, to: str, values: Mapping[str, str], *, now: datetime) -> None:
     """Queues a mail in the caller's transaction.
 
-    ``values`` are those of ``TEXTS[template].queued``; they hold no secrets, because they are stored. An
+    ``values``: those of the template that are ``queued``; they hold no secrets, because they are stored. An
     identical mail to the same address that is still queued is sent once.
     """
-    payload = _payload(template, to, values)
-    enqueue(db, MAIL, _subject(payload), now, payload)
-
-
-def _payload(template: Template, to: str, values: Mapping[str, str]) -> dict[str, Any]:
-    wanted = TEXTS[template].queued
+    wanted = template.value.queued
     if set(values) != wanted:
-        raise ValueError(f"the mail {template} takes {sorted(wanted)}, not {sorted(values)}")
+        raise ValueError(f"the mail {template.key} takes {sorted(wanted)}, not {sorted(values)}")
     clean = {name: plain(value) for name, value in values.items()}
-    return {"template": template.value, "to": to, "values": clean}
+    payload = {"template": template.key, "to": to, "values": clean}
+    digest = sha256(json.dumps(payload, sort_keys=True).encode()).hexdigest()[:32]
+    enqueue(db, MAIL, f"{template.key}:{digest}", now, payload)
 
 
 def one_line(value: str) -> str:
@@ -241,11 +232,6 @@ def checked_url(text: str | None) -> str | None:
     return text
 
 
-def _subject(payload: Mapping[str, object]) -> str:
-    digest = sha256(json.dumps(payload, sort_keys=True).encode()).hexdigest()[:32]
-    return f"{payload['template']}:{digest}"
-
-
 class MailJobs:
     """Handles mail jobs, at least once: a worker that dies after sending causes a second mail."""
 
@@ -264,7 +250,7 @@ class MailJobs:
     def _tried(self, task: Task) -> Verdict:
         """Turns unexpected errors into a verdict: an exception would make the job return for ever."""
         try:
-            return self._send(Template(task.payload["template"]), task)
+            return self._send(Template.of(task.payload["template"]), task)
         except CustodyError:
             raise
         except Exception as error:
@@ -277,13 +263,19 @@ class MailJobs:
         made = maker(to) if maker else {}
         if made is None:
             return JobDone()
-        try:
-            self.mailer.send(TEXTS[template].fill(to, {**values, **made}, self._public_url))
-        except MailRefused as error:
-            return Dead(error.detail)
-        except MailUnavailable as error:
-            return _later(task, error.detail)
-        return JobDone()
+        mail = template.value.fill(to, {**values, **made}, self._public_url)
+        return sent(self.mailer, mail, task)
+
+
+def sent(mailer: Mailer, mail: Mail, task: Task) -> Verdict:
+    """Sends the job's mail, and says what becomes of the job."""
+    try:
+        mailer.send(mail)
+    except MailRefused as error:
+        return Dead(error.detail)
+    except MailUnavailable as error:
+        return _later(task, error.detail)
+    return JobDone()
 
 
 def _later(task: Task, reason: str) -> Verdict:

@@ -1,10 +1,10 @@
-"""Mails to people for whom something waits: one job for each person, and one mail with all that waits when it
-is sent.
+"""Mails to people for whom something waits, a proposal for their signature or a change for their
+confirmation: one job for each person, and one mail with all that waits when it is sent.
 
 What is signed or decided by then is not in it. At least once, like every mail.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -12,19 +12,38 @@ from typing import Final
 from sqlalchemy import Select, String, cast, exists, select
 from sqlalchemy.orm import Session
 
-from custody.server.errors import MailRefused, MailUnavailable
-from custody.server.jobs.outbox import Again, Dead, Finish, JobDone, Task, enqueue_new
-from custody.server.mail.jobs import MAX_ATTEMPTS, WAITING, one_line
+from custody.schemas.changes import ChangeStatus
+from custody.schemas.permissions import PermissionName
+from custody.schemas.proposals import ProposalStatus
+from custody.server.jobs.outbox import Again, Finish, JobDone, Task, enqueue_new
+from custody.server.mail.jobs import WAITING, one_line, plain, sent
 from custody.server.mail.mailer import Mail, Mailer
+from custody.server.proposals.records import has_decided
+from custody.server.rules.limits import in_btc
 from custody.server.rules.ports import Clock
+from custody.server.second_person.requirement import CONFIRMS
 from custody.server.store import Store
-from custody.server.store.models import JobRow, UserRow
+from custody.server.store.models import (
+    JobRow,
+    KeyRow,
+    MembershipRow,
+    OrganisationRow,
+    PendingChangeRow,
+    ProposalRow,
+    RolePermissionRow,
+    UserRow,
+    VaultRow,
+    VaultSignerRow,
+    WorkspaceRow,
+)
+from multisig import Sats
 
 # Requests that follow each other within this time share a mail.
 GATHER: Final = timedelta(minutes=2)
 # At most one mail to each person in this time.
 INTERVAL: Final = timedelta(minutes=30)
 MAX_LINES: Final = 20
+MAX_FOUND: Final = 100
 
 
 @dataclass(frozen=True)
@@ -36,9 +55,6 @@ class Item:
     id: str
     plain: str
     detailed: str
-
-
-Find = Callable[[Session, int, datetime], Sequence[Item]]
 
 
 def tell_waiting(db: Session, people: Select[int], now: datetime) -> None:
@@ -63,28 +79,20 @@ def tell_waiting(db: Session, people: Select[int], now: datetime) -> None:
 
 
 class WaitingMail:
-    """Handles those jobs. ``find`` returns what waits for a person now."""
+    """Handles those jobs."""
 
-    def __init__(self, store: Store, clock: Clock, mailer: Mailer, find: Find) -> None:
+    def __init__(self, store: Store, clock: Clock, mailer: Mailer) -> None:
         self._store = store
         self._clock = clock
         self._mailer = mailer
-        self._find = find
 
     def __call__(self, task: Task) -> Finish:
         user_id = int(task.subject)
         with self._store.read() as db:
             user, items = db.get_one(UserRow, user_id), self._found(db, user_id)
-        if not items:
-            return lambda _db: JobDone()
-        try:
-            self._mailer.send(_mail(user, items))
-        except MailRefused as error:
-            refused = Dead(error.detail)
-            return lambda _db: refused
-        except MailUnavailable as error:
-            later = Dead(error.detail) if task.attempts >= MAX_ATTEMPTS else Again(error.detail)
-            return lambda _db: later
+        verdict = sent(self._mailer, _mail(user, items), task) if items else JobDone()
+        if not items or not isinstance(verdict, JobDone):
+            return lambda _db: verdict
         return lambda db: self._finish(db, user_id, {item.id for item in items})
 
     def _finish(self, db: Session, user_id: int, mailed: set[str]) -> JobDone | Again:
@@ -97,7 +105,7 @@ class WaitingMail:
     def _found(self, db: Session, user_id: int) -> Sequence[Item]:
         if not db.get_one(UserRow, user_id).mails_waiting:
             return ()
-        return self._find(db, user_id, self._clock())
+        return waiting_for(db, user_id, self._clock())
 
 
 def _mail(user: UserRow, items: Sequence[Item]) -> Mail:
@@ -114,3 +122,83 @@ def _mail(user: UserRow, items: Sequence[Item]) -> Mail:
         "To get no such mail any more, sign in to the console and look under Your account, Mails;\n"
         "without the console: custody mail --no-waiting\n",
     )
+
+
+def waiting_for(db: Session, user_id: int, now: datetime) -> list[Item]:
+    """What the person can sign or confirm, the oldest first; a change that cools off says until when."""
+    return [*_proposals(db, user_id, now), *_changes(db, user_id, now)]
+
+
+def _proposals(db: Session, user_id: int, now: datetime) -> list[Item]:
+    has_seat = exists().where(
+        VaultSignerRow.vault_id == ProposalRow.vault_id,
+        VaultSignerRow.user_id == user_id,
+        KeyRow.id == VaultSignerRow.key_id,
+        KeyRow.revoked_reason.is_(None) | (KeyRow.revoked_reason != "lost"),
+    )
+    may_approve = exists().where(
+        MembershipRow.workspace_id == ProposalRow.workspace_id,
+        MembershipRow.user_id == user_id,
+        RolePermissionRow.role_id == MembershipRow.role_id,
+        RolePermissionRow.permission == PermissionName.PAYMENT_APPROVE.value,
+    )
+    query = (
+        select(ProposalRow, VaultRow.name, WorkspaceRow.name, OrganisationRow.name)
+        .join(VaultRow, VaultRow.id == ProposalRow.vault_id)
+        .join(WorkspaceRow, WorkspaceRow.id == ProposalRow.workspace_id)
+        .join(OrganisationRow, OrganisationRow.id == WorkspaceRow.organisation_id)
+        .where(
+            ProposalRow.status == ProposalStatus.PENDING.value,
+            ProposalRow.replaced_by_id.is_(None),
+            ProposalRow.profile_key_id.is_(None),
+            ProposalRow.expires_at > now,
+            VaultRow.frozen_at.is_(None),
+            VaultRow.maker_may_approve | (ProposalRow.created_by != user_id),
+            has_seat,
+            may_approve,
+            ~has_decided(user_id),
+        )
+        .order_by(ProposalRow.created_at, ProposalRow.id)
+        .limit(MAX_FOUND)
+    )
+    return [_proposal(*row) for row in db.execute(query)]
+
+
+def _proposal(proposal: ProposalRow, vault: str, workspace: str, organisation: str) -> Item:
+    where = f"vault {plain(vault)}, {plain(workspace)} of {plain(organisation)}"
+    words = f"{proposal.tx_type} of {where}: proposal {proposal.id}"
+    paid = [
+        f"{in_btc(Sats(amount))} BTC to {address}"
+        for amount, address in zip(proposal.amounts_sats, proposal.recipients, strict=False)
+    ]
+    return Item(proposal.id, words, f"{words}, {', '.join(paid)}" if paid else words)
+
+
+def _changes(db: Session, user_id: int, now: datetime) -> list[Item]:
+    query = (
+        select(PendingChangeRow, OrganisationRow.name)
+        .join(OrganisationRow, OrganisationRow.id == PendingChangeRow.organisation_id)
+        .where(
+            PendingChangeRow.status == ChangeStatus.PENDING.value,
+            PendingChangeRow.expires_at > now,
+            PendingChangeRow.asked_by != user_id,
+            PendingChangeRow.organisation_id.in_(
+                select(WorkspaceRow.organisation_id)
+                .join(MembershipRow, MembershipRow.workspace_id == WorkspaceRow.id)
+                .where(MembershipRow.user_id == user_id)
+            ),
+            exists().where(MembershipRow.user_id == user_id, CONFIRMS).correlate(PendingChangeRow),
+        )
+        .order_by(PendingChangeRow.asked_at, PendingChangeRow.id)
+        .limit(MAX_FOUND)
+    )
+    found = []
+    for change, organisation in db.execute(query):
+        call = change.path.rpartition("/")[2]
+        later = f", not before {change.not_before:%Y-%m-%d %H:%M} UTC" if change.not_before > now else ""
+        words = (
+            f"change of {plain(organisation)}, {call}, asked for by {plain(change.asked_by_name)}: "
+            f"change {change.id}{later}"
+        )
+        found.append(Item(change.id, words, words))
+    return found

@@ -15,7 +15,7 @@ from custody.server.rules.ports import Clock
 from custody.server.store.models import ChainCoinRow, ChainTransactionRow, VaultRow, WatchedScriptRow
 from custody.server.store.store import chunks
 from custody.server.vaults.stored import index_after, note_held, watch_vault
-from custody.server.webhooks.events import CoinEvent, Deposits
+from custody.server.webhooks.events import CoinEvent, WebhookEvents, tell_deposits
 from multisig import CHANGE, RECEIVE, OutPoint
 
 # After a deeper reorganisation everything is read again.
@@ -115,7 +115,7 @@ class Coins:
 
     chain: str
     clock: Clock
-    told: Deposits
+    events: WebhookEvents
 
     def apply(self, db: Session, snapshot: ChainSnapshot, raws: Mapping[str, bytes]) -> set[str]:
         """Updates the coins to the snapshot. `raws`: by txid, the bytes of transactions that create coins not
@@ -163,7 +163,7 @@ class Coins:
                 # Only the transaction that spent it is gone.
                 coin.spent_by = coin.spent_height = None
         db.flush()
-        self.told.tell(db, told)
+        tell_deposits(self.events, db, told)
         lost = {coin.txid for coin in stale.values()}
         note_held(db, self.chain, lost | {found.outpoint.txid for found in news})
         self._forget(db, lost)

@@ -18,7 +18,7 @@ from custody.server.requests.changes import Changes
 from custody.server.store import Store
 from custody.server.store.models import ChainBlockRow, WatchedScriptRow
 from custody.server.store.store import after_commit
-from custody.server.webhooks.events import Deposits
+from custody.server.webhooks.events import WebhookEvents
 from multisig import FeeRate, OutPoint, Transaction
 
 log = structlog.get_logger()
@@ -45,7 +45,7 @@ class Watcher:
         market: Market,
         tools: SightingTools,
         changes: Changes,
-        deposits: Deposits,
+        events: WebhookEvents,
     ) -> None:
         self.chain = chain
         self._store = store
@@ -53,7 +53,7 @@ class Watcher:
         self._market = market
         self._tools = tools
         self._changes = changes
-        self._coins = Coins(chain, tools.clock, deposits)
+        self._coins = Coins(chain, tools.clock, events)
         self._movements = MovementWriter(chain, tools.clock)
         self._scanned: frozenset[bytes] = frozenset()
         self._seen: object = None

@@ -60,6 +60,11 @@ class Checkpoint(_Strict):
         return sha256(tag + tag + canonical_json(self.model_dump(exclude={"signature"}))).digest()
 
     @property
+    def digest(self) -> str:
+        """The SHA-256 of the line, in hex."""
+        return sha256(self.line).hexdigest()
+
+    @property
     def name(self) -> str:
         return f"checkpoint {self.number} of {self.made_at}"
 
@@ -78,10 +83,6 @@ class Checkpoint(_Strict):
 def public_key_of(secret: bytes) -> str:
     """The x-only public key that a checkpoint's secret signs for, in hex."""
     return PrivateKey(secret).public_key_xonly.format().hex()
-
-
-def digest_of(line: bytes) -> str:
-    return sha256(line).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class CheckpointSeries:
     fault: LineFault | None = None
 
     def add(self, checkpoint: Checkpoint) -> None:
-        self.last_digest = digest_of(checkpoint.line)
+        self.last_digest = checkpoint.digest
         self.id = self.id or self.last_digest
         self.number = checkpoint.number
         self.heads |= checkpoint.heads

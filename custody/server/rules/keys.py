@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from custody.schemas.common import ApiNetwork
 from custody.schemas.keys import KeyChallengeRequest, ProfileKey, RevokedReason, VaultAccount, offered_digest
-from custody.server.errors import Invalid, StateConflict
+from custody.server.errors import Invalid
 from multisig import (
     DerivationPath,
     ExtendedPublicKey,
@@ -143,17 +143,6 @@ def _read(pointer: str, parse: Callable[[], T]) -> T:
         raise Invalid.at(pointer, str(error), "wrong-network") from error
     except MultisigError as error:
         raise Invalid.at(pointer, f"{error} {error.hint}") from error
-
-
-def changes_anything(current: RevokedReason | None, wanted: RevokedReason) -> bool:
-    """False where the key has that status already; ``current`` is None while it is active. Raises
-    StateConflict.
-    """
-    if current == wanted:
-        return False
-    if current == "lost":
-        raise StateConflict("The key was marked lost, and that is final.")
-    return True
 
 
 def may_move_on(reason: RevokedReason | None) -> bool:

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.auth import SecondFactor
 from custody.server.calls import Ctx, In, Steps
 from custody.server.errors import MailRefused, MailUnavailable, OtpInvalid, RateLimited, SignInOver
-from custody.server.mail.jobs import TEXTS, Template, queue_mail
+from custody.server.mail.jobs import Template, queue_mail
 from custody.server.requests.rates import AttemptLimit
 from custody.server.rules.credentials import (
     OTP_CHALLENGES_PER_WINDOW,
@@ -83,7 +83,7 @@ def ask_for_code(
     ctx.db.add(challenge)
     ctx.db.flush()
     challenge_id, email = challenge.id, ctx.db.get_one(UserRow, user_id).email
-    text = TEXTS[Template.CODE if session_id is None else Template.CONFIRMATION_CODE]
+    text = (Template.CODE if session_id is None else Template.CONFIRMATION_CODE).value
     minutes = str(int(OTP_LIFETIME.total_seconds() // 60))
     ctx = yield In.NOTHING
     try:

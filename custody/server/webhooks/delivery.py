@@ -1,4 +1,6 @@
-"""Delivering events: one job each, at least once, until the receiver accepts it or three days have passed."""
+"""Delivering events: one job each, at least once, until the receiver accepts it or three days have passed;
+and when their log is deleted.
+"""
 
 import threading
 import time
@@ -10,14 +12,15 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import structlog
-from sqlalchemy import select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import func, or_, select, update
+from sqlalchemy.orm import Session, aliased
 
 from custody.common.pace import Bucket
 from custody.schemas.webhooks import WebhookEvent as Told
 from custody.schemas.webhooks import signed_headers
 from custody.server.audit.log import AuditLog
 from custody.server.jobs.outbox import Again, Finish, JobDone, Task, Verdict
+from custody.server.jobs.tidying import Part, delete_batch
 from custody.server.mail.jobs import Template, queue_mail
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import PLATFORM
@@ -340,3 +343,35 @@ class Shares:
         now = self._timer()
         new = Bucket.full(BURST_SECONDS, SECONDS_A_SECOND, now)
         return self._buckets.setdefault(workspace_id, new).fill(now)
+
+
+DELIVERIES_KEPT: Final = timedelta(days=30)
+# The delivery's row has all that its job has.
+JOBS_KEPT: Final = timedelta(days=1)
+
+
+def _jobs(db: Session, now: datetime) -> int:
+    over = or_(JobRow.done_at <= now - JOBS_KEPT, JobRow.dead_at <= now - DELIVERIES_KEPT)
+    return delete_batch(db, JobRow, JobRow.kind == WEBHOOK, over)
+
+
+def _deliveries(db: Session, now: datetime) -> int:
+    """Not a delivery that a member has just asked for again."""
+    is_old = WebhookDeliveryRow.created_at <= now - DELIVERIES_KEPT
+    return delete_batch(db, WebhookDeliveryRow, is_old, WebhookDeliveryRow.status != "pending")
+
+
+def _events(db: Session, now: datetime) -> int:
+    """Keeps each workspace's last event, which the next one's sequence is counted from."""
+    newer = aliased(WebhookEventRow)
+    last = (
+        select(func.max(newer.sequence))
+        .where(newer.workspace_id == WebhookEventRow.workspace_id)
+        .scalar_subquery()
+    )
+    is_told = select(WebhookDeliveryRow.id).where(WebhookDeliveryRow.event_id == WebhookEventRow.id).exists()
+    is_old = WebhookEventRow.created_at <= now - DELIVERIES_KEPT
+    return delete_batch(db, WebhookEventRow, is_old, ~is_told, WebhookEventRow.sequence < last)
+
+
+EXPIRED_LOGS: Final[tuple[Part, ...]] = (_jobs, _deliveries, _events)

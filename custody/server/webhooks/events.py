@@ -4,7 +4,6 @@ to it.
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, NamedTuple, Self
@@ -257,19 +256,15 @@ class CoinEvent(NamedTuple):
         return cls(kind, coin.vault_id, coin.txid, data)
 
 
-@dataclass(frozen=True)
-class Deposits:
-    """Notifies of deposits to vaults; the vaults' own proposals have events of their own."""
-
-    events: WebhookEvents
-
-    def tell(self, db: Session, told: Sequence[CoinEvent]) -> None:
-        """Coins of members' profiles are not notified: they do not concern the workspace."""
-        workspaces = _workspaces_of(db, {one.vault_id for one in told if one.vault_id is not None})
-        own = _own(db, {one.txid for one in told if one.vault_id is not None})
-        for one in told:
-            if one.vault_id is not None and (one.txid, one.vault_id) not in own:
-                self.events.tell(db, workspaces[one.vault_id], one.kind, one.data)
+def tell_deposits(events: WebhookEvents, db: Session, told: Sequence[CoinEvent]) -> None:
+    """Notifies of deposits to vaults; the vaults' own proposals have events of their own. Coins of members'
+    profiles are not notified: they do not concern the workspace.
+    """
+    workspaces = _workspaces_of(db, {one.vault_id for one in told if one.vault_id is not None})
+    own = _own(db, {one.txid for one in told if one.vault_id is not None})
+    for one in told:
+        if one.vault_id is not None and (one.txid, one.vault_id) not in own:
+            events.tell(db, workspaces[one.vault_id], one.kind, one.data)
 
 
 def _workspaces_of(db: Session, vault_ids: Collection[str]) -> dict[str, int]:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from custody.server.mail.jobs import TEXTS
+from custody.server.mail.jobs import Template
 from custody.server.rules.credentials import OTP_TRIES
 from tests.support.accounts import Phone
 from tests.support.asgi import asgi_client
@@ -160,7 +160,7 @@ def test_a_missing_path_is_answered_with_a_page(browse, stranger):
 
 def test_every_link_of_a_mail_leads_to_a_page(browse):
     person = browse("admin")
-    links = {text.link.partition("#")[0] for text in TEXTS.values() if text.link is not None}
+    links = {each.value.link.partition("#")[0] for each in Template if each.value.link is not None}
     assert links == {"/reset-password", "/invitations/{invite_id}"}
     assert "Choose a new password" in person.open("/reset-password").words
     assert "No such invitation waits for you." in person.open("/invitations/none", 404).words

@@ -11,7 +11,6 @@ from custody.server.mail.jobs import (
     MAIL,
     MAX_ATTEMPTS,
     MAX_VALUE_LENGTH,
-    TEXTS,
     MailJobs,
     Template,
     queue_mail,
@@ -178,7 +177,7 @@ def test_a_name_writes_no_line_of_a_mail(store, clock, name, shown):
     worker(store, clock, post).run_due()
     (mail,) = post.sent
     assert mail.subject == f"You are invited to {shown}"
-    plain = TEXTS[Template.INVITATION].fill(TO, INVITATION, "https://custody.example.org")
+    plain = Template.INVITATION.value.fill(TO, INVITATION, "https://custody.example.org")
     assert len(mail.text.splitlines()) == len(plain.text.splitlines())
 
 

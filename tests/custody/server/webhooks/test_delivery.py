@@ -11,9 +11,9 @@ from sqlalchemy.orm import Session
 
 from custody.client.webhooks import NotGenuine
 from custody.server.mail.jobs import plain
+from custody.server.rotation import rotate
 from custody.server.rules.webhooks import AFTER_A_HANG
 from custody.server.secrets import Purpose
-from custody.server.sign_in.rotation import rotate
 from custody.server.store.models import JobRow, WebhookDeliveryRow, WebhookRow
 from custody.server.webhooks.delivery import (
     BURST_SECONDS,

@@ -9,9 +9,8 @@ from sqlalchemy import func, select
 from custody.schemas.webhooks import MAX_WEBHOOKS, WebhookWithSecret
 from custody.server.jobs.tidying import Tidying
 from custody.server.store.models import JobRow, WebhookDeliveryRow, WebhookEventRow, WebhookRow
-from custody.server.webhooks.delivery import Outgoing
+from custody.server.webhooks.delivery import EXPIRED_LOGS, Outgoing
 from custody.server.webhooks.events import WEBHOOK
-from custody.server.webhooks.tidying import EXPIRED_LOGS
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World, open_world
 from tests.support.receiver import status

@@ -1,16 +1,33 @@
-"""Rotating the platform's own secrets: stored values stay readable if the process is killed at any point."""
+"""Rotating the platform's own secrets, and encrypting anew what the database stores under them: stored values
+stay readable if the process is killed at any point.
+"""
 
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any, Final
+
+from cryptography.fernet import InvalidToken
+from sqlalchemy import or_, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from custody.server.audit.log import AuditLog
 from custody.server.errors import StateConflict
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import OPERATOR
-from custody.server.secrets import SEALED, Purpose, Secrets, reencrypt
+from custody.server.secrets import Purpose, Secrets
 from custody.server.store import Store
+from custody.server.store.models import CredentialRow, IdentityProviderRow, WebhookRow
 
 SECRET_ROTATED = Event("SECRET_ROTATED", "{purpose}", category=Category.ACCESS)
 OLD_DROPPED = Event("OLD_SECRETS_DROPPED", "{purpose}", category=Category.ACCESS)
+
+# The columns with what each of these encrypts. A rotation encrypts them anew.
+SEALED: Final[Mapping[Purpose, Sequence[InstrumentedAttribute[Any]]]] = {
+    Purpose.TOTP: (CredentialRow.totp_secret, CredentialRow.totp_pending),
+    Purpose.WEBHOOK: (WebhookRow.sealed_secret, WebhookRow.sealed_old_secret),
+    Purpose.IDENTITY_PROVIDER: (IdentityProviderRow.sealed_secret,),
+}
 
 
 @dataclass(frozen=True)
@@ -50,7 +67,20 @@ def _leave(store: Store, audit: AuditLog, secrets: Secrets, purpose: Purpose, ev
     old = secrets.of(purpose)[1:]
     with store.write() as db:
         # Inside the transaction, as every seal is: what is stored after it was sealed with a newer secret.
-        count = reencrypt(db, secrets, purpose) if purpose in SEALED else 0
+        count = _reencrypt(db, secrets, purpose) if purpose in SEALED else 0
         audit.record(db, OPERATOR, event, None, purpose=purpose.value)
     secrets.drop(purpose, old)
     return Rotated(purpose, count, len(old), len(secrets.of(purpose)) - 1)
+
+
+def _reencrypt(db: Session, secrets: Secrets, purpose: Purpose) -> int:
+    """Encrypts everything stored anew, with the newest secret. Returns how many rows there were."""
+    columns, cipher, count = SEALED[purpose], secrets.cipher(purpose), 0
+    for row in db.scalars(select(columns[0].class_).where(or_(*(each.is_not(None) for each in columns)))):
+        count += 1
+        for column in columns:
+            sealed = getattr(row, column.key)
+            # A value that cannot be decrypted stays as it is: the right file of secrets may come back.
+            with suppress(InvalidToken):
+                setattr(row, column.key, None if sealed is None else cipher.rotate(sealed))
+    return count

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from custody.server import rotation as rotating
 from custody.server.errors import StateConflict
 from custody.server.secrets import Purpose
-from custody.server.sign_in import rotation as rotating
 from custody.server.store.models import CredentialRow
 from tests.support.accounts import Phone, enrol, register, sign_in, validate
 from tests.support.platform import World, open_world
