@@ -13,7 +13,6 @@ from custody.server.rules.checkpoints import (
     CheckpointHistory,
     Head,
     LineFault,
-    digest_of,
     public_key_of,
     read_into,
 )
@@ -39,8 +38,12 @@ def lines(count: int) -> list[bytes]:
     made, previous = [], NO_LINE
     for number in range(1, count + 1):
         made.append(line(number, previous))
-        previous = digest_of(made[-1][:-1])
+        previous = sha256_hex(made[-1][:-1])
     return made
+
+
+def sha256_hex(text: bytes) -> str:
+    return sha256(text).hexdigest()
 
 
 def read(given: list[bytes], trusted: frozenset[str] | None = TRUSTED) -> CheckpointHistory:
@@ -85,11 +88,11 @@ def change(number: int, old: bytes, new: bytes) -> Callable[[list[bytes]], list[
         (lambda given: [given[0], given[0]], 2, "does not follow"),
         (lambda given: [given[0], line(2, NO_LINE)], 2, "does not follow"),
         (
-            lambda given: [given[0], line(2, digest_of(given[0][:-1]), {"platform": 9})],
+            lambda given: [given[0], line(2, sha256_hex(given[0][:-1]), {"platform": 9})],
             2,
             "names 9 rows of platform after 10",
         ),
-        (lambda given: [given[0], line(2, digest_of(given[0][:-1]), secret=OTHER)], 2, "not a trusted key"),
+        (lambda given: [given[0], line(2, sha256_hex(given[0][:-1]), secret=OTHER)], 2, "not a trusted key"),
     ],
 )
 def test_the_first_line_that_is_wrong_is_named(
@@ -116,5 +119,5 @@ def test_what_a_power_cut_left_of_a_line_counts_for_nothing() -> None:
 
 def test_former_keys_may_be_trusted_too() -> None:
     first = line(1, NO_LINE)
-    second = line(2, digest_of(first[:-1]), secret=OTHER)
+    second = line(2, sha256_hex(first[:-1]), secret=OTHER)
     assert read([first, second], frozenset({KEY, public_key_of(OTHER)})).number == 2
