@@ -12,7 +12,7 @@ from custody.server.calls import Ctx
 from custody.server.cli import app
 from custody.server.people.onboarding import RequestDecided, submit_onboarding_request
 from custody.server.rules.credentials import Caller
-from custody.server.sign_in.stored_accounts import add_account
+from custody.server.sign_in.accounts import add_account
 from tests.support.onboarding import REQUEST
 from tests.support.platform import open_world
 
@@ -29,7 +29,7 @@ def state(tmp_path: Path) -> Path:
     with open_world(tmp_path / "state") as world:
         services = world.platform.services
         with services.store.write() as db:
-            user = add_account(db, world.clock, ASKER, "no password")
+            user = add_account(db, world.clock(), ASKER, "no password")
             db.flush()
             asker = Caller(user.id, 1, ASKER, "trace")
             submit_onboarding_request(Ctx(services, asker, db), request())
