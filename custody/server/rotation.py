@@ -67,13 +67,13 @@ def _leave(store: Store, audit: AuditLog, secrets: Secrets, purpose: Purpose, ev
     old = secrets.of(purpose)[1:]
     with store.write() as db:
         # Inside the transaction, as every seal is: what is stored after it was sealed with a newer secret.
-        count = _reencrypt(db, secrets, purpose) if purpose in SEALED else 0
+        count = reencrypt(db, secrets, purpose) if purpose in SEALED else 0
         audit.record(db, OPERATOR, event, None, purpose=purpose.value)
     secrets.drop(purpose, old)
     return Rotated(purpose, count, len(old), len(secrets.of(purpose)) - 1)
 
 
-def _reencrypt(db: Session, secrets: Secrets, purpose: Purpose) -> int:
+def reencrypt(db: Session, secrets: Secrets, purpose: Purpose) -> int:
     """Encrypts everything stored anew, with the newest secret. Returns how many rows there were."""
     columns, cipher, count = SEALED[purpose], secrets.cipher(purpose), 0
     for row in db.scalars(select(columns[0].class_).where(or_(*(each.is_not(None) for each in columns)))):
