@@ -135,7 +135,7 @@ def rows(hooked: Hooked) -> tuple[int, int, int]:
 
 
 def forget(hooked: Hooked) -> int:
-    return Tidying(hooked.world.platform.services.store, hooked.world.clock, EXPIRED_LOGS).run_due()
+    return Tidying(hooked.world.platform.services.store, hooked.world.clock, EXPIRED_LOGS)()
 
 
 def later(hooked: Hooked, days: int) -> None:
