@@ -4,7 +4,6 @@ import pytest
 
 from custody.schemas.permissions import PermissionName as P
 from custody.server.people import workspaces
-from custody.server.people import workspaces as calls
 from multisig import Network
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World
@@ -62,7 +61,7 @@ class TestFounding:
         founder = add_someone(world, "Founder", {P.MANAGE_WORKSPACE})
         ok(create(founder.calls))
         refused(admit(founder.calls, founder.user_id, 1, creator_workspace_id=2), 403, "PERMISSION_DENIED")
-        monkeypatch.setattr(calls, "MAX_WORKSPACES", 2)
+        monkeypatch.setattr(workspaces, "MAX_WORKSPACES", 2)
         refused(create(alice, name="Third"), 409, "STATE_CONFLICT")
 
     def test_the_first_test_workspace_is_the_operators_to_found(self, world: World) -> None:
