@@ -33,12 +33,12 @@ from custody.schemas.purchases import (
 )
 from custody.server.calls import Ctx, In, Steps, serves, serves_in_parts
 from custody.server.errors import Invalid, RateLimited, WebhookRefused, faults_of
+from custody.server.rotation import SECRET_ROTATED
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import OPERATOR
 from custody.server.secrets import Purpose
 from custody.server.services import Services
 from custody.server.shown import newest_first, shape_of, shown
-from custody.server.rotation import SECRET_ROTATED
 from custody.server.store.models import KeyRow, ProfileRow, PurchaseRow, WorkspaceRow
 from multisig import MultisigError, Network, decode_address
 
