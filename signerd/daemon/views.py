@@ -91,6 +91,8 @@ def device_view(device: Device) -> DeviceView:
 
 def preview_view(offer: Offer, device: Device, known: int = 0) -> RegistrationPreview:
     """``known``: how many of the device's vault accounts are already registered on this machine."""
+    last = len(offer.vault_keys) - 1
+    more = f"Vault accounts {known} to {last} are new: each vault takes one." if 0 < known <= last else ""
     return RegistrationPreview(
         network=str(offer.network),
         device_id=device.id,
@@ -100,7 +102,7 @@ def preview_view(offer: Offer, device: Device, known: int = 0) -> RegistrationPr
         digest=offer.digest,
         firmware=device.firmware,
         advisories=_advisories(device),
-        notes=(*_more_accounts(known, len(offer.vault_keys)), *_notes(device)),
+        notes=tuple(filter(None, (more, *_notes(device)))),
     )
 
 
@@ -133,12 +135,6 @@ def _advisories(device: Device) -> tuple[AdvisoryView, ...]:
     if device.emulator:
         return ()
     return tuple(AdvisoryView.model_validate(flaw, from_attributes=True) for flaw in known_flaws(device))
-
-
-def _more_accounts(known: int, offered: int) -> tuple[str, ...]:
-    if not 0 < known < offered:
-        return ()
-    return (f"Vault accounts {known} to {offered - 1} are new: each vault takes one.",)
 
 
 def _notes(device: Device) -> tuple[str, ...]:

@@ -11,14 +11,13 @@ from functools import lru_cache
 from typing import Any
 
 from custody.schemas.proposals import ProposalStatus
-from multisig import Fingerprint, Transaction
+from multisig import Fingerprint, OutPoint, Transaction
 from multisig.tokens import Bytecode, parse_bytecode
 from signerd.core.places import NEW_POLICY, Places, joined
 from signerd.core.rules.spending import Spent
 from signerd.core.text import canonical
 from signerd.core.tokens import ModelScreen
 from signerd.core.values import Unfollowed
-from signerd.journal import rows
 
 # Kinds of entries of the chain: what a device's screen shows; the last one of a backup's own chain, and that
 # one was made, in the journal that it is of; that a workspace's whole list was read since a restore.
@@ -85,6 +84,9 @@ ORDER BY p.rowid
 """
 
 
+_COINS = "SELECT txid, vout FROM spends WHERE psbt_id = ?"
+
+
 def spent_since(connection: sqlite3.Connection, begin: str) -> tuple[Spent, ...]:
     """What was signed or exported, or is at a device, from the first entry after ``begin`` on (RFC 3339
     UTC).
@@ -94,7 +96,7 @@ def spent_since(connection: sqlite3.Connection, begin: str) -> tuple[Spent, ...]
             row["psbt_id"],
             row["quorum"],
             sum(amount for _script, amount in json.loads(row["approved"])["payments"]),
-            frozenset(rows.read_coins(connection, row["psbt_id"])),
+            frozenset(OutPoint(*coin) for coin in connection.execute(_COINS, (row["psbt_id"],))),
         )
         for row in connection.execute(_SPENT, (begin,)).fetchall()
     )

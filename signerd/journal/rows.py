@@ -269,12 +269,6 @@ def overdue(connection: sqlite3.Connection, *, kept_before: str, over_before: st
     return tuple(row["psbt_id"] for row in connection.execute(_OVERDUE, named))
 
 
-def read_coins(connection: sqlite3.Connection, psbt_id: str) -> Iterator[OutPoint]:
-    """The outpoints that the proposal's transaction spends."""
-    for row in connection.execute("SELECT txid, vout FROM spends WHERE psbt_id = ?", (psbt_id,)):
-        yield OutPoint(row["txid"], row["vout"])
-
-
 def read_pin(row: sqlite3.Row, network: Network) -> Pin:
     return Pin(
         row["vault_id"],
