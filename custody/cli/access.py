@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import click
 
-from custody.cli.common import Stop, confirm, fail, json_option, yes_option
+from custody.cli.common import Stop, fail, json_option
 from custody.cli.desk import ClientDesk, is_program, pass_desk
 from custody.common.naming import Ambiguous, NamedRecord, named
 from custody.common.terminal import Exit, answer, give, say, table
@@ -156,7 +156,8 @@ class Access:
 
     def confirm(self, question: str) -> None:
         """Returns after a yes. Raises Stop."""
-        confirm(self.desk.answers, question, yes=self.yes)
+        if not self.yes and not self.desk.answers.yes(question):
+            raise Stop("Nothing was done", "", Exit.DECLINED)
 
     def give(self, value: Any, *lines: str) -> None:
         """What the command found or did: the value as JSON, or in words."""
@@ -194,4 +195,5 @@ def in_workspace(command: Command) -> Command:
 
 def asking_in_workspace(command: Command) -> Command:
     """A command that shows, asks and acts: with ``--yes``, too."""
+    yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask: for scripts.")
     return workspace_option(yes_option(json_option(with_access(command))))

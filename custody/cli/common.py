@@ -11,7 +11,6 @@ from custody.common.terminal import Exit, Prompter, answers, tell
 from custody.common.text import SATS_PER_BTC
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON value.")
-yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask: for scripts.")
 
 
 class Stop(click.ClickException):
@@ -45,12 +44,6 @@ def own_answers() -> Prompter:
         "Type it, or give one line for each question on standard input; --yes where it is to be answered yes."
     )
     return answers(lambda sentence: Stop(sentence, hint, Exit.USAGE, code="answer-missing"))
-
-
-def confirm(own: Prompter, question: str, *, yes: bool) -> None:
-    """Returns after a yes. Raises Stop."""
-    if not yes and not own.yes(question):
-        raise Stop("Nothing was done", "", Exit.DECLINED)
 
 
 _BTC: Final = re.compile(r"(0|[1-9][0-9]{0,7})(?:\.([0-9]{1,8}))?\s*btc", re.ASCII | re.IGNORECASE)

@@ -207,13 +207,7 @@ class Sent:
 
 @overload
 def sends(
-    declared: Call[Any, list[Item | Unreadable]],
-) -> Callable[[Callable[P, Sent | None]], method[Core, P, list[Item]]]: ...
-
-
-@overload
-def sends(
-    declared: Call[Any, Page[Item | Unreadable]],
+    declared: Call[Any, list[Item | Unreadable]] | Call[Any, Page[Item | Unreadable]],
 ) -> Callable[[Callable[P, Sent | None]], method[Core, P, list[Item]]]: ...
 
 

@@ -448,23 +448,20 @@ WORKSPACE_WHITELIST = Call(
 RESUBMIT_CONTRACT_CALL = Call(
     "POST", "/api/v1/contract-calls/resubmit", ResubmitCallRequest, ResubmitCallResponse,
     "Offers the final transaction of a stalled call to the network once more; nothing is signed again. The "
-    "answer waits a\n"
-    "moment for what comes of it.",
+    "answer waits a\nmoment for what comes of it.",
     WORKSPACE_MANAGERS, attempt="send the call of a token again", open_to=_PROGRAM, repeatable=True,
     refuses=(ErrorCode.CALL_NOT_STALLED,),
 )  # fmt: skip
 CREATE_TOKEN = Call(
     "POST", "/api/v1/create-token", CreateTokenRequest, CreateTokenResponse,
     "Records a token and proposes its deployment from the vault, whose address is its owner. Nothing is "
-    "signed and nothing\n"
-    "reaches the network.",
+    "signed and nothing\nreaches the network.",
     WORKSPACE_MANAGERS, creates=True, attempt="make a token", open_to=_PROGRAM, refuses=_PAYING,
 )  # fmt: skip
 CALL_CONTRACT = Call(
     "POST", "/api/v1/call-contract", CallContractRequest, CallContractResponse,
-    "Proposes a call of a token's function by a vault. What could only fail, behind the calls that wait, "
-    "is refused with the\n"
-    "rule that it would break. PAYMENT_INIT for transfer, MANAGE_WORKSPACE for all else.",
+    "Proposes a call of a token's function by a vault. What could only fail, behind the calls that wait, is "
+    "refused with the\nrule that it would break. PAYMENT_INIT for transfer, MANAGE_WORKSPACE for all else.",
     CALLERS, creates=True, attempt="call a token", open_to=_PROGRAM,
     refuses=(*_CALLING, ErrorCode.ALREADY_PAUSED, ErrorCode.NOT_PAUSED),
 )  # fmt: skip

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Protocol, TypeGuard, get_args
+from typing import Any, get_args
 
 from pydantic import StringConstraints
 
@@ -82,15 +82,11 @@ def _patterns() -> Mapping[str, str]:
         TextId: "takes only letters, digits, - and _",
     }
     limits = ((each, words) for of, words in named.items() for each in get_args(of))
-    return {each.pattern: words for each, words in limits if _has_pattern(each)}
-
-
-class _Patterned(Protocol):
-    pattern: str
-
-
-def _has_pattern(limit: object) -> TypeGuard[_Patterned]:
-    return isinstance(limit, StringConstraints) and isinstance(limit.pattern, str)
+    return {
+        each.pattern: words
+        for each, words in limits
+        if isinstance(each, StringConstraints) and isinstance(each.pattern, str)
+    }
 
 
 def fault_words(fault: Mapping[str, Any], patterns: Mapping[str, str] = _NO_OTHERS) -> str:

@@ -76,11 +76,9 @@ class RevokeInviteRequest(WorkspaceRequest):
 
 INVITE_TO_WORKSPACE = Call(
     "POST", "/api/v1/invite-to-workspace", InviteToWorkspaceRequest, InviteResponse,
-    "Offers an address a place in the workspace, for seven days, and mails it. The address needs no "
-    "account yet.\n\n"
-    "The role may carry nothing that the caller's own does not. One invitation of an address to a "
-    "workspace is "
-    "open at a\ntime; revoke it to send another.",
+    "Offers an address a place in the workspace, for seven days, and mails it. The address needs no account "
+    "yet.\n\nThe role may carry nothing that the caller's own does not. One invitation of an address to a "
+    "workspace is open at a\ntime; revoke it to send another.",
     USER_MANAGERS, creates=True, workspace_field="workspace_context", second_person="Invite a person",
     cools=True, refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip
@@ -95,10 +93,9 @@ OWN_INVITATIONS = Call(
 )  # fmt: skip
 ACCEPT_INVITE = Call(
     "GET", "/api/v1/accept-invite", AcceptInviteQuery, Invitation,
-    "Accepts or declines the caller's own invitation, once and for good.\n\n"
-    "It changes something although it is a GET, as the specification has it; a mail scanner that follows "
-    "links "
-    "carries no\naccess token. The inviter must still be able to grant the role when it is accepted.",
+    "Accepts or declines the caller's own invitation, once and for good.\n\nIt changes something although it "
+    "is a GET, as the specification has it; a mail scanner that follows links carries no\naccess token. The "
+    "inviter must still be able to grant the role when it is accepted.",
     Auth.SIGNED_IN, changes=True,
     refuses=(ErrorCode.NOT_FOUND, ErrorCode.PERMISSION_DENIED, ErrorCode.STATE_CONFLICT),
 )  # fmt: skip

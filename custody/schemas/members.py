@@ -73,8 +73,7 @@ MEMBERS = Call(
 ADD_WORKSPACE_TO_USER = Call(
     "POST", "/api/v1/add-workspace-to-user", AddWorkspaceToUserRequest, AllocationResponse,
     "Adds a user of the organisation to a workspace, without an invitation, in a role that carries no more "
-    "than "
-    "yours.",
+    "than yours.",
     WORKSPACE_MANAGERS, creates=True,
     second_person="Add a colleague to the workspace", cools=True,    refuses=(ErrorCode.STATE_CONFLICT,),
 )  # fmt: skip

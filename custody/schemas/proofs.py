@@ -107,9 +107,8 @@ class ProofQuery(WorkspaceQuery):
 
 CREATE_PROOF = Call(
     "POST", "/api/v1/create-proof", CreateProofRequest, CreatePsbtResponse,
-    "Asks a vault's signers to sign a message (BIP-322) that proves control of an address, and of coins. "
-    "It moves nothing, locks\n"
-    "nothing, and never reaches the network. They sign it through ``sign-psbt``.",
+    "Asks a vault's signers to sign a message (BIP-322) that proves control of an address, and of coins. It "
+    "moves nothing, locks\nnothing, and never reaches the network. They sign it through ``sign-psbt``.",
     WORKSPACE_MANAGERS, creates=True, attempt="ask for a proof", open_to=frozenset({Way.PROGRAM}),
     refuses=(ErrorCode.BACKEND_UNAVAILABLE, ErrorCode.STATE_CONFLICT, ErrorCode.VAULT_FROZEN),
 )  # fmt: skip

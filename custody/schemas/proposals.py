@@ -394,8 +394,7 @@ CREATE_PSBT = Call(
 PREVIEW_PSBT = Call(
     "POST", "/api/v1/preview-psbt", CreatePsbtRequest, PsbtPreview,
     "What ``create-psbt`` would make of this now: coins, change, fee, and what the limits leave. It stores "
-    "and reserves nothing,\n"
-    "and refuses what that call refuses.",
+    "and reserves nothing,\nand refuses what that call refuses.",
     WORKSPACE_MANAGERS, reads=True, attempt="preview a payment",
     open_to=frozenset({Way.PROGRAM}), refuses=_PROPOSING,
 )  # fmt: skip

@@ -148,14 +148,12 @@ _FORWARDING: Final = (
 FORWARD_TO_VAULT = Call(
     "POST", "/api/v1/forward-to-vault", ForwardToVaultRequest, CreatePsbtResponse,
     "Proposes to move the caller's own money, from their signing profile, into a vault. Only the caller "
-    "signs it, through\n"
-    "``sign-psbt``; their signature finalises it, and it is broadcast.",
+    "signs it, through\n``sign-psbt``; their signature finalises it, and it is broadcast.",
     FORWARDERS, creates=True, attempt="forward their own money", refuses=_FORWARDING,
 )  # fmt: skip
 PREVIEW_FORWARD = Call(
     "POST", "/api/v1/preview-forward", ForwardToVaultRequest, PsbtPreview,
     "What ``forward-to-vault`` would make of the same request now: its coins, change and fee, and the PSBT "
-    "that would be\n"
-    "signed. Nothing is stored, and no coin is held.",
+    "that would be\nsigned. Nothing is stored, and no coin is held.",
     FORWARDERS, reads=True, attempt="preview a forward of their own money", refuses=_FORWARDING,
 )  # fmt: skip

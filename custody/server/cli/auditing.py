@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from custody.cli.common import fail, json_option
-from custody.common.terminal import Exit, answer, aside, put, say
+from custody.common.terminal import Exit, answer, aside, give, say
 from custody.common.text import count
 from custody.server.cli.common import refusals, state_option, stored_at
 
@@ -91,14 +91,16 @@ def checkpoint_command(state: Path, as_json: bool) -> None:
             made = own.make()
         except CannotCheckpoint as error:
             fail(str(error), error.hint)
-    if as_json:
-        line = None if made is None else made.model_dump()
-        answer({"file": str(own.path), "checkpoint": line, "digest": made and made.digest})
-    elif made is None:
-        say("Nothing was recorded since the last checkpoint.")
-    else:
-        say(f"Checkpoint {made.number} is in {own.path}.")
-        say(f"Its digest, to be kept elsewhere: {made.digest}")
+    lines = (
+        ["Nothing was recorded since the last checkpoint."]
+        if made is None
+        else [
+            f"Checkpoint {made.number} is in {own.path}.",
+            f"Its digest, to be kept elsewhere: {made.digest}",
+        ]
+    )
+    shown = {"file": str(own.path), "checkpoint": made, "digest": made and made.digest}
+    give(shown, *lines, as_json=as_json)
 
 
 @audit.command("public-key")
@@ -110,11 +112,7 @@ def public_key_command(state: Path, as_json: bool) -> None:
     """
     with stored_at(state) as stored:
         keys = list(stored.checkpoints.public_keys())
-    if as_json:
-        answer({"public_keys": keys})
-        return
-    for key in keys:
-        put(key)
+    give({"public_keys": keys}, *keys, as_json=as_json)
 
 
 @audit.command("export")
