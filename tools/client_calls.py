@@ -24,7 +24,7 @@ def written() -> str:
     flow, modules = set[str](), set[str]()
     methods = [
         line
-        for module in NOUNS.values()
+        for module in NOUNS
         for constant, call in client_calls(module)
         for line in _method(f"{_module(module.__name__, modules)}.{constant}", call, flow, modules)
     ]

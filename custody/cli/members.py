@@ -79,7 +79,7 @@ def list_command(access: Access) -> None:
 @asking_in_workspace
 def add_command(access: Access, email: str, role: str) -> None:
     """Invite a person, who becomes a member by accepting."""
-    from custody.schemas.invitations import INVITE_TO_WORKSPACE
+    from custody.schemas.members import INVITE_TO_WORKSPACE
 
     found, place = role_of(access, role), {"workspace_context": access.workspace_id}
     request = access.request(INVITE_TO_WORKSPACE, invited_email=email, role_id=found.role_id, **place)

@@ -9,7 +9,6 @@ from custody.schemas import auth as _auth
 from custody.schemas import changes as _changes
 from custody.schemas import history as _history
 from custody.schemas import identity_providers as _identity_providers
-from custody.schemas import invitations as _invitations
 from custody.schemas import keys as _keys
 from custody.schemas import limits as _limits
 from custody.schemas import logs as _logs
@@ -51,6 +50,15 @@ class Calls:
     change_user_role = posts(_members.CHANGE_USER_ROLE)
     remove_user_from_workspace = posts(_members.REMOVE_USER_FROM_WORKSPACE)
     leave_workspace = posts(_members.LEAVE_WORKSPACE)
+    invite_to_workspace = sends(_members.INVITE_TO_WORKSPACE)(keyed(_members.INVITE_TO_WORKSPACE))
+    workspace_invitations = sends(_members.WORKSPACE_INVITATIONS)(of_workspace)
+    own_invitations = sends(_members.OWN_INVITATIONS)(nothing)
+
+    @sends(_members.ACCEPT_INVITE)
+    @staticmethod
+    def accept_invite(invite_id: str, *, accept: bool) -> None: ...
+
+    revoke_invite = posts(_members.REVOKE_INVITE)
     roles = sends(_roles.ROLES)(of_workspace)
     create_role = sends(_roles.CREATE_ROLE)(keyed(_roles.CREATE_ROLE))
     update_role = posts(_roles.UPDATE_ROLE)
@@ -135,15 +143,6 @@ class Calls:
     )
     rename_whitelist_address = posts(_address_book.RENAME_WHITELIST_ADDRESS)
     remove_whitelist_address = posts(_address_book.REMOVE_WHITELIST_ADDRESS)
-    invite_to_workspace = sends(_invitations.INVITE_TO_WORKSPACE)(keyed(_invitations.INVITE_TO_WORKSPACE))
-    workspace_invitations = sends(_invitations.WORKSPACE_INVITATIONS)(of_workspace)
-    own_invitations = sends(_invitations.OWN_INVITATIONS)(nothing)
-
-    @sends(_invitations.ACCEPT_INVITE)
-    @staticmethod
-    def accept_invite(invite_id: str, *, accept: bool) -> None: ...
-
-    revoke_invite = posts(_invitations.REVOKE_INVITE)
     submit_onboarding_request = sends(_onboarding.SUBMIT_ONBOARDING_REQUEST)(
         keyed(_onboarding.SUBMIT_ONBOARDING_REQUEST)
     )

@@ -11,7 +11,6 @@ from custody.schemas import (
     changes,
     history,
     identity_providers,
-    invitations,
     keys,
     limits,
     logs,
@@ -30,30 +29,27 @@ from custody.schemas import (
 from custody.schemas.call import Call, SignedBody
 
 # In the order of the OpenAPI document.
-NOUNS: Final[Mapping[str, ModuleType]] = MappingProxyType(
-    {
-        "sign_in": auth,
-        "users": users,
-        "members": members,
-        "roles": roles,
-        "keys": keys,
-        "vaults": vaults,
-        "limits": limits,
-        "address_book": address_book,
-        "invitations": invitations,
-        "onboarding": onboarding,
-        "proposals": proposals,
-        "proofs": proofs,
-        "sending": sending,
-        "tokens": asset_tokens,
-        "logs": logs,
-        "purchases": purchases,
-        "webhooks": webhooks,
-        "changes": changes,
-        "service_accounts": service_accounts,
-        "history": history,
-        "identity_providers": identity_providers,
-    }
+NOUNS: Final = (
+    auth,
+    users,
+    members,
+    roles,
+    keys,
+    vaults,
+    limits,
+    address_book,
+    onboarding,
+    proposals,
+    proofs,
+    sending,
+    asset_tokens,
+    logs,
+    purchases,
+    webhooks,
+    changes,
+    service_accounts,
+    history,
+    identity_providers,
 )
 
 
@@ -73,9 +69,7 @@ def named_calls(noun: ModuleType) -> Iterator[tuple[str, Call[Any, Any]]]:
     return ((name, each) for name, each in vars(noun).items() if isinstance(each, Call))
 
 
-CALLS: Final[tuple[Call[Any, Any], ...]] = tuple(
-    call for noun in NOUNS.values() for _, call in named_calls(noun)
-)
+CALLS: Final[tuple[Call[Any, Any], ...]] = tuple(call for noun in NOUNS for _, call in named_calls(noun))
 # By path: the calls that a second person may have to confirm.
 CONFIRMABLE: Final[Mapping[str, Call[Any, Any]]] = MappingProxyType(
     {call.path: call for call in CALLS if call.second_person}

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.schemas.changes import CHANGES
-from custody.schemas.invitations import ACCEPT_INVITE, OWN_INVITATIONS
+from custody.schemas.members import ACCEPT_INVITE, OWN_INVITATIONS
 from custody.schemas.onboarding import (
     ONBOARDING_REQUESTS,
     REVIEW_ONBOARDING_REQUEST,

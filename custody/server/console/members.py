@@ -3,13 +3,15 @@
 from starlette.responses import Response
 
 from custody.common.change_words import PERMISSION_WORDS
-from custody.schemas.invitations import INVITE_TO_WORKSPACE, REVOKE_INVITE, WORKSPACE_INVITATIONS
 from custody.schemas.members import (
     ADD_WORKSPACE_TO_USER,
     CHANGE_USER_ROLE,
+    INVITE_TO_WORKSPACE,
     LEAVE_WORKSPACE,
     MEMBERS,
     REMOVE_USER_FROM_WORKSPACE,
+    REVOKE_INVITE,
+    WORKSPACE_INVITATIONS,
     Member,
 )
 from custody.schemas.roles import ROLES, RoleDetails

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.common import Listed, WorkspaceQuery
-from custody.schemas.invitations import (
+from custody.schemas.members import (
     ACCEPT_INVITE,
     INVITE_TO_WORKSPACE,
     OWN_INVITATIONS,
@@ -26,7 +26,7 @@ from custody.schemas.invitations import (
     InviteToWorkspaceRequest,
     RevokeInviteRequest,
 )
-from custody.schemas.invitations import InvitationStatus as Status
+from custody.schemas.members import InvitationStatus as Status
 from custody.schemas.permissions import PermissionName
 from custody.server.audit.log import AuditLog
 from custody.server.calls import Ctx, serves

@@ -13,7 +13,7 @@ from sqlalchemy import delete, func, select
 
 from custody.common.text import count, name_key
 from custody.schemas.common import Done, Listed, WorkspaceQuery
-from custody.schemas.invitations import InvitationStatus
+from custody.schemas.members import InvitationStatus
 from custody.schemas.permissions import PermissionName
 from custody.schemas.roles import (
     ADD_PERMISSION_TO_ROLE,

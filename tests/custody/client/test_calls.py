@@ -15,5 +15,5 @@ def test_they_are_as_written_from_the_declarations() -> None:
 
 def test_help_says_what_the_document_says() -> None:
     said = {getattr(Client, name).__doc__ for name in dir(Client)}
-    for _, call in chain.from_iterable(map(client_calls, NOUNS.values())):
+    for _, call in chain.from_iterable(map(client_calls, NOUNS)):
         assert f"``{call.method} {call.path}``: {call.text}" in said
