@@ -19,7 +19,6 @@ from custody.common.text import name_key
 from custody.schemas.common import format_time
 from custody.schemas.webhooks import MAX_WEBHOOKS
 from custody.server.console.application import ROOT, ROWS
-from custody.server.proposals.coins import lock_coins
 from custody.server.rules.audit import AuditRow, Category, chain_of, event_hash
 from custody.server.store.models import (
     AddressBookEntryRow,
@@ -56,6 +55,7 @@ from multisig.script import p2wsh
 from tests.support.custody import SIGNERS, Desk, ok
 from tests.support.flood import flood
 from tests.support.platform import START
+from tests.support.rows import lock_coins
 from tests.support.token_desk import BOB, TokenDesk
 
 NETWORK = Network.REGTEST

@@ -1,6 +1,12 @@
 """Rows of a proposal or a token where only a few fields matter."""
 
-from custody.server.store.models import ContractRow, ProposalRow
+from collections.abc import Sequence
+
+from sqlalchemy.orm import Session
+
+from custody.server.store.models import CoinLockRow, ContractRow, ProposalRow
+from custody.server.vaults.stored import note_held
+from multisig import OutPoint
 from tests.support.platform import START
 
 
@@ -14,6 +20,14 @@ def a_proposal(proposal_id: str, **changes: object) -> ProposalRow:
     }  # fmt: skip
     moment = changes.pop("at", START)
     return ProposalRow(**fields | dict.fromkeys(("expires_at", "created_at", "updated_at"), moment) | changes)
+
+
+def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id: str) -> None:
+    """Another family's locks on these coins."""
+    for one in outpoints:
+        db.add(CoinLockRow(chain=chain, txid=one.txid, vout=one.vout, family_id=family_id))
+    db.flush()
+    note_held(db, chain, {one.txid for one in outpoints})
 
 
 def a_contract(uid: int, vault_id: str, family_id: str, **changes: object) -> ContractRow:

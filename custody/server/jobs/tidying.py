@@ -8,15 +8,17 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import ColumnElement, Select, delete, or_, select
+from sqlalchemy import ColumnElement, Select, delete, or_, select, tuple_
 from sqlalchemy.orm import Session
 
 from custody.server.errors import DatabaseUnavailable, OutcomeUnknown
+from custody.server.requests.idempotency import RETENTION
 from custody.server.rules.credentials import ACCESS_LIFETIME, OTP_WINDOW, REFRESH_LIFETIME
 from custody.server.rules.ports import Clock
 from custody.server.store import Store
 from custody.server.store.models import (
     AccessTokenRow,
+    IdempotencyRecordRow,
     JobRow,
     OtpChallengeRow,
     RefreshTokenRow,
@@ -63,8 +65,9 @@ class Tidying:
 
 def delete_batch(db: Session, table: Any, *over: ColumnElement[bool]) -> int:
     """Deletes a batch of a table's rows that are over, and returns how many."""
-    found = db.scalars(select(table.id).where(*over).limit(BATCH)).all()
-    db.execute(delete(table).where(table.id.in_(found)))
+    key = tuple_(*table.__table__.primary_key)
+    found = db.execute(select(*table.__table__.primary_key).where(*over).limit(BATCH)).all()
+    db.execute(delete(table).where(key.in_(found)).execution_options(synchronize_session=False))
     return len(found)
 
 
@@ -90,7 +93,12 @@ def _sessions(db: Session, now: datetime) -> int:
     return len(found)
 
 
-OVER: Final[tuple[Part, ...]] = (_jobs, _challenges, _sessions)
+def _answers(db: Session, now: datetime) -> int:
+    """Answers that are repeated no more."""
+    return delete_batch(db, IdempotencyRecordRow, IdempotencyRecordRow.created_at <= now - RETENTION)
+
+
+OVER: Final[tuple[Part, ...]] = (_jobs, _challenges, _sessions, _answers)
 
 
 Row = TypeVar("Row")

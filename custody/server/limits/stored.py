@@ -68,7 +68,7 @@ class Policies:
 
 def role_of(db: Session, access: WorkspaceAccess) -> RoleRow:
     """The role that the caller holds in the workspace."""
-    return read_once(db, ("role", access.role_id), lambda: db.get_one(RoleRow, access.role_id))
+    return db.get_one(RoleRow, access.role_id)
 
 
 def usage_of_member(

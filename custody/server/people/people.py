@@ -132,13 +132,15 @@ def _access(db: Session, caller: Caller, workspace_id: int) -> tuple[WorkspaceAc
     row = read_once(db, ("place", *whose.values()), lambda: db.execute(_PLACE, whose).one_or_none())
     if row is None:
         return None, False, caller.session_id == 0 or db.scalar(LIVE_SESSION, whose) is not None
-    organisation_id, network, chain, role_id, carried, asks_for_provider, session_id, *_ = row
+    organisation_id, network, chain, role, carried, asks_for_provider, session_id, *_ = row
+    # Held to the end of the transaction: whoever gets the role reads it no second time.
+    db.info["role"] = role
     access = WorkspaceAccess(
         workspace_id=workspace_id,
         organisation_id=organisation_id,
         network=network,
         chain=chain,
-        role_id=role_id,
+        role_id=role.id,
         permissions=_permissions(carried),
     )
     return access, asks_for_provider is not None, session_id is not None
@@ -174,12 +176,13 @@ _PLACES = (
         WorkspaceRow.organisation_id,
         WorkspaceRow.network,
         WorkspaceRow.chain,
-        MembershipRow.role_id,
+        RoleRow,
         _CARRIED,
         _ASKING,
         LIVE_SESSION.scalar_subquery(),
     )
     .join(MembershipRow, MembershipRow.workspace_id == WorkspaceRow.id)
+    .join(RoleRow, RoleRow.id == MembershipRow.role_id)
     .where(MembershipRow.user_id == bindparam("user_id"))
 )
 _PLACE = _PLACES.where(WorkspaceRow.id == bindparam("workspace_id"))
@@ -210,18 +213,17 @@ def _organisations(
 ) -> list[wire.Organisation]:
     """What tells the access to each workspace is read with it: a page shows them all, and enters one."""
     places = (
-        _PLACES.add_columns(OrganisationRow, WorkspaceRow, RoleRow)
+        _PLACES.add_columns(OrganisationRow, WorkspaceRow)
         .join(OrganisationRow, OrganisationRow.id == WorkspaceRow.organisation_id)
-        .join(RoleRow, RoleRow.id == MembershipRow.role_id)
         .order_by(OrganisationRow.id, WorkspaceRow.id)
     )
     found: dict[int, tuple[OrganisationRow, list[wire.WorkspaceEntry]]] = {}
     for place in db.execute(places, {"user_id": user_id, "session_id": session_id}):
-        *_, organisation, workspace, role = place
+        *_, organisation, workspace = place
         keep(db, ("place", user_id, workspace.id, session_id), place)
         if bound_to in {None, organisation.id}:
             _, entries = found.setdefault(organisation.id, (organisation, []))
-            held = role_shape(role, _permissions(place[4]))
+            held = role_shape(place[3], _permissions(place[4]))
             entries.append(wire.WorkspaceEntry(workspace_info=workspace_info(workspace), role=held))
     return [
         wire.Organisation(

@@ -23,6 +23,8 @@ from sqlalchemy import (
     exists,
     false,
     func,
+    insert,
+    literal,
     literal_column,
     or_,
     select,
@@ -32,7 +34,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from custody.server.errors import LockedFunds
 from custody.server.proposals.lifecycle import holds_coins_clause
 from custody.server.requests.changes import OutdatedDraft
 from custody.server.rules.selection import (
@@ -53,14 +54,13 @@ from custody.server.store.models import (
     TokenCellRow,
     TokenTransactionRow,
     VaultRow,
+    table_of,
 )
-from custody.server.store.store import duplicates_refused
 from custody.server.vaults.stored import (
     ADDRESS_INDEX,
     IS_LOCK_OF_COIN,
     address_script,
     balances_of,
-    insert_locks,
 )
 from multisig import RECEIVE, CoinToSpend, OutPoint, Sats, Transaction, TxOut
 from multisig.tokens.machine import Cell
@@ -268,20 +268,40 @@ def _is_there(query: Select[str]) -> ColumnElement[bool]:
     return func.coalesce(found, false())
 
 
+_LOCKS = table_of(CoinLockRow)
+_MOVED = "A chosen coin was spent, locked or moved in the chain."
+
+
 def require_unchanged(db: Session, chain: str, chosen: Sequence[Utxo]) -> None:
-    """Checks that every coin is still unspent, not locked, and at the same height. Call it in the transaction
-    that locks them. Raises Outdated.
-    """
-    seen = {(utxo.txid, utxo.vout, utxo.height) for utxo in chosen}
+    """Checks that every coin is still unspent, not locked, and at the same height. Raises Outdated."""
+    if len(db.execute(_unchanged(chain, chosen)).all()) != len(chosen):
+        raise OutdatedDraft(_MOVED)
+
+
+def lock_coins(db: Session, chain: str, chosen: Sequence[Utxo], family_id: str) -> None:
+    """Locks all or none of the coins that `require_unchanged` accepts. Raises Outdated."""
+    locks = _unchanged(chain, chosen).add_columns(
+        ChainCoinRow.chain, literal(family_id), ChainCoinRow.vault_id, ChainCoinRow.amount_sats
+    )
+    columns = ["txid", "vout", "chain", "family_id", "vault_id", "held_sats"]
+    locking = insert(_LOCKS).from_select(columns, locks).returning(_LOCKS.c.txid)
+    if len(db.execute(locking).all()) != len(chosen):
+        raise OutdatedDraft(_MOVED)
+
+
+def _unchanged(chain: str, chosen: Sequence[Utxo]) -> Select[str, int]:
     # SQLite uses no index for a list of tuples.
     places = (
-        and_(ChainCoinRow.chain == chain, ChainCoinRow.txid == utxo.txid, ChainCoinRow.vout == utxo.vout)
+        and_(
+            ChainCoinRow.chain == chain,
+            ChainCoinRow.txid == utxo.txid,
+            ChainCoinRow.vout == utxo.vout,
+            ChainCoinRow.height.is_not_distinct_from(utxo.height),
+        )
         for utxo in chosen
     )
-    query = select(ChainCoinRow.txid, ChainCoinRow.vout, ChainCoinRow.height)
-    free = query.where(or_(false(), *places), ChainCoinRow.spent_by.is_(None), ~is_locked())
-    if {tuple(row) for row in db.execute(free)} != seen:
-        raise OutdatedDraft("A chosen coin was spent, locked or moved in the chain.")
+    query = select(ChainCoinRow.txid, ChainCoinRow.vout)
+    return query.where(or_(false(), *places), ChainCoinRow.spent_by.is_(None), ~is_locked())
 
 
 def require_makers_stay(db: Session, chosen: Iterable[Utxo]) -> None:
@@ -294,15 +314,6 @@ def require_makers_stay(db: Session, chosen: Iterable[Utxo]) -> None:
     )
     if db.scalars(query).first() is not None:
         raise OutdatedDraft("A payment whose change was chosen is being replaced.")
-
-
-def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id: str) -> None:
-    """Locks all or none: where another family has locked one, the database refuses (P16). Raises
-    LockedFunds.
-    """
-    if outpoints:
-        with duplicates_refused(LockedFunds("Another proposal took one of the coins at the same moment.")):
-            insert_locks(db, chain, outpoints, family_id)
 
 
 def coins_to_spend(db: Session, chain: str, chosen: Sequence[Utxo]) -> list[CoinToSpend]:

@@ -29,6 +29,7 @@ from custody.server.proposals.coins import (
 from custody.server.proposals.lifecycle import holds_coins, members_of
 from custody.server.rules.fees import CEILING, FLOOR, STANDARD_PRIORITY
 from custody.server.store.models import ChainCoinRow, CoinLockRow, VaultRow
+from custody.server.vaults.stored import IS_LOCK_OF_COIN
 from multisig import (
     MAX_MONEY,
     FeeRate,
@@ -164,12 +165,17 @@ def named_coins(
     """
     parted = (text.partition(":") for text in named)
     outpoints = [OutPoint(txid, int(vout)) for txid, _, vout in parted]
-    query = select(ChainCoinRow).where(
-        ChainCoinRow.chain == vault.chain,
-        ChainCoinRow.vault_id == vault.id,
-        ChainCoinRow.txid.in_(sorted({outpoint.txid for outpoint in outpoints})),
+    query = (
+        select(ChainCoinRow, CoinLockRow.family_id)
+        .outerjoin(CoinLockRow, IS_LOCK_OF_COIN)
+        .where(
+            ChainCoinRow.chain == vault.chain,
+            ChainCoinRow.vault_id == vault.id,
+            ChainCoinRow.txid.in_(sorted({outpoint.txid for outpoint in outpoints})),
+        )
     )
-    known = {OutPoint(coin.txid, coin.vout): coin for coin in db.scalars(query)}
+    found = {OutPoint(coin.txid, coin.vout): (coin, holder) for coin, holder in db.execute(query)}
+    known = {outpoint: coin for outpoint, (coin, _) in found.items()}
     refused = [
         Fault(f"/coins/{place}", f"{outpoint} {why[1]}", why[0])
         for place, outpoint in enumerate(outpoints)
@@ -178,9 +184,9 @@ def named_coins(
     if refused:
         raise Invalid(_in_a_sentence(refused), faults=tuple(refused))
     held = [
-        Fault(f"/coins/{place}", f"{outpoint} is locked by the proposal {holder}.", "reserved")
+        Fault(f"/coins/{place}", f"{outpoint} is locked by the proposal {_holder(db, lock)}.", "reserved")
         for place, outpoint in enumerate(outpoints)
-        if (holder := _holder(db, vault, outpoint)) is not None
+        if (lock := found[outpoint][1]) is not None
     ]
     if held:
         raise LockedFunds(_in_a_sentence(held), faults=tuple(held))
@@ -208,12 +214,9 @@ def _why_not(db: Session, coin: ChainCoinRow | None, tip_height: int) -> tuple[s
     return None
 
 
-def _holder(db: Session, vault: VaultRow, outpoint: OutPoint) -> str | None:
-    """The proposal that locks the coin: the newest version of its family that holds coins."""
-    lock = db.get(CoinLockRow, (vault.chain, outpoint.txid, outpoint.vout))
-    if lock is None:
-        return None
-    return [member.id for member in members_of(db, lock.family_id) if holds_coins(member)][-1]
+def _holder(db: Session, family_id: str) -> str:
+    """The proposal that locks the coin: the newest version of the family that holds coins."""
+    return [member.id for member in members_of(db, family_id) if holds_coins(member)][-1]
 
 
 def _in_a_sentence(faults: Sequence[Fault]) -> str:

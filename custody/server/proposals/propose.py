@@ -70,14 +70,15 @@ def propose(ctx: Ctx, read: Callable[[Ctx], Order]) -> Steps[Proposed]:
     order = read(ctx)
     if order != draft.order:
         raise OutdatedDraft("What it rests on has changed: a version, a coin, a key or an address.")
-    draft, funding = replace(draft, order=order), draft.funding
+    draft, funding, proposal_id = replace(draft, order=order), draft.funding, new_id(ctx.tools.random)
     if funding.fresh:
-        kept = () if funding.kept is None else (funding.kept,)
-        require_unchanged(ctx.db, order.chain, (*funding.fresh, *kept))
+        lock_coins(ctx.db, order.chain, funding.fresh, order.family_id or proposal_id)
+        if funding.kept is not None:
+            require_unchanged(ctx.db, order.chain, [funding.kept])
         if order.profile_key_id is None:
             require_makers_stay(ctx.db, funding.fresh)
     draft = draft.with_change_at(vault_in(ctx.db, ctx.access, order.vault_id).next_change_index)
-    return Proposed(ctx, draft, _stored(ctx, draft, permitted(ctx, draft)))
+    return Proposed(ctx, draft, _stored(ctx, proposal_id, draft, permitted(ctx, draft)))
 
 
 def preview(ctx: Ctx, order: Order) -> PsbtPreview:
@@ -125,14 +126,13 @@ def permitted(ctx: Ctx, draft: Draft) -> OutgoingAmount:
     return movement
 
 
-def _stored(ctx: Ctx, draft: Draft, movement: OutgoingAmount) -> ProposalRow:
-    """The proposal as PENDING, its coins locked, its signers told. Raises Outdated where another proposal
-    has this transaction; LockedFunds.
+def _stored(ctx: Ctx, proposal_id: str, draft: Draft, movement: OutgoingAmount) -> ProposalRow:
+    """The proposal as PENDING, its signers told. Raises Outdated where another proposal has this
+    transaction.
     """
     db, order = ctx.db, draft.order
     vault = vault_in(db, ctx.access, order.vault_id)
-    row = _row(ctx, vault, draft, movement)
-    lock_coins(db, order.chain, [utxo.outpoint for utxo in draft.funding.fresh], row.family_id)
+    row = _row(ctx, proposal_id, vault, draft, movement)
     db.add(row)
     with duplicates_refused(OutdatedDraft(_PROPOSED_ALREADY)):
         db.flush()
@@ -160,9 +160,9 @@ def _stored(ctx: Ctx, draft: Draft, movement: OutgoingAmount) -> ProposalRow:
     return row
 
 
-def _row(ctx: Ctx, vault: VaultRow, draft: Draft, movement: OutgoingAmount) -> ProposalRow:
+def _row(ctx: Ctx, proposal_id: str, vault: VaultRow, draft: Draft, movement: OutgoingAmount) -> ProposalRow:
     order, funding, now = draft.order, draft.funding, movement.proposed_at
-    intent, fee, proposal_id = funding.intent, funding.selection.fee, new_id(ctx.tools.random)
+    intent, fee = funding.intent, funding.selection.fee
     recipients = order.recipients
     if recipients is None:
         recipients = tuple(payment.address for payment in intent.payments)

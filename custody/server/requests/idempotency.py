@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
 
-from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
 from custody.server.errors import IdempotencyInProgress, IdempotencyKeyReused
@@ -56,34 +55,29 @@ class Idempotency:
         """The stored answer to this request, if there is one. Raises IdempotencyKeyReused where the key came
         with another body (P41).
         """
-        stored = db.get(IdempotencyRecordRow, (scope.user_id, scope.method, scope.path, scope.key))
-        if stored is None or stored.created_at <= self._clock() - RETENTION:
-            return None
-        if stored.body_hash != sha256(body).digest():
-            raise IdempotencyKeyReused("This Idempotency-Key came with another request before.")
-        return stored.response
+        return self._answer(_stored(db, scope), body)
 
     def once(self, db: Session, scope: Scope, body: bytes, effect: Callable[[], bytes]) -> bytes:
         """The stored answer to this request, or that of ``effect``, which is stored in the same transaction.
 
         Raises IdempotencyKeyReused.
         """
-        known = self.known(db, scope, body)
-        if known is not None:
+        stored = _stored(db, scope)
+        if (known := self._answer(stored, body)) is not None:
             return known
-        db.execute(
-            delete(IdempotencyRecordRow).where(IdempotencyRecordRow.created_at <= self._clock() - RETENTION)
-        )
-        response = effect()
-        db.add(
-            IdempotencyRecordRow(
-                user_id=scope.user_id,
-                method=scope.method,
-                path=scope.path,
-                key=scope.key,
-                body_hash=sha256(body).digest(),
-                response=response,
-                created_at=self._clock(),
-            )
-        )
+        row = stored or IdempotencyRecordRow(**vars(scope))
+        row.response = response = effect()
+        row.body_hash, row.created_at = sha256(body).digest(), self._clock()
+        db.add(row)
         return response
+
+    def _answer(self, stored: IdempotencyRecordRow | None, body: bytes) -> bytes | None:
+        if stored is None or stored.created_at <= self._clock() - RETENTION:
+            return None
+        if stored.body_hash != sha256(body).digest():
+            raise IdempotencyKeyReused("This Idempotency-Key came with another request before.")
+        return stored.response
+
+
+def _stored(db: Session, scope: Scope) -> IdempotencyRecordRow | None:
+    return db.get(IdempotencyRecordRow, (scope.user_id, scope.method, scope.path, scope.key))

@@ -5,11 +5,9 @@ workspace that an event of the platform itself belongs to.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
 
 from sqlalchemy import (
     BindParameter,
-    ColumnElement,
     and_,
     bindparam,
     case,
@@ -35,7 +33,7 @@ from custody.server.store.models import (
     table_of,
 )
 from custody.server.store.store import chunks, read_once
-from multisig import CHANGE, MAX_INDEX, RECEIVE, Network, OutPoint
+from multisig import CHANGE, MAX_INDEX, RECEIVE, Network
 from multisig import Vault as Policy
 
 # Parsing a descriptor checks every key; a policy keeps its branch nodes, so that the next address is cheap.
@@ -184,12 +182,6 @@ def _balances(db: Session, ids: list[str]) -> dict[str, Balance]:
     }
 
 
-def insert_locks(db: Session, chain: str, outpoints: Iterable[OutPoint], family_id: str) -> None:
-    """Locks the coins, each with what it holds of a vault."""
-    of = {"of_chain": chain, "of_family": family_id}
-    db.execute(_LOCK, [{**of, "of_txid": one.txid, "of_vout": one.vout} for one in outpoints])
-
-
 def note_held(db: Session, chain: str, txids: Iterable[str]) -> None:
     """Updates what the locks on coins of these transactions hold of a vault: after the coin of one has
     changed.
@@ -236,30 +228,19 @@ _OF_VAULTS = select(
 _LOCKS = table_of(CoinLockRow)
 
 
-def _held(chain: ColumnElement[str], txid: ColumnElement[str], vout: ColumnElement[int]) -> dict[str, Any]:
-    """What a lock on this coin holds of a vault: the lock's columns."""
-    coin = ChainCoinRow.chain == chain, ChainCoinRow.txid == txid, ChainCoinRow.vout == vout
-    unspent = select(ChainCoinRow.amount_sats).where(*coin, ChainCoinRow.spent_by.is_(None))
-    return {
-        "vault_id": select(ChainCoinRow.vault_id).where(*coin).scalar_subquery(),
-        "held_sats": func.coalesce(unspent.scalar_subquery(), 0),
-    }
-
-
-_PLACE: tuple[BindParameter[str], BindParameter[str], BindParameter[int]] = (
-    bindparam("of_chain"),
-    bindparam("of_txid"),
-    bindparam("of_vout"),
+_COIN = (
+    ChainCoinRow.chain == _LOCKS.c.chain,
+    ChainCoinRow.txid == _LOCKS.c.txid,
+    ChainCoinRow.vout == _LOCKS.c.vout,
 )
-_LOCK = insert(_LOCKS).values(
-    **dict(zip(("chain", "txid", "vout"), _PLACE, strict=True)),
-    family_id=bindparam("of_family"),
-    **_held(*_PLACE),
-)
+_UNSPENT = select(ChainCoinRow.amount_sats).where(*_COIN, ChainCoinRow.spent_by.is_(None))
 _NOTE_HELD = (
     update(_LOCKS)
     .where(_LOCKS.c.chain == bindparam("of_chain"), _LOCKS.c.txid.in_(bindparam("txids", expanding=True)))
-    .values(_held(_LOCKS.c.chain, _LOCKS.c.txid, _LOCKS.c.vout))
+    .values(
+        vault_id=select(ChainCoinRow.vault_id).where(*_COIN).scalar_subquery(),
+        held_sats=func.coalesce(_UNSPENT.scalar_subquery(), 0),
+    )
 )
 _IS_CONFIRMED = ChainCoinRow.height.is_not(None)
 _SUMS = tuple(

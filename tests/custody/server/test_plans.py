@@ -28,7 +28,6 @@ from custody.server.proposals.coins import (
     SMALL,
     SpendableCoins,
     kept_for_tokens,
-    lock_coins,
     require_unchanged,
 )
 from custody.server.proposals.payments import Intent
@@ -59,7 +58,7 @@ from tests.support.custody import SHOP, Desk, ok
 from tests.support.flood import flood
 from tests.support.platform import START
 from tests.support.prepared import Story
-from tests.support.rows import a_contract
+from tests.support.rows import a_contract, lock_coins
 
 GROWING = (
     "proposals",

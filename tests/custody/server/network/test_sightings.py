@@ -3,12 +3,12 @@
 import pytest
 
 from custody.server.audit.log import verify
-from custody.server.proposals.coins import lock_coins
 from custody.server.store.models import ChainTransactionRow, ProposalRow
 from multisig import Psbt, Transaction, build_psbt, finalise
 from multisig.builder import CoinToSpend
 from tests.support.custody import SHOP, ok, refused, sign
 from tests.support.replacing import forget_mempool
+from tests.support.rows import lock_coins
 from tests.support.wallets import pay
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, event, select
 from custody.server.errors import InsufficientFunds, LockedFunds
 from custody.server.proposals import coins
 from custody.server.proposals.choosing import choose
-from custody.server.proposals.coins import SpendableCoins, lock_coins
+from custody.server.proposals.coins import SpendableCoins
 from custody.server.rules import selection
 from custody.server.rules.selection import Plan
 from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalRow, VaultRow, WatchedScriptRow
@@ -23,7 +23,7 @@ from tests.support.custody import ok, refused
 from tests.support.examples import examples
 from tests.support.flood import flood
 from tests.support.replacing import meanwhile
-from tests.support.rows import a_proposal
+from tests.support.rows import a_proposal, lock_coins
 from tests.support.selection import Candidate, select_coins
 
 TIP = 200

@@ -11,7 +11,6 @@ from sqlalchemy import select, update
 
 from custody.server.keys.profiles import CHANGE_INDEX
 from custody.server.proposals import drafts
-from custody.server.proposals.coins import lock_coins
 from custody.server.proposals.drafts import Draft
 from custody.server.requests.changes import MAX_TRIES
 from custody.server.rules.selection import BACKDATE_BLOCKS
@@ -22,7 +21,7 @@ from tests.support.platform import As
 from tests.support.prepared import Story
 from tests.support.profiles import forward, grant, pay_profile, policy_of
 from tests.support.replacing import bump, cancel, made, meanwhile, take_back
-from tests.support.rows import a_proposal
+from tests.support.rows import a_proposal, lock_coins
 from tests.support.token_desk import BOB, TokenDesk
 
 RENT = "the rent"

@@ -7,14 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from custody.server.chain.embedded import mining
-from custody.server.errors import LockedFunds
 from custody.server.proposals import reading
-from custody.server.proposals.coins import lock_coins
 from multisig import Network, OutPoint, Psbt, Sats, TxOut, decode_address, inspect, parse_op_return
 from tests.support.custody import CAFE, SHOP, ok, refused
 from tests.support.replacing import made
+from tests.support.rows import lock_coins
 
 OTHER_NETWORK = "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx"
 MAINNET = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"
@@ -145,7 +145,7 @@ def test_p16_the_database_itself_refuses_a_second_lock(funded):
     store = funded.world.platform.services.store
     with store.write() as db:
         lock_coins(db, "regtest", [outpoint], "one")
-    with pytest.raises(LockedFunds), store.write() as db:
+    with pytest.raises(IntegrityError), store.write() as db:
         lock_coins(db, "regtest", [outpoint], "two")
 
 
