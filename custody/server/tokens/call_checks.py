@@ -198,8 +198,10 @@ class CallContext:
 
 def require_effect(db: Session, vault: VaultRow, planned: PlannedCall, context: CallContext) -> None:
     """Raises as `refusal` does where the call would have no effect."""
-    view, bytecode_of = Cells(db, vault.chain), published_bytecode(db, vault.chain)
-    call = TokenTransaction("", address_script(vault), encode_payload(planned.call(context.contract_id)))
+    own = address_script(vault)
+    view = Cells(db, vault.chain, filter(None, (own, planned.address)))
+    bytecode_of = published_bytecode(db, vault.chain)
+    call = TokenTransaction("", own, encode_payload(planned.call(context.contract_id)))
 
     def failure_after(before: tuple[TokenTransaction, ...]) -> TokenFailure | None:
         outcome = simulate((*before, call), context.block.height + 1, view, bytecode_of)[-1]

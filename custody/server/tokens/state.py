@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from functools import cache
+from itertools import product
 from typing import Any
 
 from sqlalchemy import bindparam, delete, insert, select
@@ -24,21 +25,24 @@ _OF_KEY = (
 )
 _READ = select(_C.number, _C.data).where(*_OF_KEY)
 # Each cell by its key: the index would otherwise be read for all holders.
-_READ_OWN = select(_C.cell, _C.number, _C.data).where(
+_READ_OWN = select(_C.cell, _C.holder, _C.number, _C.data).where(
     _C.chain == bindparam("of_chain"),
     _C.contract_id == bindparam("of_contract"),
     _C.cell.in_([int(cell) for cell in Cell]),
-    _C.holder == b"",
+    _C.holder.in_(bindparam("of_holders", expanding=True)),
 )
 _DELETE = delete(_CELLS).where(*_OF_KEY)
 
 
 class Cells:
-    """The state of one chain within one transaction: a ``StateView`` that reads each cell once."""
+    """The state of one chain within one transaction: a ``StateView`` that reads each cell once. ``holders``:
+    whose cells are read with the token's own.
+    """
 
-    def __init__(self, db: Session, chain: str) -> None:
+    def __init__(self, db: Session, chain: str, holders: Iterable[bytes] = ()) -> None:
         self._db = db
         self._chain = chain
+        self._holders = sorted({b"", *holders})
         self._known: dict[Key, Value] = {}
         self._changed: set[Key] = set()
 
@@ -55,12 +59,13 @@ class Cells:
 
     def _read_own(self, contract_id: str) -> None:
         """The cells of the token itself, of no holder, at once: most calls need several."""
-        found = self._db.execute(_READ_OWN, {"of_chain": self._chain, "of_contract": contract_id})
-        stored = {Cell(cell): joined(*value) for cell, *value in found}
-        if Cell.BYTECODE not in stored:
+        of = {"of_chain": self._chain, "of_contract": contract_id, "of_holders": self._holders}
+        found = self._db.execute(_READ_OWN, of)
+        stored = {(Cell(cell), bytes(holder)): joined(*value) for cell, holder, *value in found}
+        if (Cell.BYTECODE, b"") not in stored:
             stored.clear()
-        for cell in Cell:
-            self._known.setdefault((contract_id, cell, b""), stored.get(cell))
+        for cell, holder in product(Cell, self._holders):
+            self._known.setdefault((contract_id, cell, holder), stored.get((cell, holder)))
 
     def _read(self, key: Key) -> Value:
         found = self._db.execute(_READ, self._place(key)).one_or_none()
