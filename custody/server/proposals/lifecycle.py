@@ -33,9 +33,9 @@ from custody.server.rules.lifecycle import (
 from custody.server.rules.ports import Clock
 from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalInputRow, ProposalRow, VaultRow
 from custody.server.store.store import after_commit
-from custody.server.vaults.stored import insert_locks
+from custody.server.vaults.stored import note_held
 from custody.server.webhooks.events import WebhookEvents, tell_status, tell_token, tell_trouble
-from multisig import FeeRate, OutPoint
+from multisig import FeeRate
 
 Coin = tuple[str, int]
 # The condition, in a statement over coins, that a proposal has the coin as an input.
@@ -234,7 +234,9 @@ def _lock_if_free(db: Session, chain: str, coin: Coin, family_id: str) -> None:
     """Locks the coin unless another family has locked it."""
     txid, vout = coin
     if db.get(CoinLockRow, (chain, txid, vout), populate_existing=True) is None:
-        insert_locks(db, chain, [OutPoint(txid, vout)], family_id)
+        db.add(CoinLockRow(chain=chain, txid=txid, vout=vout, family_id=family_id))
+        db.flush()
+        note_held(db, chain, [txid])
 
 
 def note_trouble(
