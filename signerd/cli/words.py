@@ -50,7 +50,7 @@ def _listed_proposal(line: "ProposalLine", short: str) -> list[str]:
 
 
 def _fee(line: "ProposalLine") -> str:
-    if is_proof(line.paid_sats, line.fee_sats):
+    if is_proof(line):
         return "moves no money"
     return f"fee {amount(line.fee_sats)}"
 
@@ -95,7 +95,7 @@ def _head(view: "ProposalView") -> list[str]:
     lines = [
         view.title,
         f"{'PSBT' if view.imported_by else 'Proposal'} {view.psbt_id}    {network_words(view.network)}",
-        f"  State: {state_words(view.state, proof=is_proof(view.paid_sats, view.fee_sats))}",
+        f"  State: {state_words(view.state, proof=is_proof(view))}",
     ]
     if view.imported_by:
         lines.append(f"  Not the platform's: imported by {view.imported_by}")
@@ -257,7 +257,7 @@ def _verdict(view: "ProposalView | PsbtReview", state: str = "received") -> list
 
 def standing_words(line: "ProposalLine") -> str:
     """The state and why; a reason that begins with the state's own words says both."""
-    state = state_words(line.state, proof=is_proof(line.paid_sats, line.fee_sats))
+    state = state_words(line.state, proof=is_proof(line))
     if line.reason.lower().startswith(state):
         return state + line.reason[len(state) :]
     return f"{state}: {line.reason}" if line.reason else state

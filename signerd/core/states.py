@@ -9,6 +9,7 @@ never goes back to the person or to another device.
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Protocol
 
 from signerd.errors import IllegalEvent
 
@@ -194,11 +195,18 @@ def network_words(network: str) -> str:
     )
 
 
-def is_proof(paid_sats: int | None, fee_sats: int | None) -> bool:
-    """Whether a proposal's line is proven to be of a message (BIP-322), which moves no money and pays no fee.
-    Both are None where it could not be reviewed.
-    """
-    return paid_sats is not None and fee_sats is None
+class PaidAndFee(Protocol):
+    """A proposal's line. Both are None where it could not be reviewed."""
+
+    @property
+    def paid_sats(self) -> int | None: ...
+    @property
+    def fee_sats(self) -> int | None: ...
+
+
+def is_proof(line: PaidAndFee) -> bool:
+    """Whether it is proven to be a message (BIP-322), which moves no money and pays no fee."""
+    return line.paid_sats is not None and line.fee_sats is None
 
 
 def state_words(state: str, *, proof: bool = False) -> str:

@@ -69,7 +69,7 @@ class DiagramRow:
 def _shown(view: ProposalView) -> dict[str, Any]:
     """The review for its template. ``decidable``: the person is asked and may approve."""
     whose = "your own profile" if view.from_profile else "the vault"
-    checks, money = view.checks, None if is_proof(view.paid_sats, view.fee_sats) else view.money
+    checks, money = view.checks, None if is_proof(view) else view.money
     asked = view.state in ASKED
     return {
         "view": view,
@@ -145,9 +145,7 @@ def _parts(asked: PageRequest, view: ProposalView, *, changed: bool = False) -> 
     lines = asked.service.feed.since(0, view.psbt_id)
     return {
         "shown": _shown(view),
-        "stages": stages(
-            view.state, imported=view.imported_by is not None, proof=is_proof(view.paid_sats, view.fee_sats)
-        ),
+        "stages": stages(view.state, imported=view.imported_by is not None, proof=is_proof(view)),
         "status_line": status_line(view, lines),
         "changed": changed,
         "standing_part": _standing_part(view.psbt_id),
