@@ -131,6 +131,17 @@ def has_more_values(body: bytes | bytearray, most: int) -> bool:
     return False
 
 
+def is_loopback(host: str) -> bool:
+    """Whether it names this machine, so that what is sent there crosses no network."""
+    # Imported here: ``signerd-hwi`` does not ask.
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 class Wait(NamedTuple):
     seconds: float
 

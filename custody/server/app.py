@@ -181,7 +181,7 @@ def _services(
         service_signin=ServiceSignIn(store, clock, audit),
         calls_by_address=Throttle(clock, limit=CALLS_PER_ADDRESS, window=CALLS_PER_ADDRESS_WINDOW),
         following=LongPolls(store, changes),
-        readiness=Readiness(store, clock, changes, background.backends, background.market),
+        readiness=Readiness(store, changes),
         service_secrets=Throttle(clock, limit=SECRETS, window=SECRETS_WINDOW),
         # A delivery with a time in the near future is valid for twice the tolerance.
         deliveries=Throttle(clock, limit=1, window=2 * TOLERANCE),

@@ -217,9 +217,9 @@ class Explorer(httpx.BaseTransport):
         return as_json(self._status(self._chain.transaction(txid)))
 
     def _status(self, known: ChainTransaction | None) -> dict:
-        if known is None or known.height is None:
+        if known is None or known.block is None:
             return {"confirmed": False}
-        block = self._chain.block_at(known.height)
+        block = self._chain.block_at(known.block.height)
         return {
             "confirmed": True,
             "block_height": block.height,
@@ -229,12 +229,12 @@ class Explorer(httpx.BaseTransport):
 
     def proof(self, txid: str) -> httpx.Response:
         known = self._chain.transaction(txid)
-        if known is None or known.height is None:
+        if known is None or known.block is None:
             return plain("Transaction not found or is unconfirmed", 404)
-        txids = [each.txid for each in self._blocks()[known.height].transactions]
+        txids = [each.txid for each in self._blocks()[known.block.height].transactions]
         position = txids.index(txid)
         return as_json(
-            {"block_height": known.height, "merkle": merkle_branch(txids, position), "pos": position}
+            {"block_height": known.block.height, "merkle": merkle_branch(txids, position), "pos": position}
         )
 
     def outspend(self, txid: str, vout: str) -> httpx.Response:

@@ -176,7 +176,8 @@ class FakeBitcoind:
 
     def do_getrawtransaction(self, txid: str, verbosity: int = 0, block_hash: str | None = None) -> Any:
         known = self._chain().transaction(txid)
-        if known is None or (block_hash is not None and known.block_hash != block_hash):
+        block = None if known is None else known.block
+        if known is None or (block_hash is not None and (block is None or block.hash != block_hash)):
             raise Refusal(
                 -5, "No such mempool or blockchain transaction. Use gettransaction for wallet ones."
             )
@@ -184,8 +185,8 @@ class FakeBitcoind:
         if verbosity == 0:
             return raw
         found = {"hex": raw, "txid": txid}
-        if known.block_hash is not None:
-            found |= {"blockhash": known.block_hash, "confirmations": 1}
+        if block is not None:
+            found |= {"blockhash": block.hash, "confirmations": 1}
         return found | ({} if block_hash is None else {"in_active_chain": True})
 
     def do_getrawmempool(self) -> list[str]:

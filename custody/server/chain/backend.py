@@ -77,11 +77,10 @@ def outputs_of(
 
 @dataclass(frozen=True)
 class ChainTransaction:
-    """A transaction the backend knows. `height` and `block_hash` are None while it waits in the mempool."""
+    """A transaction the backend knows. `block` is None while it waits in the mempool."""
 
     transaction: Transaction
-    height: int | None
-    block_hash: str | None
+    block: BlockRef | None
 
 
 @dataclass(frozen=True)

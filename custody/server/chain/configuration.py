@@ -9,12 +9,12 @@ docs/operate/chain.md.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from custody.common.exchange import is_loopback
 from custody.server.chain.core import CookieFile, CoreBackend, Credentials, Password
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.esplora import EsploraBackend
@@ -202,16 +202,9 @@ def _rpc_url(network: Network, name: str, address: str, allows_http: str) -> str
         raise ChainMisconfigured(
             f"{name} is bitcoind: and a node's RPC address, such as http://127.0.0.1:8332."
         )
-    if parts.scheme == "http" and not _is_loopback(host) and not allows_http:
+    if parts.scheme == "http" and not is_loopback(host) and not allows_http:
         raise ChainMisconfigured(
             f"{name} would send the node's password over the network without encryption. Use https or a "
             f"tunnel, or set {name}_ALLOW_HTTP=yes if the network is your own."
         )
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -5,8 +5,9 @@ hashes.
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
-from custody.server.chain.engine import HEADER_BYTES, MAX_BLOCK_BYTES, block_hash
+from custody.server.chain.engine import HEADER_BYTES, MAX_BLOCK_BYTES
 from custody.server.errors import ChainUnavailable
 from multisig.errors import InvalidTransaction
 from multisig.hashes import sha256d
@@ -44,12 +45,36 @@ def _levels(hashes: Sequence[bytes]) -> Iterator[list[bytes]]:
 
 
 @dataclass(frozen=True)
-class RawBlock:
-    """Hashes in display order; the coinbase comes first."""
+class BlockHeader:
+    """A block's header: hashes in display order, the root as on the wire, the time in Unix seconds."""
 
     hash: str
     previous: str
+    merkle_root: bytes
     time: int
+    bits: int
+
+    @classmethod
+    def parse(cls, raw: bytes) -> Self:
+        """From the beginning of a block, its 80 bytes."""
+        raw = raw[:HEADER_BYTES]
+        _, previous, root, time, bits, _ = struct.unpack("<I32s32sIII", raw)
+        return cls(sha256d(raw)[::-1].hex(), previous[::-1].hex(), root, time, bits)
+
+    @property
+    def target(self) -> int:
+        """What the hash must not exceed; 0 where the compact form is none (negative, or too large)."""
+        exponent, mantissa = self.bits >> 24, self.bits & 0x7FFFFF
+        if self.bits & 0x800000 or exponent > 32:
+            return 0
+        return mantissa << 8 * (exponent - 3) if exponent >= 3 else mantissa >> 8 * (3 - exponent)
+
+
+@dataclass(frozen=True)
+class RawBlock:
+    """The coinbase comes first."""
+
+    header: BlockHeader
     transactions: tuple[RawTransaction, ...]
 
     def carriers(self, prefix: bytes) -> list[tuple[int, Transaction]]:
@@ -60,21 +85,16 @@ class RawBlock:
 
 def read_block(raw: bytes, expected: str) -> RawBlock:
     """The block with that hash. Raises ChainUnavailable where these bytes are not it."""
-    if not HEADER_BYTES < len(raw) <= MAX_BLOCK_BYTES or block_hash(raw)[::-1].hex() != expected:
+    header = BlockHeader.parse(raw) if HEADER_BYTES < len(raw) <= MAX_BLOCK_BYTES else None
+    if header is None or header.hash != expected:
         raise ChainUnavailable(f"The bytes that came are not those of block {expected}.")
-    previous, root = struct.unpack_from("<4x32s32s", raw)
     try:
         transactions = read_transactions(raw[HEADER_BYTES:])
     except InvalidTransaction as error:
         raise ChainUnavailable(f"Block {expected} cannot be read.") from error
-    if not transactions or unmistakable_root([each.hash for each in transactions]) != root:
+    if not transactions or unmistakable_root([each.hash for each in transactions]) != header.merkle_root:
         raise ChainUnavailable(f"Block {expected} does not carry what its header commits to.")
-    return RawBlock(expected, previous[::-1].hex(), header_time(raw), transactions)
-
-
-def header_time(raw: bytes) -> int:
-    """A block's time, in Unix seconds."""
-    return int(struct.unpack_from("<I", raw, 68)[0])
+    return RawBlock(header, transactions)
 
 
 def carriers(block: Iterable[Iterable[bytes]], prefix: bytes) -> Iterator[int]:

@@ -11,7 +11,6 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP, SMTPUTF8
 from email.utils import format_datetime
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
@@ -20,6 +19,7 @@ import structlog
 from pydantic import SecretStr
 
 from custody.common.deadlines import Deadline
+from custody.common.exchange import is_loopback
 from custody.server.errors import MailRefused, MailUnavailable, Misconfigured
 from custody.server.meters import Meters
 from custody.server.rules.credentials import new_id
@@ -194,7 +194,7 @@ class SmtpServer:
     ca_file: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.tls == "none" and not _is_loopback(self.host):
+        if self.tls == "none" and not is_loopback(self.host):
             raise CannotMail(
                 f"Mail to {self.host} would travel unencrypted, sign-in codes and all.",
                 "Set CUSTODY_SMTP_TLS to starttls or tls; none is for a mail server on this machine.",
@@ -293,10 +293,3 @@ def _is_for_good(error: Exception, code: int | None) -> bool:
         return code in FOR_GOOD
     # An address that no header or command can hold, or that the server's SMTP cannot express.
     return isinstance(error, UnicodeError | smtplib.SMTPNotSupportedError) or type(error) is ValueError
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

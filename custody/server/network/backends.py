@@ -61,9 +61,9 @@ class Market:
 
     @property
     def reached(self) -> Mapping[str, Reach]:
-        """By chain; chains that were never asked are missing."""
+        """By chain, of all that have a backend in this process."""
         with self._lock:
-            return dict(self._reached)
+            return {chain: self._reached.get(chain, Reach(is_up=False)) for chain in sorted(self._backends)}
 
     def refresh(self, chain: str) -> Quote:
         """Asks the backend. Raises ChainUnavailable."""

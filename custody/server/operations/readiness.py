@@ -7,14 +7,10 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Final, Generic, TypeVar
 
 from custody.server.errors import DatabaseUnavailable
-from custody.server.network.backends import Backends, Market, Reach
 from custody.server.requests.changes import Changes
-from custody.server.rules.ports import Clock
 from custody.server.store import Store
 
 # Several proxies may ask each second; the database is asked once a second at most.
@@ -28,50 +24,20 @@ AWAY: Final = "The database cannot be reached or is busy."
 OUTDATED: Final = "A newer version of the platform has migrated the database: start that version."
 
 
-@dataclass(frozen=True)
-class ChainReach:
-    """A chain with a backend in this process. ``silent_seconds``: since its last answer; None where it never
-    answered.
-    """
-
-    chain: str
-    reachable: bool
-    height: int | None
-    silent_seconds: float | None
-
-
-@dataclass(frozen=True)
-class Ready:
-    """``trouble``: why it is not ready; None where it is.
-
-    An unreachable chain is reported but does not count: members sign without it, and transactions wait. If it
-    counted, a lost node would take all servers out of their proxy at once.
-    """
-
-    trouble: str | None
-    chains: tuple[ChainReach, ...]
-
-
 class Readiness:
-    def __init__(
-        self, store: Store, clock: Clock, changes: Changes, backends: Backends, market: Market
-    ) -> None:
-        self._clock = clock
+    def __init__(self, store: Store, changes: Changes) -> None:
         self._changes = changes
-        self._backends = backends
-        self._market = market
         self._outdated = Recent(store.is_outdated, fresh_seconds=FRESH_SECONDS)
 
-    async def ask(self, seconds: float = DEADLINE_SECONDS) -> Ready:
-        """Answers within that time whatever the database does, and needs no thread of the request pool."""
-        trouble = STOPPING if self._changes.closing else await self._database(seconds)
-        reached, now = self._market.reached, self._clock()
-        chains = (
-            _reach(chain, reached.get(chain, Reach(is_up=False)), now) for chain in sorted(self._backends)
-        )
-        return Ready(trouble, tuple(chains))
+    async def trouble(self, seconds: float = DEADLINE_SECONDS) -> str | None:
+        """Why it is not ready; None where it is. Answers within that time whatever the database does, and
+        needs no thread of the request pool.
 
-    async def _database(self, seconds: float) -> str | None:
+        An unreachable chain does not count: members sign without it, and transactions wait. If it counted, a
+        lost node would take all servers out of their proxy at once.
+        """
+        if self._changes.closing:
+            return STOPPING
         asked = asyncio.wrap_future(self._outdated.ask())
         try:
             outdated = await asyncio.wait_for(asyncio.shield(asked), seconds)
@@ -82,11 +48,6 @@ class Readiness:
         except DatabaseUnavailable:
             return AWAY
         return OUTDATED if outdated else None
-
-
-def _reach(chain: str, reach: Reach, now: datetime) -> ChainReach:
-    silent = None if reach.answered_at is None else max(0.0, (now - reach.answered_at).total_seconds())
-    return ChainReach(chain, reach.is_up, None if reach.tip is None else reach.tip.height, silent)
 
 
 Answer = TypeVar("Answer")

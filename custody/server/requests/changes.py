@@ -7,7 +7,7 @@ number, and the list of proposals only when it has risen.
 import asyncio
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -48,9 +48,9 @@ class Changes:
 
     def __init__(self, meters: Meters | None = None) -> None:
         self.meters = meters or Meters()
-        self._condition = threading.Condition()
+        # Notified at each commit.
+        self.condition = threading.Condition()
         self._version = 0
-        self._listeners: set[Callable[[], None]] = set()
         self._closing = False
 
     @property
@@ -62,11 +62,10 @@ class Changes:
         """Wakes every waiting thread, and ends all further waits at once."""
         self._closing = True
         self.announce()
-        self._tell()
 
     @property
     def version(self) -> int:
-        with self._condition:
+        with self.condition:
             return self._version
 
     def moved(self, db: Session, workspace_id: int) -> None:
@@ -77,11 +76,12 @@ class Changes:
         if not moved:
             before_commit(db, lambda: raise_revisions(db, moved))
             after_commit(db, self.announce)
-            after_commit(db, self._tell)
         moved.add(workspace_id)
 
     def moved_by_block(self, db: Session, chain: str) -> None:
-        """`moved` for every workspace with a proposal in a block of the chain: confirmations have changed."""
+        """`moved` for every workspace with a proposal in a block of the chain: confirmations have changed.
+        The watcher announces its commit itself.
+        """
         on_chain = select(WorkspaceRow.id).where(WorkspaceRow.chain == chain)
         in_a_block = exists().where(
             ProposalRow.workspace_id == RevisionRow.workspace_id, ProposalRow.block_height.is_not(None)
@@ -92,29 +92,17 @@ class Changes:
             .values(number=RevisionRow.number + 1)
             .execution_options(synchronize_session=False)
         )
-        after_commit(db, self._tell)
 
     def announce(self) -> None:
-        with self._condition:
+        with self.condition:
             self._version += 1
-            self._condition.notify_all()
-
-    def listen(self, listener: Callable[[], None]) -> None:
-        """Calls `listener` where this process has raised a revision, and at closing, from any thread."""
-        with self._condition:
-            self._listeners.add(listener)
+            self.condition.notify_all()
 
     def wait(self, seen: int, timeout: float) -> int:
         """Blocks a thread until the version is not `seen`, or for `timeout` seconds; returns the version."""
-        with self._condition:
-            self._condition.wait_for(lambda: self._closing or self._version != seen, timeout)
+        with self.condition:
+            self.condition.wait_for(lambda: self._closing or self._version != seen, timeout)
             return self._version
-
-    def _tell(self) -> None:
-        with self._condition:
-            listeners = tuple(self._listeners)
-        for listener in listeners:
-            listener()
 
 
 def raise_revisions(db: Session, workspace_ids: Iterable[int]) -> None:
@@ -170,10 +158,10 @@ class LongPolls:
         self._changes = changes
         self._waiting: dict[int, set[_Waiter]] = defaultdict(set)
         self._look_now = False
+        self._seen = 0
         self._thread: threading.Thread | None = None
-        self._condition = threading.Condition()
+        self._condition = changes.condition
         changes.meters.long_polls.set_function(lambda: self.open)
-        changes.listen(self._hear)
 
     async def wait(self, workspace_id: int, seen: int, seconds: float) -> bool:
         """Whether the workspace's revision rose above `seen` in time. False also where the server is about to
@@ -185,8 +173,9 @@ class LongPolls:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._follow, name="long polls", daemon=True)
                 self._thread.start()
-        # Anybody may have committed since the first poll read.
-        self._hear()
+            # Anybody may have committed since the first poll read.
+            self._look_now = True
+            self._condition.notify_all()
         try:
             async with asyncio.timeout(seconds):
                 await waiter.woken.wait()
@@ -206,18 +195,13 @@ class LongPolls:
         with self._condition:
             return sum(map(len, self._waiting.values()))
 
-    def _hear(self) -> None:
-        with self._condition:
-            self._look_now = True
-            self._condition.notify_all()
-
     def _follow(self) -> None:
         while True:
             with self._condition:
                 if not self._waiting:
                     self._thread = None
                     return
-                self._look_now, followed = False, tuple(self._waiting)
+                self._look_now, self._seen, followed = False, self._changes.version, tuple(self._waiting)
             revisions: Mapping[int, int] = {}
             try:
                 if not self._changes.closing:
@@ -231,4 +215,7 @@ class LongPolls:
                     for waiter in waiters:
                         if self._changes.closing or revisions.get(workspace_id, 0) > waiter.seen:
                             waiter.wake()
-                self._condition.wait_for(lambda: self._look_now or not self._waiting, FOLLOW_SECONDS)
+                self._condition.wait_for(
+                    lambda: self._look_now or self._changes.version != self._seen or not self._waiting,
+                    FOLLOW_SECONDS,
+                )

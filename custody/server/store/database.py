@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
 
 from custody.server.errors import Misconfigured
 
@@ -50,3 +51,29 @@ class Database:
     require_whole: Callable[[Connection], None]
     trouble_of: Callable[[BaseException | None], DatabaseTrouble | None]
     is_undecided: Callable[[BaseException | None], bool]
+
+
+def open_engine(
+    url: URL, *, pool_size: int, text_of: Callable[[BaseException], str | None], **settings: Any
+) -> Engine:
+    """``text_of``: what an error of the driver says without the values that it quotes; None where it quotes
+    none. Errors are logged: without the values (P49).
+    """
+    engine = create_engine(
+        url,
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=POOL_TIMEOUT_SECONDS,
+        hide_parameters=True,
+        **settings,
+    )
+
+    @event.listens_for(engine, "handle_error")
+    def remove_values(context: ExceptionContext) -> None:
+        text = text_of(context.original_exception)
+        if text is not None:
+            context.original_exception.args = (text,)
+            if context.sqlalchemy_exception is not None:
+                context.sqlalchemy_exception.args = (text,)
+
+    return engine

@@ -2,20 +2,20 @@
 
 import logging
 from collections.abc import Mapping
-from ipaddress import ip_address
 from typing import Any, Final
 
 import psycopg
-from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
+from sqlalchemy import URL, Connection, Engine, event
 from sqlalchemy.exc import InvalidRequestError
 
+from custody.common.exchange import is_loopback
 from custody.server.store.database import (
     BUSY_TIMEOUT_MS,
-    POOL_TIMEOUT_SECONDS,
     READ_POOL,
     CannotOpen,
     Database,
     DatabaseTrouble,
+    open_engine,
 )
 
 # Every transaction that writes takes this advisory lock first: one writer at a time, as on SQLite (ADR 13).
@@ -127,28 +127,18 @@ def _is_elsewhere(url: URL) -> bool:
     """By default libpq continues in plain text where a server, or a middleman, offers nothing else."""
     named = url.query.get("host", url.host or "")
     hosts = (named,) if isinstance(named, str) else named
-    return not all(_is_here(host) for host in hosts)
-
-
-def _is_here(host: str) -> bool:
-    if host in {"", "localhost"} or host.startswith("/"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return not all(not host or host.startswith("/") or is_loopback(host) for host in hosts)
 
 
 def _engine(
     url: URL, isolation_level: str, *, pool_size: int, session: Mapping[str, object] | None = None
 ) -> Engine:
     settings = {**_SESSION, **(session or {})}
-    engine = create_engine(
+    return open_engine(
         url,
-        isolation_level=isolation_level,
         pool_size=pool_size,
-        max_overflow=0,
-        pool_timeout=POOL_TIMEOUT_SECONDS,
+        text_of=_text_of,
+        isolation_level=isolation_level,
         # Replaces connections that broke while idle.
         pool_pre_ping=True,
         connect_args={
@@ -162,11 +152,7 @@ def _engine(
             # A prepared statement may get a generic plan, which reads and sorts all coins of a large vault.
             "prepare_threshold": None,
         },
-        # Errors are logged: without the values.
-        hide_parameters=True,
     )
-    event.listen(engine, "handle_error", _remove_values)
-    return engine
 
 
 def _take_turn(connection: Connection) -> None:
@@ -195,14 +181,10 @@ def _prepare(connection: Connection) -> None:
     connection.exec_driver_sql(f"SET LOCAL statement_timeout = {MIGRATION_TIMEOUT_MS}")
 
 
-def _remove_values(context: ExceptionContext) -> None:
-    """Removes values that PostgreSQL quotes ("Key (email)=(…) already exists") from errors (P49)."""
-    error = context.original_exception
+def _text_of(error: BaseException) -> str | None:
+    """Without values that PostgreSQL quotes ("Key (email)=(…) already exists")."""
     if not isinstance(error, psycopg.Error) or error.sqlstate is None:
-        return
+        return None
     quotes = error.sqlstate.startswith(_QUOTING_CLASS)
     text = type(error).__name__ if quotes else error.diag.message_primary or type(error).__name__
-    text = f"{text} [{error.sqlstate}]"
-    error.args = (text,)
-    if context.sqlalchemy_exception is not None:
-        context.sqlalchemy_exception.args = (text,)
+    return f"{text} [{error.sqlstate}]"

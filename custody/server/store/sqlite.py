@@ -6,17 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, event
 from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from custody.server.store.database import (
     BUSY_TIMEOUT_MS,
-    POOL_TIMEOUT_SECONDS,
     READ_POOL,
     CannotOpen,
     Database,
     DatabaseTrouble,
+    open_engine,
 )
 
 _PRAGMAS = (
@@ -102,14 +102,8 @@ def _take_turn(connection: Connection) -> None:
 
 
 def _engine(url: URL, *, begin: Callable[[Connection], None], query_only: bool, pool_size: int) -> Engine:
-    engine = create_engine(
-        url,
-        pool_size=pool_size,
-        max_overflow=0,
-        pool_timeout=POOL_TIMEOUT_SECONDS,
-        connect_args={"check_same_thread": False},
-        # Errors are logged: without the values.
-        hide_parameters=True,
+    engine = open_engine(
+        url, pool_size=pool_size, text_of=_text_of, connect_args={"check_same_thread": False}
     )
 
     @event.listens_for(engine, "connect")
@@ -126,21 +120,14 @@ def _engine(url: URL, *, begin: Callable[[Connection], None], query_only: bool, 
         connection.execute("PRAGMA query_only=ON" if query_only else "PRAGMA busy_timeout=0")
 
     event.listen(engine, "begin", begin)
-    event.listen(engine, "handle_error", _remove_values)
     event.listen(engine, "handle_error", _invalidate_after_rollback)
     return engine
 
 
-def _remove_values(context: ExceptionContext) -> None:
-    """Removes a text that the driver quotes ("Could not decode to UTF-8 column 'email' with text '…'") from
-    the error (P49).
-    """
-    error = context.original_exception
+def _text_of(error: BaseException) -> str | None:
+    """Without a text that the driver quotes ("Could not decode to UTF-8 column 'email' with text '…'")."""
     text, quotes, _ = str(error).partition(" with text ")
-    if isinstance(error, sqlite3.OperationalError) and quotes:
-        error.args = (text,)
-        if context.sqlalchemy_exception is not None:
-            context.sqlalchemy_exception.args = (text,)
+    return text if isinstance(error, sqlite3.OperationalError) and quotes else None
 
 
 def _invalidate_after_rollback(context: ExceptionContext) -> None:

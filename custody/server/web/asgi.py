@@ -3,7 +3,6 @@
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import asdict
 from functools import cache
 from http import HTTPStatus
 from typing import Any, Final
@@ -219,12 +218,22 @@ def _readiness(services: Services) -> Callable[[Request], Awaitable[Response]]:
         """503 with the reason where it is not ready. Anyone may call it, so it reveals no address, name or
         foreign error.
         """
-        found = await services.readiness.ask()
-        chains = [asdict(chain) for chain in found.chains]
-        if found.trouble is None:
+        trouble, now = await services.readiness.trouble(), services.tools.clock()
+        chains = [
+            {
+                "chain": chain,
+                "reachable": reach.is_up,
+                "height": None if reach.tip is None else reach.tip.height,
+                "silent_seconds": None
+                if reach.answered_at is None
+                else max(0.0, (now - reach.answered_at).total_seconds()),
+            }
+            for chain, reach in services.tools.market.reached.items()
+        ]
+        if trouble is None:
             return JSONResponse({"status": "ready", "chains": chains})
         return JSONResponse(
-            {"status": "not ready", "reason": found.trouble, "chains": chains},
+            {"status": "not ready", "reason": trouble, "chains": chains},
             HTTPStatus.SERVICE_UNAVAILABLE,
             {"Retry-After": str(problems.DEFAULT_RETRY_SECONDS)},
         )

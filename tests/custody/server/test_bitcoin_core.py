@@ -111,7 +111,7 @@ def test_a_payment_is_signed_broadcast_mined_reorganised_and_mined_again(rig, tm
         desk.settle()
         assert status(desk, psbt_id) == ("BROADCASTING", 0, None)
         txid = desk.proposal(psbt_id)["txid"]
-        assert rig.backend.transaction(txid).height is None
+        assert rig.backend.transaction(txid).block is None
 
         (block,) = rig.mine()
         desk.settle()
@@ -120,7 +120,7 @@ def test_a_payment_is_signed_broadcast_mined_reorganised_and_mined_again(rig, tm
         rig.reorganise(1, 2)
         desk.settle()
         assert status(desk, psbt_id) == ("BROADCASTING", 0, None)
-        assert rig.backend.transaction(txid).height is None
+        assert rig.backend.transaction(txid).block is None
 
         (again,) = rig.mine()
         desk.settle()
@@ -144,7 +144,7 @@ def test_what_the_mempool_forgets_is_broadcast_again(rig, tmp_path):
         desk.settle()
         desk.settle()
         assert desk.proposal(psbt_id)["trouble"] is None
-        assert rig.backend.transaction(txid).height is None
+        assert rig.backend.transaction(txid).block is None
         (block,) = rig.mine()
         desk.settle()
         assert status(desk, psbt_id) == ("CONFIRMED", 1, block.hash)

@@ -55,7 +55,7 @@ def broadcast(desk: Desk, steps: Steps) -> None:
 def confirm(desk: Desk, steps: Steps) -> None:
     """The network mines it, if it is not mined yet."""
     (record,) = proposals(desk)
-    if desk.chain.transaction(record["txid_expected"]).height is None:
+    if desk.chain.transaction(record["txid_expected"]).block is None:
         desk.chain.mine(1)
     work(desk, steps)
     (record,) = proposals(desk)

@@ -71,7 +71,7 @@ def test_a_payment_from_its_deposit_to_its_confirmation(tmp_path, database):
         desk.settle()
         sent = desk.proposal(psbt_id)
         assert (sent["status"], explorer.sent) == ("BROADCASTING", [sent["txid"]])
-        assert desk.chain.transaction(sent["txid"]).height is None
+        assert desk.chain.transaction(sent["txid"]).block is None
         (block,) = desk.chain.mine(1)
         desk.watcher.look()
         done = desk.proposal(psbt_id)

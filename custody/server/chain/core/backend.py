@@ -137,7 +137,7 @@ class CoreBackend:
         callers = self._node.outputs([transaction.inputs[0].outpoint for _, transaction in found])
         return DataBlock(
             ref,
-            block.previous,
+            block.header.previous,
             tuple(
                 DataTransaction(position, transaction, caller.script_pubkey)
                 for (position, transaction), caller in zip(found, callers, strict=True)
@@ -146,7 +146,7 @@ class CoreBackend:
 
     def broadcast(self, transaction: Transaction) -> Outcome:
         txid, known = transaction.txid, self.transaction(transaction.txid)
-        if known is not None and known.height is not None:
+        if known is not None and known.block is not None:
             return AlreadyKnown(txid, confirmed=True)
         # A transaction in the mempool already is announced to the peers again.
         raw = transaction.serialize().hex()
@@ -158,8 +158,6 @@ class CoreBackend:
         return Accepted(txid) if known is None else AlreadyKnown(txid, confirmed=False)
 
     def fee_estimate(self, target_blocks: int) -> FeeRate | None:
-        if target_blocks < 1:
-            raise ValueError("A confirmation target is at least one block.")
         target = min(target_blocks, MAX_TARGET)
         (answer,) = self._node.ask(RpcCall("estimatesmartfee", (target, "economical")))
         rate = object_of(self._node.value(answer, "estimatesmartfee")).get("feerate")
@@ -198,12 +196,13 @@ class CoreBackend:
         fields = object_of(answer)
         transaction = transaction_of(fields.get("hex"), txid)
         if fields.get("blockhash") is None:
-            return ChainTransaction(transaction, None, None)
+            return ChainTransaction(transaction, None)
         if not fields.get("confirmations"):
             # Its block is on a branch that lost.
             return None
         block_hash = hash_of(fields["blockhash"])
-        return ChainTransaction(transaction, self._node.header(block_hash)[0], block_hash)
+        height, block_time = self._node.header(block_hash)
+        return ChainTransaction(transaction, BlockRef(height, block_hash, block_time))
 
     def _refused(self, transaction: Transaction, reason: str) -> Outcome:
         """The node forgets a confirmed transaction whose outputs are spent, and calls its inputs missing."""
@@ -211,7 +210,7 @@ class CoreBackend:
         if says_known(reason) or code is RefusalCode.MISSING_INPUTS:
             known = self.transaction(transaction.txid)
             if known is not None:
-                return AlreadyKnown(transaction.txid, confirmed=known.height is not None)
+                return AlreadyKnown(transaction.txid, confirmed=known.block is not None)
         if code is RefusalCode.INVALID_SCRIPT:
             spent = self._node.outputs([txin.outpoint for txin in transaction.inputs])
             if consensus(transaction, spent) is None:

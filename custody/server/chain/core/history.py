@@ -38,7 +38,7 @@ class ScannedHistory:
 
     def connect(self, height: int, block: RawBlock) -> None:
         """Blocks come in ascending order; those that do not touch the scripts may be left out."""
-        ref = BlockRef(height, block.hash, block.time)
+        ref = BlockRef(height, block.header.hash, block.header.time)
         for position, raw in enumerate(block.transactions):
             for place in raw.spent if position else ():
                 coin = self._coins.get(place)
@@ -47,7 +47,7 @@ class ScannedHistory:
             if not self.scripts.isdisjoint(raw.scripts):
                 paid = outputs_of(raw.parse(), ref, self.scripts, coinbase=position == 0)
                 self._coins |= {coin.outpoint.serialize(): coin for coin in paid}
-        self.read_to(height, block.hash)
+        self.read_to(height, block.header.hash)
 
     def read_to(self, height: int, block_hash: str) -> None:
         """Everything up to that block is known."""
@@ -166,7 +166,7 @@ class BlockFollower:
 
     def _read(self, history: ScannedHistory, block_hash: str) -> None:
         block = self._node.block(block_hash)
-        if history.anchor is not None and block.previous != history.anchor:
+        if history.anchor is not None and block.header.previous != history.anchor:
             # The stored history is of another branch, and where they fork is unknown.
             self._undo(None)
             raise _moved()

@@ -29,7 +29,7 @@ from custody.server.chain.embedded.mining import (
     build_payment,
 )
 from custody.server.chain.engine import Chainstate, block_hash, split_block
-from custody.server.chain.raw_blocks import header_time
+from custody.server.chain.raw_blocks import BlockHeader
 from custody.server.errors import ChainUnavailable
 from multisig.network import Network
 from multisig.script import decode_address, dust_threshold
@@ -118,9 +118,7 @@ class EmbeddedChain:
                 self._mempool.add(transaction)
             return outcome
 
-    def fee_estimate(self, target_blocks: int) -> FeeRate | None:
-        if target_blocks < 1:
-            raise ValueError("A confirmation target is at least one block.")
+    def fee_estimate(self, target_blocks: int) -> FeeRate | None:  # noqa: ARG002 - the interface's signature
         return FALLBACK_FEE_RATE
 
     # What only this chain can do
@@ -256,8 +254,8 @@ class EmbeddedChain:
             returned = self._index.disconnect_tip() + returned
         for height in range(tip.height + 1, best + 1):
             raw = store.raw(self._engine.hash_at(height))
-            ref = BlockRef(height, block_hash(raw)[::-1].hex(), header_time(raw))
-            self._index.connect(ref, split_block(raw))
+            header = BlockHeader.parse(raw)
+            self._index.connect(BlockRef(height, header.hash, header.time), split_block(raw))
         return returned
 
     def _replay(self) -> None:

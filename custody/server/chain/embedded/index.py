@@ -153,7 +153,7 @@ class CoinIndex:
         if ref.height == 0:
             return
         for position, transaction in enumerate(transactions):
-            self._transactions[transaction.txid] = ChainTransaction(transaction, ref.height, ref.hash)
+            self._transactions[transaction.txid] = ChainTransaction(transaction, ref)
             for txin in transaction.inputs if position else ():
                 self._spent[txin.outpoint] = SpendingTransaction(transaction.txid, ref.height)
             for coin in outputs_of(transaction, ref, coinbase=position == 0):

@@ -152,7 +152,7 @@ class Mempool:
 
     def transaction(self, txid: str) -> ChainTransaction | None:
         entry = self._entries.get(txid)
-        return None if entry is None else ChainTransaction(entry.transaction, None, None)
+        return None if entry is None else ChainTransaction(entry.transaction, None)
 
     def spender(self, outpoint: OutPoint) -> SpendingTransaction | None:
         txid = self._spends.get(outpoint)

@@ -125,11 +125,11 @@ class EsploraBackend:
                 DataTransaction(position, transaction, self._transactions.caller(transaction))
                 for position, transaction in block.carriers(prefix)
             )
-            return DataBlock(ref, block.previous, found)
+            return DataBlock(ref, block.header.previous, found)
 
     def broadcast(self, transaction: Transaction) -> Outcome:
         known = self.transaction(transaction.txid)
-        if known is not None and known.height is not None:
+        if known is not None and known.block is not None:
             return AlreadyKnown(transaction.txid, confirmed=True)
         answer = self._wire.post("/tx", transaction.serialize().hex().encode(), "text/plain")
         if answer.status != httpx.codes.OK:
@@ -141,8 +141,6 @@ class EsploraBackend:
         return Accepted(txid) if known is None else AlreadyKnown(txid, confirmed=False)
 
     def fee_estimate(self, target_blocks: int) -> FeeRate | None:
-        if target_blocks < 1:
-            raise ValueError("A confirmation target is at least one block.")
         self._chain.tip()
         if self._rates is None or self._clock() - self._rates[0] >= self._pace.fees_seconds:
             body = self._wire.find("/fee-estimates")
@@ -193,7 +191,7 @@ class EsploraBackend:
         """The explorer's words as an outcome."""
         if says_known(words):
             known = self.transaction(transaction.txid)
-            return AlreadyKnown(transaction.txid, confirmed=known is not None and known.height is not None)
+            return AlreadyKnown(transaction.txid, confirmed=known is not None and known.block is not None)
         code = refusal_of(words) or (RefusalCode.POLICY if NODES_VERDICT.search(words) else None)
         if code is None:
             raise ChainUnavailable(f"The explorer does not take the transaction now: {words}")

@@ -9,12 +9,11 @@ import struct
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Self
 
 from custody.server.chain.backend import BlockRef
 from custody.server.chain.esplora.shapes import Block, read, read_hash
 from custody.server.chain.esplora.wire import RequestPace, Wire
-from custody.server.chain.raw_blocks import GENESIS_HASH
+from custody.server.chain.raw_blocks import GENESIS_HASH, BlockHeader
 from custody.server.errors import ChainUnavailable
 from multisig.hashes import sha256d
 from multisig.network import Network
@@ -40,32 +39,7 @@ RETARGET_BLOCKS, RETARGET_FACTOR = 2_016, 4
 AMBIGUOUS_BYTES = 64
 
 
-@dataclass(frozen=True)
-class EsploraHeader:
-    """A block's header: hashes in display order, the root as on the wire, the time in Unix seconds."""
-
-    hash: str
-    previous: str
-    merkle_root: bytes
-    time: int
-    bits: int
-
-    @classmethod
-    def parse(cls, raw: bytes) -> Self:
-        """From its 80 bytes."""
-        _, previous, root, time, bits, _ = struct.unpack("<I32s32sIII", raw)
-        return cls(sha256d(raw)[::-1].hex(), previous[::-1].hex(), root, time, bits)
-
-    @property
-    def target(self) -> int:
-        """What the hash must not exceed; 0 where the compact form is none (negative, or too large)."""
-        exponent, mantissa = self.bits >> 24, self.bits & 0x7FFFFF
-        if self.bits & 0x800000 or exponent > 32:
-            return 0
-        return mantissa << 8 * (exponent - 3) if exponent >= 3 else mantissa >> 8 * (3 - exponent)
-
-
-def has_work(header: EsploraHeader, network: Network, height: int) -> bool:
+def has_work(header: BlockHeader, network: Network, height: int) -> bool:
     """Whether it meets its own target, and the target is not easier than the network allows at that
     height.
     """
@@ -81,7 +55,7 @@ def could_hold_ours(network: Network, height: int) -> bool:
     return network is not Network.MAINNET or height >= SEGWIT_HEIGHT
 
 
-def follows(header: EsploraHeader, before: EsploraHeader, network: Network, height: int) -> bool:
+def follows(header: BlockHeader, before: BlockHeader, network: Network, height: int) -> bool:
     """Whether the header at `height` may follow `before`: it names it, and keeps the rules of difficulty."""
     if header.previous != before.hash:
         return False
@@ -133,7 +107,7 @@ class _View:
     """What is known of the chain below one tip."""
 
     tip: BlockRef
-    headers: dict[int, EsploraHeader] = field(default_factory=dict)
+    headers: dict[int, BlockHeader] = field(default_factory=dict)
 
 
 class BestChain:
@@ -162,7 +136,7 @@ class BestChain:
         header = self.header_at(height)
         return None if header is None else BlockRef(height, header.hash, header.time)
 
-    def header_at(self, height: int) -> EsploraHeader | None:
+    def header_at(self, height: int) -> BlockHeader | None:
         view = self._recent()
         if not 0 <= height <= view.tip.height:
             return None
@@ -204,9 +178,7 @@ class BestChain:
         known = {} if self._view is None else self._view.headers
         return _View(tip, self._link(height, header, known))
 
-    def _link(
-        self, height: int, tip: EsploraHeader, known: dict[int, EsploraHeader]
-    ) -> dict[int, EsploraHeader]:
+    def _link(self, height: int, tip: BlockHeader, known: dict[int, BlockHeader]) -> dict[int, BlockHeader]:
         """The headers down from the tip to the first one known before, and all known below it."""
         found, header = {height: tip}, tip
         while known and height > min(known) and len(found) <= MAX_LINKS:
@@ -232,7 +204,7 @@ class BestChain:
         if genesis != GENESIS_HASH[self.network]:
             raise ChainUnavailable(f"The explorer shows another network than {self.network.value}.")
 
-    def _ask_around(self, height: int, tip: int) -> dict[int, EsploraHeader]:
+    def _ask_around(self, height: int, tip: int) -> dict[int, BlockHeader]:
         """The block at that height and those above, ten in one answer: a starting process asks for hundreds
         in turn.
         """
@@ -245,7 +217,7 @@ class BestChain:
             raise ChainInconsistent(f"The explorer lacks block {height} below its tip.")
         return {at: header for at, header in found.items() if height <= at <= first}
 
-    def _named(self, block_hash: str) -> tuple[int, EsploraHeader]:
+    def _named(self, block_hash: str) -> tuple[int, BlockHeader]:
         """The height and the header of a block that the explorer has named."""
         body = self._wire.find(f"/block/{block_hash}")
         if body is None:
@@ -255,19 +227,19 @@ class BestChain:
             raise ChainUnavailable("The explorer shows another block than the one asked for.")
         return block.height, self._checked(block)
 
-    def _checked(self, block: Block) -> EsploraHeader:
+    def _checked(self, block: Block) -> BlockHeader:
         parent, root = (
             bytes.fromhex(each or "00" * 32)[::-1] for each in (block.previousblockhash, block.merkle_root)
         )
         fields = block.version & 0xFFFF_FFFF, parent, root, block.timestamp, block.bits, block.nonce
-        header = EsploraHeader.parse(struct.pack("<I32s32sIII", *fields))
+        header = BlockHeader.parse(struct.pack("<I32s32sIII", *fields))
         if header.hash != block.id:
             raise ChainUnavailable("The explorer shows a header that is not its block's.")
         if not has_work(header, self.network, block.height):
             raise ChainUnavailable("The explorer shows a header without its proof of work.")
         return header
 
-    def _fits(self, view: _View, asked: dict[int, EsploraHeader]) -> bool:
+    def _fits(self, view: _View, asked: dict[int, BlockHeader]) -> bool:
         together = view.headers | asked
         same = all(view.headers.get(at, header) == header for at, header in asked.items())
         above = (at for at in {*asked, *(at + 1 for at in asked)} if at in together and at - 1 in together)

@@ -8,7 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from custody.server.chain.backend import BlockRef, FoundOutput, SpendingTransaction, outputs_of
+from custody.server.chain.backend import (
+    BlockRef,
+    ChainTransaction,
+    FoundOutput,
+    SpendingTransaction,
+    outputs_of,
+)
 from custody.server.chain.esplora.blocks import BestChain, ChainInconsistent
 from custody.server.chain.esplora.shapes import ScriptHistoryEntry, ScriptStats, read
 from custody.server.chain.esplora.transactions import Transactions, is_coinbase
@@ -18,28 +24,20 @@ from multisig.transaction import Transaction
 
 
 @dataclass(frozen=True)
-class ScriptTx:
-    """A transaction that pays a script or spends from it. `block` is None while it waits in the mempool."""
-
-    transaction: Transaction
-    block: BlockRef | None
-
-
-@dataclass(frozen=True)
 class ScriptHistory:
     """What happened to a script: `confirmed` from the oldest on, and the coins that follow from all of it.
 
     `tip` is the hash of the tip at which it was asked, `asked_at` the clock's time.
     """
 
-    confirmed: tuple[ScriptTx, ...]
+    confirmed: tuple[ChainTransaction, ...]
     outputs: tuple[FoundOutput, ...]
     tip: str
     asked_at: float
 
 
 def coins_of(
-    script: bytes, sightings: Sequence[ScriptTx]
+    script: bytes, sightings: Sequence[ChainTransaction]
 ) -> tuple[tuple[FoundOutput, ...], tuple[Transaction, ...]]:
     """Every output that pays the script, with its spender; and the transactions that spend them. Raises
     ChainInconsistent where one is spent twice.
@@ -124,7 +122,7 @@ class Histories:
             self._transactions.require_valid(spender)
         return ScriptHistory(confirmed, outputs, tip.hash, asked_at)
 
-    def _still_true(self, known: ScriptHistory | None) -> tuple[ScriptTx, ...]:
+    def _still_true(self, known: ScriptHistory | None) -> tuple[ChainTransaction, ...]:
         """What was confirmed before, or nothing where a branch has replaced one of its blocks.
 
         A history only grows while its blocks stay, so that its length says whether there is more.
@@ -135,7 +133,9 @@ class Histories:
         stands = all(self._chain.block_at(block.height) == block for block in blocks)
         return known.confirmed if stands else ()
 
-    def _confirmed(self, path: str, count: int, before: tuple[ScriptTx, ...]) -> tuple[ScriptTx, ...]:
+    def _confirmed(
+        self, path: str, count: int, before: tuple[ChainTransaction, ...]
+    ) -> tuple[ChainTransaction, ...]:
         if count > MAX_HISTORY:
             raise ChainUnavailable(f"A watched script has more than {MAX_HISTORY} transactions.")
         seen = {sighting.transaction.txid for sighting in before}
@@ -150,16 +150,16 @@ class Histories:
             newer |= fresh
         return (*before, *(self._sighting(entry) for entry in reversed(newer.values())))
 
-    def _sighting(self, entry: ScriptHistoryEntry) -> ScriptTx:
+    def _sighting(self, entry: ScriptHistoryEntry) -> ChainTransaction:
         transaction = self._bytes(entry)
         block = self._transactions.prove(transaction, entry.status)
         if block is None:
             raise ChainInconsistent(
                 "The explorer's history of what is confirmed holds something that is not."
             )
-        return ScriptTx(transaction, block)
+        return ChainTransaction(transaction, block)
 
-    def _waiting(self, path: str, confirmed: tuple[ScriptTx, ...]) -> tuple[ScriptTx, ...]:
+    def _waiting(self, path: str, confirmed: tuple[ChainTransaction, ...]) -> tuple[ChainTransaction, ...]:
         """The first 50 of the mempool, which is all that an Esplora shows."""
         entries = read(self._wire.get(f"{path}/txs/mempool"), list[ScriptHistoryEntry])
         if any(entry.status.confirmed for entry in entries):
@@ -167,7 +167,7 @@ class Histories:
         waiting = {entry.txid: entry for entry in entries}
         for mined in confirmed:
             waiting.pop(mined.transaction.txid, None)
-        return tuple(ScriptTx(self._bytes(entry), None) for entry in waiting.values())
+        return tuple(ChainTransaction(self._bytes(entry), None) for entry in waiting.values())
 
     def _bytes(self, entry: ScriptHistoryEntry) -> Transaction:
         transaction = self._transactions.by_id(entry.txid)

@@ -72,13 +72,13 @@ class Transactions:
         status = read(self._wire.get(f"/tx/{txid}/status"), ConfirmationStatus)
         block = self.prove(transaction, status)
         if block is not None:
-            return ChainTransaction(transaction, block.height, block.hash)
+            return ChainTransaction(transaction, block)
         if is_coinbase(transaction):
             return None
         # An explorer keeps the bytes of evicted transactions too, but names none of them as a coin's spender.
         spender = self.spender(transaction.inputs[0].outpoint)
         waits = spender is not None and spender.txid == txid
-        return ChainTransaction(transaction, None, None) if waits else None
+        return ChainTransaction(transaction, None) if waits else None
 
     def prove(self, transaction: Transaction, status: ConfirmationStatus) -> BlockRef | None:
         """The block that the status names, once it is proven; None for an unconfirmed transaction."""

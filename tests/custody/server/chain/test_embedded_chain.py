@@ -26,7 +26,7 @@ def test_a_block_is_mined_where_something_waits_for_it_and_none_where_nothing_do
     height = chain.tip().height
     for _ in range(2):
         chain.mine_what_waits()
-    assert (chain.tip().height, chain.transaction(txid).height) == (height + 1, height + 1)
+    assert (chain.tip().height, chain.transaction(txid).block.height) == (height + 1, height + 1)
 
 
 def test_fund_refuses_what_it_cannot_pay(chain):
@@ -64,7 +64,7 @@ def test_everything_survives_a_restart(tmp_path, clock):
         assert [chain.block_at(height) for height in range(tip.height + 1)] == blocks
         assert coin_of(chain, coin.outpoint.txid, coin.script_pubkey).spent.txid == waiting.txid
         chain.mine(1)
-        assert chain.transaction(waiting.txid).height == chain.tip().height
+        assert chain.transaction(waiting.txid).block.height == chain.tip().height
 
 
 def test_one_folder_is_open_once(tmp_path, clock):
@@ -116,4 +116,4 @@ def test_no_block_that_was_announced_is_lost_by_a_kill(tmp_path, clock):
         with closing(EmbeddedChain(tmp_path, clock=clock)) as chain:
             for height, block_hash, txid in announced:
                 assert chain.block_at(int(height)).hash == block_hash
-                assert chain.transaction(txid).height == int(height)
+                assert chain.transaction(txid).block.height == int(height)

@@ -52,7 +52,7 @@ def test_the_workers_complete_a_payment_by_themselves(running):
     txid = running.chain.fund(running.vault["address"], Sats(500_000))
     running.chain.mine(6)
     until(running, lambda: running.wallets()[0]["confirmed_sats"] == 500_000)
-    assert running.chain.transaction(txid).height is not None
+    assert running.chain.transaction(txid).block is not None
     psbt_id = ok(running.propose(150_000))["psbt_id"]
     running.sign_off(psbt_id)
     until(running, lambda: running.proposal(psbt_id)["status"] == "BROADCASTING")
@@ -71,7 +71,7 @@ def test_the_embedded_chain_mines_what_waits_where_it_is_told_how_often(desk):
     (mining,) = [loop for loop in replace(background, sources=sources)._work() if loop.name == "mining"]
     txid = desk.chain.fund(desk.vault["address"], Sats(500_000))
     mining.round()
-    assert (mining.seconds, desk.chain.transaction(txid).height) == (5.0, desk.chain.tip().height)
+    assert (mining.seconds, desk.chain.transaction(txid).block.height) == (5.0, desk.chain.tip().height)
 
 
 def test_the_last_approval_waits_for_its_broadcast(tmp_path, database):

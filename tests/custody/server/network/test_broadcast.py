@@ -102,7 +102,7 @@ def test_p13_a_crash_after_the_broadcast_is_a_success(funded, node, psbt_id):
     (proposal,) = funded.rows(ProposalRow)
     assert (proposal.status, proposal.txid) == ("BROADCASTING", txid)
     funded.chain.mine(1)
-    assert funded.chain.transaction(txid).height == funded.chain.tip().height
+    assert funded.chain.transaction(txid).block.height == funded.chain.tip().height
 
 
 def test_p14_the_node_is_down_at_the_threshold_and_comes_back(funded, node, psbt_id):

@@ -134,7 +134,7 @@ class TestABump:
         second = made(bump(funded, first, priority="low"))
         fee = funded.proposal(second)["fee_sats"]
         assert fee * real.vsize > before["fee_sats"] * seen(funded, second).vsize
-        assert funded.chain.transaction(finished(funded, second)).height is None
+        assert funded.chain.transaction(finished(funded, second)).block is None
         assert funded.chain.transaction(txid) is None
         assert status(funded, first, second) == ["REPLACED", "BROADCASTING"]
 

@@ -29,7 +29,7 @@ def mined_by_a_stranger(tokens: TokenDesk, contract_uid: int) -> str:
     transaction = Transaction(version=2, inputs=(txin,), outputs=outputs, locktime=0)
     chain.broadcast(transaction)
     tokens.mine()
-    assert chain.transaction(transaction.txid).height is not None
+    assert chain.transaction(transaction.txid).block is not None
     return transaction.txid
 
 

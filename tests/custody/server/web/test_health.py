@@ -58,7 +58,7 @@ class TestNotReady:
 
         checked = readiness.Recent(hang, fresh_seconds=0)
         monkeypatch.setattr(world.platform.services.readiness, "_outdated", checked)
-        monkeypatch.setattr(readiness.Readiness.ask, "__defaults__", (0.01,))
+        monkeypatch.setattr(readiness.Readiness.trouble, "__defaults__", (0.01,))
         try:
             for _ in range(3):
                 refused(world.http.get("/ready"), readiness.NO_ANSWER)

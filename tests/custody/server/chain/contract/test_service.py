@@ -23,12 +23,6 @@ def test_an_estimate_is_a_rate_or_none(rig):
         assert rate is None or (isinstance(rate, FeeRate) and rate.sat_per_kvb > 0)
 
 
-def test_a_target_is_one_block_at_least(rig):
-    for target in (0, -1):
-        with pytest.raises(ValueError, match="at least one block"):
-            rig.backend.fee_estimate(target)
-
-
 def test_without_a_server_every_call_is_unavailable_and_later_works_again(rig):
     coin, number = confirmed_coin(rig)
     ours = [p2wsh(open_script(number))]
@@ -55,7 +49,7 @@ def test_several_threads_ask_at_once_while_the_chain_moves(rig):
     def ask(_turn):
         tip = rig.backend.tip()
         assert rig.backend.block_at(0) is not None
-        assert rig.backend.transaction(coin.outpoint.txid).block_hash == coin.block_hash
+        assert rig.backend.transaction(coin.outpoint.txid).block.hash == coin.block_hash
         return tip.height, rig.backend.outputs_to(ours)
 
     with ThreadPoolExecutor(4) as threads:

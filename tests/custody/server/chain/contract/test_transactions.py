@@ -37,10 +37,10 @@ def test_a_good_transaction_is_taken_and_then_known(rig, here):
     coin, number = confirmed_coin(rig)
     payment = spend(coin, number, to=here)
     assert rig.backend.broadcast(payment) == Accepted(payment.txid)
-    assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, None, None)
+    assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, None)
     assert rig.backend.broadcast(payment) == AlreadyKnown(payment.txid, confirmed=False)
     (block,) = rig.mine()
-    assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, block.height, block.hash)
+    assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, block)
     assert rig.backend.broadcast(payment) == AlreadyKnown(payment.txid, confirmed=True)
 
 
@@ -61,7 +61,7 @@ def test_a_transaction_of_a_lost_block_is_unconfirmed_again(rig, here):
     rig.send(payment)
     rig.mine()
     rig.reorganise(1, 2)
-    assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, None, None)
+    assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, None)
 
 
 def test_a_transaction_that_a_branch_made_impossible_is_none(rig, here):
@@ -94,7 +94,7 @@ def test_a_child_of_an_unconfirmed_parent_is_taken(rig, here):
     child = spend(coin_of(rig.backend, parent.txid, p2wsh(open_script(second))), second, to=here)
     assert rig.backend.broadcast(child) == Accepted(child.txid)
     (block,) = rig.mine()
-    assert rig.backend.transaction(child.txid) == ChainTransaction(child, block.height, block.hash)
+    assert rig.backend.transaction(child.txid) == ChainTransaction(child, block)
 
 
 def test_a_rival_that_pays_no_more_is_a_conflict(rig, here):

@@ -105,7 +105,7 @@ def test_the_methods_of_the_guide_are_enough(start):
         assert backend.broadcast(payment) == Accepted(payment.txid)
         assert backend.outputs_to([p2wsh(open_script(number))])[0].spent.txid == payment.txid
         (block,) = rig.mine()
-        assert backend.transaction(payment.txid).block_hash == block.hash
+        assert backend.transaction(payment.txid).block.hash == block.hash
         assert backend.block_at(block.height) == block
         assert backend.fee_estimate(6) is None
         backend.close()

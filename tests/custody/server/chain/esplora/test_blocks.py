@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 
 from custody.server.chain.esplora.blocks import (
     SEGWIT_HEIGHT,
-    EsploraHeader,
     could_hold_ours,
     follows,
     has_work,
     is_ambiguous,
     merkle_root,
 )
-from custody.server.chain.raw_blocks import GENESIS_HASH
+from custody.server.chain.raw_blocks import GENESIS_HASH, BlockHeader
 from custody.server.chain.raw_blocks import merkle_root as whole_root
 from multisig.network import Network
 from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
@@ -41,7 +40,7 @@ RAW_HEADER = struct.pack(
     0x1B04864C,
     274_148_111,
 )
-HEADER = EsploraHeader.parse(RAW_HEADER)
+HEADER = BlockHeader.parse(RAW_HEADER)
 
 
 def test_a_real_header_has_its_hash_and_its_work():
@@ -49,7 +48,7 @@ def test_a_real_header_has_its_hash_and_its_work():
     assert has_work(HEADER, Network.MAINNET, 100_000)
     changed = bytearray(RAW_HEADER)
     changed[40] ^= 1
-    assert not has_work(EsploraHeader.parse(bytes(changed)), Network.MAINNET, 100_000)
+    assert not has_work(BlockHeader.parse(bytes(changed)), Network.MAINNET, 100_000)
 
 
 @pytest.mark.parametrize("position", range(4))
@@ -85,7 +84,7 @@ def test_a_place_in_what_a_tree_only_repeats_is_none(count):
 
 
 def test_regtests_work_is_none_on_mainnet():
-    genesis = EsploraHeader.parse(GENESIS_HEADER)
+    genesis = BlockHeader.parse(GENESIS_HEADER)
     assert genesis.hash == GENESIS_HASH[Network.REGTEST]
     assert has_work(genesis, Network.REGTEST, 0)
     assert not has_work(genesis, Network.MAINNET, 0)
