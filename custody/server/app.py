@@ -37,7 +37,6 @@ from custody.server.rules.ports import Clock, RandomBytes
 from custody.server.rules.selection import RandomSource
 from custody.server.services import Services, Tools
 from custody.server.settings import Settings, utc_now
-from custody.server.sign_in.passkeys import Passkeys
 from custody.server.sign_in.password_hashes import Passwords
 from custody.server.sign_in.passwords import new_reset_token
 from custody.server.sign_in.programs import ServiceSignIn
@@ -168,7 +167,6 @@ def _services(
             background.market,
             secrets,
             passwords,
-            Passkeys(clock, settings.public_url),
             Providers(clock, identity_sender, settings.identity_hosts),
             mailer,
             settings.registration == "open",

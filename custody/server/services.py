@@ -14,7 +14,6 @@ from custody.server.requests.rates import Rates, Throttle
 from custody.server.rules.ports import Clock, RandomBytes
 from custody.server.rules.selection import RandomSource
 from custody.server.secrets import Secrets
-from custody.server.sign_in.passkeys import Passkeys
 from custody.server.sign_in.password_hashes import Passwords
 from custody.server.sign_in.programs import ServiceSignIn
 from custody.server.sign_in.providers import Providers
@@ -36,7 +35,6 @@ class Tools:
     market: Market
     secrets: Secrets
     passwords: Passwords
-    passkeys: Passkeys
     providers: Providers
     mailer: Mailer
     # Else an invitation is needed.

@@ -22,8 +22,8 @@ from custody.server.console.reviews import Review
 from custody.server.console.sign_in import ACCOUNT, providers, require_same_twice
 from custody.server.console.table import Row, form
 from custody.server.errors import Invalid
-from custody.server.sign_in import step_up
-from custody.server.sign_in.passkeys import Assertion
+from custody.server.sign_in import challenges
+from custody.server.sign_in.passkeys import Assertion, are_offered, passkeys_of
 from custody.server.sign_in.second_factor import second_factor_of
 
 
@@ -34,10 +34,9 @@ class _PasskeyName(BaseModel):
 def account(page: PageContext) -> Response:
     with page.reading() as ctx:
         second_factor = second_factor_of(ctx.db, page.caller.user_id)
-        asks_code = second_factor != "none" and not step_up.is_fresh(ctx)
-        keys = ctx.tools.passkeys
+        asks_code = second_factor != "none" and not challenges.is_fresh(ctx)
         # None where the platform offers none.
-        passkeys = keys.of(ctx.db, page.caller.user_id) if keys.are_offered else None
+        passkeys = passkeys_of(ctx, page.caller.user_id) if are_offered(ctx) else None
     return page.render(
         "account/account.html",
         sessions=page.read(SESSIONS),
@@ -53,20 +52,20 @@ def account(page: PageContext) -> Response:
 def new_passkey(page: PageContext) -> Response:
     name = shaped(_PasskeyName, name=page.form.one("name")).name
     with page.writing() as ctx:
-        offer = step_up.offer_passkey(ctx)
+        offer = challenges.offer_passkey(ctx)
     return page.render("account/passkey.html", name=name, offer=offer)
 
 
 def passkey_made(page: PageContext) -> Response:
     name = shaped(_PasskeyName, name=page.form.one("name")).name
     with page.writing() as ctx:
-        step_up.add_passkey(ctx, page.form.one("token"), name, Assertion(page.form.one("made")))
+        challenges.add_passkey(ctx, page.form.one("token"), name, Assertion(page.form.one("made")))
     return page.redirect(ACCOUNT, f"The passkey {name} is added.")
 
 
 def remove_passkey(page: PageContext) -> Response:
     with page.writing() as ctx:
-        step_up.remove_passkey(ctx, page.number("passkey_id"))
+        challenges.remove_passkey(ctx, page.number("passkey_id"))
     return page.redirect(ACCOUNT, "The passkey is removed.")
 
 

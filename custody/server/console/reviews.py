@@ -11,8 +11,7 @@ from starlette.responses import Response
 
 from custody.server.console.context import PageContext
 from custody.server.errors import CustodyError, Invalid, StateConflict
-from custody.server.sign_in import step_up
-from custody.server.sign_in.challenges import find_challenge, passkey_request
+from custody.server.sign_in import challenges
 from custody.server.sign_in.passkeys import Assertion
 from custody.server.sign_in.second_factor import second_factor_of
 
@@ -123,7 +122,7 @@ def page_before(
         except Invalid as error:
             problem = error
         with page.reading() as ctx:
-            is_fresh = step_up.is_fresh(ctx)
+            is_fresh = challenges.is_fresh(ctx)
         if not is_fresh:
             prompt = _step_up_prompt(page)
     if review is None and prompt is None:
@@ -150,15 +149,15 @@ def _prove(page: PageContext) -> None:
     """Raises Invalid, RateLimited."""
     form, token = page.form, page.form.one("step_token")
     if assertion := form.one("step_assertion"):
-        page.make_in_parts(step_up.prove_by_code(token, Assertion(assertion)))
+        page.make_in_parts(challenges.prove_by_code(token, Assertion(assertion)))
     elif code := form.one("step_code"):
-        page.make_in_parts(step_up.prove_by_code(token, code))
+        page.make_in_parts(challenges.prove_by_code(token, code))
     # A form that asks for the password has asked for the proof of an account without a second factor.
     elif password := form.one("step_password") or form.one("password"):
         with page.reading() as ctx:
             takes_password = second_factor_of(ctx.db, page.caller.user_id) == "none"
         if takes_password:
-            page.make_in_parts(step_up.prove_by_password(password))
+            page.make_in_parts(challenges.prove_by_password(password))
 
 
 def _step_up_prompt(page: PageContext) -> StepUpPrompt:
@@ -167,11 +166,11 @@ def _step_up_prompt(page: PageContext) -> StepUpPrompt:
     method, token = form.one("step_method"), form.one("step_token")
     is_kept = bool(token) and not form.ticked("another_code") and method in {"email", "totp"}
     with page.reading() as ctx:
-        is_open = is_kept and find_challenge(ctx, token, session_id) is not None
+        is_open = is_kept and challenges.find_challenge(ctx, token, session_id) is not None
     if not is_open:
-        awaited = page.make_in_parts(step_up.ask_for_proof())
+        awaited = page.make_in_parts(challenges.ask_for_proof())
         if awaited is None:
             return StepUpPrompt("password")
         method, token = awaited.method, awaited.token_2fa
     with page.reading() as ctx:
-        return StepUpPrompt(method, token, passkey_request(ctx, token, session_id))
+        return StepUpPrompt(method, token, challenges.passkey_request(ctx, token, session_id))

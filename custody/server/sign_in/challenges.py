@@ -1,9 +1,11 @@
 """Challenges: what a code answers, mailed or of an authenticator, or a passkey; at a sign-in, or when a
-session proves its second factor once more.
+session proves its second factor once more, before a person changes who may do what; and the passkeys that
+they then add to their account, or remove.
 """
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from hmac import compare_digest
 from typing import Final
 
@@ -12,9 +14,19 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.auth import SecondFactor
 from custody.server.calls import Ctx, In, Steps
-from custody.server.errors import MailRefused, MailUnavailable, OtpInvalid, RateLimited, SignInOver
+from custody.server.errors import (
+    Invalid,
+    MailRefused,
+    MailUnavailable,
+    NotFound,
+    OtpInvalid,
+    RateLimited,
+    SignInOver,
+    StateConflict,
+)
 from custody.server.mail.jobs import Template, queue_mail
 from custody.server.requests.rates import AttemptLimit
+from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import (
     OTP_CHALLENGES_PER_WINDOW,
     OTP_LIFETIME,
@@ -27,12 +39,27 @@ from custody.server.rules.credentials import (
     plain_code,
     token_hash,
 )
+from custody.server.sign_in import passkeys
 from custody.server.sign_in.passkeys import Assertion
-from custody.server.sign_in.second_factor import code_proof
-from custody.server.store.models import CredentialRow, OtpChallengeRow, SignInSessionRow, UserRow
+from custody.server.sign_in.passwords import require_password, require_still
+from custody.server.sign_in.second_factor import code_proof, mail_change, second_factor_of, set_factor
+from custody.server.store.models import (
+    CredentialRow,
+    OtpChallengeRow,
+    PasskeyRow,
+    SignInSessionRow,
+    UserRow,
+)
 
+STEPPED_UP = Event("STEPPED_UP", "{proof}", category=Category.SIGN_IN)
+STEP_UP_REFUSED = Event("STEP_UP_REFUSED", "", category=Category.SIGN_IN)
+PASSKEY_ADDED = Event("PASSKEY_ADDED", "{name}", category=Category.SIGN_IN)
+PASSKEY_REMOVED = Event("PASSKEY_REMOVED", "{name}", category=Category.SIGN_IN)
+# So long a proof counts, the code of the sign-in among them: a treasurer who changes five limits gives one.
+STEP_UP_LIFETIME: Final = timedelta(minutes=10)
 # The code hash of a challenge that makes a passkey.
 NO_CODE: Final = b""
+_WRONG: Final = "The code is wrong, was used, or has expired."
 _WRONG_UNTOLD: Final = AttemptLimit("wrong-code", OTP_TRIES - 1, OTP_WINDOW)
 _MAILS: Final = AttemptLimit("wrong-codes-mail", 1, OTP_WINDOW)
 
@@ -64,23 +91,12 @@ def ask_for_code(
     challenges, tries = _recent(ctx, user_id, session_id)
     if challenges >= OTP_CHALLENGES_PER_WINDOW or tries >= OTP_TRIES_PER_WINDOW:
         raise _too_many()
-    token, now = new_token(ctx.tools.random), ctx.now
-    second_factor = ctx.db.get_one(CredentialRow, user_id).second_factor
+    token = new_token(ctx.tools.random)
     # An account without a second factor that is being guessed at gets a mailed code.
-    method: SecondFactor = "totp" if second_factor == "totp" else "email"
+    method: SecondFactor = "totp" if second_factor_of(ctx.db, user_id) == "totp" else "email"
     code = new_otp(ctx.tools.random) if method == "email" else None
-    challenge = OtpChallengeRow(
-        user_id=user_id,
-        token_hash=token_hash(token),
-        code_hash=None if code is None else otp_hash(code, token),
-        tries=0,
-        device=device,
-        location=location,
-        created_at=now,
-        expires_at=now + OTP_LIFETIME,
-        session_id=session_id,
-    )
-    ctx.db.add(challenge)
+    code_hash = None if code is None else otp_hash(code, token)
+    challenge = _added(ctx, user_id, token, code_hash, session_id, device=device, location=location)
     ctx.db.flush()
     challenge_id, email = challenge.id, ctx.db.get_one(UserRow, user_id).email
     text = (Template.CODE if session_id is None else Template.CONFIRMATION_CODE).value
@@ -97,37 +113,29 @@ def ask_for_code(
     return CodeAwaited(token, method)
 
 
+def _added(
+    ctx: Ctx, user_id: int, token: str, code_hash: bytes | None, session_id: int | None, **client: str | None
+) -> OtpChallengeRow:
+    challenge = OtpChallengeRow(
+        user_id=user_id,
+        token_hash=token_hash(token),
+        code_hash=code_hash,
+        tries=0,
+        created_at=ctx.now,
+        expires_at=ctx.now + OTP_LIFETIME,
+        session_id=session_id,
+        **client,
+    )
+    ctx.db.add(challenge)
+    return challenge
+
+
 def passkey_request(ctx: Ctx, token_2fa: str, session_id: int | None = None) -> str:
     """What a browser may sign in the place of a code, as JSON; empty without a passkey."""
     challenge = _stored(ctx.db, token_2fa, session_id)
     if challenge is None or challenge.code_hash == NO_CODE:
         return ""
-    return ctx.tools.passkeys.request(ctx.db, challenge.user_id, challenge.token_hash)
-
-
-def offer_challenge(ctx: Ctx) -> tuple[str, bytes]:
-    """A token, and the challenge with which the caller's browser makes a passkey. No code answers it, so it
-    counts for no budget of codes.
-    """
-    token, now = new_token(ctx.tools.random), ctx.now
-    challenge = OtpChallengeRow(
-        user_id=ctx.caller.user_id,
-        token_hash=token_hash(token),
-        code_hash=NO_CODE,
-        tries=0,
-        created_at=now,
-        expires_at=now + OTP_LIFETIME,
-        session_id=ctx.caller.session_id,
-    )
-    ctx.db.add(challenge)
-    return token, challenge.token_hash
-
-
-def offered_challenge(ctx: Ctx, token: str) -> OtpChallengeRow | None:
-    """The open challenge of `offer_challenge`."""
-    challenge = _stored(ctx.db, token, ctx.caller.session_id)
-    is_open = challenge is not None and challenge.code_hash == NO_CODE and not _why_over(ctx, challenge)
-    return challenge if is_open else None
+    return passkeys.request(ctx, challenge.user_id, challenge.token_hash)
 
 
 def find_challenge(ctx: Ctx, token_2fa: str, session_id: int | None = None) -> OtpChallengeRow | None:
@@ -149,7 +157,7 @@ def refusal_of(ctx: Ctx, token_2fa: str) -> OtpInvalid:
     challenge = _stored(ctx.db, token_2fa, None)
     if challenge is not None and (why := _why_over(ctx, challenge)):
         return SignInOver(f"This sign-in is over: {why}.")
-    return OtpInvalid("The code is wrong, was used, or has expired.")
+    return OtpInvalid(_WRONG)
 
 
 def _why_over(ctx: Ctx, challenge: OtpChallengeRow) -> str:
@@ -188,7 +196,7 @@ def _count_wrong(ctx: Ctx, user_id: int) -> None:
 def _proof(ctx: Ctx, challenge: OtpChallengeRow, token_2fa: str, given: str | Assertion) -> str | None:
     if isinstance(given, Assertion):
         # The hash of a token is as hard to foresee as the token, and is stored.
-        return ctx.tools.passkeys.accepts(ctx.db, challenge.user_id, challenge.token_hash, given)
+        return passkeys.accepts(ctx, challenge.user_id, challenge.token_hash, given)
     if challenge.code_hash is None:
         return code_proof(ctx, challenge.user_id, given)
     is_right = compare_digest(challenge.code_hash, otp_hash(plain_code(given), token_2fa))
@@ -225,3 +233,92 @@ def _stored(db: Session, token_2fa: str, session_id: int | None) -> OtpChallenge
 
 def _too_many() -> RateLimited:
     return RateLimited("Too many codes were asked for or tried.", retry_after=int(OTP_WINDOW.total_seconds()))
+
+
+def is_fresh(ctx: Ctx) -> bool:
+    """Whether this session gave its proof lately."""
+    proven_at = ctx.db.get_one(SignInSessionRow, ctx.caller.session_id).stepped_up_at
+    return proven_at is not None and proven_at > ctx.now - STEP_UP_LIFETIME
+
+
+def ask_for_proof() -> Steps[CodeAwaited | None]:
+    """Mails a code where the account has mailed codes. None for an account without a second factor:
+    `prove_by_password`. Raises as `ask_for_code`.
+    """
+    ctx = yield In.WRITE
+    if second_factor_of(ctx.db, ctx.caller.user_id) == "none":
+        return None
+    return (yield from ask_for_code(ctx, ctx.caller.user_id, session_id=ctx.caller.session_id))
+
+
+def prove_by_code(token: str, given: str | Assertion) -> Steps[None]:
+    """Raises Invalid, with one text for a wrong, used, expired or foreign code, and RateLimited."""
+    ctx = yield In.WRITE
+    challenge = find_challenge(ctx, token, ctx.caller.session_id)
+    proof = None if challenge is None else judge_code(ctx, challenge, token, given)
+    if proof is not None:
+        _note(ctx, proof)
+        return
+    ctx.event(STEP_UP_REFUSED)
+    yield In.NOTHING
+    raise Invalid.at("/code", _WRONG)
+
+
+def prove_by_password(password: str) -> Steps[None]:
+    """For an account without a second factor. Raises Invalid, RateLimited."""
+    known = yield from require_password(password)
+    ctx = yield In.WRITE
+    require_still(ctx, known)
+    if second_factor_of(ctx.db, ctx.caller.user_id) != "none":
+        raise Invalid("This account has a second factor: give its code.")
+    _note(ctx, "with the password alone")
+
+
+def _note(ctx: Ctx, proof: str) -> None:
+    ctx.db.get_one(SignInSessionRow, ctx.caller.session_id).stepped_up_at = ctx.now
+    ctx.event(STEPPED_UP, proof=proof)
+
+
+@dataclass(frozen=True)
+class PasskeyOffer:
+    """``options``: for the browser, as JSON. ``token``: identifies the challenge."""
+
+    options: str
+    token: str = field(repr=False)
+
+
+def offer_passkey(ctx: Ctx) -> PasskeyOffer:
+    """The challenge with which the caller's browser makes a passkey. No code answers it, so it counts for no
+    budget of codes. Raises StateConflict.
+    """
+    token = new_token(ctx.tools.random)
+    challenge = _added(ctx, ctx.caller.user_id, token, NO_CODE, ctx.caller.session_id)
+    return PasskeyOffer(passkeys.creation(ctx, challenge.token_hash), token)
+
+
+def add_passkey(ctx: Ctx, token: str, name: str, given: Assertion) -> None:
+    """From then on a sign-in asks for a second factor. A session alone cannot add a passkey: its user must
+    have proven the second factor recently. Raises Invalid, RateLimited, StateConflict.
+    """
+    if not is_fresh(ctx):
+        raise StateConflict("Show first that it is you, and add the passkey then.")
+    challenge = _stored(ctx.db, token, ctx.caller.session_id)
+    if challenge is None or challenge.code_hash != NO_CODE or _why_over(ctx, challenge):
+        raise Invalid("The request for a passkey has expired: try it again.")
+    passkeys.add(ctx, name, challenge.token_hash, given)
+    challenge.closed_at = ctx.now
+    credential = ctx.db.get_one(CredentialRow, ctx.caller.user_id)
+    if credential.second_factor == "none":
+        set_factor(ctx.db, credential, "email", ctx.now, keep_session=ctx.caller.session_id)
+    mail_change(ctx, ctx.caller.name, "a passkey, or what it asked for before")
+    ctx.event(PASSKEY_ADDED, name=name)
+
+
+def remove_passkey(ctx: Ctx, passkey_id: int) -> None:
+    """Raises NotFound."""
+    passkey = ctx.db.get(PasskeyRow, passkey_id)
+    if passkey is None or passkey.user_id != ctx.caller.user_id:
+        raise NotFound("You have no such passkey.")
+    ctx.db.delete(passkey)
+    mail_change(ctx, ctx.caller.name, "what it asked for before, without one passkey")
+    ctx.event(PASSKEY_REMOVED, name=passkey.name)

@@ -61,7 +61,7 @@ def two_factor(_ctx: Ctx, request: TwoFactorRequest) -> Steps[TwoFactorResponse]
     credential = ctx.db.get_one(CredentialRow, ctx.caller.user_id)
     method = _resolved(credential, request.wanted)
     set_factor(ctx.db, credential, method, ctx.now, keep_session=ctx.caller.session_id)
-    _mail_change(ctx, ctx.caller.name, method)
+    mail_change(ctx, ctx.caller.name, METHODS[method])
     ctx.event(DISABLED if method == "none" else ENABLED, method=METHODS[method])
     return TwoFactorResponse(enabled=method != "none", method=method)
 
@@ -93,7 +93,7 @@ def totp_confirm(ctx: Ctx, request: TotpConfirmRequest) -> Steps[TotpConfirmResp
     credential.totp_last_step = step
     codes = _new_recovery_codes(ctx)
     set_factor(ctx.db, credential, "totp", ctx.now, keep_session=ctx.caller.session_id)
-    _mail_change(ctx, ctx.caller.name, "totp")
+    mail_change(ctx, ctx.caller.name, METHODS["totp"])
     ctx.event(CONFIRMED, count=len(codes))
     return TotpConfirmResponse(recovery_codes=codes)
 
@@ -107,7 +107,7 @@ def reset_second_factor(ctx: Ctx, email: str) -> None:
         raise NotFound(f"{email} has no account.")
     user, credential = found
     set_factor(ctx.db, credential, "email", ctx.now, keep_session=None)
-    _mail_change(ctx, user.email, "email")
+    mail_change(ctx, user.email, METHODS["email"])
     credential.totp_secret = credential.totp_pending = credential.totp_last_step = None
     ctx.db.execute(delete(RecoveryCodeRow).where(RecoveryCodeRow.user_id == user.id))
     ctx.db.execute(delete(PasskeyRow).where(PasskeyRow.user_id == user.id))
@@ -166,8 +166,8 @@ def _new_recovery_codes(ctx: Ctx) -> list[str]:
     return codes
 
 
-def _mail_change(ctx: Ctx, email: str, method: SecondFactor) -> None:
-    queue_mail(ctx.db, Template.SECOND_FACTOR_CHANGED, email, {"method": METHODS[method]}, now=ctx.now)
+def mail_change(ctx: Ctx, email: str, asks_for: str) -> None:
+    queue_mail(ctx.db, Template.SECOND_FACTOR_CHANGED, email, {"method": asks_for}, now=ctx.now)
 
 
 def set_factor(

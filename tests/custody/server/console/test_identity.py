@@ -26,7 +26,7 @@ from custody.server.errors import Invalid, RateLimited
 from custody.server.people.staff import store_role
 from custody.server.rules.credentials import ACCESS_LIFETIME, BOUND_LIFETIME, IDENTITY_FLOW_LIFETIME
 from custody.server.rules.roles import EVERY_PERMISSION, RoleTemplate
-from custody.server.sign_in import step_up
+from custody.server.sign_in import challenges
 from custody.server.sign_in.identity import MAX_OPEN
 from custody.server.sign_in.identity_providers import CALLBACK
 from custody.server.store.models import IdentityFlowRow, IdentityProviderRow
@@ -539,21 +539,21 @@ class TestEnds:
         callers = signed_in()
         for number in range(10):
             with pytest.raises(Invalid):
-                make(callers[number % 2], step_up.prove_by_password("wrong"))
+                make(callers[number % 2], challenges.prove_by_password("wrong"))
         with pytest.raises(RateLimited):
-            make(callers[0], step_up.prove_by_password(PASSWORD))
+            make(callers[0], challenges.prove_by_password(PASSWORD))
         # It ends all other sessions.
         ok(acme.admin.post("/auth/two-factor", {"enabled": True, "password": PASSWORD}))
         callers = signed_in()
-        asked = [make(callers[number % 2], step_up.ask_for_proof()).token_2fa for number in range(20)]
+        asked = [make(callers[number % 2], challenges.ask_for_proof()).token_2fa for number in range(20)]
         for caller in callers:
             with pytest.raises(RateLimited):
-                make(caller, step_up.ask_for_proof())
+                make(caller, challenges.ask_for_proof())
         for number in range(20):
             with pytest.raises(Invalid):
-                make(callers[number // 5 % 2], step_up.prove_by_code(asked[number // 5], "wrong"))
+                make(callers[number // 5 % 2], challenges.prove_by_code(asked[number // 5], "wrong"))
         with pytest.raises(RateLimited):
-            make(callers[0], step_up.prove_by_code(asked[4], acme.world.mail.newest_code()))
+            make(callers[0], challenges.prove_by_code(asked[4], acme.world.mail.newest_code()))
         token = ok(acme.world.login(ADMIN))["token_2fa"]
         code = {"token_2fa": token, "otp": acme.world.mail.newest_code()}
         assert ok(acme.world.http.post("/auth/otp-validate", json=code))["token"]

@@ -7,9 +7,9 @@ import pytest
 from custody.server.calls import In, context_in
 from custody.server.errors import StateConflict
 from custody.server.rules.credentials import OPERATOR
+from custody.server.sign_in.challenges import add_passkey
 from custody.server.sign_in.passkeys import Assertion
 from custody.server.sign_in.second_factor import reset_second_factor
-from custody.server.sign_in.step_up import add_passkey
 from tests.support.authenticator import PRESENT, Authenticator
 from tests.support.console import SAME_SITE, Visitor
 from tests.support.platform import PASSWORD, open_world
