@@ -17,14 +17,7 @@ from custody.server.people import (  # noqa: F401
 )
 from custody.server.proposals import choosing, ending, forwards, paying, proofs, reading, signing  # noqa: F401
 from custody.server.second_person import changes, rule  # noqa: F401
-from custody.server.sign_in import (  # noqa: F401
-    accounts,
-    identity_providers,
-    passwords,
-    second_factor,
-    sessions,
-    signing_in,
-)
+from custody.server.sign_in import accounts, identity_providers, second_factor, sessions  # noqa: F401
 from custody.server.tokens import calling, creating, index_reading, records  # noqa: F401
 from custody.server.vaults import calls as vault_calls  # noqa: F401
 from custody.server.vaults import controls, replacement  # noqa: F401

@@ -10,7 +10,7 @@ import httpx
 from sqlalchemy import event
 
 from custody.schemas.auth import REFRESH_COOKIE
-from custody.server.rules.totp import code_at, step_at
+from custody.server.sign_in.second_factor import code_at, step_at
 from tests.support.platform import PASSWORD, As, World
 
 CAROL = "carol@example.org"

@@ -39,7 +39,7 @@ from custody.server.sign_in.challenges import passkey_request
 from custody.server.sign_in.identity import ProviderCallback, ProviderRedirect
 from custody.server.sign_in.identity_providers import issuer_and_organisation
 from custody.server.sign_in.passkeys import Assertion
-from custody.server.sign_in.signing_in import another_code, finish_sign_in
+from custody.server.sign_in.sessions import another_code, finish_sign_in
 
 # As the owner's list of sessions shows it.
 DEVICE = "Console"

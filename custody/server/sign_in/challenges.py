@@ -40,8 +40,8 @@ from custody.server.rules.credentials import (
     token_hash,
 )
 from custody.server.sign_in import passkeys
+from custody.server.sign_in.accounts import require_password, require_still
 from custody.server.sign_in.passkeys import Assertion
-from custody.server.sign_in.passwords import require_password, require_still
 from custody.server.sign_in.second_factor import code_proof, mail_change, second_factor_of, set_factor
 from custody.server.store.models import (
     CredentialRow,

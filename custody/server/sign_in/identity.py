@@ -28,9 +28,8 @@ from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import IDENTITY_FLOW_LIFETIME, new_token, token_hash
 from custody.server.secrets import Purpose
 from custody.server.sign_in.accounts import about
-from custody.server.sign_in.id_tokens import Expected, base64url
 from custody.server.sign_in.identity_providers import link_of, redirect_uri_of
-from custody.server.sign_in.providers import ProviderClient
+from custody.server.sign_in.providers import base64url
 from custody.server.sign_in.sessions import open_session
 from custody.server.store.models import (
     IdentityFlowRow,
@@ -170,11 +169,10 @@ def finish(organisation_id: int, token: str, back: ProviderCallback) -> Steps[Id
     redirect_uri = redirect_uri_of(ctx.tools.public_url, provider.organisation_id)
     if secret is None or redirect_uri is None:
         raise IdentityRefused("The provider's secret cannot be read: an owner has to enter it again.")
-    client = ProviderClient(provider.client_id, secret.decode(), redirect_uri)
-    id_token = providers.redeem(provider, client, back.code, _of(token, "verifier"))
+    verifier = _of(token, "verifier")
+    id_token = providers.redeem(provider, secret.decode(), redirect_uri, back.code, verifier)
     since = None if flow.session_id is None else flow.expires_at - IDENTITY_FLOW_LIFETIME
-    expected = Expected(provider.issuer, provider.client_id, _of(token, "nonce"), since)
-    subject = providers.subject(provider, id_token, expected)
+    subject = providers.subject(provider, id_token, _of(token, "nonce"), since)
     ctx = yield In.WRITE
     if flow.session_id is not None:
         _link(ctx, flow, flow.session_id, subject)

@@ -1,34 +1,27 @@
-"""Identity providers over HTTP: their metadata and keys, cached for a while, and the exchange of a code for
-an ID token. An issuer is an untrusted URL: requests are sent as those of webhooks are (P51), to public
-addresses only.
+"""Identity providers over HTTP: their metadata and keys, cached for a while, the exchange of a code for an ID
+token, and whom that names (OpenID Connect Core, sections 2 and 3.1.3.7). An issuer is an untrusted URL:
+requests are sent as those of webhooks are (P51), to public addresses only.
 """
 
 import json
 import threading
-from base64 import b64encode
+from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import quote, urlencode
 
+from joserfc import jwk, jws, jwt
+from joserfc.errors import JoseError
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from custody.server.errors import IdentityRefused, ProviderUnavailable
 from custody.server.rules.ports import Clock
 from custody.server.rules.webhooks import MAX_URL, BadUrl, WebhookUrl, read_url
-from custody.server.sign_in.id_tokens import (
-    Expected,
-    Keys,
-    NotFresh,
-    TokenNotGenuine,
-    UnknownKey,
-    read_keys,
-    subject_of,
-)
 from custody.server.store.models import IdentityProviderRow
 from custody.server.webhooks.sending import DeliveryTrouble, ReceiverAnswer, Sender, Undelivered
 
@@ -46,6 +39,39 @@ AT_ONCE: Final = 2
 AT_ONCE_PUBLISHED: Final = 12
 AT_ONCE_IN_ALL: Final = 16
 RETRY_SECONDS: Final = 10
+
+# Asymmetric ones only: a forger can make an HS256 token with the provider's public key as the secret, and one
+# with `none` without any key (RFC 8725, sections 2.1 and 3.1).
+ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
+MAX_TOKEN: Final = 16_384
+MAX_KEYS: Final = 50
+# Bytes of a number in a key: verifying with longer ones, which nobody uses, would take long.
+_BYTES: Final = {"n": (2_048 // 8, 8_192 // 8), "e": (1, 8), "x": (1, 66), "y": (1, 66)}
+# Public members only: from private ones the library would search for the primes, however long that takes.
+_PUBLIC: Final = ("kty", *_BYTES, "crv", "kid", "use", "alg", "key_ops")
+_KINDS: Final[Mapping[str, type[jwk.RSAKey | jwk.ECKey]]] = {"RSA": jwk.RSAKey, "EC": jwk.ECKey}
+# Between the clocks of two machines.
+SKEW_SECONDS: Final = 60
+# OpenID Connect Core, section 2.
+MAX_SUBJECT: Final = 255
+# What the library raises for malformed input.
+_MALFORMED: Final = (
+    JoseError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError,
+    RecursionError, NotImplementedError,
+)  # fmt: skip
+
+
+class TokenNotGenuine(Exception):
+    """The token proves nothing. The message contains none of its text."""
+
+
+class NotFresh(TokenNotGenuine):
+    """It does not say that the person has signed in since."""
+
+
+class UnknownKey(TokenNotGenuine):
+    """Signed with a key that is not among those fetched."""
+
 
 _T = TypeVar("_T")
 _Url = Annotated[str, StringConstraints(max_length=MAX_URL)]
@@ -70,13 +96,7 @@ class ProviderMetadata(BaseModel):
     names_issuer: bool = Field(default=False, alias="authorization_response_iss_parameter_supported")
 
 
-@dataclass(frozen=True)
-class ProviderClient:
-    """The platform's registration at a provider."""
-
-    client_id: str
-    secret: str = field(repr=False)
-    redirect_uri: str
+Keys = Mapping[str | None, jwk.Key]
 
 
 @dataclass(frozen=True)
@@ -103,7 +123,9 @@ class Providers:
         """Raises ProviderUnavailable."""
         return self._of(provider).published
 
-    def redeem(self, provider: IdentityProviderRow, client: ProviderClient, code: str, verifier: str) -> str:
+    def redeem(
+        self, provider: IdentityProviderRow, secret: str, redirect_uri: str, code: str, verifier: str
+    ) -> str:
         """The ID token for a code (RFC 6749, section 4.1.3, and RFC 7636). Raises IdentityRefused,
         ProviderUnavailable.
         """
@@ -111,15 +133,15 @@ class Providers:
         form = {
             "grant_type": "authorization_code",
             "code": code,
-            "redirect_uri": client.redirect_uri,
+            "redirect_uri": redirect_uri,
             "code_verifier": verifier,
         }
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         if "client_secret_basic" in published.token_endpoint_auth_methods_supported:
-            pair = f"{quote(client.client_id, safe='')}:{quote(client.secret, safe='')}"
+            pair = f"{quote(provider.client_id, safe='')}:{quote(secret, safe='')}"
             headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
         else:
-            form |= {"client_id": client.client_id, "client_secret": client.secret}
+            form |= {"client_id": provider.client_id, "client_secret": secret}
         body = urlencode(form).encode()
         answer = self._ask(provider, "POST", published.token_endpoint, body, headers, AT_ONCE_IN_ALL)
         if answer.status in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED}:
@@ -129,19 +151,26 @@ class Providers:
             raise ProviderUnavailable(f"{provider.issuer} does not say who you are.")
         return token
 
-    def subject(self, provider: IdentityProviderRow, token: str, expected: Expected) -> str:
+    def subject(
+        self, provider: IdentityProviderRow, token: str, nonce: str, since: datetime | None = None
+    ) -> str:
         """The ``sub`` of a valid token. For an unknown key the keys are fetched again, at most once a minute.
+        ``since``: the person must have signed in at the provider since then.
 
         Raises IdentityRefused, ProviderUnavailable.
         """
         kept = self._of(provider)
+
+        def judged(keys: Keys) -> str:
+            return subject_of(provider, token, nonce, self._clock(), since, keys)
+
         try:
             try:
-                return subject_of(token, kept.keys, expected, self._clock())
+                return judged(kept.keys)
             except UnknownKey:
                 if self._clock() - kept.keys_at < KEYS_AGAIN_AFTER:
                     raise
-                return subject_of(token, self._renewed(provider, kept).keys, expected, self._clock())
+                return judged(self._renewed(provider, kept).keys)
         except NotFresh:
             raise IdentityRefused(
                 "The identity provider does not say that you signed in there just now. Sign out there, and "
@@ -259,3 +288,80 @@ class Providers:
                 self._busy[whose] -= 1
                 if not self._busy[whose]:
                     del self._busy[whose]
+
+
+def read_keys(document: object) -> Keys:
+    """The signing keys of a JWK set, by their ids; other keys are skipped. Raises TokenNotGenuine."""
+    listed = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(listed, list):
+        raise TokenNotGenuine("no list of keys")
+    found: dict[str | None, jwk.Key] = {}
+    for each in listed[:MAX_KEYS]:
+        with suppress(*_MALFORMED):
+            public = {name: each[name] for name in _PUBLIC if name in each}
+            kind = _KINDS[public["kty"]]
+            is_bounded = all(_fits(public[name], *_BYTES[name]) for name in _BYTES if name in public)
+            if is_bounded and public.get("use", "sig") == "sig":
+                found[public.get("kid")] = kind.import_key(public)
+    return found
+
+
+def _fits(text: str, least: int, most: int) -> bool:
+    """Whether a number in base64url has so many bytes. Its text is bounded before it is decoded."""
+    is_short = len(text) <= -(-most // 3) * 4
+    return is_short and least <= len(urlsafe_b64decode(text + "==").lstrip(b"\0")) <= most
+
+
+def subject_of(
+    provider: IdentityProviderRow, token: str, nonce: str, now: datetime, since: datetime | None, keys: Keys
+) -> str:
+    """The ``sub`` of a valid token. Raises TokenNotGenuine, NotFresh, UnknownKey."""
+    if len(token) > MAX_TOKEN:
+        raise TokenNotGenuine("it is too long")
+
+    def find(made: Any) -> jwk.Key:
+        kid = made.headers().get("kid")
+        if kid is None and len(keys) == 1:
+            return next(iter(keys.values()))
+        if kid not in keys:
+            raise UnknownKey("its key is not published")
+        return keys[kid]
+
+    registry = jws.JWSRegistry(algorithms=ALGORITHMS, strict_check_header=False)
+    try:
+        claims = jwt.decode(token, find, ALGORITHMS, registry).claims
+        jwt.JWTClaimsRegistry(
+            now=int(now.timestamp()),
+            leeway=SKEW_SECONDS,
+            iss={"essential": True, "value": provider.issuer},
+            aud={"essential": True, "value": provider.client_id},
+            sub={"essential": True},
+            exp={"essential": True},
+            iat={"essential": True},
+        ).validate(claims)
+        return _subject(claims, provider.client_id, nonce, since)
+    except _MALFORMED as error:
+        raise TokenNotGenuine(type(error).__name__) from None
+
+
+def _subject(claims: Mapping[str, Any], client_id: str, nonce: str, since: datetime | None) -> str:
+    audience, party, subject = claims["aud"], claims.get("azp"), claims["sub"]
+    if claims.get("nonce") != nonce:
+        raise TokenNotGenuine("it answers another request")
+    # A token for several clients names the one that asked for it.
+    needs_party = isinstance(audience, list) and len(audience) > 1
+    if party != client_id and (party is not None or needs_party):
+        raise TokenNotGenuine("it was made for another client")
+    if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT or not subject.isprintable():
+        raise TokenNotGenuine("it names no person")
+    if since is not None:
+        at = claims.get("auth_time")
+        # In Python a bool is an int.
+        if not isinstance(at, int) or isinstance(at, bool) or at < int(since.timestamp()) - SKEW_SECONDS:
+            raise NotFresh("of an earlier sign-in")
+    return subject
+
+
+def base64url(data: bytes) -> str:
+    """Without padding (RFC 7515, section 2)."""
+    return urlsafe_b64encode(data).rstrip(b"=").decode()

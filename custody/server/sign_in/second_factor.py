@@ -2,9 +2,12 @@
 30-second steps, six digits: RFC 6238, RFC 4226), and its recovery codes.
 """
 
+from base64 import b32encode
 from datetime import datetime, timedelta
-from typing import Literal, cast
+from hmac import compare_digest
+from typing import Final, Literal, cast
 
+import pyotp
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
@@ -31,11 +34,9 @@ from custody.server.rules.credentials import (
     plain_code,
     recovery_hash,
 )
-from custody.server.rules.totp import SECRET_BYTES, base32, enrolment_uri, find_step
 from custody.server.secrets import Purpose
 from custody.server.sign_in.access_tokens import end_sessions
-from custody.server.sign_in.accounts import find_credential
-from custody.server.sign_in.passwords import close_challenges, require_password, require_still
+from custody.server.sign_in.accounts import close_challenges, find_credential, require_password, require_still
 from custody.server.store.models import CredentialRow, PasskeyRow, RecoveryCodeRow, UserRow
 
 OFFERED = Event("AUTHENTICATOR_OFFERED", "not confirmed yet", category=Category.SIGN_IN)
@@ -43,6 +44,13 @@ CONFIRMED = Event("AUTHENTICATOR_CONFIRMED", "{count} recovery codes", category=
 ENABLED = Event("TWO_FACTOR_ENABLED", "{method}", category=Category.SIGN_IN)
 DISABLED = Event("TWO_FACTOR_DISABLED", "{method}", category=Category.SIGN_IN)
 RESET = Event("TWO_FACTOR_RESET", "user {user}", category=Category.SIGN_IN)
+STEP_SECONDS: Final = 30
+# RFC 6238, section 5.2: one step either way for the phone's clock and the person's typing.
+SKEW_STEPS: Final = 1
+# RFC 4226, section 4, R6: 160 bits.
+SECRET_BYTES: Final = 20
+# What the app shows above the code.
+ISSUER: Final = "Custody"
 # Codes tried to confirm an authenticator. The caller knows the secret, so this only bounds the work.
 _CONFIRMATIONS = AttemptLimit("totp-confirm", 10, timedelta(minutes=15))
 
@@ -190,3 +198,35 @@ def _resolved(credential: CredentialRow, wanted: SecondFactor | Literal["on"]) -
     if wanted == "totp" and credential.totp_secret is None:
         raise StateConflict("No authenticator was confirmed: start with POST /auth/totp/enrol.")
     return wanted
+
+
+def step_at(moment: datetime) -> int:
+    return int(moment.timestamp()) // STEP_SECONDS
+
+
+def code_at(secret: bytes, step: int) -> str:
+    return pyotp.HOTP(base32(secret)).at(step)
+
+
+def find_step(secret: bytes, code: str, now: datetime, last_step: int | None) -> int | None:
+    """The step near ``now`` whose code this is, after ``last_step``: no code is accepted twice (RFC 6238,
+    section 5.2).
+    """
+    current = step_at(now)
+    first = current - SKEW_STEPS if last_step is None else max(current - SKEW_STEPS, last_step + 1)
+    matching = [
+        step
+        for step in range(max(first, 0), current + SKEW_STEPS + 1)
+        if compare_digest(code_at(secret, step).encode(), code.encode())
+    ]
+    return matching[0] if matching else None
+
+
+def base32(secret: bytes) -> str:
+    """The secret for typing by hand, where the QR code cannot be scanned."""
+    return b32encode(secret).decode()
+
+
+def enrolment_uri(secret: bytes, email: str) -> str:
+    """``otpauth://totp/…``, which authenticators read as a QR code."""
+    return pyotp.TOTP(base32(secret)).provisioning_uri(name=email, issuer_name=ISSUER)

@@ -15,7 +15,7 @@ from custody.cli.common import Stop
 from custody.common import session_store
 from custody.common.terminal import Exit
 from custody.server.setup import has_account
-from custody.server.sign_in.passwords import LOGIN_FAILURES_ANYWHERE
+from custody.server.sign_in.accounts import LOGIN_FAILURES_ANYWHERE
 from custody.server.store.models import AttemptRow
 from tests.custody.cli.conftest import PLATFORM
 from tests.support.accounts import register

@@ -1,13 +1,11 @@
 """Refused ID tokens (P74): forged, another client's, old, or for another request."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from joserfc import jwk
 
-from custody.server.sign_in.id_tokens import (
-    Expected,
+from custody.server.sign_in.providers import (
     NotFresh,
     TokenNotGenuine,
     UnknownKey,
@@ -15,19 +13,20 @@ from custody.server.sign_in.id_tokens import (
     read_keys,
     subject_of,
 )
+from custody.server.store.models import IdentityProviderRow
 from tests.support.identity import by_hand, published, sign, signing_key
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 AT = int(NOW.timestamp())
-EXPECTED = Expected("https://login.example.org", "custody", "the nonce")
+PROVIDER = IdentityProviderRow(issuer="https://login.example.org", client_id="custody")
 GOOD = {
-    "iss": EXPECTED.issuer, "aud": "custody", "sub": "ada", "nonce": "the nonce", "iat": AT, "exp": AT + 300,
+    "iss": PROVIDER.issuer, "aud": "custody", "sub": "ada", "nonce": "the nonce", "iat": AT, "exp": AT + 300,
 }  # fmt: skip
 KEY = signing_key()
 
 
-def judged(token: str, keys=None) -> str:
-    return subject_of(token, read_keys(keys or published(KEY)), EXPECTED, NOW)
+def judged(token: str, keys=None, since=None) -> str:
+    return subject_of(PROVIDER, token, "the nonce", NOW, since, read_keys(keys or published(KEY)))
 
 
 @pytest.mark.parametrize(
@@ -64,11 +63,9 @@ def test_p74_what_is_not_for_us_or_not_now(claims):
 
 @pytest.mark.parametrize("at", [None, AT - 61, True, float(AT), str(AT)], ids=str)
 def test_p76_of_an_earlier_sign_in_where_a_fresh_one_is_asked_for(at):
-    fresh = replace(EXPECTED, signed_in_since=NOW)
     with pytest.raises(NotFresh):
-        subject_of(sign({**GOOD, "auth_time": at}, KEY), read_keys(published(KEY)), fresh, NOW)
-    token = sign({**GOOD, "auth_time": AT - 60}, KEY)
-    assert subject_of(token, read_keys(published(KEY)), fresh, NOW) == "ada"
+        judged(sign({**GOOD, "auth_time": at}, KEY), since=NOW)
+    assert judged(sign({**GOOD, "auth_time": AT - 60}, KEY), since=NOW) == "ada"
 
 
 def _spoilt(token: str) -> str:

@@ -5,8 +5,7 @@ from contextlib import ExitStack
 import pytest
 
 from custody.server.errors import IdentityRefused, ProviderUnavailable
-from custody.server.sign_in.id_tokens import Expected
-from custody.server.sign_in.providers import AT_ONCE, AT_ONCE_PUBLISHED, ProviderClient, Providers
+from custody.server.sign_in.providers import AT_ONCE, AT_ONCE_PUBLISHED, Providers
 from custody.server.store.models import IdentityProviderRow
 from custody.server.webhooks.sending import Sender
 from tests.support.identity import (
@@ -22,8 +21,8 @@ from tests.support.identity import (
 from tests.support.platform import Clock
 from tests.support.receiver import PUBLIC, Wire, status
 
-CLIENT = ProviderClient(CLIENT_ID, CLIENT_SECRET, "https://custody.example.org/back")
-ASKED = {"nonce": "n", "redirect_uri": CLIENT.redirect_uri}
+CLIENT = (CLIENT_SECRET, "https://custody.example.org/back")
+ASKED = {"nonce": "n", "redirect_uri": CLIENT[1]}
 DISCOVERY = "/.well-known/openid-configuration"
 
 
@@ -41,7 +40,7 @@ def rig(tmp_path, clock):
 
 
 def of(issuer, organisation_id=1):
-    return IdentityProviderRow(issuer=issuer, organisation_id=organisation_id)
+    return IdentityProviderRow(issuer=issuer, client_id=CLIENT_ID, organisation_id=organisation_id)
 
 
 def refused(providers, issuer):
@@ -105,17 +104,16 @@ def test_p75_another_issuer_is_not_spoken_for(rig):
 
 def test_p75_an_unknown_key_makes_us_ask_once_a_minute(rig, clock):
     provider, providers, _ = rig
-    expected = Expected(provider.issuer, CLIENT_ID, "n")
     newer = signing_key("2")
     providers.published(of(provider.issuer))
     clock.advance(minutes=2)
     for _ in range(3):
         with pytest.raises(IdentityRefused):
-            providers.subject(of(provider.issuer), sign(provider.good("n"), newer), expected)
+            providers.subject(of(provider.issuer), sign(provider.good("n"), newer), "n")
     assert provider.asked.count("/keys") == 2
     clock.advance(minutes=1)
     provider.keys = published(newer)
-    assert providers.subject(of(provider.issuer), sign(provider.good("n"), newer), expected) == "ada"
+    assert providers.subject(of(provider.issuer), sign(provider.good("n"), newer), "n") == "ada"
 
 
 def test_p75_a_slow_one_takes_no_more_than_its_threads(rig):
@@ -132,11 +130,11 @@ def test_p75_a_slow_one_takes_no_more_than_its_threads(rig):
             held.enter_context(line)
         with pytest.raises(ProviderUnavailable, match="asked too often"):
             providers.published(of("https://another.example.org", 99))
-        assert providers.redeem(of(provider.issuer, 99), CLIENT, "c", "v")
+        assert providers.redeem(of(provider.issuer, 99), *CLIENT, "c", "v")
     sent = provider.receiver.arrived[-1]
     assert (sent.headers["authorization"][:6], b"code_verifier=v" in sent.body) == ("Basic ", True)
     with pytest.raises(IdentityRefused):
-        providers.redeem(of(provider.issuer), CLIENT, "c", "v")
+        providers.redeem(of(provider.issuer), *CLIENT, "c", "v")
     assert provider.asked == [DISCOVERY, "/keys", "/token", "/token"]
     assert "cannot be reached" in refused(providers, "https://another.example.org"), "it is asked by now"
 
@@ -158,10 +156,10 @@ def test_p75_what_the_operator_allows_is_for_the_issuer_that_is_there(rig, clock
     providers = Providers(clock, outside._sender, frozenset({HOST, "inside.corp"}))
     wire.addresses = [["10.0.0.1"]]
     provider.codes["c"] = ASKED
-    assert providers.redeem(of(provider.issuer), CLIENT, "c", "v")
+    assert providers.redeem(of(provider.issuer), *CLIENT, "c", "v")
     clock.advance(hours=1)
     for url, words in ((f"https://{HOST}/x", "not a public one"), ("https://inside.corp/x", "is not called")):
         provider.discovery[name] = url
         with pytest.raises(ProviderUnavailable, match=words):
-            providers.redeem(of(provider.issuer), CLIENT, "c", "v")
+            providers.redeem(of(provider.issuer), *CLIENT, "c", "v")
         clock.advance(hours=1)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.server.rules.totp import (
+from custody.server.sign_in.second_factor import (
     SKEW_STEPS,
     STEP_SECONDS,
     base32,
