@@ -14,6 +14,7 @@ import structlog
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from custody.common.private_files import sync_folder
 from custody.schemas.common import format_time
 from custody.server.audit.log import AuditLog
 from custody.server.rules.audit import PLATFORM_CHAIN, Category, Event, is_chain, stored_facts
@@ -153,7 +154,7 @@ class Checkpoints:
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         try:
             if is_new:
-                _sync_folder(self._path.parent)
+                sync_folder(self._path.parent)
             yield descriptor
         finally:
             os.close(descriptor)
@@ -166,29 +167,17 @@ def _continued(file: int) -> CheckpointSeries:
         series = read_into(CheckpointSeries(), reader)
     if series.fault is not None:
         raise CannotCheckpoint(
-            f"Line {series.fault.line} of the checkpoints {series.fault.sentence}.",
+            f"Line {series.fault[0]} of the checkpoints {series.fault[1]}.",
             "Keep the file for the investigation, move it away, and run custody audit verify with it.",
         )
-    end = _end_of_last_line(file)
-    if os.fstat(file).st_size > end:
-        os.ftruncate(file, end)
+    if os.fstat(file).st_size > series.size:
+        os.ftruncate(file, series.size)
     return series
 
 
 def _identity(file: int) -> tuple[int, int]:
     status = os.fstat(file)
     return status.st_ino, status.st_size
-
-
-def _end_of_last_line(file: int) -> int:
-    size = os.fstat(file).st_size
-    while size > 0:
-        start = max(0, size - 65_536)
-        found = os.pread(file, size - start, start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        size = start
-    return 0
 
 
 def _heads(db: Session) -> dict[str, Head]:
@@ -211,14 +200,6 @@ def _append(file: int, line: bytes) -> None:
     if written != len(line):
         raise CannotCheckpoint("The disk of the checkpoints is full.", "Make room on it.")
     os.fsync(file)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _check_continues(db: Session, series: CheckpointSeries, heads: dict[str, Head]) -> None:

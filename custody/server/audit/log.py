@@ -1,32 +1,25 @@
-"""Appends to the audit chains, and reads them back to check them."""
+"""Appends to the audit chains, and reads them back."""
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, bindparam, insert, select, update
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from custody.schemas.common import format_time
 from custody.server.rules.audit import (
     GENESIS,
-    AttestedHash,
     AuditRow,
     ChainedRow,
-    ChainFault,
     Event,
     chain_of,
     event_hash,
-    find_fault,
-    is_chain,
 )
 from custody.server.rules.credentials import Caller, WorkspaceAccess, new_id
 from custody.server.rules.ports import Clock, RandomBytes
 from custody.server.rules.webhooks import EVENT_OF_ACTION
-from custody.server.store import Store
 from custody.server.store.models import AuditEventRow, AuditHeadRow, table_of
 from custody.server.store.store import gather
 from custody.server.webhooks.events import WebhookEvents
@@ -122,70 +115,6 @@ def _locked_head(db: Session, chain_id: str) -> tuple[int, bytes]:
         return head.size, head.head_hash
     db.execute(_NEW_HEAD, {"chain_id": chain_id, "size": 0, "head_hash": GENESIS})
     return 0, GENESIS
-
-
-@dataclass(frozen=True)
-class Verification:
-    """The counts, and the first fault of every chain that has one, in order of the chains' names."""
-
-    chains: int
-    rows: int
-    faults: tuple[ChainFault, ...]
-
-
-Marks = Mapping[str, Mapping[int, AttestedHash]]
-
-
-def verify(store: Store) -> tuple[ChainFault, ...]:
-    """The first fault of every chain that has one, by the database alone."""
-    return read_through(store).faults
-
-
-def read_through(store: Store, marks: Marks | None = None) -> Verification:
-    """Reads every chain in one snapshot. ``marks``: by chain and position, what the checkpoints say."""
-    known = marks or {}
-    with store.read() as db:
-        heads = {head.chain_id: head for head in db.scalars(select(AuditHeadRow))}
-        # A forged row may have anything in a column: it is read, and reported.
-        chains = sorted({*heads, *known, *db.scalars(select(AuditEventRow.chain_id).distinct())}, key=str)
-        faults = [
-            _verify_chain(db, chain_id, heads.get(chain_id), known.get(chain_id, {})) for chain_id in chains
-        ]
-    sizes = [head.size for head in heads.values() if isinstance(head.size, int)]
-    return Verification(len(chains), sum(sizes), tuple(fault for fault in faults if fault))
-
-
-def _verify_chain(
-    db: Session, chain_id: str, head: AuditHeadRow | None, marks: Mapping[int, AttestedHash]
-) -> ChainFault | None:
-    if not is_chain(chain_id):
-        return ChainFault(str(chain_id), 1, "no chain has such a name")
-    if head is None:
-        has_rows = db.scalars(
-            select(AuditEventRow.event_uid).where(AuditEventRow.chain_id == chain_id)
-        ).first()
-        return ChainFault(chain_id, 1, "the chain has rows but no head" if has_rows else _gone(marks))
-    read = 0
-
-    def counted(rows: Iterable[ChainedRow]) -> Iterator[ChainedRow]:
-        nonlocal read
-        for read, row in enumerate(rows, start=1):  # noqa: B007 - the count is read below
-            yield row
-
-    try:
-        # A fault stops the reading early; the database's cursor has to be closed then.
-        with closing(chained_rows(db, AuditEventRow.chain_id == chain_id)) as rows:
-            return find_fault(chain_id, counted(rows), head.size, head.head_hash, marks)
-    except DBAPIError as error:
-        if error.connection_invalidated:
-            raise
-        # The database does not say which row of a batch it failed on.
-        return ChainFault(chain_id, read + 1, "the database cannot read its rows from here on")
-
-
-def _gone(marks: Mapping[int, AttestedHash]) -> str:
-    last = max(marks)
-    return f"the whole chain is gone: {marks[last].source} names {last} rows"
 
 
 def chained_rows(

@@ -1,17 +1,27 @@
 """Checking the audit log: every chain, the files of checkpoints, and each against the other."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import select
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
 
 from custody.server.audit.checkpoints import SIGNED, recorded
-from custody.server.audit.log import read_through
-from custody.server.rules.audit import PLATFORM_CHAIN
+from custody.server.audit.log import chained_rows
+from custody.server.rules.audit import (
+    PLATFORM_CHAIN,
+    AttestedHash,
+    ChainedRow,
+    ChainFault,
+    find_fault,
+    is_chain,
+)
 from custody.server.rules.checkpoints import CheckpointHistory, marks_of, read_file
 from custody.server.store import Store
-from custody.server.store.models import AuditEventRow
+from custody.server.store.models import AuditEventRow, AuditHeadRow
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,9 @@ class Report:
     findings: tuple[AuditFault, ...]
 
 
+Marks = Mapping[str, Mapping[int, AttestedHash]]
+
+
 def check_everything(store: Store, files: Sequence[Path], trusted: frozenset[str]) -> Report:
     """The chains, the files of checkpoints, and each against the other.
 
@@ -42,15 +55,63 @@ def check_everything(store: Store, files: Sequence[Path], trusted: frozenset[str
     read = read_through(store, marks_of(before.values()))
     named = _recorded(store)
     after = {path: read_file(path, trusted) for path in files}
-    findings = [AuditFault(fault.chain_id, "row", fault.position, fault.sentence) for fault in read.faults]
-    findings += [
-        AuditFault(str(path), "line", history.fault.line, f"the line {history.fault.sentence}")
+    wrong = [
+        AuditFault(str(path), "line", history.fault[0], f"the line {history.fault[1]}")
         for path, history in after.items()
         if history.fault is not None
     ]
-    findings += _missing(after, named)
     checkpoints = sum(history.number for history in after.values())
-    return Report(read.chains, read.rows, checkpoints, tuple(findings))
+    return Report(read.chains, read.rows, checkpoints, (*read.findings, *wrong, *_missing(after, named)))
+
+
+def read_through(store: Store, marks: Marks | None = None) -> Report:
+    """The first fault of every chain that has one, by the database alone, read in one snapshot; in order of
+    the chains' names. ``marks``: by chain and position, what the checkpoints say.
+    """
+    known = marks or {}
+    with store.read() as db:
+        heads = {head.chain_id: head for head in db.scalars(select(AuditHeadRow))}
+        # A forged row may have anything in a column: it is read, and reported.
+        chains = sorted({*heads, *known, *db.scalars(select(AuditEventRow.chain_id).distinct())}, key=str)
+        faults = [
+            _verify_chain(db, chain_id, heads.get(chain_id), known.get(chain_id, {})) for chain_id in chains
+        ]
+    sizes = [head.size for head in heads.values() if isinstance(head.size, int)]
+    found = (AuditFault(each.chain_id, "row", each.position, each.sentence) for each in faults if each)
+    return Report(len(chains), sum(sizes), 0, tuple(found))
+
+
+def _verify_chain(
+    db: Session, chain_id: str, head: AuditHeadRow | None, marks: Mapping[int, AttestedHash]
+) -> ChainFault | None:
+    if not is_chain(chain_id):
+        return ChainFault(str(chain_id), 1, "no chain has such a name")
+    if head is None:
+        has_rows = db.scalars(
+            select(AuditEventRow.event_uid).where(AuditEventRow.chain_id == chain_id)
+        ).first()
+        return ChainFault(chain_id, 1, "the chain has rows but no head" if has_rows else _gone(marks))
+    read = 0
+
+    def counted(rows: Iterable[ChainedRow]) -> Iterator[ChainedRow]:
+        nonlocal read
+        for read, row in enumerate(rows, start=1):  # noqa: B007 - the count is read below
+            yield row
+
+    try:
+        # A fault stops the reading early; the database's cursor has to be closed then.
+        with closing(chained_rows(db, AuditEventRow.chain_id == chain_id)) as rows:
+            return find_fault(chain_id, counted(rows), head.size, head.head_hash, marks)
+    except DBAPIError as error:
+        if error.connection_invalidated:
+            raise
+        # The database does not say which row of a batch it failed on.
+        return ChainFault(chain_id, read + 1, "the database cannot read its rows from here on")
+
+
+def _gone(marks: Mapping[int, AttestedHash]) -> str:
+    last = max(marks)
+    return f"the whole chain is gone: {marks[last].source} names {last} rows"
 
 
 def _recorded(store: Store) -> dict[str, dict[int, set[str]]]:

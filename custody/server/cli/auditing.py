@@ -166,7 +166,7 @@ def verify_export_command(
         for path, history in zip(checkpoints or (), histories, strict=True):
             if history.fault is not None:
                 fail(
-                    f"{path}, line {history.fault.line}: it {history.fault.sentence}.",
+                    f"{path}, line {history.fault[0]}: it {history.fault[1]}.",
                     "Nothing was compared with it.",
                 )
         try:

@@ -316,25 +316,11 @@ def read_csv(lines: Iterable[str]) -> Generator[ChainedRow, None, None]:
 def _row(cells: list[str]) -> ChainedRow:
     if len(cells) != len(COLUMNS):
         raise ValueError(f"it has {len(cells)} cells instead of {len(COLUMNS)}")
-    values = dict(zip(COLUMNS, map(restore, cells), strict=True))
-    row = AuditRow(
-        event_uid=values["event_uid"],
-        chain_id=chain_of(values["org_uid"], values["workspace_uid"]),
-        position=_number(values["position"]),
-        org_uid=values["org_uid"],
-        workspace_uid=values["workspace_uid"],
-        timestamp=values["timestamp"],
-        user_uuid=_number(values["user_uuid"]),
-        role_uid=values["role_uid"],
-        trace_id=values["trace_id"],
-        category=values["category"],
-        action=values["action"],
-        description=values["description"],
-        facts=values["facts"],
-        user_name=values["user_name"],
-    )
-    hashes = (b64decode(values[name], validate=True) for name in ("prev_hash", "event_hash"))
-    return ChainedRow(row, *hashes)
+    values: dict[str, Any] = dict(zip(COLUMNS, map(restore, cells), strict=True))
+    hashes = [b64decode(values.pop(name), validate=True) for name in ("prev_hash", "event_hash")]
+    values |= {name: _number(values[name]) for name in ("position", "user_uuid")}
+    chain_id = chain_of(values["org_uid"], values["workspace_uid"])
+    return ChainedRow(AuditRow(**values, chain_id=chain_id), *hashes)
 
 
 def _number(cell: str) -> int:

@@ -85,32 +85,27 @@ def public_key_of(secret: bytes) -> str:
     return PrivateKey(secret).public_key_xonly.format().hex()
 
 
-@dataclass(frozen=True)
-class LineFault:
-    """The first line that is wrong, counted from 1."""
-
-    line: int
-    sentence: str
-
-
 @dataclass
 class CheckpointSeries:
     """The state after the last line of a checkpoint file, as writing the next line needs it.
 
-    ``id`` is the digest of the first line; it identifies the file.
+    ``id`` is the digest of the first line; it identifies the file. ``size``: the bytes of the lines so far.
+    ``fault``: the first line that is wrong, counted from 1, and how.
     """
 
     id: str = ""
     number: int = 0
     last_digest: str = NO_LINE
     heads: dict[str, Head] = field(default_factory=dict)
-    fault: LineFault | None = None
+    size: int = 0
+    fault: tuple[int, str] | None = None
 
     def add(self, checkpoint: Checkpoint) -> None:
         self.last_digest = checkpoint.digest
         self.id = self.id or self.last_digest
         self.number = checkpoint.number
         self.heads |= checkpoint.heads
+        self.size += len(checkpoint.line) + 1
 
 
 @dataclass
@@ -143,7 +138,7 @@ def read_into(series: AnySeries, lines: Iterable[bytes], trusted: frozenset[str]
         checkpoint = _read(line[:-1])
         sentence = _NO_CHECKPOINT if checkpoint is None else _fault_of(checkpoint, series, trusted)
         if checkpoint is None or sentence is not None:
-            series.fault = LineFault(number, sentence or _NO_CHECKPOINT)
+            series.fault = number, sentence or _NO_CHECKPOINT
             break
         series.add(checkpoint)
     return series

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from custody.server.audit.log import verify
+from custody.server.audit.verification import read_through
 from custody.server.store.models import CoinLockRow, JobRow, ProposalInputRow
 from tests.support.custody import SHOP, Desk, ok
 from tests.support.platform_crash import Life, Steps, Turn, work
@@ -25,7 +25,7 @@ def proposals(desk: Desk) -> list[dict]:
 
 def require_once(desk: Desk, *actions: str) -> None:
     """The audit log is whole, and has each of these once."""
-    assert verify(desk.world.platform.services.store) == ()
+    assert read_through(desk.world.platform.services.store).findings == ()
     recorded = desk.world.audit_actions("workspace:1")
     assert {each: recorded.count(each) for each in actions} == dict.fromkeys(actions, 1)
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from sqlalchemy import select
 
-from custody.server.audit.log import verify
+from custody.server.audit.verification import read_through
 from custody.server.store.models import ChainCoinRow, CoinLockRow
 from multisig import (
     CHANGE,
@@ -107,7 +107,7 @@ class Money(RuleBasedStateMachine):
         self.is_lost = False
 
     def teardown(self) -> None:
-        assert verify(self.desk.world.platform.services.store) == ()
+        assert read_through(self.desk.world.platform.services.store).findings == ()
         self._opened.__exit__(None, None, None)
         self._folder.cleanup()
 

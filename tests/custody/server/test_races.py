@@ -19,7 +19,7 @@ from sqlalchemy import func, select
 
 from custody.schemas.auth import REFRESH_COOKIE
 from custody.server.app import Platform, PlatformDependencies, open_platform
-from custody.server.audit.log import verify
+from custody.server.audit.verification import read_through
 from custody.server.people.staff import staff_of
 from custody.server.rules.roles import EVERY_PERMISSION, KEPT
 from custody.server.settings import Settings
@@ -115,7 +115,7 @@ def _meet_and_write(kind: type[Store], store: Store, meeting: Meeting):
 def pair(tmp_path, desk: Desk, database: str) -> Iterator[Pair]:
     with _second(tmp_path, desk, database) as pair:
         yield pair
-        assert verify(pair.second.services.store) == ()
+        assert read_through(pair.second.services.store).findings == ()
 
 
 @contextmanager

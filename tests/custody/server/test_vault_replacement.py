@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from sqlalchemy import select
 
-from custody.server.audit.log import verify
+from custody.server.audit.verification import read_through
 from custody.server.store.models import CoinLockRow, KeyRow, ProposalRow, VaultSignerRow
 from multisig import RECEIVE
 from tests.support.custody import CAFE, SHOP, SIGNERS, ok, refused
@@ -399,4 +399,4 @@ def test_p110_whatever_happens_the_coins_go_where_two_people_sent_them(desk, dor
     life = Life(desk, dora, chance)
     for name in ("deposit", "replace", "sweep", *chance.choices(STEPS, k=14)):
         life.step(name)
-    assert not verify(desk.world.platform.services.store)
+    assert not read_through(desk.world.platform.services.store).findings

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, insert, select, text, update
 
-from custody.server.audit.log import AuditLog, verify
+from custody.server.audit.log import AuditLog
+from custody.server.audit.verification import read_through
 from custody.server.rules.audit import GENESIS, Category, Event
 from custody.server.rules.credentials import Caller
 from custody.server.store import Store, sqlite_url
@@ -36,7 +37,7 @@ def tamper(store: Store, *statements) -> list[tuple[str, int]]:
     with store.write() as db:
         for statement in statements:
             db.execute(statement)
-    return [(fault.chain_id, fault.position) for fault in verify(store)]
+    return [(fault.where, fault.place) for fault in read_through(store).findings]
 
 
 def at(position: int):
@@ -94,7 +95,7 @@ def test_a_chain_that_nobody_writes_to_is_named(store: Store, name: str) -> None
 
 
 def test_a_lost_head_is_named(store: Store) -> None:
-    assert verify(store) == ()
+    assert read_through(store).findings == ()
     lost = delete(AuditHeadRow).where(AuditHeadRow.chain_id == "organisation:3")
     assert tamper(store, lost) == [("organisation:3", 1)]
 
@@ -115,7 +116,7 @@ def test_an_action_that_is_rolled_back_leaves_no_event(store: Store) -> None:
 
     with pytest.raises(RuntimeError):
         fail()
-    assert verify(store) == ()
+    assert read_through(store).findings == ()
     with store.read() as db:
         assert (
             db.scalars(select(AuditEventRow).where(AuditEventRow.description == "key that never was")).all()

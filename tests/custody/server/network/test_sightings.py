@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.server.audit.log import verify
+from custody.server.audit.verification import read_through
 from custody.server.store.models import ChainTransactionRow, ProposalRow
 from multisig import Psbt, Transaction, build_psbt, finalise
 from multisig.builder import CoinToSpend
@@ -127,7 +127,7 @@ class TestReorganisations:
         # What the platform did by itself is in the audit log.
         actions = desk.world.audit_actions(f"workspace:{desk.workspace_id}")
         assert actions[-2:] == ["TRANSACTION_BROADCAST", "PROPOSAL_CONFIRMED"]
-        assert verify(desk.world.platform.services.store) == ()
+        assert read_through(desk.world.platform.services.store).findings == ()
 
         desk.reorganise(1, 2)
         shown = desk.proposal(sent)

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import delete, select
 
 from custody.schemas.permissions import PermissionName as P
-from custody.server.audit.log import verify
+from custody.server.audit.verification import read_through
 from custody.server.store.models import AuditEventRow, MembershipRow
 from tests.support.custody import Desk, ok, refused
 from tests.support.profiles import grant
@@ -110,7 +110,7 @@ class TestAVaultThatWouldBeLeftShort:
         }
         ok(acts[how]())
         assert f"too few signers are left in vault {desk.vault['id']}" in newest_description(desk)
-        assert verify(desk.world.platform.services.store) == ()
+        assert read_through(desk.world.platform.services.store).findings == ()
 
     def test_another_role_that_signs_is_no_loss(self, desk: Desk) -> None:
         approver = add_role(desk.world, "Approver", {P.PAYMENT_APPROVE})

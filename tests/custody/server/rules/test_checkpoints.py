@@ -12,7 +12,6 @@ from custody.server.rules.checkpoints import (
     Checkpoint,
     CheckpointHistory,
     Head,
-    LineFault,
     public_key_of,
     read_into,
 )
@@ -100,15 +99,13 @@ def test_the_first_line_that_is_wrong_is_named(
 ) -> None:
     history = read(act(lines(3)))
     assert history.fault is not None
-    assert (history.fault.line, history.number) == (at, at - 1)
-    assert sentence in history.fault.sentence
+    assert (history.fault[0], history.number) == (at, at - 1)
+    assert sentence in history.fault[1]
 
 
 def test_a_key_that_is_no_point_signs_nothing() -> None:
     forged = change(1, KEY.encode(), b"f" * 64)(lines(1))
-    assert read(forged, frozenset({"f" * 64})).fault == LineFault(
-        1, "was changed: its signature is not valid"
-    )
+    assert read(forged, frozenset({"f" * 64})).fault == (1, "was changed: its signature is not valid")
 
 
 def test_what_a_power_cut_left_of_a_line_counts_for_nothing() -> None:

@@ -19,7 +19,7 @@ from custody.schemas.call import Call
 from custody.schemas.calls import CALLS
 from custody.schemas.logs import LogsPage
 from custody.server import calls
-from custody.server.audit.log import verify
+from custody.server.audit.verification import read_through
 from custody.server.console.audit import row_words
 from custody.server.purchases import webhook_key
 from custody.server.rules.audit import stored_facts
@@ -513,7 +513,7 @@ def test_every_change_is_recorded_under_its_trace_id(story: Story) -> None:
     assert seen["POST /api/v1/create-token"] == [("TOKENS", "TOKEN_CREATED")]
     assert seen["POST /api/v1/call-contract"] == [("TOKENS", "TOKEN_CALLED")]
     assert seen["GET /api/v1/export-audit-logs"] == [("AUDIT", "EXPORTED")]
-    assert verify(story.world.platform.services.store) == ()
+    assert read_through(story.world.platform.services.store).findings == ()
     exported = ok(story.admin.get("/api/v1/export-audit-logs", org_uid=1, workspace_uid=1))["csv"]
     said = "\n".join([*told_by(story), exported])
     assert [secret for secret in secrets_of(story) if secret in said] == [], "P49"

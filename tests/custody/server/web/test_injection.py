@@ -15,7 +15,7 @@ from sqlalchemy import inspect
 from custody.schemas.call import Call
 from custody.schemas.calls import CALLS
 from custody.schemas.errors import ErrorCode
-from custody.server.audit.log import verify
+from custody.server.audit.verification import read_through
 from custody.server.cli.logs import log_as_json
 from custody.server.rules.roles import EVERY_PERMISSION
 from tests.custody.spec.samples import sample
@@ -42,7 +42,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         rates = opened.desk.world.platform.services.rates
         rates.calls._limit = rates.writes._limit = 10**6
         yield opened
-        assert not verify(opened.desk.world.platform.services.store)
+        assert not read_through(opened.desk.world.platform.services.store).findings
 
 
 @pytest.fixture
