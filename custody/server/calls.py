@@ -30,7 +30,6 @@ from custody.schemas.permissions import ANY_MEMBER, Auth
 from custody.server.errors import (
     CustodyError,
     KeyIsRevoked,
-    MakerMayNotApprove,
     NoRoleOpens,
     NotASigner,
     NotFound,
@@ -60,7 +59,6 @@ REFUSALS: Final = (
     PermissionDenied,
     NotOrgMember,
     NotASigner,
-    MakerMayNotApprove,
     KeyIsRevoked,
     RoleLimitExceeded,
     VaultLimitExceeded,

@@ -2,7 +2,7 @@
 
 CustodyError
 ├── Unauthenticated · TokenExpired · OtpInvalid (SignInOver) · WebhookRefused
-├── PermissionDenied · NotOrgMember · NotASigner · MakerMayNotApprove · KeyIsRevoked · RoleLimitExceeded ·
+├── PermissionDenied · NotOrgMember · NotASigner · KeyIsRevoked · RoleLimitExceeded ·
 │   VaultLimitExceeded · NotInAddressBook
 ├── NotFound
 ├── StateConflict · VaultFrozen · SecondPersonNeeded · LastAdmin · VaultsLeftShort ·
@@ -58,7 +58,7 @@ class CustodyError(Exception):
     """
 
     code: ClassVar[ErrorCode]
-    hint: ClassVar[str]
+    hint: str
 
     def __init_subclass__(cls) -> None:
         if not hasattr(cls, "hint"):
@@ -71,8 +71,11 @@ class CustodyError(Exception):
         faults: tuple[Fault, ...] = (),
         figures: dict[str, Any] | None = None,
         retry_after: int | None = None,
+        hint: str | None = None,
     ) -> None:
+        """``hint``: where it depends on where the error is raised."""
         super().__init__(detail)
+        self.hint = hint or self.hint
         self.detail = detail
         self.faults = faults
         self.figures = figures
@@ -89,21 +92,9 @@ class Unauthenticated(CustodyError):
     hint = "Sign in again."
 
 
-class SecretRefused(Unauthenticated):
-    """A service account's."""
-
-    hint = "Give the program the account's newest secret; its maker can make another."
-
-
 class TokenExpired(CustodyError):
     code = ErrorCode.TOKEN_EXPIRED
     hint = "Refresh the access token with POST /auth/refresh."
-
-
-class AccountEnded(TokenExpired):
-    """A service account."""
-
-    hint = "Its maker changes the account's end, within a year."
 
 
 class OtpInvalid(CustodyError):
@@ -156,10 +147,6 @@ class VaultLimitExceeded(CustodyError):
 
 class NotInAddressBook(CustodyError):
     code = ErrorCode.NOT_IN_ADDRESS_BOOK
-
-
-class MakerMayNotApprove(CustodyError):
-    code = ErrorCode.NOT_A_SIGNER
 
 
 class NotFound(CustodyError):

@@ -75,32 +75,6 @@ _IN_WORDS = {
 }
 
 
-class InvitationDecided(StateConflict):
-    hint = "Ask an administrator of the workspace for a new one, if it is still wanted."
-
-    def __init__(self, status: Status) -> None:
-        super().__init__(f"This invitation {_IN_WORDS[status]}.")
-        self.status = status
-
-
-class AlreadyInvited(StateConflict):
-    hint = "Wait for the answer, or take the invitation back before you invite again."
-
-
-class TooManyPending(StateConflict):
-    hint = "Revoke what is no longer wanted with POST /api/v1/revoke-invite."
-
-
-class NoLongerGranted(StateConflict):
-    hint = "Ask an administrator of the workspace for a new invitation."
-
-
-class NotTheInvitee(PermissionDenied):
-    """P46. The answer does not tell the invited address."""
-
-    hint = "Sign in with the account of the address that the invitation was sent to."
-
-
 @serves(INVITE_TO_WORKSPACE)
 def invite_to_workspace(ctx: Ctx, request: InviteToWorkspaceRequest) -> InviteResponse:
     """Mails the address, whether it has an account or not."""
@@ -145,7 +119,11 @@ def accept_invite(ctx: Ctx, request: AcceptInviteQuery) -> Invitation:
     if invitation is None:
         raise NotFound("There is no such invitation.")
     if ctx.db.get_one(UserRow, ctx.caller.user_id).email != invitation.invited_email:
-        raise NotTheInvitee("This invitation was sent to another address than your account's.")
+        # P46. The answer does not tell the invited address.
+        raise PermissionDenied(
+            "This invitation was sent to another address than your account's.",
+            hint="Sign in with the account of the address that the invitation was sent to.",
+        )
     _decide(ctx, invitation, Status.ACCEPTED if request.accept else Status.DECLINED)
     access = place_of(ctx.db, invitation.workspace_id)
     if request.accept:
@@ -188,14 +166,20 @@ def _require_new(ctx: Ctx, address: str) -> None:
     if open_one is None:
         return
     if _status(open_one, ctx.now) is Status.PENDING:
-        raise AlreadyInvited(f"{address} has an open invitation to this workspace, {open_one.id}.")
+        raise StateConflict(
+            f"{address} has an open invitation to this workspace, {open_one.id}.",
+            hint="Wait for the answer, or take the invitation back before you invite again.",
+        )
     expire(ctx.db, ctx.tools.audit, open_one)
 
 
 def _require_room(ctx: Ctx, address: str) -> None:
     pending = _pending(models.InvitationRow.workspace_id == ctx.access.workspace_id, ctx.now)
     if (ctx.db.scalar(select(func.count()).where(*pending)) or 0) >= MAX_PENDING_IN_WORKSPACE:
-        raise TooManyPending(f"{MAX_PENDING_IN_WORKSPACE} invitations to this workspace are open.")
+        raise StateConflict(
+            f"{MAX_PENDING_IN_WORKSPACE} invitations to this workspace are open.",
+            hint="Revoke what is no longer wanted with POST /api/v1/revoke-invite.",
+        )
     ours = models.InvitationRow.organisation_id == ctx.access.organisation_id
     to_address = models.InvitationRow.invited_email == address
     for (limit, window), whose, of in (
@@ -225,7 +209,10 @@ def _join(ctx: Ctx, access: WorkspaceAccess, invitation: models.InvitationRow) -
     """
     inviter, role_id = membership_of(ctx.db, invitation.invited_by, access.workspace_id), invitation.role_id
     held = frozenset() if inviter is None else permissions_of(ctx.db, inviter.role_id)
-    refusal = NoLongerGranted("The member who invited you may no longer grant this role.")
+    refusal = StateConflict(
+        "The member who invited you may no longer grant this role.",
+        hint="Ask an administrator of the workspace for a new invitation.",
+    )
     if inviter is None or PermissionName.MANAGE_USERS not in held:
         raise refusal
     giver = replace(access, role_id=inviter.role_id, permissions=held)
@@ -237,10 +224,13 @@ def _join(ctx: Ctx, access: WorkspaceAccess, invitation: models.InvitationRow) -
 
 
 def _decide(ctx: Ctx, invitation: models.InvitationRow, status: Status) -> None:
-    """An answer, a revocation or an end is final. Raises InvitationDecided."""
+    """An answer, a revocation or an end is final. Raises StateConflict."""
     present = _status(invitation, ctx.now)
     if present is not Status.PENDING:
-        raise InvitationDecided(present)
+        raise StateConflict(
+            f"This invitation {_IN_WORDS[present]}.",
+            hint="Ask an administrator of the workspace for a new one, if it is still wanted.",
+        )
     invitation.status, invitation.decided_at = status.value, ctx.now
 
 

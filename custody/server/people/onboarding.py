@@ -45,22 +45,7 @@ REQUESTS_PER_WINDOW = 10
 REQUESTS_WINDOW = timedelta(days=1)
 
 
-class RequestDecided(StateConflict):
-    hint = "Change the organisation itself where it was approved; the requester may send another request."
-
-    def __init__(self, status: Status) -> None:
-        super().__init__(f"This request was {status} already.")
-        self.status = status
-
-
-class TooManyOnboardingRequests(StateConflict):
-    hint = "Wait until an operator has decided about one of them."
-
-
-class NotAnOperator(PermissionDenied):
-    hint = "Only operators of the platform review requests; custody admin make-operator makes one."
-
-
+HINT_DECIDED = "Change the organisation itself where it was approved; the requester may send another request."
 NO_NOTE = "none was given"
 REQUEST = "request {request} of user {user} for {name}"
 
@@ -99,7 +84,10 @@ def onboarding_requests(ctx: Ctx, query: OnboardingQuery) -> Page[OnboardingRequ
 def review_onboarding_request(ctx: Ctx, request: ReviewOnboardingRequest) -> OnboardingRequest:
     """Other users get the same error for every id, whether it exists or not."""
     if not _is_operator(ctx):
-        raise NotAnOperator("You are not an operator of this platform.")
+        raise PermissionDenied(
+            "You are not an operator of this platform.",
+            hint="Only operators of the platform review requests; custody admin make-operator makes one.",
+        )
     return decide(ctx, ctx.ids["uid"], request)
 
 
@@ -109,14 +97,14 @@ def decide(
     """A decision is final. An approval creates the organisation and its workspace, with the requester as
     administrator.
 
-    ``chain``: the chain of a network that has no workspace yet. Raises NotFound, RequestDecided,
-    NoChainYet, StateConflict (the chain).
+    ``chain``: the chain of a network that has no workspace yet. Raises NotFound, StateConflict (it is
+    decided; the chain).
     """
     stored = ctx.db.get(models.OnboardingRequestRow, uid, with_for_update=True)
     if stored is None:
         raise NotFound("There is no such request.")
     if stored.status != Status.PENDING.value:
-        raise RequestDecided(Status(stored.status))
+        raise StateConflict(f"This request was {stored.status} already.", hint=HINT_DECIDED)
     status = Status.APPROVED if request.decision == "approve" else Status.REJECTED
     stored.review_note = request.review_note or None
     stored.updated_at = ctx.now
@@ -157,7 +145,10 @@ def _require_room(ctx: Ctx) -> None:
     own = models.OnboardingRequestRow.requester_id == ctx.caller.user_id
     pending = select(func.count()).where(own, models.OnboardingRequestRow.status == Status.PENDING.value)
     if (ctx.db.scalar(pending) or 0) >= MAX_PENDING_OF_ACCOUNT:
-        raise TooManyOnboardingRequests(f"{MAX_PENDING_OF_ACCOUNT} requests of yours wait for a decision.")
+        raise StateConflict(
+            f"{MAX_PENDING_OF_ACCOUNT} requests of yours wait for a decision.",
+            hint="Wait until an operator has decided about one of them.",
+        )
     at, sentence = models.OnboardingRequestRow.submitted_at, "You sent too many requests of late."
     require_few(ctx.db, at, [own], REQUESTS_PER_WINDOW, REQUESTS_WINDOW, ctx.now, sentence)
 

@@ -30,7 +30,7 @@ from custody.schemas.roles import (
     UpdateRoleRequest,
 )
 from custody.server.calls import Ctx, serves
-from custody.server.errors import Invalid, PolicyUnavailable
+from custody.server.errors import Invalid, PolicyUnavailable, StateConflict
 from custody.server.keys.quorums import SAYS_SHORT, SHORT, require_quorums, vaults_left_short
 from custody.server.people.staff import (
     count_members,
@@ -45,10 +45,7 @@ from custody.server.rules.audit import Event
 from custody.server.rules.limits import Cycle, SpendingPolicy, in_btc, policy_facts
 from custody.server.rules.roles import (
     MAX_ROLES,
-    RoleExists,
-    RoleInUse,
     RoleTemplate,
-    TooManyRoles,
     require_administrators,
     require_grantable,
     require_reach,
@@ -87,7 +84,10 @@ def create_role(ctx: Ctx, request: CreateRoleRequest) -> RoleDetails:
     require_grantable(permissions, ctx.access.permissions)
     present = _here(ctx)
     if len(present) >= MAX_ROLES:
-        raise TooManyRoles(f"The workspace has {MAX_ROLES} roles, the most that it can have.")
+        raise StateConflict(
+            f"The workspace has {MAX_ROLES} roles, the most that it can have.",
+            hint="Delete roles that no member holds.",
+        )
     _require_free_name(present, request.name)
     limit = SpendingPolicy(_amount(request.transaction_limit), Cycle(request.cycle_period, request.cycle_day))
     template = RoleTemplate(request.name, request.description, permissions, limit.limit)
@@ -116,9 +116,10 @@ def delete_role(ctx: Ctx, request: RoleRequest) -> Done:
     members = count_members(ctx.db, ctx.access.workspace_id).get(role.id, 0)
     offers = _open_invitations(ctx, role)
     if members or offers:
-        raise RoleInUse(
+        raise StateConflict(
             f"The role is held by {count(members, 'member', 'members')} and offered by "
-            f"{count(offers, 'open invitation', 'open invitations')}."
+            f"{count(offers, 'open invitation', 'open invitations')}.",
+            hint="Give its members another role and revoke its open invitations first.",
         )
     ctx.db.execute(delete(RolePermissionRow).where(RolePermissionRow.role_id == role.id))
     ctx.db.delete(role)
@@ -173,7 +174,10 @@ def _require_free_name(others: Sequence[RoleRow], name: str) -> None:
     """Names that look the same count as equal: people pick a role by its name."""
     for role in others:
         if name_key(role.name) == name_key(name):
-            raise RoleExists(f"Role {role.id} has this name already.")
+            raise StateConflict(
+                f"Role {role.id} has this name already.",
+                hint="Change the role that is there, or choose another name.",
+            )
 
 
 def _amount(text: str) -> Sats:

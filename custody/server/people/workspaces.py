@@ -43,16 +43,6 @@ RENAMED = Event(
 DESCRIBED = Event("WORKSPACE_UPDATED", "described anew", "changed the workspace's description")
 
 
-class NoChainYet(StateConflict):
-    """The first workspace of a network decides its chain; only the operator can create it."""
-
-    hint = "Ask the platform's operator, who opens a network with custody admin bootstrap --chain."
-
-
-class TooManyWorkspaces(StateConflict):
-    hint = "Rename a workspace that is no longer needed, and use that one."
-
-
 def found_organisation(ctx: Ctx, name: str, *, user_id: int | None = None) -> OrganisationRow:
     """Records the first event of the organisation's chain. ``user_id``: who had asked for it."""
     organisation = OrganisationRow(name=name, created_at=ctx.now)
@@ -106,13 +96,17 @@ def record_founding(ctx: Ctx, access: WorkspaceAccess, workspace: WorkspaceRow) 
 
 def chain_for(db: Session, network: str) -> Network:
     """The chain of a new workspace on an API network: that of the platform's other workspaces. Raises
-    NoChainYet.
+    StateConflict.
     """
     if network == Network.MAINNET.api_name:
         return Network.MAINNET
     chain = chain_on(db, network)
     if chain is None:
-        raise NoChainYet(f"No workspace of this platform is on {network} yet.")
+        # The first workspace of a network decides its chain; only the operator can create it.
+        raise StateConflict(
+            f"No workspace of this platform is on {network} yet.",
+            hint="Ask the platform's operator, who opens a network with custody admin bootstrap --chain.",
+        )
     return chain
 
 
@@ -123,8 +117,9 @@ def create_workspace(ctx: Ctx, request: CreateWorkspaceRequest) -> WorkspaceEntr
         raise NotFound("The workspace and the organisation named do not belong together.")
     present = select(func.count()).where(WorkspaceRow.organisation_id == organisation_id)
     if (ctx.db.scalar(present) or 0) >= MAX_WORKSPACES:
-        raise TooManyWorkspaces(
-            f"The organisation has {MAX_WORKSPACES} workspaces, the most that it can have."
+        raise StateConflict(
+            f"The organisation has {MAX_WORKSPACES} workspaces, the most that it can have.",
+            hint="Rename a workspace that is no longer needed, and use that one.",
         )
     workspace, role = found_workspace(
         ctx,

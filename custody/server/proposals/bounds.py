@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.keys import RevokedReason
 from custody.server.errors import (
-    MakerMayNotApprove,
+    NotASigner,
     NotInAddressBook,
     StateConflict,
     TooFewSigners,
@@ -124,12 +124,12 @@ def _destinations(psbt: bytes) -> set[bytes]:
 
 def require_other_maker(db: Session, vault: VaultRow, proposal: ProposalRow, user_id: int) -> None:
     """Unless the vault lets makers approve, members cannot approve what they proposed, nor any version of it.
-    Raises MakerMayNotApprove.
+    Raises NotASigner.
     """
     if vault.maker_may_approve:
         return
     if user_id in _makers(db, proposal.family_id):
-        raise MakerMayNotApprove(
+        raise NotASigner(
             f"You proposed this payment, or a version of it. In the vault {vault.name} others have to "
             "approve it."
         )

@@ -81,7 +81,7 @@ def sign_psbt(ctx: Ctx, request: SignPsbtRequest) -> Steps[SignPsbtResponse]:
     transaction.
 
     Raises NotFound; PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, or
-    there is a newer version); VaultFrozen; MakerMayNotApprove; NotInAddressBook; PsbtMismatch. Then nothing
+    there is a newer version); VaultFrozen; NotASigner; NotInAddressBook; PsbtMismatch. Then nothing
     is stored.
     """
     signer, checked = _signer_of(ctx, request.psbt_id, _SIGNER), None

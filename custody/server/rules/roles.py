@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from custody.schemas.permissions import PermissionName
-from custody.server.errors import LastAdmin, PermissionDenied, StateConflict
+from custody.server.errors import LastAdmin, PermissionDenied
 from multisig.units import MAX_MONEY, Sats
 
 # ``UID`` of a permission in a role. Numbers are never given to another permission.
@@ -48,18 +48,6 @@ Permissions = frozenset[PermissionName]
 KEPT = (PermissionName.MANAGE_WORKSPACE, PermissionName.MANAGE_ROLE, PermissionName.MANAGE_USERS)
 # People pick a role from the whole list.
 MAX_ROLES = 100
-
-
-class RoleExists(StateConflict):
-    hint = "Change the role that is there, or choose another name."
-
-
-class TooManyRoles(StateConflict):
-    hint = "Delete roles that no member holds."
-
-
-class RoleInUse(StateConflict):
-    hint = "Give its members another role and revoke its open invitations first."
 
 
 @dataclass(frozen=True)

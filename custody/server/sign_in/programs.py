@@ -14,10 +14,10 @@ from sqlalchemy.orm import Session
 from custody.schemas.permissions import PermissionName
 from custody.server.audit.log import AuditLog
 from custody.server.errors import (
-    AccountEnded,
     NoRoleOpens,
     RateLimited,
-    SecretRefused,
+    TokenExpired,
+    Unauthenticated,
 )
 from custody.server.requests.rates import Throttle, caller_at
 from custody.server.rules.audit import Category, Event
@@ -44,6 +44,7 @@ STRANGE_USES: Final = 10
 STRANGE_USES_WINDOW: Final = timedelta(hours=1)
 # "Last used" is as old as this at most, so that reading calls seldom write.
 NOTED_EVERY: Final = timedelta(minutes=1)
+_NEWEST: Final = "Give the program the account's newest secret; its maker can make another."
 STRANGE = Event(
     "SERVICE_ACCOUNT_REFUSED",
     "service account {account}, its secret was used from {address}",
@@ -71,7 +72,9 @@ class ServiceSignIn:
             account, used = self._find(db, secret)
             if account is None or used is None:
                 self._wrong.take(caller_at(address))
-                raise SecretRefused("No service account has this secret, or it is no longer valid.")
+                raise Unauthenticated(
+                    "No service account has this secret, or it is no longer valid.", hint=_NEWEST
+                )
             caller = self._caller(db, account, used, address, trace_id)
         if not is_inside(address, account.networks):
             self._record_strange(caller, account, address)
@@ -124,7 +127,7 @@ def narrowed(
     query = select(ServiceAccountRow).where(ServiceAccountRow.id == service.account_id)
     account = db.scalars(query.execution_options(populate_existing=True)).one()
     if service.secret_hash not in _live_hashes(account, now):
-        raise SecretRefused("The service account's secret is no longer valid.")
+        raise Unauthenticated("The service account's secret is no longer valid.", hint=_NEWEST)
     _require_good(account, address, now)
     rights = frozenset(map(PermissionName, account.rights)) - NEVER_GIVEN
     return replace(access, permissions=access.permissions & rights)
@@ -140,4 +143,6 @@ def _require_good(account: ServiceAccountRow, address: str, now: datetime) -> No
     if not is_inside(address, account.networks):
         raise NoRoleOpens(f"This service account may not be used from {address}.")
     if account.expires_at <= now:
-        raise AccountEnded("The service account has expired.")
+        raise TokenExpired(
+            "The service account has expired.", hint="Its maker changes the account's end, within a year."
+        )

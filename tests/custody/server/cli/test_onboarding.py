@@ -10,7 +10,7 @@ from custody.common.terminal import Exit
 from custody.schemas.onboarding import SubmitOnboardingRequest
 from custody.server.calls import Ctx
 from custody.server.cli import app
-from custody.server.people.onboarding import RequestDecided, submit_onboarding_request
+from custody.server.people.onboarding import HINT_DECIDED, submit_onboarding_request
 from custody.server.rules.credentials import Caller
 from custody.server.sign_in.accounts import add_account
 from tests.support.onboarding import REQUEST
@@ -74,7 +74,7 @@ def test_a_rejection_stands(state: Path) -> None:
     assert rejected.stdout == f"Request 1 is rejected, and {ASKER} will be told.\n"
     again = custody(state, "approve", "1", "--chain", "regtest")
     assert again.exit_code == Exit.NOT_DECIDED
-    assert again.stderr == f"custody: This request was rejected already.\n  {RequestDecided.hint}\n"
+    assert again.stderr == f"custody: This request was rejected already.\n  {HINT_DECIDED}\n"
 
 
 @pytest.mark.parametrize(
