@@ -2,7 +2,7 @@
 by its id, the beginning of it, or its name.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +13,7 @@ import click
 from custody.cli.common import Stop, fail, json_option
 from custody.cli.desk import ClientDesk, is_program, pass_desk
 from custody.common.naming import Ambiguous, NamedRecord, named
-from custody.common.terminal import Exit, answer, give, say, table
+from custody.common.terminal import Exit
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -120,12 +120,11 @@ def workspace_named(client: "Client", given: str | None) -> NamedWorkspace:
 
 @dataclass(frozen=True)
 class Access:
-    """A signed-in client in a workspace, and how the command asks and answers. ``yes``: nobody is asked."""
+    """A signed-in client in a workspace, and how the command asks. ``yes``: nobody is asked."""
 
     desk: ClientDesk
     client: "Client"
     workspace: NamedWorkspace
-    as_json: bool
     yes: bool
 
     @property
@@ -159,31 +158,14 @@ class Access:
         if not self.yes and not self.desk.answers.yes(question):
             raise Stop("Nothing was done", "", Exit.DECLINED)
 
-    def give(self, value: Any, *lines: str) -> None:
-        """What the command found or did: the value as JSON, or in words."""
-        give(value, *lines, as_json=self.as_json)
-
-    def give_list(
-        self, found: Sequence[Any], header: Sequence[str], rows: Iterable[Sequence[str]], empty: str = ""
-    ) -> None:
-        """``rows``: of ``found``, for a person. ``empty``: said in place of a table without rows."""
-        if self.as_json:
-            answer(found)
-        elif found or not empty:
-            table(header, list(rows))
-        else:
-            say(empty)
-
 
 def with_access(command: Command) -> Command:
     """Signs in, and calls the command with its ``Access``."""
 
     @wraps(command)
-    def run(
-        desk: ClientDesk, /, *, workspace: str | None, as_json: bool = False, yes: bool = False, **given: Any
-    ) -> None:
+    def run(desk: ClientDesk, /, *, workspace: str | None, yes: bool = False, **given: Any) -> None:
         with desk.client() as client:
-            command(Access(desk, client, workspace_named(client, workspace), as_json, yes), **given)
+            command(Access(desk, client, workspace_named(client, workspace), yes), **given)
 
     return pass_desk(run)
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import click
 
 from custody.cli.access import workspaces
-from custody.cli.common import fail, json_option
+from custody.cli.common import fail, give, json_option, wants_json
 from custody.cli.desk import CREDENTIAL, ClientDesk, is_passphrase_provided, is_program, is_service, pass_desk
 from custody.cli.stored_session import read_settings
-from custody.common.terminal import EMAIL, Exit, answer, aside, give, say, table
+from custody.common.terminal import EMAIL, Exit, answer, aside, say, table
 from custody.common.text import network_words
 
 if TYPE_CHECKING:
@@ -37,9 +37,7 @@ OF_A_FILE = (
     help="Where the session is kept; the keyring where not given. Each command asks for a file's passphrase.",
 )
 @json_option
-def login_command(
-    desk: ClientDesk, platform: str | None, ca_file: Path | None, secrets: str | None, as_json: bool
-) -> None:
+def login_command(desk: ClientDesk, platform: str | None, ca_file: Path | None, secrets: str | None) -> None:
     """Sign in to the platform.
 
     Asks for the e-mail address, the password and, where the platform wants one, the one-time code; for a
@@ -56,7 +54,7 @@ def login_command(
     desk.require_store(store)
     email = desk.answers.line(EMAIL).strip()
     kept = desk.sign_in(url, ca_file, store, email)
-    if as_json:
+    if wants_json():
         answer({"email": email, "platform": url, "secrets": kept})
     else:
         say(f"Signed in as {email}. The session is kept in: {kept}.")
@@ -67,29 +65,25 @@ def login_command(
 @click.command("logout")
 @pass_desk
 @json_option
-def logout_command(desk: ClientDesk, as_json: bool) -> None:
+def logout_command(desk: ClientDesk) -> None:
     """Sign out, here and at the platform."""
     was_signed_in = desk.sign_out()
-    give(
-        {"signed_in": False},
-        "Signed out." if was_signed_in else "You were not signed in here.",
-        as_json=as_json,
-    )
+    give({"signed_in": False}, "Signed out." if was_signed_in else "You were not signed in here.")
 
 
 @click.command("whoami")
 @pass_desk
 @json_option
-def whoami_command(desk: ClientDesk, as_json: bool) -> None:
+def whoami_command(desk: ClientDesk) -> None:
     """The account, its workspaces and its roles; the first workspace is the one that is meant by default."""
     with desk.client() as client:
         if is_program():
-            _tell_program(client.own_service_account(), client.core.base_url, as_json=as_json)
+            _tell_program(client.own_service_account(), client.core.base_url)
             return
         user, known = client.user_info(), workspaces(client)
         url = client.core.base_url
     service = is_service()
-    if as_json:
+    if wants_json():
         shown = {"user_id": user.uuid, "email": user.email, "platform": url, "workspaces": known}
         answer({**shown, "service": service})
         return
@@ -101,12 +95,11 @@ def whoami_command(desk: ClientDesk, as_json: bool) -> None:
         say("The account is in no workspace.")
 
 
-def _tell_program(own: "ServiceAccount", url: str, *, as_json: bool) -> None:
+def _tell_program(own: "ServiceAccount", url: str) -> None:
     give(
         {"service_account": own, "platform": url, "service": True},
         f"Service account {own.service_account_id} ({own.name}) of {own.made_by_name} at {url}",
         f"In workspace {own.workspace_id} it may {', '.join(own.rights)}, until {own.expires_at:%Y-%m-%d}.",
-        as_json=as_json,
     )
 
 
@@ -115,7 +108,7 @@ def _tell_program(own: "ServiceAccount", url: str, *, as_json: bool) -> None:
 @click.option("--waiting/--no-waiting", default=None, help="A mail when something waits for you.")
 @click.option("--amounts/--no-amounts", default=None, help="With amounts and addresses in it.")
 @json_option
-def mail_command(desk: ClientDesk, waiting: bool | None, amounts: bool | None, as_json: bool) -> None:
+def mail_command(desk: ClientDesk, waiting: bool | None, amounts: bool | None) -> None:
     """Show what you are mailed when something waits for you, or change it."""
     from custody.schemas.users import UpdateMailSettingsRequest
 
@@ -130,4 +123,4 @@ def mail_command(desk: ClientDesk, waiting: bool | None, amounts: bool | None, a
         if found.waiting
         else "no mail when something waits for you"
     )
-    give(found, f"You get {mail}.", as_json=as_json)
+    give(found, f"You get {mail}.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from custody.cli.access import Access, asking_in_workspace, in_workspace
-from custody.cli.common import fail
+from custody.cli.common import fail, give, give_list
 from custody.common.naming import NamedRecord
 from custody.common.terminal import Exit, aside
 
@@ -26,7 +26,7 @@ def make_or_ask(access: Access, call: "Call[Any, Any]", request: "BaseModel", wo
     from custody.schemas.changes import RequestChangeRequest
 
     try:
-        access.give(access.make(call, request), words)
+        give(access.make(call, request), words)
         return
     except ApiError as error:
         if error.problem.code != "SECOND_PERSON_NEEDED":
@@ -34,7 +34,7 @@ def make_or_ask(access: Access, call: "Call[Any, Any]", request: "BaseModel", wo
     aside("In this organisation a second person has to confirm that.")
     access.confirm("Ask for it?")
     asked = access.client.request_change(RequestChangeRequest.of(call, request))
-    access.give(
+    give(
         asked,
         f"Asked for: change {asked.change_id}. Nothing has changed yet.",
         f"  Somebody else confirms it, {_when(asked)}: custody change confirm {asked.change_id}",
@@ -54,7 +54,7 @@ def list_command(access: Access, all_of_them: bool) -> None:
     found = access.client.changes(access.workspace_id)
     shown = [one for one in found if all_of_them or one.status == "PENDING"]
     header = ("ID", "STATUS", "ASKED BY", "WHAT", "")
-    access.give_list(shown, header, map(_row, shown), "No changes wait.")
+    give_list(shown, header, map(_row, shown), "No changes wait.")
 
 
 @change.command("confirm")
@@ -71,7 +71,7 @@ def confirm_command(access: Access, given: str) -> None:
         sentence = "it names a member, key or vault that no longer exists"
         fail(sentence, f"custody change decline {one.change_id}", Exit.NOT_DECIDED)
     access.confirm("Confirm this change?")
-    access.give(access.make(CONFIRM_CHANGE, change_id=one.change_id), f"Confirmed, and done: {_what(one)}.")
+    give(access.make(CONFIRM_CHANGE, change_id=one.change_id), f"Confirmed, and done: {_what(one)}.")
 
 
 @change.command("decline")
@@ -86,7 +86,7 @@ def decline_command(access: Access, given: str, reason: str | None) -> None:
     _show(one)
     access.confirm("Decline this change?")
     done = access.make(DECLINE_CHANGE, change_id=one.change_id, reason=reason)
-    access.give(done, f"Declined: {_what(one)}. Nothing has changed.")
+    give(done, f"Declined: {_what(one)}. Nothing has changed.")
 
 
 def _change_of(access: Access, given: str) -> "Change":

@@ -3,14 +3,49 @@ never as a fraction of a satoshi), and how a command ends with an error.
 """
 
 import re
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import IO, Any, Final, NoReturn
 
 import click
 
-from custody.common.terminal import Exit, Prompter, answers, tell
+from custody.common import terminal
+from custody.common.terminal import Exit, Prompter, answer, answers, say, table, tell
 from custody.common.text import SATS_PER_BTC
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON value.")
+_JSON: Final = "custody.as_json"
+
+
+def _note_json(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    context.meta[_JSON] = wanted
+
+
+_json = partial(click.option, "--json", is_flag=True, expose_value=False, callback=_note_json)
+json_option = _json(help="Answer with one JSON value.")
+lines_option = _json(help="Lines of JSON, for programs.")
+
+
+def wants_json() -> bool:
+    """Whether the command that runs was given ``--json``."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.meta.get(_JSON, False)
+
+
+def give(value: Any, *lines: str) -> None:
+    """What the command found or did: the value as JSON, or in words."""
+    terminal.give(value, *lines, as_json=wants_json())
+
+
+def give_list(
+    found: Sequence[Any], header: Sequence[str], rows: Iterable[Sequence[str]], empty: str = ""
+) -> None:
+    """``rows``: of ``found``, for a person. ``empty``: said in place of a table without rows."""
+    if wants_json():
+        answer(found)
+    elif found or not empty:
+        table(header, list(rows))
+    else:
+        say(empty)
 
 
 class Stop(click.ClickException):
@@ -24,8 +59,7 @@ class Stop(click.ClickException):
         self.status = status
         self.code = code or status.name.lower().replace("_", "-")
         self.exit_code = int(status)  # type: ignore[misc] # of the class for click: here of each
-        context = click.get_current_context(silent=True)
-        self._as_json = context is not None and context.params.get("as_json", False)
+        self._as_json = wants_json()
 
     def show(self, file: IO[Any] | None = None) -> None:  # noqa: ARG002 - click's own signature
         tell("custody", self.code, self.message, self.hint, self.status, as_json=self._as_json)

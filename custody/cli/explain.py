@@ -4,14 +4,14 @@ from difflib import get_close_matches
 
 import click
 
-from custody.cli.common import fail, json_option
-from custody.common.terminal import Exit, answer, say
+from custody.cli.common import fail, give, json_option
+from custody.common.terminal import Exit
 
 
 @click.command("explain")
 @click.argument("code")
 @json_option
-def explain_command(code: str, as_json: bool) -> None:
+def explain_command(code: str) -> None:
     """Explain an error code of the platform: what it means, what to do, and who can do it."""
     from custody.schemas.errors import ErrorCode
 
@@ -24,10 +24,10 @@ def explain_command(code: str, as_json: bool) -> None:
             else "signerd explain knows those of a signer's desk."
         )
         fail(f"the platform has no code '{code}'", hint, Exit.USAGE)
-    if as_json:
-        answer({"code": found.value, "meaning": found.meaning, "advice": found.advice, "who": found.who})
-        return
-    say(found.value)
-    say(f"  {found.meaning}")
-    say(f"  {found.advice}")
-    say(f"  Who can: {found.who}.")
+    give(
+        {"code": found.value, "meaning": found.meaning, "advice": found.advice, "who": found.who},
+        found.value,
+        f"  {found.meaning}",
+        f"  {found.advice}",
+        f"  Who can: {found.who}.",
+    )

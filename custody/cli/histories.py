@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from custody.cli.access import Access, in_workspace
-from custody.cli.common import Amount, fail
+from custody.cli.common import Amount, fail, give, give_list
 from custody.cli.vaults import vault, vault_of
 from custody.common.private_files import PRIVATE_FILE
 from custody.common.spreadsheets import (
@@ -23,7 +23,7 @@ from custody.common.spreadsheets import (
     Columns,
     csv_of,
 )
-from custody.common.terminal import Exit, answer, say
+from custody.common.terminal import Exit
 from custody.common.text import btc, count
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def tail_command(access: Access, count: int) -> None:
         )
         for one in entries
     ]
-    access.give_list(entries, ("WHEN", "WHO", "WHAT", ""), rows)
+    give_list(entries, ("WHEN", "WHO", "WHAT", ""), rows)
 
 
 def _give(
@@ -208,10 +208,10 @@ def _give(
     read, vault_id = history.read(access.client), vault_of(access, given).id
     if file is None:
         found = list(islice(_entries(access, read, vault_id, history.entries, filters), count))
-        access.give_list(found, history.header, map(history.row, found), history.empty)
+        give_list(found, history.header, map(history.row, found), history.empty)
         return
     every = _entries(access, read, vault_id, history.entries, filters | history.oldest)
-    _write(file, history.columns, every, as_json=access.as_json)
+    _write(file, history.columns, every)
 
 
 def _entries(
@@ -233,7 +233,7 @@ def _utc(moment: datetime | None) -> datetime | None:
     return None if moment is None else moment.replace(tzinfo=UTC)
 
 
-def _write(file: Path, columns: Columns, records: Iterable[Any], *, as_json: bool) -> None:
+def _write(file: Path, columns: Columns, records: Iterable[Any]) -> None:
     """Written whole or not at all, readable by its owner alone; one page at a time is in memory."""
     fresh = file.with_name(file.name + ".new")
     written = -1
@@ -251,7 +251,4 @@ def _write(file: Path, columns: Columns, records: Iterable[Any], *, as_json: boo
             raise
     except OSError as error:
         fail(f"{file} cannot be written: {error.strerror}", "Name another file with --csv.")
-    if as_json:
-        answer({"file": str(file), "rows": written})
-    else:
-        say(f"{count(written, 'row is', 'rows are')} in {file}.")
+    give({"file": str(file), "rows": written}, f"{count(written, 'row is', 'rows are')} in {file}.")

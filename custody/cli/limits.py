@@ -6,7 +6,7 @@ import click
 
 from custody.cli.access import Access, asking_in_workspace, in_workspace
 from custody.cli.changes import make_or_ask
-from custody.cli.common import Amount, fail
+from custody.cli.common import Amount, fail, wants_json
 from custody.cli.members import role_of
 from custody.cli.vaults import CYCLES, per_cycle_option, vault_of
 from custody.common.limit_words import bounds, until
@@ -32,7 +32,7 @@ def list_command(access: Access) -> None:
     """List the limits of the vaults and of the roles, and what is used of them."""
     vaults, roles = access.client.list_wallets(access.workspace_id), access.client.roles(access.workspace_id)
     own = access.client.my_limits(access.workspace_id)
-    if access.as_json:
+    if wants_json():
         shown = [
             {
                 "vault_id": one.id,

@@ -7,6 +7,7 @@ import click
 
 from custody.cli.access import Access, asking_in_workspace, in_workspace
 from custody.cli.changes import make_or_ask
+from custody.cli.common import wants_json
 from custody.common.naming import NamedRecord
 from custody.common.terminal import answer, aside, say, table
 
@@ -61,7 +62,7 @@ def list_command(access: Access) -> None:
     """List the members, and those who are invited."""
     members = access.client.members(access.workspace_id)
     invited = access.client.workspace_invitations(access.workspace_id)
-    if access.as_json:
+    if wants_json():
         answer({"members": members, "invited": invited})
         return
     rows = [

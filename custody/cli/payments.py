@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from custody.cli.access import Access, asking_in_workspace, chosen, in_workspace
-from custody.cli.common import Amount, fail
+from custody.cli.common import Amount, fail, give
 from custody.cli.vaults import vault_of
 from custody.common.naming import NamedRecord
 from custody.common.terminal import Exit, aside
@@ -112,7 +112,7 @@ def max_send_command(
     found = access.client.max_send(
         access.workspace_id, source.id, addresses, priority=priority, fee_rate=fee_rate
     )
-    access.give(
+    give(
         found,
         f"{amount(found.amount_sats)}, with a fee of {amount(found.fee_sats)} at {found.fee_rate} sat/vB",
         f"  {found.words}",
@@ -125,7 +125,7 @@ def propose(access: Access, request: "CreatePsbtRequest") -> None:
 
     proposal = access.client.proposal(access.make(CREATE_PSBT, request).psbt_id)
     until = f"{proposal.expires_at:%Y-%m-%d %H:%M} UTC"
-    access.give(
+    give(
         proposal,
         f"Proposed: {proposal.psbt_id}",
         f"  fee    {amount(proposal.fee_sats)}, {proposal.fee_rate} sat/vB",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from custody.cli.access import Access, asking_in_workspace, in_workspace, with_access, workspace_option
+from custody.cli.common import give, give_list
 from custody.cli.proposals import ENDED, OPEN, proposals_of
 from custody.cli.vaults import given_vault, vault_of
 from custody.common.naming import NamedRecord
@@ -55,7 +56,7 @@ def make_command(access: Access, given: str, message: str, address: str | None, 
     made = access.make(CREATE_PROOF, **fields)
     if len(Psbt.parse(made.psbt_base64).inputs) > MAX_COINS:
         aside(f"It names the vault's {MAX_COINS} largest coins: no proof names more.")
-    access.give(made, f"The proof {made.psbt_id} waits for its signers: custody proof show {made.psbt_id}.")
+    give(made, f"The proof {made.psbt_id} waits for its signers: custody proof show {made.psbt_id}.")
 
 
 @proof.command("list")
@@ -65,7 +66,7 @@ def list_command(access: Access) -> None:
     found = _proofs(access)
     short = short_ids([one.psbt_id for one in found])
     rows = [(short[one.psbt_id], one.status.lower(), _signed(one), one.description or "") for one in found]
-    access.give_list(found, ("id", "state", "signed", "message"), rows)
+    give_list(found, ("id", "state", "signed", "message"), rows)
 
 
 @proof.command("show")
@@ -74,7 +75,7 @@ def list_command(access: Access) -> None:
 def show_command(access: Access, given: str) -> None:
     """Show one proof, and who has signed it."""
     one = _proof(access, given)
-    access.give(
+    give(
         one,
         f"The proof {one.psbt_id} is {one.status.lower()}: {_signed(one)} signatures.",
         f"  Message: {one.description or ''}",

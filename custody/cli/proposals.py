@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import click
 
 from custody.cli.access import Access, asking_in_workspace, chosen, in_workspace
+from custody.cli.common import give, give_list, wants_json
 from custody.cli.members import people_of
 from custody.cli.payments import propose
 from custody.common.naming import NamedRecord
@@ -96,7 +97,7 @@ def proposals_command(access: Access, ended: bool, status: str | None, search: s
     short = short_ids([one.psbt_id for one in found])
     rows = (_row(one, short[one.psbt_id], names, people) for one in found)
     header = ("ID", "STATUS", "VAULT", "PAYS", "SIGNED", "BY", "FOR")
-    access.give_list(found, header, rows, "No proposals.")
+    give_list(found, header, rows, "No proposals.")
 
 
 def _row(one: "Proposal", short: str, vaults: dict[str, str], people: dict[str, str]) -> tuple[str, ...]:
@@ -113,7 +114,7 @@ def approve_status_command(access: Access, given: str) -> None:
     """Show who has approved a proposal, who has not answered, and its status."""
     one = proposal_of(access, given)
     people = people_of(access)
-    if access.as_json:
+    if wants_json():
         answer(one)
         return
     say("\n".join(lines_of(one)))
@@ -198,7 +199,7 @@ def cancel_command(access: Access, given: str, reason: str | None) -> None:
     _show(one)
     access.confirm("Cancel it?")
     done = access.make(CANCEL_PSBT, psbt_id=one.psbt_id, reason=reason)
-    access.give(done, f"Cancelled: {title_of(one)}, proposal {done.psbt_id}. {done.detail}")
+    give(done, f"Cancelled: {title_of(one)}, proposal {done.psbt_id}. {done.detail}")
 
 
 def _show(one: "Proposal") -> None:

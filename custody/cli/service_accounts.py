@@ -7,8 +7,9 @@ import click
 
 from custody.cli.access import Access, asking_in_workspace, in_workspace
 from custody.cli.changes import make_or_ask
+from custody.cli.common import give, give_list
 from custody.common.naming import NamedRecord
-from custody.common.terminal import answer, aside, put
+from custody.common.terminal import aside
 from custody.common.text import count
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def service_account() -> None:
 def list_command(access: Access) -> None:
     """List them, with what they may and when they were last used."""
     found = access.client.service_accounts(access.workspace_id)
-    access.give_list(found, _HEADER, map(_cells, found))
+    give_list(found, _HEADER, map(_cells, found))
 
 
 @service_account.command("make")
@@ -80,10 +81,7 @@ def secret_command(access: Access, account: str, overlap_hours: int) -> None:
     access.confirm(f"The one before stays good for {count(overlap_hours, 'hour', 'hours')}. Make it?")
     wanted: dict[str, Any] = {"service_account_id": found.service_account_id, "overlap_hours": overlap_hours}
     made = access.make(ISSUE_SERVICE_SECRET, **wanted)
-    if access.as_json:
-        answer(made)
-    else:
-        put(made.secret)
+    give(made, made.secret)
 
 
 @service_account.command("revoke")
@@ -97,7 +95,7 @@ def revoke_command(access: Access, account: str) -> None:
     aside(f"Service account {found.service_account_id} ({found.name}) of {found.made_by_name}")
     access.confirm("End it for good?")
     ended = access.make(REVOKE_SERVICE_ACCOUNT, service_account_id=found.service_account_id)
-    access.give(ended, f"Service account {ended.service_account_id} ({ended.name}) is revoked.")
+    give(ended, f"Service account {ended.service_account_id} ({ended.name}) is revoked.")
 
 
 def _cells(one: "ServiceAccount") -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import click
 
 from custody.cli.access import Access, asking_in_workspace, in_workspace
 from custody.cli.changes import make_or_ask
-from custody.cli.common import Amount, fail
+from custody.cli.common import Amount, fail, give, give_list
 from custody.cli.members import full_name, members_of, people_of
 from custody.common.limit_words import bounds, until
 from custody.common.naming import NamedRecord, next_name
@@ -57,7 +57,7 @@ def list_command(access: Access) -> None:
     """List the vaults and what is in them."""
     found = access.client.list_wallets(access.workspace_id)
     header = ("ID", "NAME", "SIGNERS", "NETWORK", "CONFIRMED", "COMING", "LOCKED", "STOPPED")
-    access.give_list(found, header, map(_row, found), "No vaults.")
+    give_list(found, header, map(_row, found), "No vaults.")
 
 
 def _row(one: "Vault") -> tuple[str, ...]:
@@ -76,7 +76,7 @@ def show_command(access: Access, given: str) -> None:
     is_anyone_nameless = not all(full_name(signer, "") for signer in one.signers)
     people = people_of(access) if is_anyone_nameless else {}
     shown = {**one.model_dump(mode="json", by_alias=True), "verification_code": code}
-    access.give(shown, *_lines(one, code, people))
+    give(shown, *_lines(one, code, people))
 
 
 def _lines(one: "Vault", code: str, people: dict[str, str]) -> list[str]:
@@ -182,7 +182,7 @@ def create_command(
     access.confirm("Create this vault?")
     made = access.make(CREATE_WALLET, request)
     code = access.client.vault_export(access.workspace_id, made.id).verification_code
-    access.give(
+    give(
         {**made.model_dump(mode="json", by_alias=True), "verification_code": code},
         f"Vault '{made.name}' {made.id} is created. Verification code: {code}",
         *(f"  Note: {warning}" for warning in made.warnings or ()),
@@ -264,7 +264,7 @@ def sweep_command(access: Access, given: str, fee_rate: str | None) -> None:
     aside(f"The vault '{old.name}' {old.id}: about {free} are free.")
     access.confirm(f"Propose to move them to {old.replaced_by or 'its replacement'}?")
     done = access.make(SWEEP_VAULT, vault_id=old.id, fee_rate=fee_rate)
-    access.give(done, *(f"Proposed: {psbt_id}" for psbt_id in done.psbt_ids))
+    give(done, *(f"Proposed: {psbt_id}" for psbt_id in done.psbt_ids))
 
 
 @vault.command("freeze")
@@ -279,7 +279,7 @@ def freeze_command(access: Access, given: str, reason: str | None) -> None:
     aside(f"The vault '{one.name}' {one.id}: nothing is proposed, signed or sent while it is frozen.")
     access.confirm("Freeze it?")
     done = access.make(FREEZE_VAULT, vault_id=one.id, reason=reason)
-    access.give(done, *_stopped(one.name, done))
+    give(done, *_stopped(one.name, done))
 
 
 @vault.command("unfreeze")
@@ -295,7 +295,7 @@ def unfreeze_command(access: Access, given: str) -> None:
         aside(line)
     access.confirm(f"Let the vault '{one.name}' go on?")
     done = access.make(UNFREEZE_VAULT, vault_id=one.id)
-    access.give(done, *_stopped(one.name, done))
+    give(done, *_stopped(one.name, done))
 
 
 def _stopped(name: str, now: "VaultControls") -> "Iterator[str]":

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from custody.cli.common import json_option, own_answers
-from custody.common.terminal import aside, give, put
+from custody.cli.common import give, json_option, own_answers
+from custody.common.terminal import aside, put
 from custody.common.text import count
 from custody.server.cli.common import CHAINS, platform_at, state_option
 from multisig import Network
@@ -49,14 +49,7 @@ def admin() -> None:
 )
 @person_options
 @json_option
-def bootstrap_command(
-    state: Path,
-    organisation: str,
-    workspace: str,
-    chain: str,
-    as_json: bool,
-    **person: Any,
-) -> None:
+def bootstrap_command(state: Path, organisation: str, workspace: str, chain: str, **person: Any) -> None:
     """Create an organisation with its first workspace and administrator.
 
     The password is asked for, or read from the standard input's first line; never give it as an argument.
@@ -69,7 +62,7 @@ def bootstrap_command(
         names = NewOrganisation(organisation=organisation, workspace=workspace)
         placed = bootstrap(platform.services, names, Network(chain), _person(platform, person))
         _warn_without_backend(Settings(state=state), Network(chain))
-    _tell(placed, ADMINISTRATOR.name, person["email"], as_json=as_json)
+    _tell(placed, ADMINISTRATOR.name, person["email"])
 
 
 def _warn_without_backend(settings: "Settings", chain: Network) -> None:
@@ -93,13 +86,7 @@ def _warn_without_backend(settings: "Settings", chain: Network) -> None:
 @person_options
 @click.option("--role", default="Signer", help="The name of a role of that workspace.")
 @json_option
-def add_member_command(
-    state: Path,
-    workspace_id: int,
-    role: str,
-    as_json: bool,
-    **person: Any,
-) -> None:
+def add_member_command(state: Path, workspace_id: int, role: str, **person: Any) -> None:
     """Add a person to a workspace. An address without an account gets one, with a password as in
     bootstrap.
     """
@@ -107,7 +94,7 @@ def add_member_command(
 
     with platform_at(state) as platform:
         placed = add_member(platform.services, workspace_id, role, _person(platform, person))
-    _tell(placed, role, person["email"], as_json=as_json)
+    _tell(placed, role, person["email"])
 
 
 @admin.command("make-operator")
@@ -115,7 +102,7 @@ def add_member_command(
 @click.argument("email", help="The e-mail address of an account.")
 @click.option("--take-away", is_flag=True, help="Make it an ordinary account again.")
 @json_option
-def make_operator_command(state: Path, email: str, take_away: bool, as_json: bool) -> None:
+def make_operator_command(state: Path, email: str, take_away: bool) -> None:
     """Let a person review requests for organisations. It gives no access to any workspace."""
     from custody.server.setup import make_operator
 
@@ -124,7 +111,6 @@ def make_operator_command(state: Path, email: str, take_away: bool, as_json: boo
     give(
         {"user_id": user_id, "is_operator": not take_away},
         f"{email} (user {user_id}) is {'no longer an operator' if take_away else 'an operator'}.",
-        as_json=as_json,
     )
 
 
@@ -135,7 +121,7 @@ def make_operator_command(state: Path, email: str, take_away: bool, as_json: boo
     "--addresses", type=int, default=1_000, help="How many of its addresses are watched from now on."
 )
 @json_option
-def rescan_command(state: Path, vault: str, addresses: int, as_json: bool) -> None:
+def rescan_command(state: Path, vault: str, addresses: int) -> None:
     """Find payments to a vault beyond the gap limit: to an address far behind the last one that was used."""
     from custody.server.vaults.calls import rescan
 
@@ -145,7 +131,6 @@ def rescan_command(state: Path, vault: str, addresses: int, as_json: bool) -> No
         {"vault_id": vault, "addresses": addresses},
         f"The first {count(addresses, 'address', 'addresses')} of vault {vault} will be watched.",
         "The next look at the chain reads them.",
-        as_json=as_json,
     )
 
 
@@ -160,7 +145,7 @@ def rescan_command(state: Path, vault: str, addresses: int, as_json: bool) -> No
 )
 @click.option("--force", is_flag=True, help="Also where a vault keeps too few signers.")
 @json_option
-def revoke_key_command(state: Path, key_id: str, reason: str, force: bool, as_json: bool) -> None:
+def revoke_key_command(state: Path, key_id: str, reason: str, force: bool) -> None:
     """Revoke a key for good. Pending proposals that a lost key approved need another approval."""
     from custody.schemas.keys import RevokeKeyRequest
     from custody.server.keys.revocation import revoke_for_operator
@@ -168,7 +153,7 @@ def revoke_key_command(state: Path, key_id: str, reason: str, force: bool, as_js
     with platform_at(state) as platform, platform.services.store.write() as db:
         request = RevokeKeyRequest(key_id=key_id, reason=reason, force=force)
         key = revoke_for_operator(platform.services.tools, db, request)
-    give(key, f"Key {key.id} of user {key.user_id} is revoked: {key.revoked_reason.value}.", as_json=as_json)
+    give(key, f"Key {key.id} of user {key.user_id} is revoked: {key.revoked_reason.value}.")
 
 
 @admin.command("webhook-secret")
@@ -197,13 +182,12 @@ def _person(platform: "Platform", given: dict[str, Any]) -> "NewPerson":
     return NewPerson(**given, password=own_answers().secret("Password", fresh=True))
 
 
-def _tell(placed: "Placement", role: str, email: str, *, as_json: bool) -> None:
+def _tell(placed: "Placement", role: str, email: str) -> None:
     give(
         vars(placed),
         f"{email} is user {placed.user_id}, {role} (role {placed.role_id}) of workspace "
         f"{placed.workspace_id} "
         f"in organisation {placed.organisation_id}.",
-        as_json=as_json,
     )
 
 
@@ -215,7 +199,7 @@ PURPOSES = ("totp", "purchase-webhook", "checkpoint", "webhook", "identity-provi
 @click.argument("email", help="The person's e-mail address.")
 @state_option
 @json_option
-def reset_two_factor_command(email: str, state: Path, as_json: bool) -> None:
+def reset_two_factor_command(email: str, state: Path) -> None:
     """Set an account back to mailed codes after its owner lost the authenticator and the recovery codes.
     Make sure that it is the owner who asks: afterwards the mailbox and the password open the account.
     """
@@ -229,7 +213,6 @@ def reset_two_factor_command(email: str, state: Path, as_json: bool) -> None:
     give(
         {"email": address, "method": "email"},
         f"{address} signs in with mailed codes now; the authenticator and its recovery codes are forgotten.",
-        as_json=as_json,
     )
 
 
@@ -243,7 +226,7 @@ def reset_two_factor_command(email: str, state: Path, as_json: bool) -> None:
     help="Make no new one: forget the older ones, which are no longer used.",
 )
 @json_option
-def rotate_secret_command(purpose: str, state: Path, finish: bool, as_json: bool) -> None:
+def rotate_secret_command(purpose: str, state: Path, finish: bool) -> None:
     """Make a new secret of the platform's own, while servers run.
     Older ones still read what was made with them, until --finish. Secrets of authenticators, webhooks and
     identity providers are re-encrypted at once, and the old one is dropped. It is safe to run again after an
@@ -267,4 +250,4 @@ def rotate_secret_command(purpose: str, state: Path, finish: bool, as_json: bool
     words = (
         f"{said} {purpose} secret.{sealed} Old ones dropped: {done.dropped}, still read: {done.still_read}."
     )
-    give(done, words, as_json=as_json)
+    give(done, words)

@@ -10,8 +10,8 @@ from typing import Any, TextIO
 
 import click
 
-from custody.cli.common import fail, json_option
-from custody.common.terminal import give, put, say
+from custody.cli.common import fail, give, json_option, lines_option, wants_json
+from custody.common.terminal import put, say
 from custody.server.cli.common import CHAINS
 from multisig import MultisigError, Network, Transaction
 from multisig.tokens import (
@@ -42,7 +42,6 @@ OP_RETURN = 0x6A
 HASH_BYTES = 32
 # Heights have 32 bits in Bitcoin (BIP-34, lock times).
 MAX_HEIGHT = 2**32 - 1
-lines_option = click.option("--json", "as_json", is_flag=True, help="Lines of JSON, for programs.")
 
 
 @click.group()
@@ -64,7 +63,7 @@ def token() -> None:
     help="How addresses are written.",
 )
 @json_option
-def decode_command(data: str, bytecode: Path | None, network: str, as_json: bool) -> None:
+def decode_command(data: str, bytecode: Path | None, network: str) -> None:
     """Say in words what a token's payload does. For a call nothing proves that the bytecode is of its token:
     you say so.
     """
@@ -87,7 +86,6 @@ def decode_command(data: str, bytecode: Path | None, network: str, as_json: bool
         *(f"  {label}: {value}" for label, value in words.details),
         *(f"  listed at first, {n} of {len(listed)}: {address}" for n, address in enumerate(listed, 1)),
         f"  hex: {words.hex}",
-        as_json=as_json,
     )
 
 
@@ -105,7 +103,7 @@ def decode_command(data: str, bytecode: Path | None, network: str, as_json: bool
     help="A bytecode that deployments commit to; may be repeated.",
 )
 @lines_option
-def replay_command(blocks: TextIO, bytecode: tuple[Path, ...], as_json: bool) -> None:
+def replay_command(blocks: TextIO, bytecode: tuple[Path, ...]) -> None:
     """Derive every token's state from blocks of your own: {"height", "hash", "transactions": [{"txid",
     "caller", "data"}]}.
 
@@ -115,8 +113,8 @@ def replay_command(blocks: TextIO, bytecode: tuple[Path, ...], as_json: bool) ->
     """
     replay = _Replay({bytecode_hash(code.blob): code for code in map(_read, bytecode or ())})
     for number, line in enumerate(blocks, 1):
-        _tell(replay.extend(_block_of(line, number)), as_json=as_json)
-    _conclude(replay, as_json=as_json)
+        _tell(replay.extend(_block_of(line, number)))
+    _conclude(replay)
 
 
 @dataclass
@@ -135,8 +133,8 @@ class _Replay:
         return done
 
 
-def _tell(done: BlockOutcome, *, as_json: bool) -> None:
-    if as_json:
+def _tell(done: BlockOutcome) -> None:
+    if wants_json():
         outcomes = [_plain(outcome) for outcome in done.outcomes]
         put(json.dumps({"height": done.height, "state": done.state.hex(), "outcomes": outcomes}))
         return
@@ -146,10 +144,10 @@ def _tell(done: BlockOutcome, *, as_json: bool) -> None:
         say(f"  {outcome.txid} {_function(outcome) or 'unreadable'}: {effect}")
 
 
-def _conclude(replay: _Replay, *, as_json: bool) -> None:
+def _conclude(replay: _Replay) -> None:
     """Print every cell with a value, in order."""
     cells = sorted(replay.state.cells.items())
-    if as_json:
+    if wants_json():
         rows = [_cell(*key, value) for key, value in cells]
         put(json.dumps({"state": replay.hash.hex(), "cells": rows}))
         return

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from custody.cli.common import fail, json_option
-from custody.common.terminal import Exit, answer, aside, give, say
+from custody.cli.common import fail, give, json_option, wants_json
+from custody.common.terminal import Exit, answer, aside, say
 from custody.common.text import count
 from custody.server.cli.common import refusals, state_option, stored_at
 
@@ -50,9 +50,7 @@ def audit() -> None:
 @checkpoints_option
 @key_option
 @json_option
-def verify_command(
-    state: Path, checkpoints: tuple[Path, ...], public_key: tuple[str, ...], as_json: bool
-) -> None:
+def verify_command(state: Path, checkpoints: tuple[Path, ...], public_key: tuple[str, ...]) -> None:
     """Check every hash chain, the checkpoints, and each against the other; name the first bad row of each
     chain.
 
@@ -67,7 +65,7 @@ def verify_command(
         started = time.perf_counter()
         report = check_everything(stored.store, files, trusted)
         seconds = time.perf_counter() - started
-    if as_json:
+    if wants_json():
         findings = [vars(finding) for finding in report.findings]
         answer({**vars(report), "findings": findings, "whole": not findings, "seconds": round(seconds, 3)})
     else:
@@ -79,7 +77,7 @@ def verify_command(
 @audit.command("checkpoint")
 @state_option
 @json_option
-def checkpoint_command(state: Path, as_json: bool) -> None:
+def checkpoint_command(state: Path) -> None:
     """Sign how long every chain is and what it ends with, into a file apart from the database. A server does
     it too.
     """
@@ -100,19 +98,19 @@ def checkpoint_command(state: Path, as_json: bool) -> None:
         ]
     )
     shown = {"file": str(own.path), "checkpoint": made, "digest": made and made.digest}
-    give(shown, *lines, as_json=as_json)
+    give(shown, *lines)
 
 
 @audit.command("public-key")
 @state_option
 @json_option
-def public_key_command(state: Path, as_json: bool) -> None:
+def public_key_command(state: Path) -> None:
     """Print the keys that sign the checkpoints, the one in use first: for --public-key, on another
     machine.
     """
     with stored_at(state) as stored:
         keys = list(stored.checkpoints.public_keys())
-    give({"public_keys": keys}, *keys, as_json=as_json)
+    give({"public_keys": keys}, *keys)
 
 
 @audit.command("export")
@@ -144,9 +142,7 @@ def export_command(state: Path, chain: str) -> None:
 @checkpoints_option
 @key_option
 @json_option
-def verify_export_command(
-    file: Path, checkpoints: tuple[Path, ...], public_key: tuple[str, ...], as_json: bool
-) -> None:
+def verify_export_command(file: Path, checkpoints: tuple[Path, ...], public_key: tuple[str, ...]) -> None:
     """Check an exported CSV by itself; with checkpoints and their key, against these too. Needs no
     platform.
     """
@@ -176,7 +172,7 @@ def verify_export_command(
             fail(
                 f"{file}: {error}", "Check the file that the platform gave, not one that a spreadsheet saved."
             )
-    if as_json:
+    if wants_json():
         answer({**vars(seen), "fault": fault and vars(fault), "whole": fault is None})
     elif fault is not None:
         aside(f"{fault.chain_id}, row {fault.position}: {fault.sentence}")

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from custody.cli.common import json_option
-from custody.common.terminal import answer, aside, give, say, table
+from custody.cli.common import give, give_list, json_option, wants_json
+from custody.common.terminal import aside, say
 from custody.server.cli.admin import admin
 from custody.server.cli.common import CHAINS, MAX_INT64, platform_at, state_option
 from multisig import Network
@@ -32,30 +32,25 @@ note_option = click.option("--note", help="What the requester is told.")
 @click.option("--status", type=click.Choice(STATUSES), help="Only those.")
 @click.option("--after", default=0, type=click.IntRange(min=0, max=MAX_INT64), help="Go on after this uid.")
 @json_option
-def requests_command(state: Path, status: str | None, after: int, as_json: bool) -> None:
+def requests_command(state: Path, status: str | None, after: int) -> None:
     """List requests for organisations, the oldest first."""
-    from custody.schemas.common import MAX_ITEMS, Unreadable
+    from custody.schemas.common import MAX_ITEMS
     from custody.schemas.onboarding import OnboardingQuery, OnboardingStatus
     from custody.server.people import onboarding
+    from custody.server.shown import apart
 
     wanted = None if status is None else OnboardingStatus(status)
     query = OnboardingQuery(status=wanted, after=after or None, limit=MAX_ITEMS)
     with platform_at(state) as platform, platform.services.store.read() as db:
         page = onboarding.page(db, query)
-    if as_json:
-        answer(page.items)
-    elif page.items:
-        header = ("UID", "STATUS", "ORGANISATION", "WORKSPACE", "NETWORK", "ASKED BY")
-        table(header, [_row(item) for item in page.items if not isinstance(item, Unreadable)])
-        for item in page.items:
-            if isinstance(item, Unreadable):
-                aside(f"Not shown: request {item.row_id}. {item.unreadable}")
-    else:
-        say("No requests.")
-    if page.has_more and not as_json:
-        last = page.items[-1]
-        uid = last.row_id if isinstance(last, Unreadable) else last.uid
-        say(f"There are more: go on with --after {uid}.")
+    header = ("UID", "STATUS", "ORGANISATION", "WORKSPACE", "NETWORK", "ASKED BY")
+    readable, unreadable = apart(page.items)
+    give_list(page.items, header, map(_row, readable), "No requests.")
+    if not wants_json():
+        for item in unreadable:
+            aside(f"Not shown: request {item.row_id}. {item.unreadable}")
+        if page.has_more:
+            say(f"There are more: go on with --after {page.following('uid')}.")
 
 
 @admin.command("approve")
@@ -66,12 +61,12 @@ def requests_command(state: Path, status: str | None, after: int, as_json: bool)
     "--chain", type=click.Choice(CHAINS), help="Only for the platform's first workspace on this network."
 )
 @json_option
-def approve_command(uid: int, state: Path, note: str | None, chain: str | None, as_json: bool) -> None:
+def approve_command(uid: int, state: Path, note: str | None, chain: str | None) -> None:
     """Approve the request: the requester becomes the administrator of a new organisation and workspace."""
     decided = _decide(state, uid, "approve", note, None if chain is None else Network(chain))
     organisation = decided.created_org_uid.value
     words = f"Request {uid} is approved: {decided.requester_email} runs organisation {organisation}."
-    give(decided, words, as_json=as_json)
+    give(decided, words)
 
 
 @admin.command("reject")
@@ -79,10 +74,10 @@ def approve_command(uid: int, state: Path, note: str | None, chain: str | None, 
 @state_option
 @note_option
 @json_option
-def reject_command(uid: int, state: Path, note: str | None, as_json: bool) -> None:
+def reject_command(uid: int, state: Path, note: str | None) -> None:
     """Reject the request; the requester is mailed the note."""
     decided = _decide(state, uid, "reject", note, None)
-    give(decided, f"Request {uid} is rejected, and {decided.requester_email} will be told.", as_json=as_json)
+    give(decided, f"Request {uid} is rejected, and {decided.requester_email} will be told.")
 
 
 def _decide(

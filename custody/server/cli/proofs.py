@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from custody.cli.common import fail, json_option
+from custody.cli.common import fail, json_option, wants_json
 from custody.common.terminal import Exit, answer, put
 from custody.common.text import amount, count, plain
 from custody.server.cli.common import refusals
@@ -42,7 +42,7 @@ class Checked:
     "Without it no coin is checked.",
 )
 @json_option
-def verify_proof_command(file: Path, chain: str | None, as_json: bool) -> None:
+def verify_proof_command(file: Path, chain: str | None) -> None:
     """Check a proof file (BIP-322): which addresses signed which message, and for which coins."""
     from custody.server.chain.engine import consensus
     from custody.server.rules.proving import judge
@@ -55,7 +55,7 @@ def verify_proof_command(file: Path, chain: str | None, as_json: bool) -> None:
         checked = None if chain is None or state != "valid" else _checked(proof, chain)
         if checked is not None and checked.problems:
             state = ProofState.INVALID
-    if as_json:
+    if wants_json():
         answer({"state": state, **_as_json(proof, judged, checked)})
     else:
         why = ": the chain says otherwise" if checked is not None and checked.problems else ""

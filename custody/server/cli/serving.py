@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from custody.cli.common import fail, json_option
-from custody.common.terminal import Exit, give, put, say
+from custody.cli.common import fail, give, json_option
+from custody.common.terminal import Exit, put, say
 from custody.server.cli.common import platform_at, refusals, state_option
 
 if TYPE_CHECKING:
@@ -192,10 +192,10 @@ def openapi_command() -> None:
 @click.argument("count", type=click.IntRange(min=1, max=MAX_BLOCKS_PER_CALL), help="How many blocks.")
 @state_option
 @json_option
-def mine_command(count: int, state: Path, as_json: bool) -> None:
+def mine_command(count: int, state: Path) -> None:
     """Mine blocks on the embedded chain of the server that runs on this state folder."""
     mined = _ask_chain(state, {"mine": count})
-    give(mined, f"Block {mined['height']}: {mined['block_hash']}", as_json=as_json)
+    give(mined, f"Block {mined['height']}: {mined['block_hash']}")
 
 
 @click.command("fund")
@@ -203,10 +203,10 @@ def mine_command(count: int, state: Path, as_json: bool) -> None:
 @click.argument("amount_btc", help="Like 0.5: bitcoin, with at most eight places.")
 @state_option
 @json_option
-def fund_command(address: str, amount_btc: str, state: Path, as_json: bool) -> None:
+def fund_command(address: str, amount_btc: str, state: Path) -> None:
     """Pay from the embedded chain's own coins. The payment waits for the next block: custody mine 1."""
     paid = _ask_chain(state, {"fund": address, "amount_btc": amount_btc})
-    give(paid, paid["txid"], as_json=as_json)
+    give(paid, paid["txid"])
 
 
 def _ask_chain(state: Path, question: dict[str, Any]) -> dict[str, Any]:

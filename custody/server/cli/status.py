@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from custody._version import __version__
-from custody.cli.common import fail, json_option
-from custody.common.terminal import Exit, answer, give, say, table
+from custody.cli.common import fail, give, json_option, wants_json
+from custody.common.terminal import Exit, answer, say, table
 from custody.server.cli.admin import admin
 from custody.server.cli.common import MAX_INT64, state_option, stored_at
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.command("status")
 @state_option
 @json_option
-def status_command(state: Path, as_json: bool) -> None:
+def status_command(state: Path) -> None:
     """Version, database, chains, jobs and the last checkpoint of the audit log, from the database alone."""
     from custody.server.operations.status import read_status
     from custody.server.settings import utc_now
@@ -32,7 +32,7 @@ def status_command(state: Path, as_json: bool) -> None:
     with stored_at(state) as stored:
         now = utc_now()
         status = read_status(stored.store, now)
-    give({"version": __version__, **asdict(status)}, *_lines(status, now), as_json=as_json)
+    give({"version": __version__, **asdict(status)}, *_lines(status, now))
 
 
 def _lines(status: "PlatformStatus", now: datetime) -> Iterator[str]:
@@ -85,7 +85,7 @@ def _ago(then: datetime, now: datetime) -> str:
 )
 @click.option("--after", default=0, type=click.IntRange(min=0, max=MAX_INT64), help="Go on after this id.")
 @json_option
-def jobs_command(context: click.Context, state: Path | None, after: int, as_json: bool) -> None:
+def jobs_command(context: click.Context, state: Path | None, after: int) -> None:
     """List how many jobs of each kind are due, waiting, leased and dead; and those that failed, with the
     last error.
     """
@@ -99,7 +99,7 @@ def jobs_command(context: click.Context, state: Path | None, after: int, as_json
     with stored_at(state) as stored, stored.store.read() as db:
         figures = job_figures(db, stored.clock())
         lines = troubled(db, stored.clock(), after=after)
-    if as_json:
+    if wants_json():
         answer({"kinds": figures, "jobs": lines})
         return
     for each in figures:
@@ -119,7 +119,7 @@ def jobs_command(context: click.Context, state: Path | None, after: int, as_json
 @click.argument("job", required=False, type=click.IntRange(min=1, max=MAX_INT64), help="The job's id.")
 @click.option("--kind", help="All that were given up of this kind, instead of one.")
 @json_option
-def retry_command(state: Path, job: int | None, kind: str | None, as_json: bool) -> None:
+def retry_command(state: Path, job: int | None, kind: str | None) -> None:
     """Try a job again at once, with its count of failures at zero."""
     if (job is None) == (kind is None):
         fail(
@@ -132,7 +132,7 @@ def retry_command(state: Path, job: int | None, kind: str | None, as_json: bool)
     with stored_at(state) as stored, stored.store.write() as db:
         lines = jobs.retry(db, stored.audit, stored.clock(), job, kind or "")
     words = (f"Job {line.id} ({line.kind} of {line.subject}) is due now." for line in lines)
-    give(lines, *words, as_json=as_json)
+    give(lines, *words)
 
 
 @jobs_command.command("discard")
@@ -141,13 +141,13 @@ def retry_command(state: Path, job: int | None, kind: str | None, as_json: bool)
 )
 @state_option
 @json_option
-def discard_command(job: int, state: Path, as_json: bool) -> None:
+def discard_command(job: int, state: Path) -> None:
     """Delete a job that will never succeed. The audit log records it."""
     from custody.server.operations import jobs
 
     with stored_at(state) as stored, stored.store.write() as db:
         line = jobs.discard(db, stored.audit, job)
-    give(line, f"Job {line.id} ({line.kind} of {line.subject}) is discarded.", as_json=as_json)
+    give(line, f"Job {line.id} ({line.kind} of {line.subject}) is discarded.")
 
 
 def _row(line: "JobLine") -> tuple[str, ...]:
