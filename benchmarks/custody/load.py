@@ -131,7 +131,7 @@ def measure(name: str, url: str) -> None:
             "create-psbt": proposals(desk, held, count),
             "sign-psbt": approvals(desk, held, count),
         }
-        state = str(desk.world.platform.background.chain_folder.parent)
+        state = str(desk.world.platform.background.settings.chain_folder.parent)
         with serving(state, url) as (port, server):
             # As in a server that has run for a while.
             Clients(port).send([proposals(desk, held, A_SECOND)])

@@ -46,7 +46,7 @@ def _load(state: str, url: str, caller: Caller, body: dict[str, Any], pipe: Any)
 
 def _end_all(platform: Any) -> None:
     """Moves the clock past every proposal's expiry for one sweep, which frees their coins."""
-    clock = platform.background.clock
+    clock = platform.background.tools.clock
     now = clock.now
     clock.advance(days=15)
     platform.background.expiry()()
@@ -58,7 +58,7 @@ def main() -> None:
         for name, url in urls.items():
             with staged(url) as desk:
                 fill(desk, COINS)
-                state = desk.world.platform.background.chain_folder.parent
+                state = desk.world.platform.background.settings.chain_folder.parent
                 ours, theirs = CONTEXT.Pipe()
                 task = (str(state), url, caller_of(desk), a_send(desk, desk.vault["id"]), theirs)
                 process = CONTEXT.Process(target=_load, args=task)

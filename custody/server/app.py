@@ -1,9 +1,7 @@
 """Builds the platform from its settings, dependencies, store, use cases and web layer."""
 
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -69,11 +67,11 @@ class PlatformDependencies:
 class Platform:
     """A platform over its state folder. Close it when done."""
 
-    random: RandomBytes
-
     services: Services
     background: Background
-    close: Callable[[], None]
+
+    def close(self) -> None:
+        self.services.store.close()
 
     @cached_property
     def asgi(self) -> "FastAPI":
@@ -81,7 +79,8 @@ class Platform:
         from custody.server.console.application import console_routes
         from custody.server.web.asgi import build_asgi
 
-        made = build_asgi(self.services, self.random, version=__version__, lifespan=self.background.lifespan)
+        random, lifespan = self.services.tools.random, self.background.lifespan
+        made = build_asgi(self.services, random, version=__version__, lifespan=lifespan)
         made.router.routes.extend(console_routes(made.state))
         return made
 
@@ -102,34 +101,55 @@ def open_platform(settings: Settings, outside: PlatformDependencies | None = Non
 def _platform_of(
     settings: Settings, chains: tuple[ChainSource, ...], world: PlatformDependencies, stored: Stored
 ) -> Platform:
-    store, audit, clock, meters = stored.store, stored.audit, world.clock, stored.store.meters
-    meters.registry.register(StoredFigures(store, clock))
-    mailer = CountedMailer(world.mailer or _mailer(settings, world), meters)
-    makers = {Template.PASSWORD_RESET: partial(new_reset_token, store, clock, world.random)}
-    changes = Changes(meters)
-    backends: dict[str, ChainBackend] = {}
-    webhook_sender = Sender(world.resolve, settings.webhook_ca_file)
-    background = Background(
+    store, audit, clock, random = stored.store, stored.audit, world.clock, world.random
+    store.meters.registry.register(StoredFigures(store, clock))
+    changes, backends = Changes(store.meters), dict[str, ChainBackend]()
+    identity_sender = Sender(world.resolve, settings.identity_ca_file)
+    tools = Tools(
+        clock,
+        random,
+        world.rng,
+        audit,
+        world.policies,
+        changes,
+        Lifecycle(clock, changes, WebhookEvents(clock, random)),
+        Market(backends, clock, store.meters),
+        stored.secrets,
+        Passwords(world.hasher),
+        Providers(clock, identity_sender, settings.identity_hosts),
+        CountedMailer(world.mailer or _mailer(settings, world), store.meters),
+        settings.registration == "open",
+        settings.public_url,
+        settings.webhook_hosts,
+        settings.identity_hosts,
+    )
+    services = Services(
         store=store,
-        clock=clock,
-        random=world.random,
-        audit=audit,
+        tools=tools,
+        rates=Rates(clock, calls=settings.calls_per_minute, writes=settings.writes_per_minute),
+        idempotency=Idempotency(clock),
+        service_signin=ServiceSignIn(store, clock, audit),
+        calls_by_address=Throttle(clock, limit=CALLS_PER_ADDRESS, window=CALLS_PER_ADDRESS_WINDOW),
+        following=LongPolls(store, changes),
+        readiness=Readiness(store, changes),
+        service_secrets=Throttle(clock, limit=SECRETS, window=SECRETS_WINDOW),
+        # A delivery with a time in the near future is valid for twice the tolerance.
+        deliveries=Throttle(clock, limit=1, window=2 * TOLERANCE),
+        broadcast_wait_seconds=settings.broadcast_wait_seconds,
+    )
+    makers = {Template.PASSWORD_RESET: partial(new_reset_token, store, clock, random)}
+    sender = Sender(world.resolve, settings.webhook_ca_file)
+    background = Background(
+        settings=settings,
+        store=store,
+        tools=tools,
         checkpoints=stored.checkpoints,
-        changes=changes,
-        lifecycle=Lifecycle(clock, changes, WebhookEvents(clock, world.random)),
-        market=Market(backends, clock, meters),
         backends=backends,
-        chain_folder=settings.chain_folder,
         sources=chains,
-        mail_jobs=MailJobs(mailer, makers, settings.public_url),
-        webhook_jobs=WebhookJobs(store, clock, audit, stored.secrets, webhook_sender, settings.webhook_hosts),
-        works=settings.with_workers,
-        threads=settings.worker_threads,
-        span=timedelta(seconds=settings.lease_seconds),
+        mail_jobs=MailJobs(tools.mailer, makers, settings.public_url),
+        webhook_jobs=WebhookJobs(store, clock, audit, stored.secrets, sender, settings.webhook_hosts),
     )
-    return Platform(
-        world.random, _services(settings, world, stored, background, mailer), background, store.close
-    )
+    return Platform(services, background)
 
 
 def _mailer(settings: Settings, world: PlatformDependencies) -> Mailer:
@@ -145,43 +165,3 @@ def _mailer(settings: Settings, world: PlatformDependencies) -> Mailer:
         settings.smtp_ca_file,
     )
     return SmtpMailer(server, builder)
-
-
-def _services(
-    settings: Settings, world: PlatformDependencies, stored: Stored, background: Background, mailer: Mailer
-) -> Services:
-    clock, random = world.clock, world.random
-    store, audit, secrets, passwords = stored.store, stored.audit, stored.secrets, Passwords(world.hasher)
-    identity_sender = Sender(world.resolve, settings.identity_ca_file)
-    changes, lifecycle = background.changes, background.lifecycle
-    return Services(
-        store=store,
-        tools=Tools(
-            clock,
-            random,
-            world.rng,
-            audit,
-            world.policies,
-            changes,
-            lifecycle,
-            background.market,
-            secrets,
-            passwords,
-            Providers(clock, identity_sender, settings.identity_hosts),
-            mailer,
-            settings.registration == "open",
-            settings.public_url,
-            settings.webhook_hosts,
-            settings.identity_hosts,
-        ),
-        rates=Rates(clock, calls=settings.calls_per_minute, writes=settings.writes_per_minute),
-        idempotency=Idempotency(clock),
-        service_signin=ServiceSignIn(store, clock, audit),
-        calls_by_address=Throttle(clock, limit=CALLS_PER_ADDRESS, window=CALLS_PER_ADDRESS_WINDOW),
-        following=LongPolls(store, changes),
-        readiness=Readiness(store, changes),
-        service_secrets=Throttle(clock, limit=SECRETS, window=SECRETS_WINDOW),
-        # A delivery with a time in the near future is valid for twice the tolerance.
-        deliveries=Throttle(clock, limit=1, window=2 * TOLERANCE),
-        broadcast_wait_seconds=settings.broadcast_wait_seconds,
-    )

@@ -5,36 +5,32 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from threading import Event
 from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
 
 from custody.server.audit.checkpoints import Checkpoints
-from custody.server.audit.log import AuditLog
 from custody.server.chain.backend import ChainBackend
 from custody.server.chain.configuration import ChainSource, OpenBackend, open_backend
 from custody.server.chain.embedded import EmbeddedChain
-from custody.server.jobs.leases import LEASE, Held, Lead
+from custody.server.jobs.leases import Held, Lead
 from custody.server.jobs.outbox import BROADCAST, Handler, Outbox
 from custody.server.jobs.tidying import OVER, Sweep, Tidying, sweep_all
-from custody.server.jobs.workers import JOB_THREADS, Loop, Workers, alone, serve_outbox, surviving
+from custody.server.jobs.workers import Loop, Workers, alone, serve_outbox, surviving
 from custody.server.mail.jobs import MAIL, WAITING, MailJobs, forget_sent
 from custody.server.mail.waiting import WaitingMail
 from custody.server.mining import mining_served
-from custody.server.network.backends import Market
 from custody.server.network.broadcast import Broadcaster, Rebroadcast
 from custody.server.network.sightings import SightingTools
 from custody.server.network.watcher import Watcher
 from custody.server.operations.jobs import ENDLESS
 from custody.server.people.invitations import invitation_expiry
 from custody.server.proposals.ending import proposal_expiries
-from custody.server.proposals.lifecycle import Lifecycle
-from custody.server.requests.changes import Changes
 from custody.server.rules.credentials import new_id
-from custody.server.rules.ports import Clock, RandomBytes
 from custody.server.second_person.changes import change_expiry
+from custody.server.services import Tools
+from custody.server.settings import Settings
 from custody.server.store import Store
 from custody.server.tokens.indexer import Indexer
 from custody.server.webhooks.delivery import EXPIRED_LOGS, WebhookJobs
@@ -56,28 +52,28 @@ class Background:
     ``backends`` is filled when the process starts: administration does not open the chain, which has one
     owner.
 
-    ``works``: whether this process has workers, or answers requests alone. ``threads``: jobs done at once;
-    ``span``: how long a lease lasts.
     """
 
+    settings: Settings
     store: Store
-    clock: Clock
-    random: RandomBytes
-    audit: AuditLog
+    tools: Tools
     checkpoints: Checkpoints
-    changes: Changes
-    lifecycle: Lifecycle
-    market: Market
     backends: dict[str, ChainBackend]
-    chain_folder: Path
     sources: Sequence[ChainSource]
     mail_jobs: MailJobs
     webhook_jobs: WebhookJobs
-    works: bool = True
-    threads: int = JOB_THREADS
-    span: timedelta = LEASE
     _running: list[Workers] = field(default_factory=list)
     _outdated: Event = field(default_factory=Event)
+
+    @property
+    def works(self) -> bool:
+        """Whether this process has workers, or answers requests alone."""
+        return self.settings.with_workers
+
+    @property
+    def span(self) -> timedelta:
+        """How long a lease lasts."""
+        return timedelta(seconds=self.settings.lease_seconds)
 
     @property
     def has_embedded_chain(self) -> bool:
@@ -104,7 +100,7 @@ class Background:
             with ExitStack() as served:
                 for backend in self.backends.values():
                     if isinstance(backend, EmbeddedChain):
-                        served.enter_context(mining_served(self.chain_folder, backend))
+                        served.enter_context(mining_served(self.settings.chain_folder, backend))
                 yield
         finally:
             workers.stop()
@@ -128,7 +124,7 @@ class Background:
         """Open every chain that this process reaches, into ``backends``."""
         for source in self.sources:
             self.backends[source.network.value] = open_backend(
-                source, folder=self.chain_folder, clock=lambda: self.clock().timestamp()
+                source, folder=self.settings.chain_folder, clock=lambda: self.tools.clock().timestamp()
             )
 
     def close_chains(self) -> None:
@@ -146,14 +142,14 @@ class Background:
         loops = self._work() if self.works else []
         loops.append(Loop("market", self._ask_market, MARKET_SECONDS))
         loops.append(Loop("version", self._compare_version, VERSION_SECONDS))
-        return Workers(loops, self.changes)
+        return Workers(loops, self.tools.changes)
 
     def _work(self) -> list[Loop]:
         loops: list[Loop] = []
         renewals: list[Callable[[], object]] = []
 
         def alone_here(name: str, lease: str, act: Callable[[Held], object], seconds: float) -> None:
-            lead = Lead(self.store, self.clock, self.random, lease, self.span)
+            lead = Lead(self.store, self.tools.clock, self.tools.random, lease, self.span)
             renewals.append(lead.renew)
             loops.append(alone(name, lead, act, seconds))
 
@@ -164,7 +160,7 @@ class Background:
         for name in ("outbox", "mail", "webhooks"):
             outbox = self.outbox(name)
             renewals.append(outbox.renew)
-            loops.append(serve_outbox(name, outbox, self.threads))
+            loops.append(serve_outbox(name, outbox, self.settings.worker_threads))
         followers: list[Watcher | Indexer] = [*self.watchers(), *self.indexers()]
         for follower in followers:
             name = "watcher" if isinstance(follower, Watcher) else "tokens"
@@ -185,7 +181,7 @@ class Background:
     def _ask_market(self) -> None:
         for chain in tuple(self.backends):
             with surviving("market"):
-                self.market.refresh(chain)
+                self.tools.market.refresh(chain)
 
     def outbox(self, name: str = "outbox") -> Outbox:
         """A worker for broadcasts; ``mail`` and ``webhooks`` have workers of their own: a mail server that
@@ -195,28 +191,23 @@ class Background:
         endless, handlers = ENDLESS | {WEBHOOK}, dict[str, Handler]()
         match name:
             case "mail":
-                waiting = WaitingMail(self.store, self.clock, self.mail_jobs.mailer)
+                waiting = WaitingMail(self.store, self.tools.clock, self.mail_jobs.mailer)
                 handlers = {MAIL: self.mail_jobs, WAITING: waiting}
             case "webhooks":
                 handlers = {WEBHOOK: self.webhook_jobs}
             case _:
-                broadcaster = Broadcaster(self.store, self.backends, self.audit, self.lifecycle)
+                broadcaster = Broadcaster(self.store, self.backends, self.tools.audit, self.tools.lifecycle)
                 handlers = {BROADCAST: broadcaster}
-        return Outbox(self.store, self.clock, new_id(self.random), handlers, endless=endless, span=self.span)
+        return Outbox(
+            self.store, self.tools.clock, new_id(self.tools.random), handlers, endless=endless, span=self.span
+        )
 
     def watchers(self) -> list[Watcher]:
-        tools = SightingTools(self.clock, self.audit, self.lifecycle)
+        tools = self.tools
+        own = SightingTools(tools.clock, tools.audit, tools.lifecycle)
+        told = tools.changes, WebhookEvents(tools.clock, tools.random)
         return [
-            Watcher(
-                chain,
-                self.store,
-                self.backends,
-                self.market,
-                tools,
-                self.changes,
-                WebhookEvents(self.clock, self.random),
-            )
-            for chain in self.backends
+            Watcher(chain, self.store, self.backends, tools.market, own, *told) for chain in self.backends
         ]
 
     def indexers(self) -> list[Indexer]:
@@ -225,15 +216,15 @@ class Background:
         return [Indexer(chain, self.store, self.backends, first.get(chain, 0)) for chain in self.backends]
 
     def expiry(self) -> Sweep:
-        own = self.store, self.clock, self.audit
+        own = self.store, self.tools.clock, self.tools.audit
         parts: tuple[Sweep, ...] = (
-            *proposal_expiries(*own, self.lifecycle),
-            Rebroadcast(self.store, self.clock, self.random),
+            *proposal_expiries(*own, self.tools.lifecycle),
+            Rebroadcast(self.store, self.tools.clock, self.tools.random),
             invitation_expiry(*own),
             change_expiry(*own),
             self.checkpoints.run_due,
-            Tidying(self.store, self.clock, (*OVER, forget_sent)),
-            Tidying(self.store, self.clock, EXPIRED_LOGS),
+            Tidying(self.store, self.tools.clock, (*OVER, forget_sent)),
+            Tidying(self.store, self.tools.clock, EXPIRED_LOGS),
         )
         return partial(sweep_all, parts)
 

@@ -145,7 +145,9 @@ def work(desk: Desk, steps: Steps) -> None:
     renewed and released step by step.
     """
     background = desk.world.platform.background
-    lead = Lead(background.store, background.clock, secrets.token_bytes, f"watcher of {desk.watcher.chain}")
+    lead = Lead(
+        background.store, background.tools.clock, secrets.token_bytes, f"watcher of {desk.watcher.chain}"
+    )
     steps.arm()
     for _ in range(MOST_ROUNDS):
         with lead.work() as held:

@@ -87,7 +87,7 @@ def reopen(prepared: Prepared, state: Path, url: str, **settings: object) -> Ite
         world.clock.now = known.world.clock.now
         background = world.platform.background
         chain: Any = Unopened(
-            partial(EmbeddedChain, background.chain_folder, clock=lambda: background.clock().timestamp())
+            partial(EmbeddedChain, background.settings.chain_folder, clock=lambda: world.clock().timestamp())
         )
         background.backends[chain.network.value] = chain
         try:

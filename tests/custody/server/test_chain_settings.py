@@ -37,7 +37,7 @@ def test_a_node_takes_the_place_of_the_embedded_chain(platform, rig, tmp_path):
     background.open_chains()
     assert background.backends["regtest"].tip() == rig.chain.tip()
     assert [watcher.chain for watcher in background.watchers()] == ["regtest"]
-    assert background.market.refresh("regtest").tip == rig.chain.tip()
+    assert background.tools.market.refresh("regtest").tip == rig.chain.tip()
     assert not (tmp_path / "state" / "chain").exists()
     background.close_chains()
     with pytest.raises(ChainUnavailable, match="connection to the regtest node is closed"):
@@ -48,9 +48,9 @@ def test_a_node_that_is_down_stops_no_server(platform, rig):
     rig.node.faults.hangs_up = True
     platform.background.open_chains()
     with pytest.raises(ChainUnavailable):
-        platform.background.market.refresh("regtest")
+        platform.background.tools.market.refresh("regtest")
     rig.node.faults.hangs_up = False
-    assert platform.background.market.refresh("regtest").tip == rig.chain.tip()
+    assert platform.background.tools.market.refresh("regtest").tip == rig.chain.tip()
     platform.background.close_chains()
 
 

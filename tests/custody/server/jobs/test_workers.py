@@ -31,7 +31,7 @@ def running(desk):
 
 def until(desk, condition):
     """Waits for commits until the condition holds."""
-    changes = desk.world.platform.background.changes
+    changes = desk.world.platform.background.tools.changes
     for _ in range(int(PATIENCE / 0.1)):
         seen = changes.version
         if condition():
