@@ -138,25 +138,30 @@ class Access:
         known = {candidate(one).id: one for one in found}
         return known[chosen(given, map(candidate, known.values()), kind, hint, unseen=self.yes)]
 
-    def request(self, call: "Call[Input, Any]", **given: Any) -> "Input":
-        """The call's request; it names this workspace. Raises ValidationError (`refusals`)."""
+    def request(self, call: Callable[[Input], Any], **given: Any) -> Input:
+        """The request of a method of the client; it names this workspace. Raises ValidationError
+        (`refusals`).
+        """
+        takes: type[Input] = declared_of(call).takes
         ids = {"workspace_id": self.workspace_id, "org_id": self.workspace.org_id}
-        taken = {name: value for name, value in ids.items() if name in call.takes.model_fields}
-        return call.takes.model_validate(taken | given)
+        taken = {name: value for name, value in ids.items() if name in takes.model_fields}
+        return takes.model_validate(taken | given)
 
-    def make(self, call: "Call[Any, Answer]", request: "BaseModel | None" = None, **given: Any) -> "Answer":
+    def make(self, call: Callable[[Input], Answer], request: Input | None = None, /, **given: Any) -> Answer:
         """Makes the call, with the request or with one of what is given. Raises what the client does."""
-        from custody.client.flow import keyed, sends
-
-        key = uuid4().hex if call.creates else None
-        made = sends(call)(keyed(call)).plan
-        sent = self.request(call, **given) if request is None else request
-        return self.client.run(made(self.client.core, sent, idempotency_key=key))
+        key = {"idempotency_key": uuid4().hex} if declared_of(call).creates else {}
+        return call(self.request(call, **given) if request is None else request, **key)
 
     def confirm(self, question: str) -> None:
         """Returns after a yes. Raises Stop."""
         if not self.yes and not self.desk.answers.yes(question):
             raise Stop("Nothing was done", "", Exit.DECLINED)
+
+
+def declared_of(call: Callable[..., Any]) -> "Call[Any, Any]":
+    """The declaration of a method of the client."""
+    declared: Call[Any, Any] = call.plan.declared  # type: ignore[attr-defined]  # `custody.client.flow.sends`
+    return declared
 
 
 def with_access(command: Command) -> Command:

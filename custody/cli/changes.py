@@ -2,23 +2,21 @@
 (docs/operate/second-person.md); and how a command requests one.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from custody.cli.access import Access, asking_in_workspace, in_workspace
+from custody.cli.access import Access, Input, asking_in_workspace, declared_of, in_workspace
 from custody.cli.common import fail, give, give_list
 from custody.common.naming import NamedRecord
 from custody.common.terminal import Exit, aside
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from custody.schemas.call import Call
     from custody.schemas.changes import Change
 
 
-def make_or_ask(access: Access, call: "Call[Any, Any]", request: "BaseModel", words: str) -> None:
+def make_or_ask(access: Access, call: Callable[[Input], Any], request: Input, words: str) -> None:
     """Make the call and say ``words``; where it needs a second person, request the change instead. Raises
     Stop.
     """
@@ -33,7 +31,7 @@ def make_or_ask(access: Access, call: "Call[Any, Any]", request: "BaseModel", wo
             raise
     aside("In this organisation a second person has to confirm that.")
     access.confirm("Ask for it?")
-    asked = access.client.request_change(RequestChangeRequest.of(call, request))
+    asked = access.client.request_change(RequestChangeRequest.of(declared_of(call), request))
     give(
         asked,
         f"Asked for: change {asked.change_id}. Nothing has changed yet.",
@@ -63,7 +61,6 @@ def list_command(access: Access, all_of_them: bool) -> None:
 def confirm_command(access: Access, given: str) -> None:
     """Confirm what another member asked for: it is then done, in their name."""
     from custody.common.change_words import nameless_field
-    from custody.schemas.changes import CONFIRM_CHANGE
 
     one = _change_of(access, given)
     _show(one)
@@ -71,7 +68,10 @@ def confirm_command(access: Access, given: str) -> None:
         sentence = "it names a member, key or vault that no longer exists"
         fail(sentence, f"custody change decline {one.change_id}", Exit.NOT_DECIDED)
     access.confirm("Confirm this change?")
-    give(access.make(CONFIRM_CHANGE, change_id=one.change_id), f"Confirmed, and done: {_what(one)}.")
+    give(
+        access.make(access.client.confirm_change, change_id=one.change_id),
+        f"Confirmed, and done: {_what(one)}.",
+    )
 
 
 @change.command("decline")
@@ -80,12 +80,10 @@ def confirm_command(access: Access, given: str) -> None:
 @asking_in_workspace
 def decline_command(access: Access, given: str, reason: str | None) -> None:
     """Decline a change, or take back your own."""
-    from custody.schemas.changes import DECLINE_CHANGE
-
     one = _change_of(access, given)
     _show(one)
     access.confirm("Decline this change?")
-    done = access.make(DECLINE_CHANGE, change_id=one.change_id, reason=reason)
+    done = access.make(access.client.decline_change, change_id=one.change_id, reason=reason)
     give(done, f"Declined: {_what(one)}. Nothing has changed.")
 
 

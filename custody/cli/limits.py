@@ -115,14 +115,12 @@ def set_command(
 
 
 def _set_vault(access: Access, given: str, change: "Mapping[str, object]") -> None:
-    from custody.schemas.limits import UPDATE_VAULT
-
     one = vault_of(access, given)
     now = one.detailed_vault_limits
     if now is None:
         fail(one.limit_error or "the limit cannot be read", "Try again later.", Exit.PLATFORM)
     request = access.request(
-        UPDATE_VAULT,
+        access.client.update_vault,
         vault_id=one.id,
         transaction_limit=change["limit"],
         cycle_period=change["cycle_period"] or now.cycle_period,
@@ -132,15 +130,13 @@ def _set_vault(access: Access, given: str, change: "Mapping[str, object]") -> No
     cycle = (request.cycle_period, request.cycle_day)
     after = _words(request.transaction_limit, *cycle, per_cycle=request.per_cycle is True)
     _ask(access, f"the vault '{one.name}'", _of_limits(now), after)
-    make_or_ask(access, UPDATE_VAULT, request, f"The limit is {change['limit']} BTC.")
+    make_or_ask(access, access.client.update_vault, request, f"The limit is {change['limit']} BTC.")
 
 
 def _set_role(access: Access, given: str, change: "Mapping[str, object]") -> None:
-    from custody.schemas.limits import UPDATE_ROLE_POLICIES
-
     found = role_of(access, given)
     request = access.request(
-        UPDATE_ROLE_POLICIES,
+        access.client.update_role_policies,
         role_id=found.role_id,
         new_transaction_limit=change["limit"],
         cycle_period=change["cycle_period"] or found.cycle_period,
@@ -149,7 +145,7 @@ def _set_role(access: Access, given: str, change: "Mapping[str, object]") -> Non
     whose = f"each of the {found.members} who hold the role {found.name}"
     after = _words(request.new_transaction_limit, request.cycle_period, request.cycle_day)
     _ask(access, whose, _of_known(found), after)
-    make_or_ask(access, UPDATE_ROLE_POLICIES, request, f"The limit is {change['limit']} BTC.")
+    make_or_ask(access, access.client.update_role_policies, request, f"The limit is {change['limit']} BTC.")
 
 
 def _ask(access: Access, whose: str, before: str, after: str) -> None:

@@ -80,15 +80,15 @@ def list_command(access: Access) -> None:
 @asking_in_workspace
 def add_command(access: Access, email: str, role: str) -> None:
     """Invite a person, who becomes a member by accepting."""
-    from custody.schemas.members import INVITE_TO_WORKSPACE
-
     found, place = role_of(access, role), {"workspace_context": access.workspace_id}
-    request = access.request(INVITE_TO_WORKSPACE, invited_email=email, role_id=found.role_id, **place)
+    request = access.request(
+        access.client.invite_to_workspace, invited_email=email, role_id=found.role_id, **place
+    )
     rights = ", ".join(sorted(one.rule_name for one in found.perm)) or "nothing"
     aside(f"{request.invited_email} as {found.name} of {access.workspace.words}")
     aside(f"  The role may: {rights}")
     access.confirm("Send this invitation?")
-    make_or_ask(access, INVITE_TO_WORKSPACE, request, f"{request.invited_email} is invited.")
+    make_or_ask(access, access.client.invite_to_workspace, request, f"{request.invited_email} is invited.")
 
 
 @member.command("remove")
@@ -97,10 +97,10 @@ def add_command(access: Access, email: str, role: str) -> None:
 @asking_in_workspace
 def remove_command(access: Access, given: str, force: bool) -> None:
     """Remove a person from the workspace. Their keys stay in the vaults that hold them."""
-    from custody.schemas.members import REMOVE_USER_FROM_WORKSPACE
-
     [one] = members_of(access, [given])
     aside(f"{full_name(one)} <{one.email}>, {one.role.name} of {access.workspace.words}")
     access.confirm("Remove this member?")
-    request = access.request(REMOVE_USER_FROM_WORKSPACE, user_uuid=one.uuid, force=force)
-    make_or_ask(access, REMOVE_USER_FROM_WORKSPACE, request, f"{one.email} is no longer a member.")
+    request = access.request(access.client.remove_user_from_workspace, user_uuid=one.uuid, force=force)
+    make_or_ask(
+        access, access.client.remove_user_from_workspace, request, f"{one.email} is no longer a member."
+    )

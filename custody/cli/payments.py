@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from custody.schemas.vaults import Vault
 
 PRIORITIES = ("low", "medium", "high")
+priority_option = click.option(
+    "--priority", type=click.Choice(PRIORITIES), help="How soon it is to be confirmed."
+)
+fee_rate_option = click.option("--fee-rate", metavar="SAT/VB", help="In sat/vB, instead of a priority.")
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,8 @@ class PaymentLine:
     "--coin", "coins", multiple=True, metavar="TXID:N", help="Spend exactly this coin; again for each."
 )
 @click.option("--description", help="What it is for, as the signers read it.")
-@click.option("--priority", type=click.Choice(PRIORITIES), help="How soon it is to be confirmed.")
-@click.option("--fee-rate", metavar="SAT/VB", help="In sat/vB, instead of a priority.")
+@priority_option
+@fee_rate_option
 @asking_in_workspace
 def propose_command(
     access: Access,
@@ -65,16 +69,13 @@ def propose_command(
     fee_rate: str | None,
 ) -> None:
     """Propose a payment from a vault. It is sent only after enough signers have approved it."""
-    from custody.schemas.proposals import CREATE_PSBT
-
-    if priority is not None and fee_rate is not None:
-        fail("a fee rate takes the place of a priority", "Give one of the two.", Exit.USAGE)
+    _require_one(priority, fee_rate)
     source = vault_of(access, vault)
     book = access.client.whitelist_addresses(access.workspace_id)
     wanted = ((sats, recipient), *also)
     payments = [_payment(value, whom, source.chain, book, unseen=access.yes) for value, whom in wanted]
     request = access.request(
-        CREATE_PSBT,
+        access.client.create_psbt,
         wallet_id=source.id,
         tx_type="send",
         recipients=[payment.address for payment in payments],
@@ -97,15 +98,14 @@ def propose_command(
 @click.argument(
     "recipients", nargs=-1, required=True, metavar="RECIPIENT...", help="Addresses, or names of them."
 )
-@click.option("--priority", type=click.Choice(PRIORITIES), help="How soon it is to be confirmed.")
-@click.option("--fee-rate", metavar="SAT/VB", help="In sat/vB, instead of a priority.")
+@priority_option
+@fee_rate_option
 @in_workspace
 def max_send_command(
     access: Access, vault: str, recipients: tuple[str, ...], priority: str | None, fee_rate: str | None
 ) -> None:
     """Show the most that one payment to these recipients can send, and why it is not more."""
-    if priority is not None and fee_rate is not None:
-        fail("a fee rate takes the place of a priority", "Give one of the two.", Exit.USAGE)
+    _require_one(priority, fee_rate)
     source = vault_of(access, vault)
     book = access.client.whitelist_addresses(access.workspace_id)
     addresses = [_payment(0, one, source.chain, book, unseen=False).address for one in recipients]
@@ -121,9 +121,7 @@ def max_send_command(
 
 def propose(access: Access, request: "CreatePsbtRequest") -> None:
     """Makes the proposal, and says what comes next."""
-    from custody.schemas.proposals import CREATE_PSBT
-
-    proposal = access.client.proposal(access.make(CREATE_PSBT, request).psbt_id)
+    proposal = access.client.proposal(access.make(access.client.create_psbt, request).psbt_id)
     until = f"{proposal.expires_at:%Y-%m-%d %H:%M} UTC"
     give(
         proposal,
@@ -132,6 +130,12 @@ def propose(access: Access, request: "CreatePsbtRequest") -> None:
         f"  {proposal.required_signatures} of {proposal.n} signers approve it with signerd, until {until}.",
         f"  custody approve-status {proposal.psbt_id} says who has.",
     )
+
+
+def _require_one(priority: str | None, fee_rate: str | None) -> None:
+    """At most. Raises Stop."""
+    if priority is not None and fee_rate is not None:
+        fail("a fee rate takes the place of a priority", "Give one of the two.", Exit.USAGE)
 
 
 def _fee_words(priority: str | None, fee_rate: str | None) -> str:

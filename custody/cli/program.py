@@ -1,6 +1,7 @@
-"""The program ``custody``: its commands and its exit status."""
+"""The program ``custody``: its commands, what its codes mean, and its exit status."""
 
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
@@ -10,7 +11,6 @@ import click
 from custody.cli import (
     account,
     changes,
-    explain,
     histories,
     limits,
     members,
@@ -20,7 +20,7 @@ from custody.cli import (
     service_accounts,
     vaults,
 )
-from custody.cli.common import own_answers
+from custody.cli.common import fail, give, json_option, own_answers
 from custody.cli.desk import ClientDesk, CommandDependencies
 from custody.common.terminal import Exit, put, tell
 
@@ -72,6 +72,31 @@ def app(context: click.Context, session: Path | None) -> None:
     context.obj = ClientDesk(None if session is None else session.absolute(), own_answers(), outside)
 
 
+@click.command("explain")
+@click.argument("code")
+@json_option
+def explain_command(code: str) -> None:
+    """Explain an error code of the platform: what it means, what to do, and who can do it."""
+    from custody.schemas.errors import ErrorCode
+
+    found = ErrorCode.__members__.get(code.upper())
+    if found is None:
+        near = get_close_matches(code.upper(), ErrorCode, n=3)
+        hint = (
+            f"Did you mean {' or '.join(near)}?"
+            if near
+            else "signerd explain knows those of a signer's desk."
+        )
+        fail(f"the platform has no code '{code}'", hint, Exit.USAGE)
+    give(
+        {"code": found.value, "meaning": found.meaning, "advice": found.advice, "who": found.who},
+        found.value,
+        f"  {found.meaning}",
+        f"  {found.advice}",
+        f"  Who can: {found.who}.",
+    )
+
+
 @app.group("audit", cls=WithOperators)
 def audit() -> None:
     """The audit log: of a workspace for its members, of the whole platform for its operator."""
@@ -94,7 +119,7 @@ for command in (
     changes.change,
     service_accounts.service_account,
     account.mail_command,
-    explain.explain_command,
+    explain_command,
 ):
     app.add_command(command)
 

@@ -3,7 +3,7 @@ them.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -38,7 +38,6 @@ def proof() -> None:
 @asking_in_workspace
 def make_command(access: Access, given: str, message: str, address: str | None, with_coins: bool) -> None:
     """Ask a vault's signers to sign a message."""
-    from custody.schemas.proofs import CREATE_PROOF
     from firmware_bridge.makers import signing_devices
     from multisig import Psbt
     from multisig.bip322 import MAX_COINS
@@ -47,13 +46,8 @@ def make_command(access: Access, given: str, message: str, address: str | None, 
     aside(f"The signers of '{one.name}' {one.id} are asked to sign: {message}")
     aside(f"These devices sign such a message: {signing_devices(coins=with_coins)}.")
     access.confirm("Ask them?")
-    fields: dict[str, Any] = {
-        "vault_id": one.id,
-        "message": message,
-        "address": address,
-        "with_coins": with_coins,
-    }
-    made = access.make(CREATE_PROOF, **fields)
+    fields = {"message": message, "address": address, "with_coins": with_coins}
+    made = access.make(access.client.create_proof, vault_id=one.id, **fields)
     if len(Psbt.parse(made.psbt_base64).inputs) > MAX_COINS:
         aside(f"It names the vault's {MAX_COINS} largest coins: no proof names more.")
     give(made, f"The proof {made.psbt_id} waits for its signers: custody proof show {made.psbt_id}.")

@@ -175,12 +175,10 @@ def proposal() -> None:
 @asking_in_workspace
 def bump_command(access: Access, given: str, fee_rate: str | None) -> None:
     """Propose the same payment at a higher fee: it replaces the earlier one once it is approved."""
-    from custody.schemas.proposals import CREATE_PSBT, PREVIEW_PSBT
-
     one = proposal_of(access, given)
     replaced = {"replaces_psbt_id": one.psbt_id, "wallet_id": one.vault_id}
-    request = access.request(CREATE_PSBT, tx_type="send", fee_rate=fee_rate, **replaced)
-    found = access.make(PREVIEW_PSBT, request)
+    request = access.request(access.client.create_psbt, tx_type="send", fee_rate=fee_rate, **replaced)
+    found = access.make(access.client.preview_psbt, request)
     _show(one)
     aside(f"  The new one's fee: {amount(found.fee_sats)}, {found.fee_rate} sat/vB")
     access.confirm("Propose it at this fee?")
@@ -193,12 +191,10 @@ def bump_command(access: Access, given: str, fee_rate: str | None) -> None:
 @asking_in_workspace
 def cancel_command(access: Access, given: str, reason: str | None) -> None:
     """Cancel a proposal that waits for signatures. Signatures already given stay valid, and it says so."""
-    from custody.schemas.proposals import CANCEL_PSBT
-
     one = proposal_of(access, given)
     _show(one)
     access.confirm("Cancel it?")
-    done = access.make(CANCEL_PSBT, psbt_id=one.psbt_id, reason=reason)
+    done = access.make(access.client.cancel_psbt, psbt_id=one.psbt_id, reason=reason)
     give(done, f"Cancelled: {title_of(one)}, proposal {done.psbt_id}. {done.detail}")
 
 

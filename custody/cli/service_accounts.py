@@ -1,7 +1,7 @@
 """``custody service-account``: make, list and revoke accounts of programs, and make their secrets."""
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -53,17 +53,17 @@ def make_command(
     access: Access, name: str, rights: tuple[str, ...], networks: tuple[str, ...], days: int
 ) -> None:
     """Make an account for a program. It has no secret before ``custody service-account secret``."""
-    from custody.schemas.service_accounts import CREATE_SERVICE_ACCOUNT
-
     # Whole seconds: shown to the person as it is sent.
     ends = datetime.fromtimestamp(int(access.desk.outside.now()), UTC) + timedelta(days=days)
     terms = {"rights": rights, "networks": networks, "expires_at": ends}
-    request = access.request(CREATE_SERVICE_ACCOUNT, name=name, **terms)
+    request = access.request(access.client.create_service_account, name=name, **terms)
     aside(f"Service account '{request.name}' in {access.workspace.words}")
     aside(f"  It may, in your name: {', '.join(request.rights)}")
     aside(f"  From: {', '.join(request.networks)}; until {ends:%Y-%m-%d}")
     access.confirm("Make it?")
-    make_or_ask(access, CREATE_SERVICE_ACCOUNT, request, f"Service account '{request.name}' is made.")
+    make_or_ask(
+        access, access.client.create_service_account, request, f"Service account '{request.name}' is made."
+    )
 
 
 @service_account.command("secret")
@@ -74,13 +74,11 @@ def make_command(
 @asking_in_workspace
 def secret_command(access: Access, account: str, overlap_hours: int) -> None:
     """Make a new secret, and write it to standard output. It is never shown again."""
-    from custody.schemas.service_accounts import ISSUE_SERVICE_SECRET
-
     found = account_of(access, account)
     aside(f"A new secret of service account {found.service_account_id} ({found.name})")
     access.confirm(f"The one before stays good for {count(overlap_hours, 'hour', 'hours')}. Make it?")
-    wanted: dict[str, Any] = {"service_account_id": found.service_account_id, "overlap_hours": overlap_hours}
-    made = access.make(ISSUE_SERVICE_SECRET, **wanted)
+    wanted = {"service_account_id": found.service_account_id, "overlap_hours": overlap_hours}
+    made = access.make(access.client.issue_service_secret, **wanted)
     give(made, made.secret)
 
 
@@ -89,12 +87,10 @@ def secret_command(access: Access, account: str, overlap_hours: int) -> None:
 @asking_in_workspace
 def revoke_command(access: Access, account: str) -> None:
     """Revoke an account at once and for good, whichever member made it."""
-    from custody.schemas.service_accounts import REVOKE_SERVICE_ACCOUNT
-
     found = account_of(access, account)
     aside(f"Service account {found.service_account_id} ({found.name}) of {found.made_by_name}")
     access.confirm("End it for good?")
-    ended = access.make(REVOKE_SERVICE_ACCOUNT, service_account_id=found.service_account_id)
+    ended = access.make(access.client.revoke_service_account, service_account_id=found.service_account_id)
     give(ended, f"Service account {ended.service_account_id} ({ended.name}) is revoked.")
 
 

@@ -158,11 +158,9 @@ def create_command(
     day: int,
 ) -> None:
     """Create a vault. Its signers and how many must sign are fixed for ever."""
-    from custody.schemas.vaults import CREATE_WALLET
-
     members = _signers(access, signers)
     request = access.request(
-        CREATE_WALLET,
+        access.client.create_wallet,
         name=name,
         network=access.workspace.network,
         m=m,
@@ -180,7 +178,7 @@ def create_command(
     words = bounds(per_cycle=request.per_cycle, period=request.cycle_period, day=day)
     aside(f"  Limit: at most {amount(limit)} {words}")
     access.confirm("Create this vault?")
-    made = access.make(CREATE_WALLET, request)
+    made = access.make(access.client.create_wallet, request)
     code = access.client.vault_export(access.workspace_id, made.id).verification_code
     give(
         {**made.model_dump(mode="json", by_alias=True), "verification_code": code},
@@ -226,8 +224,6 @@ def replace_command(
     access: Access, given: str, name: str | None, signers: tuple[str, ...], m: int | None
 ) -> None:
     """Put a new vault in the place of one. Another manager of the workspace has to confirm it."""
-    from custody.schemas.vaults import REPLACE_VAULT
-
     old = vault_of(access, given)
     if old.replaced_by is not None:
         fail(
@@ -239,7 +235,7 @@ def replace_command(
     same = tuple(signer.user_id for signer in old.signers)
     members = _signers(access, signers or same)
     quorum = {"m": m or old.m, "signers": [member.uuid for member in members]}
-    request = access.request(REPLACE_VAULT, vault_id=old.id, name=name, **quorum)
+    request = access.request(access.client.replace_vault, vault_id=old.id, name=name, **quorum)
     aside(f"Vault '{name}' in the place of '{old.name}' {old.id}")
     aside(f"  Any {request.m} of these {len(members)} can spend from it:")
     for member in members:
@@ -248,7 +244,7 @@ def replace_command(
     aside("  Its coins then move there alone, beside every limit. Unsigned payments are cancelled.")
     for entry in access.client.whitelist_addresses(access.workspace_id, leads_to=old.id):
         aside(f"  In the address book '{entry.name}' leads to the old vault: {entry.address}")
-    make_or_ask(access, REPLACE_VAULT, request, f"The vault '{old.name}' is replaced.")
+    make_or_ask(access, access.client.replace_vault, request, f"The vault '{old.name}' is replaced.")
 
 
 @vault.command("sweep")
@@ -257,13 +253,11 @@ def replace_command(
 @asking_in_workspace
 def sweep_command(access: Access, given: str, fee_rate: str | None) -> None:
     """Propose to move what is free of a replaced vault into the one in its place."""
-    from custody.schemas.sending import SWEEP_VAULT
-
     old = vault_of(access, given)
     free = amount(old.confirmed_sats - old.locked_sats)
     aside(f"The vault '{old.name}' {old.id}: about {free} are free.")
     access.confirm(f"Propose to move them to {old.replaced_by or 'its replacement'}?")
-    done = access.make(SWEEP_VAULT, vault_id=old.id, fee_rate=fee_rate)
+    done = access.make(access.client.sweep_vault, vault_id=old.id, fee_rate=fee_rate)
     give(done, *(f"Proposed: {psbt_id}" for psbt_id in done.psbt_ids))
 
 
@@ -273,12 +267,10 @@ def sweep_command(access: Access, given: str, fee_rate: str | None) -> None:
 @asking_in_workspace
 def freeze_command(access: Access, given: str, reason: str | None) -> None:
     """Stop all payments from a vault at once. Two people are needed to undo it."""
-    from custody.schemas.vaults import FREEZE_VAULT
-
     one = vault_of(access, given)
     aside(f"The vault '{one.name}' {one.id}: nothing is proposed, signed or sent while it is frozen.")
     access.confirm("Freeze it?")
-    done = access.make(FREEZE_VAULT, vault_id=one.id, reason=reason)
+    done = access.make(access.client.freeze_vault, vault_id=one.id, reason=reason)
     give(done, *_stopped(one.name, done))
 
 
@@ -287,14 +279,12 @@ def freeze_command(access: Access, given: str, reason: str | None) -> None:
 @asking_in_workspace
 def unfreeze_command(access: Access, given: str) -> None:
     """Unfreeze a vault: it takes effect when a second person does the same within a day."""
-    from custody.schemas.vaults import UNFREEZE_VAULT
-
     one = vault_of(access, given)
     now = access.client.vault_controls(access.workspace_id, one.id)
     for line in _waiting(now):
         aside(line)
     access.confirm(f"Let the vault '{one.name}' go on?")
-    done = access.make(UNFREEZE_VAULT, vault_id=one.id)
+    done = access.make(access.client.unfreeze_vault, vault_id=one.id)
     give(done, *_stopped(one.name, done))
 
 

@@ -258,6 +258,7 @@ def sends(
             return answer
 
         plan.__doc__ = f"``{declared.method} {declared.path}``: {declared.text}"
+        plan.declared = declared  # type: ignore[attr-defined]  # a function's own attribute
         return method(plan, given)
 
     return described

@@ -304,6 +304,7 @@ class method(Generic[Core, P, Answer]):  # noqa: N801 - reads as the decorator t
             return client.run(self.plan(client.core, *args, **kwargs))
 
         bound.__doc__ = self.__doc__
+        bound.plan = self.plan  # type: ignore[attr-defined]  # a function's own attribute
         # For help() and notebooks, which compute the signature only when asked.
         bound.__wrapped__ = self._shown or partial(self.plan, client.core)  # type: ignore[attr-defined]  # a function's own attribute
         return bound

@@ -4,15 +4,7 @@ Modules of commands import the server inside the commands, so that ``--help`` is
 
 import click
 
-from custody.server.cli import (
-    admin,
-    asset_tokens,
-    auditing,
-    onboarding,  # noqa: F401 - its commands are in the group admin
-    proofs,
-    serving,
-    status,
-)
+from custody.server.cli import admin, asset_tokens, auditing, proofs, serving, status
 
 
 @click.group(context_settings={"show_default": True})

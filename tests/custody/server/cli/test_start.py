@@ -8,7 +8,7 @@ import pytest
 from custody.schemas import common as schemas
 from custody.schemas.onboarding import OnboardingStatus
 from custody.server.chain.embedded import chain
-from custody.server.cli import admin, auditing, common, onboarding, serving
+from custody.server.cli import admin, auditing, common, serving
 from custody.server.rules.audit import PLATFORM_CHAIN
 from custody.server.rules.roles import SIGNER
 from custody.server.secrets import Purpose
@@ -72,6 +72,6 @@ def test_what_the_command_line_repeats_is_what_the_server_has():
     assert schemas.MAX_INT64 == common.MAX_INT64
     assert chain.MAX_BLOCKS_PER_CALL == serving.MAX_BLOCKS_PER_CALL
     assert [*map(str, Purpose)] == [*admin.PURPOSES]
-    assert [*map(str, OnboardingStatus)] == [*onboarding.STATUSES]
+    assert [*map(str, OnboardingStatus)] == [*admin.STATUSES]
     assert default_of(auditing.export_command, "chain") == PLATFORM_CHAIN
     assert SIGNER.name == default_of(admin.add_member_command, "role")
