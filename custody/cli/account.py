@@ -7,7 +7,7 @@ import click
 
 from custody.cli.access import workspaces
 from custody.cli.common import fail, give, json_option, wants_json
-from custody.cli.desk import CREDENTIAL, ClientDesk, is_passphrase_provided, is_program, is_service, pass_desk
+from custody.cli.desk import CREDENTIAL, ClientDesk, is_program, is_service, pass_desk, provided_passphrase
 from custody.cli.stored_session import read_settings
 from custody.common.terminal import EMAIL, Exit, answer, aside, say, table
 from custody.common.text import network_words
@@ -58,7 +58,7 @@ def login_command(desk: ClientDesk, platform: str | None, ca_file: Path | None, 
         answer({"email": email, "platform": url, "secrets": kept})
     else:
         say(f"Signed in as {email}. The session is kept in: {kept}.")
-        if store == "file" and not is_passphrase_provided():
+        if store == "file" and not provided_passphrase():
             aside(OF_A_FILE)
 
 

@@ -187,7 +187,7 @@ class ClientDesk:
         once.
         """
         if self._passphrase is None:
-            self._passphrase = _provided_passphrase() or self.answers.secret(QUESTION, fresh=fresh)
+            self._passphrase = provided_passphrase() or self.answers.secret(QUESTION, fresh=fresh)
         return self._passphrase
 
     # --- calling --------------------------------------------------------------------------------------------
@@ -285,13 +285,9 @@ class ClientDesk:
             raise Stop(f"{settings.ca_file} cannot be used: {error.strerror}", "", Exit.STATE) from None
 
 
-def _provided_passphrase() -> str | None:
+def provided_passphrase() -> str | None:
+    """Systemd's."""
     return credential(os.environ.get("CREDENTIALS_DIRECTORY"), CREDENTIAL)
-
-
-def is_passphrase_provided() -> bool:
-    """Whether systemd provides the passphrase."""
-    return bool(_provided_passphrase())
 
 
 def is_service() -> bool:

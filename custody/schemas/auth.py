@@ -69,12 +69,11 @@ def _or_nobody(value: object) -> object:
     return User.nobody() if value is None else value
 
 
-class LoginResponse(Shape):
+class LoginResponse(Done):
     """Branch on ``requires_2FA``, never on whether a token is present. While a second factor is outstanding nobody is signed
     in: ``user_info`` is then a user without id and name, and tells nothing of the account.
     """  # noqa: E501
 
-    success: bool = True
     requires_2fa: bool = Field(alias="requires_2FA")
     token: BearerOrNone = Field(repr=False)
     token_2fa: TokenOrNone = Field(repr=False)
@@ -103,8 +102,7 @@ class RefreshRequest(Request):
     sid: OpaqueToken
 
 
-class RefreshResponse(Shape):
-    success: bool = True
+class RefreshResponse(Done):
     token: BearerOrNone = Field(repr=False)
     sid: TokenOrNone
     expires_in: Count
@@ -134,8 +132,7 @@ class TwoFactorRequest(Request):
         return "on" if self.enabled else "none"
 
 
-class TwoFactorResponse(Shape):
-    success: bool = True
+class TwoFactorResponse(Done):
     enabled: bool
     method: SecondFactor | None = None
 
@@ -146,10 +143,9 @@ class TotpEnrolRequest(Request):
     password: GivenPassword
 
 
-class TotpEnrolResponse(Shape):
+class TotpEnrolResponse(Done):
     """Shown once: ``secret`` in base32 to be typed, ``otpauth_uri`` to be drawn as a QR code."""
 
-    success: bool = True
     secret: Prose = Field(repr=False)
     otpauth_uri: Prose = Field(repr=False)
 
@@ -160,10 +156,9 @@ class TotpConfirmRequest(Request):
     code: SixDigits = Field(repr=False)
 
 
-class TotpConfirmResponse(Shape):
+class TotpConfirmResponse(Done):
     """Shown once. Each recovery code stands in for the authenticator one time."""
 
-    success: bool = True
     recovery_codes: Few[Label] = Field(repr=False)
 
 
@@ -211,8 +206,7 @@ class RevokeSessionsRequest(Request):
         return self
 
 
-class RevokeSessionsResponse(Shape):
-    success: bool = True
+class RevokeSessionsResponse(Done):
     ended: Count
 
 

@@ -181,9 +181,7 @@ class SigningProfileAddress(Shape):
 
 
 PURPOSE = "Register signing key"
-# Coldcard takes 2 to 240 printable characters without two spaces in a row.
-MAX_CHALLENGE_CHARACTERS = 240
-# What the longest of the other parts leave.
+# What the longest of the other parts leave of the 240 characters that a Coldcard takes.
 MAX_HOST_CHARACTERS = 64
 # A platform without a public address is one that only its own machine reaches.
 HERE = "localhost"

@@ -37,8 +37,7 @@ class AddWorkspaceToUserRequest(WorkspaceRequest):
     creator_org_uuid: IntId
 
 
-class AllocationResponse(Shape):
-    success: bool = True
+class AllocationResponse(Done):
     allocation_id: Int64
 
 
@@ -89,8 +88,7 @@ class InviteToWorkspaceRequest(Request):
     role_id: IntId
 
 
-class InviteResponse(Shape):
-    success: bool = True
+class InviteResponse(Done):
     invite_id: Label
 
 

@@ -155,7 +155,7 @@ def _platform_of(
 def _mailer(settings: Settings, world: PlatformDependencies) -> Mailer:
     builder = MessageBuilder(settings.mail_from, world.clock, world.random)
     if settings.smtp_host is None:
-        return FileMailer(settings.mail_folder, world.clock, world.random, builder)
+        return FileMailer(settings.state / "mail", world.clock, world.random, builder)
     server = SmtpServer(
         settings.smtp_host,
         settings.smtp_tls,

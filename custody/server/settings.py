@@ -142,14 +142,6 @@ class Settings(BaseSettings):
         """The default database."""
         return self.state / "custody.db"
 
-    @property
-    def secrets_path(self) -> Path:
-        return self.secrets_file or self.state / "secrets.json"
-
-    @property
-    def mail_folder(self) -> Path:
-        return self.state / "mail"
-
 
 def _hosts(text: str) -> frozenset[str]:
     return frozenset(host.strip().lower() for host in text.split(",") if host.strip())

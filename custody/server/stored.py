@@ -31,6 +31,7 @@ def open_stored(
     """Creates the state folder (0700) where it is missing, and brings the database up to date."""
     settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
     store = Store.open(settings.database, Meters())
-    audit, own = AuditLog(clock, random), Secrets(settings.secrets_path, random)
+    own = Secrets(settings.secrets_file or settings.state / "secrets.json", random)
+    audit = AuditLog(clock, random)
     file = settings.checkpoint_file or settings.state / "audit-checkpoints.jsonl"
     return Stored(clock, store, audit, own, Checkpoints(store, clock, random, audit, own, file))

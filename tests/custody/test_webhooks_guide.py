@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from custody.client.webhooks import NotGenuine, verify
-from custody.schemas.webhooks import TOLERANCE, EventKind, WebhookEvent, signed_headers
+from custody.client.webhooks import TOLERANCE, NotGenuine, verify
+from custody.schemas.webhooks import EventKind, WebhookEvent, signed_headers
 from custody.server.rules.webhooks import CARRIES
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "build" / "webhooks.md").read_text(encoding="utf-8")

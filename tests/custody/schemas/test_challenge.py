@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from custody.schemas.common import MAX_INT64
 from custody.schemas.keys import (
-    MAX_CHALLENGE_CHARACTERS,
     MAX_HOST_CHARACTERS,
     ChallengeLine,
     offered_digest,
@@ -23,7 +22,7 @@ def test_is_read_as_it_was_written_and_fits_every_device(
 ) -> None:
     line = ChallengeLine(host, network, user_id, nonce, half * 2)
     assert ChallengeLine.parse(str(line)) == line
-    assert len(str(line)) <= MAX_CHALLENGE_CHARACTERS
+    assert len(str(line)) <= 240
     assert str(line).isascii()
     assert str(line).isprintable()
     assert "  " not in str(line)
