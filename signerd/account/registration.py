@@ -43,7 +43,7 @@ from multisig import (
 from signerd.account.platform import PlatformClient, Sink
 from signerd.core.audit import Note
 from signerd.core.events import REGISTRATION, News
-from signerd.core.keys import ListedKey, VaultAccounts, revocation_of
+from signerd.core.keys import VaultAccounts, revocation_of
 from signerd.core.text import canonical, said
 from signerd.core.values import OwnKey
 from signerd.errors import (
@@ -277,7 +277,7 @@ class KeyWatch:
         if key_id is None or base is None:
             self.troubles.report(KEYS, {})
             return
-        told = revocation_of(base, key_id, [listed_key(key) for key in self._listed], self.now())
+        told = revocation_of(base, key_id, self._listed, self.now())
         if told is not None:
             self.sink.announce(self.journal.revoke(told))
         advice = None if told else self.accounts_of(base.key.fingerprint).advice
@@ -294,10 +294,3 @@ class KeyWatch:
             if key.status == "active" and key.master_fingerprint.value == str(fingerprint):
                 return VaultAccounts(known, key.next_account or 0, key.free_accounts)
         return VaultAccounts(known)
-
-
-def listed_key(shape: Key) -> ListedKey:
-    """As the core compares it; an absent text becomes an empty one, which matches no key."""
-    fingerprint = shape.master_fingerprint.value or ""
-    reason = shape.revoked_reason.value or ""
-    return ListedKey(shape.id, shape.xpub.value or "", fingerprint, shape.status == "active", reason)

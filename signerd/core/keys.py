@@ -9,12 +9,12 @@ A revocation is not proven either. It stops signatures and is shown; it removes 
 cannot lift it: the person registers a device again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from custody.schemas.keys import MAX_ACCOUNT
+from custody.schemas.keys import MAX_ACCOUNT, Key
 from signerd.core.text import foreign
 from signerd.core.values import FormerKey, OwnKey
 
@@ -71,18 +71,6 @@ class VaultAccounts:
 _LABEL_LENGTH = 8
 
 
-@dataclass(frozen=True)
-class ListedKey:
-    """A key of this account's on this network, as the platform lists it."""
-
-    key_id: str
-    xpub: str
-    fingerprint: str
-    active: bool
-    # The platform's reason for a revocation, if it gives one.
-    reason: str = ""
-
-
 class RevocationReason(StrEnum):
     """The reason of a revocation. Where the platform gives none, another active key means that it was
     replaced.
@@ -130,23 +118,21 @@ class Revocation:
         return f"was replaced by {another} from another desktop"
 
 
-def revocation_of(
-    registered: OwnKey, key_id: str, listed: Iterable[ListedKey], now: datetime
-) -> Revocation | None:
-    """The revocation of our registered key in the platform's list, or None.
+def revocation_of(registered: OwnKey, key_id: str, listed: Sequence[Key], now: datetime) -> Revocation | None:
+    """The revocation of our registered key in the platform's list of those on this network, or None.
 
     The same key under another id, registered from another desktop, counts as active.
     """
-    known = tuple(listed)
-    if any(key.active and key.xpub == str(registered.key.xpub) for key in known):
+    active = [key for key in listed if key.status == "active"]
+    if any(key.xpub.value == str(registered.key.xpub) for key in active):
         return None
-    ours = next((key for key in known if key.key_id == key_id and not key.active), None)
+    ours = next((key for key in listed if key.id == key_id and key.status != "active"), None)
     if ours is None:
         return None
-    others = [key.fingerprint for key in known if key.active]
+    others = [key.master_fingerprint.value or "" for key in active]
     why = (
         RevocationReason.LOST
-        if ours.reason == RevocationReason.LOST
+        if ours.revoked_reason.value == RevocationReason.LOST
         else RevocationReason.REPLACED
         if others
         else RevocationReason.REVOKED

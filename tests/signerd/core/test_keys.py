@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from custody.schemas.keys import Key
 from signerd.core.keys import (
     ALL_ACCOUNTS,
     FEW_ACCOUNTS,
     FIRST_ACCOUNTS,
     MORE_ACCOUNTS,
-    ListedKey,
     Revocation,
     RevocationReason,
     VaultAccounts,
@@ -20,6 +20,7 @@ from signerd.core.keys import (
 )
 from signerd.core.values import FormerKey
 from tests.support.desk import own_keys
+from tests.support.fake_platform import listed_key
 
 counts = st.integers(0, ALL_ACCOUNTS)
 any_accounts = st.builds(VaultAccounts, counts, counts, st.none() | counts)
@@ -61,14 +62,18 @@ OURS, _SECOND = own_keys()
 XPUB, LABEL = str(OURS.key.xpub), str(OURS.key.fingerprint)
 
 
-def listed(key_id: str = "key-1", xpub: str = XPUB, label: str = LABEL, *, active: bool = True) -> ListedKey:
-    return ListedKey(key_id, xpub, label, active)
+def listed(
+    key_id: str = "key-1", xpub: str = XPUB, label: str = LABEL, *, active: bool = True, reason: str = ""
+) -> Key:
+    status = "active" if active else "revoked"
+    key = listed_key(key_id, xpub, label, str(OURS.key.origin.path), status=status)
+    return Key.model_validate({**key, "RevokedReason": {"String": reason, "Valid": bool(reason)}})
 
 
 REVOKED = listed(active=False)
 
 
-def told(*keys: ListedKey) -> Revocation | None:
+def told(*keys: Key) -> Revocation | None:
     return revocation_of(OURS, "key-1", keys, NOW)
 
 
@@ -83,7 +88,7 @@ def told(*keys: ListedKey) -> Revocation | None:
     ],
     ids=["no list", "active", "another one revoked", "another one active", "the same key under another id"],
 )
-def test_it_says_nothing_against_ours(keys: tuple[ListedKey, ...]) -> None:
+def test_it_says_nothing_against_ours(keys: tuple[Key, ...]) -> None:
     assert told(*keys) is None
 
 
@@ -104,8 +109,8 @@ def test_no_key_is_active_any_more() -> None:
 @pytest.mark.parametrize(
     "others", [(), (listed("key-2", "xpub-other", "deadbeef"),)], ids=["alone", "beside a new one"]
 )
-def test_the_platform_says_that_it_was_marked_lost(others: tuple[ListedKey, ...]) -> None:
-    found = told(ListedKey("key-1", XPUB, LABEL, active=False, reason="lost"), *others)
+def test_the_platform_says_that_it_was_marked_lost(others: tuple[Key, ...]) -> None:
+    found = told(listed(active=False, reason="lost"), *others)
     assert found is not None
     assert found.why is RevocationReason.LOST
     assert f"your key {LABEL} was marked lost there" in found.sentence
