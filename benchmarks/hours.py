@@ -31,9 +31,8 @@ from firmware_bridge import Bridge, Deadlines, DeviceState
 from firmware_bridge.model import Endpoint, Family
 from multisig import MultisigError, Psbt, Sats, TxOut, build_psbt, encode_address, inspect, signer_progress
 from signerd.core.audit import Note
-from signerd.core.claims import VaultClaim
 from signerd.core.states import State
-from signerd.core.values import OwnKey, Pin, SigningLimits, Snapshot
+from signerd.core.values import OwnKey, Pin, SigningLimits, Snapshot, VaultClaim
 from signerd.daemon.service import Daemon
 from signerd.journal import Journal
 from tests.support import virtual

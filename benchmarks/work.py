@@ -18,10 +18,9 @@ from custody.common.interpreter import settle
 from multisig import KeyOrigin, Psbt, Vault, build_psbt
 from multisig.psbt import PsbtOutput
 from signerd.core.audit import Note
-from signerd.core.claims import VaultClaim
 from signerd.core.signing import imported_snapshot
 from signerd.core.states import State
-from signerd.core.values import Imported, SigningLimits
+from signerd.core.values import Imported, SigningLimits, VaultClaim
 from signerd.journal import Journal
 from tests.support.daemons import daemon_at, prepare
 from tests.support.desk import NETWORK, VAULT, make_pin, own_keys, snapshot_of

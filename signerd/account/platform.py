@@ -39,11 +39,10 @@ from signerd.account.wire import (
     snapshot_of,
 )
 from signerd.core import events
-from signerd.core.claims import VaultClaim
 from signerd.core.events import News, request_key
 from signerd.core.text import foreign, plain, said
 from signerd.core.tokens import PublishedToken
-from signerd.core.values import Record, Snapshot
+from signerd.core.values import Record, Snapshot, VaultClaim
 from signerd.errors import (
     PlatformAnswersWrongly,
     PlatformError,

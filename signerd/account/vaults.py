@@ -13,7 +13,6 @@ from multisig import RECEIVE, MultisigError, OriginKey, Vault
 from signerd.core.audit import Note
 from signerd.core.claims import (
     NO_KEY_OF_OURS,
-    VaultClaim,
     contradictions,
     differences,
     fault_of_pinned,
@@ -26,7 +25,7 @@ from signerd.core.claims import (
 from signerd.core.events import News
 from signerd.core.keys import made_with_former
 from signerd.core.text import as_argument, foreign, said
-from signerd.core.values import OwnKey, Pin
+from signerd.core.values import OwnKey, Pin, VaultClaim
 from signerd.errors import (
     AccountReused,
     NoRegisteredKey,

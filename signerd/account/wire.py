@@ -29,10 +29,9 @@ from custody.schemas.proposals import DecodedCall, Proposal, ProposalTrouble
 from custody.schemas.users import WorkspaceInfo
 from custody.schemas.vaults import Vault as VaultShape
 from multisig.tokens import MAX_BYTECODE_BYTES
-from signerd.core.claims import VaultClaim
 from signerd.core.text import foreign, plain, said
 from signerd.core.tokens import PublishedToken, TokenClaim, flag
-from signerd.core.values import Snapshot, Trouble
+from signerd.core.values import Snapshot, Trouble, VaultClaim
 from signerd.errors import PlatformAnswersWrongly
 
 

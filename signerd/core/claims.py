@@ -1,32 +1,17 @@
 """What the platform says about a vault, and how it differs from the pinned one (S16)."""
 
 import hashlib
-from dataclasses import dataclass
 from functools import lru_cache
 
 from multisig import RECEIVE, MultisigError, Network, OriginKey, Vault
 from signerd.core.keys import made_with_former
 from signerd.core.text import canonical, count, foreign, said
-from signerd.core.values import FormerKey, OwnKey, Pin
+from signerd.core.values import FormerKey, OwnKey, Pin, VaultClaim
 
 # BIP-173's bound; a longer text is cut where it is shown.
 _LONGEST_ADDRESS = 90
 
 NO_KEY_OF_OURS = "None of its keys is a registered key of your device."
-
-
-@dataclass(frozen=True)
-class VaultClaim:
-    """What the platform says about a vault; None for a field that it has not shown."""
-
-    vault_id: str
-    workspace_id: int
-    name: str
-    descriptor: str
-    threshold: int | None = None
-    signers: int | None = None
-    first_address: str | None = None
-    replaced_by: str | None = None
 
 
 @lru_cache(maxsize=2_560)

@@ -221,6 +221,20 @@ class Pin:
 
 
 @dataclass(frozen=True)
+class VaultClaim:
+    """What the platform says about a vault; None for a field that it has not shown."""
+
+    vault_id: str
+    workspace_id: int
+    name: str
+    descriptor: str
+    threshold: int | None = None
+    signers: int | None = None
+    first_address: str | None = None
+    replaced_by: str | None = None
+
+
+@dataclass(frozen=True)
 class Neighbour:
     """Another proposal that spends the same coins, pays the same, or is replaced by this one.
 
@@ -332,9 +346,8 @@ class SigningLimits:
 class ReviewContext:
     """Everything that a review of one proposal depends on.
 
-    ``claimed_descriptor``, ``claimed_name``: the platform's current ones of the vault.
-    ``claimed_replacement``: the id of the vault that it says takes its place. ``lowered``: the checks that
-    the configuration lowers. ``spent``: what was signed within 24 hours. ``uncompared``: beyond
+    ``claim``: what the platform says of the vault now. ``lowered``: the checks that the configuration lowers.
+    ``spent``: what was signed within 24 hours. ``uncompared``: beyond
     ``neighbours``. ``unfollowed``: proposals that others signed and that pay the same. ``vault_changes``:
     changes of the pinned vault that the person has not looked at. ``moment``: the day; None where the time is
     unknown. ``former_keys``: of devices that were replaced. ``revoked``: the sentence about a revocation of
@@ -347,7 +360,7 @@ class ReviewContext:
     network: Network
     limits: SigningLimits
     pin: Pin | None
-    claimed_descriptor: str | None
+    claim: VaultClaim | None
     own_keys: tuple[OwnKey, ...]
     neighbours: tuple[Neighbour, ...] = ()
     uncompared: Uncompared = Uncompared()
@@ -356,8 +369,6 @@ class ReviewContext:
     rules: Rules = NO_RULES
     spent: tuple[Spent, ...] = ()
     moment: datetime | None = None
-    claimed_name: str | None = None
-    claimed_replacement: str | None = None
     vault_changes: tuple[str, ...] = ()
     former_keys: tuple[FormerKey, ...] = ()
     revoked: str = ""

@@ -13,14 +13,14 @@ from custody.schemas.proposals import ProposalStatus
 from multisig import Fingerprint
 from multisig.tokens import Payload, TokenCall, bytecode_hash
 from signerd.core.audit import Note
-from signerd.core.claims import VaultClaim, changes, fingerprint_of_change
+from signerd.core.claims import changes, fingerprint_of_change
 from signerd.core.events import REGISTRATION, JudgeAgain, Level, News, Notify, Recalled, Replaced, Step
 from signerd.core.following import forgotten, own_signature
 from signerd.core.keys import Revocation
 from signerd.core.states import NOT_TAKEN, TO_SUBMIT
 from signerd.core.text import canonical
 from signerd.core.tokens import ModelScreen, PublishedToken, prove_blob, prove_token, subject_of
-from signerd.core.values import OwnKey, Pin, Record, Snapshot, Unfollowed
+from signerd.core.values import OwnKey, Pin, Record, Snapshot, Unfollowed, VaultClaim
 from signerd.journal import rows
 from signerd.journal.books import (
     BACKED_UP,

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from signerd.core.audit import Note
-from signerd.core.claims import VaultClaim
 from signerd.core.keys import Revocation, RevocationReason
-from signerd.core.values import FormerKey, OwnKey, Pin
+from signerd.core.values import FormerKey, OwnKey, Pin, VaultClaim
 from signerd.journal import rows
 from signerd.journal.chain import ChainedJournal
 

@@ -399,15 +399,13 @@ class Proposals(KeysAndVaults):
         revoked, own_keys = self.revocation(), self.own_keys()
         payload = payload_of_bytes(snapshot.psbt) if snapshot.is_of_token else None
         token = None if payload is None else self.bytecode(payload)
-        replacement = None if claim is None else claim.replaced_by
-        may_name_vaults = replacement is not None or (token is not None and bool(token.whitelist))
+        is_replaced = claim is not None and claim.replaced_by is not None
+        may_name_vaults = is_replaced or (token is not None and bool(token.whitelist))
         return ReviewContext(
             network=self.network,
             limits=self.limits,
             pin=pin,
-            claimed_descriptor=None if claim is None else claim.descriptor,
-            claimed_name=None if claim is None else claim.name,
-            claimed_replacement=replacement,
+            claim=claim,
             vault_changes=self.changes_of(pin),
             own_keys=own_keys,
             former_keys=self.former_keys(),

@@ -19,7 +19,7 @@ from signerd.core.tokens import (
     prove_blob,
     prove_token,
 )
-from signerd.core.values import Neighbour, OwnKey, Pin, ReviewContext, SigningLimits, Snapshot
+from signerd.core.values import Neighbour, OwnKey, Pin, ReviewContext, SigningLimits, Snapshot, VaultClaim
 from tests.attacks.people import ALICE, NAME, VAULT, VAULT_ID, WORKSPACE
 from tests.attacks.recipes import PROPOSALS
 from tests.attacks.recipes.absurd import Damage
@@ -107,10 +107,15 @@ class Proposal(Recipe):
             network=NETWORK,
             limits=SigningLimits(),
             pin=pin if around.get("pinned", True) else None,
-            claimed_descriptor=around.get("claimed", VAULT.descriptor),
+            claim=VaultClaim(
+                VAULT_ID,
+                WORKSPACE,
+                NAME,
+                around.get("claimed", VAULT.descriptor),
+                replaced_by=around.get("replaced_by"),
+            ),
             own_keys=(OwnKey(own, "vault", 0), OwnKey(ALICE.profile().key, "profile", 0)),
             neighbours=tuple(_neighbour(n, other) for n, other in enumerate(self.others)),
-            claimed_replacement=around.get("replaced_by"),
             vault_changes=tuple(around.get("changes", ())),
             token=proven(self.snapshot(), self.platform),
             screen=None if screen is None else ModelScreen(*screen),

@@ -5,8 +5,7 @@ import pytest
 from multisig import MultisigError, Vault
 from signerd.account.vaults import pinnable
 from signerd.core.audit import Note
-from signerd.core.claims import VaultClaim
-from signerd.core.values import OwnKey, SigningLimits
+from signerd.core.values import OwnKey, SigningLimits, VaultClaim
 from signerd.errors import SignerdError, VaultDiffers
 from signerd.journal import Journal
 from tests.attacks.people import ALICE, NAME, VAULT_ID, WORKSPACE

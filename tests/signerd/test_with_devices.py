@@ -10,8 +10,7 @@ from device_simulators.panel import ask_person
 from multisig import OriginKey, profile_account_path
 from signerd.callers import PAGE
 from signerd.core.audit import Note
-from signerd.core.claims import VaultClaim
-from signerd.core.values import OwnKey, Pin
+from signerd.core.values import OwnKey, Pin, VaultClaim
 from signerd.errors import AddressDiffers, AddressNotShown
 from tests.conformance import makes
 from tests.conformance.makes import VAULT

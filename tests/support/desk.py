@@ -5,13 +5,12 @@ from types import MappingProxyType
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import MultisigError, Network, Psbt, Vault, encode_address, inspect
-from signerd.core.claims import VaultClaim
 from signerd.core.events import News
 from signerd.core.rules.reading import Known, written_rules
 from signerd.core.rules.values import Rules
 from signerd.core.todo import Work, todo
 from signerd.core.tokens import ModelScreen
-from signerd.core.values import OwnKey, Pin, ReviewContext, SigningLimits, Snapshot
+from signerd.core.values import OwnKey, Pin, ReviewContext, SigningLimits, Snapshot, VaultClaim
 from signerd.journal import Journal
 from signerd.journal.proposals import RECONSIDERED
 from tests.support.wallets import ALICE, Signer, make_spend, make_vault
@@ -33,12 +32,17 @@ def make_pin(vault: Vault = VAULT) -> Pin:
     return Pin(VAULT_ID, 1, "Treasury", vault, ALICE.vault_key(NETWORK, 0))
 
 
+def claim(name: str = "Treasury", **changes: object) -> VaultClaim:
+    """What the platform says of the pinned vault."""
+    return replace(VaultClaim(VAULT_ID, 1, name, VAULT.descriptor), **changes)
+
+
 def review_context(**changes: object) -> ReviewContext:
     usual = ReviewContext(
         network=NETWORK,
         limits=SigningLimits(),
         pin=make_pin(),
-        claimed_descriptor=VAULT.descriptor,
+        claim=claim(),
         own_keys=own_keys(),
         screen=SCREEN,
     )

@@ -14,7 +14,7 @@ from multisig import Network, Psbt, Vault
 from signerd.account.wire import PlatformWorkspace, snapshot_of
 from signerd.core.review import ProposalReview, review
 from signerd.core.states import State
-from signerd.core.values import Neighbour, OwnKey, Pin, ReviewContext, SigningLimits, Snapshot
+from signerd.core.values import Neighbour, OwnKey, Pin, ReviewContext, SigningLimits, Snapshot, VaultClaim
 from tests.support.custody import Desk, ok
 
 
@@ -83,7 +83,7 @@ def judged(desk: Desk, psbt_id: str, signed: Iterable[str]) -> ProposalReview:
         network=Network.REGTEST,
         limits=SigningLimits(),
         pin=Pin(desk.vault["id"], desk.workspace_id, "Treasury", vault, own),
-        claimed_descriptor=desk.vault["descriptor"],
+        claim=VaultClaim(desk.vault["id"], desk.workspace_id, "Treasury", desk.vault["descriptor"]),
         own_keys=(OwnKey(own, "vault", 0),),
         neighbours=tuple(_neighbour(_snapshot(desk, other)) for other in signed),
     )

@@ -91,13 +91,13 @@ def pinned(case: Case) -> Verdict:
 
 def unchanged(case: Case) -> Verdict:
     """S16: M, N, a cosigner or an account changed after the vault was pinned."""
-    pin, claimed = case.context.pin, case.context.claimed_descriptor
+    pin, claim = case.context.pin, case.context.claim
     if pin is None:
         return refuse("There is no pinned vault to compare with.")
-    if claimed is None:
+    if claim is None:
         return refuse("The platform has not shown the vault's descriptor yet.")
     try:
-        same = same_quorum(Vault.from_descriptor(claimed, pin.vault.network), pin.vault)
+        same = same_quorum(Vault.from_descriptor(claim.descriptor, pin.vault.network), pin.vault)
     except MultisigError as error:
         return refuse(f"The platform's descriptor of the vault is not valid: {said(error)}")
     if not same:
@@ -175,11 +175,11 @@ def change_looked_at(case: Case) -> Verdict:
 
 def name_kept(case: Case) -> Verdict:
     """A name proves nothing, but the person may recognise the vault by it."""
-    pin, claimed = case.context.pin, case.context.claimed_name
-    if pin is None or claimed is None or claimed == pin.name:
+    pin, claim = case.context.pin, case.context.claim
+    if pin is None or claim is None or claim.name == pin.name:
         return allow("The vault has the name under which it was pinned, which is a label only.")
     return warn(
-        f"The platform calls the vault '{foreign(claimed)}' now; you pinned it as '{foreign(pin.name)}'. "
+        f"The platform calls the vault '{foreign(claim.name)}' now; you pinned it as '{foreign(pin.name)}'. "
         "A name is a label only: the keys are what counts.",
     )
 

@@ -208,8 +208,8 @@ def into_pinned(case: InspectedCase) -> Verdict:
     """S16: where the platform says that the vault is replaced, its money goes to vaults that are pinned here.
     Else it is held: the platform alone has shown the new vault. A sweep pays its first address.
     """
-    replacement = case.context.claimed_replacement
-    if replacement is None:
+    claim = case.context.claim
+    if claim is None or claim.replaced_by is None:
         return allow("The platform does not say that another vault replaces this one.")
     known = {script for pin in case.context.pins for script in receive_scripts(pin.vault, 0)}
     unknown = [payment for payment in case.to_others if payment.script_pubkey not in known]
@@ -218,9 +218,9 @@ def into_pinned(case: InspectedCase) -> Verdict:
     total = Sats(sum(payment.amount for payment in unknown))
     return hold(
         f"The platform says that another vault replaces this one. {amount(total)} go to no vault that is "
-        f"pinned here. Pin the new one first: `signerd pin {as_argument(replacement)}`. If you do not sign "
-        "for it, compare the address with two of those who do.",
-        replaced_by=replacement,
+        f"pinned here. Pin the new one first: `signerd pin {as_argument(claim.replaced_by)}`. If you do not "
+        "sign for it, compare the address with two of those who do.",
+        replaced_by=claim.replaced_by,
         total_sats=int(total),
     )
 

@@ -8,10 +8,9 @@ from signerd.account.others import CAUGHT_UP, OthersProposals
 from signerd.account.platform import PlatformPage
 from signerd.account.wire import Listed, PlatformWorkspace, UnreadableEntry
 from signerd.core.audit import Note
-from signerd.core.claims import VaultClaim
 from signerd.core.events import Notify
 from signerd.core.states import State
-from signerd.core.values import Pin, Snapshot
+from signerd.core.values import Pin, Snapshot, VaultClaim
 from tests.signerd.journal.test_journal import NOW, open_one, prepared
 from tests.support.desk import NETWORK, signed_by
 from tests.support.payments import SHOP, shop, spend_of

@@ -9,8 +9,7 @@ from multisig import Vault
 from multisig.descriptor import with_checksum
 from signerd.account.vaults import GivenVault, Source, pin, pinnable, require_code, seen_vaults, unpin
 from signerd.core.audit import Note
-from signerd.core.claims import VaultClaim
-from signerd.core.values import Pin, SigningLimits
+from signerd.core.values import Pin, SigningLimits, VaultClaim
 from signerd.errors import (
     AccountReused,
     NotOurVault,

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from signerd.core.claims import (
     NO_KEY_OF_OURS,
-    VaultClaim,
     changes,
     contradictions,
     differences,
@@ -16,7 +15,7 @@ from signerd.core.claims import (
     fingerprint_of_change,
     impostor,
 )
-from signerd.core.values import FormerKey, OwnKey
+from signerd.core.values import FormerKey, OwnKey, VaultClaim
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, own_keys
 from tests.support.examples import examples
 from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, make_vault

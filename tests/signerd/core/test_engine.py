@@ -153,7 +153,7 @@ def test_s24_another_transaction_after_the_signature_alarms_once_and_is_not_foll
 
 def test_an_approval_of_what_is_refused_now_is_refused() -> None:
     waiting = receive(HONEST, AROUND).record
-    changed = review_context(claimed_descriptor=None)
+    changed = review_context(claim=None)
     with pytest.raises(RefusedByChecks, match="vault-unchanged"):
         decide(waiting, approval(context=changed), changed)
 
@@ -292,7 +292,7 @@ def test_exported_again_it_is_the_same_bytes_and_no_second_entry() -> None:
 
 def test_exported_again_it_stays_here_where_a_check_refuses_it_now() -> None:
     with pytest.raises(StaleApproval):
-        decide(EXPORTED, events.Exported(), review_context(claimed_descriptor=None))
+        decide(EXPORTED, events.Exported(), review_context(claim=None))
 
 
 def test_an_exported_proposal_goes_to_no_device_and_is_not_judged_anew() -> None:

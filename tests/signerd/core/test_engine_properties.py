@@ -35,7 +35,7 @@ SNAPSHOTS = (
 AROUNDS = (
     review_context(),
     review_context(pin=None),
-    review_context(claimed_descriptor=None),
+    review_context(claim=None),
     review_context(revoked="The platform says so."),
 )
 ANSWERS = (

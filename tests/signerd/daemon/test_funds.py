@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from multisig import MAX_INDEX
-from signerd.core.claims import VaultClaim
 from signerd.core.states import State
+from signerd.core.values import VaultClaim
 from signerd.daemon.funds import NONE_LEFT, NOT_OURS, REPLACED, vault_funds, vault_movements
 from signerd.errors import NotPinned, PlatformAnswersWrongly, PlatformUnreachable
 from signerd.journal import Journal

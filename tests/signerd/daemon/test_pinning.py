@@ -12,8 +12,8 @@ from firmware_bridge import AddressMismatch, DeviceState, Disconnected, RefusedB
 from signerd.account.vaults import OF_OTHERS
 from signerd.cli.vaults import preview_text
 from signerd.core.audit import Note
-from signerd.core.claims import VaultClaim
 from signerd.core.states import State
+from signerd.core.values import VaultClaim
 from signerd.daemon.service import Daemon
 from signerd.errors import (
     AddressDiffers,

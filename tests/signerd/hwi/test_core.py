@@ -23,8 +23,7 @@ import pytest
 from firmware_bridge import Bridge, Family
 from multisig import Network, Transaction, encode_address, p2wsh
 from signerd.core.audit import Note
-from signerd.core.claims import VaultClaim
-from signerd.core.values import OwnKey, Pin, SigningLimits
+from signerd.core.values import OwnKey, Pin, SigningLimits, VaultClaim
 from signerd.journal import Journal
 from signerd.loopback.serve import serving
 from tests.conformance.rigs import Rig, make_rig, plugged_in, short_folder

@@ -195,7 +195,7 @@ def test_a_claim_is_news_once(journal):
     assert journal.claims() == (renamed,)
     # A name is a label: no alarm, but it is told beside the proposals.
     assert journal.changes_of(make_pin()) == ()
-    assert journal.review_context(snapshot_of(spend())).claimed_name == "Renamed"
+    assert journal.review_context(snapshot_of(spend())).claim.name == "Renamed"
 
 
 def test_a_pin_is_never_replaced(journal):

@@ -18,10 +18,9 @@ from custody.schemas.proposals import ProposalStatus
 from multisig import CHANGE, ChangeTo, Psbt, Vault, build_psbt, sats
 from signerd.core import events
 from signerd.core.audit import Note, first_fault
-from signerd.core.claims import VaultClaim
 from signerd.core.rules.reading import written_rules
 from signerd.core.states import State
-from signerd.core.values import OwnKey, Pin, SigningLimits
+from signerd.core.values import OwnKey, Pin, SigningLimits, VaultClaim
 from signerd.journal import Journal
 from tests.support.desk import NETWORK, judge_again, own_keys, signed_by, snapshot_of
 from tests.support.examples import examples

@@ -9,7 +9,7 @@ from custody.common.pages.figures import sentence
 from signerd.core.checks.case import Outcome
 from signerd.core.checks.table import CHECKS, Stage
 from signerd.core.review import review
-from tests.support.desk import make_pin, review_context, snapshot_of, spend
+from tests.support.desk import claim, make_pin, review_context, snapshot_of, spend
 
 HONEST = snapshot_of(spend())
 
@@ -22,7 +22,6 @@ def verdict(name, **context):
 def test_no_change_no_alarm():
     assert verdict("vault-alarm").outcome is Outcome.ALLOW
     assert verdict("vault-name").outcome is Outcome.ALLOW
-    assert verdict("vault-name", claimed_name="Treasury").outcome is Outcome.ALLOW
 
 
 def test_s16_a_change_refuses_though_the_platform_took_it_back():
@@ -33,11 +32,11 @@ def test_s16_a_change_refuses_though_the_platform_took_it_back():
 
 
 def test_another_name_is_shown_and_allowed():
-    found = verdict("vault-name", claimed_name="\x1b[2JSavings")
+    found = verdict("vault-name", claim=claim("\x1b[2JSavings"))
     assert found.outcome is Outcome.WARN
     assert not found.acknowledge
     assert "\x1b" not in found.sentence
-    assert review(HONEST, review_context(claimed_name="Savings")).allowed
+    assert review(HONEST, review_context(claim=claim("Savings"))).allowed
 
 
 @pytest.mark.parametrize(
@@ -46,7 +45,7 @@ def test_another_name_is_shown_and_allowed():
 def test_a_vault_that_is_not_pinned_is_named_in_the_command_by_its_id(vault_id, command):
     """The platform chose its name; a shell would run what is in it, the page would show it as a command."""
     name = "`$(rm -rf ~)` 'x' ` \x1b[2J"
-    context = review_context(pin=None, claimed_name=name)
+    context = review_context(pin=None, claim=claim(name))
     told = review(replace(HONEST, vault_id=vault_id), context).refusals[0].sentence
     assert re.findall("`([^`]*)`", told) == [command]
     assert re.findall("<code>(.*?)</code>", sentence(told)) == [command]
@@ -55,7 +54,7 @@ def test_a_vault_that_is_not_pinned_is_named_in_the_command_by_its_id(vault_id, 
 
 def test_a_name_makes_no_command_of_what_it_says():
     found = verdict(
-        "vault-name", claimed_name="`signerd unpin vault-1`", pin=replace(make_pin(), name="Cold `")
+        "vault-name", claim=claim("`signerd unpin vault-1`"), pin=replace(make_pin(), name="Cold `")
     )
     assert "<code>" not in sentence(found.sentence)
     assert "'signerd unpin vault-1'" in found.sentence

@@ -17,7 +17,7 @@ from signerd.core.review import ProposalReview, review
 from signerd.core.signing import signing_of
 from signerd.core.states import State
 from signerd.core.values import ReviewContext
-from tests.support.desk import NETWORK, VAULT, make_pin, read_rules, review_context, snapshot_of
+from tests.support.desk import NETWORK, VAULT, claim, make_pin, read_rules, review_context, snapshot_of
 from tests.support.payments import (
     PROFILE,
     forward_of,
@@ -69,7 +69,7 @@ def test_s16_what_a_replaced_vault_pays_goes_to_a_pinned_one_or_is_held(replaced
     paid = pay(50_000, to) if isinstance(to, str) else TxOut(sats(50_000), to)
     psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [paid, ChangeTo(sats(49_000), CHANGE, 7)], 0)
     pins = (make_pin(), *([replace(make_pin(NEW), vault_id="vault-2")] if pinned else []))
-    found = review(snapshot_of(psbt), review_context(claimed_replacement=replaced_by, pins=pins))
+    found = review(snapshot_of(psbt), review_context(claim=claim(replaced_by=replaced_by), pins=pins))
     (verdict,) = [v for v in found.verdicts if v.name == "replacement-not-pinned"]
     assert (verdict.acknowledge, verdict.figures.get("total_sats", 0)) == (held > 0, held)
 

@@ -134,7 +134,7 @@ RIVAL = Neighbour(
 worlds = st.fixed_dictionaries(
     {
         "neighbours": st.sampled_from([(), (RIVAL,)]),
-        "claimed_descriptor": st.sampled_from([review_context().claimed_descriptor, None]),
+        "claim": st.sampled_from([review_context().claim, None]),
         "spent": st.lists(st.integers(1, 90_000).map(spent), max_size=3).map(tuple),
         "lowered": st.sets(st.sampled_from(LOWERABLE)).map(frozenset),
         "moment": st.sampled_from([NOON, NOON + timedelta(days=1), None]),

@@ -19,11 +19,10 @@ from signerd.callers import TERMINAL
 from signerd.cli.words import proposal_text, proposals_text
 from signerd.core.addresses import RECOGNISED_ADDRESSES
 from signerd.core.audit import Note
-from signerd.core.claims import VaultClaim
 from signerd.core.states import State
 from signerd.core.text import amount
 from signerd.core.tokens import PublishedToken
-from signerd.core.values import Pin
+from signerd.core.values import Pin, VaultClaim
 from signerd.daemon.views import MAX_OUTPUTS_ON_SCREENS
 from signerd.feed import FeedLine
 from signerd.loopback.page.proposals import picture_of, shares, stages, status_line
