@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from custody.common.pace import Backoff
+from signerd.core.text import plain
 from signerd.errors import SignerdError
+from signerd.shapes.account import Happened
 
 # A watcher that is further behind has lost interest; the audit chain has what matters.
 LINES_KEPT = 1_000
@@ -27,18 +29,6 @@ ALARMS_KEPT = 100
 WAITS = "This proposal waits for your decision."
 
 
-@dataclass(frozen=True)
-class FeedLine:
-    """``subject``: a proposal, a vault, or "registration". ``kind``: ask, progress, info, attention, trouble,
-    alarm, state.
-    """
-
-    number: int
-    subject: str
-    kind: str
-    text: str
-
-
 class Feed:
     """Not thread-safe: for one event loop. ``before``: the number before its first line.
 
@@ -47,8 +37,8 @@ class Feed:
     """
 
     def __init__(self, before: int = 0) -> None:
-        self._lines: deque[FeedLine] = deque(maxlen=LINES_KEPT)
-        self._alarms: deque[FeedLine] = deque(maxlen=ALARMS_KEPT)
+        self._lines: deque[Happened] = deque(maxlen=LINES_KEPT)
+        self._alarms: deque[Happened] = deque(maxlen=ALARMS_KEPT)
         self._last = before
         # Set, and another one put in its place, at each line.
         self._news = asyncio.Event()
@@ -58,26 +48,27 @@ class Feed:
         return self._last
 
     def add(self, subject: str, kind: str, text: str) -> None:
+        """``text``: may be a device's or the platform's, and is cleaned here (L8)."""
         self._last += 1
-        line = FeedLine(self._last, subject, kind, text)
+        line = Happened(number=self._last, subject=subject, kind=kind, text=plain(text))
         self._lines.append(line)
         if kind == ALARM:
             self._alarms.append(line)
         self._news.set()
         self._news = asyncio.Event()
 
-    def since(self, number: int, subject: str | None = None) -> tuple[FeedLine, ...]:
+    def since(self, number: int, subject: str | None = None) -> tuple[Happened, ...]:
         return tuple(
             line for line in self._kept() if line.number > number and subject in (None, line.subject)
         )
 
-    def _kept(self) -> Iterator[FeedLine]:
+    def _kept(self) -> Iterator[Happened]:
         """In their order: alarms that the other lines have pushed out, and all that were not."""
         oldest = self._lines[0].number if self._lines else 0
         yield from (line for line in self._alarms if line.number < oldest)
         yield from self._lines
 
-    async def wait(self, number: int, subject: str | None, seconds: float) -> tuple[FeedLine, ...]:
+    async def wait(self, number: int, subject: str | None, seconds: float) -> tuple[Happened, ...]:
         """The lines after ``number``, as soon as there are any, or none when the time is up."""
         try:
             async with asyncio.timeout(seconds):

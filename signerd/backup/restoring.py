@@ -29,15 +29,16 @@ from signerd.journal import Journal
 from signerd.journal.books import BACKUP
 from signerd.journal.chain import utc_now
 from signerd.journal.rows import audit_head, digest_of_tables, why_unproven
-from signerd.journal.schema import VERSION, migrate
 from signerd.journal.storage import (
     BORN,
     CHECKED,
     JOURNAL,
     LOCK,
+    VERSION,
     StateFolder,
     fault_of,
     make_private,
+    migrate,
 )
 from signerd.runtime import FaultPoint, no_fault
 

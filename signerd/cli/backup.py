@@ -144,7 +144,7 @@ def kit(desk: Desk, vault_id: str, out: Path | None) -> None:
 
     from signerd.account.config import find_config, load_config
     from signerd.cli.naming import pin_named
-    from signerd.journal.read_pins import read_pins
+    from signerd.journal.storage import read_pins
     from signerd.kit.document import kit as document
 
     config = load_config(find_config(desk.state))

@@ -27,7 +27,7 @@ from signerd.backup.schedule import back_up_on_schedule
 from signerd.core.states import network_words, state_words
 from signerd.daemon.service import Daemon
 from signerd.errors import AlreadyConfigured, ConfigInvalid, ConfigMissing
-from signerd.feed import FeedLine, alongside
+from signerd.feed import alongside
 from signerd.journal.storage import StateFolder, make_private
 from signerd.loopback.serve import serving
 from signerd.notifying.notifier import notifying
@@ -89,12 +89,8 @@ async def _tell(daemon: Daemon, log: Log) -> None:
     last = 0
     while True:
         for line in await daemon.feed.wait(last, None, _QUIET_SECONDS):
-            log(line.subject, line.kind, _words(line))
+            log(line.subject, line.kind, state_words(line.text) if line.kind == "state" else line.text)
             last = line.number
-
-
-def _words(line: FeedLine) -> str:
-    return state_words(line.text) if line.kind == "state" else line.text
 
 
 def _log_text(subject: str, kind: str, text: str) -> None:

@@ -19,7 +19,7 @@ def show(desk: Desk, file: Path | None) -> None:
     """Show the rules as they are read; the daemon reads them when it starts."""
     from signerd.account.config import find_config, find_rules, load_config, load_rules
     from signerd.core.rules.values import NO_RULES, rule_words
-    from signerd.journal.read_pins import read_pinned_codes
+    from signerd.journal.storage import read_pinned_codes
 
     config = load_config(find_config(desk.state))
     path = file or find_rules(config, desk.state)

@@ -16,7 +16,7 @@ from multisig import multisig_account_path, profile_account_path
 from signerd.callers import LoopbackCaller
 from signerd.core.text import foreign, plain, said
 from signerd.core.values import OwnKey
-from signerd.daemon.devices import Devices
+from signerd.daemon.devices import Devices, teller
 from signerd.daemon.views import account_keys, device_view
 from signerd.errors import DeviceFailed, NoSuchQuestion, NothingUnlocked, SignerdError, TooManyPrompts
 from signerd.feed import Feed
@@ -76,9 +76,7 @@ class DeviceActions:
         device = await self.devices.chosen(device_id)
         with self.prompts.turn(caller):
             self._tell(device, f"shows itself{asked_by(caller)}. Press its button to end that.")
-            await self.devices.identify(
-                device_id, lambda note: self.feed.add(device_id, "progress", plain(note.text))
-            )
+            await self.devices.identify(device_id, teller(self.feed, device_id))
 
     async def cancel(self, device_id: str) -> None:
         """Cancel the operation on the device. Raises NoSuchDevice."""

@@ -124,7 +124,7 @@ class DeviceBridge(Protocol):
 
 
 def teller(feed: Feed, subject: str) -> OnProgress:
-    return lambda progress: feed.add(subject, "progress", plain(progress.text))
+    return lambda progress: feed.add(subject, "progress", progress.text)
 
 
 @dataclass(eq=False)

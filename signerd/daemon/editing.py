@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from multisig import Network, format_btc
 from signerd.account.config import (
     FILE,
     MAX_CONFIG_BYTES,
@@ -24,10 +25,10 @@ from signerd.account.config import (
 from signerd.core.audit import Note
 from signerd.core.checks.table import CHECKS
 from signerd.core.events import JudgeAgain
-from signerd.core.rule_changes import looser_limits, looser_rules
 from signerd.core.rules.reading import written_rules
-from signerd.core.rules.values import Rules
+from signerd.core.rules.values import Action, Rule, Rules, rule_words
 from signerd.core.text import plain
+from signerd.core.values import SigningLimits
 from signerd.daemon.service import Daemon
 from signerd.errors import ConfigInvalid, LooserSettings, NoSuchRoute, RulesInvalid, SettingsChanged
 from signerd.shapes import SettingsChange, SettingsFile
@@ -172,3 +173,29 @@ def _staged(path: Path, text: str) -> Iterator[Callable[[], Path]]:
     finally:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)
+
+
+def looser_rules(old: Rules, new: Rules, network: Network) -> tuple[str, ...]:
+    """A sentence for each old rule that no new rule covers."""
+    gone = (rule for rule in old.rules if not any(_covers(other, rule) for other in new.rules))
+    return tuple(f"It holds no more as it did: {rule_words(rule, network)}." for rule in gone)
+
+
+def _covers(new: Rule, old: Rule) -> bool:
+    # One vault alone spends at most what all spend together.
+    same_reach = new.vault is None or (old.vault is not None and old.codes <= new.codes)
+    at_least = new.action is Action.REFUSE or old.action is Action.ASK
+    now, before = new.condition, old.condition
+    stops_as_much = now.limit <= before.limit and now.scripts == before.scripts
+    return same_reach and at_least and now.kind is before.kind and stops_as_much
+
+
+def looser_limits(old: SigningLimits, new: SigningLimits) -> Iterator[str]:
+    if new.max_fee > old.max_fee:
+        yield f"The largest fee goes up from {format_btc(old.max_fee)} to {format_btc(new.max_fee)} BTC."
+    if new.max_fee_rate > old.max_fee_rate:
+        yield f"The highest fee rate goes up from {old.max_fee_rate} to {new.max_fee_rate}."
+    if new.max_fee_percent > old.max_fee_percent:
+        yield f"The largest share of a fee goes up from {old.max_fee_percent} % to {new.max_fee_percent} %."
+    if new.warn_fee_percent > old.warn_fee_percent:
+        yield f"You are warned above {new.warn_fee_percent} %, no longer above {old.warn_fee_percent} %."

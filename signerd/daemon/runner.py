@@ -18,7 +18,7 @@ from signerd.account.platform import PlatformClient
 from signerd.core import events
 from signerd.core.events import AskPerson, JudgeAgain, News, Notify, ReadKeys, Step
 from signerd.core.states import State
-from signerd.core.text import plain, said
+from signerd.core.text import said
 from signerd.core.todo import Work, todo
 from signerd.core.values import Record
 from signerd.daemon.devices import Devices, screen_of, teller
@@ -165,7 +165,7 @@ class Runner:
                 case AskPerson(psbt_id, screen):
                     self.feed.add(psbt_id, "ask", f"{WAITS} {screen}".strip())
                 case Notify(psbt_id, level, sentence):
-                    self.feed.add(psbt_id, level.value, plain(sentence))
+                    self.feed.add(psbt_id, level.value, sentence)
                 case ReadKeys():
                     self.keys_due.set()
                 case JudgeAgain():

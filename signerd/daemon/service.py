@@ -337,7 +337,7 @@ class Daemon:
 
     def _signed_in_as(self, email: str) -> None:
         self.journal.note(Note("signed-in", email))
-        self.feed.add(ACCOUNT, "info", f"Signed in as {plain(email)}.")
+        self.feed.add(ACCOUNT, "info", f"Signed in as {email}.")
         self.keys.due.set()
 
     async def sign_out(self) -> None:

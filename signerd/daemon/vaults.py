@@ -67,10 +67,10 @@ async def shown_on(
         await devices.show_address(device.id, policy, place, teller(feed, subject))
     except AddressDiffers as error:
         journal.note(_differs(policy, place, device.id, subject, str(error)))
-        feed.add(subject, "alarm", plain(str(error)))
+        feed.add(subject, "alarm", str(error))
         raise
     except AddressNotShown as error:
-        feed.add(subject, "attention", plain(str(error)))
+        feed.add(subject, "attention", str(error))
         raise
     return screen
 

@@ -13,26 +13,34 @@ import errno
 import json
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.resources import files
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from custody.common.private_files import NO_LINK, PRIVATE_FILE, folder_fault, sync_folder, take, write_private
+from multisig import Network
 from signerd.core.audit import GENESIS, first_fault
+from signerd.core.values import Pin
 from signerd.errors import (
     AlreadyConfigured,
     AlreadyRunning,
     JournalCorrupted,
+    JournalTooNew,
     JournalUnwritable,
     UnsafeFolder,
 )
+from signerd.journal import rows
 from signerd.journal.rows import RECORD_COLUMNS, audit_entries, audit_head, read_record
-from signerd.journal.schema import VERSION, migrate
+
+T = TypeVar("T")
 
 JOURNAL = "journal.sqlite3"
+# Of the schema. Migrations begin with the version after the first one that is released.
+VERSION = 1
 BORN = "journal.born"
 CHECKED = "journal.checked"
 # The number of an entry of the chain, and its hash.
@@ -107,14 +115,53 @@ def open_to_read(folder: Path) -> sqlite3.Connection:
     return connection
 
 
-def require_today(connection: sqlite3.Connection) -> None:
+def read_pins(folder: Path, network: Network) -> tuple[Pin, ...]:
+    """The vaults that are pinned now; none where there is no journal yet. Raises JournalUnwritable."""
+    query = "SELECT * FROM pins ORDER BY name"
+    return _read(folder, lambda journal: tuple(rows.read_pin(r, network) for r in journal.execute(query)), ())
+
+
+def read_pinned_codes(folder: Path) -> Mapping[str, frozenset[str]]:
+    """As ``rows.read_pinned_codes``; nothing where there is no journal yet. Raises JournalUnwritable."""
+    return _read(folder, rows.read_pinned_codes, {})
+
+
+def _read(folder: Path, read: Callable[[sqlite3.Connection], T], nothing: T) -> T:
     """Raises JournalUnwritable where the journal has another version: a reader does not migrate it."""
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if version != VERSION:
-        raise JournalUnwritable(
-            f"the journal has version {version}, and this signerd reads version {VERSION}",
-            hint="Start the newer signerd of the two once.",
-        )
+    if not (folder / JOURNAL).exists():
+        return nothing
+    with closing(open_to_read(folder)) as connection:
+        version = _version(connection)
+        if version != VERSION:
+            raise JournalUnwritable(
+                f"the journal has version {version}, and this signerd reads version {VERSION}",
+                hint="Start the newer signerd of the two once.",
+            )
+        return read(connection)
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the journal to this version: make its tables, atomically, where it is new.
+
+    Raises:
+        JournalTooNew: a later signerd wrote it.
+    """
+    version = _version(connection)
+    if version > VERSION:
+        raise JournalTooNew(f"the journal is of version {version}; this signerd knows up to {VERSION}")
+    if version == VERSION:
+        return
+    tables = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
+    # executescript() commits an open transaction, so the script has its own.
+    try:
+        connection.executescript(f"BEGIN IMMEDIATE;\n{tables}\nPRAGMA user_version = {VERSION};\nCOMMIT;")
+    except sqlite3.Error:
+        connection.rollback()
+        raise
 
 
 def _checked(folder: Path, connection: sqlite3.Connection) -> Head | None:

@@ -10,9 +10,8 @@ from typing import Any
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from signerd.core.text import plain
 from signerd.errors import TooManyStreams
-from signerd.feed import Feed, FeedLine
+from signerd.feed import Feed
 from signerd.shapes import Happened
 
 # A program needs one or two; each costs a connection and a waiting task.
@@ -117,9 +116,5 @@ class EventStreamResponse(StreamingResponse):
             self._give_back()
 
 
-def happened(line: FeedLine) -> Happened:
-    return Happened(number=line.number, subject=line.subject, kind=line.kind, text=plain(line.text))
-
-
-def _event(line: FeedLine) -> str:
-    return f"id: {line.number}\nevent: happened\ndata: {happened(line).model_dump_json()}\n\n"
+def _event(line: Happened) -> str:
+    return f"id: {line.number}\nevent: happened\ndata: {line.model_dump_json()}\n\n"

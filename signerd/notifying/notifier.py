@@ -13,7 +13,8 @@ from enum import Enum, unique
 from pathlib import Path
 
 from signerd.core.text import plain
-from signerd.feed import WAITS, Feed, FeedLine, alongside
+from signerd.feed import WAITS, Feed, alongside
+from signerd.shapes import Happened
 
 PAIRING = "pairing"
 # Two lines of a notification.
@@ -69,7 +70,7 @@ _STATES = {
 Titles = Callable[[str], str | None]
 
 
-def kind_of(line: FeedLine) -> NoticeKind | None:
+def kind_of(line: Happened) -> NoticeKind | None:
     """None for a line that causes no notice."""
     match line.kind:
         case "alarm":
@@ -86,13 +87,13 @@ def kind_of(line: FeedLine) -> NoticeKind | None:
             return None
 
 
-def notice_of(lines: Iterable[FeedLine], titles: Titles | None) -> Notice | None:
+def notice_of(lines: Iterable[Happened], titles: Titles | None) -> Notice | None:
     """One notice for all lines, titled by the most urgent kind; None where no line causes one. ``titles``
     None: no details.
 
     Two lines of one kind about one subject count once.
     """
-    found: dict[NoticeKind, dict[str, FeedLine]] = {}
+    found: dict[NoticeKind, dict[str, Happened]] = {}
     for line in lines:
         kind = kind_of(line)
         if kind is not None:
@@ -109,7 +110,7 @@ def notice_of(lines: Iterable[FeedLine], titles: Titles | None) -> Notice | None
     return Notice(f"{title}.", " ".join(body), any(kind.urgent for kind in found))
 
 
-def _details(lines: Sequence[FeedLine], titles: Titles) -> str:
+def _details(lines: Sequence[Happened], titles: Titles) -> str:
     """For one line its text, after the title of its proposal; for several their subjects, the most urgent
     first: the end may be cut.
     """

@@ -150,7 +150,7 @@ def listening_ports(port: int) -> Iterator[Listening]:
 
 
 def _listening(port: int) -> Listening:
-    whose = teller(IPV4, os.getuid())
+    whose = teller(os.getuid())
     if whose is None:
         return Listening(notes=(UNTOLD,))
     try:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Final, Protocol
 
+from signerd.endpoint import IPV4
 from signerd.errors import SocketUnusable
 
 Address = IPv4Address | IPv6Address
@@ -94,12 +95,6 @@ def owner_in(answer: bytes, ends: Ends) -> int | None:
     return int(uid) if state == _ESTABLISHED and inode != 0 else None
 
 
-def plain_address(address: Address) -> Address:
-    """The IPv4 address of an IPv4-mapped IPv6 address; any other unchanged."""
-    mapped = address.ipv4_mapped if address.version == 6 else None
-    return address if mapped is None else mapped
-
-
 _PEER_CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 # sys/un.h and sys/ucred.h of macOS. struct xucred: version, user, count of groups, groups.
 _SOL_LOCAL: Final = 0
@@ -149,12 +144,9 @@ def _by_xucred(packed: bytes) -> int:
 
 def far_ends(accepted: TcpSocket) -> Ends:
     """The connection as seen from its other end. Raises OSError where it is closed already."""
-    (far, far_port), (near, near_port) = _name(accepted.getsockname()), _name(accepted.getpeername())
-    return Ends(near, near_port, far, far_port)
-
-
-def _name(name: Any) -> tuple[Address, int]:
-    return plain_address(ip_address(name[0])), int(name[1])
+    # Neither is an IPv4-mapped address: our sockets of IPv6 speak it alone (``listening``).
+    (far, far_port, *_), (near, near_port, *_) = accepted.getsockname(), accepted.getpeername()
+    return Ends(ip_address(near), int(near_port), ip_address(far), int(far_port))
 
 
 def whose_by(owner: Callable[[Ends], int | None]) -> Whose:
@@ -167,25 +159,16 @@ def whose_by(owner: Callable[[Ends], int | None]) -> Whose:
     return whose
 
 
-def teller(host: str, uid: int) -> Whose | None:
-    """What names the user of a connection; None where it does not name our own for one to ourselves at
-    ``host``.
+def teller(uid: int) -> Whose | None:
+    """What names the user of a connection; None where it does not name our own, ``uid``, for one to
+    ourselves.
     """
-    whose = whose_by(owner_by_netlink)
-    with contextlib.suppress(OSError, AttributeError):
-        if _of_our_own(whose, host) == uid:
-            return whose
+    whose, seconds = whose_by(owner_by_netlink), _OWN_CONNECTION_SECONDS
+    with (
+        contextlib.suppress(OSError, AttributeError),
+        socket.create_server((IPV4, 0), backlog=1) as listening,
+    ):
+        listening.settimeout(seconds)
+        with socket.create_connection(listening.getsockname(), seconds), listening.accept()[0] as accepted:
+            return whose if whose(accepted) == uid else None
     return None
-
-
-def _of_our_own(whose: Whose, host: str) -> int | None:
-    with socket.create_server((host, 0), family=_family(host), backlog=1) as listening:
-        listening.settimeout(_OWN_CONNECTION_SECONDS)
-        with socket.create_connection(listening.getsockname()[:2], _OWN_CONNECTION_SECONDS) as _ours:
-            accepted, _name = listening.accept()
-            with accepted:
-                return whose(accepted)
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -1,6 +1,5 @@
 """The list of proposals; and the live part with messages about one device, vault or registration."""
 
-from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
@@ -8,11 +7,9 @@ from starlette.responses import Response
 from custody.common.pages.rendering import Live
 from signerd.api.account import EventsApi
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
-from signerd.core.text import plain
 from signerd.errors import InvalidRequest
-from signerd.feed import FeedLine
 from signerd.loopback.page.rendering import NOTES, PageRequest, PageRoute
-from signerd.shapes import ProposalLine
+from signerd.shapes import Happened, ProposalLine
 
 # Only the newest ended proposals are listed; History has all of them.
 MOST_ENDED = 100
@@ -65,9 +62,8 @@ def said_part(subject: str, after: int) -> Live:
     return Live("said", "parts/said.html", f"/said/{subject}?after={after}")
 
 
-def said_words(asked: PageRequest, subject: str, after: int) -> tuple[FeedLine, ...]:
-    lines = [line for line in asked.service.feed.since(after, subject) if line.kind in SAID]
-    return tuple(replace(line, text=plain(line.text)) for line in lines[-MOST_LINES:])
+def said_words(asked: PageRequest, subject: str, after: int) -> list[Happened]:
+    return [line for line in asked.service.feed.since(after, subject) if line.kind in SAID][-MOST_LINES:]
 
 
 def saying(asked: PageRequest, subject: str) -> dict[str, Any]:

@@ -13,12 +13,11 @@ from custody.common.pages.flow import Flow, Picture, address_lines, draw
 from custody.common.pages.rendering import Live
 from signerd.api.proposals import ProposalsApi
 from signerd.core.states import ASKED, DECLINABLE, DELIVERED, ON_THE_WAY, is_proof
-from signerd.core.text import count, place_words, plain
+from signerd.core.text import count, place_words
 from signerd.errors import IllegalEvent, StaleApproval
-from signerd.feed import FeedLine
 from signerd.loopback.page import rendering
 from signerd.loopback.page.rendering import PageRequest, PageRoute
-from signerd.shapes import ChangeView, MoneyView, PaymentView, ProposalLine, ProposalView
+from signerd.shapes import ChangeView, Happened, MoneyView, PaymentView, ProposalLine, ProposalView
 
 AT_THE_DEVICE = frozenset({"waiting-for-device", "exported", "signing"})
 # The steps from the decision to the confirmation, each with its states.
@@ -117,14 +116,14 @@ def stages(state: str, *, imported: bool = False, proof: bool = False) -> tuple[
     )
 
 
-def status_line(view: ProposalLine, lines: Sequence[FeedLine]) -> str:
+def status_line(view: ProposalLine, lines: Sequence[Happened]) -> str:
     """The sentence below the state: the device's progress, or else the reason for the state.
 
     ``lines``: the feed's lines about the proposal, oldest first. Those of an earlier state are skipped.
     """
     if view.state == "signing":
         after = max((n for n, line in enumerate(lines, 1) if line.kind == "state"), default=0)
-        told = [plain(line.text) for line in lines[after:] if line.kind == "progress"]
+        told = [line.text for line in lines[after:] if line.kind == "progress"]
         if told:
             return told[-1]
     return "" if view.reason == view.alarm else view.reason

@@ -19,8 +19,7 @@ from signerd.backup.container import Backup
 from signerd.backup.restoring import restore
 from signerd.core.following import unfollowed_of
 from signerd.errors import BackupUnreadable
-from signerd.journal.schema import migrate
-from signerd.journal.storage import JOURNAL
+from signerd.journal.storage import JOURNAL, migrate
 from tests.support.backups import NOON, backup_of, open_one, remembering, write_last_entry
 from tests.support.desk import CLAIM, VAULT
 from tests.support.examples import examples

@@ -22,11 +22,11 @@ from signerd.errors import (
     UnsafeFolder,
 )
 from signerd.journal import storage
-from signerd.journal.schema import VERSION
 from signerd.journal.storage import (
     BORN,
     CHECKED,
     JOURNAL,
+    VERSION,
     StateFolder,
     check_whole,
     open_journal,

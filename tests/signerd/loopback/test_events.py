@@ -6,7 +6,7 @@ import pytest
 
 from signerd.errors import TooManyStreams
 from signerd.feed import Feed
-from signerd.loopback.events import EventStreamResponse, Streams, happened
+from signerd.loopback.events import EventStreamResponse, Streams
 from tests.support.command import is_tame
 from tests.support.patience import PATIENCE
 from tests.support.served import served_script
@@ -101,7 +101,7 @@ async def test_l11_a_stream_gives_its_place_back_wherever_its_reader_goes(most):
 async def test_l8_a_line_is_one_line_and_tame():
     feed = Feed()
     feed.add("p-1", "info", "a\n\ndata: {}\n\n\x1b[2J")
-    assert is_tame(happened(feed.since(0)[0]).text)
+    assert is_tame(feed.since(0)[0].text)
     stream = Streams().follow(feed, 0, None)
     event = await anext(stream)
     assert event.count("\n") == 4

@@ -11,7 +11,7 @@ import pytest
 from dbus_fast.aio import MessageBus
 from dbus_fast.service import ServiceInterface, dbus_method
 
-from signerd.feed import LINES_KEPT, WAITS, Feed, FeedLine
+from signerd.feed import LINES_KEPT, WAITS, Feed
 from signerd.notifying import desktop as at_desktop
 from signerd.notifying.notifier import (
     GATHER_SECONDS,
@@ -25,6 +25,7 @@ from signerd.notifying.notifier import (
     notify,
     show,
 )
+from signerd.shapes import Happened
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -199,7 +200,7 @@ async def test_a_desktop_that_does_not_answer_is_given_up(bus):
 
 
 def line(subject, kind, text="x", number=1):
-    return FeedLine(number, subject, kind, text)
+    return Happened(number=number, subject=subject, kind=kind, text=text)
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_l12_a_connection_of_unknown_owner_has_none(listening):
 
 def test_l12_an_answer_that_does_not_know_ourselves_is_not_used(monkeypatch):
     monkeypatch.setattr(peers, "owner_by_netlink", lambda _ends: os.getuid() + 1)
-    assert teller("127.0.0.1", os.getuid()) is None
+    assert teller(os.getuid()) is None
 
 
 # --- the kernel's answers -----------------------------------------------------------------------------------
@@ -174,9 +174,9 @@ def test_l12_a_malformed_answer_of_macos_names_no_owner(packed):
 def test_the_far_end_is_named_as_its_program_sees_it():
     class Accepted:
         def getsockname(self):
-            return ("::ffff:127.0.0.1", 17_707, 0, 0)
+            return ("127.0.0.1", 17_707)
 
         def getpeername(self):
-            return ("::ffff:127.0.0.1", 40_000, 0, 0)
+            return ("127.0.0.1", 40_000)
 
     assert far_ends(Accepted()) == ENDS

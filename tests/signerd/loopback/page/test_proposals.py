@@ -24,7 +24,7 @@ from signerd.core.text import amount
 from signerd.core.tokens import PublishedToken
 from signerd.core.values import Pin, VaultClaim
 from signerd.daemon.views import MAX_OUTPUTS_ON_SCREENS
-from signerd.feed import FeedLine
+from signerd.feed import Feed
 from signerd.loopback.page.proposals import picture_of, shares, stages, status_line
 from signerd.shapes import ChangeView, CoinView, DataView, MoneyView, PaymentView
 from tests.support.bills import bill
@@ -313,8 +313,10 @@ async def test_the_status_is_one_sentence_and_of_this_state(desk):
     view = (await desk.daemon.proposal("p-1")).model_copy(update={"reason": "why it stands here"})
 
     def told(state: str, *kinds: str) -> str:
-        lines = [FeedLine(n, "p-1", kind, f"{kind} {n}") for n, kind in enumerate(kinds)]
-        return status_line(view.model_copy(update={"state": state}), lines)
+        feed = Feed()
+        for n, kind in enumerate(kinds):
+            feed.add("p-1", kind, f"{kind} {n}")
+        return status_line(view.model_copy(update={"state": state}), feed.since(0))
 
     assert told("signing", "state", "progress", "state", "attention", "state", "progress") == "progress 5"
     # What the device said the first time is over.

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multisig import Sats
-from signerd.core.rule_changes import looser_limits, looser_rules
 from signerd.core.rules.values import Action, Condition, Rule, RuleKind, Rules
 from signerd.core.values import SigningLimits
+from signerd.daemon.editing import looser_limits, looser_rules
 from tests.support.desk import NETWORK, read_rules
 
 REFUSE = "[refuse]\n"
