@@ -31,12 +31,11 @@ from signerd.account.secrets import (
 from signerd.account.session import Account
 from signerd.apps import PairedApps
 from signerd.core.values import Record
-from signerd.daemon.device_actions import DeviceActions, Prompts, Unlocking
+from signerd.daemon.device_actions import Prompts, Unlocking
 from signerd.daemon.devices import DeviceBridge, Devices
 from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.runner import Runner
 from signerd.daemon.service import Daemon
-from signerd.daemon.vaults import Addresses
 from signerd.errors import RegistrationsUnreadable
 from signerd.feed import Feed, Troubles
 from signerd.journal import Journal
@@ -200,7 +199,6 @@ def _wire(
         runner.tell(before, after)
 
     journal.stored = stored
-    prompts = Prompts(outside.clock)
     return Daemon(
         state,
         config,
@@ -214,8 +212,7 @@ def _wire(
         follower,
         keys,
         Unlocking(devices, feed, outside.clock, outside.entropy),
-        DeviceActions(journal, devices, feed, prompts),
-        Addresses(journal, devices, feed, prompts),
+        Prompts(outside.clock),
         PairedApps(journal, feed, outside.clock, outside.entropy),
         imported,
     )

@@ -1,6 +1,6 @@
-"""Operations of a device without a signature: identify, keys, cancel and unlock; and its questions.
+"""How often an app may ask a device; unlocking a device, and its questions.
 
-Apps are rate-limited. A question stays open in memory for a while, is answered once, and never stored or
+A question stays open in memory for a while, is answered once, and never stored or
 logged (L7, L10): the answer passes through a future to its one reader.
 """
 
@@ -12,16 +12,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from firmware_bridge import Ask, Device, Progress, Question
-from multisig import multisig_account_path, profile_account_path
 from signerd.callers import LoopbackCaller
 from signerd.core.text import foreign, plain, said
-from signerd.core.values import OwnKey
-from signerd.daemon.devices import Devices, teller
-from signerd.daemon.views import account_keys, device_view
+from signerd.daemon.devices import Devices
+from signerd.daemon.views import device_view
 from signerd.errors import DeviceFailed, NoSuchQuestion, NothingUnlocked, SignerdError, TooManyPrompts
 from signerd.feed import Feed
-from signerd.journal import Journal
-from signerd.shapes import AccountKeys, QuestionView, UnlockStep
+from signerd.shapes import QuestionView, UnlockStep
 
 # Comparing an address takes a person ten seconds or more.
 MOST_A_MINUTE = 6
@@ -58,54 +55,6 @@ class Prompts:
             yield
         finally:
             self._open.discard(caller.app_id)
-
-
-@dataclass(frozen=True)
-class DeviceActions:
-    """Used by one event loop. An app's prompts are limited (L6): each method with a caller raises
-    TooManyPrompts.
-    """
-
-    journal: Journal
-    devices: Devices
-    feed: Feed
-    prompts: Prompts
-
-    async def identify(self, device_id: str, caller: LoopbackCaller) -> None:
-        """Returns when the person has seen it. Raises leaves of DeviceError."""
-        device = await self.devices.chosen(device_id)
-        with self.prompts.turn(caller):
-            self._tell(device, f"shows itself{asked_by(caller)}. Press its button to end that.")
-            await self.devices.identify(device_id, teller(self.feed, device_id))
-
-    async def cancel(self, device_id: str) -> None:
-        """Cancel the operation on the device. Raises NoSuchDevice."""
-        await self.devices.named(device_id)
-        await self.devices.cancel(device_id)
-
-    async def another_address(self, device_id: str) -> None:
-        """The person says that its screen shows another address: the call that shows it raises
-        AddressDiffers.
-
-        Raises NoSuchDevice, AddressNotShown.
-        """
-        await self.devices.named(device_id)
-        await self.devices.another_address(device_id)
-
-    async def account_keys(self, device_id: str, account: int, caller: LoopbackCaller) -> AccountKeys:
-        """The device's keys of this standard account. Callers cannot choose paths (L5). Raises leaves of
-        DeviceError.
-        """
-        device, network = await self.devices.chosen(device_id), self.journal.network
-        paths = (multisig_account_path(network, account), profile_account_path(network, account))
-        with self.prompts.turn(caller):
-            self._tell(device, f"tells its keys of account {account}{asked_by(caller)}.")
-            vault_key, profile_key = await self.devices.keys(device_id, paths)
-        keys = OwnKey(vault_key, "vault", account), OwnKey(profile_key, "profile", account)
-        return account_keys(network, keys)
-
-    def _tell(self, device: Device, sentence: str) -> None:
-        self.feed.add(device.id, "progress", f"{_name(device)} {sentence}")
 
 
 def asked_by(caller: LoopbackCaller) -> str:
@@ -246,7 +195,7 @@ class Unlocking:
             except TimeoutError:
                 run.unanswered, run.question = True, None
                 # Cancelling the operation cancels this coroutine: the task must survive it.
-                task = asyncio.create_task(self.devices.cancel(run.device.id))
+                task = asyncio.create_task(self.devices.bridge.cancel(run.device.id))
                 self._cancels.add(task)
                 task.add_done_callback(self._cancels.discard)
                 await asyncio.shield(task)

@@ -267,8 +267,10 @@ class Devices:
         """The person says that this device's screen shows another address: the question is cancelled as a
         mismatch.
 
-        A Trezor has no button to refuse an address. Raises AddressNotShown where it shows none.
+        A Trezor has no button to refuse an address: the call that shows it raises AddressDiffers. Raises
+        NoSuchDevice, and AddressNotShown where it shows none.
         """
+        await self.named(device_id)
         asked = self.on_screen.get(device_id)
         if asked is None:
             raise AddressNotShown(
@@ -327,7 +329,8 @@ class Devices:
             await self.bridge.identify(device_id, on_progress=on_progress)
 
     async def cancel(self, device_id: str) -> None:
-        """Cancel the operation on the device, if any."""
+        """Cancel the operation on the device, if any. Raises NoSuchDevice."""
+        await self.named(device_id)
         await self.bridge.cancel(device_id)
 
 

@@ -26,8 +26,8 @@ from signerd.core.text import said
 from signerd.core.titles import memo_of
 from signerd.core.values import Pin
 from signerd.daemon.service import Daemon
+from signerd.daemon.vaults import pinned
 from signerd.errors import (
-    NotPinned,
     PlatformAnswersWrongly,
     PlatformError,
     PlatformUnreachable,
@@ -61,7 +61,7 @@ NOT_OURS = (
 
 async def vault_funds(daemon: Daemon, vault_id: str) -> VaultFunds:
     """Without figures where the platform is not reachable. Raises UnknownVault, NotPinned."""
-    pin = _pin(daemon, vault_id, "its addresses are not known to be right")
+    pin = pinned(daemon, vault_id, "its addresses are not known to be right")
     record, note = await _record_of(daemon, vault_id)
     index = daemon.journal.next_receive_index(pin.vault)
     if record is not None:
@@ -112,7 +112,7 @@ async def vault_movements(
 
     Raises UnknownVault, NotPinned, SignedOut, and leaves of PlatformError.
     """
-    pin = _pin(daemon, vault_id, "what belongs to it is not known")
+    pin = pinned(daemon, vault_id, "what belongs to it is not known")
     query = {
         "cursor": cursor,
         "limit": limit,
@@ -220,14 +220,6 @@ def _proven(daemon: Daemon, contract: str) -> Bytecode | None:
         return daemon.journal.bytecode(TokenCall(contract_id=contract, function=Function.PAUSE))
     except MultisigError:
         return None
-
-
-def _pin(daemon: Daemon, vault_id: str, why: str) -> Pin:
-    pin = daemon.journal.pin(vault_id)
-    if pin is None:
-        seen_vault(daemon.journal, vault_id)
-        raise NotPinned(f"the vault is not pinned, so {why}")
-    return pin
 
 
 def _workspace(daemon: Daemon, vault_id: str) -> PlatformWorkspace:

@@ -26,7 +26,7 @@ from signerd.account.follower import Follower
 from signerd.account.platform import PlatformClient
 from signerd.account.registration import KeyWatch, Offer, ask_challenge, register_proven
 from signerd.account.session import Account
-from signerd.account.vaults import pinnable, seen_vault, seen_vaults, unpin
+from signerd.account.vaults import seen_vaults
 from signerd.apps import PairedApps
 from signerd.backup.schedule import last_backup, reminders
 from signerd.callers import TERMINAL, LoopbackCaller
@@ -36,10 +36,10 @@ from signerd.core.events import REGISTRATION, JudgeAgain, News
 from signerd.core.keys import VaultAccounts
 from signerd.core.review import ProposalReview
 from signerd.core.states import State
-from signerd.core.text import plain, said
+from signerd.core.text import foreign, plain, said
 from signerd.core.titles import NO_PINNED, Labels, Pinned
-from signerd.core.values import Record
-from signerd.daemon.device_actions import DeviceActions, Unlocking
+from signerd.core.values import OwnKey, Record
+from signerd.daemon.device_actions import Prompts, Unlocking, asked_by
 from signerd.daemon.devices import Devices, teller
 from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.proposal_views import (
@@ -52,8 +52,7 @@ from signerd.daemon.proposal_views import (
 )
 from signerd.daemon.reports import notes_of, settings_view, verified
 from signerd.daemon.runner import Runner
-from signerd.daemon.vaults import Addresses, Pinning, imported_quorum, source_of
-from signerd.daemon.views import device_view, pin_preview, preview_view, vault_view
+from signerd.daemon.views import account_keys, device_view, preview_view
 from signerd.endpoint import PageAddress
 from signerd.errors import (
     DeviceError,
@@ -67,11 +66,9 @@ from signerd.feed import Feed, SingleFlight, Troubles, in_turn
 from signerd.journal import Journal
 from signerd.journal.storage import check_whole
 from signerd.shapes import (
+    AccountKeys,
     AuditReport,
-    Compared,
     DeviceView,
-    ImportedQuorum,
-    PinPreview,
     ProposalLine,
     ProposalView,
     Registered,
@@ -79,15 +76,12 @@ from signerd.shapes import (
     SettingsView,
     SignedIn,
     Status,
-    VaultView,
 )
 
 T = TypeVar("T")
 
 # The subject of sign-ins in the chain and the feed.
 ACCOUNT = "account"
-# An app that lists vaults repeatedly must not exhaust the platform's rate limit (L6).
-LATELY_SECONDS = 15.0
 # The whole journal is checked for damage once a day.
 CHECK_SECONDS = 86_400.0
 REPLACED_DEVICE = "Another device has taken its place: nothing is signed with it."
@@ -111,8 +105,7 @@ class Daemon:
     follower: Follower
     keys: KeyWatch
     unlocking: Unlocking
-    handling: DeviceActions
-    addresses: Addresses
+    prompts: Prompts
     apps: PairedApps
     imported: ImportedPsbts
     page_address: PageAddress = field(default_factory=PageAddress, kw_only=True)
@@ -121,8 +114,8 @@ class Daemon:
 
     def __post_init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
-        # When the platform was last asked for the vaults.
-        self._looked: float | None = None
+        # When the platform was last asked for the vaults, by the follower's clock.
+        self.looked: float | None = None
         # Verifying a long chain takes seconds, and apps may ask repeatedly.
         self._chain = SingleFlight(partial(verified, self.journal))
 
@@ -238,6 +231,27 @@ class Daemon:
         else:
             return view
         return view.model_copy(update={"detail": " ".join(filter(None, (view.detail, word)))})
+
+    async def identify_device(self, device_id: str, by: LoopbackCaller) -> None:
+        """Returns when the person has seen it. Raises leaves of DeviceError, TooManyPrompts."""
+        device = await self.bridge_devices.chosen(device_id)
+        with self.prompts.turn(by):
+            sentence = f"shows itself{asked_by(by)}. Press its button to end that."
+            self.feed.add(device_id, "progress", f"{foreign(device.label or device.model)} {sentence}")
+            await self.bridge_devices.identify(device_id, teller(self.feed, device_id))
+
+    async def device_accounts(self, device_id: str, account: int, by: LoopbackCaller) -> AccountKeys:
+        """The device's keys of this standard account. Callers cannot choose paths (L5). Raises as
+        ``identify_device``.
+        """
+        device, network = await self.bridge_devices.chosen(device_id), self.journal.network
+        paths = (multisig_account_path(network, account), profile_account_path(network, account))
+        with self.prompts.turn(by):
+            sentence = f"tells its keys of account {account}{asked_by(by)}."
+            self.feed.add(device_id, "progress", f"{foreign(device.label or device.model)} {sentence}")
+            vault_key, profile_key = await self.bridge_devices.keys(device_id, paths)
+        keys = OwnKey(vault_key, "vault", account), OwnKey(profile_key, "profile", account)
+        return account_keys(network, keys)
 
     async def proposals(self, *, ended: bool, by: LoopbackCaller = TERMINAL) -> tuple[ProposalLine, ...]:
         """In the order of arrival; ended ones only with ``ended``."""
@@ -395,65 +409,6 @@ class Daemon:
             fingerprint=str(offer.base.origin.fingerprint),
             label=self.config.label,
         )
-
-    async def vaults(self, *, sparing: bool = False) -> tuple[VaultView, ...]:
-        """Every vault that the platform has shown, refreshed if it is reachable.
-
-        ``sparing``: a recent refresh is enough.
-        """
-        lately = self._looked is not None and self.follower.clock() - self._looked < LATELY_SECONDS
-        if self.follower.state.reachable and not (sparing and lately):
-            self._looked = self.follower.clock()
-            with contextlib.suppress(PlatformError, SignedOut):
-                for workspace in self.follower.state.workspaces:
-                    await self.follower.read_vaults(workspace)
-        network = self.journal.network
-        return tuple(await in_turn(lambda seen: vault_view(seen, network), seen_vaults(self.journal)))
-
-    async def preview_pin(self, vault_id: str, imported: ImportedQuorum | None = None) -> PinPreview:
-        """What the person compares before pinning. Raises as ``account.vaults.pinnable``."""
-        given = imported_quorum(imported, self.journal.network)
-        pinnable(self.journal, vault_id, given)
-        return pin_preview(seen_vault(self.journal, vault_id), source_of(given), self.journal.network)
-
-    async def pin(
-        self,
-        vault_id: str,
-        code: str,
-        imported: ImportedQuorum | None = None,
-        *,
-        without_device_address: bool = False,
-        airgapped: Compared | None = None,
-    ) -> VaultView:
-        """Pin a vault whose code the person compared, once the device knows it and has shown its first
-        address; ``airgapped``: what the person saw on a device without a cable.
-
-        Raises as ``Pinning.pin``: nothing was pinned. The person is then asked about proposals that waited
-        for the pin.
-        """
-        seen, effects = await Pinning(self.journal, self.bridge_devices, self.feed).pin(
-            vault_id,
-            code,
-            imported,
-            without_device_address=without_device_address,
-            airgapped=airgapped,
-        )
-        try:
-            if self.account.signed_in.is_set() and self.follower.state.reachable:
-                for workspace in self.follower.state.workspaces:
-                    if workspace.id == seen.workspace_id:
-                        with contextlib.suppress(PlatformError, SignedOut):
-                            await self.follower.others.read(workspace)
-        finally:
-            self.runner.announce(effects)
-        return vault_view(seen, self.journal.network)
-
-    async def unpin(self, vault_id: str, code: str) -> VaultView:
-        """Remove a pin. Raises as ``account.vaults.unpin``."""
-        effects = unpin(self.journal, vault_id, code)
-        self.feed.add(vault_id, "attention", "The vault is not pinned any more: nothing of it is signed.")
-        self.runner.announce(effects)
-        return vault_view(seen_vault(self.journal, vault_id), self.journal.network)
 
     async def settings(self) -> SettingsView:
         return settings_view(self.state, self.config, self.account, self.journal)

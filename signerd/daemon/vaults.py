@@ -5,31 +5,42 @@ device registers the vault and shows its first address (S13).
 """
 
 import asyncio
-from dataclasses import dataclass
+import contextlib
 
 from firmware_bridge import Device, Family
 from firmware_bridge.makers import maker_of
 from multisig import CHANGE, MAX_INDEX, MultisigError, Network, Policy, Profile, Vault
-from signerd.account.vaults import GivenVault, SeenVault, Source, pin, pinnable, require_code, seen_vault
+from signerd.account.vaults import (
+    GivenVault,
+    Source,
+    pinnable,
+    require_code,
+    seen_vault,
+    seen_vaults,
+)
+from signerd.account.vaults import pin as record_pin
+from signerd.account.vaults import unpin as forget_pin
 from signerd.callers import LoopbackCaller
 from signerd.core.addresses import on_screen
 from signerd.core.audit import Note
-from signerd.core.events import JudgeAgain, News
+from signerd.core.events import JudgeAgain
 from signerd.core.text import as_compared, foreign, plain, said
 from signerd.core.values import Pin
-from signerd.daemon.device_actions import Prompts, asked_by
-from signerd.daemon.devices import FIRST, AddressToShow, Devices, teller
-from signerd.daemon.views import account_keys
+from signerd.daemon.device_actions import asked_by
+from signerd.daemon.devices import FIRST, AddressToShow, teller
+from signerd.daemon.service import Daemon
+from signerd.daemon.views import account_keys, pin_preview, vault_view
 from signerd.errors import (
     AddressDiffers,
     AddressNotShown,
     DeviceError,
     NoRegisteredKey,
     NotPinned,
+    PlatformError,
+    SignedOut,
     VaultDiffers,
 )
-from signerd.feed import Feed
-from signerd.journal import Journal
+from signerd.feed import in_turn
 from signerd.journal.keys_and_vaults import AtDevice
 from signerd.shapes import (
     AccountKeys,
@@ -38,20 +49,18 @@ from signerd.shapes import (
     AddressView,
     Compared,
     ImportedQuorum,
+    PinPreview,
+    VaultView,
 )
 from signerd.shapes.limits import RECEIVE, USUAL_COUNT
 
+# An app that lists vaults repeatedly must not exhaust the platform's rate limit (L6).
+LATELY_SECONDS = 15.0
 SAY_SO_HERE = "No button on it means no: if it is another one, say so on this computer."
 
 
-async def shown_on(
-    devices: Devices,
-    journal: Journal,
-    feed: Feed,
-    device: Device,
-    policy: Policy,
-    place: AddressToShow,
-    subject: str,
+async def _shown_on(
+    daemon: Daemon, device: Device, policy: Policy, place: AddressToShow, subject: str
 ) -> str:
     """Have the device show the address, and compare; the address as its screen writes it. ``subject`` of the
     feed's lines is the vault's id, or the device's id for the profile.
@@ -62,11 +71,12 @@ async def shown_on(
     screen = written_on(policy, place, device.family)
     address = as_compared(screen, policy.address(place.chain, place.index))
     otherwise = "" if maker_of(device.family).refuses_address else f" {SAY_SO_HERE}"
+    feed = daemon.feed
     feed.add(subject, "progress", f"Your device shows {place.words}. It must be {address}.{otherwise}")
     try:
-        await devices.show_address(device.id, policy, place, teller(feed, subject))
+        await daemon.bridge_devices.show_address(device.id, policy, place, teller(feed, subject))
     except AddressDiffers as error:
-        journal.note(_differs(policy, place, device.id, subject, str(error)))
+        daemon.journal.note(_differs(policy, place, device.id, subject, str(error)))
         feed.add(subject, "alarm", str(error))
         raise
     except AddressNotShown as error:
@@ -97,96 +107,97 @@ def written_on(policy: Policy, place: AddressToShow, family: Family | None = Non
 PROFILE = "your profile"
 
 
-@dataclass(frozen=True)
-class Addresses:
-    """Addresses derived on this machine from pinned vaults and registered keys; the platform is not asked.
-    Not thread-safe: for one event loop.
+async def accounts(daemon: Daemon) -> AccountKeys:
+    """The registered keys of this signer. No device is needed."""
+    return account_keys(daemon.journal.network, daemon.journal.own_keys())
+
+
+async def vault_addresses(
+    daemon: Daemon, vault_id: str, chain: int = RECEIVE, start: int = 0, count: int = USUAL_COUNT
+) -> AddressPage:
+    """Derived on this machine from the pinned vault; the platform is not asked. Raises UnknownVault,
+    NotPinned.
     """
+    pin = pinned(daemon, vault_id, "its addresses are not known to be right")
+    return AddressPage(
+        network=str(daemon.journal.network),
+        vault_id=vault_id,
+        name=pin.name,
+        addresses=await _derived(pin.vault, chain, start, count),
+        fault=seen_vault(daemon.journal, vault_id).fault,
+    )
 
-    journal: Journal
-    devices: Devices
-    feed: Feed
-    prompts: Prompts
 
-    async def accounts(self) -> AccountKeys:
-        """The registered keys of this signer. No device is needed."""
-        return account_keys(self.journal.network, self.journal.own_keys())
+async def profile_addresses(
+    daemon: Daemon, chain: int = RECEIVE, start: int = 0, count: int = USUAL_COUNT
+) -> AddressPage:
+    """As ``vault_addresses``, from the registered key. Raises NoRegisteredKey."""
+    return AddressPage(
+        network=str(daemon.journal.network),
+        vault_id=None,
+        name=PROFILE,
+        addresses=await _derived(_profile(daemon), chain, start, count),
+    )
 
-    async def of_vault(
-        self, vault_id: str, chain: int = RECEIVE, start: int = 0, count: int = USUAL_COUNT
-    ) -> AddressPage:
-        """Raises UnknownVault, NotPinned."""
-        pin = self._pinned(vault_id)
-        return AddressPage(
-            network=str(self.journal.network),
-            vault_id=vault_id,
-            name=pin.name,
-            addresses=await _derived(pin.vault, chain, start, count),
-            fault=seen_vault(self.journal, vault_id).fault,
-        )
 
-    async def of_profile(self, chain: int = RECEIVE, start: int = 0, count: int = USUAL_COUNT) -> AddressPage:
-        """Raises NoRegisteredKey."""
-        profile = self._profile()
-        return AddressPage(
-            network=str(self.journal.network),
-            vault_id=None,
-            name=PROFILE,
-            addresses=await _derived(profile, chain, start, count),
-        )
+async def show_vault_address(
+    daemon: Daemon, vault_id: str, chain: int, index: int, caller: LoopbackCaller
+) -> AddressShown:
+    """Have the device show it, compared with ours.
 
-    async def show_of_vault(
-        self, vault_id: str, chain: int, index: int, caller: LoopbackCaller
-    ) -> AddressShown:
-        """Have the device show it, compared with ours.
+    Raises:
+        UnknownVault, NotPinned, AddressDiffers, TooManyPrompts; leaves of DeviceError.
+    """
+    pin = pinned(daemon, vault_id, "its addresses are not known to be right")
+    device = await daemon.bridge_devices.of(pin.own_key.origin.fingerprint)
+    place = AddressToShow(chain, index, f"{_words(chain, index)} of the vault '{foreign(pin.name)}'")
+    return await _show(daemon, device, pin.vault, place, vault_id, caller)
 
-        Raises:
-            UnknownVault, NotPinned, AddressDiffers, TooManyPrompts; leaves of DeviceError.
-        """
-        pin = self._pinned(vault_id)
-        device = await self.devices.of(pin.own_key.origin.fingerprint)
-        place = AddressToShow(chain, index, f"{_words(chain, index)} of the vault '{foreign(pin.name)}'")
-        return await self._show(device, pin.vault, place, vault_id, caller)
 
-    async def show_of_profile(self, chain: int, index: int, caller: LoopbackCaller) -> AddressShown:
-        """As ``show_of_vault``; NoRegisteredKey."""
-        profile = self._profile()
-        device = await self.devices.of(profile.key.origin.fingerprint)
-        place = AddressToShow(chain, index, f"{_words(chain, index)} of {PROFILE}")
-        return await self._show(device, profile, place, device.id, caller)
+async def show_profile_address(
+    daemon: Daemon, chain: int, index: int, caller: LoopbackCaller
+) -> AddressShown:
+    """As ``show_vault_address``; NoRegisteredKey."""
+    profile = _profile(daemon)
+    device = await daemon.bridge_devices.of(profile.key.origin.fingerprint)
+    place = AddressToShow(chain, index, f"{_words(chain, index)} of {PROFILE}")
+    return await _show(daemon, device, profile, place, device.id, caller)
 
-    async def _show(
-        self, device: Device, policy: Policy, place: AddressToShow, subject: str, caller: LoopbackCaller
-    ) -> AddressShown:
-        with self.prompts.turn(caller):
-            if caller.app_id is not None:
-                self.feed.add(subject, "progress", f"An address is shown{asked_by(caller)}.")
-            screen = await shown_on(self.devices, self.journal, self.feed, device, policy, place, subject)
-        return AddressShown(
-            network=str(self.journal.network),
-            device_id=device.id,
-            chain=place.chain,
-            index=place.index,
-            address=policy.address(place.chain, place.index),
-            on_screen=screen,
-        )
 
-    def _pinned(self, vault_id: str) -> Pin:
-        """Raises UnknownVault, and NotPinned also where the platform now shows another descriptor than the
-        pinned one.
-        """
-        pin = self.journal.pin(vault_id)
-        if pin is None:
-            seen_vault(self.journal, vault_id)
-            raise NotPinned("the vault is not pinned, so its addresses are not known to be right")
-        return pin
+async def _show(
+    daemon: Daemon, device: Device, policy: Policy, place: AddressToShow, subject: str, caller: LoopbackCaller
+) -> AddressShown:
+    with daemon.prompts.turn(caller):
+        if caller.app_id is not None:
+            daemon.feed.add(subject, "progress", f"An address is shown{asked_by(caller)}.")
+        screen = await _shown_on(daemon, device, policy, place, subject)
+    return AddressShown(
+        network=str(daemon.journal.network),
+        device_id=device.id,
+        chain=place.chain,
+        index=place.index,
+        address=policy.address(place.chain, place.index),
+        on_screen=screen,
+    )
 
-    def _profile(self) -> Profile:
-        """Raises NoRegisteredKey."""
-        for own in self.journal.own_keys():
-            if own.purpose == "profile":
-                return Profile(self.journal.network, own.key)
-        raise NoRegisteredKey("no profile key of a device of yours is registered")
+
+def pinned(daemon: Daemon, vault_id: str, why: str) -> Pin:
+    """Raises UnknownVault, and NotPinned also where the platform now shows another descriptor than the
+    pinned one. ``why``: what is not known of one that is not pinned.
+    """
+    pin = daemon.journal.pin(vault_id)
+    if pin is None:
+        seen_vault(daemon.journal, vault_id)
+        raise NotPinned(f"the vault is not pinned, so {why}")
+    return pin
+
+
+def _profile(daemon: Daemon) -> Profile:
+    """Raises NoRegisteredKey."""
+    for own in daemon.journal.own_keys():
+        if own.purpose == "profile":
+            return Profile(daemon.journal.network, own.key)
+    raise NoRegisteredKey("no profile key of a device of yours is registered")
 
 
 async def _derived(policy: Policy, chain: int, start: int, count: int) -> tuple[AddressView, ...]:
@@ -208,85 +219,116 @@ def _words(chain: int, index: int) -> str:
 _DO_WITHOUT = "To pin without your device showing the first address: --without-device-address."
 
 
-def imported_quorum(given: ImportedQuorum | None, network: Network) -> GivenVault | None:
+def _given(imported: ImportedQuorum | None, network: Network) -> GivenVault | None:
     """Raises VaultDiffers where the descriptor that the person gives is not a vault of this network."""
-    if given is None:
+    if imported is None:
         return None
     try:
-        vault = Vault.from_descriptor(given.descriptor, network)
+        vault = Vault.from_descriptor(imported.descriptor, network)
     except MultisigError as error:
-        raise VaultDiffers(f"the vault from your {given.source} cannot be used: {said(error)}") from error
-    return GivenVault(vault, Source(given.source))
+        raise VaultDiffers(f"the vault from your {imported.source} cannot be used: {said(error)}") from error
+    return GivenVault(vault, Source(imported.source))
 
 
-def source_of(imported: GivenVault | None) -> Source:
-    return Source.RECORD if imported is None else imported.source
+async def vaults(daemon: Daemon, *, sparing: bool = False) -> tuple[VaultView, ...]:
+    """Every vault that the platform has shown, refreshed if it is reachable.
+
+    ``sparing``: a recent refresh is enough.
+    """
+    follower, network = daemon.follower, daemon.journal.network
+    lately = daemon.looked is not None and follower.clock() - daemon.looked < LATELY_SECONDS
+    if follower.state.reachable and not (sparing and lately):
+        daemon.looked = follower.clock()
+        with contextlib.suppress(PlatformError, SignedOut):
+            for workspace in follower.state.workspaces:
+                await follower.read_vaults(workspace)
+    return tuple(await in_turn(lambda seen: vault_view(seen, network), seen_vaults(daemon.journal)))
 
 
-@dataclass(frozen=True)
-class Pinning:
-    """Pins vaults. Not thread-safe: for one event loop."""
+async def preview_pin(daemon: Daemon, vault_id: str, imported: ImportedQuorum | None = None) -> PinPreview:
+    """What the person compares before pinning. Raises as ``account.vaults.pinnable``."""
+    given = _given(imported, daemon.journal.network)
+    pinnable(daemon.journal, vault_id, given)
+    source = Source.RECORD if given is None else given.source
+    return pin_preview(seen_vault(daemon.journal, vault_id), source, daemon.journal.network)
 
-    journal: Journal
-    devices: Devices
-    feed: Feed
 
-    async def pin(
-        self,
-        vault_id: str,
-        code: str,
-        given: ImportedQuorum | None,
-        *,
-        without_device_address: bool,
-        airgapped: Compared | None = None,
-    ) -> tuple[SeenVault, tuple[News, ...]]:
-        """Check, ask the device, check again and record. ``airgapped``: the person compared the first address
-        on a device without a cable, and found it so.
+async def pin(
+    daemon: Daemon,
+    vault_id: str,
+    code: str,
+    imported: ImportedQuorum | None = None,
+    *,
+    without_device_address: bool = False,
+    airgapped: Compared | None = None,
+) -> VaultView:
+    """Pin a vault whose code the person compared, once the device knows it and has shown its first address:
+    check, ask the device, check again and record. ``airgapped``: what the person saw on a device without a
+    cable. The person is then asked about proposals that waited for the pin.
 
-        Raises:
-            As ``account.vaults.pinnable``; WrongCode, AddressDiffers, leaves of DeviceError. Nothing is
-            pinned then.
-        """
-        imported = imported_quorum(given, self.journal.network)
-        wanted = pinnable(self.journal, vault_id, imported)
-        require_code(wanted.vault, code)
-        if airgapped is not None:
-            at_device = self._compared(wanted, airgapped)
-        elif without_device_address:
-            device = await self.devices.ready(wanted.own_key.origin.fingerprint)
-            at_device = AtDevice(enrolled=device is not None)
-            if device is not None:
-                await self._enrol(device, wanted)
-        else:
-            at_device = await self._shown(wanted)
-        pin(self.journal, wanted, source_of(imported), at_device, by_eye=airgapped is not None)
-        return seen_vault(self.journal, vault_id), (JudgeAgain(),)
+    Raises:
+        As ``account.vaults.pinnable``; WrongCode, AddressDiffers, leaves of DeviceError. Nothing is pinned
+        then.
+    """
+    given = _given(imported, daemon.journal.network)
+    wanted = pinnable(daemon.journal, vault_id, given)
+    require_code(wanted.vault, code)
+    if airgapped is not None:
+        at_device = _compared(daemon, wanted, airgapped)
+    elif without_device_address:
+        device = await daemon.bridge_devices.ready(wanted.own_key.origin.fingerprint)
+        at_device = AtDevice(enrolled=device is not None)
+        if device is not None:
+            await _enrol(daemon, device, wanted)
+    else:
+        at_device = await _shown(daemon, wanted)
+    source = Source.RECORD if given is None else given.source
+    record_pin(daemon.journal, wanted, source, at_device, by_eye=airgapped is not None)
+    seen = seen_vault(daemon.journal, vault_id)
+    try:
+        if daemon.account.signed_in.is_set() and daemon.follower.state.reachable:
+            for workspace in daemon.follower.state.workspaces:
+                if workspace.id == seen.workspace_id:
+                    with contextlib.suppress(PlatformError, SignedOut):
+                        await daemon.follower.others.read(workspace)
+    finally:
+        daemon.runner.announce((JudgeAgain(),))
+    return vault_view(seen, daemon.journal.network)
 
-    def _compared(self, wanted: Pin, found: Compared) -> AtDevice:
-        """What the person says a screen shows that this machine cannot read. Raises AddressDiffers."""
-        if found == "another":
-            address = as_compared(
-                written_on(wanted.vault, FIRST), wanted.vault.address(FIRST.chain, FIRST.index)
-            )
-            sentence = (
-                f"ALARM: you say that the device shows another address as {FIRST.words}; "
-                f"this machine derives {address}"
-            )
-            note = _differs(wanted.vault, FIRST, "without a cable", wanted.vault_id, sentence)
-            self.journal.note(note)
-            self.feed.add(wanted.vault_id, "alarm", sentence)
-            raise AddressDiffers(sentence)
-        return AtDevice(enrolled=True, address_shown=True)
 
-    async def _shown(self, wanted: Pin) -> AtDevice:
-        try:
-            device = await self.devices.of(wanted.own_key.origin.fingerprint)
-        except DeviceError as error:
-            error.hint = f"{error.hint} {_DO_WITHOUT}"
-            raise
-        await self._enrol(device, wanted)
-        await shown_on(self.devices, self.journal, self.feed, device, wanted.vault, FIRST, wanted.vault_id)
-        return AtDevice(enrolled=True, address_shown=True)
+def _compared(daemon: Daemon, wanted: Pin, found: Compared) -> AtDevice:
+    """What the person says a screen shows that this machine cannot read. Raises AddressDiffers."""
+    if found == "another":
+        address = as_compared(written_on(wanted.vault, FIRST), wanted.vault.address(FIRST.chain, FIRST.index))
+        sentence = (
+            f"ALARM: you say that the device shows another address as {FIRST.words}; "
+            f"this machine derives {address}"
+        )
+        daemon.journal.note(_differs(wanted.vault, FIRST, "without a cable", wanted.vault_id, sentence))
+        daemon.feed.add(wanted.vault_id, "alarm", sentence)
+        raise AddressDiffers(sentence)
+    return AtDevice(enrolled=True, address_shown=True)
 
-    async def _enrol(self, device: Device, wanted: Pin) -> None:
-        await self.devices.enrol(device.id, wanted.vault, wanted.name, teller(self.feed, wanted.vault_id))
+
+async def _shown(daemon: Daemon, wanted: Pin) -> AtDevice:
+    try:
+        device = await daemon.bridge_devices.of(wanted.own_key.origin.fingerprint)
+    except DeviceError as error:
+        error.hint = f"{error.hint} {_DO_WITHOUT}"
+        raise
+    await _enrol(daemon, device, wanted)
+    await _shown_on(daemon, device, wanted.vault, FIRST, wanted.vault_id)
+    return AtDevice(enrolled=True, address_shown=True)
+
+
+async def _enrol(daemon: Daemon, device: Device, wanted: Pin) -> None:
+    told = teller(daemon.feed, wanted.vault_id)
+    await daemon.bridge_devices.enrol(device.id, wanted.vault, wanted.name, told)
+
+
+async def unpin(daemon: Daemon, vault_id: str, code: str) -> VaultView:
+    """Remove a pin. Raises as ``account.vaults.unpin``."""
+    effects = forget_pin(daemon.journal, vault_id, code)
+    daemon.feed.add(vault_id, "attention", "The vault is not pinned any more: nothing of it is signed.")
+    daemon.runner.announce(effects)
+    return vault_view(seen_vault(daemon.journal, vault_id), daemon.journal.network)

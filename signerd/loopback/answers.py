@@ -16,7 +16,7 @@ from signerd.api.devices import DevicesApi
 from signerd.api.proposals import ProposalsApi
 from signerd.api.vaults import VaultsApi
 from signerd.callers import CallerKind, LoopbackCaller, Right
-from signerd.daemon import airgap, airgap_setup
+from signerd.daemon import airgap, airgap_setup, vaults
 from signerd.daemon.funds import vault_funds, vault_movements, vault_tokens
 from signerd.daemon.reports import audit_entries
 from signerd.daemon.service import Daemon
@@ -42,7 +42,7 @@ class Context:
         """Without the right to read keys, the keys and the descriptor are left out: all addresses derive from
         them.
         """
-        found = await self.daemon.vaults(sparing=self.caller.app_id is not None)
+        found = await vaults.vaults(self.daemon, sparing=self.caller.app_id is not None)
         if Right.XPUB in self.caller.rights:
             return found
         return tuple(vault.model_copy(update={"cosigners": (), "descriptor": None}) for vault in found)
@@ -100,12 +100,10 @@ ROUTES: dict["described[..., Any]", Callable[[Context], Method]] = dict(
         row(AccountApi.confirm_sign_in, lambda to: to.daemon.confirm_sign_in),
         row(AccountApi.sign_out, lambda to: to.daemon.sign_out),
         row(DevicesApi.devices, lambda to: to.daemon.devices),
-        row(DevicesApi.identify_device, lambda to: partial(to.daemon.handling.identify, caller=to.caller)),
-        row(DevicesApi.cancel_device, lambda to: to.daemon.handling.cancel),
-        row(DevicesApi.another_address, lambda to: to.daemon.handling.another_address),
-        row(
-            DevicesApi.device_accounts, lambda to: partial(to.daemon.handling.account_keys, caller=to.caller)
-        ),
+        row(DevicesApi.identify_device, lambda to: partial(to.daemon.identify_device, by=to.caller)),
+        row(DevicesApi.cancel_device, lambda to: to.daemon.bridge_devices.cancel),
+        row(DevicesApi.another_address, lambda to: to.daemon.bridge_devices.another_address),
+        row(DevicesApi.device_accounts, lambda to: partial(to.daemon.device_accounts, by=to.caller)),
         row(DevicesApi.preview_registration, lambda to: to.daemon.preview_registration),
         row(DevicesApi.register, lambda to: to.daemon.register),
         row(DevicesApi.preview_airgapped, lambda to: partial(airgap_setup.preview, to.daemon)),
@@ -119,20 +117,20 @@ ROUTES: dict["described[..., Any]", Callable[[Context], Method]] = dict(
         row(VaultsApi.vault_tokens, lambda to: partial(vault_tokens, to.daemon)),
         row(VaultsApi.vault_funds, lambda to: partial(vault_funds, to.daemon)),
         row(VaultsApi.vault_movements, lambda to: partial(vault_movements, to.daemon)),
-        row(VaultsApi.preview_pin, lambda to: to.daemon.preview_pin),
-        row(VaultsApi.pin, lambda to: to.daemon.pin),
+        row(VaultsApi.preview_pin, lambda to: partial(vaults.preview_pin, to.daemon)),
+        row(VaultsApi.pin, lambda to: partial(vaults.pin, to.daemon)),
         row(VaultsApi.enrolment, lambda to: partial(airgap_setup.enrolment, to.daemon)),
-        row(VaultsApi.unpin, lambda to: to.daemon.unpin),
-        row(VaultsApi.accounts, lambda to: to.daemon.addresses.accounts),
-        row(VaultsApi.vault_addresses, lambda to: to.daemon.addresses.of_vault),
+        row(VaultsApi.unpin, lambda to: partial(vaults.unpin, to.daemon)),
+        row(VaultsApi.accounts, lambda to: partial(vaults.accounts, to.daemon)),
+        row(VaultsApi.vault_addresses, lambda to: partial(vaults.vault_addresses, to.daemon)),
         row(
             VaultsApi.show_vault_address,
-            lambda to: partial(to.daemon.addresses.show_of_vault, caller=to.caller),
+            lambda to: partial(vaults.show_vault_address, to.daemon, caller=to.caller),
         ),
-        row(VaultsApi.profile_addresses, lambda to: to.daemon.addresses.of_profile),
+        row(VaultsApi.profile_addresses, lambda to: partial(vaults.profile_addresses, to.daemon)),
         row(
             VaultsApi.show_profile_address,
-            lambda to: partial(to.daemon.addresses.show_of_profile, caller=to.caller),
+            lambda to: partial(vaults.show_profile_address, to.daemon, caller=to.caller),
         ),
         row(ProposalsApi.proposals, lambda to: to.proposals),
         row(ProposalsApi.proposal, lambda to: to.proposal),

@@ -13,7 +13,7 @@ from firmware_bridge import Family
 from firmware_bridge.airgap import CodeSeries, Content, series_of
 from signerd.callers import TERMINAL
 from signerd.core.states import State
-from signerd.daemon import airgap, airgap_setup
+from signerd.daemon import airgap, airgap_setup, vaults
 from signerd.daemon.airgap import carried_psbt
 from signerd.daemon.service import Daemon
 from tests.conformance.rigs import make_rig, short_folder
@@ -44,11 +44,11 @@ async def registers(daemon: Daemon, device: CardDevice) -> None:
 
 async def pins(daemon: Daemon, device: CardDevice, vault_id: str) -> str:
     await until(lambda: daemon.follower.state.reachable)
-    (vault,) = [seen for seen in await daemon.vaults() if seen.vault_id == vault_id]
+    (vault,) = [seen for seen in await vaults.vaults(daemon) if seen.vault_id == vault_id]
     assert vault.verification_code is not None
     given = await airgap_setup.enrolment(daemon, vault_id, "coldcard")
     found = "same" if device.enrol(given.text.encode()) == given.first_address else "another"
-    pinned = await daemon.pin(vault_id, vault.verification_code, airgapped=found)
+    pinned = await vaults.pin(daemon, vault_id, vault.verification_code, airgapped=found)
     assert pinned.address_shown
     return vault.verification_code
 

@@ -11,6 +11,7 @@ from multisig import OriginKey, profile_account_path
 from signerd.callers import PAGE
 from signerd.core.audit import Note
 from signerd.core.values import OwnKey, Pin, VaultClaim
+from signerd.daemon import vaults
 from signerd.errors import AddressDiffers, AddressNotShown
 from tests.conformance import makes
 from tests.conformance.makes import VAULT
@@ -66,12 +67,12 @@ async def test_s13_no_button_of_a_trezor_refuses_an_address_so_the_person_says_i
     async with running_with_vault(rig, folder) as (daemon, device):
         rig.panel.script = ask_person
         with pytest.raises(AddressNotShown):
-            await daemon.handling.another_address(device.id)
-        async with during(daemon.addresses.show_of_vault(VAULT_ID, 0, 7, PAGE)) as showing:
+            await daemon.bridge_devices.another_address(device.id)
+        async with during(vaults.show_vault_address(daemon, VAULT_ID, 0, 7, PAGE)) as showing:
             await rig.shown("address")
             rig.panel.press_no()
             await rig.shown("address-qr")
-            await daemon.handling.another_address(device.id)
+            await daemon.bridge_devices.another_address(device.id)
             with pytest.raises(AddressDiffers, match="you say that the device shows another address"):
                 await asyncio.wait_for(showing, 2)
         assert rig.panel.pending is None

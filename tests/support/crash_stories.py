@@ -21,6 +21,7 @@ from signerd.core import events
 from signerd.core.audit import Entry, first_fault
 from signerd.core.states import State
 from signerd.core.values import Record, SigningLimits
+from signerd.daemon import vaults
 from signerd.daemon.service import Daemon
 from signerd.errors import PlatformUnreachable
 from signerd.journal import Journal
@@ -267,9 +268,9 @@ async def _next_pinning(daemon: Daemon) -> None:
     """Pinned without the device, unpinned, pinned so again, and then with the device."""
     code, pinned = VAULT.verification_code, daemon.journal.pin(VAULT_ID) is not None
     if pinned and not _unpinned(daemon.journal):
-        await daemon.unpin(VAULT_ID, code)
+        await vaults.unpin(daemon, VAULT_ID, code)
     else:
-        await daemon.pin(VAULT_ID, code, without_device_address=not pinned)
+        await vaults.pin(daemon, VAULT_ID, code, without_device_address=not pinned)
 
 
 def _unpinned(journal: Journal) -> bool:

@@ -10,6 +10,7 @@ import httpx
 from firmware_bridge import Bridge
 from multisig import Network
 from signerd.app import DaemonDependencies, open_daemon
+from signerd.daemon import vaults
 from signerd.daemon.service import Daemon
 from signerd.journal import StateFolder
 from tests.conformance.rigs import Rig, plugged_in
@@ -84,8 +85,8 @@ async def register(daemon: Daemon, *, replace: bool = False) -> None:
 
 async def pin(daemon: Daemon, vault_id: str) -> str:
     await until(lambda: daemon.follower.state.reachable)
-    (vault,) = [seen for seen in await daemon.vaults() if seen.vault_id == vault_id]
+    (vault,) = [seen for seen in await vaults.vaults(daemon) if seen.vault_id == vault_id]
     assert vault.fault is None
     assert vault.verification_code is not None
-    assert (await daemon.pin(vault_id, vault.verification_code)).enrolled
+    assert (await vaults.pin(daemon, vault_id, vault.verification_code)).enrolled
     return vault.verification_code

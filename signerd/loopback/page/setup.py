@@ -26,7 +26,7 @@ async def _progress(asked: PageRequest, status: Status) -> dict[str, Any]:
         "done": done,
         "now": next((name for name, over in done.items() if not over), None),
         "cards": await cards(asked),
-        "vaults": [vault_status(view) for view in await asked.service.vaults()],
+        "vaults": [vault_status(view) for view in await asked.to.vaults()],
     }
 
 

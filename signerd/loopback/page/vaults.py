@@ -52,7 +52,7 @@ def _words(view: VaultView) -> tuple[str, str]:
 async def vault_of(asked: PageRequest) -> VaultView:
     """The vault that the path names. Raises UnknownVault."""
     vault_id = asked.path_id("vault_id")
-    for found in await asked.service.vaults():
+    for found in await asked.to.vaults():
         if found.vault_id == vault_id:
             return found
     raise UnknownVault("the platform has shown no such vault", hint="Go back to the vaults.")
@@ -73,7 +73,7 @@ async def refreshed(asked: PageRequest) -> Response:
 
 
 async def _listed(asked: PageRequest) -> dict[str, Any]:
-    return {"vaults": tuple(vault_status(view) for view in await asked.service.vaults())}
+    return {"vaults": tuple(vault_status(view) for view in await asked.to.vaults())}
 
 
 async def vault(asked: PageRequest) -> Response:

@@ -11,6 +11,7 @@ import pytest
 
 from custody.schemas.proposals import ProposalStatus
 from signerd.core.states import State
+from signerd.daemon import vaults
 from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement
 from signerd.journal import quota
@@ -141,10 +142,10 @@ async def test_the_list_is_read_once_and_again_where_a_vault_was_pinned_since(pr
         assert asked[0] == before == first
     asked = watched(platform)
     async with daemon_at(prepared, platform, FakeBridge()) as daemon:
-        await daemon.unpin(VAULT_ID, VAULT.verification_code)
+        await vaults.unpin(daemon, VAULT_ID, VAULT.verification_code)
         platform.proposals["p-8"] = shop((8,), psbt_id="p-8")
         await until_state(daemon, "p-8", State.REFUSED)
-        await daemon.pin(VAULT_ID, VAULT.verification_code)
+        await vaults.pin(daemon, VAULT_ID, VAULT.verification_code)
         # Pinned, and compared with all that was signed before, at once.
         assert set((await daemon.proposal("p-8")).to_acknowledge) == {"signed-by-others"}
         assert "and 4 more" in told(daemon, "p-8")

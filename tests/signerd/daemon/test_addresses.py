@@ -13,6 +13,7 @@ from multisig import MAX_INDEX, Network, OriginKey, Profile, encode_address, pro
 from signerd.callers import PAGE, TERMINAL, CallerKind, LoopbackCaller, Right
 from signerd.core.audit import Note
 from signerd.core.values import OwnKey
+from signerd.daemon import vaults
 from signerd.daemon.device_actions import Prompts
 from signerd.daemon.devices import KEEP_AWAY, PIN_AGAIN
 from signerd.daemon.service import Daemon
@@ -61,7 +62,7 @@ def alarms(daemon: Daemon) -> list[Note]:
 
 async def test_the_registered_keys_need_no_device(daemon, bridge):
     bridge.becomes(DeviceState.LOCKED)
-    found = await daemon.addresses.accounts()
+    found = await vaults.accounts(daemon)
     assert found.fingerprint == str(ALICE.fingerprint)
     assert [(key.purpose, key.account, key.xpub) for key in found.keys] == [
         ("profile", 0, str(PROFILE_KEY.xpub)),
@@ -70,7 +71,7 @@ async def test_the_registered_keys_need_no_device(daemon, bridge):
 
 
 async def test_a_pinned_vaults_addresses_are_derived_here(daemon):
-    page = await daemon.addresses.of_vault(VAULT_ID, 1, 7, 3)
+    page = await vaults.vault_addresses(daemon, VAULT_ID, 1, 7, 3)
     assert [(one.chain, one.index, one.address) for one in page.addresses] == [
         (1, index, VAULT.address(1, index)) for index in (7, 8, 9)
     ]
@@ -78,33 +79,33 @@ async def test_a_pinned_vaults_addresses_are_derived_here(daemon):
 
 
 async def test_the_chain_has_an_end(daemon):
-    page = await daemon.addresses.of_profile(0, MAX_INDEX, 5)
+    page = await vaults.profile_addresses(daemon, 0, MAX_INDEX, 5)
     assert [one.index for one in page.addresses] == [MAX_INDEX]
     assert page.addresses[0].address == PROFILE.address(0, MAX_INDEX)
 
 
 async def test_s16_a_vault_that_is_not_pinned_has_no_addresses_here(daemon):
-    await daemon.unpin(VAULT_ID, VAULT.verification_code)
+    await vaults.unpin(daemon, VAULT_ID, VAULT.verification_code)
     with pytest.raises(NotPinned):
-        await daemon.addresses.of_vault(VAULT_ID, 0, 0, 1)
+        await vaults.vault_addresses(daemon, VAULT_ID, 0, 0, 1)
     with pytest.raises(NotPinned):
-        await daemon.addresses.show_of_vault(VAULT_ID, 0, 0, TERMINAL)
+        await vaults.show_vault_address(daemon, VAULT_ID, 0, 0, TERMINAL)
     with pytest.raises(UnknownVault):
-        await daemon.addresses.of_vault("vault-404", 0, 0, 1)
+        await vaults.vault_addresses(daemon, "vault-404", 0, 0, 1)
 
 
 async def test_without_a_registration_there_is_no_profile(state, platform, bridge):
     async with daemon_at(state, platform, bridge) as daemon:
         with pytest.raises(NoRegisteredKey):
-            await daemon.addresses.of_profile(0, 0, 1)
-        assert (await daemon.addresses.accounts()).fingerprint is None
+            await vaults.profile_addresses(daemon, 0, 0, 1)
+        assert (await vaults.accounts(daemon)).fingerprint is None
 
 
 # --- on the device ------------------------------------------------------------------------------------------
 
 
 async def test_the_device_shows_an_address_of_the_vault(daemon, bridge):
-    shown = await daemon.addresses.show_of_vault(VAULT_ID, 0, 5, TERMINAL)
+    shown = await vaults.show_vault_address(daemon, VAULT_ID, 0, 5, TERMINAL)
     screen = encode_address(VAULT.script_pubkey(0, 5), Network.TESTNET4)
     assert (shown.address, shown.on_screen) == (VAULT.address(0, 5), screen)
     assert bridge.shown == [VAULT.address(0, 5)]
@@ -115,7 +116,7 @@ async def test_the_device_shows_an_address_of_the_vault(daemon, bridge):
 
 
 async def test_the_device_shows_an_address_of_the_profile(daemon, bridge):
-    shown = await daemon.addresses.show_of_profile(1, 2, PAGE)
+    shown = await vaults.show_profile_address(daemon, 1, 2, PAGE)
     assert shown.address == PROFILE.address(1, 2) == bridge.shown[-1]
 
 
@@ -123,8 +124,8 @@ async def test_the_device_shows_an_address_of_the_profile(daemon, bridge):
 async def test_s13_another_address_on_the_device_is_an_alarm_that_is_kept(daemon, bridge, whose):
     bridge.showing.append(AddressMismatch(detail="tb1q\x1b[2Jother"))
     show = {
-        "vault": lambda: daemon.addresses.show_of_vault(VAULT_ID, 0, 3, APP),
-        "profile": lambda: daemon.addresses.show_of_profile(0, 3, APP),
+        "vault": lambda: vaults.show_vault_address(daemon, VAULT_ID, 0, 3, APP),
+        "profile": lambda: vaults.show_profile_address(daemon, 0, 3, APP),
     }[whose]
     with pytest.raises(AddressDiffers, match="ALARM") as refused:
         await show()
@@ -149,7 +150,7 @@ async def test_s13_another_address_on_the_device_is_an_alarm_that_is_kept(daemon
 async def test_what_the_device_does_not_show_is_no_alarm(daemon, bridge, outcome, error, hint):
     bridge.showing.append(outcome)
     with pytest.raises(error) as refused:
-        await daemon.addresses.show_of_vault(VAULT_ID, 0, 0, PAGE)
+        await vaults.show_vault_address(daemon, VAULT_ID, 0, 0, PAGE)
     assert hint in refused.value.hint
     assert alarms(daemon) == []
 
@@ -157,24 +158,24 @@ async def test_what_the_device_does_not_show_is_no_alarm(daemon, bridge, outcome
 async def test_s18_only_the_device_of_the_vaults_own_key_is_asked(daemon, bridge):
     bridge.becomes(DeviceState.LOCKED)
     with pytest.raises(NoSuchDevice, match=str(ALICE.fingerprint)):
-        await daemon.addresses.show_of_vault(VAULT_ID, 0, 0, PAGE)
+        await vaults.show_vault_address(daemon, VAULT_ID, 0, 0, PAGE)
     assert bridge.shown == []
 
 
 async def test_a_device_shows_itself_and_says_who_asked(daemon, bridge):
-    await daemon.handling.identify(bridge.device.id, PAGE)
-    await daemon.handling.identify(bridge.device.id, APP)
+    await daemon.identify_device(bridge.device.id, PAGE)
+    await daemon.identify_device(bridge.device.id, APP)
     assert bridge.identified == 2
     mine, theirs = told(daemon, bridge.device.id, "progress")
     assert "asked by" not in mine
     assert "asked by the program 'Till'" in theirs
     bridge.becomes(DeviceState.LOCKED)
     with pytest.raises(DeviceUnready):
-        await daemon.handling.identify(bridge.device.id, PAGE)
+        await daemon.identify_device(bridge.device.id, PAGE)
 
 
 async def test_l5_a_device_tells_the_keys_of_the_two_standard_accounts_and_no_others(daemon, bridge):
-    found = await daemon.handling.account_keys(bridge.device.id, 3, APP)
+    found = await daemon.device_accounts(bridge.device.id, 3, APP)
     assert [(key.purpose, key.account, key.path) for key in found.keys] == [
         ("vault", 3, "m/48h/1h/3h/2h"),
         ("profile", 3, "m/84h/1h/3h"),
@@ -187,20 +188,20 @@ async def test_l5_a_device_tells_the_keys_of_the_two_standard_accounts_and_no_ot
 
 async def test_l6_an_app_has_one_turn_at_a_time_and_others_have_theirs(daemon, bridge):
     bridge.gate = asyncio.Event()
-    first = asyncio.create_task(daemon.addresses.show_of_vault(VAULT_ID, 0, 0, APP))
+    first = asyncio.create_task(vaults.show_vault_address(daemon, VAULT_ID, 0, 0, APP))
     await until(lambda: bool(bridge.shown))
     for again in (
-        daemon.addresses.show_of_profile(0, 0, APP),
-        daemon.handling.identify(bridge.device.id, APP),
-        daemon.handling.account_keys(bridge.device.id, 0, APP),
+        vaults.show_profile_address(daemon, 0, 0, APP),
+        daemon.identify_device(bridge.device.id, APP),
+        daemon.device_accounts(bridge.device.id, 0, APP),
     ):
         with pytest.raises(TooManyPrompts, match="already"):
             await again
     assert (len(bridge.shown), bridge.identified) == (1, 0)
     bridge.gate.set()
     await first
-    await daemon.handling.identify(bridge.device.id, OTHER)
-    await daemon.handling.identify(bridge.device.id, APP)
+    await daemon.identify_device(bridge.device.id, OTHER)
+    await daemon.identify_device(bridge.device.id, APP)
 
 
 def test_l6_the_minute_slides():

@@ -12,7 +12,7 @@ from firmware_bridge import DeviceState
 from firmware_bridge.airgap import EnrolmentForm, enrolment_text
 from multisig import profile_account_path
 from signerd.core.states import State
-from signerd.daemon import airgap_setup
+from signerd.daemon import airgap_setup, vaults
 from signerd.errors import (
     AddressDiffers,
     AnswerRefused,
@@ -75,7 +75,7 @@ async def test_from_files_to_a_pinned_vault(state, platform, bridge, exports):
         # Coldcard's screens know no regtest.
         assert given.first_address.startswith("tb1")
         assert "Policy: 2 of 3" in given.text
-        pinned = await daemon.pin(VAULT_ID, VAULT.verification_code, airgapped="same")
+        pinned = await vaults.pin(daemon, VAULT_ID, VAULT.verification_code, airgapped="same")
         assert (pinned.pinned, pinned.address_shown) == (True, True)
         (note,) = [entry.note for entry in daemon.journal.audit() if entry.note.kind == "pinned"]
         assert note.facts["address_on_device"] == "compared by the person"
@@ -84,13 +84,13 @@ async def test_from_files_to_a_pinned_vault(state, platform, bridge, exports):
 
 
 async def test_another_address_on_the_device_is_an_alarm_and_nothing_is_pinned(daemon):
-    await daemon.unpin(VAULT_ID, VAULT.verification_code)
+    await vaults.unpin(daemon, VAULT_ID, VAULT.verification_code)
     with pytest.raises(AddressDiffers):
-        await daemon.pin(VAULT_ID, VAULT.verification_code, airgapped="another")
+        await vaults.pin(daemon, VAULT_ID, VAULT.verification_code, airgapped="another")
     assert daemon.journal.pin(VAULT_ID) is None
     assert [e.note.subject for e in daemon.journal.audit() if e.note.kind == "address-differs"] == [VAULT_ID]
     with pytest.raises(WrongCode):
-        await daemon.pin(VAULT_ID, "WRONG", airgapped="same")
+        await vaults.pin(daemon, VAULT_ID, "WRONG", airgapped="same")
 
 
 @pytest.mark.parametrize(

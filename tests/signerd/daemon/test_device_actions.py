@@ -110,7 +110,7 @@ async def test_two_tabs_see_the_same_question_and_one_answer_counts(daemon, brid
 
 async def test_a_cancel_ends_it(daemon, bridge):
     step = await daemon.unlocking.start(device_of(bridge))
-    await daemon.handling.cancel(device_of(bridge))
+    await daemon.bridge_devices.cancel(device_of(bridge))
     await until(lambda: bool(told(daemon, bridge, "attention")))
     with pytest.raises(DeviceFailed, match="cancelled"):
         await daemon.unlocking.step(device_of(bridge))

@@ -69,21 +69,22 @@ async def test_s13_of_two_addresses_that_are_asked_for_at_once_a_late_answer_str
     bridge, now = Cancelled(gate=asyncio.Event()), 0.0
     devices, place = Devices(bridge, clock=lambda: now), FIRST
     first, second = (
-        asyncio.create_task(devices.show_address("d", VAULT, place, lambda _progress: None)) for _ in range(2)
+        asyncio.create_task(devices.show_address(bridge.device.id, VAULT, place, lambda _progress: None))
+        for _ in range(2)
     )
     await bridge.on.wait()
     bridge.gate.set()
     with pytest.raises(DeviceFailed):
         await first
     with pytest.raises(AddressNotShown, match="just gone on to another"):
-        await devices.another_address("d")
+        await devices.another_address(bridge.device.id)
     assert not second.done()
     now = 2.5
-    await devices.another_address("d")
+    await devices.another_address(bridge.device.id)
     with pytest.raises(AddressDiffers, match="you say that the device shows another"):
         await second
     with pytest.raises(AddressNotShown):
-        await devices.another_address("d")
+        await devices.another_address(bridge.device.id)
 
 
 async def test_the_only_ready_one_is_taken_without_a_name():

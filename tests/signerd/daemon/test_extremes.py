@@ -12,6 +12,7 @@ import pytest
 from custody.schemas.proposals import ProposalStatus
 from signerd.account.wire import MOST_WORKSPACES
 from signerd.core.states import State
+from signerd.daemon import vaults
 from signerd.journal import Journal, quota
 from tests.support.daemons import approve, daemon_at, is_well, until, until_state
 from tests.support.desk import VAULT_ID, snapshot_of, spend
@@ -38,7 +39,7 @@ async def test_f_a_text_or_list_without_measure_hides_no_other_vault(
     in_vault(platform, field, value)
     async with daemon_at(prepared, platform, bridge) as daemon:
         await is_well(daemon, platform)
-        assert [vault.pinned for vault in await daemon.vaults()] == [True]
+        assert [vault.pinned for vault in await vaults.vaults(daemon)] == [True]
         assert any("vault vault-9 is left out" in note for note in (await daemon.status()).notes)
 
 

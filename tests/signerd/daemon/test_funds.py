@@ -8,6 +8,7 @@ import pytest
 from multisig import MAX_INDEX
 from signerd.core.states import State
 from signerd.core.values import VaultClaim
+from signerd.daemon import vaults
 from signerd.daemon.funds import NONE_LEFT, NOT_OURS, REPLACED, vault_funds, vault_movements
 from signerd.errors import NotPinned, PlatformAnswersWrongly, PlatformUnreachable
 from signerd.journal import Journal
@@ -73,7 +74,7 @@ async def test_without_the_platform_there_is_an_address_and_a_word_why_no_balanc
         found = await vault_funds(daemon, VAULT_ID)
         assert (found.confirmed_sats, found.fresh.index) == (None, 0)
         assert "signed here alone" in (found.note or "")
-        await daemon.unpin(VAULT_ID, VAULT.verification_code)
+        await vaults.unpin(daemon, VAULT_ID, VAULT.verification_code)
         with pytest.raises(NotPinned):
             await vault_funds(daemon, VAULT_ID)
 
@@ -166,6 +167,6 @@ async def test_of_a_vault_that_is_not_pinned_nothing_is_asked(prepared, listing)
         )
         with pytest.raises(PlatformUnreachable):
             await vault_movements(daemon, VAULT_ID)
-        await daemon.unpin(VAULT_ID, VAULT.verification_code)
+        await vaults.unpin(daemon, VAULT_ID, VAULT.verification_code)
         with pytest.raises(NotPinned):
             await vault_movements(daemon, VAULT_ID)

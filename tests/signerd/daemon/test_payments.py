@@ -11,6 +11,7 @@ from signerd.cli.words import proposal_text
 from signerd.core.audit import Note
 from signerd.core.states import State
 from signerd.core.values import SigningLimits, Snapshot
+from signerd.daemon import vaults
 from signerd.errors import NeedsAcknowledgement
 from signerd.journal import Journal
 from tests.support.daemons import approve, daemon_at, until_state
@@ -63,7 +64,7 @@ async def test_s16_a_sweep_into_a_vault_that_the_platform_names_is_held_until_th
         assert "0.00099000 BTC (99,000 sats) go to no vault" in proposal_text(shown)
         with pytest.raises(NeedsAcknowledgement):
             await approve(daemon, "p-1")
-        await daemon.pin("vault-2", new.verification_code)
+        await vaults.pin(daemon, "vault-2", new.verification_code)
         shown = await daemon.proposal("p-1")
         assert shown.to_acknowledge == ()
         assert f"your vault 'New' ({new.verification_code.partition('-')[0]})" in proposal_text(shown)

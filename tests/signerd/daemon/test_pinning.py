@@ -14,6 +14,7 @@ from signerd.cli.vaults import preview_text
 from signerd.core.audit import Note
 from signerd.core.states import State
 from signerd.core.values import VaultClaim
+from signerd.daemon import vaults
 from signerd.daemon.service import Daemon
 from signerd.errors import (
     AddressDiffers,
@@ -54,7 +55,7 @@ def told(daemon: Daemon, kind: str) -> list[str]:
 
 
 async def test_the_device_knows_the_vault_and_shows_its_address_before_it_is_pinned(daemon, bridge):
-    view = await daemon.pin(VAULT_ID, CODE)
+    view = await vaults.pin(daemon, VAULT_ID, CODE)
     assert (view.pinned, view.enrolled, view.address_shown) == (True, True, True)
     assert (bridge.enrolled, bridge.shown) == ([CODE], [VAULT.address(0, 0)])
     assert any(VAULT.address(0, 0) in text for text in told(daemon, "progress"))
@@ -63,7 +64,7 @@ async def test_the_device_knows_the_vault_and_shows_its_address_before_it_is_pin
 async def test_s13_another_address_on_the_device_refuses_the_pin_and_is_kept_as_an_alarm(daemon, bridge):
     bridge.showing.append(AddressMismatch(detail="tb1q\x1b[2Jother"))
     with pytest.raises(AddressDiffers) as refused:
-        await daemon.pin(VAULT_ID, CODE)
+        await vaults.pin(daemon, VAULT_ID, CODE)
     assert VAULT.address(0, 0) in str(refused.value)
     assert daemon.journal.pin(VAULT_ID) is None
     (note,) = [entry.note for entry in daemon.journal.audit() if entry.note.kind == "address-differs"]
@@ -81,7 +82,7 @@ async def vault_notes(daemon: Daemon) -> list[str]:
 async def test_a_vault_of_others_needs_no_attention_and_one_that_our_key_left_until_it_is_unpinned(daemon):
     others = make_vault((BOB, CAROL, MALLORY))
     daemon.journal.learn(VaultClaim("vault-2", 1, "Reserve 2", others.descriptor))
-    assert OF_OTHERS in [view.fault for view in await daemon.vaults()]
+    assert OF_OTHERS in [view.fault for view in await vaults.vaults(daemon)]
     assert await vault_notes(daemon) == []
     daemon.journal.add_own_keys(own_keys(MALLORY), "key-2", Note("registered", "key-2"))
     # Never pinned here, and made with a former key: its coins may wait to be moved on.
@@ -114,28 +115,28 @@ async def test_whatever_else_keeps_the_address_from_being_shown_leaves_nothing_p
 ):
     bridge.showing.append(failure)
     with pytest.raises(kind):
-        await daemon.pin(VAULT_ID, CODE)
+        await vaults.pin(daemon, VAULT_ID, CODE)
     assert daemon.journal.pins() == ()
     assert "pinned" not in kinds(daemon)
-    assert (await daemon.pin(VAULT_ID, CODE)).address_shown
+    assert (await vaults.pin(daemon, VAULT_ID, CODE)).address_shown
 
 
 async def test_without_a_device_it_is_pinned_by_the_flag_only_and_the_device_comes_later(daemon, bridge):
     bridge.becomes(DeviceState.LOCKED)
     with pytest.raises(NoSuchDevice) as refused:
-        await daemon.pin(VAULT_ID, CODE)
+        await vaults.pin(daemon, VAULT_ID, CODE)
     assert "--without-device-address" in refused.value.hint
-    view = await daemon.pin(VAULT_ID, CODE, without_device_address=True)
+    view = await vaults.pin(daemon, VAULT_ID, CODE, without_device_address=True)
     assert (view.pinned, view.enrolled, view.address_shown) == (True, False, False)
     bridge.becomes(DeviceState.READY)
-    view = await daemon.pin(VAULT_ID, CODE)
+    view = await vaults.pin(daemon, VAULT_ID, CODE)
     assert (view.enrolled, view.address_shown) == (True, True)
     assert kinds(daemon).count("pinned") == 1
 
 
 async def test_the_device_is_not_asked_before_the_code_is_right(daemon, bridge):
     with pytest.raises(WrongCode):
-        await daemon.pin(VAULT_ID, OTHER.verification_code)
+        await vaults.pin(daemon, VAULT_ID, OTHER.verification_code)
     assert bridge.enrolled == bridge.shown == []
 
 
@@ -146,7 +147,7 @@ async def test_s16_a_proposal_of_an_unpinned_vault_cannot_be_approved_and_the_pi
     assert not before.allowed
     with pytest.raises(IllegalEvent):
         await daemon.approve("p-1", before.digest)
-    await daemon.pin(VAULT_ID, CODE)
+    await vaults.pin(daemon, VAULT_ID, CODE)
     await until_state(daemon, "p-1", State.WAITING_PERSON)
     record = daemon.journal.record("p-1")
     assert (record.state, record.approval) == (State.WAITING_PERSON, None)
@@ -161,7 +162,7 @@ async def test_s16_a_later_change_is_told_refuses_and_ends_only_by_the_old_code(
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         platform.vault = OTHER
-        (view,) = await daemon.vaults()
+        (view,) = await vaults.vaults(daemon)
         assert view.changes
         assert view.verification_code == CODE
         assert len(told(daemon, "alarm")) == 1
@@ -170,7 +171,7 @@ async def test_s16_a_later_change_is_told_refuses_and_ends_only_by_the_old_code(
         assert checks["vault-alarm"] == "refuse"
         # Taking it back changes nothing, and no poll tells it again.
         platform.vault = VAULT
-        await daemon.vaults()
+        await vaults.vaults(daemon)
         rounds = daemon.follower.state.rounds
         await until(lambda: daemon.follower.state.rounds > rounds + 2)
         assert daemon.journal.record("p-1").state is State.REFUSED
@@ -178,10 +179,10 @@ async def test_s16_a_later_change_is_told_refuses_and_ends_only_by_the_old_code(
         assert any("ALARM" in note for note in (await daemon.status()).notes)
         for code in (OTHER.verification_code, ""):
             with pytest.raises(WrongCode):
-                await daemon.unpin(VAULT_ID, code)
-        assert not (await daemon.unpin(VAULT_ID, CODE)).pinned
+                await vaults.unpin(daemon, VAULT_ID, code)
+        assert not (await vaults.unpin(daemon, VAULT_ID, CODE)).pinned
         assert daemon.journal.record("p-1").state is State.REFUSED
-        assert not (await daemon.pin(VAULT_ID, CODE)).changes
+        assert not (await vaults.pin(daemon, VAULT_ID, CODE)).changes
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         assert bridge.asked == 0
         assert (await daemon.verify_audit()).fault is None
@@ -194,6 +195,6 @@ async def test_s27_two_groups_of_signers_without_a_common_member_are_warned_of_b
     """What the page and the command line print line by line."""
     vault = make_vault(threshold=threshold)
     daemon.journal.learn(VaultClaim("vault-2", 1, "Other", vault.descriptor))
-    preview = await daemon.preview_pin("vault-2")
+    preview = await vaults.preview_pin(daemon, "vault-2")
     assert (f"WARNING: {threshold} of 3 signers are enough" in preview_text(preview)) is warned
     assert any("Ask the other signers before you approve" in line for line in preview.advice) is warned

@@ -9,6 +9,7 @@ from custody.schemas.keys import ChallengeLine, signed_host
 from signerd.account.platform import PlatformClient
 from signerd.account.registration import AGAIN_HINT
 from signerd.core.states import State
+from signerd.daemon import vaults
 from signerd.errors import PlatformAnswersWrongly, PlatformRefused, RegistrationStale
 from tests.support.daemons import URL, daemon_at, until_state
 from tests.support.desk import VAULT, VAULT_ID
@@ -31,11 +32,11 @@ async def test_from_nothing_to_a_pinned_vault(state, platform, bridge):
         registered = await daemon.register(preview.device_id, preview.digest)
         assert registered.key_id == "key-1"
         assert len(bridge.messages) == 1
-        (vault,) = await daemon.vaults()
+        (vault,) = await vaults.vaults(daemon)
         assert (vault.threshold, vault.signers, vault.account, vault.pinned) == (2, 3, 0, False)
         assert vault.first_address == VAULT.address(0, 0)
         assert daemon.journal.record("p-1").state is State.REFUSED
-        pinned = await daemon.pin(VAULT_ID, VAULT.verification_code.lower().replace("-", " "))
+        pinned = await vaults.pin(daemon, VAULT_ID, VAULT.verification_code.lower().replace("-", " "))
         assert pinned.pinned
         assert pinned.enrolled
         assert bridge.enrolled == [VAULT.verification_code]

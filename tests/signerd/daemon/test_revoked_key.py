@@ -8,6 +8,7 @@ import pytest
 
 from firmware_bridge import DeviceState
 from signerd.core.states import State
+from signerd.daemon import vaults
 from signerd.daemon.service import Daemon
 from tests.support.daemons import MemoryStore, approve, daemon_at, until, until_state
 from tests.support.fake_platform import listed_key, problem
@@ -56,7 +57,7 @@ async def test_it_is_read_at_sign_in_and_stops_what_waits_for_the_device(
         assert [words in text for text in alarms(daemon)] == [True]
         (device,) = await daemon.devices()
         assert "revoked" in (device.detail or "")
-        (vault,) = await daemon.vaults()
+        (vault,) = await vaults.vaults(daemon)
         assert vault.pinned
         assert (await daemon.verify_audit()).fault is None
     assert bridge.asked == 0

@@ -23,6 +23,7 @@ from signerd.core.states import State
 from signerd.core.text import amount
 from signerd.core.tokens import PublishedToken
 from signerd.core.values import Pin, VaultClaim
+from signerd.daemon import vaults
 from signerd.daemon.views import MAX_OUTPUTS_ON_SCREENS
 from signerd.feed import Feed
 from signerd.loopback.page.proposals import picture_of, shares, stages, status_line
@@ -162,7 +163,7 @@ async def test_of_pinned_vaults_one_in_alarm_is_told_as_such_and_two_of_one_name
     desk.platform.proposals["s-1"] = snapshot_of(build_psbt(VAULT, [fund(VAULT, 20_000)], paid, 0), "s-1")
     await until_state(desk.daemon, "s-1", State.WAITING_PERSON)
     view = await desk.daemon.proposal("s-1")
-    (page,) = [page for page in await desk.daemon.vaults() if page.vault_id == "v-1"]
+    (page,) = [page for page in await vaults.vaults(desk.daemon) if page.vault_id == "v-1"]
     alarm = (
         f"your pinned vault 'Reserve' ({first.verification_code}), receive address 0. "
         f"Send nothing here before you have looked into this: {page.fault}"
