@@ -22,7 +22,6 @@ from custody.server.mail.jobs import MAIL, WAITING, MailJobs, forget_sent
 from custody.server.mail.waiting import WaitingMail
 from custody.server.mining import mining_served
 from custody.server.network.broadcast import Broadcaster, Rebroadcast
-from custody.server.network.sightings import SightingTools
 from custody.server.network.watcher import Watcher
 from custody.server.operations.jobs import ENDLESS
 from custody.server.people.invitations import invitation_expiry
@@ -34,7 +33,7 @@ from custody.server.settings import Settings
 from custody.server.store import Store
 from custody.server.tokens.indexer import Indexer
 from custody.server.webhooks.delivery import EXPIRED_LOGS, WebhookJobs
-from custody.server.webhooks.events import WEBHOOK, WebhookEvents
+from custody.server.webhooks.events import WEBHOOK
 
 # A block comes every ten minutes, an embedded one on request; half a second feels immediate to a person.
 WATCH_SECONDS: Final = 0.5
@@ -132,11 +131,6 @@ class Background:
             if isinstance(backend, OpenBackend):
                 backend.close()
 
-    def open_chain(self) -> EmbeddedChain:
-        """`open_chains`, where there is an embedded one, which is returned."""
-        self.open_chains()
-        return next(each for each in self.backends.values() if isinstance(each, EmbeddedChain))
-
     def workers(self) -> Workers:
         """The threads of this process: one `Loop` for each kind of work."""
         loops = self._work() if self.works else []
@@ -188,27 +182,21 @@ class Background:
         hangs, or a slow receiver, must not delay a broadcast.
         """
         # Each delivery of a webhook has its own rule for when to give up.
-        endless, handlers = ENDLESS | {WEBHOOK}, dict[str, Handler]()
-        match name:
-            case "mail":
-                waiting = WaitingMail(self.store, self.tools.clock, self.mail_jobs.mailer)
-                handlers = {MAIL: self.mail_jobs, WAITING: waiting}
-            case "webhooks":
-                handlers = {WEBHOOK: self.webhook_jobs}
-            case _:
-                broadcaster = Broadcaster(self.store, self.backends, self.tools.audit, self.tools.lifecycle)
-                handlers = {BROADCAST: broadcaster}
-        return Outbox(
-            self.store, self.tools.clock, new_id(self.tools.random), handlers, endless=endless, span=self.span
-        )
+        tools, endless = self.tools, ENDLESS | {WEBHOOK}
+        waiting = WaitingMail(self.store, tools.clock, self.mail_jobs.mailer)
+        broadcaster = Broadcaster(self.store, self.backends, tools.audit, tools.lifecycle)
+        handlers: dict[str, dict[str, Handler]] = {
+            "outbox": {BROADCAST: broadcaster},
+            "mail": {MAIL: self.mail_jobs, WAITING: waiting},
+            "webhooks": {WEBHOOK: self.webhook_jobs},
+        }
+        owner = new_id(tools.random)
+        return Outbox(self.store, tools.clock, owner, handlers[name], endless, self.span)
 
     def watchers(self) -> list[Watcher]:
         tools = self.tools
-        own = SightingTools(tools.clock, tools.audit, tools.lifecycle)
-        told = tools.changes, WebhookEvents(tools.clock, tools.random)
-        return [
-            Watcher(chain, self.store, self.backends, tools.market, own, *told) for chain in self.backends
-        ]
+        own = self.store, self.backends, tools.market, tools.audit, tools.lifecycle
+        return [Watcher(chain, *own) for chain in self.backends]
 
     def indexers(self) -> list[Indexer]:
         """An embedded chain is indexed from its first block; another one from the operator's setting on."""

@@ -11,7 +11,7 @@ from custody.server.chain.embedded.mining import MINER_WITNESS_SCRIPT
 from multisig.script import p2wsh
 from multisig.transaction import Transaction
 from multisig.units import Sats
-from tests.support.regtest import FakeClock, coin_of, open_address, open_script
+from tests.support.regtest import FakeClock, coin_of, mine_branch, open_address, open_script
 
 
 class Rig(Protocol):
@@ -102,7 +102,8 @@ class EmbeddedRig:
         return self.chain.mine(count, empty=empty)
 
     def mine_block(self, transactions: Sequence[Transaction]) -> BlockRef:
-        return self.chain.mine_block(transactions)
+        (block,) = mine_branch(self.chain, 0, 1, transactions)
+        return block
 
     def coinbase_script(self, height: int) -> bytes:
         return MINER_WITNESS_SCRIPT
@@ -116,7 +117,7 @@ class EmbeddedRig:
     def reorganise(
         self, depth: int, length: int, transactions: Sequence[Transaction] = ()
     ) -> tuple[BlockRef, ...]:
-        return self.chain.reorganise(depth, length, transactions)
+        return mine_branch(self.chain, depth, length, transactions)
 
     def forget(self) -> None:
         self.chain._mempool._entries.clear()

@@ -32,6 +32,7 @@ from multisig import (
 )
 from multisig.signatures import signing_inputs
 from tests.support.platform import As, World, open_world, register_key, seed
+from tests.support.regtest import mine_branch, open_chain
 from tests.support.wallets import foreign_script
 
 SIGNERS = ("alice", "bob", "carol")
@@ -109,11 +110,11 @@ class Desk:
     def take_deposit_back(self, txid: str) -> None:
         """The sender of a batched deposit spends its coin otherwise, in a longer branch without it."""
         deposit = self.chain.transaction(txid)
-        depth = 0 if deposit.height is None else self.chain.tip().height - deposit.height + 1
+        depth = 0 if deposit.block is None else self.chain.tip().height - deposit.block.height + 1
         (paid,) = deposit.transaction.inputs
         rival = _assemble([paid.outpoint], (TxOut(Sats(BATCH_FEE), MINER_SCRIPT),))
         source = self.chain.transaction(paid.outpoint.txid)
-        is_left_out = source.height is None or (deposit.height or source.height) <= source.height
+        is_left_out = source.block is None or (deposit.block or source.block).height <= source.block.height
         self.reorganise(depth, depth + 1, [*([source.transaction] if is_left_out else []), rival])
 
     def propose(self, *amounts: int, recipients: Sequence[str] | None = None, **changes) -> httpx.Response:
@@ -172,7 +173,7 @@ class Desk:
         return mined
 
     def reorganise(self, depth: int, length: int, transactions: Sequence[Transaction] = ()) -> None:
-        self.chain.reorganise(depth, length, transactions)
+        mine_branch(self.chain, depth, length, transactions)
         self.watcher.look()
 
     def later(self, **span: float) -> None:
@@ -237,7 +238,7 @@ def open_desk(
         chance=chance,
         broadcast_wait_seconds=broadcast_wait_seconds,
     ) as world:
-        chain = world.platform.background.open_chain()
+        chain = open_chain(world.platform.background)
         try:
             desk = _desk(world, chain)
             desk.vault = ok(desk.create_vault())

@@ -18,13 +18,14 @@ from tests.support.custody import Desk, ok
 from tests.support.daemons import MemoryStore, make_config, until
 from tests.support.patience import PATIENCE
 from tests.support.platform import PASSWORD, open_world, register_key, seed
+from tests.support.regtest import open_chain
 
 
 @contextmanager
 def three_members(folder: Path, *registered: str) -> Iterator[Desk]:
     """Three members of a real platform, of whom these have a key."""
     with open_world(folder / "platform", broadcast_wait_seconds=0) as world:
-        chain = world.platform.background.open_chain()
+        chain = open_chain(world.platform.background)
         try:
             placed = world.organisation("Acme", "admin@example.org")
             admin = world.as_user("admin@example.org")

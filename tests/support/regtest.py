@@ -1,6 +1,9 @@
 """Coins on an embedded chain that anybody may spend: P2WSH of a script that is always true, by number."""
 
-from custody.server.chain.backend import FoundOutput
+from collections.abc import Sequence
+
+from custody.server.background import Background
+from custody.server.chain.backend import BlockRef, FoundOutput
 from custody.server.chain.embedded import EmbeddedChain
 from multisig.network import Network
 from multisig.script import encode_address, p2wsh
@@ -63,3 +66,24 @@ def spend(
         outputs=(TxOut(Sats(coin.amount - fee), to),),
         locktime=fields["locktime"],
     )
+
+
+def mine_branch(
+    chain: EmbeddedChain, depth: int, length: int, transactions: Sequence[Transaction] = ()
+) -> tuple[BlockRef, ...]:
+    """`length` blocks from `depth` blocks below the tip; the first holds `transactions`, past the mempool. A
+    longer branch becomes the best chain. Raises InvalidBlock.
+    """
+    with chain._writing() as store:
+        parent = chain._index.block_at(chain.tip().height - depth)
+        branch = []
+        for position in range(length):
+            parent = chain._extend(store, parent, tuple(transactions) if position == 0 else (), Sats(0))
+            branch.append(parent)
+        return tuple(branch)
+
+
+def open_chain(background: Background) -> EmbeddedChain:
+    """Opens the platform's chains, of which one is embedded."""
+    background.open_chains()
+    return next(each for each in background.backends.values() if isinstance(each, EmbeddedChain))

@@ -17,6 +17,7 @@ from multisig.tokens.machine import GENESIS_STATE, Cell, TokenCells, judge_block
 from multisig.tokens.payload import MAGIC
 from tests.support.custody import Desk, ok
 from tests.support.platform import As
+from tests.support.regtest import mine_branch
 from tests.support.wallets import foreign_script
 
 Cells = dict[tuple[str, Cell, bytes], int | bytes]
@@ -103,7 +104,7 @@ class TokenDesk:
         self.look()
 
     def reorganise(self, depth: int, length: int) -> None:
-        self.desk.chain.reorganise(depth, length)
+        mine_branch(self.desk.chain, depth, length)
         self.look()
 
     def deployed(self, **changes) -> int:

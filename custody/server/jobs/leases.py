@@ -52,25 +52,18 @@ def has_lapsed(until: datetime, now: datetime, span: timedelta) -> bool:
     return not now < until <= now + 2 * span
 
 
+@dataclass(eq=False)
 class Lead:
     """One lease, as this process takes and renews it. Thread-safe: one thread works, another renews."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        random: RandomBytes,
-        name: str,
-        span: timedelta = LEASE,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._random = random
-        self._name = name
-        self._span = span
-        self._held: Held | None = None
-        self._until: datetime | None = None
-        self._working_since: datetime | None = None
+    store: Store
+    clock: Clock
+    random: RandomBytes
+    name: str
+    span: timedelta = LEASE
+    _held: Held | None = None
+    _until: datetime | None = None
+    _working_since: datetime | None = None
 
     @contextmanager
     def work(self) -> Iterator[Held | None]:
@@ -78,7 +71,7 @@ class Lead:
         has it.
         """
         held = self._take()
-        self._working_since = None if held is None else self._clock()
+        self._working_since = None if held is None else self.clock()
         try:
             yield held
         except LeaseLost:
@@ -89,49 +82,49 @@ class Lead:
 
     def renew(self) -> None:
         """Called from another thread during the work. It does not take a lost lease again."""
-        held, since, now = self._held, self._working_since, self._clock()
+        held, since, now = self._held, self._working_since, self.clock()
         if held is None or since is None or now > since + MAX_HOLD or not self._is_due(now):
             return
-        with self._store.write() as db:
-            lease = db.get(LeaseRow, self._name)
+        with self.store.write() as db:
+            lease = db.get(LeaseRow, self.name)
             if lease is not None and lease.owner == held.token:
-                lease.until = self._until = now + self._span
+                lease.until = self._until = now + self.span
 
     def release(self) -> None:
         """Gives the lease back, so that other processes need not wait until it lapses."""
         held, self._held = self._held, None
         if held is not None:
-            with self._store.write() as db:
+            with self.store.write() as db:
                 db.execute(delete(LeaseRow).where(LeaseRow.name == held.name, LeaseRow.owner == held.token))
 
     def _take(self) -> Held | None:
-        now = self._clock()
+        now = self.clock()
         if self._held is not None and not self._is_due(now):
             return self._held
         # A snapshot first, so that a process that stands by does not wait for the write lock.
-        with self._store.read() as db:
+        with self.store.read() as db:
             if not self._is_free(db, now):
                 self._held = None
                 return None
-        with self._store.write() as db:
+        with self.store.write() as db:
             if not self._is_free(db, now):
                 self._held = None
                 return None
-            lease, held = db.get(LeaseRow, self._name), self._held
+            lease, held = db.get(LeaseRow, self.name), self._held
             if lease is None or held is None or lease.owner != held.token:
-                held = Held(self._name, new_id(self._random))
-            until = now + self._span
-            db.merge(LeaseRow(name=self._name, owner=held.token, until=until))
+                held = Held(self.name, new_id(self.random))
+            until = now + self.span
+            db.merge(LeaseRow(name=self.name, owner=held.token, until=until))
             self._held, self._until = held, until
             return held
 
     def _is_free(self, db: Session, now: datetime) -> bool:
-        lease = db.get(LeaseRow, self._name)
+        lease = db.get(LeaseRow, self.name)
         if lease is None or (self._held is not None and lease.owner == self._held.token):
             return True
-        return has_lapsed(lease.until, now, self._span)
+        return has_lapsed(lease.until, now, self.span)
 
     def _is_due(self, now: datetime) -> bool:
         """Whether a third of the lease is over, or the clock was set back."""
         until = self._until
-        return until is None or not now < until - self._span * 2 / 3 <= now + self._span
+        return until is None or not now < until - self.span * 2 / 3 <= now + self.span

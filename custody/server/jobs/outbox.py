@@ -6,7 +6,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -139,29 +139,20 @@ def _fresh(kind: str, subject: str, now: datetime, payload: dict[str, Any] | Non
     }
 
 
+@dataclass(eq=False)
 class Outbox:
     """The jobs of one worker. `owner` is its unique name; it does the kinds that have `handlers`. `endless`
     kinds are never given up. Thread-safe.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        owner: str,
-        handlers: Mapping[str, Handler],
-        *,
-        endless: Collection[str] = (),
-        span: timedelta = LEASE,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._owner = owner
-        self._handlers = handlers
-        self._endless = frozenset(endless)
-        self._span = span
-        self._held: dict[int, tuple[Task, datetime]] = {}
-        self._lock = threading.Lock()
+    store: Store
+    clock: Clock
+    owner: str
+    handlers: Mapping[str, Handler]
+    endless: Collection[str] = ()
+    span: timedelta = LEASE
+    _held: dict[int, tuple[Task, datetime]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run_due(self) -> int:
         """Does every job that is due, one after the other; returns how many."""
@@ -173,12 +164,12 @@ class Outbox:
 
     def lease(self) -> Task | None:
         """The job that is due first, leased to this worker."""
-        now = self._clock()
+        now = self.clock()
         # A snapshot first, so that an idle worker does not wait for the write lock.
-        with self._store.read() as db:
+        with self.store.read() as db:
             if self._first(db, now) is None:
                 return None
-        with self._store.write() as db:
+        with self.store.write() as db:
             task = self._take(db, now)
         if task is not None:
             with self._lock:
@@ -201,7 +192,7 @@ class Outbox:
     def _attempt(self, task: Task) -> str:
         """The outcome, for the log and the metrics."""
         try:
-            return self._close(task, self._handlers[task.kind](task))
+            return self._close(task, self.handlers[task.kind](task))
         except (DatabaseUnavailable, OutcomeUnknown):
             raise
         except ChainUnavailable as error:
@@ -213,7 +204,7 @@ class Outbox:
             return self._close(task, lambda _db: Failed(reason))
 
     def _tell(self, task: Task, outcome: str, seconds: float) -> None:
-        meters = self._store.meters
+        meters = self.store.meters
         meters.jobs.labels(task.kind, outcome).inc()
         meters.job_seconds.labels(task.kind).observe(seconds)
         log.info(
@@ -229,14 +220,14 @@ class Outbox:
         """Called from another thread while jobs run: a lease may be shorter than the longest call to a
         node.
         """
-        now = self._clock()
+        now = self.clock()
         with self._lock:
             held = [
                 task
                 for task, since in self._held.values()
-                if since + self._span / 3 <= now <= since + MAX_HOLD
+                if since + self.span / 3 <= now <= since + MAX_HOLD
             ]
-        self._lease_again(held, self._owner, now + self._span)
+        self._lease_again(held, self.owner, now + self.span)
 
     def release(self) -> None:
         """Gives back the running jobs, so that other workers need not wait. Their results are discarded."""
@@ -246,7 +237,7 @@ class Outbox:
 
     def _lease_again(self, held: Sequence[Task], owner: str | None, until: datetime | None) -> None:
         if held:
-            with self._store.write() as db:
+            with self.store.write() as db:
                 for task in held:
                     job = self._still_ours(db, task)
                     if job is not None:
@@ -259,7 +250,7 @@ class Outbox:
                     task = Task(
                         job.id, job.kind, job.subject, dict(job.payload), job.attempts + 1, job.trace_id
                     )
-                    job.lease_owner, job.lease_until = self._owner, now + self._span
+                    job.lease_owner, job.lease_until = self.owner, now + self.span
                     job.attempts = task.attempts
                     return task
             except (TypeError, ValueError):
@@ -281,7 +272,7 @@ class Outbox:
         return job.dead_at is None and job.run_at <= now
 
     def _close(self, task: Task, finish: Finish) -> str:
-        with self._store.write() as db:
+        with self.store.write() as db:
             job = self._still_ours(db, task)
             if job is None:
                 return LOST
@@ -294,11 +285,11 @@ class Outbox:
         The number of attempts tells leases of one worker apart.
         """
         job = db.get(JobRow, task.id, with_for_update=True)
-        ours = job is not None and (job.lease_owner, job.attempts) == (self._owner, task.attempts)
+        ours = job is not None and (job.lease_owner, job.attempts) == (self.owner, task.attempts)
         return job if ours else None
 
     def _write(self, job: JobRow, verdict: Verdict) -> None:
-        now = self._clock()
+        now = self.clock()
         job.lease_owner, job.lease_until = None, None
         if isinstance(verdict, Failed):
             self._count_failure(job, verdict.reason, now)
@@ -318,7 +309,7 @@ class Outbox:
         job.failures += 1
         job.last_error = words
         job.run_at = now + delay_after(job.failures, str(job.id))
-        if job.failures >= MAX_FAILURES and job.kind not in self._endless:
+        if job.failures >= MAX_FAILURES and job.kind not in self.endless:
             job.dead_at = now
             log.error("job given up", kind=job.kind, job=job.id, subject=job.subject, reason=words)
 
@@ -334,13 +325,13 @@ class Outbox:
                     JobRow.lease_until.is_(None),
                     JobRow.lease_until <= now,
                     # Later than any lease ends: the clock that wrote it was wrong.
-                    JobRow.lease_until > now + 2 * self._span,
+                    JobRow.lease_until > now + 2 * self.span,
                 ),
             )
             .order_by(JobRow.run_at, JobRow.id)
             .limit(1)
         )
-        heads = (db.scalars(due.where(JobRow.kind == kind)).first() for kind in self._handlers)
+        heads = (db.scalars(due.where(JobRow.kind == kind)).first() for kind in self.handlers)
         # An altered time (`store.models.base`) sorts first, and its job is given up.
         first = datetime.min.replace(tzinfo=UTC)
         return min(

@@ -6,6 +6,7 @@ follows from its coins, the transactions that created them, and its other versio
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import structlog
@@ -29,7 +30,6 @@ from custody.server.proposals.lifecycle import (
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import PLATFORM
 from custody.server.rules.lifecycle import ENDED, LifecycleEvent, Observation, events_for
-from custody.server.rules.ports import Clock
 from custody.server.store.models import (
     ChainBlockRow,
     ChainCoinRow,
@@ -84,12 +84,6 @@ MOVED = {
 }
 
 
-class SightingTools(NamedTuple):
-    clock: Clock
-    audit: AuditLog
-    lifecycle: Lifecycle
-
-
 class _Block(NamedTuple):
     """The block that spends a proposal's coins, as far as known."""
 
@@ -97,6 +91,7 @@ class _Block(NamedTuple):
     hash: str | None
 
 
+@dataclass(frozen=True)
 class Sightings:
     """What one snapshot of a chain shows, written in one transaction after the coins.
 
@@ -104,35 +99,27 @@ class Sightings:
     rate for half a day, where known.
     """
 
-    def __init__(
-        self,
-        db: Session,
-        tools: SightingTools,
-        chain: str,
-        snapshot: ChainSnapshot,
-        finals: Mapping[str, Transaction],
-        asked: FeeRate | None = None,
-    ) -> None:
-        self._db = db
-        self._clock, self._audit, self._lifecycle = tools
-        self._chain = chain
-        self._snapshot = snapshot
-        self._finals = finals
-        self._asked = asked
+    db: Session
+    audit: AuditLog
+    lifecycle: Lifecycle
+    chain: str
+    snapshot: ChainSnapshot
+    finals: Mapping[str, Transaction]
+    asked: FeeRate | None
 
     def settle(self, proposals: Sequence[ProposalRow]) -> bool:
         """Updates these proposals (`affected`). Returns False where a token's mined transaction still waits
         for the index of tokens to read its block.
         """
-        db, is_settled = self._db, True
-        coins = coins_by_proposal(db, self._chain, [proposal.id for proposal in proposals])
+        db, is_settled = self.db, True
+        coins = coins_by_proposal(db, self.chain, [proposal.id for proposal in proposals])
         for proposal in proposals:
-            if proposal.final_tx is None and proposal.txid_expected in self._finals:
-                _keep_final(proposal, self._finals[proposal.txid_expected])
+            if proposal.final_tx is None and proposal.txid_expected in self.finals:
+                _keep_final(proposal, self.finals[proposal.txid_expected])
             had_ended = Status(proposal.status) in ENDED
             is_settled &= self._settle(proposal, coins[proposal.id])
-            if note_trouble(db, proposal, coins[proposal.id], self._asked, self._clock()):
-                self._lifecycle.show(db, proposal)
+            if note_trouble(db, proposal, coins[proposal.id], self.asked, self.lifecycle.clock()):
+                self.lifecycle.show(db, proposal)
             if had_ended is not (Status(proposal.status) in ENDED):
                 # Whether it can be mined decides about the proposals that spend its change.
                 spending = select(ProposalInputRow.proposal_id).where(
@@ -144,8 +131,8 @@ class Sightings:
 
     def _settle(self, proposal: ProposalRow, coins: Sequence[ChainCoinRow | None]) -> bool:
         """Returns False where the transaction is mined, but the index of tokens has not read the block."""
-        db = self._db
-        observation = observe(db, proposal, coins, self._snapshot.hash_at)
+        db = self.db
+        observation = observe(db, proposal, coins, self.snapshot.hash_at)
         events = events_for(Status(proposal.status), observation)
         block = self._block_of(coins)
         is_settled = LifecycleEvent.MINED not in events or self._is_judged(proposal, block)
@@ -153,7 +140,7 @@ class Sightings:
             events = tuple(event for event in events if event is not LifecycleEvent.MINED)
         # It can be broadcast again only where its final transaction is stored, and its coins are free.
         reopens = LifecycleEvent.REOPENED in events and observation in UNSEEN
-        if reopens and (proposal.final_tx is None or coin_is_taken(db, self._chain, proposal)):
+        if reopens and (proposal.final_tx is None or coin_is_taken(db, self.chain, proposal)):
             return True
         if LifecycleEvent.RELEASED in events and not proposal.keeps_coins:
             return True
@@ -161,26 +148,26 @@ class Sightings:
             self._happen(proposal, event, coins, block)
         if observation in SEEN and proposal.failure_code is not None:
             proposal.failure_code = proposal.failure_reason = None
-            self._lifecycle.touch(db, proposal)
+            self.lifecycle.touch(db, proposal)
         if (
             Status(proposal.status) is Status.BROADCASTING
             and observation is Observation.ABSENT
             and proposal.final_tx
         ):
             # It was evicted, or its block was disconnected.
-            enqueue(db, BROADCAST, proposal.id, self._clock())
+            enqueue(db, BROADCAST, proposal.id, self.lifecycle.clock())
         return is_settled
 
     def _block_of(self, coins: Sequence[ChainCoinRow | None]) -> _Block:
         """A snapshot has only its new blocks; a transaction that waited for the index of tokens is in an
         older one.
         """
-        known = self._snapshot.hash_at
+        known = self.snapshot.hash_at
         height = next((coin.spent_height for coin in coins if coin is not None), None)
         if height is None or height in known:
             return _Block(height, None if height is None else known[height])
-        place = self._chain, height
-        seen = self._db.get(ChainBlockRow, place) or self._db.get(TokenBlockRow, place)
+        place = self.chain, height
+        seen = self.db.get(ChainBlockRow, place) or self.db.get(TokenBlockRow, place)
         return _Block(height, None if seen is None else seen.block_hash)
 
     def _is_judged(self, proposal: ProposalRow, block: _Block) -> bool:
@@ -189,7 +176,7 @@ class Sightings:
         """
         if TxType(proposal.tx_type) not in TOKEN_KINDS:
             return True
-        read = self._db.get(TokenBlockRow, (self._chain, block.height))
+        read = self.db.get(TokenBlockRow, (self.chain, block.height))
         return read is not None and read.block_hash == block.hash
 
     def _happen(
@@ -199,7 +186,7 @@ class Sightings:
         coins: Sequence[ChainCoinRow | None],
         block: _Block,
     ) -> None:
-        db = self._db
+        db = self.db
         winner = winner_of(db, proposal, coins) if event is LifecycleEvent.COIN_SPENT else None
         match event:
             case LifecycleEvent.MINED:
@@ -226,13 +213,13 @@ class Sightings:
                 )
             case _:
                 pass
-        status = self._lifecycle.apply(db, proposal, event)
+        status = self.lifecycle.apply(db, proposal, event)
         log.info("proposal moved", proposal=proposal.id, chain_event=event.value, status=status.value)
         moved = COINS_RELEASED if event is LifecycleEvent.RELEASED else MOVED[status]
         facts: dict[str, str | None] = {"proposal": proposal.id, "cause": event.value}
         if moved is MOVED[Status.INVALIDATED]:
             facts["winner_proposal"] = None if winner is None else winner.id
-        self._audit.record(db, PLATFORM, moved, place_of(db, proposal.workspace_id), **facts)
+        self.audit.record(db, PLATFORM, moved, place_of(db, proposal.workspace_id), **facts)
 
 
 def _keep_final(proposal: ProposalRow, transaction: Transaction) -> None:

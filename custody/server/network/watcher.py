@@ -7,18 +7,18 @@ import structlog
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
+from custody.server.audit.log import AuditLog
 from custody.server.chain.backend import BlockRef, ChainBackend
 from custody.server.errors import ChainUnavailable
 from custody.server.jobs.leases import Held
 from custody.server.network.backends import Backends, Market, backend_of
 from custody.server.network.deposits import KEPT_BLOCKS, ChainSnapshot, Coins, take_snapshot
 from custody.server.network.movements import MovementWriter
-from custody.server.network.sightings import Sightings, SightingTools, affected, spenders, without_final
-from custody.server.requests.changes import Changes
+from custody.server.network.sightings import Sightings, affected, spenders, without_final
+from custody.server.proposals.lifecycle import Lifecycle
 from custody.server.store import Store
 from custody.server.store.models import ChainBlockRow, WatchedScriptRow
 from custody.server.store.store import after_commit
-from custody.server.webhooks.events import WebhookEvents
 from multisig import FeeRate, OutPoint, Transaction
 
 log = structlog.get_logger()
@@ -34,33 +34,26 @@ class _Known:
     waiting: Mapping[OutPoint, bytes]
 
 
+@dataclass(eq=False)
 class Watcher:
     """Polls one chain, one poll at a time. It remembers the last snapshot, to skip an equal one."""
 
-    def __init__(
-        self,
-        chain: str,
-        store: Store,
-        backends: Backends,
-        market: Market,
-        tools: SightingTools,
-        changes: Changes,
-        events: WebhookEvents,
-    ) -> None:
-        self.chain = chain
-        self._store = store
-        self._backends = backends
-        self._market = market
-        self._tools = tools
-        self._changes = changes
-        self._coins = Coins(chain, tools.clock, events)
-        self._movements = MovementWriter(chain, tools.clock)
-        self._scanned: frozenset[bytes] = frozenset()
-        self._seen: object = None
-        self._settled = True
-        self._held: Held | None = None
-        self._stuck = False
-        self._asked: FeeRate | None = None
+    chain: str
+    store: Store
+    backends: Backends
+    market: Market
+    audit: AuditLog
+    lifecycle: Lifecycle
+    _scanned: frozenset[bytes] = frozenset()
+    _seen: object = None
+    _settled: bool = True
+    _held: Held | None = None
+    _stuck: bool = False
+    _asked: FeeRate | None = None
+
+    def __post_init__(self) -> None:
+        self._coins = Coins(self.chain, self.lifecycle.clock, self.lifecycle.events)
+        self._movements = MovementWriter(self.chain, self.lifecycle.clock)
 
     def look(self, held: Held | None = None) -> bool:
         """Reads the chain and writes what changed; returns whether anything did. ``held``: the lease under
@@ -75,7 +68,7 @@ class Watcher:
         if not self._settled:
             # Proposals that wait for the index of tokens are settled later, on an unchanged chain.
             self._seen = None
-        self._asked = self._market.refresh(self.chain).rates["low"]
+        self._asked = self.market.refresh(self.chain).rates["low"]
         try:
             changed = self._read_on()
         except ChainUnavailable as error:
@@ -85,7 +78,7 @@ class Watcher:
         return changed
 
     def _read_on(self) -> bool:
-        backend = backend_of(self._backends, self.chain)
+        backend = backend_of(self.backends, self.chain)
         changed = False
         for _ in range(MAX_ROUNDS):
             known = self._known()
@@ -117,7 +110,7 @@ class Watcher:
     def _known(self) -> _Known:
         blocks = select(ChainBlockRow.height, ChainBlockRow.block_hash)
         ours = WatchedScriptRow.chain == self.chain
-        with self._store.read() as db:
+        with self.store.read() as db:
             known = dict(db.execute(blocks.where(ChainBlockRow.chain == self.chain)).all())
             scripts = self._scanned
             # Scripts are never removed: an equal count means equal scripts.
@@ -131,7 +124,7 @@ class Watcher:
         """The bytes that are not stored yet, by txid. What has left the mempool since is removed from the
         snapshot: somebody who keeps replacing a deposit must not block everything else.
         """
-        with self._store.read() as db:
+        with self.store.read() as db:
             missing = self._coins.missing_transactions(db, snapshot.outputs)
         there = {txid: backend.transaction(txid) for txid in missing}
         found = {txid: known.transaction.serialize() for txid, known in there.items() if known is not None}
@@ -145,7 +138,7 @@ class Watcher:
 
     def _blocks(self, backend: ChainBackend, snapshot: ChainSnapshot) -> dict[int, BlockRef]:
         """By height, the older blocks of movements that are not stored yet."""
-        with self._store.read() as db:
+        with self.store.read() as db:
             wanted = self._movements.unknown_blocks(db, snapshot)
         found = {height: backend.block_at(height) for height in sorted(wanted)}
         if any(block is None or block.hash != wanted[height] for height, block in found.items()):
@@ -154,7 +147,7 @@ class Watcher:
 
     def _finals(self, backend: ChainBackend, snapshot: ChainSnapshot) -> dict[str, Transaction]:
         """Transactions of proposals that signers finalised without the platform, if still in the mempool."""
-        with self._store.read() as db:
+        with self.store.read() as db:
             wanted = without_final(db, self.chain, spenders(snapshot))
         found = (backend.transaction(txid) for txid in sorted(wanted))
         return {known.transaction.txid: known.transaction for known in found if known is not None}
@@ -168,21 +161,21 @@ class Watcher:
         finals: Mapping[str, Transaction],
     ) -> None:
         reorganised = bool(known.blocks) and snapshot.fork < max(known.blocks)
-        with self._store.write() as db:
+        with self.store.write() as db:
             if self._held is not None:
                 self._held.require(db)
             touched = self._coins.apply(db, snapshot, raws)
             self._movements.apply(db, snapshot, touched, blocks)
             self._store_blocks(db, snapshot)
-            sightings = Sightings(db, self._tools, self.chain, snapshot, finals, self._asked)
+            sightings = Sightings(db, self.audit, self.lifecycle, self.chain, snapshot, finals, self._asked)
             settled = sightings.settle(affected(db, self.chain, snapshot, reorganised=reorganised))
             if snapshot.blocks or reorganised:
-                self._changes.moved_by_block(db, self.chain)
-            after_commit(db, self._changes.announce)
+                self.lifecycle.changes.moved_by_block(db, self.chain)
+            after_commit(db, self.lifecycle.changes.announce)
         self._settled = settled
         if reorganised:
             depth = max(known.blocks) - snapshot.fork
-            self._store.meters.reorganisation_depth.labels(self.chain).observe(depth)
+            self.store.meters.reorganisation_depth.labels(self.chain).observe(depth)
             log.warning("chain reorganised", chain=self.chain, fork=snapshot.fork, depth=depth)
         if snapshot.blocks:
             tip = snapshot.tip
@@ -196,7 +189,7 @@ class Watcher:
         )
         db.add_all(
             ChainBlockRow(
-                chain=self.chain, height=block.height, block_hash=block.hash, seen_at=self._tools.clock()
+                chain=self.chain, height=block.height, block_hash=block.hash, seen_at=self.lifecycle.clock()
             )
             for block in snapshot.blocks
         )

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from custody.server.errors import DatabaseUnavailable
@@ -53,6 +54,7 @@ class Readiness:
 Answer = TypeVar("Answer")
 
 
+@dataclass(eq=False)
 class Recent(Generic[Answer]):
     """Runs `read` in a thread of its own, one at a time; for `fresh_seconds` every caller gets the same
     answer or error.
@@ -60,25 +62,18 @@ class Recent(Generic[Answer]):
     `read` has deadlines of its own; a caller may wait on the future for any time.
     """
 
-    def __init__(
-        self,
-        read: Callable[[], Answer],
-        *,
-        fresh_seconds: float,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._read = read
-        self._fresh_seconds = fresh_seconds
-        self._monotonic = monotonic
-        self._lock = threading.Lock()
-        self._future: Future[Answer] | None = None
-        self._asked_at = 0.0
+    read: Callable[[], Answer]
+    fresh_seconds: float
+    monotonic: Callable[[], float] = time.monotonic
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _future: Future[Answer] | None = None
+    _asked_at: float = 0.0
 
     def ask(self) -> Future[Answer]:
         with self._lock:
-            now = self._monotonic()
+            now = self.monotonic()
             if self._future is None or (
-                self._future.done() and not self._asked_at <= now < self._asked_at + self._fresh_seconds
+                self._future.done() and not self._asked_at <= now < self._asked_at + self.fresh_seconds
             ):
                 self._future, self._asked_at = Future(), now
                 threading.Thread(
@@ -88,7 +83,7 @@ class Recent(Generic[Answer]):
 
     def _answer(self, future: Future[Answer]) -> None:
         try:
-            answer = self._read()
+            answer = self.read()
         except Exception as error:  # noqa: BLE001 - the caller gets it
             future.set_exception(error)
         else:

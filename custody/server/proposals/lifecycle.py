@@ -8,6 +8,7 @@ from all members whenever one ends or reopens: none frees a coin that another me
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
@@ -49,11 +50,11 @@ KINDS = frozenset({TxType.SEND, TxType.DEPLOY, TxType.CALL})
 TOKEN_KINDS = frozenset({TxType.DEPLOY, TxType.CALL})
 
 
+@dataclass(frozen=True)
 class Lifecycle:
-    def __init__(self, clock: Clock, changes: Changes, events: WebhookEvents) -> None:
-        self._clock = clock
-        self._changes = changes
-        self._events = events
+    clock: Clock
+    changes: Changes
+    events: WebhookEvents
 
     def apply(self, db: Session, proposal: ProposalRow, event: LifecycleEvent) -> Status:
         """Applies the event and returns the new status. Where the proposal has ended, its coins are freed
@@ -66,22 +67,22 @@ class Lifecycle:
         proposal.status = status.value
         self.touch(db, proposal)
         if status is not before:
-            tell_status(self._events, db, proposal)
-            after_commit(db, self._changes.meters.proposals.labels(status.value).inc)
+            tell_status(self.events, db, proposal)
+            after_commit(db, self.changes.meters.proposals.labels(status.value).inc)
         if (before in ENDED) is not (status in ENDED) or event is LifecycleEvent.RELEASED:
             settle_family(db, proposal)
-        tell_token(self._events, db, proposal)
+        tell_token(self.events, db, proposal)
         return status
 
     def touch(self, db: Session, proposal: ProposalRow) -> None:
         """Marks the proposal as changed, and wakes long polls."""
-        proposal.updated_at = self._clock()
+        proposal.updated_at = self.clock()
         self.show(db, proposal)
 
     def show(self, db: Session, proposal: ProposalRow) -> None:
         """Wakes long polls after a change of the trouble that is shown; ``updated_at`` stays."""
-        tell_trouble(self._events, db, proposal, trouble_of(proposal))
-        self._changes.moved(db, proposal.workspace_id)
+        tell_trouble(self.events, db, proposal, trouble_of(proposal))
+        self.changes.moved(db, proposal.workspace_id)
 
 
 def trouble_of(proposal: ProposalRow) -> TroubleKind | None:

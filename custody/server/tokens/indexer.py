@@ -3,7 +3,7 @@ reorganisation.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -99,32 +99,24 @@ def proposed_deployments(db: Session, chain: str, txids: Collection[str]) -> fro
     )
 
 
+@dataclass(frozen=True)
 class Indexer:
     """Runs in one process at a time for each chain. ``first_height``: where to begin; None begins at the tip,
     for a new platform has no older tokens.
     """
 
-    def __init__(
-        self,
-        chain: str,
-        store: Store,
-        backends: Backends,
-        first_height: int | None,
-        published: Published = published_bytecode,
-        proposed: Proposed = proposed_deployments,
-    ) -> None:
-        self.chain = chain
-        self._store = store
-        self._backends = backends
-        self._first_height = first_height
-        self._published = published
-        self._proposed = proposed
+    chain: str
+    store: Store
+    backends: Backends
+    first_height: int | None
+    published: Published = published_bytecode
+    proposed: Proposed = proposed_deployments
 
     def look(self, held: Held | None = None) -> bool:
         """Reads up to the tip, batch by batch; returns whether anything was read. Raises ChainUnavailable,
         LeaseLost.
         """
-        with self._store.read() as db:
+        with self.store.read() as db:
             last = self._last(db)
             newest = db.scalar(
                 select(ChainBlockRow.block_hash)
@@ -135,7 +127,7 @@ class Indexer:
         if last is not None and last.block_hash == newest:
             # The watcher has no newer block: the backend need not be asked.
             return False
-        backend = backend_of(self._backends, self.chain)
+        backend = backend_of(self.backends, self.chain)
         changed = last is not None and self._rewind(backend, last, held)
         while self._read_on(backend, held):
             changed = True
@@ -149,12 +141,12 @@ class Indexer:
     # --- forward --------------------------------------------------------------------------------------------
 
     def _read_on(self, backend: ChainBackend, held: Held | None) -> bool:
-        with self._store.read() as db:
+        with self.store.read() as db:
             last = self._last(db)
         blocks = list(self._next_blocks(backend, last))
         if not blocks:
             return False
-        with self._store.write() as db:
+        with self.store.write() as db:
             if held is not None:
                 held.require(db)
             self._apply(db, GENESIS_STATE if last is None else last.state, self._counted(db, blocks))
@@ -180,11 +172,11 @@ class Indexer:
     def _start(self, backend: ChainBackend) -> int:
         """The first block to be read. Raises ChainUnavailable where the chain has no such block yet."""
         tip = backend.tip().height
-        if self._first_height is not None and tip < self._first_height:
+        if self.first_height is not None and tip < self.first_height:
             raise ChainUnavailable(
-                f"Tokens are read from block {self._first_height} on, but the chain's tip is {tip}."
+                f"Tokens are read from block {self.first_height} on, but the chain's tip is {tip}."
             )
-        return tip if self._first_height is None else self._first_height
+        return tip if self.first_height is None else self.first_height
 
     def _counted(self, db: Session, blocks: Sequence[DataBlock]) -> Sequence[DataBlock]:
         """Without deployments that no member of this platform proposed (`proposed_deployments`). The other
@@ -193,7 +185,7 @@ class Indexer:
         deployed = {
             each.transaction.txid for block in blocks for each in block.transactions if _deploys(each)
         }
-        foreign = deployed.difference(self._proposed(db, self.chain, deployed))
+        foreign = deployed.difference(self.proposed(db, self.chain, deployed))
         return [
             replace(
                 block,
@@ -206,7 +198,7 @@ class Indexer:
 
     def _apply(self, db: Session, state: bytes, blocks: Sequence[DataBlock]) -> None:
         """``state``: the hash after the block before."""
-        cells, bytecode_of = Cells(db, self.chain), self._published(db, self.chain)
+        cells, bytecode_of = Cells(db, self.chain), self.published(db, self.chain)
         read, transactions, effects = [], [], []
         for block in blocks:
             judged = judge_block(token_block(block), cells, bytecode_of, state)
@@ -248,12 +240,12 @@ class Indexer:
         if _is_at(backend, last.height, last.block_hash):
             return False
         fork = self._fork(backend, last)
-        with self._store.read() as db:
+        with self.store.read() as db:
             first = db.scalar(select(func.min(TokenBlockRow.height)).where(TokenBlockRow.chain == self.chain))
         assert first is not None, "the last block is stored"
         keep = max(fork, first - 1)
         before = self._before(backend, first) if keep < first else None
-        with self._store.write() as db:
+        with self.store.write() as db:
             if held is not None:
                 held.require(db)
             self._undo(db, keep)
@@ -266,7 +258,7 @@ class Indexer:
         """The block below the first that was read, as one without tokens: an index that began at a tip begins
         at the same height again, not at a later tip, which could skip deployments. Raises ChainUnavailable.
         """
-        if self._first_height is not None or first == 0:
+        if self.first_height is not None or first == 0:
             return None
         block = backend.block_at(first - 1)
         if block is None:
@@ -300,7 +292,7 @@ class Indexer:
 
     def _blocks_down_from(self, height: int) -> Iterator[tuple[int, str]]:
         while True:
-            with self._store.read() as db:
+            with self.store.read() as db:
                 found = db.execute(
                     select(TokenBlockRow.height, TokenBlockRow.block_hash)
                     .where(TokenBlockRow.chain == self.chain, TokenBlockRow.height <= height)

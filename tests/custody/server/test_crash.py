@@ -13,6 +13,7 @@ from custody.server.audit.verification import read_through
 from custody.server.store.models import CoinLockRow, JobRow, ProposalInputRow
 from tests.support.custody import SHOP, Desk, ok
 from tests.support.platform_crash import Life, Steps, Turn, work
+from tests.support.regtest import mine_branch
 
 DORA = "dora@example.org"
 AMOUNT = 30_000_000
@@ -66,7 +67,7 @@ def reorganise(desk: Desk, steps: Steps) -> None:
     """The network replaces the block with the payment by two without it."""
     (record,) = proposals(desk)
     if record["status"] == "CONFIRMED" and desk.chain.tip().height == record["block_height"]:
-        desk.chain.reorganise(1, 2)
+        mine_branch(desk.chain, 1, 2)
     broadcast(desk, steps)
 
 
@@ -74,7 +75,7 @@ def was_paid_once(desk: Desk, _steps: Steps) -> None:
     (record,) = proposals(desk)
     known = desk.chain.transaction(record["txid_expected"])
     assert (record["status"], record["txid"]) == ("CONFIRMED", record["txid_expected"])
-    assert (record["block_height"], record["block_hash"]) == (known.height, known.block_hash)
+    assert (record["block_height"], record["block_hash"]) == (known.block.height, known.block.hash)
     assert record["collected_signatures"] == record["required_signatures"]
     moved = f"{(AMOUNT + record['fee_sats']) / 10**8:.8f}"
     (vault,) = desk.wallets()

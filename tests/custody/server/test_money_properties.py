@@ -40,6 +40,7 @@ from multisig import (
 from tests.support.custody import CAFE, SHOP, SIGNERS, Desk, ok, open_desk, refused, sign
 from tests.support.examples import examples
 from tests.support.history import require_truth
+from tests.support.regtest import mine_branch
 from tests.support.wallets import foreign_script
 
 pytestmark = pytest.mark.slow("whole lives: test_money_oracle.py judges shorter ones")
@@ -354,14 +355,14 @@ class Money(RuleBasedStateMachine):
         if rival is None:
             return
         if is_mined:
-            self.desk.chain.mine_block([rival])
+            mine_branch(self.desk.chain, 0, 1, [rival])
         else:
             self.desk.chain.broadcast(rival)
         self._settle()
 
     @rule(depth=st.integers(1, 4), more=st.integers(1, 2))
     def reorganise(self, depth: int, more: int) -> None:
-        self.desk.chain.reorganise(depth, depth + more)
+        mine_branch(self.desk.chain, depth, depth + more)
         self._settle()
 
     # What must hold
@@ -384,9 +385,12 @@ class Money(RuleBasedStateMachine):
             record = self.records[psbt_id]
             status, known = record["status"], self.desk.chain.transaction(fact.txid)
             assert record["collected_signatures"] == len(fact.approved)
-            if known is not None and known.height is not None:
+            if known is not None and known.block is not None:
                 assert status == "CONFIRMED", (status, fact)
-                assert (record["block_height"], record["block_hash"]) == (known.height, known.block_hash)
+                assert (record["block_height"], record["block_hash"]) == (
+                    known.block.height,
+                    known.block.hash,
+                )
                 continue
             assert status != "CONFIRMED"
             if known is not None:

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -166,32 +166,6 @@ class EmbeddedChain:
                     raise ChainUnavailable(f"The embedded chain refuses its own payment: {outcome}.")
                 return payment.txid
         raise ValueError(f"The embedded chain does not own {amount} sat, not even after more blocks.")
-
-    def reorganise(
-        self, depth: int, length: int, transactions: Sequence[Transaction] = ()
-    ) -> tuple[BlockRef, ...]:
-        """Mine a rival branch of `length` blocks from `depth` blocks below the tip; its first holds
-        `transactions`.
-
-        A longer branch becomes the best chain; what it leaves out returns to the mempool where still valid.
-        Raises InvalidBlock.
-        """
-        with self._writing() as store:
-            parent = self._index.block_at(self._index.tip.height - depth)
-            if depth < 0 or length < 1 or parent is None:
-                raise ValueError("A branch starts on a block of the chain and has one block at least.")
-            branch: list[BlockRef] = []
-            for position in range(length):
-                parent = self._extend(store, parent, tuple(transactions) if position == 0 else (), Sats(0))
-                branch.append(parent)
-            return tuple(branch)
-
-    def mine_block(self, transactions: Sequence[Transaction]) -> BlockRef:
-        """Mine one block on the tip with exactly those transactions, bypassing the mempool. Raises
-        InvalidBlock.
-        """
-        with self._writing() as store:
-            return self._extend(store, self._index.tip, tuple(transactions), Sats(0))
 
     # Internals
 

@@ -16,7 +16,7 @@ from custody.server.errors import ChainUnavailable
 from multisig.errors import WrongNetwork
 from multisig.script import p2wsh
 from multisig.units import Sats
-from tests.support.regtest import coin_of, funded, open_address, open_script, spend
+from tests.support.regtest import coin_of, funded, mine_branch, open_address, open_script, spend
 
 HERE = p2wsh(open_script(7))
 
@@ -42,20 +42,20 @@ def test_fund_refuses_what_it_cannot_pay(chain):
 def test_an_invalid_spend_cannot_be_mined_on_the_tip_or_in_a_branch(chain):
     coin = funded(chain, 1, 100_000)
     tip, wrong = chain.tip(), spend(coin, 1, to=HERE, witness=(open_script(2),))
-    for mine in (lambda: chain.mine_block([wrong]), lambda: chain.reorganise(1, 2, [wrong])):
+    for mine in (lambda: mine_branch(chain, 0, 1, [wrong]), lambda: mine_branch(chain, 1, 2, [wrong])):
         with pytest.raises(InvalidBlock):
             mine()
         assert chain.tip() == tip
     assert chain.spender(coin.outpoint) is None
     chain.mine(1)
-    assert chain.reorganise(1, 2)[-1] == chain.tip()
+    assert mine_branch(chain, 1, 2)[-1] == chain.tip()
 
 
 def test_everything_survives_a_restart(tmp_path, clock):
     with closing(EmbeddedChain(tmp_path, clock=clock)) as chain:
         coin = funded(chain, 1, 100_000)
         chain.mine(2)
-        chain.reorganise(1, 2)
+        mine_branch(chain, 1, 2)
         waiting = spend(coin, 1, to=HERE)
         assert chain.broadcast(waiting) == Accepted(waiting.txid)
         tip, blocks = chain.tip(), [chain.block_at(height) for height in range(chain.tip().height + 1)]

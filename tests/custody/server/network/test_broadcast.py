@@ -19,6 +19,7 @@ from tests.custody.server.network.test_troubles import listen, told_of
 from tests.support.backends import Unreliable
 from tests.support.custody import ok, open_desk
 from tests.support.platform import open_world
+from tests.support.regtest import open_chain
 from tests.support.replacing import bump, finished, forget_mempool, made, status
 
 
@@ -75,7 +76,7 @@ def test_p12_a_crash_between_finalising_and_broadcast_resumes_with_the_same_txid
         desk.chain.close()
         # Another process on the same state folder, as after a restart.
         with open_world(tmp_path / "state", database_url=database) as world:
-            with closing(world.platform.background.open_chain()) as chain:
+            with closing(open_chain(world.platform.background)) as chain:
                 assert world.platform.background.outbox().run_due() == 1
                 assert chain.transaction(txid).transaction.serialize() == final
             with world.platform.services.store.read() as db:

@@ -19,6 +19,7 @@ from custody.server.store.models import CoinLockRow, ProposalInputRow, ProposalR
 from multisig import Psbt, Transaction, finalise
 from tests.support.custody import SHOP, SIGNERS, Desk, open_desk, sign
 from tests.support.examples import examples
+from tests.support.regtest import mine_branch
 from tests.support.replacing import bump, cancel, forget_mempool, take_back
 
 ASK = {"bump": bump, "take back": take_back}
@@ -113,7 +114,7 @@ class Life:
             case ("mine", blocks):
                 self.desk.chain.mine(blocks)
             case ("reorganise", depth):
-                self.desk.chain.reorganise(depth, depth + 1)
+                mine_branch(self.desk.chain, depth, depth + 1)
             case ("deposit",):
                 self.deposits.append(self.desk.batch((self.desk.vault["receive_address"], 60_000), blocks=1))
             case ("lose a deposit", which):
@@ -146,10 +147,10 @@ class Life:
         inputs = [item.outpoint for item in transaction.inputs]
         made = [self.desk.chain.transaction(each.txid) for each in inputs]
         spent = [self.desk.chain.spender(each) for each in inputs]
-        if all(each is not None and each.height is not None for each in made) and not any(
+        if all(each is not None and each.block is not None for each in made) and not any(
             each is not None and each.height is not None for each in spent
         ):
-            self.desk.chain.mine_block([transaction])
+            mine_branch(self.desk.chain, 0, 1, [transaction])
 
     def check(self) -> None:
         rows, places = self.desk.rows(ProposalRow), self.desk.rows(ProposalInputRow)
@@ -172,11 +173,11 @@ class Life:
         seen = self.desk.chain.transaction(row.txid_expected)
         if seen is None:
             assert row.status != "CONFIRMED"
-        elif seen.height is None:
+        elif seen.block is None:
             assert row.status == "BROADCASTING"
         else:
             assert row.status == "CONFIRMED"
-            assert (row.block_height, row.block_hash) == (seen.height, seen.block_hash)
+            assert (row.block_height, row.block_hash) == (seen.block.height, seen.block.hash)
 
     def end(self) -> None:
         """Whatever was signed is mined, or can never be."""

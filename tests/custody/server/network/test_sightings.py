@@ -7,6 +7,7 @@ from custody.server.store.models import ChainTransactionRow, ProposalRow
 from multisig import Psbt, Transaction, build_psbt, finalise
 from multisig.builder import CoinToSpend
 from tests.support.custody import SHOP, ok, refused, sign
+from tests.support.regtest import mine_branch
 from tests.support.replacing import forget_mempool
 from tests.support.rows import lock_coins
 from tests.support.wallets import pay
@@ -86,7 +87,7 @@ class TestP36:
         self, desk, sent
     ):
         txid = desk.proposal(sent)["txid"]
-        desk.chain.mine_block([outside_spend(desk, sent)])
+        mine_branch(desk.chain, 0, 1, [outside_spend(desk, sent)])
         desk.watcher.look()
         assert desk.proposal(sent)["status"] == "INVALIDATED"
         desk.outbox.run_due()
@@ -97,7 +98,7 @@ class TestP36:
 
     def test_a_stalled_one_too_and_its_job_ends(self, desk, psbt_id):
         desk.sign_off(psbt_id)
-        desk.chain.mine_block([outside_spend(desk, psbt_id)])
+        mine_branch(desk.chain, 0, 1, [outside_spend(desk, psbt_id)])
         desk.outbox.run_due()
         assert desk.proposal(psbt_id)["status"] == "STALLED"
         desk.watcher.look()
@@ -108,10 +109,10 @@ class TestP36:
         assert desk.outbox.run_due() == 0
 
     def test_but_not_where_another_proposal_has_its_coin_by_then(self, desk, sent):
-        desk.chain.mine_block([outside_spend(desk, sent)])
+        mine_branch(desk.chain, 0, 1, [outside_spend(desk, sent)])
         desk.watcher.look()
         # The rival and its block vanish; ours is not back in the mempool, and a member proposes anew.
-        desk.chain.reorganise(1, 2)
+        mine_branch(desk.chain, 1, 2)
         forget_mempool(desk)
         outpoints = [item.outpoint for item in Psbt.parse(desk.proposal(sent)["psbt_base64"]).inputs]
         with desk.world.platform.services.store.write() as db:
@@ -136,7 +137,7 @@ class TestReorganisations:
         again = desk.proposal(sent)
         assert (again["status"], again["block_hash"]) == ("CONFIRMED", block.hash)
         # It is mined in the other branch too.
-        branch = desk.chain.reorganise(1, 2, [final(desk, sent)])
+        branch = mine_branch(desk.chain, 1, 2, [final(desk, sent)])
         desk.watcher.look()
         after = desk.proposal(sent)
         assert (after["status"], after["block_hash"]) == ("CONFIRMED", branch[0].hash)

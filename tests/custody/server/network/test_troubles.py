@@ -11,6 +11,7 @@ from tests.custody.server.network.test_sightings import (
     signed_outside,
 )
 from tests.support.custody import ok
+from tests.support.regtest import mine_branch
 from tests.support.replacing import bump, cancel, finished, forget_mempool, made
 from tests.support.webhooks import told
 
@@ -76,7 +77,7 @@ def test_p66_a_rival_in_the_mempool_is_named_at_once_and_until_it_has_gone(desk,
     assert told_of(desk)[1:] == [("trouble_ended", "conflict")]
     desk.chain.broadcast(rival)
     desk.watcher.look()
-    desk.chain.mine_block([rival])
+    mine_branch(desk.chain, 0, 1, [rival])
     desk.watcher.look()
     found = trouble(desk, psbt_id)
     assert (found["kind"], found["txid"], found["advice"]) == ("double-spent", rival.txid, "none")

@@ -14,6 +14,7 @@ from tests.custody.server.network.test_sightings import (
 )
 from tests.support.custody import Desk, ok
 from tests.support.prepared import Story, nothing
+from tests.support.regtest import mine_branch
 from tests.support.replacing import bump, cancel, finished, forget_mempool, made, status, take_back
 
 
@@ -71,7 +72,7 @@ def open_jobs(desk):
 class TestWhicheverConfirms:
     def test_the_first_though_it_was_replaced(self, desk, pair):
         first, second = pair
-        desk.chain.mine_block([final(desk, first)])
+        mine_branch(desk.chain, 0, 1, [final(desk, first)])
         desk.watcher.look()
         assert status(desk, first, second) == ["CONFIRMED", "INVALIDATED"]
         assert desk.proposal(first)["replaced_by_psbt_id"] is None
@@ -82,7 +83,7 @@ class TestWhicheverConfirms:
 
     def test_neither_where_another_takes_the_coin(self, desk, pair):
         first, second = pair
-        desk.chain.mine_block([outside_spend(desk, first)])
+        mine_branch(desk.chain, 0, 1, [outside_spend(desk, first)])
         desk.watcher.look()
         assert status(desk, first, second) == ["INVALIDATED", "INVALIDATED"]
         assert desk.proposal(second)["failure_code"] == "coin-spent"
@@ -106,7 +107,7 @@ class TestReorganisations:
         first, second = pair
         desk.mine()
         desk.mine(7)
-        desk.chain.reorganise(8, 9)
+        mine_branch(desk.chain, 8, 9)
         forget_mempool(desk)
         desk.watcher.look()
         assert status(desk, first, second) == ["REPLACED", "BROADCASTING"]
@@ -137,7 +138,9 @@ class TestTheMempool:
         assert status(desk, first, second) == ["REPLACED", "BROADCASTING"]
         (added,) = coins(desk, second) - coins(desk, first)
         inputs = Psbt.parse(desk.proposal(second)["psbt_base64"]).inputs
-        desk.chain.mine_block([spent_alone(desk, *(each for each in inputs if each.outpoint == added))])
+        mine_branch(
+            desk.chain, 0, 1, [spent_alone(desk, *(each for each in inputs if each.outpoint == added))]
+        )
         desk.watcher.look()
         assert status(desk, first, second) == ["BROADCASTING", "INVALIDATED"]
         assert desk.proposal(first)["may_be_replaced"]
@@ -204,14 +207,14 @@ class TestEndedAndSeenAfterAll:
             ok(cancel(desk, ended, release_coins=True))
         other = made(desk.propose(200_000, fee_rate="2"))
         assert coins(desk, other) == coins(desk, ended)
-        desk.chain.mine_block([signed_outside(desk, ended)])
+        mine_branch(desk.chain, 0, 1, [signed_outside(desk, ended)])
         desk.watcher.look()
         assert status(desk, ended, other) == ["CONFIRMED", "INVALIDATED"]
         assert locks(desk) == dict.fromkeys(coins(desk, ended), ended)
 
 
 def forgotten_with_its_block(desk) -> None:
-    desk.chain.reorganise(1, 2)
+    mine_branch(desk.chain, 1, 2)
     forget_mempool(desk)
     desk.watcher.look()
 
