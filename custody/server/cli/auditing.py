@@ -215,11 +215,13 @@ def _tell_export(seen: "ExportSummary") -> None:
     if not seen.rows:
         say("The export holds no rows.")
         return
-    gaps = f", with {count(seen.gaps, 'gap', 'gaps')} where a filter left rows out" if seen.gaps else ""
+    left_out = "where a filter or somebody left rows out"
+    gaps = f", with {count(seen.gaps, 'gap', 'gaps')}, {left_out}" if seen.gaps else ""
     rows = count(seen.rows, "row", "rows")
     say(f"{rows} of {seen.chain_id}, from {seen.first} to {seen.last}{gaps}: each as it was recorded.")
     if seen.confirmed:
-        say(f"{seen.confirmed} of them are confirmed by checkpoints.")
+        confirmed = "with the rows before each up to a gap, they are confirmed."
+        say(f"Checkpoints name {seen.confirmed} of them: {confirmed}")
     else:
         aside("No checkpoint confirms a row: the file agrees with itself, which a forger can arrange.")
 

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from custody.common.pages.serving import HEADERS, HTML
 from custody.common.spreadsheets import Columns
 from custody.common.text import name_key, network_words
+from custody.schemas import address_book
 from custody.schemas.address_book import (
     ADD_WHITELIST_ADDRESS,
     MAX_ADDRESS,
@@ -22,6 +23,7 @@ from custody.schemas.address_book import (
     WHITELIST_ADDRESSES,
     WhitelistAddress,
 )
+from custody.schemas.calls import named_calls
 from custody.schemas.changes import CHANGES, SECOND_PERSON_RULE
 from custody.schemas.common import MAX_ITEMS
 from custody.server.address_book import canonical_address, require_name
@@ -42,6 +44,8 @@ from multisig import Network
 PAGE = 50
 # Suggestions while a person types a recipient.
 OFFERED = 10
+# The paths of the book's calls.
+_CHANGING: Final = frozenset(call.path for _, call in named_calls(address_book))
 COLUMNS: Final[Columns] = {"name": lambda entry: entry.name, "address": lambda entry: entry.address}
 
 
@@ -54,7 +58,7 @@ def addresses(page: PageContext) -> Response:
         for change in page.read(CHANGES)
         if change.status == "PENDING"
         and change.workspace_id == page.workspace.id
-        and change.path.endswith("-whitelist-address")
+        and change.path in _CHANGING
     ]
     return page.render(
         "addresses/addresses.html",

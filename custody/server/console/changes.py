@@ -14,7 +14,7 @@ from custody.schemas.changes import (
 from custody.schemas.roles import ROLES, RoleDetails
 from custody.schemas.webhooks import CREATE_WEBHOOK, UPDATE_WEBHOOK, WebhookWithSecret
 from custody.server.console.context import PageContext
-from custody.server.console.reviews import Review
+from custody.server.console.reviews import Review, require_as_shown, shown_mark
 from custody.server.console.table import Row, form
 from custody.server.errors import NotFound, StateConflict
 
@@ -57,24 +57,27 @@ def _change(page: PageContext) -> Change:
 
 
 def review_confirmation(page: PageContext) -> Review:
-    change = _change(page)
-    workspace, *said = facts_of(change)
-    facts: tuple[tuple[str, object], ...] = (
-        workspace,
-        ("What would change", title_of(change)),
-        *said,
-        ("Asked for by", change.asked_by_name),
-    )
+    facts = _facts(_change(page))
     return Review(
         "Confirm this change?",
         facts,
         "Confirm",
         "It takes effect at once, in the name of the member who asked.",
+        pinned=(shown_mark(facts),),
     )
 
 
+def _facts(change: Change) -> tuple[tuple[str, object], ...]:
+    workspace, *said = facts_of(change)
+    asked = ("Asked for by", change.asked_by_name)
+    return (workspace, ("What would change", title_of(change)), *said, asked)
+
+
 def confirm(page: PageContext) -> Response:
-    _change(page)
+    change = _change(page)
+    if change.status == "PENDING":
+        # Beside it stands what is in force, which another change may have changed since.
+        require_as_shown(page, _facts(change))
     applied = page.submit(CONFIRM_CHANGE)
     if applied.change.path in {CREATE_WEBHOOK.path, UPDATE_WEBHOOK.path}:
         shown = WebhookWithSecret.model_validate(applied.answer)

@@ -166,6 +166,8 @@ def _answering(call: Call[Any, Any]) -> Callable[..., Any]:
 
 def _invocation(call: Call[Any, Any], request: Request, given: Mapping[str, Any]) -> Invocation:
     caller = given.get("caller")
+    if call.creates and len(request.headers.getlist("idempotency-key")) > 1:
+        raise Invalid.at("/header/Idempotency-Key", "A request has one Idempotency-Key.")
     return Invocation(
         call,
         given.get("body"),

@@ -80,6 +80,24 @@ def test_a_change_is_asked_for_shown_in_words_and_confirmed_after_cooling(desk, 
     assert "Payers" in alice.open(f"{here}/roles").words
 
 
+def test_what_is_confirmed_is_what_was_shown(desk, here, two):
+    """Beside a limit stands the one in force, which another change has changed since."""
+    _, alice = two
+    limit = {"vault_id": desk.vault["id"], "cycle_period": "M", "cycle_day": 1}
+    for amount in ("0.6", "0.4"):
+        request(desk, "update-vault", desk.workspace_id, **limit, transaction_limit=amount)
+    desk.later(hours=25)
+    rows = desk.rows(PendingChangeRow)
+    second, first = (row.id for row in sorted(rows, key=lambda row: row.body["transaction_limit"]))
+    alice.sign_in("alice@example.org")
+    confirm = f"{here}/changes/confirm"
+    alice.open(f"{here}/changes").post_one(confirm, change_id=first)
+    stale = dict(alice.form(confirm).fields)
+    alice.open(f"{here}/changes").post_one(confirm, change_id=second).confirm(confirm)
+    alice.post_one(confirm, **stale, status=409)
+    assert "would now do something else" in alice.words
+
+
 def test_who_confirms_a_webhook_is_shown_its_secret(desk, here, two):
     """Once, as who makes one alone is: nobody else can read it."""
     _, alice = two

@@ -232,3 +232,5 @@ class TestRepeatedRequests:
     def test_a_key_has_a_shape(self, alice: As, offer: dict) -> None:
         for key in ("", "x" * 201, "two words", "tab\t"):
             assert self.send(alice, offer, key).status_code == 422
+        keys = [("Idempotency-Key", "one"), ("Idempotency-Key", "two"), *alice.headers.items()]
+        assert alice.http.post("/api/v1/register-key", json=offer, headers=keys).status_code == 422
