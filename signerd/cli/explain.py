@@ -43,37 +43,25 @@ _OF_RULES = "A rule of your own, in rules.toml: `signerd rules show` lists them.
 @cache
 def table() -> Mapping[str, Explained]:
     """By code; an error before a check or an outcome of the same name."""
-    found = [*_of_devices(), *_of_checks(), *_of_platform(), *_of_errors()]
-    return MappingProxyType({one.code: one for one in sorted(found, key=lambda one: one.kind == ERROR)})
+    return MappingProxyType({one.code: one for one in _explained()})
 
 
-def _of_errors() -> Iterator[Explained]:
-    for kind in leaves():
-        yield Explained(kind.code, ERROR, kind.meaning, kind.default_hint, kind.exit_status)
-
-
-# The tables of checks, devices and the platform are imported here: they are slow to import.
-def _of_checks() -> Iterator[Explained]:
+def _explained() -> Iterator[Explained]:
+    # The tables of checks, devices and the platform are imported here: they are slow to import.
+    from custody.schemas.errors import ErrorCode
+    from firmware_bridge.errors import BridgeError
     from signerd.core.checks.table import CHECKS, Stage
 
+    for outcome in BridgeError.__subclasses__():
+        yield Explained(outcome.code, DEVICE, outcome.sentence, outcome.hint)
     for name, check in CHECKS.items():
         rule = check.stage is Stage.RULES
         meaning = _OF_RULES if rule else f"It passes where this is so: {check.sentence}"
         yield Explained(name, CHECK, meaning, _OF_CHECKS)
-
-
-def _of_devices() -> Iterator[Explained]:
-    from firmware_bridge.errors import BridgeError
-
-    for kind in BridgeError.__subclasses__():
-        yield Explained(kind.code, DEVICE, kind.sentence, kind.hint)
-
-
-def _of_platform() -> Iterator[Explained]:
-    from custody.schemas.errors import ErrorCode
-
     for one in ErrorCode:
         yield Explained(one.value, PLATFORM, one.meaning, one.advice, who=one.who)
+    for kind in leaves():
+        yield Explained(kind.code, ERROR, kind.meaning, kind.default_hint, kind.exit_status)
 
 
 @click.argument("code")

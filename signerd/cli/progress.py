@@ -6,6 +6,7 @@ import select
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Final, TextIO
 
 from signerd.core.states import ON_THE_WAY, state_words
@@ -32,7 +33,8 @@ def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) 
     """
     said, tries = "", 0
     with daemon.follow(after=after) as lines:
-        for line in _events_after(daemon, after, lines):
+        # Where there was no event since, the outcome may have been there before.
+        for line in chain((None,) if daemon.status().position == after else (), lines):
             if line is not None and line.subject == psbt_id and line.kind != "ask":
                 tries += line.kind == "state" and line.text == SUBMITTING
                 words = _words(daemon, line, tries)
@@ -84,17 +86,6 @@ def _waiting_text(daemon: "DaemonClient") -> str:
     locked = next((device.advice for device in there if device.fingerprint is None and device.advice), None)
     do = locked or f"Connect your device, the one with the fingerprint {ours}, and unlock it."
     return f"{words}. {do} It is asked as soon as it is ready; Ctrl-C leaves the approval as it is."
-
-
-def _events_after(
-    daemon: "DaemonClient", after: int, lines: "EventSubscription"
-) -> "Iterator[Happened | None]":
-    """The events, after one None where there was none since ``after``: the outcome may have been there
-    before.
-    """
-    if daemon.status().position == after:
-        yield None
-    yield from lines
 
 
 @contextlib.contextmanager
@@ -187,18 +178,13 @@ def _listen(
         if not line:
             return
         if line.strip().lower() == WORD:
-            with contextlib.suppress(SignerdError):
-                _say(daemon)
+            with contextlib.suppress(SignerdError), daemon() as second:
+                registered = second.status().fingerprint
+                for device in second.devices():
+                    if registered is not None and device.fingerprint == registered:
+                        second.another_address(device.id)
                 return
             tell("No address is on your device's screen.")
-
-
-def _say(daemon: "Callable[[], DaemonClient]") -> None:
-    with daemon() as second:
-        registered = second.status().fingerprint
-        for device in second.devices():
-            if registered is not None and device.fingerprint == registered:
-                second.another_address(device.id)
 
 
 MATRIX = """\

@@ -75,7 +75,10 @@ async def _run(demo: Demo) -> str:
         await stack.enter_async_context(demo.terminal.open())
         stack.push_async_callback(_end, demo)
         if demo.auto:
-            return await _unattended(demo, stack)
+            txid, rest = await _main_job(demo, stack)
+            if demo.tokens:
+                await rest()
+            return txid
         # An unattended run needs no page, so the web server is not imported.
         from device_simulators.page.serve import serving
 
@@ -126,14 +129,6 @@ def _end_by_signals() -> None:
 
     for number in ENDING_SIGNALS:
         loop.add_signal_handler(number, end)
-
-
-async def _unattended(demo: Demo, stack: AsyncExitStack) -> str:
-    """The transaction's id."""
-    txid, rest = await _main_job(demo, stack)
-    if demo.tokens:
-        await rest()
-    return txid
 
 
 async def _and_then_explore(demo: Demo, stack: AsyncExitStack) -> str:

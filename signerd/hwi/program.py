@@ -8,15 +8,13 @@ import signal
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
+from typing import Any, Final, NoReturn, TextIO
 
 from signerd.errors import HwiCode, SignerdError
 from signerd.hwi.codes import HwiError, code_of, in_words
-
-if TYPE_CHECKING:
-    from signerd.client import DaemonClient
 
 _BY_ITS_OWNER = "Do it on the device itself, or with its maker's software."
 
@@ -194,6 +192,21 @@ def _put(value: object) -> None:
     sys.stdout.write(json.dumps(value) + "\n")
 
 
+# The module that answers a command, and its function. Imported for that command alone: keys and descriptors
+# need all of ``multisig``.
+ANSWERS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "getxpub": ("keys", "xpub"),
+        "getmasterxpub": ("keys", "master_xpub"),
+        "getdescriptors": ("keys", "descriptors"),
+        "displayaddress": ("keys", "address"),
+        "signtx": ("signing", "signed"),
+        "promptpin": ("signing", "prompt"),
+        "sendpin": ("signing", "send"),
+        "registerdescriptor": ("registrations", "register"),
+    }
+)
+NO_PLACE = (None, None, None)
 # The shell's status of an interrupted program.
 INTERRUPTED = 130
 
@@ -242,51 +255,9 @@ def _answer(args: Namespace) -> Any:
     if args.command == "enumerate":
         return listing.listed(state_folder(args), args)
     daemon = DaemonClient.plain(state_folder(args))
-    return _of_a_device(args, daemon, listing.choose(daemon, args))
-
-
-def _of_a_device(args: Namespace, daemon: "DaemonClient", chosen: Any) -> Any:
-    """Imports the module of each command only: keys and descriptors need all of ``multisig``."""
-    match args.command:
-        case "signtx":
-            from signerd.hwi.signing import signed
-
-            if args.registrations:
-                from signerd.hwi.registrations import require_pinned
-
-                require_pinned(daemon, chosen, args.registrations)
-            return signed(daemon, chosen, args.psbt, args.wait)
-        case "promptpin" | "sendpin":
-            from signerd.hwi import signing
-
-            prompted = args.command == "promptpin"
-            return signing.prompt(daemon, chosen) if prompted else signing.send(daemon, chosen, args.pin)
-        case "registerdescriptor":
-            from signerd.hwi.registrations import register
-
-            return register(daemon, chosen, args)
-        case "displayaddress":
-            # As HWI: any of these options requires a registration.
-            if (args.registration, args.index, args.multipath_index) != (None, None, None):
-                from signerd.hwi import registrations
-
-                return registrations.address(daemon, chosen, args)
-            from signerd.hwi.keys import address
-
-            return address(daemon, chosen, args)
-        case _:
-            return _of_keys(args, daemon, chosen)
-
-
-def _of_keys(args: Namespace, daemon: "DaemonClient", chosen: Any) -> Any:
-    from signerd.hwi import keys
-
-    match args.command:
-        case "getxpub":
-            return keys.xpub(daemon, chosen, args)
-        case "getmasterxpub":
-            return keys.master_xpub(daemon, chosen, args)
-        case "getdescriptors":
-            return keys.descriptors(daemon, chosen, args)
-        case command:
-            raise AssertionError(f"no answer for {command}")
+    chosen = listing.choose(daemon, args)
+    module, answer = ANSWERS[args.command]
+    # As HWI: any of these options requires a registration.
+    if args.command == "displayaddress" and (args.registration, args.index, args.multipath_index) != NO_PLACE:
+        module = "registrations"
+    return getattr(import_module(f"signerd.hwi.{module}"), answer)(daemon, chosen, args)

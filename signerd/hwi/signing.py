@@ -4,6 +4,7 @@ import base64
 import re
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import chain
@@ -37,10 +38,14 @@ ENDS: Final = {
 
 
 def signed(
-    daemon: DaemonClient, chosen: Chosen, psbt: str, seconds: float, clock: Clock = time.monotonic
+    daemon: DaemonClient, chosen: Chosen, args: Namespace, clock: Clock = time.monotonic
 ) -> dict[str, Any]:
     """Raises HwiError, KeyboardInterrupt; the PSBT imported for this call is withdrawn then."""
-    text = "".join(psbt.split())
+    if args.registrations:
+        from signerd.hwi.registrations import require_pinned
+
+        require_pinned(daemon, chosen, args.registrations)
+    text = "".join(args.psbt.split())
     if not text.startswith(_MAGIC):
         raise HwiError(
             "this is not a PSBT in base64, which begins with cHNidP. Standard input is read with --stdin "
@@ -50,11 +55,13 @@ def signed(
     chosen.require_registered()
     imported = daemon.import_psbt(text)
     try:
-        found = _awaited(daemon, imported, clock() + seconds, clock)
+        found = _awaited(daemon, imported, clock() + args.wait, clock)
     except BaseException:
-        # Another program may wait for the same transaction.
+        # Another program may wait for the same transaction. Where a device is being asked or the daemon has
+        # stopped, it cannot be withdrawn and expires within a day.
         if imported.is_new:
-            _take_back(daemon, imported)
+            with suppress(SignerdError):
+                daemon.withdraw_psbt(imported.psbt_id)
         raise
     return _answer(text, found)
 
@@ -121,14 +128,6 @@ def _tell(imported: "ImportedView") -> None:
     sys.stderr.flush()
 
 
-def _take_back(daemon: DaemonClient, imported: "ImportedView") -> None:
-    """Where a device is being asked or the daemon has stopped, it cannot be withdrawn and expires within a
-    day.
-    """
-    with suppress(SignerdError):
-        daemon.withdraw_psbt(imported.psbt_id)
-
-
 # A device takes seconds to check a PIN, and longer after wrong ones.
 WORKS_SECONDS: Final = 60.0
 _PLACES: Final = re.compile(r"[1-9]{1,50}", re.ASCII)
@@ -143,7 +142,7 @@ The layout:
 
 
 def prompt(
-    daemon: DaemonClient, chosen: Chosen, clock: Callable[[], float] = time.monotonic
+    daemon: DaemonClient, chosen: Chosen, _args: Namespace, clock: Clock = time.monotonic
 ) -> dict[str, bool]:
     device = _locked(chosen)
     step = _settled(daemon, daemon.start_unlocking(device.id), clock)
@@ -156,15 +155,15 @@ def prompt(
 
 
 def send(
-    daemon: DaemonClient, chosen: Chosen, pin: str, clock: Callable[[], float] = time.monotonic
+    daemon: DaemonClient, chosen: Chosen, args: Namespace, clock: Clock = time.monotonic
 ) -> dict[str, bool]:
     """``success`` is false for a wrong PIN."""
     device = _locked(chosen)
-    if _PLACES.fullmatch(pin) is None:
+    if _PLACES.fullmatch(args.pin) is None:
         raise HwiError("a PIN is sent as the places of its digits, 1 to 9", HwiCode.BAD_ARGUMENT)
     question = _open_question(daemon, device)
     try:
-        step = _settled(daemon, daemon.answer_question(question, pin), clock)
+        step = _settled(daemon, daemon.answer_question(question, args.pin), clock)
     except DeviceFailed as error:
         if device_code(str(error)) is _LOCKED:
             return {"success": False}
@@ -198,7 +197,7 @@ def _open_question(daemon: DaemonClient, device: "DeviceView") -> str:
     raise HwiError("the device does not ask for a PIN now: begin with 'promptpin'", _LOCKED)
 
 
-def _settled(daemon: DaemonClient, step: "UnlockStep", clock: Callable[[], float]) -> "UnlockStep":
+def _settled(daemon: DaemonClient, step: "UnlockStep", clock: Clock) -> "UnlockStep":
     """The step after the device's own work. Each request blocks for some seconds of it."""
     deadline = clock() + WORKS_SECONDS
     while step.state == "works":

@@ -63,10 +63,6 @@ class Rule:
         """The verdict's stable name. Two rules share it where two sections name the same quorum."""
         return rule_name(self.action, self.condition.kind, one_vault=self.vault is not None)
 
-    def applies_to(self, code: str | None) -> bool:
-        """``code``: of the quorum whose coins are spent; None for coins of no vault."""
-        return self.vault is None or code in self.codes
-
 
 @dataclass(frozen=True)
 class Rules:
@@ -75,7 +71,8 @@ class Rules:
     rules: tuple[Rule, ...] = ()
 
     def of(self, code: str | None) -> tuple[Rule, ...]:
-        return tuple(rule for rule in self.rules if rule.applies_to(code))
+        """``code``: of the quorum whose coins are spent; None for coins of no vault."""
+        return tuple(rule for rule in self.rules if rule.vault is None or code in rule.codes)
 
     def sections(self) -> dict[str, frozenset[str]]:
         """The codes of each vault section, by its name in the file."""
