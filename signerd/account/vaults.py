@@ -205,8 +205,7 @@ def _own_key(journal: Journal, vault: Vault) -> OwnKey:
     if forged is not None:
         raise NotOurVault(
             f"ALARM: a key of the vault has your device's fingerprint {forged.fingerprint} at "
-            f"{forged.origin.path}, "
-            "but your device did not export it: someone replaced your key"
+            f"{forged.origin.path}, but your device did not export it: someone replaced your key"
         )
     own = own_key_of(vault, known)
     former = former_key_of(vault, journal.former_keys())

@@ -102,10 +102,8 @@ class Revocation:
     def advice(self) -> str:
         return (
             "Nothing is signed with it, and all that is pinned stays. If you know nothing of this, call the "
-            "platform's operator "
-            "and the other signers. To go on, connect the device that you use now and run `signerd "
-            "register`; "
-            "with `--replace` it becomes your key where another one is."
+            "platform's operator and the other signers. To go on, connect the device that you use now and "
+            "run `signerd register`; with `--replace` it becomes your key where another one is."
         )
 
     @property
@@ -146,12 +144,10 @@ def made_with_former(former: FormerKey) -> str:
     when = "" if former.replaced is None else f" on {_day(former.replaced)}"
     return (
         f"This vault was made with your former key {former.own.key.fingerprint}, of a device of yours that "
-        f"was replaced{when}; "
-        "the registered key of your device now is not in it. Nothing of it is signed here: have its coins "
-        "moved on into a "
-        "vault with your new key. Where you still have the former device, connect it and run `signerd "
-        "register --replace`: "
-        "the platform takes its signature for that move."
+        f"was replaced{when}; the registered key of your device now is not in it. Nothing of it is signed "
+        "here: have its coins moved on into a vault with your new key. Where you still have the former "
+        "device, connect it and run `signerd register --replace`: the platform takes its signature for that "
+        "move."
     )
 
 

@@ -216,8 +216,7 @@ def screen_words(payload: Payload, screen: ModelScreen | None) -> str:
     if screen is None:
         return (
             "This machine has not seen your device yet, so that it does not know how much of this data the "
-            "screen "
-            "shows."
+            "screen shows."
         )
     if screen.whole is None:
         return f"It is not known how much of this data your {screen.name} shows: take nothing of it as shown."

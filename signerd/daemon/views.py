@@ -194,9 +194,8 @@ def _disjoint(vault: Vault) -> str:
     m, n = vault.threshold, len(vault.cosigners)
     return (
         f"WARNING: {m} of {n} signers are enough, so that two groups without a member in common can each pay "
-        "the same invoice, "
-        "and no machine of theirs sees both. Ask the other signers before you approve, or have a vault of "
-        f"{n // 2 + 1} of {n} made."
+        "the same invoice, and no machine of theirs sees both. Ask the other signers before you approve, or "
+        f"have a vault of {n // 2 + 1} of {n} made."
     )
 
 

@@ -57,8 +57,7 @@ def _taken_back(case: Case) -> Verdict:
     if figures is None:
         return refuse(
             f"It is called a token's {kind} that takes another one back, and nothing proves that its coins "
-            "are a pinned "
-            "vault's and come back to it.",
+            "are a pinned vault's and come back to it.",
             kind=kind,
         )
     if not figures.takes_all_back:

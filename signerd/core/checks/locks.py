@@ -65,9 +65,8 @@ def _relative(case: InspectedCase) -> Verdict | None:
         return None
     longest = max(far, key=lambda lock: lock.time + lock.blocks * USUAL_BLOCK)
     return hold(
-        f"It cannot be mined before a coin that it spends is {longest} old, which may be far ahead: what you "
-        "sign now could be "
-        "sent then.",
+        f"It cannot be mined before a coin that it spends is {longest} old, which may be far ahead: what "
+        "you sign now could be sent then.",
         blocks=longest.blocks,
         seconds=int(longest.time.total_seconds()),
     )
@@ -95,8 +94,7 @@ def _time_lock(lock: int, case: InspectedCase) -> Verdict:
     if moment is None or when > moment + TIME_AHEAD:
         return hold(
             f"It cannot be mined before {when:%Y-%m-%d %H:%M} UTC, which is far ahead: what you sign now "
-            "could "
-            "be sent then.",
+            "could be sent then.",
             locktime=lock,
         )
     return allow(f"It may be mined from {when:%Y-%m-%d %H:%M} UTC on, which is not far ahead.", locktime=lock)

@@ -193,9 +193,8 @@ def replacement(case: InspectedCase) -> Verdict:
     known = None if first is None else case.figures_of(first)
     if first is None or known is None:
         return hold(
-            f"It says that it replaces {said}, which this machine cannot compare it with: nothing shows that "
-            "only one "
-            "of them can confirm.",
+            f"It says that it replaces {said}, which this machine cannot compare it with: nothing shows "
+            "that only one of them can confirm.",
             replaces=said,
         )
     return (

@@ -187,11 +187,9 @@ def change_index(case: InspectedCase) -> Verdict:
     below = last_below(known[furthest.chain], furthest.index)
     seen = "none of that chain" if below is None else f"{below:,}"
     return hold(
-        f"It sends {_listed(far)}. The highest address below that this machine knows to be used is {seen}: a "
-        "wallet that "
-        f"restores the keys looks {GAP:,} addresses further and would not find this money. Approve it only "
-        "if you know "
-        "why it goes there, and write the index down.",
+        f"It sends {_listed(far)}. The highest address below that this machine knows to be used is {seen}: "
+        f"a wallet that restores the keys looks {GAP:,} addresses further and would not find this money. "
+        "Approve it only if you know why it goes there, and write the index down.",
         chain=furthest.chain,
         address_index=furthest.index,
         outputs=", ".join(str(back.output_index) for back in far),

@@ -75,8 +75,7 @@ def token_known(case: InspectedCase) -> Verdict:
     if known is None:
         return refuse(
             "This machine could not prove which token it is about: the platform has not shown the bytecode "
-            "to which "
-            "its deployment commits. Without it the amounts mean nothing.",
+            "to which its deployment commits. Without it the amounts mean nothing.",
         )
     if isinstance(payload, Deploy):
         try:
