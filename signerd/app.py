@@ -31,11 +31,11 @@ from signerd.account.secrets import (
 from signerd.account.session import Account
 from signerd.apps import PairedApps
 from signerd.core.values import Record
-from signerd.daemon.device_actions import Prompts, Unlocking
 from signerd.daemon.devices import DeviceBridge, Devices
 from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.runner import Runner
 from signerd.daemon.service import Daemon
+from signerd.daemon.unlocking import Prompts, Unlocking
 from signerd.errors import RegistrationsUnreadable
 from signerd.feed import Feed, Troubles
 from signerd.journal import Journal
@@ -188,7 +188,6 @@ def _wire(
         account.signed_in,
         keys_due,
         outside.jitter,
-        lambda: datetime.fromtimestamp(outside.now(), UTC),
         troubles,
         outside.sleep,
     )

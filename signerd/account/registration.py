@@ -15,7 +15,6 @@ import hashlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import cast
 
 from custody.common.pace import Backoff
@@ -233,7 +232,6 @@ class KeyWatch:
     signed_in: asyncio.Event
     due: asyncio.Event
     jitter: Callable[[], float]
-    now: Callable[[], datetime]
     troubles: Troubles
     sleep: Sleep = asyncio.sleep
     every: float = KEYS_EVERY_SECONDS
@@ -277,7 +275,7 @@ class KeyWatch:
         if key_id is None or base is None:
             self.troubles.report(KEYS, {})
             return
-        told = revocation_of(base, key_id, self._listed, self.now())
+        told = revocation_of(base, key_id, self._listed, self.journal.now())
         if told is not None:
             self.sink.announce(self.journal.revoke(told))
         advice = None if told else self.accounts_of(base.key.fingerprint).advice

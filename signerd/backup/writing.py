@@ -78,10 +78,6 @@ def file_name(now: datetime) -> str:
     return f"signerd-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}.age"
 
 
-# Tables of credentials. The oldest journals do not have them.
-_LEFT_OUT = ("apps", "origins")
-
-
 def make_backup(state: Path, now: datetime) -> tuple[Manifest, bytes]:
     """The manifest, and the bytes to encrypt.
 
@@ -111,8 +107,8 @@ def _read(path: Path, most: int) -> bytes:
 
 
 def _journal(state: Path, now: datetime) -> tuple[bytes, int, bytes]:
-    """The copy, the length of its audit chain, and its last hash: of an entry for the copy alone that names
-    what stands beside the chain.
+    """The copy without credentials, the length of its audit chain, and its last hash: of an entry for the
+    copy alone that names what stands beside the chain.
     """
     with closing(open_to_read(state)) as source, closing(sqlite3.connect(":memory:")) as copy:
         pages, size = (source.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
@@ -123,17 +119,12 @@ def _journal(state: Path, now: datetime) -> tuple[bytes, int, bytes]:
         fault = fault_of(copy)
         if fault is not None:
             raise JournalCorrupted(f"the journal is damaged ({fault}), and no backup was made of it")
-        _delete_credentials(copy)
+        for table in ("apps", "origins"):
+            copy.execute(f"DELETE FROM {table}")  # noqa: S608 - names of ours
+        # Deleted rows are still in free pages.
+        copy.execute("VACUUM")
         entries, head = audit_head(copy)
         made = Note(BACKUP, "journal", {"tables": digest_of_tables(copy)})
         entry = link(entries + 1, stamp(now), made, head)
         write_entry(copy, entry)
         return copy.serialize(), entry.sequence, entry.digest
-
-
-def _delete_credentials(copy: sqlite3.Connection) -> None:
-    for table in _LEFT_OUT:
-        if copy.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone():
-            copy.execute(f"DELETE FROM {table}")  # noqa: S608 - names of ours
-    # Deleted rows are still in free pages.
-    copy.execute("VACUUM")

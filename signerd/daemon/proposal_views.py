@@ -156,13 +156,11 @@ def proposal_view(
     )
     return ProposalView(
         **_judged_line(record, review, network, labels, pinned),
+        **_verdict(review),
         digest=review.digest,
-        allowed=review.allowed,
-        to_acknowledge=tuple(sorted(review.to_acknowledge)),
         money=None
         if review.inspection is None
         else money_view(review.inspection, review.token, review.listed, review.screen, labels, pinned),
-        checks=tuple(check_view(verdict) for verdict in review.verdicts),
         verification_code=None if pin is None else pin.vault.verification_code,
         kind=snapshot.kind.value,
         description=snapshot.description,
@@ -288,10 +286,6 @@ def _data(
     )
 
 
-def check_view(verdict: Verdict) -> CheckView:
-    return CheckView.model_validate(verdict, from_attributes=True)
-
-
 def imported_line(
     entry: ImportedEntry, vault_name: str | None, network: Network, *, whole: bool
 ) -> ImportedLine:
@@ -329,20 +323,32 @@ def psbt_review(
         network=str(network),
         vault_id=found.snapshot.vault_id or None,
         vault_name=None if found.pin is None else found.pin.name,
-        allowed=found.allowed,
-        to_acknowledge=tuple(sorted(found.to_acknowledge)),
+        **_verdict(found, whole=whole),
         money=None
         if found.inspection is None
         else money_view(found.inspection, labels=labels, pinned=pinned),
-        checks=tuple(check if whole else _for_an_app(check) for check in map(check_view, found.verdicts)),
         proposal_id=proposal_id,
         title=title_of(found, labels, pinned),
     )
 
 
+def _verdict(found: ProposalReview, *, whole: bool = True) -> dict[str, Any]:
+    return {
+        "allowed": found.allowed,
+        "to_acknowledge": tuple(sorted(found.to_acknowledge)),
+        "checks": _checks(found.verdicts, whole=whole),
+    }
+
+
+def _checks(verdicts: Sequence[Verdict], *, whole: bool) -> tuple[CheckView, ...]:
+    """``whole`` as in ``psbt_review``: an app is not told what a private check found."""
+    views = (CheckView.model_validate(verdict, from_attributes=True) for verdict in verdicts)
+    return tuple(_not_told(view) if CHECKS[view.name].private and not whole else view for view in views)
+
+
 def refusal_words(found: ProposalReview, *, whole: bool) -> str:
     """The sentences and names of the refusals; ``whole`` as in ``psbt_review``."""
-    checks = [check if whole else _for_an_app(check) for check in map(check_view, found.refusals)]
+    checks = _checks(found.refusals, whole=whole)
     return " ".join(f"{check.sentence} [{check.name}]" for check in checks)
 
 
@@ -356,10 +362,6 @@ def for_an_app(view: ProposalView, found: ProposalReview, hides: Callable[[str],
     told = zip(named, view.checks, strict=True)
     checks = tuple(_not_told(check) if any(map(hides, filter(None, ids))) else check for ids, check in told)
     return view.model_copy(update={"checks": checks})
-
-
-def _for_an_app(check: CheckView) -> CheckView:
-    return _not_told(check) if CHECKS[check.name].private else check
 
 
 def _not_told(check: CheckView) -> CheckView:

@@ -39,7 +39,6 @@ from signerd.core.states import State
 from signerd.core.text import foreign, plain, said
 from signerd.core.titles import NO_PINNED, Labels, Pinned
 from signerd.core.values import OwnKey, Record
-from signerd.daemon.device_actions import Prompts, Unlocking, asked_by
 from signerd.daemon.devices import Devices, teller
 from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.proposal_views import (
@@ -52,6 +51,7 @@ from signerd.daemon.proposal_views import (
 )
 from signerd.daemon.reports import notes_of, settings_view, verified
 from signerd.daemon.runner import Runner
+from signerd.daemon.unlocking import Prompts, Unlocking, asked_by
 from signerd.daemon.views import account_keys, device_view, preview_view
 from signerd.endpoint import PageAddress
 from signerd.errors import (

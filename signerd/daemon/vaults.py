@@ -26,9 +26,9 @@ from signerd.core.audit import Note
 from signerd.core.events import JudgeAgain
 from signerd.core.text import as_compared, foreign, plain, said
 from signerd.core.values import Pin
-from signerd.daemon.device_actions import asked_by
 from signerd.daemon.devices import FIRST, AddressToShow, teller
 from signerd.daemon.service import Daemon
+from signerd.daemon.unlocking import asked_by
 from signerd.daemon.views import account_keys, pin_preview, vault_view
 from signerd.errors import (
     AddressDiffers,

@@ -40,7 +40,8 @@ async def enter(request: Request) -> Response:
     try:
         secret = _sessions(request).enter(await _code(request))
     except EntryRefused as error:
-        return _refused(error)
+        # With the form, so that a mistyped code can be typed again.
+        return rendering.answer(rendering.render("enter.html", problem=problem(error)), error.http_status)
     request.app.state.service.feed.add(SUBJECT, "info", ENTERED)
     return HTMLResponse(ONWARD.format(secret=secret))
 
@@ -73,12 +74,6 @@ async def _code(request: Request) -> str:
         return Fields.read(request.headers.get("content-type", ""), body, MAX_FIELDS).one("code")
     except ValueError:
         raise InvalidRequest("body: send it as a form") from None
-
-
-def _refused(error: EntryRefused) -> Response:
-    # With the form, so that a mistyped code can be typed again.
-    html = rendering.render("enter.html", problem=problem(error))
-    return rendering.answer(html, error.http_status)
 
 
 ROUTES = (Route(ENTER, enter, methods=["POST"]), Route(LEAVE, leave, methods=["POST"]))

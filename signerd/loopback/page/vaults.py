@@ -7,9 +7,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.common.pages.rendering import Fields, Live
+from custody.common.pages.rendering import Live
 from custody.common.pages.serving import HTML, attachment
-from multisig import MultisigError, Network, ReceivedPsbt, vault_of_file, vault_of_psbt
+from multisig import MultisigError, ReceivedPsbt, vault_of_file, vault_of_psbt
 from signerd.api.described import described
 from signerd.api.vaults import VaultsApi
 from signerd.errors import InvalidRequest, NotPinned, UnknownVault
@@ -185,12 +185,12 @@ async def kit(asked: PageRequest) -> Response:
 MAX_TEXT = 40_000
 
 
-def quorum_in(fields: Fields, network: Network) -> ImportedQuorum | None:
-    """None: the platform's record. The confirming form sends the vault back as its descriptor. ``network``:
-    the daemon's.
+async def _imported(asked: PageRequest) -> ImportedQuorum | None:
+    """None: the platform's record. The confirming form sends the vault back as its descriptor.
 
     Raises InvalidRequest.
     """
+    fields, network = await asked.fields(), asked.service.journal.network
     source = fields.one("source")
     if source in {"", "record"}:
         return None
@@ -224,10 +224,6 @@ async def _compared(asked: PageRequest, imported: ImportedQuorum | None) -> dict
         "source_words": SOURCES.get(found.source, found.source),
         "imported": imported,
     }
-
-
-async def _imported(asked: PageRequest) -> ImportedQuorum | None:
-    return quorum_in(await asked.fields(), Network((await asked.service.status()).network))
 
 
 async def wizard(asked: PageRequest) -> Response:

@@ -14,9 +14,9 @@ from signerd.callers import PAGE, TERMINAL, CallerKind, LoopbackCaller, Right
 from signerd.core.audit import Note
 from signerd.core.values import OwnKey
 from signerd.daemon import vaults
-from signerd.daemon.device_actions import Prompts
 from signerd.daemon.devices import KEEP_AWAY, PIN_AGAIN
 from signerd.daemon.service import Daemon
+from signerd.daemon.unlocking import Prompts
 from signerd.errors import (
     AddressDiffers,
     AddressNotShown,

@@ -10,9 +10,9 @@ import pytest
 
 from firmware_bridge import Busy, Device, DeviceState, Question
 from signerd.api.devices import DevicesApi
-from signerd.daemon.device_actions import UNANSWERED, Unlocking
 from signerd.daemon.devices import UNFORESEEN
 from signerd.daemon.service import Daemon
+from signerd.daemon.unlocking import UNANSWERED, Unlocking
 from signerd.errors import DeviceFailed, NoSuchDevice, NoSuchQuestion, NothingUnlocked
 from signerd.loopback.binding import body_of
 from tests.support.daemons import daemon_at, until
