@@ -49,7 +49,7 @@ def change() -> None:
 @in_workspace
 def list_command(access: Access, all_of_them: bool) -> None:
     """List the changes that wait: those you may confirm, and your own."""
-    found = access.client.changes(access.workspace_id)
+    found = access.client.changes(workspace_id=access.workspace_id)
     shown = [one for one in found if all_of_them or one.status == "PENDING"]
     header = ("ID", "STATUS", "ASKED BY", "WHAT", "")
     give_list(shown, header, map(_row, shown), "No changes wait.")
@@ -93,7 +93,7 @@ def _change_of(access: Access, given: str) -> "Change":
     def candidate(one: "Change") -> NamedRecord:
         return NamedRecord(one.change_id, (), f"{_what(one)} of {one.asked_by_name}")
 
-    changes = access.client.changes(access.workspace_id)
+    changes = access.client.changes(workspace_id=access.workspace_id)
     return access.pick(given, changes, candidate, "change", "custody change list lists them.")
 
 

@@ -187,8 +187,9 @@ def tokens_command(
 @in_workspace
 def tail_command(access: Access, count: int) -> None:
     """Show the end of the workspace's audit log."""
-    place = (access.workspace.org_id, access.workspace_id)
-    entries = access.client.logs(*place, page_size=count, order="newest").logs[::-1]
+    org, workspace = access.workspace.org_id, access.workspace_id
+    page = access.client.logs(org_uid=org, workspace_uid=workspace, page_size=count, order="newest")
+    entries = page.logs[::-1]
     rows = [
         (
             f"{one.timestamp:%Y-%m-%d %H:%M:%S}",
@@ -220,7 +221,7 @@ def _entries(
     """Reads a page when the caller needs its entries."""
     cursor = None
     while True:
-        page = read(access.workspace_id, vault_id, cursor=cursor, limit=PAGE, **filters)
+        page = read(workspace_id=access.workspace_id, vault_id=vault_id, cursor=cursor, limit=PAGE, **filters)
         yield from getattr(page, entries)
         if page.next_cursor is None:
             return

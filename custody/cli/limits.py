@@ -30,7 +30,10 @@ def limit() -> None:
 @in_workspace
 def list_command(access: Access) -> None:
     """List the limits of the vaults and of the roles, and what is used of them."""
-    vaults, roles = access.client.list_wallets(access.workspace_id), access.client.roles(access.workspace_id)
+    vaults, roles = (
+        access.client.list_wallets(workspace_id=access.workspace_id),
+        access.client.roles(access.workspace_id),
+    )
     own = access.client.my_limits(access.workspace_id)
     if wants_json():
         shown = [

@@ -71,7 +71,7 @@ def propose_command(
     """Propose a payment from a vault. It is sent only after enough signers have approved it."""
     _require_one(priority, fee_rate)
     source = vault_of(access, vault)
-    book = access.client.whitelist_addresses(access.workspace_id)
+    book = access.client.whitelist_addresses(workspace_id=access.workspace_id)
     wanted = ((sats, recipient), *also)
     payments = [_payment(value, whom, source.chain, book, unseen=access.yes) for value, whom in wanted]
     request = access.request(
@@ -107,10 +107,14 @@ def max_send_command(
     """Show the most that one payment to these recipients can send, and why it is not more."""
     _require_one(priority, fee_rate)
     source = vault_of(access, vault)
-    book = access.client.whitelist_addresses(access.workspace_id)
+    book = access.client.whitelist_addresses(workspace_id=access.workspace_id)
     addresses = [_payment(0, one, source.chain, book, unseen=False).address for one in recipients]
     found = access.client.max_send(
-        access.workspace_id, source.id, addresses, priority=priority, fee_rate=fee_rate
+        workspace_id=access.workspace_id,
+        wallet_id=source.id,
+        recipients=addresses,
+        priority=priority,
+        fee_rate=fee_rate,
     )
     give(
         found,

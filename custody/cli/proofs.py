@@ -85,7 +85,7 @@ def show_command(access: Access, given: str) -> None:
 def download_command(access: Access, given: str, file: Path) -> None:
     """Write the file of a complete proof, for the auditor who checks it."""
     one = _proof(access, given)
-    found = access.client.proof(access.workspace_id, one.psbt_id)
+    found = access.client.proof(workspace_id=access.workspace_id, psbt_id=one.psbt_id)
     file.write_text(found.model_dump_json(indent=2) + "\n", encoding="utf-8")
     say(f"{file} is written. Anybody checks it with: custody verify-proof {file}")
 

@@ -91,7 +91,11 @@ def proposals_command(access: Access, ended: bool, status: str | None, search: s
     """List the proposals of the workspace that are under way."""
     statuses = (status,) if status else (*OPEN, *ENDED) if ended else OPEN
     found = sorted(proposals_of(access, statuses, search), key=lambda one: one.created_at)
-    names = {one.id: one.name for one in access.client.vault_names(access.workspace_id)} if found else {}
+    names = (
+        {one.id: one.name for one in access.client.vault_names(workspace_id=access.workspace_id)}
+        if found
+        else {}
+    )
     is_anyone_nameless = any(not one.created_by_name for one in found)
     people = people_of(access) if is_anyone_nameless else {}
     short = short_ids([one.psbt_id for one in found])

@@ -42,7 +42,7 @@ def vault_of(access: Access, given: str) -> "Vault":
     def candidate(one: "Vault") -> NamedRecord:
         return NamedRecord(one.id, (one.name,), f"'{one.name}', {one.m} of {one.n}")
 
-    vaults = access.client.list_wallets(access.workspace_id)
+    vaults = access.client.list_wallets(workspace_id=access.workspace_id)
     return access.pick(given, vaults, candidate, "vault", "custody vault list lists them.")
 
 
@@ -55,7 +55,7 @@ def vault() -> None:
 @in_workspace
 def list_command(access: Access) -> None:
     """List the vaults and what is in them."""
-    found = access.client.list_wallets(access.workspace_id)
+    found = access.client.list_wallets(workspace_id=access.workspace_id)
     header = ("ID", "NAME", "SIGNERS", "NETWORK", "CONFIRMED", "COMING", "LOCKED", "STOPPED")
     give_list(found, header, map(_row, found), "No vaults.")
 
@@ -72,7 +72,7 @@ def _row(one: "Vault") -> tuple[str, ...]:
 def show_command(access: Access, given: str) -> None:
     """Show a vault: balance, limit, signers, a fresh address, and the code that its signers compare."""
     one = vault_of(access, given)
-    code = access.client.vault_export(access.workspace_id, one.id).verification_code
+    code = access.client.vault_export(workspace_id=access.workspace_id, vault_id=one.id).verification_code
     is_anyone_nameless = not all(full_name(signer, "") for signer in one.signers)
     people = people_of(access) if is_anyone_nameless else {}
     shown = {**one.model_dump(mode="json", by_alias=True), "verification_code": code}
@@ -179,7 +179,7 @@ def create_command(
     aside(f"  Limit: at most {amount(limit)} {words}")
     access.confirm("Create this vault?")
     made = access.make(access.client.create_wallet, request)
-    code = access.client.vault_export(access.workspace_id, made.id).verification_code
+    code = access.client.vault_export(workspace_id=access.workspace_id, vault_id=made.id).verification_code
     give(
         {**made.model_dump(mode="json", by_alias=True), "verification_code": code},
         f"Vault '{made.name}' {made.id} is created. Verification code: {code}",
@@ -231,7 +231,9 @@ def replace_command(
             f"custody vault replace {old.replaced_by}",
             Exit.NOT_DECIDED,
         )
-    name = name or next_name(old.name, (one.name for one in access.client.vault_names(access.workspace_id)))
+    name = name or next_name(
+        old.name, (one.name for one in access.client.vault_names(workspace_id=access.workspace_id))
+    )
     same = tuple(signer.user_id for signer in old.signers)
     members = _signers(access, signers or same)
     quorum = {"m": m or old.m, "signers": [member.uuid for member in members]}
@@ -242,7 +244,7 @@ def replace_command(
         is_new = "" if str(member.uuid) in same else ", new"
         aside(f"    {full_name(member)} <{member.email}>{is_new}")
     aside("  Its coins then move there alone, beside every limit. Unsigned payments are cancelled.")
-    for entry in access.client.whitelist_addresses(access.workspace_id, leads_to=old.id):
+    for entry in access.client.whitelist_addresses(workspace_id=access.workspace_id, leads_to=old.id):
         aside(f"  In the address book '{entry.name}' leads to the old vault: {entry.address}")
     make_or_ask(access, access.client.replace_vault, request, f"The vault '{old.name}' is replaced.")
 

@@ -3,9 +3,8 @@ or a page of a workspace's, also as a long poll.
 """
 
 from dataclasses import dataclass
-from datetime import date
 from http import HTTPStatus
-from typing import Literal, TypedDict, Unpack
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from pydantic import TypeAdapter
@@ -14,7 +13,7 @@ from custody.client.calls import Calls
 from custody.client.flow import Core, call, next_page, read_list, sends
 from custody.common.exchange import HttpRequest, Plan, method
 from custody.schemas.common import LATER, Few
-from custody.schemas.proposals import PSBT, Proposal, ProposalStatus
+from custody.schemas.proposals import PSBT, Proposal
 
 _PROPOSALS = TypeAdapter(Few[Proposal], config=LATER)
 
@@ -31,25 +30,6 @@ class ProposalList:
     following: str | None = None
 
 
-class ProposalFilters(TypedDict, total=False):
-    """The query of ``GET /api/v1/psbt``. ``awaiting``: only those that await the caller's decision.
-    ``after``: the ``following`` of the page before. ``search``: words that each must have in its title or a
-    recipient's name, as the beginning of an address or an id, or as an amount. Days: when they were proposed,
-    inclusive, in UTC.
-    """
-
-    status: ProposalStatus | None
-    awaiting: Literal["me"] | None
-    order: Literal["oldest", "newest"] | None
-    after: str | None
-    limit: int | None
-    vault_id: str | None
-    tx_type: Literal["proof"] | None
-    search: str | None
-    from_day: date | None
-    to_day: date | None
-
-
 class Api(Calls):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""
 
@@ -61,14 +41,15 @@ class Api(Calls):
     @staticmethod
     def proposals(
         core: Core,
+        /,
         workspace_id: int,
         *,
         etag: str | None = None,
         wait_seconds: int | None = None,
-        **filters: Unpack[ProposalFilters],
+        **filters: Any,
     ) -> Plan[ProposalList]:
-        """``GET /api/v1/psbt?workspace_id=``, newest last. With ``etag`` and ``wait_seconds`` a long poll
-        (RFC 7240).
+        """``GET /api/v1/psbt?workspace_id=``, newest last; ``filters``: the other fields of `PsbtQuery`. With
+        ``etag`` and ``wait_seconds`` a long poll (RFC 7240).
         """
         request = proposals_request(core, workspace_id, etag=etag, wait_seconds=wait_seconds, **filters)
         reply = yield from call(core, request, repeatable=True)
@@ -86,7 +67,7 @@ def proposals_request(
     *,
     etag: str | None = None,
     wait_seconds: int | None = None,
-    **filters: Unpack[ProposalFilters],
+    **filters: Any,
 ) -> HttpRequest:
     """The request of ``proposals``, for callers that read the answer themselves."""
     query = {"workspace_id": workspace_id, **filters}

@@ -1,7 +1,5 @@
 """The client's methods of the declared calls. Written by ``tools/client_calls.py``: do not edit."""
 
-from datetime import date, datetime
-
 from custody.client.flow import Sent, keyed, nothing, of_vault, of_workspace, posts, sends
 from custody.schemas import address_book as _address_book
 from custody.schemas import asset_tokens as _asset_tokens
@@ -53,11 +51,7 @@ class Calls:
     invite_to_workspace = sends(_members.INVITE_TO_WORKSPACE)(keyed(_members.INVITE_TO_WORKSPACE))
     workspace_invitations = sends(_members.WORKSPACE_INVITATIONS)(of_workspace)
     own_invitations = sends(_members.OWN_INVITATIONS)(nothing)
-
-    @sends(_members.ACCEPT_INVITE)
-    @staticmethod
-    def accept_invite(invite_id: str, *, accept: bool) -> None: ...
-
+    accept_invite = sends(_members.ACCEPT_INVITE)(_members.AcceptInviteQuery)
     revoke_invite = posts(_members.REVOKE_INVITE)
     roles = sends(_roles.ROLES)(of_workspace)
     create_role = sends(_roles.CREATE_ROLE)(keyed(_roles.CREATE_ROLE))
@@ -69,75 +63,24 @@ class Calls:
     register_key = sends(_keys.REGISTER_KEY)(keyed(_keys.REGISTER_KEY))
     revoke_key = posts(_keys.REVOKE_KEY)
     keys = sends(_keys.KEYS)(nothing)
-
-    @sends(_keys.SIGNING_PROFILE_ADDRESS)
-    @staticmethod
-    def signing_profile_address(network: str, *, key_id: str | None = None) -> None: ...
-
+    signing_profile_address = sends(_keys.SIGNING_PROFILE_ADDRESS)(_keys.ProfileQuery)
     create_wallet = sends(_vaults.CREATE_WALLET)(keyed(_vaults.CREATE_WALLET))
-
-    @sends(_vaults.LIST_WALLETS)
-    @staticmethod
-    def list_wallets(
-        workspace_id: int,
-        *,
-        vault_id: str | None = None,
-        name: str | None = None,
-        after: str | None = None,
-        limit: int | None = None,
-    ) -> None: ...
-
-    @sends(_vaults.VAULT_NAMES)
-    @staticmethod
-    def vault_names(
-        workspace_id: int,
-        *,
-        vault_id: str | None = None,
-        name: str | None = None,
-        after: str | None = None,
-        limit: int | None = None,
-    ) -> None: ...
-
-    @sends(_vaults.VAULT_EXPORT)
-    @staticmethod
-    def vault_export(workspace_id: int, vault_id: str, *, format: str | None = None) -> None: ...
-
+    list_wallets = sends(_vaults.LIST_WALLETS)(_vaults.VaultsQuery)
+    vault_names = sends(_vaults.VAULT_NAMES)(_vaults.VaultsQuery)
+    vault_export = sends(_vaults.VAULT_EXPORT)(_vaults.VaultExportQuery)
     vault_controls = sends(_vaults.VAULT_CONTROLS)(of_vault)
     update_vault_controls = posts(_vaults.UPDATE_VAULT_CONTROLS)
     replace_vault = posts(_vaults.REPLACE_VAULT)
     freeze_vault = posts(_vaults.FREEZE_VAULT)
     unfreeze_vault = posts(_vaults.UNFREEZE_VAULT)
     update_role_policies = posts(_limits.UPDATE_ROLE_POLICIES)
-
-    @sends(_limits.ROLE_LIMIT)
-    @staticmethod
-    def role_limit(workspace_id: int, role_id: int) -> None: ...
-
-    @sends(_limits.CHECK_USER_ROLE_LIMIT)
-    @staticmethod
-    def check_user_role_limit(workspace_id: int, role_id: int, uuid: int, amount_to_check: str) -> None: ...
-
+    role_limit = sends(_limits.ROLE_LIMIT)(_limits.RoleQuery)
+    check_user_role_limit = sends(_limits.CHECK_USER_ROLE_LIMIT)(_limits.CheckRoleQuery)
     my_limits = sends(_limits.MY_LIMITS)(of_workspace)
     update_vault = posts(_limits.UPDATE_VAULT)
     vault_limits = sends(_limits.VAULT_LIMITS)(of_vault)
-
-    @sends(_limits.CHECK_VAULT_LIMIT)
-    @staticmethod
-    def check_vault_limit(workspace_id: int, vault_id: str, amount_to_check: str) -> None: ...
-
-    @sends(_address_book.WHITELIST_ADDRESSES)
-    @staticmethod
-    def whitelist_addresses(
-        workspace_id: int,
-        *,
-        search: str | None = None,
-        names: list[str] | None = None,
-        addresses: list[str] | None = None,
-        leads_to: str | None = None,
-        after: int | None = None,
-        limit: int | None = None,
-    ) -> None: ...
-
+    check_vault_limit = sends(_limits.CHECK_VAULT_LIMIT)(_limits.CheckVaultQuery)
+    whitelist_addresses = sends(_address_book.WHITELIST_ADDRESSES)(_address_book.AddressBookQuery)
     add_whitelist_address = sends(_address_book.ADD_WHITELIST_ADDRESS)(
         keyed(_address_book.ADD_WHITELIST_ADDRESS)
     )
@@ -146,15 +89,7 @@ class Calls:
     submit_onboarding_request = sends(_onboarding.SUBMIT_ONBOARDING_REQUEST)(
         keyed(_onboarding.SUBMIT_ONBOARDING_REQUEST)
     )
-
-    @sends(_onboarding.ONBOARDING_REQUESTS)
-    @staticmethod
-    def onboarding_requests(
-        *,
-        status: _onboarding.OnboardingStatus | None = None,
-        after: int | None = None,
-        limit: int | None = None,
-    ) -> None: ...
+    onboarding_requests = sends(_onboarding.ONBOARDING_REQUESTS)(_onboarding.OnboardingQuery)
 
     @sends(_onboarding.REVIEW_ONBOARDING_REQUEST)
     @staticmethod
@@ -168,61 +103,17 @@ class Calls:
     cancel_psbt = posts(_proposals.CANCEL_PSBT)
     sign_psbt = posts(_proposals.SIGN_PSBT)
     create_proof = sends(_proofs.CREATE_PROOF)(keyed(_proofs.CREATE_PROOF))
-
-    @sends(_proofs.PROOF)
-    @staticmethod
-    def proof(workspace_id: int, psbt_id: str) -> None: ...
-
-    @sends(_sending.MAX_SEND)
-    @staticmethod
-    def max_send(
-        workspace_id: int,
-        wallet_id: str,
-        recipients: list[str],
-        *,
-        op_return: str | None = None,
-        priority: str | None = None,
-        fee_rate: str | None = None,
-    ) -> None: ...
-
+    proof = sends(_proofs.PROOF)(_proofs.ProofQuery)
+    max_send = sends(_sending.MAX_SEND)(_sending.MaxSendQuery)
     sweep_vault = posts(_sending.SWEEP_VAULT)
     forward_to_vault = sends(_sending.FORWARD_TO_VAULT)(keyed(_sending.FORWARD_TO_VAULT))
     preview_forward = posts(_sending.PREVIEW_FORWARD)
-
-    @sends(_asset_tokens.CONTRACT)
-    @staticmethod
-    def contract(workspace_id: int, contract_uid: int) -> None: ...
-
-    @sends(_asset_tokens.CONTRACTS)
-    @staticmethod
-    def contracts(
-        workspace_id: int, vault_id: str, *, after: int | None = None, limit: int | None = None
-    ) -> None: ...
-
-    @sends(_asset_tokens.WORKSPACE_CONTRACTS)
-    @staticmethod
-    def workspace_contracts(
-        workspace_id: int, *, after: int | None = None, limit: int | None = None
-    ) -> None: ...
-
-    @sends(_asset_tokens.CONTRACT_CALLS)
-    @staticmethod
-    def contract_calls(
-        workspace_id: int,
-        *,
-        contract_uid: int | None = None,
-        vault_id: str | None = None,
-        order: str | None = None,
-        after: int | None = None,
-        limit: int | None = None,
-    ) -> None: ...
-
+    contract = sends(_asset_tokens.CONTRACT)(_asset_tokens.ContractQuery)
+    contracts = sends(_asset_tokens.CONTRACTS)(_asset_tokens.ContractsQuery)
+    workspace_contracts = sends(_asset_tokens.WORKSPACE_CONTRACTS)(_asset_tokens.WorkspaceContractsQuery)
+    contract_calls = sends(_asset_tokens.CONTRACT_CALLS)(_asset_tokens.ContractCallsQuery)
     tokens = sends(_asset_tokens.TOKENS)(of_vault)
-
-    @sends(_asset_tokens.WORKSPACE_WHITELIST)
-    @staticmethod
-    def workspace_whitelist(workspace_id: int, *, contract_uid: int | None = None) -> None: ...
-
+    workspace_whitelist = sends(_asset_tokens.WORKSPACE_WHITELIST)(_asset_tokens.WorkspaceWhitelistQuery)
     resubmit_contract_call = posts(_asset_tokens.RESUBMIT_CONTRACT_CALL)
     create_token = sends(_asset_tokens.CREATE_TOKEN)(keyed(_asset_tokens.CREATE_TOKEN))
     call_contract = sends(_asset_tokens.CALL_CONTRACT)(keyed(_asset_tokens.CALL_CONTRACT))
@@ -233,72 +124,21 @@ class Calls:
     remove_from_contract_whitelist = sends(_asset_tokens.REMOVE_FROM_CONTRACT_WHITELIST)(
         keyed(_asset_tokens.REMOVE_FROM_CONTRACT_WHITELIST)
     )
-
-    @sends(_asset_tokens.TOKEN_HISTORY)
-    @staticmethod
-    def token_history(
-        workspace_id: int,
-        vault_id: str,
-        *,
-        contract_uid: int | None = None,
-        order: str | None = None,
-        cursor: str | None = None,
-        limit: int | None = None,
-    ) -> None: ...
-
-    @sends(_logs.LOGS)
-    @staticmethod
-    def logs(
-        org_uid: int,
-        workspace_uid: int,
-        *,
-        from_day: date | None = None,
-        to_day: date | None = None,
-        category: str | None = None,
-        user_uuid: int | None = None,
-        page: int | None = None,
-        page_size: int | None = None,
-        cursor: str | None = None,
-        order: str | None = None,
-    ) -> None: ...
-
-    @sends(_logs.EXPORT_AUDIT_LOGS)
-    @staticmethod
-    def export_audit_logs(
-        org_uid: int,
-        workspace_uid: int,
-        *,
-        from_day: date | None = None,
-        to_day: date | None = None,
-        category: str | None = None,
-        user_uuid: int | None = None,
-    ) -> None: ...
-
-    @sends(_purchases.PURCHASES)
-    @staticmethod
-    def purchases(*, after: str | None = None, limit: int | None = None) -> None: ...
-
+    token_history = sends(_asset_tokens.TOKEN_HISTORY)(_asset_tokens.TokenHistoryQuery)
+    logs = sends(_logs.LOGS)(_logs.LogsQuery)
+    export_audit_logs = sends(_logs.EXPORT_AUDIT_LOGS)(_logs.ExportLogsQuery)
+    purchases = sends(_purchases.PURCHASES)(_purchases.PurchasesQuery)
     create_webhook = posts(_webhooks.CREATE_WEBHOOK)
     webhooks = sends(_webhooks.WEBHOOKS)(of_workspace)
     update_webhook = posts(_webhooks.UPDATE_WEBHOOK)
     delete_webhook = posts(_webhooks.DELETE_WEBHOOK)
-
-    @sends(_webhooks.WEBHOOK_DELIVERIES)
-    @staticmethod
-    def webhook_deliveries(
-        workspace_id: int, webhook_id: str, *, after: str | None = None, limit: int | None = None
-    ) -> None: ...
-
+    webhook_deliveries = sends(_webhooks.WEBHOOK_DELIVERIES)(_webhooks.WebhookDeliveriesQuery)
     redeliver_webhook = posts(_webhooks.REDELIVER_WEBHOOK)
     test_webhook = posts(_webhooks.TEST_WEBHOOK)
     second_person_rule = sends(_changes.SECOND_PERSON_RULE)(of_workspace)
     update_second_person_rule = posts(_changes.UPDATE_SECOND_PERSON_RULE)
     request_change = posts(_changes.REQUEST_CHANGE)
-
-    @sends(_changes.CHANGES)
-    @staticmethod
-    def changes(workspace_id: int, *, change_id: str | None = None) -> None: ...
-
+    changes = sends(_changes.CHANGES)(_changes.ChangesQuery)
     confirm_change = posts(_changes.CONFIRM_CHANGE)
     decline_change = posts(_changes.DECLINE_CHANGE)
     service_accounts = sends(_service_accounts.SERVICE_ACCOUNTS)(of_workspace)
@@ -309,42 +149,8 @@ class Calls:
     update_service_account = posts(_service_accounts.UPDATE_SERVICE_ACCOUNT)
     issue_service_secret = posts(_service_accounts.ISSUE_SERVICE_SECRET)
     revoke_service_account = posts(_service_accounts.REVOKE_SERVICE_ACCOUNT)
-
-    @sends(_history.VAULT_HISTORY)
-    @staticmethod
-    def vault_history(
-        workspace_id: int,
-        vault_id: str,
-        *,
-        limit: int | None = None,
-        min_sats: int | None = None,
-        max_sats: int | None = None,
-        address: str | None = None,
-        order: str | None = None,
-        cursor: str | None = None,
-        kind: _history.MovementKind | None = None,
-        status: str | None = None,
-        from_time: datetime | None = None,
-        to_time: datetime | None = None,
-        label: str | None = None,
-        txid: str | None = None,
-        with_replaced: bool | None = None,
-    ) -> None: ...
-
-    @sends(_history.VAULT_COINS)
-    @staticmethod
-    def vault_coins(
-        workspace_id: int,
-        vault_id: str,
-        *,
-        limit: int | None = None,
-        min_sats: int | None = None,
-        max_sats: int | None = None,
-        address: str | None = None,
-        cursor: str | None = None,
-        state: _history.CoinState | None = None,
-    ) -> None: ...
-
+    vault_history = sends(_history.VAULT_HISTORY)(_history.VaultHistoryQuery)
+    vault_coins = sends(_history.VAULT_COINS)(_history.VaultCoinsQuery)
     identity_provider = sends(_identity_providers.IDENTITY_PROVIDER)(of_workspace)
     update_identity_provider = posts(_identity_providers.UPDATE_IDENTITY_PROVIDER)
     update_identity_provider_secret = posts(_identity_providers.UPDATE_IDENTITY_PROVIDER_SECRET)

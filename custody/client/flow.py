@@ -208,32 +208,32 @@ class Sent:
 @overload
 def sends(
     declared: Call[Any, list[Item | Unreadable]] | Call[Any, Page[Item | Unreadable]],
-) -> Callable[[Callable[P, Sent | None]], method[Core, P, list[Item]]]: ...
+) -> Callable[[Callable[P, Any]], method[Core, P, list[Item]]]: ...
 
 
 @overload
 def sends(
     declared: Call[Any, Any], reader: type[Answer]
-) -> Callable[[Callable[P, Sent | None]], method[Core, P, Answer]]: ...
+) -> Callable[[Callable[P, Any]], method[Core, P, Answer]]: ...
 
 
 @overload
-def sends(declared: Call[Any, Answer]) -> Callable[[Callable[P, Sent | None]], method[Core, P, Answer]]: ...
+def sends(declared: Call[Any, Answer]) -> Callable[[Callable[P, Any]], method[Core, P, Answer]]: ...
 
 
 def sends(
     declared: Call[Any, Any], reader: type[Any] | None = None
-) -> Callable[[Callable[P, Sent | None]], method[Core, P, Any]]:
-    """A declared call: the function maps its arguments to the request; where it returns None, they are the
-    query. What only reads is sent again where no answer came; a change, where the declaration says so or a
-    key comes with it. A session that an answer opens is kept. ``reader``: of an answer that the arguments
-    decide.
+) -> Callable[[Callable[P, Any]], method[Core, P, Any]]:
+    """A declared call: the function maps its arguments to the request. Where it returns None, or is the shape
+    of the query, they are the query. What only reads is sent again where no answer came; a change, where the
+    declaration says so or a key comes with it. A session that an answer opens is kept. ``reader``: of an
+    answer that the arguments decide.
     """
     shape = declared.reader if reader is None else reader
 
-    def described(given: Callable[P, Sent | None]) -> method[Core, P, Any]:
+    def described(given: Callable[P, Any]) -> method[Core, P, Any]:
         def plan(core: Core, /, *args: P.args, **kwargs: P.kwargs) -> Plan[Any]:
-            sent = given(*args, **kwargs)
+            sent = None if isinstance(given, type) else given(*args, **kwargs)
             if sent is None:
                 sent = Sent(query=signature(given).bind(*args, **kwargs).arguments)
             headers = {} if sent.key is None else {"Idempotency-Key": sent.key}

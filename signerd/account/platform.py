@@ -261,7 +261,7 @@ class PlatformClient:
     @translated
     async def published(self, workspace: PlatformWorkspace, contract_uid: int) -> PublishedToken:
         """What the platform publishes of a token; not proven yet."""
-        return published_of(await self._client.contract(workspace.id, contract_uid))
+        return published_of(await self._client.contract(workspace_id=workspace.id, contract_uid=contract_uid))
 
     @translated
     async def vault(self, workspace: PlatformWorkspace, vault_id: str) -> Vault:

@@ -201,7 +201,7 @@ async def join(demo: Demo, owner: AsyncClient, signer: DemoSigner, role_id: int)
         )
         await account.sign_in(person, demo.mailbox)
         for invitation in await person.own_invitations():
-            await person.accept_invite(invitation.invite_uid, accept=True)
+            await person.accept_invite(invite_id=invitation.invite_uid, accept=True)
         user_id = (await person.user_info()).uuid
         await person.logout()
     await signer.sign_in(demo.mailbox)

@@ -231,7 +231,9 @@ async def _fund(demo: Demo, owner: AsyncClient, vault: Vault) -> None:
     await demo.custody("mine", "mine", "6")
     deadline = time.monotonic() + STEP_SECONDS
     # No call of the platform waits for a deposit: its webhooks tell of them, to servers.
-    while not any(v.confirmed_sats for v in await owner.list_wallets(demo.workspace_id) if v.id == vault.id):
+    while not any(
+        v.confirmed_sats for v in await owner.list_wallets(workspace_id=demo.workspace_id) if v.id == vault.id
+    ):
         if time.monotonic() > deadline:
             raise DemoFailed("the platform does not see the deposit")
         await asyncio.sleep(0.1)

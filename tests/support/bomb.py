@@ -82,12 +82,12 @@ def peak() -> int:
 
 async def awaiting(url: str) -> None:
     async with AsyncClient(url, session=SESSION) as client:
-        await client.list_wallets(1)
+        await client.list_wallets(workspace_id=1)
 
 
 def waiting(url: str) -> None:
     with Client(url, session=SESSION) as client:
-        client.list_wallets(1)
+        client.list_wallets(workspace_id=1)
 
 
 def main(rule: str, megabytes: str, shell: str) -> None:

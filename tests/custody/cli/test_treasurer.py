@@ -56,7 +56,7 @@ def test_each_command_of_the_page_does_what_it_says(desk, admin, custody, monkey
     said = []
     for words in COMMANDS:
         if words[0] == "propose":
-            (vault,) = [one for one in admin.list_wallets(1) if one.name == "Cold reserve"]
+            (vault,) = [one for one in admin.list_wallets(workspace_id=1) if one.name == "Cold reserve"]
             desk.deposit(1_000_000, to=vault.receive_address)
         named = [admin.proposals(1).items[-1].psbt_id[:6] if word == "PROPOSAL" else word for word in words]
         done = custody(*named, answers=answers.get(words[0], "y\n"))

@@ -91,7 +91,9 @@ def test_two_people_replace_a_vault_and_its_coins_are_swept(ruled, run):
     assert done.stdout == "Confirmed, and done: Replace a vault.\n", done.output
     assert "Signers: " in done.stderr
     # Made in the same second, they are listed by id.
-    old, new = sorted(sdk(ruled.world, ADMIN).list_wallets(1), key=lambda one: one.replaces is not None)
+    old, new = sorted(
+        sdk(ruled.world, ADMIN).list_wallets(workspace_id=1), key=lambda one: one.replaces is not None
+    )
     shown = run(ADMIN, "vault", "show", old.id).stdout
     assert f"Replaced:   by {new.id}" in shown
     assert old.address not in shown
