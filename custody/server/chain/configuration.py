@@ -23,9 +23,7 @@ from custody.server.errors import Misconfigured
 from multisig.network import Network
 
 PREFIX = "CUSTODY_CHAIN_"
-NODES_OPTIONS = ("COOKIE_FILE", "USER", "PASSWORD", "FIRST_HEIGHT", "ALLOW_HTTP")
 TOKENS_FROM, BLOCK_SECONDS = "TOKENS_FROM", "BLOCK_SECONDS"
-OPTIONS = (*NODES_OPTIONS, TOKENS_FROM, BLOCK_SECONDS)
 MAX_HEIGHT_DIGITS = 8
 MAX_BLOCK_SECONDS = 3_600
 # Bitcoin Core's ports for RPC (chainparamsbase.cpp).
@@ -43,6 +41,14 @@ class BackendKind(StrEnum):
 # Backends with a URL, which may index tokens.
 REMOTE = tuple(kind for kind in BackendKind if kind is not BackendKind.EMBEDDED)
 REMOTE_WORDS = " or ".join(f"{kind}:…" for kind in REMOTE)
+# Which of them take an option.
+OPTIONS: Mapping[str, tuple[BackendKind, ...]] = {
+    **dict.fromkeys(
+        ("COOKIE_FILE", "USER", "PASSWORD", "FIRST_HEIGHT", "ALLOW_HTTP"), (BackendKind.BITCOIND,)
+    ),
+    TOKENS_FROM: REMOTE,
+    BLOCK_SECONDS: (BackendKind.EMBEDDED,),
+}
 OpenBackend = EmbeddedChain | CoreBackend | EsploraBackend
 
 
@@ -121,12 +127,10 @@ def _read_source(network: Network, given: Mapping[str, str]) -> ChainSource | No
     word, _, address = given.get(name, "").strip().partition(":")
     if word not in {"", *BackendKind}:
         raise ChainMisconfigured(f"{name} begins with {REMOTE_WORDS}, or is the word embedded.")
-    if word != BackendKind.BITCOIND:
-        _require_no_options(name, {option: options[option] for option in NODES_OPTIONS}, "bitcoind:…")
-    if word != BackendKind.EMBEDDED:
-        _require_no_options(name, {BLOCK_SECONDS: options[BLOCK_SECONDS]}, BackendKind.EMBEDDED)
-    if word not in REMOTE:
-        _require_no_options(name, {TOKENS_FROM: options[TOKENS_FROM]}, REMOTE_WORDS)
+    for option, kinds in OPTIONS.items():
+        if options[option] and word not in kinds:
+            values = " or ".join(f"{kind}:…" if kind in REMOTE else kind for kind in kinds)
+            raise ChainMisconfigured(f"{name}_{option} belongs to {name}={values}, which is not set.")
     if not word:
         return None
     match BackendKind(word):
@@ -149,12 +153,6 @@ def _read_source(network: Network, given: Mapping[str, str]) -> ChainSource | No
                 _height(name, "FIRST_HEIGHT", options) or 0,
                 _height(name, TOKENS_FROM, options),
             )
-
-
-def _require_no_options(name: str, options: Mapping[str, str], value: str) -> None:
-    for option, given in options.items():
-        if given:
-            raise ChainMisconfigured(f"{name}_{option} belongs to {name}={value}, which is not set.")
 
 
 def _embedded(network: Network, name: str, address: str, seconds: str) -> ChainSource:

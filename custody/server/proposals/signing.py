@@ -4,7 +4,6 @@ Every submitted signature is verified outside the write lock, before anything is
 meets the threshold stores the final transaction and queues its broadcast in the same database transaction.
 """
 
-import time
 from typing import Any, Final, cast
 
 from sqlalchemy import Select, and_, bindparam, func, select
@@ -55,8 +54,6 @@ from multisig import Fingerprint, Psbt, SignerProgress, Transaction
 
 ACTIVE: Final = "active"
 APPROVER = frozenset({PermissionName.PAYMENT_APPROVE})
-# Other processes' commits are not announced here: a call that waits for a broadcast polls at this interval.
-RECHECK_SECONDS = 0.25
 
 SIGNED = Event(
     "SIGNATURE_SUBMITTED",
@@ -217,19 +214,13 @@ def _answer(
 
 def _after_broadcast(services: Services, answer: SignPsbtResponse) -> SignPsbtResponse:
     """Waits a moment for the worker that broadcasts."""
-    deadline = time.monotonic() + services.broadcast_wait_seconds
-    while (
-        answer.status is Status.SIGNED
-        and not services.tools.changes.closing
-        and (left := deadline - time.monotonic()) > 0
-    ):
-        seen = services.tools.changes.version
+    for _ in services.tools.changes.looks(services.broadcast_wait_seconds):
         with services.store.read() as db:
             proposal = db.get_one(ProposalRow, answer.psbt_id)
             update = {"status": Status(proposal.status), "txid": proposal.txid}
         answer = answer.model_copy(update=update)
-        if answer.status is Status.SIGNED:
-            services.tools.changes.wait(seen, min(left, RECHECK_SECONDS))
+        if answer.status is not Status.SIGNED:
+            break
     return answer
 
 

@@ -6,8 +6,9 @@ number, and the list of proposals only when it has risen.
 
 import asyncio
 import threading
+import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -25,6 +26,8 @@ from custody.server.store.store import after_commit, before_commit, chunks
 # How often work is prepared outside the write lock. After that it is prepared inside, where nothing can
 # change.
 MAX_TRIES: Final = 3
+# How often a thread that waits for a broadcast looks for what another process did.
+RECHECK_SECONDS: Final = 0.25
 _REVISIONS = table_of(RevisionRow)
 _RAISE = (
     update(_REVISIONS)
@@ -103,6 +106,16 @@ class Changes:
         with self.condition:
             self.condition.wait_for(lambda: self._closing or self._version != seen, timeout)
             return self._version
+
+    def looks(self, seconds: float) -> Iterator[None]:
+        """One turn at once, and another after each commit or `RECHECK_SECONDS`, until the time is over or the
+        server stops. What it waits for may be done by another process, whose commits are not announced here.
+        """
+        deadline = time.monotonic() + seconds
+        while not self._closing and (left := deadline - time.monotonic()) > 0:
+            seen = self.version
+            yield
+            self.wait(seen, min(left, RECHECK_SECONDS))
 
 
 def raise_revisions(db: Session, workspace_ids: Iterable[int]) -> None:

@@ -1,6 +1,5 @@
 """Calling a token's functions: each call is a proposal, and is refused where it would have no effect."""
 
-import time
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -30,7 +29,6 @@ from custody.server.network.backends import Quote
 from custody.server.proposals.bounds import vault_to_spend
 from custody.server.proposals.drafts import Funding, Order
 from custody.server.proposals.propose import preview, propose
-from custody.server.proposals.signing import RECHECK_SECONDS
 from custody.server.rules.audit import Category, Event
 from custody.server.store.models import ContractCallRow
 from custody.server.tokens.call_checks import (
@@ -175,14 +173,12 @@ def resubmit_contract_call(ctx: Ctx, request: ResubmitCallRequest) -> Steps[Resu
     txid, status = family.best.txid_expected, CallStatus(family.status)
     enqueue(ctx.db, BROADCAST, family.best.id, ctx.now)
     ctx.event(RESUBMITTED, call=call.uid, proposal=family.best.id, txid=txid)
-    deadline, changes = time.monotonic() + ctx.services.broadcast_wait_seconds, ctx.tools.changes
-    while status is CallStatus.STALLED and not changes.closing and (left := deadline - time.monotonic()) > 0:
-        seen = changes.version
+    for _ in ctx.tools.changes.looks(ctx.services.broadcast_wait_seconds):
         ctx = yield In.SNAPSHOT
         status = _call_and_family(ctx, request.call_uid)[1].status
-        if status is CallStatus.STALLED:
-            yield In.NOTHING
-            changes.wait(seen, min(left, RECHECK_SECONDS))
+        if status is not CallStatus.STALLED:
+            break
+        yield In.NOTHING
     return ResubmitCallResponse(txid=txid, status=status)
 
 

@@ -1,6 +1,6 @@
 """The tokens' state in the database as a ``StateView``, written once for each batch of blocks."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import product
 from typing import Any
@@ -23,9 +23,8 @@ _OF_KEY = (
     _C.cell == bindparam("of_cell"),
     _C.holder == bindparam("of_holder"),
 )
-_READ = select(_C.number, _C.data).where(*_OF_KEY)
 # Each cell by its key: the index would otherwise be read for all holders.
-_READ_OWN = select(_C.cell, _C.holder, _C.number, _C.data).where(
+_READ = select(_C.cell, _C.holder, _C.number, _C.data).where(
     _C.chain == bindparam("of_chain"),
     _C.contract_id == bindparam("of_contract"),
     _C.cell.in_([int(cell) for cell in Cell]),
@@ -52,24 +51,17 @@ class Cells:
         """
         key, deployed = (contract_id, cell, holder), (contract_id, Cell.BYTECODE, b"")
         if deployed not in self._known:
-            self._read_own(contract_id)
-        if key not in self._known:
-            self._known[key] = None if self._known[deployed] is None else self._read(key)
-        return self._known[key]
+            self._read(contract_id, self._holders)
+        if key not in self._known and self._known[deployed] is not None:
+            self._read(contract_id, [holder])
+        return self._known.get(key)
 
-    def _read_own(self, contract_id: str) -> None:
-        """The cells of the token itself, of no holder, at once: most calls need several."""
-        of = {"of_chain": self._chain, "of_contract": contract_id, "of_holders": self._holders}
-        found = self._db.execute(_READ_OWN, of)
-        stored = {(Cell(cell), bytes(holder)): joined(*value) for cell, holder, *value in found}
-        if (Cell.BYTECODE, b"") not in stored:
-            stored.clear()
-        for cell, holder in product(Cell, self._holders):
-            self._known.setdefault((contract_id, cell, holder), stored.get((cell, holder)))
-
-    def _read(self, key: Key) -> Value:
-        found = self._db.execute(_READ, self._place(key)).one_or_none()
-        return None if found is None else joined(*found)
+    def _read(self, contract_id: str, holders: Sequence[bytes]) -> None:
+        """All cells of these holders at once: most calls need several. Of no holder are the token's own."""
+        of = {"of_chain": self._chain, "of_contract": contract_id, "of_holders": holders}
+        stored = {(cell, holder): joined(*value) for cell, holder, *value in self._db.execute(_READ, of)}
+        for cell, holder in product(Cell, holders):
+            self._known.setdefault((contract_id, cell, holder), stored.get((int(cell), holder)))
 
     def apply(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
