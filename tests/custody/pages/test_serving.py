@@ -23,13 +23,13 @@ def test_htmx_is_the_file_that_the_decision_names():
 
 def test_a_file_is_compressed_for_a_client_that_takes_it_and_loaded_once():
     folder = Path(console.__file__).parent / "static"
-    files = serving.Assets(folder, ("console.js",))
+    files = serving.Assets(folder)
     app = Starlette(
         routes=[Route("/{name}", lambda asked: files.answer(asked, asked.path_params["name"], {}))]
     )
     sent = 0
     with asgi_client(app) as http:
-        for name in files.types:
+        for name in files.files:
             packed = http.get(name)
             plain = http.get(name, headers={"Accept-Encoding": "br, gzip;q=0"})
             assert plain.content == packed.content
