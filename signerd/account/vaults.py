@@ -7,7 +7,6 @@ unpinning approves anything. ``signerd.daemon.vaults`` has the steps on the devi
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
 from multisig import RECEIVE, MultisigError, OriginKey, Vault
 from signerd.core.audit import Note
@@ -39,29 +38,10 @@ from signerd.journal import Journal
 from signerd.journal.keys_and_vaults import AtDevice
 from signerd.journal.rows import vault_of
 
-
-class Source(StrEnum):
-    """The source of the quorum. The platform's record must agree with it."""
-
-    RECORD = "record"
-    FILE = "file"
-    PSBT = "psbt"
-
-
 OF_OTHERS = f"{NO_KEY_OF_OURS[:-1]}: nothing of it is asked of you."
-SOURCE_WORDS = {
-    Source.RECORD: "the platform's record",
-    Source.FILE: "your file",
-    Source.PSBT: "the PSBT",
-}
-
-
-@dataclass(frozen=True)
-class GivenVault:
-    """A vault that the person gives, and its source."""
-
-    vault: Vault
-    source: Source
+# Where a quorum is from. The platform's record must agree with it.
+RECORD = "record"
+SOURCES = {RECORD: "the platform's record", "file": "your file", "psbt": "the PSBT"}
 
 
 @dataclass(frozen=True)
@@ -107,8 +87,9 @@ def seen_vault(journal: Journal, vault_id: str) -> SeenVault:
     return _seen(journal, claim)
 
 
-def pinnable(journal: Journal, vault_id: str, given: GivenVault | None = None) -> Pin:
-    """The pin that pinning would record. For a pinned vault that did not change, its pin.
+def pinnable(journal: Journal, vault_id: str, given: Vault | None = None, source: str = RECORD) -> Pin:
+    """The pin that pinning would record. For a pinned vault that did not change, its pin. ``given``: the
+    vault as the person has it from this ``source``.
 
     Raises:
         UnknownVault, VaultDiffers, NoRegisteredKey, NotOurVault, AccountReused: it cannot be pinned.
@@ -125,8 +106,8 @@ def pinnable(journal: Journal, vault_id: str, given: GivenVault | None = None) -
                 f"`signerd unpin {as_argument(vault_id)}`, then pin it again."
             )
         raise VaultDiffers(f"the vault cannot be used: {seen.fault}", hint=hint)
-    if given is not None and not same_quorum(vault, given.vault):
-        raise _disagreement(vault, given)
+    if given is not None and not same_quorum(vault, given):
+        raise _disagreement(vault, given, SOURCES[source])
     pinned = journal.pin(vault_id)
     if pinned is not None:
         return pinned
@@ -140,7 +121,7 @@ def require_code(vault: Vault, code: str) -> None:
         raise WrongCode("the code is not the code of this vault")
 
 
-def pin(journal: Journal, wanted: Pin, source: Source, at_device: AtDevice, *, by_eye: bool = False) -> Pin:
+def pin(journal: Journal, wanted: Pin, source: str, at_device: AtDevice, *, by_eye: bool = False) -> Pin:
     """Record a pin after the code was typed and the device was asked. Idempotent.
 
     Everything is checked again: what the platform says may have changed meanwhile. ``by_eye``: the person
@@ -149,7 +130,7 @@ def pin(journal: Journal, wanted: Pin, source: Source, at_device: AtDevice, *, b
     Raises:
         As ``pinnable``: nothing was changed.
     """
-    again = pinnable(journal, wanted.vault_id, GivenVault(wanted.vault, source))
+    again = pinnable(journal, wanted.vault_id, wanted.vault, source)
     if journal.pin(wanted.vault_id) is not None:
         known = journal.at_device(again)
         both = AtDevice(known.enrolled or at_device.enrolled, known.address_shown or at_device.address_shown)
@@ -169,7 +150,7 @@ def pin(journal: Journal, wanted: Pin, source: Source, at_device: AtDevice, *, b
         "address_on_device": shown,
         "code": again.vault.verification_code,
         "descriptor": again.vault.descriptor,
-        "source": source.value,
+        "source": source,
     }
     journal.add_pin(again, Note("pinned", wanted.vault_id, facts), at_device)
     return again
@@ -221,13 +202,12 @@ def _own_key(journal: Journal, vault: Vault) -> OwnKey:
     return own
 
 
-def _disagreement(vault: Vault, given: GivenVault) -> VaultDiffers:
+def _disagreement(vault: Vault, given: Vault, words: str) -> VaultDiffers:
     """Shows both sides: the person has to find out which is wrong."""
-    words = SOURCE_WORDS[given.source]
-    found = " ".join(differences(given.vault, vault)) or "They are of different networks."
+    found = " ".join(differences(given, vault)) or "They are of different networks."
     return VaultDiffers(
         f"{words} and the platform's record are not the same vault. {found} "
-        f"What {words} says: {_figures(given.vault)}. What the record says: {_figures(vault)}"
+        f"What {words} says: {_figures(given)}. What the record says: {_figures(vault)}"
     )
 
 

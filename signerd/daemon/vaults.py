@@ -11,8 +11,7 @@ from firmware_bridge import Device, Family
 from firmware_bridge.makers import maker_of
 from multisig import CHANGE, MAX_INDEX, MultisigError, Network, Policy, Profile, Vault
 from signerd.account.vaults import (
-    GivenVault,
-    Source,
+    RECORD,
     pinnable,
     require_code,
     seen_vault,
@@ -219,15 +218,17 @@ def _words(chain: int, index: int) -> str:
 _DO_WITHOUT = "To pin without your device showing the first address: --without-device-address."
 
 
-def _given(imported: ImportedQuorum | None, network: Network) -> GivenVault | None:
-    """Raises VaultDiffers where the descriptor that the person gives is not a vault of this network."""
+def _given(imported: ImportedQuorum | None, network: Network) -> tuple[Vault | None, str]:
+    """The vault that the person gives, if any, and where it is from. Raises VaultDiffers where its
+    descriptor is not a vault of this network.
+    """
     if imported is None:
-        return None
+        return None, RECORD
     try:
         vault = Vault.from_descriptor(imported.descriptor, network)
     except MultisigError as error:
         raise VaultDiffers(f"the vault from your {imported.source} cannot be used: {said(error)}") from error
-    return GivenVault(vault, Source(imported.source))
+    return vault, imported.source
 
 
 async def vaults(daemon: Daemon, *, sparing: bool = False) -> tuple[VaultView, ...]:
@@ -247,9 +248,8 @@ async def vaults(daemon: Daemon, *, sparing: bool = False) -> tuple[VaultView, .
 
 async def preview_pin(daemon: Daemon, vault_id: str, imported: ImportedQuorum | None = None) -> PinPreview:
     """What the person compares before pinning. Raises as ``account.vaults.pinnable``."""
-    given = _given(imported, daemon.journal.network)
-    pinnable(daemon.journal, vault_id, given)
-    source = Source.RECORD if given is None else given.source
+    given, source = _given(imported, daemon.journal.network)
+    pinnable(daemon.journal, vault_id, given, source)
     return pin_preview(seen_vault(daemon.journal, vault_id), source, daemon.journal.network)
 
 
@@ -270,8 +270,8 @@ async def pin(
         As ``account.vaults.pinnable``; WrongCode, AddressDiffers, leaves of DeviceError. Nothing is pinned
         then.
     """
-    given = _given(imported, daemon.journal.network)
-    wanted = pinnable(daemon.journal, vault_id, given)
+    given, source = _given(imported, daemon.journal.network)
+    wanted = pinnable(daemon.journal, vault_id, given, source)
     require_code(wanted.vault, code)
     if airgapped is not None:
         at_device = _compared(daemon, wanted, airgapped)
@@ -282,7 +282,6 @@ async def pin(
             await _enrol(daemon, device, wanted)
     else:
         at_device = await _shown(daemon, wanted)
-    source = Source.RECORD if given is None else given.source
     record_pin(daemon.journal, wanted, source, at_device, by_eye=airgapped is not None)
     seen = seen_vault(daemon.journal, vault_id)
     try:

@@ -19,7 +19,7 @@ from firmware_bridge.screens import (
 )
 from multisig import RECEIVE, Inspection, Network, OriginKey, Vault
 from signerd.account.registration import Offer
-from signerd.account.vaults import SeenVault, Source
+from signerd.account.vaults import SeenVault
 from signerd.core.addresses import address_on_screen, on_screen
 from signerd.core.audit import GENESIS, Entry, first_fault
 from signerd.core.text import count
@@ -183,10 +183,10 @@ def _cosigner(key: OriginKey, own: OwnKey | None) -> CosignerView:
     )
 
 
-def pin_preview(seen: SeenVault, source: Source, network: Network) -> PinPreview:
+def pin_preview(seen: SeenVault, source: str, network: Network) -> PinPreview:
     vault = seen.vault
     warned = () if vault is None or not vault.has_disjoint_quorums else (_disjoint(vault),)
-    return PinPreview(vault=vault_view(seen, network), source=source.value, advice=(*COMPARE, *warned))
+    return PinPreview(vault=vault_view(seen, network), source=source, advice=(*COMPARE, *warned))
 
 
 def _disjoint(vault: Vault) -> str:

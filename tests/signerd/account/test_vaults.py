@@ -7,7 +7,7 @@ import pytest
 
 from multisig import Vault
 from multisig.descriptor import with_checksum
-from signerd.account.vaults import GivenVault, Source, pin, pinnable, require_code, seen_vaults, unpin
+from signerd.account.vaults import RECORD, pin, pinnable, require_code, seen_vaults, unpin
 from signerd.core.audit import Note
 from signerd.core.values import Pin, SigningLimits, VaultClaim
 from signerd.errors import (
@@ -36,7 +36,7 @@ def journal(tmp_path: Path) -> Journal:
 
 
 def pin_it(journal: Journal, vault_id: str = VAULT_ID) -> Pin:
-    return pin(journal, pinnable(journal, vault_id), Source.RECORD, SHOWN)
+    return pin(journal, pinnable(journal, vault_id), RECORD, SHOWN)
 
 
 def shown(journal: Journal, descriptor: str, vault_id: str = "vault-2", **figures: object) -> None:
@@ -120,24 +120,22 @@ def test_s16_a_record_that_contradicts_its_descriptor_is_not_pinned(journal: Jou
 # --- where the quorum is from -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("source", [Source.FILE, Source.PSBT])
-def test_what_the_person_brings_must_be_the_records_quorum(journal: Journal, source: Source) -> None:
-    same = GivenVault(make_vault((CAROL, ALICE, BOB)), source)
-    pinned = pin(journal, pinnable(journal, VAULT_ID, same), source, SHOWN)
-    assert last(journal).facts["source"] == source.value
-    assert pinnable(journal, VAULT_ID, same) == pinned
+@pytest.mark.parametrize("source", ["file", "psbt"])
+def test_what_the_person_brings_must_be_the_records_quorum(journal: Journal, source: str) -> None:
+    same = make_vault((CAROL, ALICE, BOB)), source
+    pinned = pin(journal, pinnable(journal, VAULT_ID, *same), source, SHOWN)
+    assert last(journal).facts["source"] == source
+    assert pinnable(journal, VAULT_ID, *same) == pinned
 
 
-@pytest.mark.parametrize("source", [Source.FILE, Source.PSBT])
+@pytest.mark.parametrize("source", ["file", "psbt"])
 @pytest.mark.parametrize(
     "other", [make_vault((ALICE, BOB, MALLORY)), make_vault(threshold=3), make_vault(account=1)]
 )
-def test_s16_another_quorum_is_refused_with_both_shown(
-    journal: Journal, source: Source, other: Vault
-) -> None:
+def test_s16_another_quorum_is_refused_with_both_shown(journal: Journal, source: str, other: Vault) -> None:
     for _ in range(2):
         with pytest.raises(VaultDiffers) as told:
-            pinnable(journal, VAULT_ID, GivenVault(other, source))
+            pinnable(journal, VAULT_ID, other, source)
         for vault in (VAULT, other):
             assert vault.verification_code in str(told.value)
             assert vault.address(0, 0) in str(told.value)
@@ -149,7 +147,7 @@ def test_what_changes_while_the_person_is_at_the_device_is_not_pinned(journal: J
     wanted = pinnable(journal, VAULT_ID)
     journal.learn(replace(CLAIM, descriptor=make_vault((ALICE, BOB, MALLORY)).descriptor))
     with pytest.raises(VaultDiffers):
-        pin(journal, wanted, Source.RECORD, SHOWN)
+        pin(journal, wanted, RECORD, SHOWN)
     assert journal.pins() == ()
 
 
