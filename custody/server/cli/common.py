@@ -120,7 +120,8 @@ def _hint(error: "CustodyError") -> str:
         NotFound: "Check the id or the address, and that --state is the platform that you mean.",
         StateConflict: "Nothing was changed.",
     }
-    return hints.get(type(error), error.hint)
+    is_general = error.hint == type(error).hint
+    return hints.get(type(error), error.hint) if is_general else error.hint
 
 
 def _status(error: "CustodyError") -> Exit:
