@@ -41,7 +41,6 @@ from custody.server.sign_in.programs import ServiceSignIn
 from custody.server.sign_in.providers import Providers
 from custody.server.stored import Stored, open_stored
 from custody.server.webhooks.delivery import WebhookJobs
-from custody.server.webhooks.events import WebhookEvents
 from custody.server.webhooks.sending import Resolve, Sender, look_up
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def _platform_of(
         audit,
         world.policies,
         changes,
-        Lifecycle(clock, changes, WebhookEvents(clock, random)),
+        Lifecycle(clock, changes, audit.events),
         Market(backends, clock, store.meters),
         stored.secrets,
         Passwords(world.hasher),

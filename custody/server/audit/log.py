@@ -33,7 +33,7 @@ class AuditLog:
     def __init__(self, clock: Clock, random: RandomBytes) -> None:
         self._clock = clock
         self._random = random
-        self._events = WebhookEvents(clock, random)
+        self.events = WebhookEvents(clock, random)
 
     def record(
         self,
@@ -54,7 +54,7 @@ class AuditLog:
         assert facts.keys() == event.names, f"{event.action} has the facts {', '.join(sorted(event.names))}"
         if access is not None and event.action in EVENT_OF_ACTION:
             assert payload is not None, f"{event.action} needs the data of its webhook event"
-            self._events.tell(db, access.workspace_id, EVENT_OF_ACTION[event.action], payload)
+            self.events.tell(db, access.workspace_id, EVENT_OF_ACTION[event.action], payload)
         org_id = access.organisation_id if access else organisation_id
         org_uid = "" if org_id is None else str(org_id)
         workspace_uid = str(access.workspace_id) if access else ""

@@ -149,11 +149,13 @@ def rescan_command(state: Path, vault: str, addresses: int) -> None:
 def revoke_key_command(state: Path, key_id: str, reason: str, force: bool) -> None:
     """Revoke a key for good. Pending proposals that a lost key approved need another approval."""
     from custody.schemas.keys import RevokeKeyRequest
-    from custody.server.keys.revocation import revoke_for_operator
+    from custody.server.calls import In, context_in
+    from custody.server.keys.revocation import revoke_key
+    from custody.server.rules.credentials import OPERATOR
 
-    with platform_at(state) as platform, platform.services.store.write() as db:
-        request = RevokeKeyRequest(key_id=key_id, reason=reason, force=force)
-        key = revoke_for_operator(platform.services.tools, db, request)
+    request = RevokeKeyRequest(key_id=key_id, reason=reason, force=force)
+    with platform_at(state) as platform, context_in(platform.services, OPERATOR, In.WRITE) as ctx:
+        key = revoke_key(ctx, request)
     give(key, f"Key {key.id} of user {key.user_id} is revoked: {key.revoked_reason.value}.")
 
 

@@ -6,9 +6,9 @@ Each transaction takes one batch.
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, delete, or_, select, tuple_
+from sqlalchemy import ColumnElement, delete, or_, select, tuple_
 from sqlalchemy.orm import Session
 
 from custody.server.errors import DatabaseUnavailable, OutcomeUnknown
@@ -101,7 +101,6 @@ def _answers(db: Session, now: datetime) -> int:
 OVER: Final[tuple[Part, ...]] = (_jobs, _challenges, _sessions, _answers)
 
 
-Row = TypeVar("Row")
 SWEPT_AT_ONCE = 100
 
 
@@ -126,12 +125,13 @@ def sweep_all(parts: Sequence[Sweep]) -> int:
 
 
 def end_due(
-    store: Store, clock: Clock, due: Callable[[datetime], Select[Row]], end: Callable[[Session, Row], None]
+    store: Store, clock: Clock, table: Any, which: ColumnElement[bool], end: Callable[[Session, Any], None]
 ) -> int:
-    """Ends every row that is due now, and returns how many. A row that was ended must no longer be ``due``;
-    readers treat it as expired from its time on.
+    """Ends every row of ``which`` that has expired, and returns how many. A row that was ended must no longer
+    be one of them; readers treat it as expired from its time on.
     """
-    count, over = 0, due(clock()).limit(SWEPT_AT_ONCE)
+    due = select(table).where(which, table.expires_at <= clock()).order_by(table.expires_at)
+    count, over = 0, due.limit(SWEPT_AT_ONCE)
     while True:
         # Without the write lock: most often nothing is due.
         with store.read() as db:

@@ -37,7 +37,7 @@ from custody.server.rules.keys import OfferedKey, check_offer, check_proof
 from custody.server.shown import shape_of, shown
 from custody.server.store.models import KeyAccountRow, KeyChallengeRow, KeyRow, ProfileRow
 from custody.server.vaults.stored import balance_outside_vaults
-from custody.server.webhooks.events import WebhookEvents, tell_revoked
+from custody.server.webhooks.events import tell_revoked
 from multisig import RECEIVE
 
 CHALLENGE_LIFETIME = timedelta(minutes=10)
@@ -156,7 +156,7 @@ def _check_free(db: Session, offered: OfferedKey) -> None:
 def _supersede(ctx: Ctx, key: KeyRow) -> None:
     key.status, key.revoked_reason, key.updated_at = "revoked", SUPERSEDED, ctx.now
     ctx.db.flush()
-    tell_revoked(WebhookEvents(ctx.tools.clock, ctx.tools.random), ctx.db, key)
+    tell_revoked(ctx.tools.audit.events, ctx.db, key)
     ctx.event(REPLACED, key=key.id)
 
 

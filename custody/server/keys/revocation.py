@@ -23,7 +23,6 @@ from custody.server.keys.quorums import SHORT, require_quorums, vaults_left_shor
 from custody.server.people.staff import membership_of
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import OPERATOR, PLATFORM, Caller
-from custody.server.services import Tools
 from custody.server.store.models import (
     DecisionRow,
     KeyRow,
@@ -35,7 +34,7 @@ from custody.server.store.models import (
     WorkspaceRow,
 )
 from custody.server.vaults.stored import place_of
-from custody.server.webhooks.events import WebhookEvents, event_data, tell_revoked
+from custody.server.webhooks.events import event_data, tell_revoked
 from multisig import Psbt
 
 NO_KEY: Final = "There is no such key."
@@ -50,59 +49,45 @@ WITHDRAWN = Event(
 
 @serves(REVOKE_KEY)
 def revoke_key(ctx: Ctx, request: wire.RevokeKeyRequest) -> wire.Key:
-    """A repeated request changes nothing. Raises NotFound, PermissionDenied, SecondPersonNeeded (another
-    member's key), StateConflict (a lost key stays lost), VaultsLeftShort (unless forced).
+    """Any member's key by the operator. A repeated request changes nothing. Raises NotFound,
+    PermissionDenied, SecondPersonNeeded (another member's key), StateConflict (a lost key stays lost),
+    VaultsLeftShort (unless forced).
     """
-    key = _key(ctx.db, request.key_id)
-    if key.user_id != ctx.caller.user_id:
-        served = _require_administrator(ctx.db, ctx.caller, key, request.reason)
-        # Only a change that a second person confirms has a workspace.
-        agreed_in = None if ctx.maybe_access is None else ctx.maybe_access.organisation_id
-        _require_second_person(ctx.db, served, agreed_in)
-    return _revoke(ctx.tools, ctx.db, ctx.caller, key, request)
-
-
-def revoke_for_operator(tools: Tools, db: Session, request: wire.RevokeKeyRequest) -> wire.Key:
-    """Any member's key, by the operator. Raises as `revoke_key` except PermissionDenied."""
-    return _revoke(tools, db, OPERATOR, _key(db, request.key_id), request)
-
-
-def _key(db: Session, key_id: str) -> KeyRow:
-    key = db.get(KeyRow, key_id)
+    db, caller, key = ctx.db, ctx.caller, ctx.db.get(KeyRow, request.key_id)
     if key is None:
         raise NotFound(NO_KEY)
-    return key
-
-
-def _revoke(
-    tools: Tools, db: Session, caller: Caller, key: KeyRow, request: wire.RevokeKeyRequest
-) -> wire.Key:
+    if caller is not OPERATOR and key.user_id != caller.user_id:
+        served = _require_administrator(db, caller, key, request.reason)
+        # Only a change that a second person confirms has a workspace.
+        agreed_in = None if ctx.maybe_access is None else ctx.maybe_access.organisation_id
+        _require_second_person(db, served, agreed_in)
     if key.revoked_reason == request.reason:
         return key_shape(db, key)
     if key.revoked_reason == "lost":
         raise StateConflict("The key was marked lost, and that is final.")
     short = vaults_left_short(db, without_key=key.id)
     if not request.force:
-        user_id = None if caller is OPERATOR else caller.user_id
-        require_quorums(db, user_id, short)
-    key.status, key.revoked_reason, key.updated_at = "revoked", request.reason, tools.clock()
+        require_quorums(db, None if caller is OPERATOR else caller.user_id, short)
+    key.status, key.revoked_reason, key.updated_at = "revoked", request.reason, ctx.now
     db.flush()
     if request.reason == "lost":
-        _withdraw_approvals(tools, db, caller, key)
-    tell_revoked(WebhookEvents(tools.clock, tools.random), db, key)
+        _withdraw_approvals(ctx, key)
+    tell_revoked(ctx.tools.audit.events, db, key)
     facts = {"key": key.id, "user": key.user_id, "reason": key.revoked_reason}
     # In no workspace's log, wherever a second person confirmed it: a key is its owner's.
-    tools.audit.record(db, caller, REVOKED, None, **facts, short_vaults=[vault.id for vault in short])
+    short_vaults = [vault.id for vault in short]
+    ctx.tools.audit.record(db, caller, REVOKED, None, **facts, short_vaults=short_vaults)
     return key_shape(db, key)
 
 
-def _withdraw_approvals(tools: Tools, db: Session, caller: Caller, key: KeyRow) -> None:
+def _withdraw_approvals(ctx: Ctx, key: KeyRow) -> None:
     """Withdraws the key's approvals of pending proposals: a thief may have had the device for some time.
 
     A proposal that has met its threshold goes on. A withdrawn signature stays valid on the chain for
     anyone with a copy, but the platform no longer counts it as one of M. All signers of a proof sign it
     again: the rows hold only signatures of its message, and its PSBT is made from the rows.
     """
+    db, tools = ctx.db, ctx.tools
     signed = select(SignatureRow.proposal_id).where(SignatureRow.key_id == key.id)
     query = select(ProposalRow).where(
         ProposalRow.status == ProposalStatus.PENDING.value, ProposalRow.id.in_(signed)
@@ -121,7 +106,7 @@ def _withdraw_approvals(tools: Tools, db: Session, caller: Caller, key: KeyRow) 
         again = len(keys) if len(keys) > 1 else None
         facts = {"proposal": proposal.id, "key": key.id, "signers": again}
         place = place_of(db, proposal.workspace_id)
-        known = _name_known_in(db, caller, key, proposal.workspace_id)
+        known = _name_known_in(db, ctx.caller, key, proposal.workspace_id)
         payload = event_data(proposal, user_id=key.user_id)
         tools.audit.record(db, known, WITHDRAWN, place, payload, **facts)
 

@@ -4,6 +4,7 @@ and keeping the stored coins in step with it: deposits, spends, reorganisations 
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import delete, exists, insert, select
 from sqlalchemy.orm import Session
@@ -15,7 +16,7 @@ from custody.server.rules.ports import Clock
 from custody.server.store.models import ChainCoinRow, ChainTransactionRow, VaultRow, WatchedScriptRow
 from custody.server.store.store import chunks
 from custody.server.vaults.stored import index_after, note_held, watch_vault
-from custody.server.webhooks.events import CoinEvent, WebhookEvents, tell_deposits
+from custody.server.webhooks.events import WebhookEvents, coin_data, tell_deposits
 from multisig import CHANGE, RECEIVE, OutPoint
 
 # After a deeper reorganisation everything is read again.
@@ -140,24 +141,24 @@ class Coins:
             for coin in db.scalars(ours.where(ChainCoinRow.txid.in_(some)))
         }
         self._keep(db, [found for found in news if found.outpoint not in coins], raws)
-        told: list[CoinEvent] = []
+        told: list[tuple[EventKind, Mapping[str, Any]]] = []
         for found in news:
             coin = coins.get(found.outpoint)
             if coin is None:
                 coin = self._made(found, places[found.script_pubkey])
                 db.add(coin)
-                told.append(CoinEvent.of(coin, EventKind.DEPOSIT_SEEN))
+                told.append((EventKind.DEPOSIT_SEEN, coin_data(coin)))
             before = coin.block_hash
             touched.update(_spender(coin))
             coin.height, coin.block_hash, coin.spent_by, coin.spent_height = _state_of(found)
             if coin.block_hash != before:
                 is_waiting = coin.block_hash is None
                 kind = EventKind.DEPOSIT_UNCONFIRMED if is_waiting else EventKind.DEPOSIT_CONFIRMED
-                told.append(CoinEvent.of(coin, kind))
+                told.append((kind, coin_data(coin)))
         for coin in stale.values():
             touched.update(_spender(coin))
             if coin.height is None or coin.height > snapshot.fork:
-                told.append(CoinEvent.of(coin, EventKind.DEPOSIT_REMOVED))
+                told.append((EventKind.DEPOSIT_REMOVED, coin_data(coin)))
                 db.delete(coin)
             else:
                 # Only the transaction that spent it is gone.

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.common import Listed, WorkspaceQuery
@@ -170,7 +170,7 @@ def _require_new(ctx: Ctx, address: str) -> None:
             f"{address} has an open invitation to this workspace, {open_one.id}.",
             hint="Wait for the answer, or take the invitation back before you invite again.",
         )
-    expire(ctx.db, ctx.tools.audit, open_one)
+    expire(ctx.db, open_one, ctx.tools.audit)
 
 
 def _require_room(ctx: Ctx, address: str) -> None:
@@ -301,14 +301,11 @@ def _shapes(rows: Sequence[Any]) -> list[Invitation]:
 
 
 def invitation_expiry(store: Store, clock: Clock, audit: AuditLog) -> Sweep:
-    def due(now: datetime) -> Select[models.InvitationRow]:
-        is_over = models.InvitationRow.status == Status.PENDING.value, models.InvitationRow.expires_at <= now
-        return select(models.InvitationRow).where(*is_over).order_by(models.InvitationRow.expires_at)
-
-    return partial(end_due, store, clock, due, lambda db, invitation: expire(db, audit, invitation))
+    table, end = models.InvitationRow, partial(expire, audit=audit)
+    return partial(end_due, store, clock, table, table.status == Status.PENDING.value, end)
 
 
-def expire(db: Session, audit: AuditLog, invitation: models.InvitationRow) -> None:
+def expire(db: Session, invitation: models.InvitationRow, audit: AuditLog) -> None:
     """Marks an invitation that has expired, in the caller's transaction."""
     invitation.status = Status.EXPIRED.value
     invitation.decided_at = invitation.expires_at

@@ -107,8 +107,7 @@ def proposal_expiries(store: Store, clock: Clock, audit: AuditLog, states: Lifec
             place = place_of(db, proposal.workspace_id)
             audit.record(db, PLATFORM, event, place, proposal=proposal.id, **facts)
 
-        over = select(ProposalRow).where(which).order_by(ProposalRow.expires_at)
-        return partial(end_due, store, clock, lambda now: over.where(ProposalRow.expires_at <= now), end)
+        return partial(end_due, store, clock, ProposalRow, which, end)
 
     is_pending = ProposalRow.status == Status.PENDING.value
     is_kept = and_(ProposalRow.status == Status.CANCELLED.value, ProposalRow.keeps_coins)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
-from sqlalchemy import ColumnElement, Select, exists, or_, select
+from sqlalchemy import ColumnElement, exists, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import changes as wire
@@ -146,17 +146,14 @@ def decline_change(ctx: Ctx, request: wire.DeclineChangeRequest) -> wire.Change:
 
 
 def change_expiry(store: Store, clock: Clock, audit: AuditLog) -> Sweep:
-    def due(now: datetime) -> Select[PendingChangeRow]:
-        is_over = PendingChangeRow.status == ChangeStatus.PENDING.value, PendingChangeRow.expires_at <= now
-        return select(PendingChangeRow).where(*is_over).order_by(PendingChangeRow.expires_at)
-
     def expire(db: Session, change: PendingChangeRow) -> None:
         change.status = ChangeStatus.EXPIRED.value
         db.flush()
         workspace = place_of(db, change.workspace_id)
         audit.record(db, PLATFORM, EXPIRED, workspace, _payload(change), change=change.id, path=change.path)
 
-    return partial(end_due, store, clock, due, expire)
+    is_pending = PendingChangeRow.status == ChangeStatus.PENDING.value
+    return partial(end_due, store, clock, PendingChangeRow, is_pending, expire)
 
 
 # --- the call that is asked for -----------------------------------------------------------------------------

@@ -42,7 +42,7 @@ from custody.server.rules.webhooks import BadUrl, read_url
 from custody.server.secrets import Purpose
 from custody.server.shown import newest_first, shape_of, shown
 from custody.server.store import models
-from custody.server.webhooks.events import WEBHOOK, WebhookEvents
+from custody.server.webhooks.events import WEBHOOK
 
 # Time to install the new secret at a receiver by hand. Until then deliveries are signed with both.
 OVERLAP: Final = timedelta(days=1)
@@ -168,7 +168,7 @@ def test_webhook(ctx: Ctx, request: WebhookRequest) -> WebhookDelivery:
     webhook = _find(ctx, request.webhook_id)
     _require_enabled(webhook)
     webhook.quiet_until = None
-    delivery = WebhookEvents(ctx.tools.clock, ctx.tools.random).ping(ctx.db, webhook)
+    delivery = ctx.tools.audit.events.ping(ctx.db, webhook)
     ctx.event(TESTED, webhook=webhook.id, delivery=delivery.id)
     return _delivery_details(ctx.db, [delivery])[0]
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import BindParameter, bindparam, func, insert, select
 from sqlalchemy.orm import Session
@@ -235,36 +235,30 @@ def tell_revoked(events: WebhookEvents, db: Session, key: KeyRow) -> None:
         events.tell(db, workspace_id, EventKind.KEY_REVOKED, data)
 
 
-class CoinEvent(NamedTuple):
-    """A coin's event. ``vault_id`` is None for a coin of a member's profile."""
-
-    kind: EventKind
-    vault_id: str | None
-    txid: str
-    data: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, coin: ChainCoinRow, kind: EventKind) -> Self:
-        data = {
-            "vault_id": coin.vault_id,
-            "txid": coin.txid,
-            "vout": coin.vout,
-            "amount_sats": coin.amount_sats,
-            "block_height": coin.height,
-            "block_hash": coin.block_hash,
-        }
-        return cls(kind, coin.vault_id, coin.txid, data)
+def coin_data(coin: ChainCoinRow) -> dict[str, Any]:
+    """The event data of a coin as it is now."""
+    return {
+        "vault_id": coin.vault_id,
+        "txid": coin.txid,
+        "vout": coin.vout,
+        "amount_sats": coin.amount_sats,
+        "block_height": coin.height,
+        "block_hash": coin.block_hash,
+    }
 
 
-def tell_deposits(events: WebhookEvents, db: Session, told: Sequence[CoinEvent]) -> None:
-    """Notifies of deposits to vaults; the vaults' own proposals have events of their own. Coins of members'
-    profiles are not notified: they do not concern the workspace.
+def tell_deposits(
+    events: WebhookEvents, db: Session, told: Sequence[tuple[EventKind, Mapping[str, Any]]]
+) -> None:
+    """Notifies of deposits to vaults, of `coin_data`; the vaults' own proposals have events of their own.
+    Coins of members' profiles are not notified: they do not concern the workspace.
     """
-    workspaces = _workspaces_of(db, {one.vault_id for one in told if one.vault_id is not None})
-    own = _own(db, {one.txid for one in told if one.vault_id is not None})
-    for one in told:
-        if one.vault_id is not None and (one.txid, one.vault_id) not in own:
-            events.tell(db, workspaces[one.vault_id], one.kind, one.data)
+    of_vaults = [(kind, data) for kind, data in told if data["vault_id"] is not None]
+    workspaces = _workspaces_of(db, {data["vault_id"] for _, data in of_vaults})
+    own = _own(db, {data["txid"] for _, data in of_vaults})
+    for kind, data in of_vaults:
+        if (data["txid"], data["vault_id"]) not in own:
+            events.tell(db, workspaces[data["vault_id"]], kind, data)
 
 
 def _workspaces_of(db: Session, vault_ids: Collection[str]) -> dict[str, int]:

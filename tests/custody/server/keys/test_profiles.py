@@ -4,7 +4,9 @@ import pytest
 from sqlalchemy import select
 
 from custody.schemas.keys import RevokeKeyRequest
-from custody.server.keys.revocation import revoke_for_operator
+from custody.server.calls import In, context_in
+from custody.server.keys.revocation import revoke_key
+from custody.server.rules.credentials import OPERATOR
 from custody.server.store.models import ChainCoinRow, WatchedScriptRow
 from multisig import CHANGE, Network
 from tests.support.custody import SIGNERS, Desk, ok, refused
@@ -89,8 +91,8 @@ class TestWhose:
         dora = desk.world.as_user("dora@example.org")
         refused(register_key(dora, seed(8)), 409, "STATE_CONFLICT")
         services = desk.world.platform.services
-        with services.store.write() as db:
-            revoke_for_operator(services.tools, db, RevokeKeyRequest(key_id=squatted["ID"], reason="lost"))
+        with context_in(services, OPERATOR, In.WRITE) as ctx:
+            revoke_key(ctx, RevokeKeyRequest(key_id=squatted["ID"], reason="lost"))
         assert ok(register_key(dora, seed(8)))["FreeVaultAccounts"] == len(doras["vault_accounts"])
         desk.deposit(70_000, to=profile_of(dora)["wallet_address"])
         assert figures(dora) == (70_000, 0, 0)
