@@ -35,9 +35,9 @@ from custody.server.rules.ports import Clock, RandomBytes
 from custody.server.rules.selection import RandomSource
 from custody.server.services import Services, Tools
 from custody.server.settings import Settings, utc_now
+from custody.server.sign_in.access_tokens import ServiceSignIn
 from custody.server.sign_in.accounts import new_reset_token
 from custody.server.sign_in.password_hashes import Passwords
-from custody.server.sign_in.programs import ServiceSignIn
 from custody.server.sign_in.providers import Providers
 from custody.server.stored import Stored, open_stored
 from custody.server.webhooks.delivery import WebhookJobs

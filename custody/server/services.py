@@ -14,8 +14,8 @@ from custody.server.requests.rates import Rates, Throttle
 from custody.server.rules.ports import Clock, RandomBytes
 from custody.server.rules.selection import RandomSource
 from custody.server.secrets import Secrets
+from custody.server.sign_in.access_tokens import ServiceSignIn
 from custody.server.sign_in.password_hashes import Passwords
-from custody.server.sign_in.programs import ServiceSignIn
 from custody.server.sign_in.providers import Providers
 from custody.server.store import Store
 

@@ -33,11 +33,14 @@ from custody.server.console.table import SIGN_IN, Row, form, own_path
 from custody.server.errors import Invalid, SignInOver, StateConflict, TokenExpired, Unauthenticated
 from custody.server.people.invitations import invited_address
 from custody.server.rules.credentials import IDENTITY_FLOW_LIFETIME
-from custody.server.sign_in import identity
+from custody.server.sign_in import identity_providers
 from custody.server.sign_in.accounts import register_account
 from custody.server.sign_in.challenges import passkey_request
-from custody.server.sign_in.identity import ProviderCallback, ProviderRedirect
-from custody.server.sign_in.identity_providers import issuer_and_organisation
+from custody.server.sign_in.identity_providers import (
+    ProviderCallback,
+    ProviderRedirect,
+    issuer_and_organisation,
+)
 from custody.server.sign_in.passkeys import Assertion
 from custody.server.sign_in.sessions import another_code, finish_sign_in
 
@@ -201,7 +204,7 @@ def begin(page: PageContext) -> Response:
     _require_signed_out(page)
     provider_id = page.form.one("organisation").strip()
     is_typed = page.form.ticked("typed") or provider_id == session.cookie(page.request, "organisation")
-    leaving = page.make_in_parts(identity.begin(provider_id, target_of(page)))
+    leaving = page.make_in_parts(identity_providers.begin(provider_id, target_of(page)))
     return _leave(page, leaving, provider_id if is_typed else "")
 
 
@@ -232,10 +235,9 @@ def callback(page: PageContext) -> Response:
     token, _, provider_id = session.cookie(page.request, "leaving").partition(".")
     back = ProviderCallback(page.query("state"), page.query("code"), page.query("error"), page.query("iss"))
     organisation_id = page.path_param("organisation_id")
-    arrived = page.make_in_parts(identity.finish(organisation_id, token, back))
-    tokens = arrived.tokens
+    target, tokens = page.make_in_parts(identity_providers.finish(organisation_id, token, back))
     words = "Your account is linked." if tokens is None else "You are signed in."
-    response = page.render("identity/onward.html", url=arrived.target, words=words)
+    response = page.render("identity/onward.html", url=target, words=words)
     session.set_cookie(page.request, response, "leaving", "", 0, "lax")
     if provider_id:
         session.set_cookie(page.request, response, "organisation", provider_id, REMEMBERED_SECONDS, "lax")
@@ -259,7 +261,7 @@ def _own_workspace(page: PageContext) -> int:
 def link(page: PageContext) -> Response:
     provider = page.read(IDENTITY_PROVIDER, workspace_id=_own_workspace(page))
     provider_id = provider.provider_id or ""
-    leaving = page.make_in_parts(identity.begin(provider_id, ACCOUNT, is_linking=True))
+    leaving = page.make_in_parts(identity_providers.begin(provider_id, ACCOUNT, is_linking=True))
     return _leave(page, leaving, provider_id)
 
 

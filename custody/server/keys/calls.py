@@ -86,8 +86,14 @@ def register_key(ctx: Ctx, request: wire.RegisterKeyRequest) -> wire.Key:
     if active is not None:
         if not request.replace:
             raise KeyAlreadyActive("Another device is registered on this network already.")
-        _supersede(ctx, active)
-    _check_free(ctx.db, offered)
+        active.status, active.revoked_reason, active.updated_at = "revoked", SUPERSEDED, ctx.now
+        ctx.db.flush()
+        tell_revoked(ctx.tools.audit.events, ctx.db, active)
+        ctx.event(REPLACED, key=active.id)
+    # After the proof: an xpub alone must not reveal whether it is registered.
+    taken = select(KeyRow.id).where(KeyRow.xpub == str(offered.xpub), KeyRow.status == "active")
+    if ctx.db.scalars(taken).first() is not None:
+        raise StateConflict("This device is registered by another account.")
     return _insert(ctx, offered, request)
 
 
@@ -146,20 +152,6 @@ def _check_possession(ctx: Ctx, offered: OfferedKey, proof: wire.KeyProof | None
     row.used_at = ctx.now
 
 
-def _check_free(db: Session, offered: OfferedKey) -> None:
-    """Call it after the proof: an xpub alone must not reveal whether it is registered."""
-    taken = select(KeyRow.id).where(KeyRow.xpub == str(offered.xpub), KeyRow.status == "active")
-    if db.scalars(taken).first() is not None:
-        raise StateConflict("This device is registered by another account.")
-
-
-def _supersede(ctx: Ctx, key: KeyRow) -> None:
-    key.status, key.revoked_reason, key.updated_at = "revoked", SUPERSEDED, ctx.now
-    ctx.db.flush()
-    tell_revoked(ctx.tools.audit.events, ctx.db, key)
-    ctx.event(REPLACED, key=key.id)
-
-
 def _insert(ctx: Ctx, offered: OfferedKey, request: wire.RegisterKeyRequest) -> wire.Key:
     device = request.device
     key = KeyRow(
@@ -203,7 +195,9 @@ def _add_accounts(ctx: Ctx, key: KeyRow, offered: OfferedKey) -> int:
     _check_accounts_free(ctx.db, key, offered)
     query = select(KeyAccountRow.account, KeyAccountRow.xpub).where(KeyAccountRow.key_id == key.id)
     known = {row.account: row.xpub for row in ctx.db.execute(query)}
-    taken = _taken_xpubs(ctx.db, offered)
+    offers = [str(account.xpub) for account in offered.accounts]
+    in_vaults = KeyAccountRow.xpub.in_(offers), KeyAccountRow.vault_id.is_not(None)
+    taken = set(ctx.db.scalars(select(KeyAccountRow.xpub).where(*in_vaults)))
     fresh = []
     for account in offered.accounts:
         if known.get(account.account, str(account.xpub)) != str(account.xpub):
@@ -252,14 +246,6 @@ def active_key(db: Session, user_id: int, network: str) -> KeyRow | None:
     return db.scalars(
         select(KeyRow).where(KeyRow.user_id == user_id, KeyRow.network == network, KeyRow.status == "active")
     ).one_or_none()
-
-
-def _taken_xpubs(db: Session, offered: OfferedKey) -> set[str]:
-    xpubs = [str(account.xpub) for account in offered.accounts]
-    query = select(KeyAccountRow.xpub).where(
-        KeyAccountRow.xpub.in_(xpubs), KeyAccountRow.vault_id.is_not(None)
-    )
-    return set(db.scalars(query))
 
 
 def _check_accounts_free(db: Session, key: KeyRow, offered: OfferedKey) -> None:

@@ -103,7 +103,9 @@ class MessageBuilder:
         message["Message-ID"] = f"<{new_id(self._random)}@{self._sender.domain}>"
         # RFC 3834, section 5: suppresses out-of-office answers.
         message["Auto-Submitted"] = "auto-generated"
-        message.set_content(mail.text, cte="7bit" if _goes_as_it_is(mail.text) else None)
+        # As it is where it can be: quoted-printable breaks links and tokens for a reader of the file.
+        is_plain = mail.text.isascii() and all(len(line) <= MAX_LINE for line in mail.text.split("\n"))
+        message.set_content(mail.text, cte="7bit" if is_plain else None)
         return message
 
 
@@ -157,11 +159,6 @@ class FileMailer:
         with os.fdopen(descriptor, "wb") as file:
             file.write(message)
         draft.rename(target)
-
-
-def _goes_as_it_is(text: str) -> bool:
-    """Whether no encoding is needed: quoted-printable breaks links and tokens for a reader of the file."""
-    return text.isascii() and all(len(line) <= MAX_LINE for line in text.split("\n"))
 
 
 def address_of(text: str) -> Address:

@@ -103,9 +103,10 @@ class WaitingMail:
         return JobDone()
 
     def _found(self, db: Session, user_id: int) -> Sequence[Item]:
+        """What the person can sign or confirm, the oldest first; a change that cools off says until when."""
         if not db.get_one(UserRow, user_id).mails_waiting:
             return ()
-        return waiting_for(db, user_id, self._clock())
+        return [*_proposals(db, user_id, self._clock()), *_changes(db, user_id, self._clock())]
 
 
 def _mail(user: UserRow, items: Sequence[Item]) -> Mail:
@@ -122,11 +123,6 @@ def _mail(user: UserRow, items: Sequence[Item]) -> Mail:
         "To get no such mail any more, sign in to the console and look under Your account, Mails;\n"
         "without the console: custody mail --no-waiting\n",
     )
-
-
-def waiting_for(db: Session, user_id: int, now: datetime) -> list[Item]:
-    """What the person can sign or confirm, the oldest first; a change that cools off says until when."""
-    return [*_proposals(db, user_id, now), *_changes(db, user_id, now)]
 
 
 def _proposals(db: Session, user_id: int, now: datetime) -> list[Item]:

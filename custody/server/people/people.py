@@ -16,8 +16,7 @@ from custody.server.rules.credentials import Caller, WorkspaceAccess
 from custody.server.rules.roles import Permissions
 from custody.server.second_person.requirement import confirms_in
 from custody.server.shown import shape_of
-from custody.server.sign_in.access_tokens import ENDED_MEANWHILE, LIVE_SESSION
-from custody.server.sign_in.programs import narrowed
+from custody.server.sign_in.access_tokens import ENDED_MEANWHILE, LIVE_SESSION, narrowed
 from custody.server.store.models import (
     IdentityProviderRow,
     MembershipRow,

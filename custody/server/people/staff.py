@@ -87,19 +87,11 @@ def role_of_first(db: Session, organisation_id: int, role_id: int) -> RoleRow | 
     return db.scalars(query).one_or_none()
 
 
-def role_in_first(db: Session, organisation_id: int, user_id: int) -> RoleRow | None:
-    query = (
-        select(RoleRow)
-        .join(MembershipRow, MembershipRow.role_id == RoleRow.id)
-        .where(MembershipRow.user_id == user_id, RoleRow.workspace_id == first_workspace(organisation_id))
-    )
-    return db.scalars(query).first()
-
-
 def is_owner_of(db: Session, organisation_id: int, user_id: int) -> bool:
     """Whether they hold all seven permissions in the organisation's first workspace."""
-    role = role_in_first(db, organisation_id, user_id)
-    return role is not None and permissions_of(db, role.id) == EVERY_PERMISSION
+    first = MembershipRow.workspace_id == first_workspace(organisation_id)
+    role_id = db.scalar(select(MembershipRow.role_id).where(MembershipRow.user_id == user_id, first))
+    return role_id is not None and permissions_of(db, role_id) == EVERY_PERMISSION
 
 
 def require_owner_of(db: Session, organisation_id: int, user_id: int) -> None:

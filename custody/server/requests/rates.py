@@ -17,6 +17,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from custody.common.pace import Bucket
 from custody.schemas.call import Call
 from custody.server.errors import RateLimited
+from custody.server.rules.credentials import plain_address
 from custody.server.rules.ports import Clock
 from custody.server.store.models import AttemptRow
 
@@ -205,14 +206,11 @@ def require_few(
 def caller_at(address: str) -> str:
     """The key of one caller: an IPv4 address, also IPv4-mapped, or a whole IPv6 /64."""
     try:
-        found = ip_address(address)
+        found = ip_address(plain_address(address))
     except ValueError:
         return address
-    if not isinstance(found, IPv6Address):
-        return str(found)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(IPv6Network((int(found), IPV6_SITE_BITS), strict=False))
+    is_v6 = isinstance(found, IPv6Address)
+    return str(IPv6Network((int(found), IPV6_SITE_BITS), strict=False) if is_v6 else found)
 
 
 def _hash(subject: str) -> bytes:

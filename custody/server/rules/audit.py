@@ -229,7 +229,11 @@ def find_fault(
         previous = chained.event_hash
         if position in marks:
             if marks[position].event_hash != previous:
-                return ChainFault(chain_id, vouched + 1, _rewritten(vouched, position, marks[position]))
+                sentence = (
+                    f"the chain was rewritten somewhere from row {vouched + 1} to row {position}: "
+                    f"{marks[position].source} names another row {position}"
+                )
+                return ChainFault(chain_id, vouched + 1, sentence)
             vouched = position
     return _fault_at_end(chain_id, position, previous, (size, head_hash), marks)
 
@@ -248,13 +252,6 @@ def _fault_at_end(
         sentence = f"the chain was cut after row {position}: {marks[missing].source} names {missing} rows"
         return ChainFault(chain_id, position + 1, sentence)
     return None
-
-
-def _rewritten(vouched: int, position: int, mark: AttestedHash) -> str:
-    return (
-        f"the chain was rewritten somewhere from row {vouched + 1} to row {position}: "
-        f"{mark.source} names another row {position}"
-    )
 
 
 def _fault_of(chained: ChainedRow, chain_id: str, position: int, previous: bytes) -> str | None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
 from hmac import compare_digest
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from custody.schemas.permissions import PermissionName
@@ -259,13 +259,8 @@ def is_inside(address: str, networks: Iterable[str]) -> bool:
 
 def is_wider(before: Collection[str], after: Collection[str]) -> bool:
     """Whether ``after`` has a network that lies in none of ``before``. Adjacent networks are not joined."""
-    return not all(any(_is_part(new, old) for old in before) for new in after)
-
-
-def _is_part(inner: str, outer: str) -> bool:
-    one, other = read_network(inner), read_network(outer)
-    if isinstance(one, IPv4Network) and isinstance(other, IPv4Network):
-        return one.subnet_of(other)
-    if isinstance(one, IPv6Network) and isinstance(other, IPv6Network):
-        return one.subnet_of(other)
-    return False
+    old = [read_network(each) for each in before]
+    return not all(
+        any(new.version == one.version and new.subnet_of(one) for one in old)  # type: ignore[arg-type]
+        for new in map(read_network, after)
+    )

@@ -1,16 +1,56 @@
-"""Whom an access token speaks for, and the end of sessions."""
+"""Whom a token speaks for: the access token of a session, or the secret of a program, whose rights are those
+of its maker as far as the account has them; and the end of sessions.
+"""
 
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Final
 
 from sqlalchemy import ColumnElement, bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
-from custody.server.errors import TokenExpired, Unauthenticated
-from custody.server.rules.credentials import Caller, token_hash
-from custody.server.store.models import AccessTokenRow, SignInSessionRow, UserRow
+from custody.schemas.permissions import PermissionName
+from custody.server.audit.log import AuditLog
+from custody.server.errors import (
+    NoRoleOpens,
+    RateLimited,
+    TokenExpired,
+    Unauthenticated,
+)
+from custody.server.requests.rates import Throttle, caller_at
+from custody.server.rules.audit import Category, Event
+from custody.server.rules.credentials import (
+    NEVER_GIVEN,
+    Caller,
+    ServiceCaller,
+    WorkspaceAccess,
+    account_of,
+    is_inside,
+    matches,
+    plain_address,
+    token_hash,
+)
+from custody.server.rules.ports import Clock
+from custody.server.store import Store
+from custody.server.store.models import AccessTokenRow, ServiceAccountRow, SignInSessionRow, UserRow
 from custody.server.store.store import keep
+from custody.server.vaults.stored import place_of
 
+# From one source. Guessing 256 bits is hopeless: this only bounds what a broken program costs.
+WRONG_SECRETS: Final = 60
+WRONG_SECRETS_WINDOW: Final = timedelta(minutes=1)
+# How often a right secret from a wrong network is recorded: enough for its owner to see it.
+STRANGE_USES: Final = 10
+STRANGE_USES_WINDOW: Final = timedelta(hours=1)
+# "Last used" is as old as this at most, so that reading calls seldom write.
+NOTED_EVERY: Final = timedelta(minutes=1)
+_NEWEST: Final = "Give the program the account's newest secret; its maker can make another."
+STRANGE = Event(
+    "SERVICE_ACCOUNT_REFUSED",
+    "service account {account}, its secret was used from {address}",
+    "The secret of a program was used from {address}, and was refused",
+    Category.ACCESS,
+)
 HAS_ENDED: Final = "The session has ended or never existed."
 ENDED_MEANWHILE: Final = "The session has ended meanwhile."
 CONSOLE_ALONE: Final = (
@@ -80,3 +120,98 @@ _ACCESS = (
     .join(UserRow, SignInSessionRow.user_id == UserRow.id)
     .where(AccessTokenRow.token_hash == bindparam("token_hash"))
 )
+
+
+class ServiceSignIn:
+    def __init__(self, store: Store, clock: Clock, audit: AuditLog) -> None:
+        self._store = store
+        self._clock = clock
+        self._audit = audit
+        self._wrong = Throttle(clock, limit=WRONG_SECRETS, window=WRONG_SECRETS_WINDOW)
+        self._strange = Throttle(clock, limit=STRANGE_USES, window=STRANGE_USES_WINDOW)
+
+    def authenticate(self, secret: str, source: str, trace_id: str) -> Caller:
+        """The program behind a secret. ``source``: the address that the call comes from.
+
+        Raises Unauthenticated, RateLimited (too many wrong ones from there), TokenExpired (the account's
+        end), PermissionDenied (not from one of its networks).
+        """
+        address, now = plain_address(source), self._clock()
+        with self._store.read() as db:
+            account, used = self._find(db, secret)
+            if account is None or used is None:
+                self._wrong.take(caller_at(address))
+                raise Unauthenticated(
+                    "No service account has this secret, or it is no longer valid.", hint=_NEWEST
+                )
+            caller = self._caller(db, account, used, address, trace_id)
+        if not is_inside(address, account.networks):
+            self._record_strange(caller, account, address)
+        _require_good(account, address, now)
+        if account.last_used_at is None or now - account.last_used_at >= NOTED_EVERY:
+            with self._store.write() as db:
+                noted = update(ServiceAccountRow).where(ServiceAccountRow.id == account.id)
+                db.execute(noted.values(last_used_at=now, last_used_from=address))
+        return caller
+
+    def _find(self, db: Session, secret: str) -> tuple[ServiceAccountRow | None, bytes | None]:
+        account_id = account_of(secret)
+        account = None if account_id is None else db.get(ServiceAccountRow, account_id)
+        if account is None:
+            return None, None
+        return account, matches(secret, _live_hashes(account, self._clock()))
+
+    @staticmethod
+    def _caller(db: Session, account: ServiceAccountRow, used: bytes, address: str, trace_id: str) -> Caller:
+        """The maker's name comes first: what a program is called is its maker's choice."""
+        email = db.get_one(UserRow, account.made_by).email
+        return Caller(
+            user_id=account.made_by,
+            session_id=0,
+            name=f"{email}, service account {account.id} ({account.name})",
+            trace_id=trace_id,
+            service=ServiceCaller(account.id, account.workspace_id, used),
+            address=address,
+        )
+
+    def _record_strange(self, caller: Caller, account: ServiceAccountRow, address: str) -> None:
+        try:
+            self._strange.take(str(account.id))
+        except RateLimited:
+            return
+        with self._store.write() as db:
+            place = place_of(db, account.workspace_id)
+            self._audit.record(db, caller, STRANGE, place, account=account.id, address=address)
+
+
+def narrowed(
+    db: Session, service: ServiceCaller, address: str, access: WorkspaceAccess, now: datetime
+) -> WorkspaceAccess:
+    """The program's rights, as far as its maker's role has them now.
+
+    As of this transaction, which may have waited. Raises Unauthenticated where the account was revoked or its
+    secret replaced after the request was let in, TokenExpired where it ended, PermissionDenied where it may
+    no longer be used from there.
+    """
+    query = select(ServiceAccountRow).where(ServiceAccountRow.id == service.account_id)
+    account = db.scalars(query.execution_options(populate_existing=True)).one()
+    if service.secret_hash not in _live_hashes(account, now):
+        raise Unauthenticated("The service account's secret is no longer valid.", hint=_NEWEST)
+    _require_good(account, address, now)
+    rights = frozenset(map(PermissionName, account.rights)) - NEVER_GIVEN
+    return replace(access, permissions=access.permissions & rights)
+
+
+def _live_hashes(account: ServiceAccountRow, now: datetime) -> tuple[bytes | None, bytes | None]:
+    is_over = account.former_until is None or account.former_until <= now
+    return account.secret_hash, None if is_over else account.former_hash
+
+
+def _require_good(account: ServiceAccountRow, address: str, now: datetime) -> None:
+    """Raises PermissionDenied, TokenExpired."""
+    if not is_inside(address, account.networks):
+        raise NoRoleOpens(f"This service account may not be used from {address}.")
+    if account.expires_at <= now:
+        raise TokenExpired(
+            "The service account has expired.", hint="Its maker changes the account's end, within a year."
+        )

@@ -99,7 +99,10 @@ def totp_confirm(ctx: Ctx, request: TotpConfirmRequest) -> Steps[TotpConfirmResp
     step = _confirmed_step(ctx, credential, request.code)
     credential.totp_secret, credential.totp_pending = credential.totp_pending, None
     credential.totp_last_step = step
-    codes = _new_recovery_codes(ctx)
+    ctx.db.execute(delete(RecoveryCodeRow).where(RecoveryCodeRow.user_id == ctx.caller.user_id))
+    codes = [new_recovery_code(ctx.tools.random) for _ in range(RECOVERY_CODES)]
+    hashes = map(recovery_hash, codes)
+    ctx.db.add_all(RecoveryCodeRow(code_hash=hashed, user_id=ctx.caller.user_id) for hashed in hashes)
     set_factor(ctx.db, credential, "totp", ctx.now, keep_session=ctx.caller.session_id)
     mail_change(ctx, ctx.caller.name, METHODS["totp"])
     ctx.event(CONFIRMED, count=len(codes))
@@ -164,14 +167,6 @@ def _confirmed_step(ctx: Ctx, credential: CredentialRow, code: str) -> int:
         sentence = "The code is not the one that the authenticator shows now; check the phone's clock."
         raise Invalid.at("/code", sentence)
     return step
-
-
-def _new_recovery_codes(ctx: Ctx) -> list[str]:
-    user_id = ctx.caller.user_id
-    ctx.db.execute(delete(RecoveryCodeRow).where(RecoveryCodeRow.user_id == user_id))
-    codes = [new_recovery_code(ctx.tools.random) for _ in range(RECOVERY_CODES)]
-    ctx.db.add_all(RecoveryCodeRow(code_hash=recovery_hash(code), user_id=user_id) for code in codes)
-    return codes
 
 
 def mail_change(ctx: Ctx, email: str, asks_for: str) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select
-from sqlalchemy.orm import Session
 
 from custody.schemas.auth import (
     LOGIN,
@@ -110,8 +109,13 @@ def renew_session(
     ends the family first (P40).
     """
     ctx = yield In.WRITE
-    found = _refresh_token(ctx.db, sid, token)
-    if found is None or not _is_live(*found, ctx.now, idle):
+    query = (
+        select(RefreshTokenRow, SignInSessionRow)
+        .join(SignInSessionRow, RefreshTokenRow.session_id == SignInSessionRow.id)
+        .where(RefreshTokenRow.token_hash == token_hash(token), SignInSessionRow.sid == sid)
+    )
+    found = ctx.db.execute(query).one_or_none()
+    if found is None or not _is_live(found[0], found[1], ctx.now, idle):
         raise Unauthenticated(HAS_ENDED)
     row, session = found
     if session.bound_to is not None and not at_console:
@@ -122,7 +126,9 @@ def renew_session(
         if is_next:
             session.used_generation, row.first_used_at = row.generation, ctx.now
         session.last_used_at = ctx.now
-        _forget_expired(ctx.db, session.id, ctx.now)
+        # Expired tokens are refused anyway. Live ones stay, so that a replay is recognised.
+        for table in (AccessTokenRow, RefreshTokenRow):
+            ctx.db.execute(delete(table).where(table.session_id == session.id, table.expires_at <= ctx.now))
         return _issue(ctx, session, generation=row.generation + 1)
     _revoke(ctx, session, "refresh token reused")
     about(ctx, ctx.db.get_one(UserRow, session.user_id)).event(REUSED, session=session.id)
@@ -217,22 +223,6 @@ def _revoke(ctx: Ctx, session: SignInSessionRow, reason: str) -> None:
     session.revoked_at = ctx.now
     session.revoked_reason = reason
     ctx.db.execute(delete(AccessTokenRow).where(AccessTokenRow.session_id == session.id))
-
-
-def _refresh_token(db: Session, sid: str, token: str) -> tuple[RefreshTokenRow, SignInSessionRow] | None:
-    query = (
-        select(RefreshTokenRow, SignInSessionRow)
-        .join(SignInSessionRow, RefreshTokenRow.session_id == SignInSessionRow.id)
-        .where(RefreshTokenRow.token_hash == token_hash(token), SignInSessionRow.sid == sid)
-    )
-    row = db.execute(query).one_or_none()
-    return None if row is None else (row[0], row[1])
-
-
-def _forget_expired(db: Session, session_id: int, now: datetime) -> None:
-    """Deletes expired tokens, which are refused anyway. Live ones stay, so that a replay is recognised."""
-    for table in (AccessTokenRow, RefreshTokenRow):
-        db.execute(delete(table).where(table.session_id == session_id, table.expires_at <= now))
 
 
 @serves_in_parts(LOGIN, first=In.WRITE)

@@ -28,7 +28,6 @@ from custody.server.rules.ports import Clock
 from custody.server.rules.webhooks import (
     HANGS_FROM,
     BadUrl,
-    WebhookUrl,
     is_hopeless,
     next_attempt,
     quiet_until,
@@ -88,16 +87,8 @@ class Outgoing:
     secrets: tuple[str, ...] = field(repr=False)
 
 
-@dataclass(frozen=True)
-class DeliveryAttempt:
-    """The outcome: a response's status, or the trouble before there was one."""
-
-    status: int | None = None
-    trouble: DeliveryTrouble | None = None
-
-    @property
-    def was_taken(self) -> bool:
-        return self.trouble is None
+# Its outcome: a response's status, or the trouble before there was one, or which it means.
+Attempt = tuple[int | None, DeliveryTrouble | None]
 
 
 class WebhookJobs:
@@ -173,33 +164,25 @@ class WebhookJobs:
 
         return finish
 
-    def _attempt(self, letter: Outgoing) -> DeliveryAttempt:
+    def _attempt(self, letter: Outgoing) -> Attempt:
         if not letter.secrets:
-            return DeliveryAttempt(trouble=DeliveryTrouble.SECRET_UNREADABLE)
+            return None, DeliveryTrouble.SECRET_UNREADABLE
+        signed = signed_headers(letter.secrets, letter.event_id, letter.body, self._clock())
+        headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, **signed}
         try:
-            status = self._sender.post(self._read(letter.url), letter.body, self._headers(letter))
-        except Undelivered as error:
-            return DeliveryAttempt(trouble=error.trouble)
-        if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-            return DeliveryAttempt(status)
-        is_redirect = HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
-        return DeliveryAttempt(status, DeliveryTrouble.REDIRECTED if is_redirect else DeliveryTrouble.REFUSED)
-
-    def _read(self, url: str) -> WebhookUrl:
-        """Checks the stored URL again: the operator may allow fewer hosts than before."""
-        try:
-            return read_url(url, self._allowed)
+            # The stored URL is checked again: the operator may allow fewer hosts than before.
+            url = read_url(letter.url, self._allowed)
+            status = self._sender.ask("POST", url, letter.body, headers).status
         except BadUrl:
-            raise Undelivered(DeliveryTrouble.ADDRESS_NOT_PUBLIC) from None
+            return None, DeliveryTrouble.ADDRESS_NOT_PUBLIC
+        except Undelivered as error:
+            return None, error.trouble
+        if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+            return status, None
+        is_redirect = HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
+        return status, DeliveryTrouble.REDIRECTED if is_redirect else DeliveryTrouble.REFUSED
 
-    def _headers(self, letter: Outgoing) -> dict[str, str]:
-        return {
-            "Content-Type": "application/json",
-            "User-Agent": USER_AGENT,
-            **signed_headers(letter.secrets, letter.event_id, letter.body, self._clock()),
-        }
-
-    def _record(self, db: Session, delivery_id: str, attempt: DeliveryAttempt, *, hung: bool) -> Verdict:
+    def _record(self, db: Session, delivery_id: str, attempt: Attempt, *, hung: bool) -> Verdict:
         delivery = db.get(WebhookDeliveryRow, delivery_id, with_for_update=True)
         if delivery is None:
             # The webhook was deleted in the meantime, and its deliveries with it.
@@ -208,9 +191,9 @@ class WebhookJobs:
         now = self._clock()
         delivery.attempts += 1
         delivery.attempted_at, delivery.next_attempt_at = now, None
-        delivery.response_status = attempt.status
-        delivery.error = None if attempt.trouble is None else attempt.trouble.value
-        if attempt.was_taken:
+        delivery.response_status, trouble = attempt
+        delivery.error = None if trouble is None else trouble.value
+        if trouble is None:
             delivery.status = "delivered"
             webhook.failing_since = webhook.quiet_until = None
             return JobDone()

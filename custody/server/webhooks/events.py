@@ -4,7 +4,6 @@ to it.
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -70,11 +69,6 @@ class WebhookEvents:
         ]
         self._write(db, [(one, webhooks) for one, webhooks in wanted if webhooks])
 
-    @staticmethod
-    def is_anybody_listening(db: Session, workspace_id: int) -> bool:
-        """Whether the workspace has an enabled webhook."""
-        return db.execute(_LISTENING, {"workspace_ids": [workspace_id]}).first() is not None
-
     def ping(self, db: Session, webhook: WebhookRow) -> WebhookDeliveryRow:
         """Sends a ping to this webhook only, whatever kinds it subscribes to."""
         told = WorkspaceEvent(webhook.workspace_id, EventKind.PING, {"webhook_id": webhook.id})
@@ -103,24 +97,24 @@ class WebhookEvents:
                     "created_at": now,
                 }
             )
-            deliveries += [self._delivery(webhook_id, event_id, now) for webhook_id in webhooks]
+            deliveries += [
+                {
+                    "id": new_id(self._random),
+                    "webhook_id": webhook_id,
+                    "event_id": event_id,
+                    "status": "pending",
+                    "attempts": 0,
+                    "queued_at": now,
+                    "next_attempt_at": now,
+                    "created_at": now,
+                }
+                for webhook_id in webhooks
+            ]
         ids = [delivery["id"] for delivery in deliveries]
         db.execute(insert(WebhookEventRow), events)
         db.execute(insert(WebhookDeliveryRow), deliveries)
         enqueue_new(db, WEBHOOK, ids, now)
         return ids
-
-    def _delivery(self, webhook_id: str, event_id: str, now: datetime) -> dict[str, Any]:
-        return {
-            "id": new_id(self._random),
-            "webhook_id": webhook_id,
-            "event_id": event_id,
-            "status": "pending",
-            "attempts": 0,
-            "queued_at": now,
-            "next_attempt_at": now,
-            "created_at": now,
-        }
 
 
 _WORKSPACES: BindParameter[int] = bindparam("workspace_ids", expanding=True)
@@ -182,7 +176,7 @@ def tell_token(events: WebhookEvents, db: Session, proposal: ProposalRow) -> Non
     """Notifies of a change of the status of the family's token or call."""
     # A token's family begins with a version that carries its data.
     is_other = proposal.family_id == proposal.id and proposal.op_return_hex is None
-    if is_other or not events.is_anybody_listening(db, proposal.workspace_id):
+    if is_other or db.execute(_LISTENING, {"workspace_ids": [proposal.workspace_id]}).first() is None:
         return
     of_family = {"family_id": proposal.family_id}
     told = db.scalars(_TOKEN_OF, of_family).first() or db.scalars(_CALL_OF, of_family).first()
@@ -254,17 +248,13 @@ def tell_deposits(
     Coins of members' profiles are not notified: they do not concern the workspace.
     """
     of_vaults = [(kind, data) for kind, data in told if data["vault_id"] is not None]
-    workspaces = _workspaces_of(db, {data["vault_id"] for _, data in of_vaults})
+    places, workspaces = select(VaultRow.id, VaultRow.workspace_id), dict[str, int]()
+    for some in chunks({data["vault_id"] for _, data in of_vaults}):
+        workspaces |= dict(db.execute(places.where(VaultRow.id.in_(some))).all())
     own = _own(db, {data["txid"] for _, data in of_vaults})
     for kind, data in of_vaults:
         if (data["txid"], data["vault_id"]) not in own:
             events.tell(db, workspaces[data["vault_id"]], kind, data)
-
-
-def _workspaces_of(db: Session, vault_ids: Collection[str]) -> dict[str, int]:
-    query = select(VaultRow.id, VaultRow.workspace_id)
-    found = (db.execute(query.where(VaultRow.id.in_(some))) for some in chunks(vault_ids))
-    return {vault_id: workspace_id for some in found for vault_id, workspace_id in some}
 
 
 def _own(db: Session, txids: Collection[str]) -> set[tuple[str, str]]:

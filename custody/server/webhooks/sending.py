@@ -107,12 +107,6 @@ class Sender:
             context.load_verify_locations(self._ca_file)
         return context
 
-    def post(self, url: WebhookUrl, body: bytes, headers: Mapping[str, str]) -> int:
-        """The status of the response, whatever it is. The rest of the response is not read. Raises
-        Undelivered.
-        """
-        return self.ask("POST", url, body, headers).status
-
     def ask(
         self, method: str, url: WebhookUrl, body: bytes, headers: Mapping[str, str], most: int = 0
     ) -> ReceiverAnswer:

@@ -27,8 +27,7 @@ from custody.server.people.staff import store_role
 from custody.server.rules.credentials import ACCESS_LIFETIME, BOUND_LIFETIME, IDENTITY_FLOW_LIFETIME
 from custody.server.rules.roles import EVERY_PERMISSION, RoleTemplate
 from custody.server.sign_in import challenges
-from custody.server.sign_in.identity import MAX_OPEN
-from custody.server.sign_in.identity_providers import CALLBACK
+from custody.server.sign_in.identity_providers import CALLBACK, MAX_OPEN
 from custody.server.store.models import IdentityFlowRow, IdentityProviderRow
 from custody.server.web import routes
 from multisig import Sats

@@ -9,7 +9,7 @@ from custody.server.people import service_accounts
 from custody.server.people.service_accounts import SECRETS
 from custody.server.rules.credentials import NEVER_GIVEN
 from custody.server.rules.roles import EVERY_PERMISSION
-from custody.server.sign_in.programs import STRANGE_USES, WRONG_SECRETS
+from custody.server.sign_in.access_tokens import STRANGE_USES, WRONG_SECRETS
 from custody.server.store.models import ServiceAccountRow
 from tests.support.asgi import asgi_client
 from tests.support.custody import SHOP, ok, refused
