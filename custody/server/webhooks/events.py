@@ -83,7 +83,7 @@ class WebhookEvents:
             return []
         now = self._clock()
         newest = _newest_sequences(db, {one.workspace_id for one, _ in wanted})
-        events, deliveries = [], []
+        events, deliveries = [], list[dict[str, Any]]()
         for one, webhooks in wanted:
             newest[one.workspace_id] += 1
             event_id = new_id(self._random)
