@@ -49,7 +49,9 @@ def faults_of(error: ValidationError, below: str = "") -> tuple[Fault, ...]:
 class Misconfigured(Exception):
     """The operator's configuration cannot be used. ``hint`` says what to do."""
 
-    hint: str
+    def __init__(self, sentence: str, hint: str) -> None:
+        super().__init__(sentence)
+        self.hint = hint
 
 
 class CustodyError(Exception):

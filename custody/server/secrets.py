@@ -56,7 +56,11 @@ class Secrets:
     def of(self, purpose: Purpose) -> tuple[bytes, ...]:
         """32 bytes each, the newest first; never empty."""
         found = self._read().get(purpose)
-        return found or self._change(lambda secrets: self._first(secrets, purpose))[purpose]
+        if found:
+            return found
+        new = (self._random(SECRET_BYTES),)
+        # Another process may have been first.
+        return self._change(lambda secrets: {**secrets, purpose: secrets.get(purpose) or new})[purpose]
 
     def cipher(self, purpose: Purpose) -> MultiFernet:
         """Encrypts with the newest secret and decrypts with each: Fernet, AES-128-CBC under an HMAC."""
@@ -79,7 +83,7 @@ class Secrets:
 
     def rotate(self, purpose: Purpose) -> None:
         """A new secret goes in front; the others still decrypt."""
-        self._change(lambda secrets: {**secrets, purpose: (self._new(), *secrets.get(purpose, ()))})
+        self.put(purpose, self._random(SECRET_BYTES))
 
     def put(self, purpose: Purpose, secret: bytes) -> None:
         """Adds a secret that another party made, of any length, in front; the others still decrypt."""
@@ -93,12 +97,6 @@ class Secrets:
                 purpose: tuple(each for each in secrets.get(purpose, ()) if each not in old),
             }
         )
-
-    def _new(self) -> bytes:
-        return self._random(SECRET_BYTES)
-
-    def _first(self, secrets: Kept, purpose: Purpose) -> Kept:
-        return secrets if secrets.get(purpose) else {**secrets, purpose: (self._new(),)}
 
     def _read(self) -> Kept:
         try:

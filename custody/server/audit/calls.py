@@ -3,7 +3,6 @@ and exporting it. The rows themselves do not change.
 """
 
 import re
-from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
@@ -80,9 +79,7 @@ def logs(ctx: Ctx, query: LogsQuery) -> LogsPage:
     chain, *_ = conditions
     rows = list(chained_rows(ctx.db, chain, AuditEventRow.position.in_(positions), newest_first=is_newest))
     page = rows[: query.page_size]
-    entries, unreadable = apart(
-        shown(page, lambda some: list(map(_entry, some)), "position", lambda each: each.row.position)
-    )
+    entries, unreadable = apart(shown(page, _entries, "position", lambda each: each.row.position))
     return LogsPage(
         logs=entries,
         unreadable=unreadable,
@@ -153,14 +150,8 @@ def _wanted(query: LogFilter) -> dict[str, str | None]:
     return {name: None if value is None else str(value) for name, value in wanted.items()}
 
 
-def _entry(chained: ChainedRow) -> AuditLogEntry:
-    return AuditLogEntry.model_validate(
-        {
-            **vars(chained.row),
-            "prev_hash": b64encode(chained.prev_hash).decode(),
-            "event_hash": b64encode(chained.event_hash).decode(),
-        }
-    )
+def _entries(rows: Sequence[ChainedRow]) -> list[AuditLogEntry]:
+    return [AuditLogEntry.model_validate(each.values) for each in rows]
 
 
 # By the kind of a fact, which is an id: the table, its key and its name.

@@ -55,7 +55,9 @@ OpenBackend = EmbeddedChain | CoreBackend | EsploraBackend
 class ChainMisconfigured(Misconfigured):
     """An invalid setting. Messages repeat no value: it may hold a password (P49)."""
 
-    hint = "Correct it and start again. The page 'The chain' of the documentation has the settings."
+    def __init__(self, sentence: str) -> None:
+        hint = "Correct it and start again. The page 'The chain' of the documentation has the settings."
+        super().__init__(sentence, hint)
 
 
 @dataclass(frozen=True)

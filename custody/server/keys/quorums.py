@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, bindparam, exists, false, func, or_, select
+from sqlalchemy import ColumnElement, Select, bindparam, exists, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.permissions import VAULT_VIEWERS, PermissionName
@@ -50,24 +50,16 @@ MAY_APPROVE = (
 )
 
 
-def vaults_left_short(
-    db: Session,
-    *,
-    without_key: str | None = None,
-    without_member: int | None = None,
-    without_role: int | None = None,
-) -> list[VaultRow]:
+def vaults_left_short(db: Session, lost: ColumnElement[bool]) -> list[VaultRow]:
     """The vaults that would lose a signer and keep fewer than M who can still sign, the oldest first.
 
-    ``without_key``: a key's id. ``without_member``: the id of the membership of a member who leaves or
-    may no longer approve. ``without_role``: the id of a role that loses PAYMENT_APPROVE. Not included are
-    vaults that are short already and lose no signer, and those that were replaced and are empty. Call it
-    before the change, in its transaction.
+    ``lost``: of a `VaultSignerRow` with its `MembershipRow`, whether it signs no more: its key is revoked, or
+    it may no longer approve. Not included are vaults that are short already and lose no signer, and those
+    that were replaced and are empty. Call it before the change, in its transaction.
 
     It counts twice: signers who can approve anything, and signers who can at least move the coins to another
     vault, which a superseded key can too. Where most signers have new devices, only the latter are left.
     """
-    lost = _lost(without_key, without_member, without_role)
     short = {
         vault.id: vault
         for can_sign in (_LIVE, _LIVE | _SUPERSEDED)
@@ -188,19 +180,6 @@ _SIGNERS_NOW = (
     .where(VaultSignerRow.vault_id.in_(bindparam("vault_ids", expanding=True)))
     .order_by(VaultSignerRow.vault_id, VaultSignerRow.key_index)
 )
-
-
-def _lost(key_id: str | None, membership_id: int | None, role_id: int | None) -> ColumnElement[bool]:
-    named: Sequence[ColumnElement[bool]] = [
-        column == value
-        for column, value in (
-            (VaultSignerRow.key_id, key_id),
-            (MembershipRow.id, membership_id),
-            (MembershipRow.role_id, role_id),
-        )
-        if value is not None
-    ]
-    return or_(false(), *named)
 
 
 def _able(which: ColumnElement[bool]) -> Select[str]:

@@ -31,6 +31,7 @@ from custody.server.store.models import (
     RoleRow,
     SecondPersonRuleRow,
     SignatureRow,
+    VaultSignerRow,
     WorkspaceRow,
 )
 from custody.server.vaults.stored import place_of
@@ -65,7 +66,7 @@ def revoke_key(ctx: Ctx, request: wire.RevokeKeyRequest) -> wire.Key:
         return key_shape(db, key)
     if key.revoked_reason == "lost":
         raise StateConflict("The key was marked lost, and that is final.")
-    short = vaults_left_short(db, without_key=key.id)
+    short = vaults_left_short(db, VaultSignerRow.key_id == key.id)
     if not request.force:
         require_quorums(db, None if caller is OPERATOR else caller.user_id, short)
     key.status, key.revoked_reason, key.updated_at = "revoked", request.reason, ctx.now

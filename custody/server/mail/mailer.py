@@ -42,10 +42,6 @@ FOR_GOOD: Final = range(500, 600)
 class CannotMail(Misconfigured):
     """The settings for mail are inconsistent. ``hint`` says what to do."""
 
-    def __init__(self, sentence: str, hint: str) -> None:
-        super().__init__(sentence)
-        self.hint = hint
-
 
 @dataclass(frozen=True)
 class Mail:

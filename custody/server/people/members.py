@@ -157,7 +157,7 @@ def _vaults_short(
     role_after = after.members.get(membership.user_id)
     if role_after is not None and PermissionName.PAYMENT_APPROVE in after.roles[role_after]:
         return []
-    short = vaults_left_short(ctx.db, without_member=membership.id)
+    short = vaults_left_short(ctx.db, MembershipRow.id == membership.id)
     if not is_forced:
         require_quorums(ctx.db, ctx.caller.user_id, short)
     return short

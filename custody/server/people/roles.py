@@ -51,7 +51,7 @@ from custody.server.rules.roles import (
     require_reach,
 )
 from custody.server.shown import shown
-from custody.server.store.models import InvitationRow, RolePermissionRow, RoleRow
+from custody.server.store.models import InvitationRow, MembershipRow, RolePermissionRow, RoleRow
 from multisig import InvalidAmount, Sats, parse_btc
 
 CREATED = Event(
@@ -150,7 +150,7 @@ def remove_permission_from_role(ctx: Ctx, request: RemovePermissionRequest) -> R
     require_administrators(before, after)
     require_owner(ctx.db, ctx.access.workspace_id, before, after)
     is_approval = request.rule_name is PermissionName.PAYMENT_APPROVE
-    short = vaults_left_short(ctx.db, without_role=role.id) if is_approval else []
+    short = vaults_left_short(ctx.db, MembershipRow.role_id == role.id) if is_approval else []
     if not request.force:
         require_quorums(ctx.db, ctx.caller.user_id, short)
     ctx.db.delete(ctx.db.get_one(RolePermissionRow, (role.id, request.rule_name.value)))

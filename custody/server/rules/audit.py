@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
+from operator import itemgetter
 from typing import Any, Final
 
 from custody.common.spreadsheets import csv_lines
@@ -175,6 +176,12 @@ class ChainedRow:
     prev_hash: bytes
     event_hash: bytes
 
+    @property
+    def values(self) -> dict[str, Any]:
+        """As it is shown and exported, by column: the hashes in base64."""
+        hashes = {"prev_hash": self.prev_hash, "event_hash": self.event_hash}
+        return vars(self.row) | {name: b64encode(hashed).decode() for name, hashed in hashes.items()}
+
 
 @dataclass(frozen=True)
 class AttestedHash:
@@ -280,16 +287,7 @@ class NotAnExport(ValueError):
 
 def write_csv(rows: Iterable[ChainedRow]) -> Iterator[str]:
     """The header and one line for each row, each ending in CRLF."""
-    return csv_lines(COLUMNS, map(_cells, rows))
-
-
-def _cells(chained: ChainedRow) -> list[str]:
-    values = {
-        **vars(chained.row),
-        "prev_hash": b64encode(chained.prev_hash).decode(),
-        "event_hash": b64encode(chained.event_hash).decode(),
-    }
-    return [str(values[name]) for name in COLUMNS]
+    return csv_lines(COLUMNS, (list(map(str, itemgetter(*COLUMNS)(row.values))) for row in rows))
 
 
 def restore(cell: str) -> str:

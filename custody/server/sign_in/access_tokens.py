@@ -136,15 +136,20 @@ class ServiceSignIn:
         Raises Unauthenticated, RateLimited (too many wrong ones from there), TokenExpired (the account's
         end), PermissionDenied (not from one of its networks).
         """
-        address, now = plain_address(source), self._clock()
+        address, now, account_id = plain_address(source), self._clock(), account_of(secret)
         with self._store.read() as db:
-            account, used = self._find(db, secret)
+            account = None if account_id is None else db.get(ServiceAccountRow, account_id)
+            used = None if account is None else matches(secret, _live_hashes(account, now))
             if account is None or used is None:
                 self._wrong.take(caller_at(address))
                 raise Unauthenticated(
                     "No service account has this secret, or it is no longer valid.", hint=_NEWEST
                 )
-            caller = self._caller(db, account, used, address, trace_id)
+            maker = db.get_one(UserRow, account.made_by).email
+        # The maker's name comes first: what a program is called is its maker's choice.
+        name = f"{maker}, service account {account.id} ({account.name})"
+        service = ServiceCaller(account.id, account.workspace_id, used)
+        caller = Caller(account.made_by, 0, name, trace_id, service, address=address)
         if not is_inside(address, account.networks):
             self._record_strange(caller, account, address)
         _require_good(account, address, now)
@@ -153,26 +158,6 @@ class ServiceSignIn:
                 noted = update(ServiceAccountRow).where(ServiceAccountRow.id == account.id)
                 db.execute(noted.values(last_used_at=now, last_used_from=address))
         return caller
-
-    def _find(self, db: Session, secret: str) -> tuple[ServiceAccountRow | None, bytes | None]:
-        account_id = account_of(secret)
-        account = None if account_id is None else db.get(ServiceAccountRow, account_id)
-        if account is None:
-            return None, None
-        return account, matches(secret, _live_hashes(account, self._clock()))
-
-    @staticmethod
-    def _caller(db: Session, account: ServiceAccountRow, used: bytes, address: str, trace_id: str) -> Caller:
-        """The maker's name comes first: what a program is called is its maker's choice."""
-        email = db.get_one(UserRow, account.made_by).email
-        return Caller(
-            user_id=account.made_by,
-            session_id=0,
-            name=f"{email}, service account {account.id} ({account.name})",
-            trace_id=trace_id,
-            service=ServiceCaller(account.id, account.workspace_id, used),
-            address=address,
-        )
 
     def _record_strange(self, caller: Caller, account: ServiceAccountRow, address: str) -> None:
         try:

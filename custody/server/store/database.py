@@ -22,10 +22,6 @@ class CannotOpen(Misconfigured):
     password (P49).
     """
 
-    def __init__(self, sentence: str, hint: str) -> None:
-        super().__init__(sentence)
-        self.hint = hint
-
 
 class DatabaseTrouble(Enum):
     """Why the database refused, for temporary causes that are not bugs."""

@@ -105,10 +105,6 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class CannotListen(Misconfigured):
     """The address cannot be served on. ``hint`` says what to do."""
 
-    def __init__(self, sentence: str, hint: str) -> None:
-        super().__init__(sentence)
-        self.hint = hint
-
 
 @dataclass(frozen=True)
 class ListenAddress:

@@ -43,12 +43,16 @@ def sender(wire: Wire, ca: Path, seconds: float = PATIENCE) -> Sender:
 
 def trouble_of(sending: Sender, url: WebhookUrl) -> DeliveryTrouble:
     with pytest.raises(Undelivered) as refused:
-        sending.post(url, BODY, {})
+        sending.ask("POST", url, BODY, {})
     return refused.value.trouble
 
 
 def test_what_is_sent_arrives_as_it_is(authority, own, wire) -> None:
-    code = sender(wire, authority[0]).post(read_url(own.url("/a/b?c=d")), BODY, {"Webhook-Id": "1"})
+    code = (
+        sender(wire, authority[0])
+        .ask("POST", read_url(own.url("/a/b?c=d")), BODY, {"Webhook-Id": "1"})
+        .status
+    )
     assert code == 200
     (request,) = own.arrived
     assert (request.line, request.body) == ("POST /a/b?c=d HTTP/1.1", BODY)
@@ -61,7 +65,7 @@ def test_p51_the_connection_goes_to_the_address_that_was_checked(authority, own,
     again.
     """
     wire.addresses = [[PUBLIC], ["127.0.0.1"]]
-    assert sender(wire, authority[0]).post(read_url(own.url()), BODY, {}) == 200
+    assert sender(wire, authority[0]).ask("POST", read_url(own.url()), BODY, {}).status == 200
     assert (wire.asked, wire.called) == ([f"{HOST}."], [(PUBLIC, own.port)])
 
 
@@ -77,20 +81,20 @@ def test_p51_no_receiver_is_called_where_any_address_is_not_public(authority, ow
 
 def test_p51_a_redirect_is_an_answer_and_not_followed(authority, own, wire) -> None:
     own.answer = status(307, "Location: https://169.254.169.254/latest/meta-data")
-    assert sender(wire, authority[0]).post(read_url(own.url()), BODY, {}) == 307
+    assert sender(wire, authority[0]).ask("POST", read_url(own.url()), BODY, {}).status == 307
     assert (len(wire.asked), len(wire.called), len(own.arrived)) == (1, 1, 1)
 
 
 def test_p51_a_proxy_of_the_environment_is_not_asked(authority, own, wire, monkeypatch) -> None:
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
-    assert sender(wire, authority[0]).post(read_url(own.url()), BODY, {}) == 200
+    assert sender(wire, authority[0]).ask("POST", read_url(own.url()), BODY, {}).status == 200
 
 
 def test_a_host_that_the_operator_allows_may_be_anywhere(authority, own, wire) -> None:
     wire.addresses = [["127.0.0.1"]]
     url = read_url(own.url(), allowed=[HOST])
-    assert sender(wire, authority[0]).post(url, BODY, {}) == 200
+    assert sender(wire, authority[0]).ask("POST", url, BODY, {}).status == 200
     # As it is written: an operator's names may be short ones of the own network.
     assert wire.asked == [HOST]
 
@@ -127,7 +131,7 @@ def test_the_next_address_is_tried_where_one_is_dead(authority, own, wire) -> No
         return line
 
     sending = Sender(wire.resolve, authority[0], connect=first_is_dead)
-    assert sending.post(read_url(own.url()), BODY, {}) == 200
+    assert sending.ask("POST", read_url(own.url()), BODY, {}).status == 200
     assert [address for address, _ in wire.called] == ["1.1.1.1", PUBLIC]
 
 
@@ -186,7 +190,7 @@ def test_a_status_is_enough_where_the_body_hangs(authority, own, wire) -> None:
 
     own.answer = answer
     started = time.monotonic()
-    assert sender(wire, authority[0]).post(read_url(own.url()), BODY, {}) == 200
+    assert sender(wire, authority[0]).ask("POST", read_url(own.url()), BODY, {}).status == 200
     assert time.monotonic() - started < 5
 
 
