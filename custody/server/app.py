@@ -17,7 +17,6 @@ from custody.server.mail.mailer import (
     CountedMailer,
     FileMailer,
     Mailer,
-    MessageBuilder,
     SmtpMailer,
     SmtpServer,
 )
@@ -152,9 +151,9 @@ def _platform_of(
 
 
 def _mailer(settings: Settings, world: PlatformDependencies) -> Mailer:
-    builder = MessageBuilder(settings.mail_from, world.clock, world.random)
+    bears = settings.mail_from, world.clock, world.random
     if settings.smtp_host is None:
-        return FileMailer(settings.state / "mail", world.clock, world.random, builder)
+        return FileMailer(settings.state / "mail", *bears)
     server = SmtpServer(
         settings.smtp_host,
         settings.smtp_tls,
@@ -163,4 +162,4 @@ def _mailer(settings: Settings, world: PlatformDependencies) -> Mailer:
         settings.smtp_password,
         settings.smtp_ca_file,
     )
-    return SmtpMailer(server, builder)
+    return SmtpMailer(server, *bears)

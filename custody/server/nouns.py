@@ -9,11 +9,10 @@ from custody.server.limits import calls as limit_calls  # noqa: F401
 from custody.server.people import (  # noqa: F401
     invitations,
     members,
-    onboarding,
+    organisations,
     roles,
     service_accounts,
     users,
-    workspaces,
 )
 from custody.server.proposals import choosing, ending, forwards, paying, proofs, reading, signing  # noqa: F401
 from custody.server.second_person import changes, rule  # noqa: F401

@@ -9,9 +9,9 @@ from custody.schemas.auth import Password
 from custody.schemas.common import EmailAddress, Name, Request
 from custody.server.calls import Ctx
 from custody.server.errors import Invalid, NotFound, StateConflict
+from custody.server.people.organisations import found_organisation, found_workspace, record_founding
 from custody.server.people.people import MEMBER_ADDED, add_membership
 from custody.server.people.staff import permissions_of
-from custody.server.people.workspaces import found_organisation, found_workspace, record_founding
 from custody.server.rules.audit import Event
 from custody.server.rules.credentials import OPERATOR, check_new_password
 from custody.server.services import Services

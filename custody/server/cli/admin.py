@@ -277,13 +277,13 @@ def requests_command(state: Path, status: str | None, after: int) -> None:
     """List requests for organisations, the oldest first."""
     from custody.schemas.common import MAX_ITEMS
     from custody.schemas.onboarding import OnboardingQuery, OnboardingStatus
-    from custody.server.people import onboarding
+    from custody.server.people import organisations
     from custody.server.shown import apart
 
     wanted = None if status is None else OnboardingStatus(status)
     query = OnboardingQuery(status=wanted, after=after or None, limit=MAX_ITEMS)
     with platform_at(state) as platform, platform.services.store.read() as db:
-        page = onboarding.page(db, query)
+        page = organisations.page(db, query)
     header = ("UID", "STATUS", "ORGANISATION", "WORKSPACE", "NETWORK", "ASKED BY")
     readable, unreadable = apart(page.items)
     give_list(page.items, header, map(_row, readable), "No requests.")
@@ -326,7 +326,7 @@ def _decide(
 ) -> "OnboardingRequest":
     from custody.schemas.onboarding import ReviewOnboardingRequest
     from custody.server.calls import Ctx
-    from custody.server.people.onboarding import decide
+    from custody.server.people.organisations import decide
     from custody.server.rules.credentials import OPERATOR
 
     with platform_at(state) as platform, platform.services.store.write() as db:

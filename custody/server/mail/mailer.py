@@ -74,10 +74,6 @@ class MessageBuilder:
         self._clock = clock
         self._random = random
 
-    @property
-    def sender(self) -> Address:
-        return self._sender
-
     def message(self, mail: Mail) -> EmailMessage:
         try:
             message = self._written(mail)
@@ -124,21 +120,19 @@ class CountedMailer:
         self._mails.labels("sent").inc()
 
 
-class FileMailer:
+class FileMailer(MessageBuilder):
     """One ``.eml`` file for each message, readable by the owner alone; names sort by time."""
 
-    def __init__(self, folder: Path, clock: Clock, random: RandomBytes, builder: MessageBuilder) -> None:
+    def __init__(self, folder: Path, sender: str, clock: Clock, random: RandomBytes) -> None:
+        super().__init__(sender, clock, random)
         self._folder = folder
-        self._clock = clock
-        self._random = random
-        self._builder = builder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def send(self, mail: Mail) -> None:
         try:
             # A mailbox beyond ASCII stands in a header only as it is (RFC 6532).
             policy = SMTP if mail.to.rpartition("@")[0].isascii() else SMTPUTF8
-            message = self._builder.message(mail).as_bytes(policy=policy)
+            message = self.message(mail).as_bytes(policy=policy)
         except ValueError as error:
             raise MailRefused("No header can hold this mail's address or subject.") from error
         try:
@@ -199,18 +193,18 @@ class SmtpServer:
             )
 
 
-class SmtpMailer:
+class SmtpMailer(MessageBuilder):
     """Opens a connection for each mail: mails are few, and a server would close an idle connection."""
 
-    def __init__(self, server: SmtpServer, builder: MessageBuilder) -> None:
+    def __init__(self, server: SmtpServer, sender: str, clock: Clock, random: RandomBytes) -> None:
+        super().__init__(sender, clock, random)
         self._server = server
-        self._builder = builder
         self._context = ssl.create_default_context(cafile=server.ca_file)
 
     def send(self, mail: Mail) -> None:
         with _trouble_named():
-            message = self._builder.message(mail)
-            sender, to = self._builder.sender.addr_spec, address_of(mail.to).addr_spec
+            message = self.message(mail)
+            sender, to = self._sender.addr_spec, address_of(mail.to).addr_spec
             with self._connection() as connection:
                 connection.send_message(message, sender, [to])
 
@@ -218,7 +212,7 @@ class SmtpMailer:
     def _connection(self) -> Iterator[smtplib.SMTP]:
         # Without a name smtplib would look up this machine's and send it.
         with Deadline(MAIL_SECONDS) as deadline:
-            connection = _Connection(self._server, self._context, self._builder.sender.domain, deadline)
+            connection = _Connection(self._server, self._context, self._sender.domain, deadline)
             try:
                 self._prove_both(connection)
                 yield connection

@@ -12,8 +12,8 @@ from sqlalchemy import delete
 from custody.schemas.call import Call
 from custody.schemas.permissions import PermissionName
 from custody.server.calls import Ctx
+from custody.server.people.organisations import found_workspace
 from custody.server.people.staff import store_role
-from custody.server.people.workspaces import found_workspace
 from custody.server.rules.credentials import NEVER_GIVEN, OPERATOR
 from custody.server.rules.roles import EVERY_PERMISSION, RoleTemplate
 from custody.server.store.models import MembershipRow, RolePermissionRow

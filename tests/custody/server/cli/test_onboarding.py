@@ -10,7 +10,7 @@ from custody.common.terminal import Exit
 from custody.schemas.onboarding import SubmitOnboardingRequest
 from custody.server.calls import Ctx
 from custody.server.cli import app
-from custody.server.people.onboarding import HINT_DECIDED, submit_onboarding_request
+from custody.server.people.organisations import HINT_DECIDED, submit_onboarding_request
 from custody.server.rules.credentials import Caller
 from custody.server.sign_in.accounts import add_account
 from tests.support.onboarding import REQUEST

@@ -14,7 +14,7 @@ from custody.server import address_book
 from custody.server.calls import REFUSALS, REFUSED
 from custody.server.console.audit import recipient_words, row_words, stored_words
 from custody.server.limits import calls as limits
-from custody.server.people import members, roles, service_accounts, workspaces
+from custody.server.people import members, organisations, roles, service_accounts
 from custody.server.proposals import paying
 from custody.server.rules.audit import Event
 
@@ -28,7 +28,7 @@ FACTS: Final[tuple[tuple[Event, dict[str, Any]], ...]] = (
     (roles.CREATED, {"role": 9, "rights": ["VIEW_LOGS"], "limit": MONTHLY}),
     (roles.RENAMED, {"role": 9, "new_name": "Clerk"}),
     (roles.DELETED, {"role": 9}),
-    (workspaces.CREATED, {"workspace": 3, "network": "mainnet"}),
+    (organisations.CREATED, {"workspace": 3, "network": "mainnet"}),
     (service_accounts.REVOKED, {"account": 3, "user": 7}),
     (address_book.ADDED, {"entry": 5, "address": "bc1qexample"}),
 )

@@ -28,7 +28,7 @@ from tests.support.smtp import mail_server
 
 @pytest.fixture
 def mailer(tmp_path: Path) -> FileMailer:
-    return FileMailer(tmp_path / "mail", Clock(), random(), builder())
+    return FileMailer(tmp_path / "mail", "custody@example.org", Clock(), random())
 
 
 def test_each_message_is_a_private_file(mailer: FileMailer, tmp_path: Path) -> None:
@@ -90,12 +90,10 @@ def random() -> RandomBytes:
     return lambda count: next(numbers).to_bytes(count, "little")
 
 
-def builder() -> MessageBuilder:
-    return MessageBuilder("custody@example.org", Clock(), random())
-
-
 def smtp_mailer(port: int, tls: str = "none", **settings: object) -> SmtpMailer:
-    return SmtpMailer(SmtpServer("127.0.0.1", tls, port, **settings), builder())
+    return SmtpMailer(
+        SmtpServer("127.0.0.1", tls, port, **settings), "custody@example.org", Clock(), random()
+    )
 
 
 def test_a_mail_arrives_whole() -> None:

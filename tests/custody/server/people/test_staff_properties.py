@@ -38,9 +38,9 @@ from custody.schemas.roles import (
 )
 from custody.server.calls import Ctx, make
 from custody.server.errors import CustodyError
+from custody.server.people.organisations import found_workspace
 from custody.server.people.people import enter
 from custody.server.people.staff import staff_of, store_role
-from custody.server.people.workspaces import found_workspace
 from custody.server.rules.credentials import Caller
 from custody.server.rules.roles import EVERY_PERMISSION, KEPT, Permissions, RoleTemplate, Staff
 from custody.server.store.models import MembershipRow, WorkspaceRow

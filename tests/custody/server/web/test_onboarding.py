@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import update
 
-from custody.server.people import onboarding as rules
+from custody.server.people import organisations as rules
 from custody.server.store.models import UserRow
 from multisig import Network
 from tests.support.custody import ok

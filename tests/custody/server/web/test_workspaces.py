@@ -3,7 +3,7 @@
 import pytest
 
 from custody.schemas.permissions import PermissionName as P
-from custody.server.people import workspaces
+from custody.server.people import organisations
 from multisig import Network
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World
@@ -51,8 +51,8 @@ class TestFounding:
     def test_a_network_is_one_chain_on_the_whole_platform(self, alice: As, world: World) -> None:
         ok(create(alice, name="Real", network="mainnet"))
         with world.platform.services.store.read() as db:
-            assert workspaces.chain_for(db, "testnet") is Network.REGTEST
-            assert workspaces.chain_for(db, "mainnet") is Network.MAINNET
+            assert organisations.chain_for(db, "testnet") is Network.REGTEST
+            assert organisations.chain_for(db, "mainnet") is Network.MAINNET
         refused(create(alice, name="Other", network="signet"), 422, "VALIDATION")
 
     def test_p26_its_administrator_gains_nothing_elsewhere_and_there_is_an_end_to_them(
@@ -61,7 +61,7 @@ class TestFounding:
         founder = add_someone(world, "Founder", {P.MANAGE_WORKSPACE})
         ok(create(founder.calls))
         refused(admit(founder.calls, founder.user_id, 1, creator_workspace_id=2), 403, "PERMISSION_DENIED")
-        monkeypatch.setattr(workspaces, "MAX_WORKSPACES", 2)
+        monkeypatch.setattr(organisations, "MAX_WORKSPACES", 2)
         refused(create(alice, name="Third"), 409, "STATE_CONFLICT")
 
     def test_the_first_test_workspace_is_the_operators_to_found(self, world: World) -> None:
