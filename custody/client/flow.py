@@ -233,7 +233,13 @@ def sends(
 
     def described(given: Callable[P, Any]) -> method[Core, P, Any]:
         def plan(core: Core, /, *args: P.args, **kwargs: P.kwargs) -> Plan[Any]:
-            sent = None if isinstance(given, type) else given(*args, **kwargs)
+            sent: Any
+            if isinstance(given, type) and issubclass(given, BaseModel):
+                if args or not kwargs.keys() <= given.model_fields.keys():
+                    raise TypeError(f"these arguments have names: {', '.join(given.model_fields)}")
+                sent = Sent(query=kwargs)
+            else:
+                sent = given(*args, **kwargs)
             if sent is None:
                 sent = Sent(query=signature(given).bind(*args, **kwargs).arguments)
             headers = {} if sent.key is None else {"Idempotency-Key": sent.key}
