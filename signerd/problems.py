@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from custody.common.phrases import phrase_of
+from custody.common.exchange import phrase_of
 from signerd import errors as e
 from signerd.core.text import plain
 

@@ -9,9 +9,8 @@ from custody.cli.changes import make_or_ask
 from custody.cli.common import Amount, fail, wants_json
 from custody.cli.members import role_of
 from custody.cli.vaults import CYCLES, per_cycle_option, vault_of
-from custody.common.limit_words import bounds, until
 from custody.common.terminal import Exit, answer, aside, say, table
-from custody.common.text import btc
+from custody.common.text import bounds, btc, until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,10 +10,9 @@ from custody.cli.access import Access, asking_in_workspace, in_workspace
 from custody.cli.changes import make_or_ask
 from custody.cli.common import Amount, fail, give, give_list
 from custody.cli.members import full_name, members_of, people_of
-from custody.common.limit_words import bounds, until
 from custody.common.naming import NamedRecord, next_name
 from custody.common.terminal import Exit, aside
-from custody.common.text import amount, btc, network_words
+from custody.common.text import amount, bounds, btc, network_words, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,8 +5,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, Final
 
-from custody.common.limit_words import bounds
-from custody.common.text import network_words
+from custody.common.text import bounds, network_words
 from custody.schemas.call import Call
 from custody.schemas.calls import CONFIRMABLE
 from custody.schemas.changes import Change

@@ -28,6 +28,8 @@ LONGEST_RETRY_SECONDS: Final = 30.0
 FIRST_BACKOFF_SECONDS: Final = 0.5
 BUSY_STATUSES: Final = frozenset({429, 502, 503, 504})
 _FIRST_ERROR: Final = 400
+# Python 3.13 changed two phrases to RFC 9110's.
+_PHRASES_BEFORE: Final = {413: "Request Entity Too Large", 422: "Unprocessable Entity"}
 
 Answer = TypeVar("Answer")
 Core = TypeVar("Core")
@@ -199,6 +201,11 @@ def retry_after(reply: HttpReply, now: float) -> float | None:
         return max(0.0, parsedate_to_datetime(text).timestamp() - now)
     except (ValueError, TypeError, OverflowError):
         return None
+
+
+def phrase_of(status: HTTPStatus) -> str:
+    """The reason phrase, the same on every Python."""
+    return _PHRASES_BEFORE.get(status, status.phrase)
 
 
 def is_success(reply: HttpReply) -> bool:

@@ -1,8 +1,9 @@
-"""Text made safe to show, and amounts as people read them: in every program of ours."""
+"""Text made safe to show, and amounts and limits as people read them: in every program of ours."""
 
 import re
 import unicodedata
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 SATS_PER_BTC: Final = 100_000_000
@@ -85,6 +86,28 @@ def amount(value: int | None) -> str:
 def count(number: int, one: str, many: str) -> str:
     """``1 coin``, ``2 coins``."""
     return f"{number:,} {one if number == 1 else many}"
+
+
+# What a spending limit bounds: each payment, or the sum of all payments of a week or a month.
+IN_EACH_PAYMENT: Final = "in each payment, however many there are"
+WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def bounds(*, per_cycle: bool, period: str, day: int) -> str:
+    """The words after an amount, as in ``At most 0.5 BTC`` …"""
+    return f"in all payments of {cycle_words(period, day)} together" if per_cycle else IN_EACH_PAYMENT
+
+
+def cycle_words(period: str, day: int) -> str:
+    """``day``: of the week from Monday on, or of the month."""
+    if period == "W":
+        return f"a week from {WEEKDAYS[day - 1]} (UTC)"
+    return "a calendar month (UTC)" if day == 1 else f"a month from day {day} (UTC)"
+
+
+def until(reset: datetime) -> str:
+    """The day on which a new cycle begins, at 00:00 UTC: ``1 December``."""
+    return f"{reset.day} {reset:%B}"
 
 
 def network_words(network: str) -> str:

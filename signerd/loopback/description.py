@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
 from custody._version import __version__
-from custody.common.phrases import phrase_of
+from custody.common.exchange import phrase_of
 from signerd.api.described import described
 from signerd.errors import leaves
 from signerd.loopback.binding import BODY, JSON, Argument, answer_of, arguments

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from custody.common.phrases import phrase_of
+from custody.common.exchange import phrase_of
 from signerd.api.described import described
 from signerd.daemon.service import Daemon
 from signerd.endpoint import ANSWERS, PREFIX, socket_path

@@ -2,7 +2,7 @@
 
 from http import HTTPStatus
 
-from custody.common.phrases import phrase_of
+from custody.common.exchange import phrase_of
 
 
 def test_a_status_has_one_name_on_every_python():

@@ -4,7 +4,7 @@ on, and an undefined name is an error.
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -86,6 +86,30 @@ class Templates:
     def _live(self, context: Context, part: Live) -> Markup:
         """In a template: ``{{ live(part) }}``, rendered with the template's own context."""
         return self.live_part(part, context.get_all())[0]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """``when``: done, now or later."""
+
+    words: str
+    when: str
+
+
+def stages(
+    steps: Sequence[tuple[str, Collection[str]]], state: str, *, is_over: bool = True
+) -> tuple[Stage, ...]:
+    """The steps of something on its way, each with the states that it has in it; empty for a state of none.
+    ``is_over``: whether the last step is done where it is reached.
+    """
+    at = next((n for n, (_, states) in enumerate(steps) if state in states), None)
+    if at is None:
+        return ()
+    done = at if at < len(steps) - 1 or not is_over else len(steps)
+    return tuple(
+        Stage(words, "done" if n < done else "now" if n == at else "later")
+        for n, (words, _) in enumerate(steps)
+    )
 
 
 @dataclass(frozen=True)

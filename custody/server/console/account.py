@@ -20,7 +20,7 @@ from custody.schemas.users import MAIL_SETTINGS, UPDATE_MAIL_SETTINGS, UPDATE_US
 from custody.server.console.context import PageContext, shaped
 from custody.server.console.reviews import Review
 from custody.server.console.sign_in import ACCOUNT, providers, require_same_twice
-from custody.server.console.table import Row, form
+from custody.server.console.table import Row, form, template_view
 from custody.server.errors import Invalid
 from custody.server.sign_in import challenges
 from custody.server.sign_in.passkeys import Assertion, are_offered, passkeys_of
@@ -82,9 +82,8 @@ def confirm_authenticator(page: PageContext) -> Response:
     return page.render("account/recovery_codes.html", codes=codes, onward=onward)
 
 
-def mistyped_code(page: PageContext) -> Response:
-    """The secret that was shown still waits for a code."""
-    return page.render("account/authenticator.html", shown=None)
+# After a mistyped code: the secret that was shown still waits for one.
+mistyped_code = template_view("account/authenticator.html", shown=None)
 
 
 def end_sessions(page: PageContext) -> Response:
@@ -111,8 +110,7 @@ def _key(page: PageContext) -> Key:
     return page.one_of(page.read(KEYS), "id", "key_id", "You have no such key.")
 
 
-def revoke_page(page: PageContext) -> Response:
-    return page.render("account/revoke.html", key=_key(page), reasons=REASONS)
+revoke_page = template_view("account/revoke.html", key=_key, reasons=REASONS)
 
 
 def _reason(page: PageContext) -> str:

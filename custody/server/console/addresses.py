@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from custody.common.pages.serving import HEADERS, HTML
 from custody.common.spreadsheets import Columns
-from custody.common.text import name_key, network_words
+from custody.common.text import name_key
 from custody.schemas import address_book
 from custody.schemas.address_book import (
     ADD_WHITELIST_ADDRESS,
@@ -30,14 +30,14 @@ from custody.server.address_book import canonical_address, require_name
 from custody.server.console.context import PageContext, WaitsForSecondPerson
 from custody.server.console.rendering import TEMPLATES, csv_file
 from custody.server.console.reviews import Review, require_as_shown, shown_mark
-from custody.server.console.table import Row, form
+from custody.server.console.table import Row, form, template_view
 from custody.server.errors import (
     CustodyError,
     Invalid,
     RateLimited,
     SecondPersonNeeded,
-    WrongNetworkAddress,
 )
+from custody.server.vaults.stored import place_of
 from custody.server.web.asgi import MAX_BODY_BYTES
 from multisig import Network
 
@@ -135,20 +135,21 @@ class ImportRow:
     why: str = ""
 
 
-def import_page(page: PageContext) -> Response:
-    return page.render("addresses/import.html", most=MAX_ROWS)
+import_page = template_view("addresses/import.html", most=MAX_ROWS)
 
 
 def read_lines(page: PageContext) -> list[ImportRow]:
     """What each row of the text would do to the book as it is now. Raises Invalid."""
     rows = _rows(_text(page))
+    with page.reading() as ctx:
+        network = Network(place_of(ctx.db, page.workspace.id).chain)
     book = page.read(WHITELIST_ADDRESSES)
     by_address = {entry.address: entry for entry in book}
     taken = {name_key(entry.name): entry.address for entry in book}
     lines: list[ImportRow] = []
     seen: set[str] = set()
     for number, (name, address) in rows:
-        line = _line(page, number, name, address, by_address, taken)
+        line = _line(network, number, name, address, by_address, taken)
         if line.does != "refused" and line.address in seen:
             line = ImportRow(number, name, line.address, "refused", why="an earlier row has this address")
         seen.add(line.address)
@@ -198,7 +199,7 @@ def _rows(text: str) -> list[tuple[int, tuple[str, str]]]:
 
 
 def _line(
-    page: PageContext,
+    network: Network,
     number: int,
     name: str,
     address: str,
@@ -206,7 +207,7 @@ def _line(
     taken: Mapping[str, str],
 ) -> ImportRow:
     try:
-        address = _canonical(address, page.workspace.entry.workspace_info.net)
+        address = canonical_address(address, network)
         require_name(name)
     except CustodyError as error:
         return ImportRow(number, name, address, "refused", why=error.detail)
@@ -220,23 +221,6 @@ def _line(
     if present is not None:
         return ImportRow(number, name, address, "rename", present.uid, f"it was {present.name}")
     return ImportRow(number, name, address, "add")
-
-
-def _canonical(address: str, net: str) -> str:
-    """On any network that the workspace may be on; the API's call knows which one. Raises Invalid,
-    WrongNetworkAddress.
-    """
-    networks = [network for network in Network if (network is Network.MAINNET) == (net == "mainnet")]
-    for network in networks[:-1]:
-        try:
-            return canonical_address(address, network)
-        except CustodyError:
-            continue
-    try:
-        return canonical_address(address, networks[-1])
-    except WrongNetworkAddress as error:
-        words = f"the address is of another network: this workspace is on {network_words(net)}"
-        raise WrongNetworkAddress(words) from error
 
 
 def review_import(page: PageContext) -> Review:

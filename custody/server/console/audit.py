@@ -14,9 +14,8 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from custody.common.change_words import PERMISSION_WORDS, TITLES
-from custody.common.limit_words import bounds
 from custody.common.pages.serving import attachment
-from custody.common.text import SATS_PER_BTC, SHORT_ID, amount, plain
+from custody.common.text import SATS_PER_BTC, SHORT_ID, amount, bounds, plain
 from custody.schemas.calls import CALLS
 from custody.schemas.logs import EXPORT_AUDIT_LOGS, LOGS, AuditLogEntry, LogsPage
 from custody.schemas.members import MEMBERS

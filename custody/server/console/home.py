@@ -19,25 +19,24 @@ from custody.schemas.users import CREATE_WORKSPACE, UPDATE_WORKSPACE
 from custody.schemas.vaults import LIST_WALLETS, Vault
 from custody.server.console.context import PageContext
 from custody.server.console.reviews import Review
-from custody.server.console.table import Row, form, live
+from custody.server.console.table import Row, form, live, template_view
 from custody.server.errors import Invalid, PermissionDenied
 
 # Waiting proposals and vaults on the overview; their own pages list all.
 FIRST = 10
 
 
-def workspaces(page: PageContext) -> Response:
-    invitations = [] if page.caller.bound_to is not None else page.read(OWN_INVITATIONS)
-    return page.render(
-        "home/workspaces.html", section="home", workspaces=page.workspaces, invitations=invitations
-    )
-
-
-def invitation_page(page: PageContext) -> Response:
-    """The page that the mail links to. Raises NotFound."""
-    words = "No such invitation waits for you. It may have ended, or it is for another address."
-    invitation = page.one_of(page.read(OWN_INVITATIONS), "invite_uid", "invite_id", words)
-    return page.render("home/invitation.html", section="home", invitation=invitation)
+workspaces = template_view(
+    "home/workspaces.html", section="home", workspaces=lambda page: page.workspaces,
+    invitations=lambda page: [] if page.caller.bound_to is not None else page.read(OWN_INVITATIONS),
+)  # fmt: skip
+# The page that the mail links to.
+invitation_page = template_view(
+    "home/invitation.html", section="home", invitation=lambda page: page.one_of(
+        page.read(OWN_INVITATIONS), "invite_uid", "invite_id",
+        "No such invitation waits for you. It may have ended, or it is for another address.",
+    ),
+)  # fmt: skip
 
 
 def answer_invitation(page: PageContext) -> Response:

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.common.limit_words import WEEKDAYS, until
+from custody.common.text import WEEKDAYS, until
 from custody.schemas.limits import MY_LIMITS, MyLimits, VaultLimits
 from custody.schemas.proposals import PsbtPreview
 from custody.schemas.vaults import LIST_WALLETS, Vault

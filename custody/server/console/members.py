@@ -1,7 +1,5 @@
 """The members of a workspace: invited, added, given another role, removed; and leaving it oneself."""
 
-from starlette.responses import Response
-
 from custody.common.change_words import PERMISSION_WORDS
 from custody.schemas.members import (
     ADD_WORKSPACE_TO_USER,
@@ -17,24 +15,10 @@ from custody.schemas.members import (
 from custody.schemas.roles import ROLES, RoleDetails
 from custody.server.console.context import PageContext
 from custody.server.console.reviews import Facts
-from custody.server.console.table import Row, form
+from custody.server.console.table import Row, form, template_view
 from custody.server.errors import Invalid
 
 AT_ONCE = "It applies at once, to their pages and their programs."
-
-
-def members(page: PageContext) -> Response:
-    return page.render(
-        "members/members.html",
-        members=page.read(MEMBERS),
-        roles=_roles(page),
-        invitations=page.read(WORKSPACE_INVITATIONS),
-        colleagues=colleagues(page),
-    )
-
-
-def member_page(page: PageContext) -> Response:
-    return page.render("members/member.html", member=_member(page), roles=_roles(page))
 
 
 def _roles(page: PageContext) -> list[RoleDetails]:
@@ -84,8 +68,12 @@ def _current_role(page: PageContext) -> Facts:
     return (("Current role", _member(page).role.name),)
 
 
-def leaving(page: PageContext) -> Response:
-    return page.render("members/leave.html")
+members = template_view(
+    "members/members.html", members=MEMBERS, roles=_roles, invitations=WORKSPACE_INVITATIONS,
+    colleagues=colleagues,
+)  # fmt: skip
+member_page = template_view("members/member.html", member=_member, roles=_roles)
+leaving = template_view("members/leave.html")
 
 
 def _added(page: PageContext) -> dict[str, int]:

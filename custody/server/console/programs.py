@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from custody.common.change_words import PERMISSION_WORDS, kind_words
+from custody.common.change_words import PERMISSION_WORDS
 from custody.schemas.service_accounts import (
     CREATE_SERVICE_ACCOUNT,
     DEFAULT_OVERLAP_HOURS,
@@ -14,6 +14,7 @@ from custody.schemas.service_accounts import (
     REVOKE_SERVICE_ACCOUNT,
     SERVICE_ACCOUNTS,
     UPDATE_SERVICE_ACCOUNT,
+    ServiceAccount,
 )
 from custody.schemas.webhooks import (
     CREATE_WEBHOOK,
@@ -27,7 +28,7 @@ from custody.schemas.webhooks import (
     EventKind,
 )
 from custody.server.console.context import PageContext
-from custody.server.console.table import Row, form
+from custody.server.console.table import Row, form, template_view
 from custody.server.rules.credentials import NEVER_GIVEN
 
 RIGHTS = {name: words for name, words in PERMISSION_WORDS.items() if name not in NEVER_GIVEN}
@@ -40,24 +41,18 @@ STATES = {
 }
 
 
-def programs(page: PageContext) -> Response:
-    return page.render("programs/programs.html", programs=page.read(SERVICE_ACCOUNTS), states=STATES)
+def _program(page: PageContext) -> ServiceAccount:
+    """Raises NotFound."""
+    words, key = "There is no such program in this workspace.", "service_account_id"
+    return page.one_of(page.read(SERVICE_ACCOUNTS), key, key, words)
 
 
-def new_page(page: PageContext) -> Response:
-    return page.render("programs/new.html", permissions=RIGHTS)
-
-
-def program_page(page: PageContext) -> Response:
-    words = "There is no such program in this workspace."
-    found = page.read(SERVICE_ACCOUNTS)
-    return page.render(
-        "programs/program.html",
-        program=page.one_of(found, "service_account_id", "service_account_id", words),
-        states=STATES,
-        permissions=RIGHTS,
-        overlap=DEFAULT_OVERLAP_HOURS,
-    )
+programs = template_view("programs/programs.html", programs=SERVICE_ACCOUNTS, states=STATES)
+new_page = template_view("programs/new.html", permissions=RIGHTS)
+program_page = template_view(
+    "programs/program.html", program=_program, states=STATES, permissions=RIGHTS,
+    overlap=DEFAULT_OVERLAP_HOURS,
+)  # fmt: skip
 
 
 def _typed(page: PageContext) -> dict[str, Any]:
@@ -87,21 +82,13 @@ ABOUT = {
 }
 
 
-def kinds_by_subject() -> dict[str, list[str]]:
-    """The kinds that a person chooses from; a ping is sent by its own button."""
-    found: dict[str, list[str]] = {}
-    for kind in EventKind:
-        if kind is not EventKind.PING:
-            found.setdefault(ABOUT[kind.partition(".")[0]], []).append(kind.value)
-    return found
-
-
-def webhooks(page: PageContext) -> Response:
-    return page.render("webhooks/webhooks.html", webhooks=page.read(WEBHOOKS), kind_words=kind_words)
-
-
-def new_hook_page(page: PageContext) -> Response:
-    return page.render("webhooks/new.html", kinds=kinds_by_subject(), kind_words=kind_words)
+# The kinds that a person chooses from; a ping is sent by its own button.
+KINDS = {
+    words: [each.value for each in EventKind if each.startswith(f"{subject}.") and each is not EventKind.PING]
+    for subject, words in ABOUT.items()
+}
+webhooks = template_view("webhooks/webhooks.html", webhooks=WEBHOOKS)
+new_hook_page = template_view("webhooks/new.html", kinds=KINDS)
 
 
 def webhook_page(page: PageContext) -> Response:
@@ -115,8 +102,7 @@ def webhook_page(page: PageContext) -> Response:
         deliveries=deliveries,
         next_after=next_after,
         after=after,
-        kinds=kinds_by_subject(),
-        kind_words=kind_words,
+        kinds=KINDS,
     )
 
 

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from custody.common.pages.rendering import stages
 from custody.common.pages.serving import attachment
 from custody.schemas.proofs import CREATE_PROOF, MAX_MESSAGE, PROOF
 from custody.schemas.proposals import (
@@ -29,7 +30,7 @@ from custody.server.console.context import PageContext
 from custody.server.console.limits import left_of
 from custody.server.console.money import MoneyReview, money_of, proof_of
 from custody.server.console.reviews import Review, require_as_shown, shown_mark
-from custody.server.console.table import Row, form, live
+from custody.server.console.table import Row, form, live, template_view
 from custody.server.console.typed import fee_rate, require_days_in_order
 from custody.server.console.vaults import vault_by_id, vaults_to_choose
 from custody.server.errors import CustodyError, Invalid, PermissionDenied
@@ -53,27 +54,6 @@ _STEPS_OF_PROOF: Final = (
     ("Signers approve", frozenset({ProposalStatus.PENDING})),
     ("Complete", frozenset({ProposalStatus.PROVEN})),
 )
-
-
-@dataclass(frozen=True)
-class ProposalStage:
-    """``when``: done, now or later."""
-
-    words: str
-    when: str
-
-
-def stages_of(proposal: Proposal) -> tuple[ProposalStage, ...]:
-    """Empty for a proposal that is over without its last stage: its state says why."""
-    steps = _STEPS_OF_PROOF if proposal.tx_type is TxType.PROOF else _STEPS
-    at = next((n for n, (_, statuses) in enumerate(steps) if proposal.status in statuses), None)
-    if at is None:
-        return ()
-    is_over = at == len(steps) - 1
-    return tuple(
-        ProposalStage(words, "done" if n < at or is_over else "now" if n == at else "later")
-        for n, (words, _) in enumerate(steps)
-    )
 
 
 # --- the list -----------------------------------------------------------------------------------------------
@@ -160,7 +140,8 @@ def _standing(page: PageContext) -> dict[str, Any]:
     signs = [signer for signer in proposal.signers if signer.user_id == me]
     return {
         "proposal": proposal,
-        "stages": stages_of(proposal),
+        # None where it is over without its last stage: its state says why.
+        "stages": stages(_STEPS_OF_PROOF if proposal.tx_type is TxType.PROOF else _STEPS, status),
         "is_frozen": status in _BEFORE_THE_NETWORK and vault.is_frozen,
         "actions": [
             (words, path)
@@ -280,8 +261,8 @@ def propose_change(page: PageContext) -> Response:
     return page.redirect(f"{page.workspace.path}/proposals/{made.psbt_id}", _change(page).done)
 
 
-def cancel_page(page: PageContext) -> Response:
-    return page.render("proposals/cancel.html", proposal=proposal_of(page))
+cancel_page = template_view("proposals/cancel.html", proposal=proposal_of)
+release_page = template_view("proposals/release.html", proposal=proposal_of)
 
 
 def _signatures_are_out(page: PageContext) -> str:
@@ -295,10 +276,6 @@ def _signatures_are_out(page: PageContext) -> str:
         "holds enough of them can still send it. Its coins stay locked: take them back afterwards, or free "
         "them."
     )
-
-
-def release_page(page: PageContext) -> Response:
-    return page.render("proposals/release.html", proposal=proposal_of(page))
 
 
 def _after_ending(ended: CancelPsbtResponse) -> str:

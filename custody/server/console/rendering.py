@@ -9,13 +9,12 @@ from typing import Any, Final
 from markupsafe import Markup
 from starlette.responses import Response, StreamingResponse
 
-from custody.common.change_words import PERMISSION_WORDS
-from custody.common.limit_words import bounds, until
+from custody.common.change_words import PERMISSION_WORDS, kind_words
 from custody.common.pages.qr import qr_image
 from custody.common.pages.rendering import Templates
 from custody.common.pages.serving import attachment
 from custody.common.spreadsheets import Columns, csv_of
-from custody.common.text import SHORT_ID, network_words, plain
+from custody.common.text import SHORT_ID, bounds, network_words, plain, until
 from custody.schemas.asset_tokens import CallStatus
 from custody.schemas.common import MAX_SATS, format_time
 from custody.schemas.history import CoinState, MovementKind
@@ -182,6 +181,7 @@ TEMPLATES = Templates(
         "key_words": lambda state: KEY_WORDS[state],
         "call_words": lambda status: CALL_WORDS[CallStatus(status)],
         "function_words": lambda name: FUNCTION_WORDS[Function[name.upper()]],
+        "kind_words": kind_words,
         "purchase_words": lambda status: PURCHASE_WORDS[status],
         "limit_shown": Limit,
         "member_words": member_words,

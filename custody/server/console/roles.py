@@ -21,7 +21,7 @@ from custody.schemas.roles import (
 from custody.server.console.context import PageContext
 from custody.server.console.limits import role_limit
 from custody.server.console.reviews import in_force_mark
-from custody.server.console.table import Row, form
+from custody.server.console.table import Row, form, template_view
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,7 @@ READY_ROLES = (
 _EMPTY = ReadyRole("", "", frozenset(), limit="")
 
 
-def roles(page: PageContext) -> Response:
-    return page.render("roles/roles.html", roles=page.read(ROLES))
+roles = template_view("roles/roles.html", roles=ROLES)
 
 
 def new_role_page(page: PageContext) -> Response:

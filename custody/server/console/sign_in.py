@@ -29,7 +29,7 @@ from custody.schemas.users import Organisation
 from custody.server.console import session
 from custody.server.console.context import PageContext, shaped
 from custody.server.console.reviews import Review
-from custody.server.console.table import SIGN_IN, Row, form, own_path
+from custody.server.console.table import SIGN_IN, Row, form, own_path, template_view
 from custody.server.errors import Invalid, SignInOver, StateConflict, TokenExpired, Unauthenticated
 from custody.server.people.invitations import invited_address
 from custody.server.rules.credentials import IDENTITY_FLOW_LIFETIME
@@ -142,10 +142,6 @@ def sign_out(page: PageContext) -> Response:
     return response
 
 
-def register_page(page: PageContext) -> Response:
-    return page.render("register.html", target=target_of(page), invited=_invited(page))
-
-
 def register(page: PageContext) -> Response:
     page.admit()
     form = page.form
@@ -171,14 +167,6 @@ def register(page: PageContext) -> Response:
         )
 
 
-def forgotten_page(page: PageContext) -> Response:
-    return page.render("forgotten.html")
-
-
-def reset_page(page: PageContext) -> Response:
-    return page.render("reset.html")
-
-
 def _new_password(page: PageContext) -> dict[str, str]:
     require_same_twice(page, "new_password")
     return {"token": page.form.one("token").strip()}
@@ -191,6 +179,11 @@ def require_same_twice(page: PageContext, name: str) -> None:
 
 def target_of(page: PageContext) -> str:
     return own_path(page.form.one("next") or page.query("next"))
+
+
+register_page = template_view("register.html", target=target_of, invited=_invited)
+forgotten_page = template_view("forgotten.html")
+reset_page = template_view("reset.html")
 
 
 # --- through an identity provider ---------------------------------------------------------------------------
@@ -284,15 +277,7 @@ def unlink(page: PageContext) -> Response:
 # --- the organisation's -------------------------------------------------------------------------------------
 
 
-def provider_page(page: PageContext) -> Response:
-    workspace = page.workspace
-    provider = page.read(IDENTITY_PROVIDER, workspace_id=workspace.id)
-    links = page.read(IDENTITY_LINKS, workspace_id=workspace.id)
-    return page.render("identity/provider.html", provider=provider, links=links)
-
-
-def _typed_provider(page: PageContext) -> dict[str, str]:
-    return {name: page.form.one(name).strip() for name in ("issuer", "client_id")}
+provider_page = template_view("identity/provider.html", provider=IDENTITY_PROVIDER, links=IDENTITY_LINKS)
 
 
 def review_unlinking(page: PageContext) -> Review:
@@ -334,7 +319,8 @@ ROWS = (
     Row("GET", _PROVIDER, provider_page),
     form(
         _PROVIDER + "/set", UPDATE_IDENTITY_PROVIDER, provider_page, "The identity provider is set.",
-        asks="Set it", steps_up=True, given=_typed_provider,
+        asks="Set it", steps_up=True,
+        given=lambda page: {name: page.form.one(name).strip() for name in ("issuer", "client_id")},
         warns="Another issuer or client is another provider: links and sessions of the current one end.",
     ),
     form(

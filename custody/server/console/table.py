@@ -141,6 +141,19 @@ def form(
     return Row("POST", path, view, again, review, steps_up=steps_up, is_open=is_open, acts=(call,))
 
 
+def template_view(template: str, **context: object) -> View:
+    """A page that only shows. Of the context, a call is read, a function asked with the page, and all else is
+    as it is.
+    """
+
+    def value(page: PageContext, each: object) -> object:
+        if isinstance(each, Call):
+            return page.read(each)
+        return each(page) if callable(each) else each
+
+    return lambda page: page.render(template, **{name: value(page, each) for name, each in context.items()})
+
+
 def live(
     path: str,
     part_path: str,

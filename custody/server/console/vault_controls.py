@@ -20,7 +20,7 @@ from custody.server.console.context import PageContext
 from custody.server.console.limits import used_words, vault_limit
 from custody.server.console.rendering import controls_words, member_words
 from custody.server.console.reviews import Facts, Review, in_force_mark
-from custody.server.console.table import Row, form
+from custody.server.console.table import Row, form, template_view
 from custody.server.console.vaults import names_of, vault_here
 from custody.server.errors import NotFound
 
@@ -35,12 +35,6 @@ _SIGNED_MEANWHILE = (
 )
 
 
-def limits(page: PageContext) -> Response:
-    return page.render(
-        "vaults/limits.html", vault=vault_here(page), in_force_mark=in_force_mark(page, _limit(page))
-    )
-
-
 def _limit(page: PageContext) -> dict[str, Any] | None:
     """As `vault_limit`. None where it is not known."""
     now = vault_here(page).detailed_vault_limits
@@ -48,6 +42,11 @@ def _limit(page: PageContext) -> dict[str, Any] | None:
         return None
     cycle = {"cycle_period": now.cycle_period, "cycle_day": now.cycle_day}
     return {"transaction_limit": now.limit, "per_cycle": now.per_cycle, **cycle}
+
+
+limits = template_view(
+    "vaults/limits.html", vault=vault_here, in_force_mark=lambda page: in_force_mark(page, _limit(page))
+)
 
 
 def _used(page: PageContext) -> Facts:
@@ -128,17 +127,16 @@ def _after_unfreeze(now: VaultControls) -> str:
 # --- a signer's key -----------------------------------------------------------------------------------------
 
 
-def lost_page(page: PageContext) -> Response:
-    shown = vault_here(page)
-    return page.render("vaults/lost.html", vault=shown, signer_name=_signer_name(page, shown))
-
-
-def _signer_name(page: PageContext, shown: Vault) -> str:
+def _signer_name(page: PageContext) -> str:
     """Raises NotFound for a key that no signer of the vault has."""
+    shown = vault_here(page)
     for each in shown.signers:
         if each.key_id == page.path_param("key_id"):
             return names_of(page, shown)[each.user_id]
     raise NotFound("No signer of this vault has that key.")
+
+
+lost_page = template_view("vaults/lost.html", vault=vault_here, signer_name=_signer_name)
 
 
 def _lost(page: PageContext) -> dict[str, Any]:
@@ -175,7 +173,7 @@ ROWS = (
     form(
         f"{_VAULT}/signers/{{key_id}}/lost", REVOKE_KEY, lost_page, "The key is marked as lost.",
         to="vaults/{vault_id}", asks="Mark it as lost", steps_up=True, given=_lost,
-        beside=lambda page: (("Signer", _signer_name(page, vault_here(page))),),
+        beside=lambda page: (("Signer", _signer_name(page)),),
         warns="It approves nothing any more, in any vault, and its approvals of pending proposals no longer "
         "count. This is final: a device that is found again is registered as a new key, for new vaults.",
     ),

@@ -32,7 +32,7 @@ from custody.server.console.rendering import (
     controls_words,
     csv_file,
 )
-from custody.server.console.table import Row, form, live
+from custody.server.console.table import Row, form, live, template_view
 from custody.server.console.typed import query_day, query_sats, whole
 from custody.server.errors import CustodyError, Invalid
 from custody.server.store.models import full_name
@@ -175,14 +175,8 @@ def receive(page: PageContext) -> Response:
     )  # fmt: skip
 
 
-def new_vault(page: PageContext) -> Response:
-    """Raises PermissionDenied where the person may not see the members."""
-    members = page.read(MEMBERS)
-    return page.render(
-        "vaults/new.html",
-        able=[each for each in members if each.can_sign],
-        unable=[each for each in members if not each.can_sign],
-    )
+# Refused where the person may not see the members.
+new_vault = template_view("vaults/new.html", members=MEMBERS)
 
 
 def typed_policy(page: PageContext) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from custody.common.limit_words import bounds, until
+from custody.common.text import bounds, until
 from custody.schemas import limits as wire
 from custody.schemas.changes import Json
 from custody.schemas.common import VaultQuery, WorkspaceQuery, format_time

@@ -205,15 +205,13 @@ def _candidates(tier: Tier) -> _Coins:
         ChainCoinRow.height,
         ChainCoinRow.branch,
         ChainCoinRow.address_index,
-    ).where(*_unspent(), _is_of(tier), ChainCoinRow.amount_sats >= bindparam("least"))
-
-
-def _unspent() -> tuple[ColumnElement[bool], ...]:
-    return (
+    ).where(
         ChainCoinRow.vault_id == bindparam("vault_id"),
         ChainCoinRow.spent_by.is_(None),
         _is_mature(),
         or_(ChainCoinRow.branch != RECEIVE, ChainCoinRow.address_index != bindparam("avoided")),
+        _is_of(tier),
+        ChainCoinRow.amount_sats >= bindparam("least"),
     )
 
 

@@ -7,9 +7,8 @@ sign, while the proposal can still be completed; everybody else gets the unsigne
 from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple, cast
 
 from sqlalchemy import BindParameter, Exists, bindparam, exists, func, select
 from sqlalchemy.orm import Session
@@ -54,16 +53,6 @@ class RecordReader(NamedTuple):
     may_approve: bool
 
 
-@dataclass(frozen=True)
-class _TokenFields:
-    """The token fields of a proposal's record."""
-
-    contract_uid: int | None = None
-    call_uid: int | None = None
-    decoded_call: DecodedCall | None = None
-    contract_ids: Sequence[str] = ()
-
-
 def proposal_records(
     db: Session, proposals: Sequence[ProposalRow], reader: RecordReader
 ) -> list[wire.Proposal]:
@@ -93,21 +82,16 @@ def proposal_records(
         if most and not _gets_signatures(proposal, signers, reader):
             psbt = Psbt.parse(psbt).without_signatures().to_bytes()
         (vault_name, tip), height = vaults[proposal.vault_id], proposal.block_height
-        of_token = of_tokens.get(proposal.id, _TokenFields())
         record = shape_of(
             wire.Proposal,
             proposal,
             psbt_id=proposal.id,
             workspace_id=str(proposal.workspace_id),
-            contract_uid=of_token.contract_uid,
-            call_uid=of_token.call_uid,
-            decoded_call=of_token.decoded_call,
             created_by=str(proposal.created_by),
             created_by_name=names.get(proposal.created_by),
             psbt_base64=b64encode(psbt).decode(),
             fee_rate=rate_text(FeeRate(proposal.fee_rate_sat_per_kvb)),
             op_return=None if proposal.op_return_hex is None else f"0x{proposal.op_return_hex}",
-            contract_ids=proposal.contract_ids or list(of_token.contract_ids),
             signers=[
                 _signer(each, decisions.get((proposal.id, each.key_id)), names.get(each.user_id))
                 for each in signers
@@ -120,6 +104,7 @@ def proposal_records(
             replaced_by_psbt_id=proposal.replaced_by_id,
             may_be_replaced=may_be_replaced(proposal),
             vault_name=vault_name,
+            **of_tokens.get(proposal.id, {}),
         )
         records.append(record)
     return records
@@ -234,8 +219,8 @@ _VAULTS = (
 )
 
 
-def _token_fields(db: Session, proposals: Sequence[ProposalRow]) -> dict[str, _TokenFields]:
-    """By the proposal's id. Sends and forwards take no query."""
+def _token_fields(db: Session, proposals: Sequence[ProposalRow]) -> dict[str, dict[str, Any]]:
+    """The fields of their records, by the proposal's id. Sends and forwards take no query."""
     concerned = [proposal for proposal in proposals if TxType(proposal.tx_type) in TOKEN_KINDS]
     if not concerned:
         return {}
@@ -258,23 +243,25 @@ def _token_fields(db: Session, proposals: Sequence[ProposalRow]) -> dict[str, _T
         select(ProposalRow.family_id, ProposalRow.txid_expected).where(of_deploys)
     ):
         versions[family_id].add(txid)
-    found = {}
+    found = dict[str, dict[str, Any]]()
     for proposal in concerned:
         if proposal.family_id not in tokens:
             continue
         contract, call_uid = tokens[proposal.family_id]
+        found[proposal.id] = {"contract_uid": contract.uid, "call_uid": call_uid}
         outputs = Psbt.parse(proposal.psbt).outputs
         payloads = (token_of_script(output.script_pubkey) for output in outputs)
         payload = next((each for each in payloads if each is not None), None)
         if payload is None:
             # A version that cancels has no token data.
-            found[proposal.id] = _TokenFields(contract.uid, call_uid)
             continue
         contract_id = proposal.txid_expected if isinstance(payload, Deploy) else payload.contract_id
         is_known = contract_id in versions[contract.deploy_family_id]
         bytecode = _parsed(contract.bytecode) if is_known else None
-        decoded = _decoded(payload, contract_id, Network(contract.chain), bytecode)
-        found[proposal.id] = _TokenFields(contract.uid, call_uid, decoded, [contract_id])
+        found[proposal.id] |= {
+            "decoded_call": _decoded(payload, contract_id, Network(contract.chain), bytecode),
+            "contract_ids": proposal.contract_ids or [contract_id],
+        }
     return found
 
 

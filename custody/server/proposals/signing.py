@@ -122,12 +122,12 @@ def _approve(ctx: Ctx, signer: Signer, checked: Verified) -> SignPsbtResponse:
     if signer.vault is not None:
         # The vault's present controls, which may have changed since the proposal.
         require_thawed(ctx.db, signer.vault)
-        require_other_maker(ctx.db, signer.vault, proposal, signer.user_id)
+        require_other_maker(ctx.db, signer.vault, proposal, ctx.caller.user_id)
         require_listed(ctx.db, signer.vault, proposal.psbt)
     _keep(ctx, signer, checked)
     payload = event_data(proposal, user_id=ctx.caller.user_id, is_complete=progress.is_complete)
     inputs = None if progress.is_complete else list(progress.signed)
-    ctx.event(SIGNED, payload, proposal=proposal.id, key=signer.key_id, inputs=inputs)
+    ctx.event(SIGNED, payload, proposal=proposal.id, key=signer.key.id, inputs=inputs)
     if checked.final is not None:
         _finalise(ctx, proposal, checked.final)
     return _answer(proposal, progress, checked.collected, None)
@@ -154,7 +154,7 @@ def _too_late(db: Session, proposal: ProposalRow) -> SignPsbtResponse:
 
 def _keep(ctx: Ctx, signer: Signer, checked: Verified) -> None:
     signer.proposal.psbt = checked.signed
-    place = {"proposal_id": signer.proposal.id, "key_id": signer.key_id, "received_at": ctx.now}
+    place = {"proposal_id": signer.proposal.id, "key_id": signer.key.id, "received_at": ctx.now}
     # Only the message's input of a proof is stored (`proofs`); its PSBT has all signatures.
     is_proof = signer.proposal.tx_type == TxType.PROOF.value
     new = [one for one in checked.new if not is_proof or not one.input_index]
@@ -166,7 +166,7 @@ def _keep(ctx: Ctx, signer: Signer, checked: Verified) -> None:
 def _decide(ctx: Ctx, signer: Signer, decision: str, *, is_complete: bool, reason: str | None) -> None:
     """Replaces the signer's earlier decision."""
     row = signer.decision or DecisionRow(
-        proposal_id=signer.proposal.id, key_id=signer.key_id, user_id=signer.user_id
+        proposal_id=signer.proposal.id, key_id=signer.key.id, user_id=signer.key.user_id
     )
     row.decision, row.is_complete, row.reason, row.decided_at = decision, is_complete, reason, ctx.now
     ctx.db.add(row)
@@ -229,7 +229,7 @@ def _signer_of(ctx: Ctx, psbt_id: str, query: Select[*tuple[Any, ...]]) -> Signe
     found = ctx.db.execute(query, {"user_id": ctx.caller.user_id, "psbt_id": psbt_id}).one_or_none()
     if found is None or found[0].workspace_id != ctx.access.workspace_id:
         raise NotFound("There is no such proposal in this workspace.")
-    proposal, fingerprint, key_id, status, revoked_reason, decision, vault = found
+    proposal, fingerprint, key, decision, vault = found
     if proposal.profile_key_id is not None:
         return _owner(ctx.db, ctx.caller, proposal, proposal.profile_key_id)
     if not ctx.access.holds_any(APPROVER):
@@ -238,17 +238,7 @@ def _signer_of(ctx: Ctx, psbt_id: str, query: Select[*tuple[Any, ...]]) -> Signe
         )
     if fingerprint is None:
         raise NotASigner("You are not a signer of this vault.")
-    return Signer(
-        proposal,
-        policy_of(vault),
-        ctx.caller.user_id,
-        key_id,
-        status == ACTIVE,
-        revoked_reason,
-        Fingerprint.from_hex(fingerprint),
-        decision,
-        vault,
-    )
+    return Signer(proposal, policy_of(vault), key, Fingerprint.from_hex(fingerprint), decision, vault)
 
 
 def _owner(db: Session, caller: Caller, proposal: ProposalRow, key_id: str) -> Signer:
@@ -257,28 +247,11 @@ def _owner(db: Session, caller: Caller, proposal: ProposalRow, key_id: str) -> S
         raise NotASigner("Only the member whose money it moves signs a forward.")
     key = db.get_one(KeyRow, key_id)
     policy = profile_policy(db, key, db.get_one(ProfileRow, key_id))
-    return Signer(
-        proposal,
-        policy,
-        key.user_id,
-        key.id,
-        key.status == ACTIVE,
-        key.revoked_reason,
-        policy.key.fingerprint,
-        db.get(DecisionRow, (proposal.id, key.id)),
-    )
+    return Signer(proposal, policy, key, policy.key.fingerprint, db.get(DecisionRow, (proposal.id, key.id)))
 
 
 _SIGNER = (
-    select(
-        ProposalRow,
-        VaultSignerRow.fingerprint,
-        KeyRow.id,
-        KeyRow.status,
-        KeyRow.revoked_reason,
-        DecisionRow,
-        VaultRow,
-    )
+    select(ProposalRow, VaultSignerRow.fingerprint, KeyRow, DecisionRow, VaultRow)
     .outerjoin(
         VaultSignerRow,
         and_(VaultSignerRow.vault_id == ProposalRow.vault_id, VaultSignerRow.user_id == bindparam("user_id")),
@@ -295,12 +268,12 @@ def _require_live_key(db: Session, signer: Signer) -> None:
     """A superseded key may still sign payments to vaults of the same workspace, for a vault's signers are
     fixed (P47), and forwards, which always pay such a vault. Raises KeyIsRevoked.
     """
-    if signer.is_active:
+    if signer.key.status == ACTIVE:
         return
-    if may_move_on(cast("RevokedReason | None", signer.revoked_reason)):
+    if may_move_on(cast("RevokedReason | None", signer.key.revoked_reason)):
         outputs = Psbt.parse(signer.proposal.psbt).outputs
         scripts = {output.script_pubkey for output in outputs}
         if signer.vault is None or stay_in_workspace(db, signer.vault, scripts):
             return
     whose = "with this profile" if signer.vault is None else "in this vault"
-    raise KeyIsRevoked(f"Your key {whose} was revoked ({signer.revoked_reason}).")
+    raise KeyIsRevoked(f"Your key {whose} was revoked ({signer.key.revoked_reason}).")

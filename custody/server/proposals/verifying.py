@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from custody.server.chain.engine import InvalidSpend, consensus, verify_transaction
 from custody.server.errors import Invalid, NotASigner, PsbtDiffers, SignatureInvalid
-from custody.server.store.models import DecisionRow, ProposalRow, VaultRow
+from custody.server.store.models import DecisionRow, KeyRow, ProposalRow, VaultRow
 from multisig import (
     BadSignature,
     Fingerprint,
@@ -29,16 +29,14 @@ from multisig.bip322 import ProofState, finalise_proof, is_proof, verify_message
 
 @dataclass(frozen=True)
 class Signer:
-    """The caller as a signer of a proposal. ``policy``: of its coins. ``decision``: the earlier one, which a
-    new one replaces. ``vault``: whose coins it spends; None for a forward.
+    """The caller as a signer of a proposal. ``policy``: of its coins. ``fingerprint``: of the key there.
+    ``decision``: the earlier one, which a new one replaces. ``vault``: whose coins it spends; None for a
+    forward.
     """
 
     proposal: ProposalRow
     policy: Policy
-    user_id: int
-    key_id: str
-    is_active: bool
-    revoked_reason: str | None
+    key: KeyRow
     fingerprint: Fingerprint
     decision: DecisionRow | None
     vault: VaultRow | None = None

@@ -43,14 +43,9 @@ def least_fee(rivals: Iterable[PricedTransaction], vsize: int) -> Sats:
     """The least fee that replaces them all (BIP-125, rules 3 and 4): it also pays for its own relay, and its
     rate is higher than each of theirs.
     """
-    return Sats(max((_outbidding(rival, vsize) for rival in rivals), default=0))
-
-
-def _outbidding(rival: PricedTransaction, vsize: int) -> int:
-    return max(
-        rival.fee + INCREMENTAL_RELAY.fee_for(vsize),
-        rival.fee * vsize // rival.vsize + 1,
-    )
+    own_relay = INCREMENTAL_RELAY.fee_for(vsize)
+    fees = (max(rival.fee + own_relay, rival.fee * vsize // rival.vsize + 1) for rival in rivals)
+    return Sats(max(fees, default=0))
 
 
 def settle_replacement(

@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from custody.common.phrases import phrase_of
+from custody.common.exchange import phrase_of
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, FieldError, Problem
 from custody.schemas.faults import fault_words
 from custody.server.errors import CustodyError

@@ -118,8 +118,10 @@ def build_router(calls: Sequence[Call[Any, Any]] = CALLS) -> APIRouter:
             methods=[call.method],
             response_model=call.answer_type,
             name=call.path.rsplit("/", 1)[-1],
-            operation_id=operation_id_of(call),
-            description=description_of(call),
+            # Made from method and path only, so that it is stable: clients are generated from it.
+            operation_id="_".join([call.method.lower(), *re.findall(r"\w+", call.path)]),
+            # What the call does, and who may make it.
+            description=f"{call.text}\n\n{_who(call)}",
             responses={**refusals_of(call), "default": {"model": Problem, "description": "A refusal"}},
             openapi_extra={
                 **(DOCUMENTED if call.long_poll else {}),
@@ -235,16 +237,6 @@ def _make_bounds_whole(node: object) -> None:
                 node[name] = min(int(value), MAX_INT64)
             else:
                 _make_bounds_whole(value)
-
-
-def operation_id_of(call: Call[Any, Any]) -> str:
-    """Made from method and path only, so that it is stable: clients are generated from it."""
-    return "_".join([call.method.lower(), *re.findall(r"\w+", call.path)])
-
-
-def description_of(call: Call[Any, Any]) -> str:
-    """What the call does, and who may make it."""
-    return f"{call.text}\n\n{_who(call)}"
 
 
 def _who(call: Call[Any, Any]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.common.pages.flow import Flow, Picture, address_lines, draw
-from custody.common.pages.rendering import Live
+from custody.common.pages.rendering import Live, Stage, stages
 from signerd.api.proposals import ProposalsApi
 from signerd.core.states import ASKED, DECLINABLE, DELIVERED, ON_THE_WAY, is_proof
 from signerd.core.text import count, place_words
@@ -41,14 +41,6 @@ IMPORTED_STEPS = (
     *STEPS[:2],
     ("Signed, and ready for the program that imported it", frozenset({"signed", "handed-over"})),
 )
-
-
-@dataclass(frozen=True)
-class ProgressStage:
-    """``place``: "done", "now" or "later"."""
-
-    words: str
-    place: str
 
 
 @dataclass(frozen=True)
@@ -103,17 +95,10 @@ def shares(money: MoneyView, whose: str) -> tuple[DiagramRow, ...]:
     return (*rows, DiagramRow("fee", "Network fee", money.fee_sats, part(fee), note=rate))
 
 
-def stages(state: str, *, imported: bool = False, proof: bool = False) -> tuple[ProgressStage, ...]:
+def stages_of(state: str, *, imported: bool = False, proof: bool = False) -> tuple[Stage, ...]:
     """Empty for a state outside these steps."""
     steps = IMPORTED_STEPS if imported else PROOF_STEPS if proof else STEPS
-    at = next((n for n, (_words, states) in enumerate(steps) if state in states), None)
-    if at is None:
-        return ()
-    over = at == len(steps) - 1 and state in {"confirmed", "handed-over"}
-    return tuple(
-        ProgressStage(words, "done" if n < at or over else "now" if n == at else "later")
-        for n, (words, _states) in enumerate(steps)
-    )
+    return stages(steps, state, is_over=state in {"confirmed", "handed-over"})
 
 
 def status_line(view: ProposalLine, lines: Sequence[Happened]) -> str:
@@ -144,7 +129,7 @@ def _parts(asked: PageRequest, view: ProposalView, *, changed: bool = False) -> 
     lines = asked.service.feed.since(0, view.psbt_id)
     return {
         "shown": _shown(view),
-        "stages": stages(view.state, imported=view.imported_by is not None, proof=is_proof(view)),
+        "stages": stages_of(view.state, imported=view.imported_by is not None, proof=is_proof(view)),
         "status_line": status_line(view, lines),
         "changed": changed,
         "standing_part": _standing_part(view.psbt_id),

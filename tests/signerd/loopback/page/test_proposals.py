@@ -26,7 +26,7 @@ from signerd.core.values import Pin, VaultClaim
 from signerd.daemon import vaults
 from signerd.daemon.views import MAX_OUTPUTS_ON_SCREENS
 from signerd.feed import Feed
-from signerd.loopback.page.proposals import picture_of, shares, stages, status_line
+from signerd.loopback.page.proposals import picture_of, shares, stages_of, status_line
 from signerd.shapes import ChangeView, CoinView, DataView, MoneyView, PaymentView
 from tests.support.bills import bill
 from tests.support.daemons import until_state
@@ -289,8 +289,8 @@ async def test_l9_what_is_no_form_of_ours_is_refused(desk, kind, content):
 
 @pytest.mark.parametrize("state", list(State))
 def test_every_state_has_its_stage_or_is_off_the_road(state):
-    found = stages(state.value)
-    places = [stage.place for stage in found]
+    found = stages_of(state.value)
+    places = [stage.when for stage in found]
     assert places.count("now") == (1 if found and state is not State.CONFIRMED else 0)
     assert places == sorted(places, key=("done", "now", "later").index)
 
