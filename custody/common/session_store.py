@@ -98,7 +98,8 @@ class KeyringStore:
             hint = "Close programs until the machine has room again, then try again."
             raise self.errors.unusable(f"no program can be started: {error.strerror}", hint=hint) from error
         if done.returncode != 0:
-            raise self.errors.unusable(f"the desktop's keyring cannot be used: {_last_line(done.stderr)}")
+            reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise self.errors.unusable(f"the desktop's keyring cannot be used: {reason}")
         return done.stdout
 
 
@@ -213,11 +214,6 @@ def _aad(salt: str) -> bytes:
 
 def _text(data: bytes) -> str:
     return base64.b64encode(data).decode()
-
-
-def _last_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[-1] if lines else "no reason given"
 
 
 # --- the child that asks the keyring ------------------------------------------------------------------------

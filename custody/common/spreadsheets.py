@@ -27,25 +27,19 @@ NEUTRALISED: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"
 _FIGURE: Final = re.compile(r"-?[0-9]{1,100}(\.[0-9]{1,100})?")
 
 
-class _Line:
-    """What ``csv`` writes to: it keeps the line that was written last."""
+class _Echo:
+    """What ``csv`` writes to: a writer returns what this does."""
 
-    def __init__(self) -> None:
-        self.text = ""
-
-    def write(self, text: str) -> None:
-        self.text = text
+    def write(self, text: str) -> str:
+        return text
 
 
 def csv_lines(header: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
     """The header and one line for each row as it comes, each ending in CRLF."""
-    line = _Line()
-    writer = csv.writer(line, lineterminator="\r\n")
-    writer.writerow(header)
-    yield line.text
+    writer = csv.writer(_Echo(), lineterminator="\r\n")
+    yield writer.writerow(header)
     for cells in rows:
-        writer.writerow(cell if _FIGURE.fullmatch(cell) else neutralise(cell) for cell in cells)
-        yield line.text
+        yield writer.writerow(cell if _FIGURE.fullmatch(cell) else neutralise(cell) for cell in cells)
 
 
 def neutralise(text: str) -> str:

@@ -28,7 +28,13 @@ from custody.schemas.limits import (
     VAULT_LIMITS,
 )
 from custody.server.calls import ChangeApproval, Ctx, serves
-from custody.server.errors import Invalid, PolicyUnavailable, RoleLimitExceeded, VaultLimitExceeded
+from custody.server.errors import (
+    CustodyError,
+    Invalid,
+    PolicyUnavailable,
+    RoleLimitExceeded,
+    VaultLimitExceeded,
+)
 from custody.server.limits.stored import (
     OutgoingTokens,
     role_of,
@@ -128,15 +134,18 @@ def update_role_policies(ctx: Ctx, request: wire.UpdateRolePoliciesRequest) -> w
     """Applies from the next movement of each member with the role (P22)."""
     role = role_in(ctx.db, ctx.access, request.role_id)
     limit = read_amount("new_transaction_limit", request.new_transaction_limit)
-    before = ctx.tools.policies.of(role)
     after = SpendingPolicy(limit, Cycle(request.cycle_period, request.cycle_day))
-    ctx.tools.policies.replace(role, after)
-    role.updated_at = ctx.now
+    _replace(ctx, role, after, ROLE_REPLACED, "role")
+    return _role_limit(ctx, role)
+
+
+def _replace(ctx: Ctx, row: RoleRow | VaultRow, after: SpendingPolicy, event: Event, kind: str) -> None:
+    before = ctx.tools.policies.of(row)
+    ctx.tools.policies.replace(row, after)
+    row.updated_at = ctx.now
     ctx.db.flush()
-    answer = _role_limit(ctx, role)
     limits = {"limit": policy_facts(before), "new_limit": policy_facts(after)}
-    ctx.event(ROLE_REPLACED, {"role_id": role.id}, role=role.id, **limits)
-    return answer
+    ctx.event(event, {f"{kind}_id": row.id}, **{kind: row.id}, **limits)
 
 
 @serves(VAULT_LIMITS)
@@ -176,16 +185,10 @@ def _of_vaults_now(ctx: Ctx, requests: Sequence[wire.UpdateVaultRequest]) -> lis
 def update_vault(ctx: Ctx, request: wire.UpdateVaultRequest) -> wire.VaultLimits:
     vault = vault_in(ctx.db, ctx.access, request.vault_id)
     limit = read_amount("transaction_limit", request.transaction_limit)
-    before = ctx.tools.policies.of(vault)
-    per_cycle = before.is_per_cycle if request.per_cycle is None else request.per_cycle
-    after = SpendingPolicy(limit, Cycle(request.cycle_period, request.cycle_day), per_cycle)
-    ctx.tools.policies.replace(vault, after)
-    vault.updated_at = ctx.now
-    ctx.db.flush()
-    answer = limits_of_vaults(ctx, [vault])[vault.id]
-    limits = {"limit": policy_facts(before), "new_limit": policy_facts(after)}
-    ctx.event(VAULT_REPLACED, {"vault_id": vault.id}, vault=vault.id, **limits)
-    return answer
+    is_sum = ctx.tools.policies.of(vault).is_per_cycle if request.per_cycle is None else request.per_cycle
+    after = SpendingPolicy(limit, Cycle(request.cycle_period, request.cycle_day), is_sum)
+    _replace(ctx, vault, after, VAULT_REPLACED, "vault")
+    return limits_of_vaults(ctx, [vault])[vault.id]
 
 
 @dataclass(frozen=True)
@@ -227,9 +230,7 @@ def require_in_limits(ctx: Ctx, vault: VaultRow, movement: OutgoingAmount | Outg
         else:
             usage = usage_of_member(db, workspace_id, ctx.caller.user_id, since, movement.family_id)
         if not fits(policy, usage, movement.amount):
-            raise RoleLimitExceeded(
-                _refusal("your role's", policy, usage, movement), figures=_figures(policy, usage, movement)
-            )
+            raise _refused(RoleLimitExceeded, "your role's", policy, usage, movement)
     policy = _in_units(policies.of(vault), movement)
     if not policy.is_per_cycle and movement.amount <= policy.limit:
         return
@@ -239,9 +240,7 @@ def require_in_limits(ctx: Ctx, vault: VaultRow, movement: OutgoingAmount | Outg
     else:
         usage = usage_of_vault(db, vault.id, since, movement.family_id)
     if not fits(policy, usage, movement.amount):
-        raise VaultLimitExceeded(
-            _refusal("the vault's", policy, usage, movement), figures=_figures(policy, usage, movement)
-        )
+        raise _refused(VaultLimitExceeded, "the vault's", policy, usage, movement)
 
 
 def room(ctx: Ctx, vault: VaultRow, *, after: int = 0) -> Room:
@@ -259,33 +258,27 @@ def _in_units(policy: SpendingPolicy, movement: OutgoingAmount | OutgoingTokens)
     return of_token(policy, movement.decimals) if isinstance(movement, OutgoingTokens) else policy
 
 
-def _text_of(movement: OutgoingAmount | OutgoingTokens) -> Callable[[int], str]:
-    """How its amounts are written."""
-    return partial(in_tokens, decimals=movement.decimals) if isinstance(movement, OutgoingTokens) else in_btc
-
-
-def _refusal(
-    whose: str, policy: SpendingPolicy, usage: Usage, movement: OutgoingAmount | OutgoingTokens
-) -> str:
-    text = _text_of(movement)
+def _refused(
+    error: type[CustodyError],
+    whose: str,
+    policy: SpendingPolicy,
+    usage: Usage,
+    movement: OutgoingAmount | OutgoingTokens,
+) -> CustodyError:
+    """In words, and with its figures in BTC or in whole tokens."""
+    text: Callable[[int], str] = in_btc
     what, unit = f"payment of {text(movement.amount)} BTC, fee included,", "BTC"
     if isinstance(movement, OutgoingTokens):
+        text = partial(in_tokens, decimals=movement.decimals)
         what, unit = f"movement of {text(movement.amount)} {movement.ticker} tokens", "whole tokens"
     limit = bounds(per_cycle=policy.is_per_cycle, period=policy.cycle.period, day=policy.cycle.day)
     sentence = f"The {what} does not fit {whose} limit: at most {text(policy.limit)} {unit} {limit}"
-    if not policy.is_per_cycle:
-        return f"{sentence}."
     reset = policy.cycle.next_reset(movement.proposed_at)
-    return f"{sentence}, of which {text(usage.used)} {unit} are used until {until(reset)}."
-
-
-def _figures(
-    policy: SpendingPolicy, usage: Usage, movement: OutgoingAmount | OutgoingTokens
-) -> dict[str, str]:
-    """The figures of an error, in BTC or in whole tokens."""
+    if policy.is_per_cycle:
+        sentence += f", of which {text(usage.used)} {unit} are used until {until(reset)}"
     amounts = {"limit": policy.limit, "used": usage.used, "requested": movement.amount}
-    reset = format_time(policy.cycle.next_reset(movement.proposed_at))
-    return {name: _text_of(movement)(amount) for name, amount in amounts.items()} | {"next_reset": reset}
+    figures = {name: text(amount) for name, amount in amounts.items()} | {"next_reset": format_time(reset)}
+    return error(f"{sentence}.", figures=figures)
 
 
 def limits_of_vaults(ctx: Ctx, vaults: Sequence[VaultRow]) -> dict[str, wire.VaultLimits]:

@@ -4,7 +4,7 @@ workspace that an event of the platform itself belongs to.
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from sqlalchemy import (
     BindParameter,
@@ -32,7 +32,7 @@ from custody.server.store.models import (
     WorkspaceRow,
     table_of,
 )
-from custody.server.store.store import chunks, read_once
+from custody.server.store.store import chunks, read_each, read_once
 from multisig import CHANGE, MAX_INDEX, RECEIVE, Network
 from multisig import Vault as Policy
 
@@ -171,15 +171,15 @@ def balances_of(db: Session, vault_ids: Collection[str]) -> dict[str, Balance]:
     """By vault id. No query sums all coins: the last movement has the confirmed balance; unconfirmed coins
     and held ones have indexes of their own.
     """
-    parts = (read_once(db, ("balances", *some), partial(_balances, db, some)) for some in chunks(vault_ids))
-    return {vault_id: balance for part in parts for vault_id, balance in part.items()}
 
+    def read(ids: Collection[str]) -> dict[str, Balance]:
+        return {
+            vault_id: Balance(int(last or 0) - int(leaving or 0), int(coming or 0), int(held or 0))
+            for some in chunks(ids)
+            for vault_id, last, coming, leaving, held in db.execute(_OF_VAULTS, {"ids": some})
+        }
 
-def _balances(db: Session, ids: list[str]) -> dict[str, Balance]:
-    return {
-        vault_id: Balance(int(last or 0) - int(leaving or 0), int(coming or 0), int(held or 0))
-        for vault_id, last, coming, leaving, held in db.execute(_OF_VAULTS, {"ids": ids})
-    }
+    return read_each(db, "balance", vault_ids, read)
 
 
 def note_held(db: Session, chain: str, txids: Iterable[str]) -> None:

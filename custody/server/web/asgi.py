@@ -1,15 +1,14 @@
 """The ASGI applications, of a server and of a worker process, and the middleware around every request."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import cache
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from typing import Any, Final
 from uuid import UUID
 
 import structlog
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
@@ -27,6 +26,7 @@ from custody.server.meters import Meters
 from custody.server.rules.ports import RandomBytes
 from custody.server.services import Services
 from custody.server.web import problems
+from custody.server.web.http import services_of
 from custody.server.web.problems import problem
 from custody.server.web.routes import build_router, completed
 
@@ -156,14 +156,7 @@ async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
     await answer(scope, receive, send)
 
 
-@asynccontextmanager
-async def _nothing_else(_app: FastAPI) -> AsyncIterator[None]:
-    yield
-
-
-def build_asgi(
-    services: Services, random: RandomBytes, *, version: str, lifespan: Lifespan = _nothing_else
-) -> FastAPI:
+def build_asgi(services: Services, random: RandomBytes, *, version: str, lifespan: Lifespan) -> FastAPI:
     """``lifespan`` runs the workers beside the requests."""
     app = _Application(
         title="Custody platform",
@@ -185,25 +178,17 @@ def build_asgi(
     # Where the operator sets this, every cookie is Secure, whatever headers the proxy sends.
     app.state.behind_proxy = False
     # Not include_router, which would create every route again.
-    app.router.routes.extend(_router().routes)
-    app.add_route("/health", _health, include_in_schema=False)
-    app.add_route("/ready", _readiness(services), include_in_schema=False)
+    app.router.routes.extend((*build_router().routes, *_PLAIN))
     app.add_middleware(BodyLimit, psbt_paths=frozenset(call.path for call in CALLS if call.carries_psbt))
     app.add_middleware(Trace, random=random, meters=services.store.meters)
     return app
 
 
-@cache
-def _router() -> APIRouter:
-    """Once per process: building every route's models takes longer than opening a database."""
-    return build_router()
-
-
 def build_worker_asgi(services: Services, lifespan: Lifespan) -> Starlette:
     """For a process without requests. ``lifespan`` runs the workers beside it."""
-    return Starlette(
-        routes=[Route("/health", _health), Route("/ready", _readiness(services))], lifespan=lifespan
-    )
+    app = Starlette(routes=_PLAIN, lifespan=lifespan)
+    app.state.services = services
+    return app
 
 
 async def _health(_request: Request) -> Response:
@@ -211,34 +196,33 @@ async def _health(_request: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-def _readiness(services: Services) -> Callable[[Request], Awaitable[Response]]:
-    """Whether a proxy may send requests to the process."""
+async def _ready(request: Request) -> Response:
+    """Whether a proxy may send requests to the process: 503 with the reason where it is not. Anyone may call
+    it, so it reveals no address, name or foreign error.
+    """
+    services = services_of(request)
+    trouble, now = await services.readiness.trouble(), services.tools.clock()
+    chains = [
+        {
+            "chain": chain,
+            "reachable": reach.is_up,
+            "height": None if reach.tip is None else reach.tip.height,
+            "silent_seconds": None
+            if reach.answered_at is None
+            else max(0.0, (now - reach.answered_at).total_seconds()),
+        }
+        for chain, reach in services.tools.market.reached.items()
+    ]
+    if trouble is None:
+        return JSONResponse({"status": "ready", "chains": chains})
+    return JSONResponse(
+        {"status": "not ready", "reason": trouble, "chains": chains},
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        {"Retry-After": str(problems.DEFAULT_RETRY_SECONDS)},
+    )
 
-    async def ready(_request: Request) -> Response:
-        """503 with the reason where it is not ready. Anyone may call it, so it reveals no address, name or
-        foreign error.
-        """
-        trouble, now = await services.readiness.trouble(), services.tools.clock()
-        chains = [
-            {
-                "chain": chain,
-                "reachable": reach.is_up,
-                "height": None if reach.tip is None else reach.tip.height,
-                "silent_seconds": None
-                if reach.answered_at is None
-                else max(0.0, (now - reach.answered_at).total_seconds()),
-            }
-            for chain, reach in services.tools.market.reached.items()
-        ]
-        if trouble is None:
-            return JSONResponse({"status": "ready", "chains": chains})
-        return JSONResponse(
-            {"status": "not ready", "reason": trouble, "chains": chains},
-            HTTPStatus.SERVICE_UNAVAILABLE,
-            {"Retry-After": str(problems.DEFAULT_RETRY_SECONDS)},
-        )
 
-    return ready
+_PLAIN: Final = (Route("/health", _health), Route("/ready", _ready))
 
 
 class _Application(FastAPI):

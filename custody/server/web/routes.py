@@ -7,7 +7,8 @@ A route authenticates its caller before it reads a body, unless the endpoint is 
 import inspect
 import re
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
+from functools import cache
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response
@@ -108,10 +109,12 @@ def _caller_of(request: Request, token: str) -> Caller:
     return caller
 
 
-def build_router(calls: Sequence[Call[Any, Any]] = CALLS) -> APIRouter:
+@cache
+def build_router() -> APIRouter:
+    """Once per process: building every route's models takes longer than opening a database."""
     build_shapes()
     router = APIRouter(route_class=Guarded)
-    for call in calls:
+    for call in CALLS:
         router.add_api_route(
             call.path,
             _answering(call),
