@@ -35,7 +35,7 @@ from custody.server.console import (
 from custody.server.console.context import number_of
 from custody.server.console.rendering import STATIC
 from custody.server.console.session import BrowserSession
-from custody.server.console.table import Row, on_custody_error, on_http_error, record_path, route
+from custody.server.console.table import Row, on_error, record_path, route
 from custody.server.errors import CustodyError, Unauthenticated
 from custody.server.people.people import enter
 from custody.server.requests.changes import read_revision
@@ -59,7 +59,7 @@ def console_routes(state: object) -> list[BaseRoute]:
     """``state``: the platform application's own, which the console shares."""
     inner = Starlette(
         routes=_ROUTES,
-        exception_handlers={CustodyError: on_custody_error, HTTPException: on_http_error},
+        exception_handlers={CustodyError: on_error, HTTPException: on_error},
     )
     inner.state = state  # type: ignore[assignment]  # the same object, so that both see the same services
     inner.router.redirect_slashes = False

@@ -322,21 +322,12 @@ def _to_sign_in(request: Request) -> Response:
     return response
 
 
-async def on_custody_error(request: Request, error: Exception) -> Response:
-    """Before a row's own leading began."""
-    assert isinstance(error, CustodyError)
+async def on_error(request: Request, error: Exception) -> Response:
+    """Before a row's own leading began: no row has this path, or not this method; or more was sent than the
+    platform reads.
+    """
+    refusal = error if isinstance(error, CustodyError) else NotFound("There is no such page.")
+    if isinstance(error, HTTPException) and error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        refusal = TooMuch("This is more than the console reads at once (128 kB). Send a long list in parts.")
     page = PageContext(request, services_of(request))
-    return await anyio.to_thread.run_sync(problem_page, page, error)
-
-
-async def on_http_error(request: Request, error: Exception) -> Response:
-    """No row has this path, or not this method; or more was sent than the platform reads."""
-    assert isinstance(error, HTTPException)
-    page = PageContext(request, services_of(request))
-    is_too_much = error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-    refusal = (
-        TooMuch("This is more than the console reads at once (128 kB). Send a long list in parts.")
-        if is_too_much
-        else NotFound("There is no such page.")
-    )
     return await anyio.to_thread.run_sync(problem_page, page, refusal)

@@ -93,6 +93,16 @@ class Utxo(NamedTuple):
         return OutPoint(self.txid, self.vout)
 
 
+_UTXO = select(
+    ChainCoinRow.txid,
+    ChainCoinRow.vout,
+    ChainCoinRow.amount_sats,
+    ChainCoinRow.height,
+    ChainCoinRow.branch,
+    ChainCoinRow.address_index,
+)
+
+
 def utxo_of(coin: ChainCoinRow) -> Utxo:
     return Utxo(coin.txid, coin.vout, Sats(coin.amount_sats), coin.height, coin.branch, coin.address_index)
 
@@ -198,14 +208,7 @@ def _tally() -> Select[str, int]:
 
 def _candidates(tier: Tier) -> _Coins:
     """A `Utxo` for each coin of at least ``least`` sat."""
-    return select(
-        ChainCoinRow.txid,
-        ChainCoinRow.vout,
-        ChainCoinRow.amount_sats,
-        ChainCoinRow.height,
-        ChainCoinRow.branch,
-        ChainCoinRow.address_index,
-    ).where(
+    return _UTXO.where(
         ChainCoinRow.vault_id == bindparam("vault_id"),
         ChainCoinRow.spent_by.is_(None),
         _is_mature(),
@@ -356,11 +359,8 @@ def token_coins(db: Session, vault: VaultRow, tip_height: int, *, locked: bool =
     or with ``locked`` the others.
     """
     values = {"vault_id": vault.id, "mature_height": tip_height + 1 - COINBASE_MATURITY}
-    return [
-        Utxo(txid, vout, Sats(amount), height, RECEIVE, ADDRESS_INDEX)
-        for txid, vout, amount, height, is_held in db.execute(_AT_ADDRESS, values)
-        if bool(is_held) is locked
-    ]
+    found = db.execute(_AT_ADDRESS, values)
+    return [Utxo(*coin) for *coin, is_held in found if bool(is_held) is locked]
 
 
 def awaited_token_coins(db: Session, vault: VaultRow, least: Sats) -> Sequence[str | None]:
@@ -406,13 +406,7 @@ _UNSPENT_AT_ADDRESS = (
     ChainCoinRow.spent_by.is_(None),
 )
 _AT_ADDRESS = (
-    select(
-        ChainCoinRow.txid,
-        ChainCoinRow.vout,
-        ChainCoinRow.amount_sats,
-        ChainCoinRow.height,
-        is_locked().label("is_locked"),
-    )
+    _UTXO.add_columns(is_locked().label("is_locked"))
     .where(*_UNSPENT_AT_ADDRESS, ChainCoinRow.height.is_not(None), _is_mature())
     .order_by(ChainCoinRow.amount_sats.desc(), ChainCoinRow.txid, ChainCoinRow.vout)
     # Bounded, for anyone can send any number of coins to the address.

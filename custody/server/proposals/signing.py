@@ -4,12 +4,11 @@ Every submitted signature is verified outside the write lock, before anything is
 meets the threshold stores the final transaction and queues its broadcast in the same database transaction.
 """
 
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from sqlalchemy import Select, and_, bindparam, func, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.keys import RevokedReason
 from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import SIGN_PSBT, SignPsbtRequest, SignPsbtResponse, TxType
 from custody.schemas.proposals import ProposalStatus as Status
@@ -23,7 +22,7 @@ from custody.server.errors import (
     StateConflict,
 )
 from custody.server.jobs.outbox import BROADCAST, enqueue_new
-from custody.server.keys.profiles import profile_policy
+from custody.server.keys.profiles import profile_policy, reason_of
 from custody.server.proposals.bounds import (
     require_listed,
     require_other_maker,
@@ -270,7 +269,7 @@ def _require_live_key(db: Session, signer: Signer) -> None:
     """
     if signer.key.status == ACTIVE:
         return
-    if may_move_on(cast("RevokedReason | None", signer.key.revoked_reason)):
+    if may_move_on(reason_of(signer.key)):
         outputs = Psbt.parse(signer.proposal.psbt).outputs
         scripts = {output.script_pubkey for output in outputs}
         if signer.vault is None or stay_in_workspace(db, signer.vault, scripts):
