@@ -136,10 +136,9 @@ def review_revoke(page: PageContext) -> Review:
     )
 
 
-def purchases(page: PageContext) -> Response:
-    after = page.query("after")
-    found, more = page.read_page(PURCHASES, {"after": after or None}, limit=PAGE)
-    return page.render("account/purchases.html", purchases=found, after=after, more=more)
+purchases = template_view(
+    "account/purchases.html", purchases=lambda page: page.read_page(PURCHASES, limit=PAGE)
+)
 
 
 ROWS = (

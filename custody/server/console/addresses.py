@@ -50,9 +50,8 @@ COLUMNS: Final[Columns] = {"name": lambda entry: entry.name, "address": lambda e
 
 
 def addresses(page: PageContext) -> Response:
-    search, after = page.query("search").strip(), page.cursor("after")
-    wanted = {"search": search or None, "after": after}
-    found, next_after = page.read_page(WHITELIST_ADDRESSES, wanted, limit=PAGE, key="uid")
+    search = page.query("search").strip() or None
+    found = page.read_page(WHITELIST_ADDRESSES, search=search, limit=PAGE, key="uid")
     waiting = [
         change
         for change in page.read(CHANGES)
@@ -63,9 +62,6 @@ def addresses(page: PageContext) -> Response:
     return page.render(
         "addresses/addresses.html",
         entries=found,
-        next_after=next_after,
-        search=search,
-        is_first=after is None,
         rule=page.read(SECOND_PERSON_RULE),
         waiting=len(waiting),
     )

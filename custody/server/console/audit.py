@@ -62,11 +62,7 @@ def audit(page: PageContext) -> Response:
             for each in logs.logs
         ],
         people=_people(page, logs),
-        person_id=page.query("user_uuid"),
         is_first=before is None,
-        category=page.query("category"),
-        from_day=page.query("from_day"),
-        to_day=page.query("to_day"),
         categories=CATEGORIES,
         filters={name: str(value) for name, value in wanted.items() if name not in _IDS},
         is_chained=None if len(wanted) > len(_IDS) else _are_chained(logs.logs),

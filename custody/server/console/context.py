@@ -10,7 +10,7 @@ from functools import cached_property
 from http import HTTPStatus
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, overload
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
@@ -90,6 +90,9 @@ class PageContext:
     # Entries of the lists on this page that cannot be shown.
     unreadable: list[Unreadable] = field(default_factory=list)
     acts: tuple[Call[Any, Any], ...] = ()
+    # Of the list on this page (`read_page`); None where this is the first page, or the last.
+    first_page: str | None = None
+    next_page: str | None = None
 
     # --- who and where --------------------------------------------------------------------------------------
 
@@ -192,17 +195,27 @@ class PageContext:
         return self._readable(answer.items if isinstance(answer, Page) else answer)
 
     def read_page(
-        self, call: Call[Any, Any], given: Mapping[str, Any], /, *, limit: int, key: str = ""
-    ) -> tuple[list[Any], Any]:
-        """`read` of a list in pages, and the ``after`` of the next page; None at the list's end. ``key``: the
-        entry's field for it, of a call that does not say whether more follow: one entry more is read.
+        self, call: Call[Any, Any], /, *, limit: int, key: str = "", at: str = "after", **given: Any
+    ) -> list[Any]:
+        """`read` of a list in pages, from where the query's ``at`` says on; `first_page` and `next_page` are
+        the queries of those. ``key``: the entry's field for it, of a call that does not say whether more
+        follow: one entry more is read.
         """
-        if not key:
-            page = self._answer(call, {"limit": limit, **given})
-            return self._readable(page.items), page.following(call.key)
-        found = self._answer(call, {"limit": limit + 1, **given})
-        readable = self._readable(found)[:limit]
-        return readable, getattr(readable[-1], key) if len(found) > limit and readable else None
+        assert call.shape is not None, "a list in pages takes its place"
+        is_number = int in set(_kinds_of(call.shape.model_fields["after"].annotation))
+        after = self.cursor(at) if is_number else self.query(at) or None
+        found = self._answer(call, {"limit": limit + bool(key), "after": after, **given})
+        readable: list[Any]
+        if key:
+            readable = self._readable(found)[:limit]
+            following = getattr(readable[-1], key) if len(found) > limit and readable else None
+        else:
+            readable, following = self._readable(found.items), found.following(call.key)
+        query = self.request.query_params.multi_items()
+        kept = [each for each in query if each[1] and each[0] not in {at, "seen"}]
+        self.first_page = None if after is None else urlencode(kept)
+        self.next_page = None if following is None else urlencode([*kept, (at, following)])
+        return readable
 
     def _answer(self, call: Call[Any, Any], given: Mapping[str, Any]) -> Any:
         assert not call.writes, "an act has a transaction of its own"
@@ -419,6 +432,9 @@ class PageContext:
             "form_token": self.held.form_token if self.held is not None else "",
             "key": trace_id_of(self.request),
             "typed": self.form,
+            "query": self.query,
+            "first_page": self.first_page,
+            "next_page": self.next_page,
             "problem": self.problem,
             # The hint of an invalid value is for programs: a page shows the fault at its field.
             "hint": "" if self.problem is None or isinstance(self.problem, Invalid) else self.problem.hint,

@@ -89,18 +89,11 @@ NETWORKS = (("mainnet", "Bitcoin"), ("testnet", "a test network, whose coins are
 STATUSES = {"pending": "waits for the operator", "approved": "approved", "rejected": "declined"}
 
 
-def onboarding(page: PageContext) -> Response:
-    """An operator sees every request, others their own."""
-    found, next_after = page.read_page(ONBOARDING_REQUESTS, {"after": page.cursor("after")}, limit=PAGE)
-    return page.render(
-        "onboarding/onboarding.html",
-        section="home",
-        requests=found,
-        next_after=next_after,
-        volumes=VOLUMES,
-        networks=NETWORKS,
-        statuses=STATUSES,
-    )
+# An operator sees every request, others their own.
+onboarding = template_view(
+    "onboarding/onboarding.html", section="home", volumes=VOLUMES, networks=NETWORKS, statuses=STATUSES,
+    requests=lambda page: page.read_page(ONBOARDING_REQUESTS, limit=PAGE),
+)  # fmt: skip
 
 
 def review_request(page: PageContext) -> Review:

@@ -92,16 +92,13 @@ new_hook_page = template_view("webhooks/new.html", kinds=KINDS)
 
 
 def webhook_page(page: PageContext) -> Response:
-    words, after = "There is no such webhook in this workspace.", page.query("after") or None
+    words = "There is no such webhook in this workspace."
     webhook = page.one_of(page.read(WEBHOOKS), "webhook_id", "webhook_id", words)
-    wanted = {"webhook_id": webhook.webhook_id, "after": after}
-    deliveries, next_after = page.read_page(WEBHOOK_DELIVERIES, wanted, limit=PAGE)
+    deliveries = page.read_page(WEBHOOK_DELIVERIES, webhook_id=webhook.webhook_id, limit=PAGE)
     return page.render(
         "webhooks/webhook.html",
         webhook=webhook,
         deliveries=deliveries,
-        next_after=next_after,
-        after=after,
         kinds=KINDS,
     )
 

@@ -6,7 +6,6 @@ workspace, asking a vault's signers for one, and its file.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from starlette.responses import Response
 
@@ -37,7 +36,7 @@ from custody.server.errors import CustodyError, Invalid, PermissionDenied
 from multisig import Psbt
 
 PAGE: Final = 50
-FILTERS: Final = ("search", "status", "awaiting", "vault", "from_day", "to_day", "after")
+FILTERS: Final = ("search", "status", "awaiting", "vault", "from_day", "to_day")
 # Who may read the address book, and who may propose.
 BOOK_READERS = ("PAYMENT_INIT", "MANAGE_WORKSPACE")
 PROPOSERS = ("MANAGE_WORKSPACE",)
@@ -60,44 +59,16 @@ _STEPS_OF_PROOF: Final = (
 
 
 def _listed(page: PageContext) -> dict[str, Any] | None:
+    wanted = {name: page.query(name).strip() or None for name in FILTERS}
+    is_filtered, vault_id, awaiting = any(wanted.values()), wanted.pop("vault"), wanted.pop("awaiting")
+    own = {"vault_id": vault_id, "awaiting": awaiting and "me", "order": "newest"}
     try:
         require_days_in_order(page)
-        return _page_of(page, _wanted(page))
+        found = page.read_page(PSBT, limit=PAGE, **own, **wanted)
     except Invalid as error:
         page.problem = error
         return None
-
-
-def _wanted(page: PageContext) -> dict[str, str]:
-    return {name: text for name in FILTERS if (text := page.query(name).strip())}
-
-
-def _filter(page: PageContext) -> dict[str, Any]:
-    return {"wanted": _wanted(page), "statuses": [(status.value, status) for status in ProposalStatus]}
-
-
-def _page_of(page: PageContext, wanted: Mapping[str, str]) -> dict[str, Any]:
-    query: dict[str, Any] = {
-        "order": "newest",
-        "search": wanted.get("search"),
-        "status": wanted.get("status"),
-        "awaiting": "me" if "awaiting" in wanted else None,
-        "vault_id": wanted.get("vault"),
-        "from_day": wanted.get("from_day"),
-        "to_day": wanted.get("to_day"),
-        "after": wanted.get("after"),
-    }
-    found, after = page.read_page(PSBT, query, limit=PAGE)
-    kept = {name: value for name, value in wanted.items() if name != "after"}
-    newest = urlencode(kept) if "after" in wanted else None
-    following = urlencode({**kept, "after": after}) if after else ""
-    return {
-        "proposals": found,
-        "following": following,
-        "newest": newest,
-        "filtered": bool(kept),
-        "searched": "search" in wanted,
-    }
+    return {"proposals": found, "filtered": is_filtered}
 
 
 # --- one ----------------------------------------------------------------------------------------------------
@@ -289,11 +260,9 @@ def _after_ending(ended: CancelPsbtResponse) -> str:
 # --- proofs of control (BIP-322) ----------------------------------------------------------------------------
 
 
-def proofs(page: PageContext) -> Response:
-    after = page.query("after")
-    wanted = {"tx_type": "proof", "order": "newest"}
-    found, following = page.read_page(PSBT, {**wanted, "after": after or None}, limit=PAGE)
-    return page.render("proofs/list.html", proofs=found, after=after, following=following)
+proofs = template_view(
+    "proofs/list.html", proofs=lambda page: page.read_page(PSBT, tx_type="proof", order="newest", limit=PAGE)
+)
 
 
 def proof_form(page: PageContext) -> Response:
@@ -317,7 +286,7 @@ _PROOFS = f"{_HERE}/proofs"
 ROWS = (
     *live(
         f"{_HERE}/proposals", f"{_HERE}/parts/proposals", ("proposals/list.html", "proposals/listed.html"),
-        _listed, around=_filter,
+        _listed, around=lambda _page: {"statuses": [(each.value, each) for each in ProposalStatus]},
     ),
     *live(
         _ONE, f"{_HERE}/parts/proposals/{{psbt_id}}", ("proposals/proposal.html", "proposals/standing.html"),

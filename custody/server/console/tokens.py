@@ -3,7 +3,6 @@ of its functions: its form, what it does in words, and the proposal that it beco
 """
 
 from typing import Any
-from urllib.parse import urlencode
 
 from markupsafe import Markup
 from starlette.responses import Response
@@ -48,17 +47,15 @@ PRIORITIES = ("medium", "low", "high")
 
 
 def tokens(page: PageContext) -> Response:
-    after, vault_id = page.cursor("after"), page.query("vault")
+    vault_id = page.query("vault")
     call, of = (CONTRACTS, {"vault_id": vault_id}) if vault_id else (WORKSPACE_CONTRACTS, {})
-    wanted = {"after": after, **of}
-    shown, following = page.read_page(call, wanted, limit=PAGE, key="contract_uid")
+    shown = page.read_page(call, limit=PAGE, key="contract_uid", **of)
     vaults = {each: vault_name(page, each) for each in {one.vault_id for one in shown}}
     held, trouble = holdings(page, vault_id) if vault_id else ([], "")
-    more = None if following is None else urlencode({"vault": vault_id, "after": following})
     return page.render(
         "tokens/list.html", tokens=shown, vaults=vaults,
         all_vaults=vaults_to_choose(page, vault_id, replaced=True),
-        after=after, more=more, vault_id=vault_id, held=held, trouble=trouble,
+        vault_id=vault_id, held=held, trouble=trouble,
     )  # fmt: skip
 
 
@@ -71,9 +68,6 @@ def _standing(page: PageContext) -> dict[str, Any]:
     shown = token_here(page)
     vault = vault_name(page, shown.vault_id)
     held, trouble = holdings(page, vault.id)
-    before = page.cursor("before")
-    wanted = {"contract_uid": shown.contract_uid, "order": "newest"}
-    calls, older = page.read_page(CONTRACT_CALLS, {**wanted, "after": before}, limit=PAGE)
     return {
         "token": shown,
         "base": f"{page.workspace.path}/tokens/{shown.contract_uid}",
@@ -82,9 +76,9 @@ def _standing(page: PageContext) -> dict[str, Any]:
         "trouble": trouble,
         "whitelist": _whitelist(page, shown),
         "first_listed": FIRST_LISTED,
-        "calls": calls,
-        "older": older,
-        "before": before,
+        "calls": page.read_page(
+            CONTRACT_CALLS, contract_uid=shown.contract_uid, order="newest", limit=PAGE, at="before"
+        ),
         "functions": _possible(page, shown),
     }
 

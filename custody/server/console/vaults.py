@@ -56,12 +56,12 @@ MOVEMENT_FILTERS = (
 COIN_FILTERS = ("state", "address", "least", "most")
 
 
-def vaults(page: PageContext) -> Response:
-    name, after = page.query("name").strip(), page.query("after")
-    wanted = {"name": name or None, "after": after or None}
-    shown, following = page.read_page(LIST_WALLETS, wanted, limit=PAGE, key="id")
-    more = None if following is None else urlencode({"name": name, "after": following})
-    return page.render("vaults/list.html", vaults=shown, name=name, after=after, more=more)
+vaults = template_view(
+    "vaults/list.html",
+    vaults=lambda page: page.read_page(
+        LIST_WALLETS, name=page.query("name").strip() or None, limit=PAGE, key="id"
+    ),
+)
 
 
 def vault_here(page: PageContext) -> Vault:
@@ -216,7 +216,6 @@ def _page(
 ) -> Response:
     """A page of a list; where a filter cannot be read, an empty one that says what is wrong."""
     shown, cursor = vault_here(page), page.query("cursor")
-    typed = {name: page.query(name) for name in filters}
     found = None
     try:
         found = page.read(
@@ -224,11 +223,8 @@ def _page(
         )
     except Invalid as error:
         page.problem = error
-    query = urlencode({name: value for name, value in typed.items() if value})
-    return page.render(
-        template, vault=shown, found=found, sought=typed,
-        query=query, cursor=cursor, **context,
-    )  # fmt: skip
+    typed = urlencode([(name, value) for name in filters if (value := page.query(name))])
+    return page.render(template, vault=shown, found=found, filters=typed, cursor=cursor, **context)
 
 
 def movements(page: PageContext) -> Response:
