@@ -88,21 +88,19 @@ def count(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
-# What a spending limit bounds: each payment, or the sum of all payments of a week or a month.
-IN_EACH_PAYMENT: Final = "in each payment, however many there are"
 WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 def bounds(*, per_cycle: bool, period: str, day: int) -> str:
-    """The words after an amount, as in ``At most 0.5 BTC`` …"""
-    return f"in all payments of {cycle_words(period, day)} together" if per_cycle else IN_EACH_PAYMENT
-
-
-def cycle_words(period: str, day: int) -> str:
-    """``day``: of the week from Monday on, or of the month."""
+    """What a spending limit bounds: the words after an amount, as in ``At most 0.5 BTC`` … ``day``: of the
+    week from Monday on, or of the month.
+    """
+    if not per_cycle:
+        return "in each payment, however many there are"
+    cycle = "a calendar month (UTC)" if day == 1 else f"a month from day {day} (UTC)"
     if period == "W":
-        return f"a week from {WEEKDAYS[day - 1]} (UTC)"
-    return "a calendar month (UTC)" if day == 1 else f"a month from day {day} (UTC)"
+        cycle = f"a week from {WEEKDAYS[day - 1]} (UTC)"
+    return f"in all payments of {cycle} together"
 
 
 def until(reset: datetime) -> str:

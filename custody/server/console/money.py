@@ -13,7 +13,6 @@ from custody.server.console.reviews import Review
 from multisig import Inspection, MultisigError, Network, Psbt, inspect
 from multisig import Vault as Policy
 from multisig.bip322 import inspect_proof
-from multisig.inspection import ProvenCoin
 
 # By an address's chain: 0 receives, 1 takes change.
 _PLACES = ("receive", "change")
@@ -90,31 +89,14 @@ class MoneyReview(Review):
     template: str = field(default="proposals/review.html")
 
 
-@dataclass(frozen=True)
-class SignedMessage:
-    """What a proof of control signs. ``coins``: those that it covers. ``faults``: why it is no proof."""
-
-    message: str
-    address: str
-    coins: tuple[ProvenCoin, ...]
-    sats: int
-    faults: tuple[str, ...]
-
-
-def proof_of(psbt_base64: str, vault: Vault) -> SignedMessage | None:
-    """None where it cannot be read."""
+def proof_of(psbt_base64: str, vault: Vault) -> Inspection | None:
+    """What a proof of control signs. None where it cannot be read."""
     network = Network(vault.chain)
     try:
         psbt = Psbt.parse(psbt_base64)
-        seen = inspect_proof(psbt, Policy.from_descriptor(vault.descriptor, network), network=network)
+        return inspect_proof(psbt, Policy.from_descriptor(vault.descriptor, network), network=network)
     except MultisigError:
         return None
-    assert seen.proof is not None, "inspect_proof sets it"
-    faults = tuple(finding.sentence for finding in seen.findings) if not seen.ok else ()
-    coins = seen.proof.coins
-    return SignedMessage(
-        seen.proof.message, seen.proof.address, coins, sum(coin.amount for coin in coins), faults
-    )
 
 
 def _shares(

@@ -59,9 +59,9 @@ _STEPS_OF_PROOF: Final = (
 
 
 def _listed(page: PageContext) -> dict[str, Any] | None:
-    wanted = {name: page.query(name).strip() or None for name in FILTERS}
+    wanted: dict[str, Any] = {name: page.query(name).strip() or None for name in FILTERS}
     is_filtered, vault_id, awaiting = any(wanted.values()), wanted.pop("vault"), wanted.pop("awaiting")
-    own = {"vault_id": vault_id, "awaiting": awaiting and "me", "order": "newest"}
+    own: dict[str, Any] = {"vault_id": vault_id, "awaiting": awaiting and "me", "order": "newest"}
     try:
         require_days_in_order(page)
         found = page.read_page(PSBT, limit=PAGE, **own, **wanted)
@@ -91,7 +91,7 @@ def _money(page: PageContext) -> dict[str, Any]:
     proposal = proposal_of(page)
     vault, psbt = vault_by_id(page, proposal.vault_id), proposal.psbt_base64
     if proposal.tx_type is TxType.PROOF:
-        return {"section": "proofs", "proof": proof_of(psbt, vault)}
+        return {"section": "proofs", "seen": proof_of(psbt, vault)}
     labels = labels_of(page, proposal.recipients)
     return {"section": "proposals", "money": money_of(psbt, vault, labels, proposal.tx_type)}
 

@@ -35,7 +35,8 @@ from custody.server.console.rendering import (
 from custody.server.console.table import Row, form, live, template_view
 from custody.server.console.typed import query_day, query_sats, whole
 from custody.server.errors import CustodyError, Invalid
-from custody.server.store.models import full_name
+from custody.server.store.models import VaultRow, full_name
+from custody.server.vaults.stored import replacement_of
 from multisig import Sats, format_btc
 
 PAGE = 25
@@ -87,13 +88,9 @@ def vault_name(page: PageContext, vault_id: str) -> VaultName:
 
 def replacement_name(page: PageContext, shown: Vault) -> VaultName | None:
     """The vault in its place now: the last one where a replacement was replaced again. Raises NotFound."""
-    line, last, following = {shown.id}, None, shown.replaced_by
-    # Whatever is stored, it is no circle.
-    while following is not None and following not in line:
-        last = vault_name(page, following)
-        line.add(last.id)
-        following = last.replaced_by
-    return last
+    with page.reading() as ctx:
+        last = replacement_of(ctx.db, ctx.db.get_one(VaultRow, shown.id))
+    return None if last is None else vault_name(page, last.id)
 
 
 def vaults_to_choose(page: PageContext, chosen: str = "", *, replaced: bool = False) -> list[VaultName]:

@@ -275,22 +275,10 @@ def is_taken_by_nodes(db: Session, chain: str, spent: Iterable[Utxo], vsize: int
                 txids.add(each.txid_expected)
         sizes |= dict.fromkeys(new - txids, 0)
         seen |= new
-        new = (txids | _unconfirmed_parents(db, chain, ids)) - seen
+        unconfirmed = ChainCoinRow.chain == chain, ChainCoinRow.height.is_(None)
+        parents = select(ChainCoinRow.txid).join(ProposalInputRow, IS_INPUT).where(*unconfirmed)
+        new = (txids | set(db.scalars(parents.where(ProposalInputRow.proposal_id.in_(ids))))) - seen
     return len(sizes) < MAX_TOGETHER and sum(sizes.values()) + vsize <= MAX_TOGETHER_VSIZE
-
-
-def _unconfirmed_parents(db: Session, chain: str, proposal_ids: Iterable[str]) -> set[str]:
-    return set(
-        db.scalars(
-            select(ChainCoinRow.txid)
-            .join(ProposalInputRow, IS_INPUT)
-            .where(
-                ChainCoinRow.chain == chain,
-                ChainCoinRow.height.is_(None),
-                ProposalInputRow.proposal_id.in_(proposal_ids),
-            )
-        )
-    )
 
 
 @serves(MAX_SEND)

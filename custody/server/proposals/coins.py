@@ -135,12 +135,12 @@ class SpendableCoins:
         that a selection prefers. ``with_locked``: also coins that proposals have locked.
         """
         cost, count = input_cost(plan), MAX_INPUTS + 1
-        largest = self._found(db, _largest(tier, count, with_locked=with_locked), cost + 1)
+        largest = self._found(db, _by_amount(tier, count, with_locked=with_locked), cost + 1)
         if len(largest) < count or with_locked:
             return largest
         enough = max(cost + 1, plan.target + plan.fee(1, with_change=False))
-        matching = self._found(db, _smallest(tier, MATCHING), enough)
-        small = self._found(db, _smallest(tier, SMALL), 2 * cost + 1)
+        matching = self._found(db, _by_amount(tier, MATCHING, rising=True), enough)
+        small = self._found(db, _by_amount(tier, SMALL, rising=True), 2 * cost + 1)
         # One snapshot: a coin that is found twice is the same row.
         return list(dict.fromkeys((*largest, *matching, *small)))
 
@@ -173,15 +173,10 @@ class SpendableCoins:
 
 # Every draft runs some of these statements, so they are built once.
 @cache
-def _largest(tier: Tier, count: int, *, with_locked: bool) -> _Coins:
+def _by_amount(tier: Tier, count: int, *, rising: bool = False, with_locked: bool = False) -> _Coins:
     query = _candidates(tier) if with_locked else _candidates(tier).where(~is_locked())
-    return query.order_by(ChainCoinRow.amount_sats.desc()).limit(count)
-
-
-@cache
-def _smallest(tier: Tier, count: int) -> _Coins:
-    query = _candidates(tier).where(~is_locked())
-    return query.order_by(ChainCoinRow.amount_sats).limit(count)
+    amount = ChainCoinRow.amount_sats
+    return query.order_by(amount if rising else amount.desc()).limit(count)
 
 
 @cache

@@ -43,7 +43,7 @@ from multisig.tokens import (
 )
 
 # A list shows calls of few tokens repeatedly; a bytecode has 80,000 bytes at most.
-_REMEMBERED: Final = 32
+_parsed: Final = lru_cache(maxsize=32)(parse_bytecode)
 
 
 class RecordReader(NamedTuple):
@@ -304,8 +304,3 @@ def _decoded(
         else format_units(payload.amount, bytecode.decimals),
         address=details.get("address"),
     )
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _parsed(blob: bytes) -> Bytecode:
-    return parse_bytecode(blob)

@@ -113,8 +113,11 @@ def _approve(ctx: Ctx, signer: Signer, checked: Verified) -> SignPsbtResponse:
     if not checked.new:
         said = "This signature was recorded before."
         return _answer(proposal, progress, checked.collected, said)
+    if Status(proposal.status) in lifecycle.FINALISED:
+        said = "The threshold was met without this signature; it was not recorded."
+        return _nothing_new(ctx.db, proposal, said)
     if Status(proposal.status) is not Status.PENDING:
-        return _too_late(ctx.db, proposal)
+        raise StateConflict(f"The proposal is {proposal.status}; it takes no more signatures.")
     require_newest(ctx.db, proposal)
     if ctx.now >= proposal.expires_at:
         raise StateConflict("The proposal has expired.")
@@ -143,12 +146,6 @@ def _finalise(ctx: Ctx, proposal: ProposalRow, final: Transaction) -> None:
         # It was pending until now, and is never again.
         enqueue_new(ctx.db, BROADCAST, [proposal.id], ctx.now)
     ctx.event(FINALISED, proposal=proposal.id, txid=final.txid)
-
-
-def _too_late(db: Session, proposal: ProposalRow) -> SignPsbtResponse:
-    if Status(proposal.status) not in lifecycle.FINALISED:
-        raise StateConflict(f"The proposal is {proposal.status}; it takes no more signatures.")
-    return _nothing_new(db, proposal, "The threshold was met without this signature; it was not recorded.")
 
 
 def _keep(ctx: Ctx, signer: Signer, checked: Verified) -> None:

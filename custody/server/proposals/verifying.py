@@ -72,7 +72,11 @@ def verified(text: str, signer: Signer) -> Verified:
     Invalid; PsbtDiffers (another transaction, or changed); NotASigner (another signer's signature);
     SignatureInvalid; InvalidSpend, which is a bug of ours.
     """
-    returned, proposal = _parse(text), signer.proposal
+    proposal = signer.proposal
+    try:
+        returned = ReceivedPsbt.parse(text).psbt
+    except (InvalidPsbt, PsbtTooLarge) as error:
+        raise Invalid.at("/psbt_base64", str(error), error.code) from error
     if returned.tx.txid != proposal.txid_expected:
         raise PsbtDiffers("The submitted PSBT is not of the proposed transaction.")
     base = Psbt.parse(proposal.psbt)
@@ -94,13 +98,6 @@ def verified(text: str, signer: Signer) -> Verified:
         collected=report.progress,
         final=final_transaction(signed) if report.progress >= proposal.m else None,
     )
-
-
-def _parse(text: str) -> Psbt:
-    try:
-        return ReceivedPsbt.parse(text).psbt
-    except (InvalidPsbt, PsbtTooLarge) as error:
-        raise Invalid.at("/psbt_base64", str(error), error.code) from error
 
 
 def _accept(base: Psbt, returned: Psbt, signer: Signer) -> ProvenSpend:
