@@ -13,6 +13,8 @@ from tests.support.console import Visitor
 
 _READERS = "one|every|ticked|query|query_sats|query_day|number|whole|cursor"
 _FIELD = re.compile(rf"""\b(?:{_READERS})\(\s*(?:page, )?"(\w+)\"""")
+# Where a list goes on (`PageContext.read_page`).
+_PLACE = re.compile(r"""read_page\((?:[^()]|\([^()]*\))*?(?:at="(\w+)"|\))""")
 
 
 def calls_of(row: Row) -> list[Call[Any, Any]]:
@@ -22,12 +24,14 @@ def calls_of(row: Row) -> list[Call[Any, Any]]:
 def fields_of(row: Row) -> set[str]:
     """The names of the form fields and query parameters that the row reads."""
     pages = (page for page in (row.view, row.review, row.again) if page is not None)
-    named = {name for page in pages for source in _sources(page) for name in _FIELD.findall(source)}
+    read = [source for page in pages for source in _sources(page)]
+    named = {name for source in read for name in _FIELD.findall(source)}
+    named |= {name or "after" for source in read for name in _PLACE.findall(source)}
     return named | {name for call in row.acts if call.shape for name in call.shape.model_fields}
 
 
 def _sources(start: Callable) -> Iterator[str]:
-    """The source of a function, and of those of the console that it names."""
+    """The source of a function, and of those of the console that it names or was made with."""
     seen: set[Callable] = set()
     waiting: list[Callable] = [start]
     while waiting:
@@ -38,9 +42,11 @@ def _sources(start: Callable) -> Iterator[str]:
         yield inspect.getsource(function)
         named = inspect.unwrap(function).__code__.co_names
         module = inspect.getmodule(function)
+        made_with = [cell.cell_contents for cell in inspect.unwrap(function).__closure__ or ()]
+        made_with += [each for some in made_with if isinstance(some, dict) for each in some.values()]
         waiting += [
             each
-            for each in (getattr(module, name, None) for name in named)
+            for each in (*made_with, *(getattr(module, name, None) for name in named))
             if inspect.isfunction(each) and each.__module__.startswith("custody.server.console")
         ]
 
