@@ -179,7 +179,10 @@ def live(
         return page.render(templates[0], **shown, **around(page))
 
     def view_of_part(page: PageContext) -> Response:
-        return page.render_part(part(page), **(context(page) or {}))
+        found = context(page)
+        if found is None and page.problem is not None:
+            raise page.problem
+        return page.render_part(part(page), **(found or {}))
 
     return Row("GET", path, view), Row("GET", part_path, view_of_part)
 
