@@ -245,7 +245,7 @@ async def live_setup(folder: Path, fault: FaultPoint) -> None:
             with suppress(PlatformUnreachable):
                 await daemon.register(preview.device_id, preview.digest)
         await until(lambda: bool(daemon.journal.claims()))
-        while not (daemon.journal.at_device(VAULT_ID).address_shown and _unpinned(daemon.journal)):
+        while not (_is_shown(daemon.journal) and _unpinned(daemon.journal)):
             await _next_pinning(daemon)
         await until(lambda: _states(daemon) == {PSBT_ID: State.WAITING_PERSON})
 
@@ -271,6 +271,11 @@ async def _next_pinning(daemon: Daemon) -> None:
         await vaults.unpin(daemon, VAULT_ID, code)
     else:
         await vaults.pin(daemon, VAULT_ID, code, without_device_address=not pinned)
+
+
+def _is_shown(journal: Journal) -> bool:
+    pin = journal.pin(VAULT_ID)
+    return pin is not None and journal.at_device(pin).address_shown
 
 
 def _unpinned(journal: Journal) -> bool:
