@@ -88,7 +88,7 @@ lock: venv
 	UV=$(BIN)/uv sh tools/lock
 
 docs: $(VENV)-docs/.installed
-	@NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --quiet --clean
+	@NO_MKDOCS_2_WARNING=1 PYTHON=$(BIN)/python $(VENV)-docs/bin/mkdocs build --strict --quiet --clean
 	@$(VENV)-docs/bin/python tools/site/check.py site
 	@echo "The site is in site/: open site/index.html."
 

@@ -1,14 +1,18 @@
 // Writes src/api.ts from the OpenAPI document of signerd's loopback: the calls that an app may be granted, and their shapes.
-// With the name of a file, writes that one: a test compares the two.
-import { readFile, writeFile } from "node:fs/promises";
+// With the name of a file, writes that one: a test compares the two. PYTHON: of an environment that has signerd.
+import { execFileSync } from "node:child_process";
+import { writeFile } from "node:fs/promises";
 import openapiTS, { astToString } from "openapi-typescript";
 
 const SCHEMAS = "#/components/schemas/";
-const source = new URL("../tests/frozen/loopback.openapi.json", import.meta.url);
+const root = new URL("..", import.meta.url);
+const document = execFileSync(process.env.PYTHON ?? ".venv/bin/python", ["-m", "tools.openapi", "loopback"], {
+  cwd: root,
+  encoding: "utf8",
+  maxBuffer: 2 ** 25,
+});
 // Titles repeat the names.
-const api = JSON.parse(await readFile(source, "utf8"), (key, value) =>
-  key === "title" && typeof value === "string" ? undefined : value,
-);
+const api = JSON.parse(document, (key, value) => (key === "title" && typeof value === "string" ? undefined : value));
 
 const calls = {};
 for (const [path, methods] of Object.entries(api.paths)) {

@@ -1,7 +1,9 @@
 """web/: what is generated, built and packed is what stands in the repository."""
 
 import json
+import os
 import subprocess
+import sys
 
 import pytest
 
@@ -18,7 +20,8 @@ def built():
 
 
 def run(*command):
-    done = subprocess.run(command, cwd=WEB, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHON": sys.executable}
+    done = subprocess.run(command, cwd=WEB, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

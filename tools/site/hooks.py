@@ -1,10 +1,12 @@
 """MkDocs hooks: the version, and the pages that are generated when the site is built.
 
-The reference is generated from docstrings, and from the OpenAPI documents that `tests/frozen` checks.
+The reference is generated from docstrings, and from the OpenAPI documents.
 """
 
 import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -70,5 +72,7 @@ def _of_package(name: str, words: str) -> str:
 
 
 def _of_document(name: str, title: str) -> str:
-    document = json.loads((ROOT / "tests" / "frozen" / f"{name}.openapi.json").read_text(encoding="utf-8"))
-    return rendered(title, document)
+    """``PYTHON``: of the environment that has the programs; the site is built in another."""
+    command = [os.environ["PYTHON"], "-m", "tools.openapi", name]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return rendered(title, json.loads(printed))

@@ -38,7 +38,6 @@ PROGRAMS = {row.path for row in CALLS if Way.PROGRAM in row.open_to}
 
 
 def test_the_table_and_the_specification_agree(specification: Specification) -> None:
-    """What the specification does not tell is held by the document in ``tests/frozen``."""
     told = {path: call.permissions for path, call in specification.calls.items() if call.permissions}
     table = {row.path: {name.value for name in row.permissions} for row in CALLS if row.path in told}
     assert table == told
