@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from custody.common.pages.rendering import stages
 from custody.common.pages.serving import attachment
+from custody.common.text import btc
 from custody.schemas.proofs import CREATE_PROOF, MAX_MESSAGE, PROOF
 from custody.schemas.proposals import (
     CANCEL_PSBT,
@@ -28,7 +29,7 @@ from custody.server.console.addresses import entries_of
 from custody.server.console.context import PageContext
 from custody.server.console.limits import left_of
 from custody.server.console.money import MoneyReview, money_of, proof_of
-from custody.server.console.reviews import Review, require_as_shown, shown_mark
+from custody.server.console.reviews import Facts, Review, require_as_shown, shown_mark
 from custody.server.console.table import Row, form, live, template_view
 from custody.server.console.typed import fee_rate, require_days_in_order
 from custody.server.console.vaults import vault_by_id, vaults_to_choose
@@ -211,11 +212,11 @@ def review_change(page: PageContext) -> Review:
             ("Leaves the vault, fee included", shown.movement_sats),
         ),
         left=left_of(page, shown, vault),
-        pinned=(shown_mark(*_reviewed(shown.psbt_base64)),),
+        pinned=(shown_mark(*coins_and_payments(shown.psbt_base64)),),
     )
 
 
-def _reviewed(psbt_base64: str) -> list[Any]:
+def coins_and_payments(psbt_base64: str) -> list[Any]:
     """Its coins and what it pays. Not the lock time, which each block changes, nor the change's address."""
     psbt = Psbt.parse(psbt_base64)
     pays = [(b"" if each.derivations else each.script_pubkey, int(each.amount)) for each in psbt.outputs]
@@ -225,7 +226,7 @@ def _reviewed(psbt_base64: str) -> list[Any]:
 def propose_change(page: PageContext) -> Response:
     made = page.act(
         CREATE_PSBT,
-        check=lambda made: require_as_shown(page, *_reviewed(made.psbt_base64)),
+        check=lambda made: require_as_shown(page, *coins_and_payments(made.psbt_base64)),
         **_request(page, proposal_of(page)),
         fee_rate=fee_rate(page),
     )
@@ -234,6 +235,12 @@ def propose_change(page: PageContext) -> Response:
 
 cancel_page = template_view("proposals/cancel.html", proposal=proposal_of)
 release_page = template_view("proposals/release.html", proposal=proposal_of)
+
+
+def _what_it_pays(page: PageContext) -> Facts:
+    proposal = proposal_of(page)
+    pays = "; ".join(map("{} BTC to {}".format, map(btc, proposal.amounts_sats), proposal.recipients))
+    return (("Description", proposal.description or "none"), ("It would pay", pays or "nobody"))
 
 
 def _signatures_are_out(page: PageContext) -> str:
@@ -303,7 +310,7 @@ ROWS = (
     Row("GET", f"{_ONE}/cancel", cancel_page),
     form(
         f"{_ONE}/cancel", CANCEL_PSBT, cancel_page, _after_ending, asks="Cancel it",
-        warns=_signatures_are_out, optional=("reason",),
+        beside=_what_it_pays, warns=_signatures_are_out, optional=("reason",),
     ),
     Row("GET", f"{_ONE}/release", release_page),
     form(

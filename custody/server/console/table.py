@@ -29,16 +29,20 @@ from custody.server.console.reviews import (
     Facts,
     Review,
     page_before,
+    require_as_shown,
     require_in_force,
     review_page,
+    shown_mark,
 )
 from custody.server.errors import (
     CustodyError,
     Fault,
+    IdempotencyInProgress,
     Invalid,
     NoRoleOpens,
     NotFound,
     SecondPersonNeeded,
+    StateConflict,
     TokenExpired,
     TooMuch,
     Unauthenticated,
@@ -93,6 +97,7 @@ def form(
     asks: str = "",
     warns: str | Callable[[PageContext], str] = "",
     beside: Callable[[PageContext], Facts] = lambda _page: (),
+    bound: Callable[[PageContext], Facts] | None = None,
     in_force: Callable[[PageContext], Mapping[str, Any] | None] | None = None,
     review: Callable[[PageContext], Review] | None = None,
     steps_up: bool = False,
@@ -110,7 +115,8 @@ def form(
     ``shows``: the template of an answer with a secret, which is shown once.
 
     ``asks``: the words of the button below what is shown back: the call as a second person would read it,
-    with facts ``beside`` it and what it ``warns`` of. ``in_force``: for a form that shows what is in force
+    with facts ``beside`` it and what it ``warns`` of. ``bound``: further facts, which must still be so when
+    the form acts. ``in_force``: for a form that shows what is in force
     (`pinned` of forms.html), by the call's fields; None where it is not known.
     """
 
@@ -122,6 +128,9 @@ def form(
         wanted = typed(page)
         pinned = () if in_force is None else (require_in_force(page, in_force(page), wanted),)
         more = beside(page)
+        if bound is not None:
+            more = (*more, *bound(page))
+            pinned = (shown_mark(bound(page)),)
         facts = (*facts_of(page.as_change(call, wanted)), *more)
         warning = warns if isinstance(warns, str) else warns(page)
         return Review(question_of(call), facts, asks, warning, pinned=pinned)
@@ -130,6 +139,8 @@ def form(
         wanted = typed(page)
         if in_force is not None:
             require_in_force(page, in_force(page), wanted)
+        if bound is not None:
+            require_as_shown(page, bound(page))
         answer = page.act(call, **wanted)
         if shows and getattr(answer, "secret", None) is not None:
             return page.render(shows, shown=answer)
@@ -285,6 +296,12 @@ def _answer(row: Row, page: PageContext) -> Response:
         if isinstance(error, SecondPersonNeeded) and row.review is not None:
             page.problem = error
             return review_page(page, row.review(page))
+        if isinstance(error, IdempotencyInProgress):
+            # Not the form again: its key would be another one, and what is under way would be made twice.
+            raise StateConflict(
+                "This form was sent a moment ago, and what it asks for is being done.",
+                hint="See what came of it before you send anything again.",
+            ) from error
         is_over = isinstance(error, Unauthenticated | TokenExpired) and not row.is_open
         if row.again is None or is_over:
             raise

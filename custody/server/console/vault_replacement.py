@@ -12,14 +12,14 @@ from custody.schemas.address_book import WHITELIST_ADDRESSES
 from custody.schemas.changes import CHANGES
 from custody.schemas.history import VAULT_COINS
 from custody.schemas.members import MEMBERS
-from custody.schemas.proposals import PREVIEW_PSBT, PSBT, Proposal
+from custody.schemas.proposals import PREVIEW_PSBT, PSBT, Proposal, PsbtPreview
 from custody.schemas.sending import SWEEP_VAULT, SweptVault
 from custody.schemas.vaults import REPLACE_VAULT, VAULT_EXPORT, VAULT_NAMES, Vault
 from custody.server.console.context import PageContext
 from custody.server.console.money import MoneyReview, money_of
-from custody.server.console.proposals import BOOK_READERS, labels_of
+from custody.server.console.proposals import BOOK_READERS, coins_and_payments
 from custody.server.console.rendering import COIN_WORDS
-from custody.server.console.reviews import Facts, Review
+from custody.server.console.reviews import Facts, Review, require_as_shown, shown_mark
 from custody.server.console.table import Row, form
 from custody.server.console.vaults import (
     PAGE,
@@ -30,7 +30,7 @@ from custody.server.console.vaults import (
     vault_by_id,
     vault_here,
 )
-from custody.server.errors import StateConflict
+from custody.server.errors import CustodyError, StateConflict
 from multisig import Network
 from multisig import Vault as Policy
 
@@ -97,26 +97,44 @@ def _what_it_ends(page: PageContext) -> Facts:
     )
 
 
-def review_sweep(page: PageContext) -> Review:
-    """The first transaction, as it would be proposed now."""
-    old = vault_here(page)
+def _sweep(page: PageContext, old: Vault) -> tuple[Vault, PsbtPreview]:
+    """The first transaction, as it would be proposed now, and the vault that it pays."""
     last = replacement_name(page, old)
     if last is None:
         raise StateConflict(f"The vault {old.name} is not replaced: replace it first.")
     new = vault_by_id(page, last.id)
-    shown = page.read(
+    shown: PsbtPreview = page.read(
         PREVIEW_PSBT, wallet_id=old.id, tx_type="send",
         recipients=[new.address], sweep=True, fee_rate=page.form.one("fee_rate") or None,
     )  # fmt: skip
+    return new, shown
+
+
+def review_sweep(page: PageContext) -> Review:
+    old = vault_here(page)
+    new, shown = _sweep(page, old)
     return MoneyReview(
         f"Move the coins of {old.name} to {new.name}",
         (("Where one transaction does not take all coins", "Others follow, to the same address."),),
         "Propose to sweep",
-        money=money_of(shown.psbt_base64, old, labels_of(page, shown.recipients)),
+        money=money_of(shown.psbt_base64, old, {new.address: new.name}),
         taken_from=old.name,
-        amounts=(("Leaves the vault, fee included", shown.movement_sats),),
-        pinned=(("fee_rate", shown.asked_fee_rate),),
+        amounts=(("Moves to the new vault", sum(shown.amounts_sats)), ("Fee", shown.fee_sats)),
+        pinned=(("fee_rate", shown.asked_fee_rate), shown_mark(*coins_and_payments(shown.psbt_base64))),
     )
+
+
+def sweep(page: PageContext) -> Response:
+    old = vault_here(page)
+    try:
+        _, now = _sweep(page, old)
+    except CustodyError:
+        # Swept by the first press of a double click, whose answer this one gets; else the act refuses.
+        pass
+    else:
+        require_as_shown(page, *coins_and_payments(now.psbt_base64))
+    swept = page.act(SWEEP_VAULT, vault_id=old.id, fee_rate=page.form.one("fee_rate"))
+    return page.redirect(page.request.url.path.rpartition("/")[0], _after_sweep(swept))
 
 
 def _after_sweep(swept: SweptVault) -> str:
@@ -132,5 +150,5 @@ ROWS = (
         warns="Another manager of the workspace confirms it. Then the coins move to the new vault alone, "
         "beside every limit, and the old one pays nothing else. This is final.",
     ),
-    form(f"{_REPLACE}/sweep", SWEEP_VAULT, replacement, _after_sweep, review=review_sweep),
+    Row("POST", f"{_REPLACE}/sweep", sweep, again=replacement, review=review_sweep, acts=(SWEEP_VAULT,)),
 )  # fmt: skip
