@@ -105,10 +105,6 @@ _PERHAPS_HELD: Final = _PERHAPS_IN_USE | {DeviceState.NO_PERMISSION}
 _TRIES_AT_A_PACE: Final = 4
 
 
-# Puts the device in its next state and publishes it.
-Move = Callable[[DeviceRecord, Device], None]
-
-
 @dataclass
 class Prober:
     """Decides which device is probed and when, and applies the answer."""
@@ -117,7 +113,8 @@ class Prober:
     clock: Clock
     find_holder: FindHolder
     turn: Turn
-    move: Move
+    # Puts the device in its next state and publishes it.
+    move: Callable[[DeviceRecord, Device], None]
 
     def wants(self, record: DeviceRecord) -> bool:
         """Whether to probe the device: it is new or was not ready, it can be opened, and no operation uses
@@ -162,6 +159,9 @@ class Prober:
         self, record: DeviceRecord, state: DeviceState, detail: str | None, answer: Probed | None
     ) -> None:
         record.probed_at = self.clock()
+        if state == DeviceState.READY and (answer is None or answer.obstacle is not None):
+            # The person refused a question of an earlier request: the device is asked again.
+            state = DeviceState.PRESENT
         record.perhaps_shared = state in _PERHAPS_IN_USE and maker_of(record.device.family).shares_session
         self._learn(record, answer)
         self.move(record, record.device.found(state, detail))

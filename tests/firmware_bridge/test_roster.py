@@ -102,6 +102,19 @@ async def test_a_device_that_stays_unwell_is_asked_ever_less_often():
     assert waits == [3, 3, 3, 5, 5, 5, 5]
 
 
+async def test_a_no_to_an_earlier_request_does_not_make_an_unread_device_ready():
+    async with bridge_to(Bus(Sighting(ENDPOINT, "Trezor"))) as bridge:
+        await bridge._roster.look()
+        (record,) = bridge._roster.records.values()
+
+        async def refused(*_arguments, **_options):
+            raise errors.RefusedByPerson
+
+        record.lane.call = refused
+        (device,) = await bridge.refresh()
+        assert (device.state, device.fingerprint) == (DeviceState.PRESENT, None)
+
+
 async def test_a_device_in_another_programs_hands_is_named_and_not_asked_before_it_is_let_go():
     clock, bus = Clock(), Bus(Sighting(ENDPOINT, "Coldcard"))
     holders = ["Sparrow", "Sparrow", None]
