@@ -75,7 +75,7 @@ class Script:
     def line(self, question: str, *, empty: bool = False) -> str:  # noqa: ARG002 - a pipe is not asked again
         given = sys.stdin.readline()
         if not given:
-            raise self.missing(f"no answer to the question: {question}")
+            raise self.missing(f"no answer to the question: {question.rstrip('?')}")
         return given.rstrip("\r\n")
 
     def secret(self, question: str, *, fresh: bool = False, empty: bool = False) -> str:  # noqa: ARG002 - a pipe makes no typing errors

@@ -99,6 +99,9 @@ def fault_words(fault: Mapping[str, Any], patterns: Mapping[str, str] = _NO_OTHE
     kind, context = str(fault["type"]), fault.get("ctx", {})
     if pattern := context.get("pattern"):
         return patterns.get(pattern) or _patterns().get(pattern, "is not written as it must be")
+    # A secret's own kind of value: no list.
+    if kind in {"too_short", "too_long"} and context.get("field_type") == "Value":
+        kind = f"string_{kind}"
     if kind == "string_too_short":
         least = context["min_length"]
         return "must not be empty" if least == 1 else f"is too short: at least {least} characters"
