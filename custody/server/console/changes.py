@@ -57,12 +57,15 @@ def _change(page: PageContext) -> Change:
 
 
 def review_confirmation(page: PageContext) -> Review:
-    facts = _facts(_change(page))
+    change = _change(page)
+    facts = _facts(change)
+    cools = f"It cools off until {change.not_before:%-d %b %Y, %H:%M} UTC. Confirmed after that, it"
+    begins = cools if change.not_before > change.asked_at else "It"
     return Review(
         "Confirm this change?",
         facts,
         "Confirm",
-        "It takes effect at once, in the name of the member who asked.",
+        f"{begins} takes effect at once, in the name of the member who asked.",
         pinned=(shown_mark(facts),),
     )
 

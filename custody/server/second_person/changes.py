@@ -205,7 +205,7 @@ def _cooling(ctx: Ctx, call: Call[Any, Any], call_request: BaseModel) -> timedel
 
 def _require_cooled(ctx: Ctx, ready: datetime) -> None:
     if ctx.now < ready:
-        raise StateConflict(f"It is cooling off until {ready.isoformat(timespec='seconds')}.")
+        raise StateConflict(f"It is cooling off until {ready:%-d %B %Y, %H:%M} UTC.")
 
 
 # --- what is stored -----------------------------------------------------------------------------------------
