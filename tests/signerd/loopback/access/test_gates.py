@@ -44,9 +44,9 @@ class Desk:
         self.now = 0.0
         self.tokens = ScriptedTokens({("program", None): PROGRAM, ("site", APP_ORIGIN): SITE}, {APP_ORIGIN})
         self.sessions = PageSessions(lambda: self.now)
-        entered = self.sessions.enter(self.sessions.entry())
-        self.secret = ("x-signerd-session", entered.token)
-        self.session = entered.session
+        token = self.sessions.enter(self.sessions.entry())
+        self.secret = ("x-signerd-session", token)
+        self.session = self.sessions.find(token)
         self.rates = AppRates(lambda: self.now)
         self.gate = PortGate(PORT, NAME, self.tokens, self.sessions, self.rates)
 

@@ -85,7 +85,7 @@ def test_without_ipv6_the_first_address_is_served_and_the_status_says_so(monkeyp
 
 
 def test_l12_where_the_system_does_not_name_callers_nothing_is_served(monkeypatch):
-    monkeypatch.setattr(listening, "teller", lambda _host, _uid: None)
+    monkeypatch.setattr(listening, "teller", lambda _uid: None)
     with listening_ports(0) as found:
         assert (found.sockets, found.port, found.notes) == ((), None, (listening.UNTOLD,))
 
