@@ -12,6 +12,7 @@ from multisig import Network, multisig_account_path
 from signerd.core.keys import ALL_ACCOUNTS, FEW_ACCOUNTS
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
+from signerd.daemon.vaults import vaults
 from signerd.errors import NeedsAcknowledgement, PlatformRefused
 from tests.conformance.rigs import make_rig, short_folder
 from tests.support.custody import Desk, ok, refused
@@ -213,7 +214,7 @@ async def test_a_lost_devices_key_is_replaced(desk: Desk) -> None:
             status = await alice.status()
             assert status.fingerprint == registered.fingerprint
             assert any("was replaced" in note for note in status.notes)
-            (kept,) = await alice.vaults()
+            (kept,) = await vaults(alice)
             assert kept.pinned
             assert kept.first_address == old["address"]
             assert kept.fault is not None

@@ -8,12 +8,10 @@ from custody.common.terminal import Exit
 from firmware_bridge.airgap import EnrolmentForm, enrolment_text
 from multisig import Network, Profile, encode_address, profile_account_path
 from signerd.core.audit import Note
-from signerd.core.values import OwnKey
-from signerd.errors import VaultDiffers
-from signerd.shapes import VaultView
+from signerd.core.values import OwnKey, VaultClaim
 from tests.support.command import signerd
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys, spend
-from tests.support.served import make_outer, served_daemon, served_script
+from tests.support.served import make_outer, served_daemon
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
 
 CODE = VAULT.verification_code
@@ -120,34 +118,15 @@ def test_s16_a_change_is_shown_and_only_the_old_code_ends_the_alarm(desk, outer)
     assert signerd("pin", VAULT_ID, "--code", CODE, state=desk.state).status == Exit.OK
 
 
-def make_view(**changes: object) -> VaultView:
-    usual: dict[str, object] = {
-        "vault_id": "v-1",
-        "workspace_id": 1,
-        "name": "\x1b[2J\u202eevil\nPINNED",
-        "network": "mainnet",
-        "threshold": None,
-        "signers": None,
-        "first_address": None,
-        "verification_code": None,
-        "account": None,
-        "pinned": False,
-        "enrolled": False,
-        "fault": "its descriptor's checksum is wrong",
-    }
-    return VaultView.model_validate({**usual, **changes})
-
-
-def test_a_vault_that_cannot_be_read_shows_why_and_cannot_be_pinned(tmp_path):
-    with served_script(tmp_path / "s", vaults=(make_view(),)) as daemon:
-        text = signerd("vaults", state=daemon.state).out
-        assert "not readable" in text
-        assert "checksum is wrong" in text
-        assert "MAINNET: real bitcoin" in text
-        daemon.service.answers["preview_pin"] = VaultDiffers("the vault cannot be used")
-        ended = signerd("pin", "v-1", "--code", "X", state=daemon.state)
-        assert ended.status == Exit.NOT_DECIDED
-        assert "pin" not in {call[0] for call in daemon.service.calls}
+def test_a_vault_that_cannot_be_read_shows_why_and_cannot_be_pinned(desk):
+    claim = VaultClaim("v-1", 1, "\x1b[2J\u202eevil\nPINNED", "wsh(nothing)")
+    desk.on_loop(desk.service.journal.learn, claim)
+    text = signerd("vaults", state=desk.state).out
+    assert "not readable" in text
+    assert not {"\x1b", "\u202e"} & set(text)
+    ended = signerd("pin", "v-1", "--code", CODE, state=desk.state)
+    assert ended.status == Exit.NOT_DECIDED
+    assert not any(vault["pinned"] for vault in signerd("vaults", "--json", state=desk.state).json)
 
 
 PROFILE_KEY = ALICE.origin_key(profile_account_path(NETWORK))

@@ -316,7 +316,7 @@ def test_p59_a_checkpoint_comes_with_the_hundredth_row_and_at_the_stop(tmp_path:
         other = Checkpoints(
             world.platform.services.store,
             world.clock,
-            world.platform.random,
+            world.platform.services.tools.random,
             log,
             world.platform.services.tools.secrets,
             checkpoints.path.with_name("another"),

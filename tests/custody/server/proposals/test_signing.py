@@ -1,6 +1,7 @@
 """Submitted signatures: P1 to P10, declines, and what an answer says."""
 
 from base64 import b64encode
+from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -108,7 +109,7 @@ def test_what_is_refused_changes_nothing(funded, psbt_id, monkeypatch):
         revoke(funded, "alice", reason)
         refused(funded.submit("alice", psbt_id, signed), 403, "KEY_REVOKED")
     # Parsing costs time (P10): the server does none for a member who could not sign anyway.
-    monkeypatch.setattr(verifying, "_parse", None)
+    monkeypatch.setattr(verifying, "ReceivedPsbt", None)
     funded.signers["nobody"] = funded.admin
     refused(funded.submit("nobody", psbt_id, "cHNidP8="), 403, "NOT_A_SIGNER")
     refused(funded.submit("alice", psbt_id, "cHNidP8="), 403, "KEY_REVOKED")
@@ -245,13 +246,13 @@ def test_an_expired_proposal_takes_no_signature_and_frees_its_coins(funded, psbt
 def test_a_session_that_was_ended_meanwhile_signs_nothing(funded, psbt_id, monkeypatch):
     """P23: the new password of the account's owner ends a thief's sessions at once."""
     signed, alice = funded.signed("alice", psbt_id), funded.user_ids["alice"]
-    read = verifying._parse
+    accept = verifying._accept
 
-    def read_slowly(text: str) -> Psbt:
+    def accept_slowly(*given: Any) -> Any:
         with funded.world.platform.services.store.write() as db:
             end_sessions(db, alice, funded.world.clock(), "password reset", keep=None)
-        return read(text)
+        return accept(*given)
 
-    monkeypatch.setattr(verifying, "_parse", read_slowly)
+    monkeypatch.setattr(verifying, "_accept", accept_slowly)
     refused(funded.submit("alice", psbt_id, signed), 401, "UNAUTHENTICATED")
     assert funded.proposal(psbt_id)["collected_signatures"] == 0

@@ -70,7 +70,7 @@ def test_a_proposal_that_ended_in_between_takes_no_signature(funded, psbt_id, mo
     assert count(funded, SignatureRow) == 0
 
 
-@pytest.mark.parametrize("step", ["_parse", "_accept", "final_transaction"])
+@pytest.mark.parametrize("step", ["_accept", "final_transaction"])
 def test_others_write_while_signatures_are_verified_and_the_engine_runs(funded, psbt_id, monkeypatch, step):
     funded.approve("alice", psbt_id)
     real = getattr(verifying, step)
