@@ -2,6 +2,8 @@
 
 import pytest
 
+from custody.server import calls
+from custody.server.errors import IdempotencyInProgress
 from tests.support.custody import CAFE, SHOP, ok
 
 
@@ -31,6 +33,21 @@ def test_an_address_is_added_renamed_and_removed(desk, browse, here):
     assert book(desk) == {"The shop": SHOP}
     person.send(f"{one}/remove").confirm(f"{one}/remove")
     assert (book(desk), "The book is empty." in person.words) == ({}, True)
+
+
+def test_a_form_that_is_still_being_worked_on_does_not_come_back_with_another_key(
+    desk, browse, here, monkeypatch
+):
+    """With it, what the first press asked for could be made twice."""
+    person = browse("admin").open(here).send(here, name="Shop", address=SHOP)
+
+    def is_under_way(*_given, **_more):
+        raise IdempotencyInProgress("A request with this Idempotency-Key is being worked on.")
+
+    monkeypatch.setattr(calls, "answer", is_under_way)
+    person.confirm(here, status=409)
+    assert "This form was sent a moment ago" in person.words
+    assert 'name="key"' not in person.html
 
 
 def test_an_import_shows_each_row_first_and_then_acts_on_them(desk, browse, here):
