@@ -117,7 +117,7 @@ def facts_of(change: Change) -> list[tuple[str, str]]:
         if field not in UNSAID and field not in BESIDE_AMOUNT and value is not _UNFORCED.get(field)
     ]
     if "ends" in change.in_force:
-        said.append(("Payments that it ends", _plain_words(change.in_force["ends"] or "none")))
+        said.append(("Cancelled", _plain_words(change.in_force["ends"] or "no payment")))
     return [("Workspace", f"{change.workspace_name}, on {network_words(change.network)}"), *said]
 
 

@@ -87,14 +87,8 @@ def _signers_with_fingerprints(page: PageContext, old: Vault, new: Vault) -> lis
     ]
 
 
-def _what_it_ends(page: PageContext) -> Facts:
-    old = vault_here(page)
-    pending: list[Proposal] = page.read(PSBT, vault_id=old.id, status="PENDING", limit=PAGE)
-    unsigned = [each for each in pending if each.tx_type == "send" and not each.collected_signatures]
-    return (
-        *(("Cancelled", f"the unsigned payment {each.psbt_id}") for each in unsigned),
-        *(("Leads to the old vault", name) for name in _entries_that_lead_here(page, old)),
-    )
+def _what_leads_here(page: PageContext) -> Facts:
+    return [("Leads to the old vault", name) for name in _entries_that_lead_here(page, vault_here(page))]
 
 
 def _sweep(page: PageContext, old: Vault) -> tuple[Vault, PsbtPreview]:
@@ -146,7 +140,7 @@ ROWS = (
     Row("GET", _REPLACE, replacement),
     form(
         _REPLACE, REPLACE_VAULT, replacement, "The vault is replaced.", to="vaults/{vault_id}/replace",
-        asks="Replace it", beside=_what_it_ends, steps_up=True, given=typed_policy,
+        asks="Replace it", beside=_what_leads_here, steps_up=True, given=typed_policy,
         warns="Another manager of the workspace confirms it. Then the coins move to the new vault alone, "
         "beside every limit, and the old one pays nothing else. This is final.",
     ),

@@ -7,9 +7,10 @@ is proposed yet: sweeps are ordinary proposals, and they are the progress.
 from collections.abc import Sequence
 
 from pydantic import ValidationError
-from sqlalchemy import Select, select
+from sqlalchemy import Select, or_, select
 from sqlalchemy.orm import Session
 
+from custody.common.text import btc
 from custody.schemas import vaults as wire
 from custody.schemas.changes import Json
 from custody.schemas.proposals import CancelPsbtRequest, ProposalStatus, TxType
@@ -20,9 +21,8 @@ from custody.server.proposals.bounds import (
     require_signers,
     vault_to_spend,
 )
-from custody.server.proposals.ending import cancel_psbt, released_signatures
+from custody.server.proposals.ending import cancel_psbt
 from custody.server.rules.audit import Category, Event
-from custody.server.rules.limits import in_btc
 from custody.server.second_person.named import person_words
 from custody.server.store.models import (
     ChainCoinRow,
@@ -65,10 +65,9 @@ def _in_force(ctx: Ctx, requests: Sequence[wire.ReplaceVaultRequest]) -> list[di
 
 def _ending(ctx: Ctx, vault: VaultRow) -> list[str]:
     """The first of those that `_end_payments` cancels."""
-    signed = select(SignatureRow.proposal_id).where(SignatureRow.proposal_id == ProposalRow.id).exists()
-    unsigned = _pending([vault.id]).where(~signed, ProposalRow.withdrawn_signatures == 0)
-    found = ctx.db.scalars(unsigned.limit(SHOWN + 1)).all()
-    names = [f"{each.description or 'a payment'} ({each.id})" for each in found if each.recipients]
+    line = [vault, *line_before(ctx.db, vault)]
+    found = ctx.db.execute(_pending(line).where(~_IS_SIGNED).limit(SHOWN + 1)).all()
+    names = [f"{each.description or 'a payment'} ({each.id})" for each, _ in found if _ends(each)]
     return [*names[:SHOWN], *(["and others"] if len(found) > SHOWN else [])]
 
 
@@ -97,7 +96,7 @@ def replace_vault(ctx: Ctx, request: wire.ReplaceVaultRequest) -> wire.ReplacedV
     if not before and _has_coins(ctx.db, old):
         # Whoever sweeps need not be the one who asks. What it replaces pays the new vault in any case.
         require_signers(ctx.db, old, {address_script(new)}, maker=0)
-    cancelled, signed = _end_payments(ctx, [each.id for each in (old, *before)])
+    cancelled, signed = _end_payments(ctx, [old, *before])
     payload = {"vault_id": old.id, "replaced_by": new.id}
     ctx.event(REPLACED, payload, vault=old.id, new_vault=new.id, cancelled=len(cancelled))
     ctx.tools.changes.moved(ctx.db, old.workspace_id)
@@ -119,7 +118,7 @@ def _wanted(ctx: Ctx, old: VaultRow, request: wire.ReplaceVaultRequest) -> wire.
             network=old.network,
             m=request.m,
             signers=request.signers,
-            transaction_limit=in_btc(policy.limit),
+            transaction_limit=btc(policy.limit),
             per_cycle=policy.is_per_cycle,
             cycle_period=policy.cycle.period,
             cycle_day=policy.cycle.day,
@@ -135,16 +134,15 @@ def _has_coins(db: Session, vault: VaultRow) -> bool:
     return db.scalars(coins.limit(1)).first() is not None
 
 
-def _end_payments(ctx: Ctx, vault_ids: list[str]) -> tuple[list[str], list[str]]:
+def _end_payments(ctx: Ctx, vaults: Sequence[VaultRow]) -> tuple[list[str], list[str]]:
     """Cancels the pending payments and new tokens without a signature, and the sweeps that would still go to
-    the old vault. Returns their ids, and those of the signed ones. What takes a payment back has no
-    recipient, and goes on.
+    the old vault. Returns their ids, and those of the signed ones.
     """
     cancelled, signed = [], []
-    for proposal in ctx.db.scalars(_pending(vault_ids)).all():
-        if released_signatures(ctx.db, proposal):
+    for proposal, is_signed in ctx.db.execute(_pending(vaults)).all():
+        if is_signed:
             signed.append(proposal.id)
-        elif proposal.replaces_id is None or proposal.recipients:
+        elif _ends(proposal):
             why = CancelPsbtRequest(
                 psbt_id=proposal.id, workspace_id=ctx.access.workspace_id, reason="Its vault is replaced."
             )
@@ -153,10 +151,23 @@ def _end_payments(ctx: Ctx, vault_ids: list[str]) -> tuple[list[str], list[str]]
     return cancelled, signed
 
 
-def _pending(vault_ids: list[str]) -> Select[ProposalRow]:
-    pending = select(ProposalRow).where(
-        ProposalRow.vault_id.in_(vault_ids),
+# As `released_signatures` counts them.
+_IS_SIGNED = or_(
+    ProposalRow.withdrawn_signatures > 0,
+    select(SignatureRow.proposal_id).where(SignatureRow.proposal_id == ProposalRow.id).exists(),
+)
+
+
+def _pending(vaults: Sequence[VaultRow]) -> Select[ProposalRow, bool]:
+    """Payments and new tokens, with whether signatures are out."""
+    pending = select(ProposalRow, _IS_SIGNED).where(
+        ProposalRow.vault_id.in_([each.id for each in vaults]),
         ProposalRow.status == ProposalStatus.PENDING.value,
         ProposalRow.tx_type.in_((TxType.SEND.value, TxType.DEPLOY.value)),
     )
     return pending.order_by(ProposalRow.created_at, ProposalRow.id)
+
+
+def _ends(proposal: ProposalRow) -> bool:
+    """What takes a payment back has no recipient, and goes on."""
+    return proposal.replaces_id is None or bool(proposal.recipients)

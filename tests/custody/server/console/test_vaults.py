@@ -182,7 +182,7 @@ def test_two_people_replace_a_vault_and_follow_it(desk, browse, admin, base):
     dora = browse("dora").open(changes).send(f"{changes}/confirm")
     assert (dora.facts["What would change"], dora.facts["Vault"]) == ("Replace a vault", "Treasury")
     assert dora.facts["Signatures needed"] == "2, as now"
-    assert unsigned in dora.facts["Payments that it ends"]
+    assert unsigned in dora.facts["Cancelled"]
     assert all(f"{name}@example.org" in dora.facts["Signers"] for name in ("alice", "bob", "carol"))
     dora.confirm(f"{changes}/confirm")
     (new,) = (each for each in desk.wallets() if "replaces" in each)
