@@ -119,6 +119,7 @@ def form(
     the form acts. ``in_force``: for a form that shows what is in force
     (`pinned` of forms.html), by the call's fields; None where it is not known.
     """
+    assert in_force is None or bound is None, "a review pins one mark"
 
     def typed(page: PageContext) -> dict[str, Any]:
         left_empty = {name: page.form.one(name).strip() or None for name in optional}
@@ -127,11 +128,10 @@ def form(
     def reviewed(page: PageContext) -> Review:
         wanted = typed(page)
         pinned = () if in_force is None else (require_in_force(page, in_force(page), wanted),)
-        more = beside(page)
-        if bound is not None:
-            more = (*more, *bound(page))
-            pinned = (shown_mark(bound(page)),)
-        facts = (*facts_of(page.as_change(call, wanted)), *more)
+        still = None if bound is None else bound(page)
+        if still is not None:
+            pinned = (shown_mark(still),)
+        facts = (*facts_of(page.as_change(call, wanted)), *beside(page), *(still or ()))
         warning = warns if isinstance(warns, str) else warns(page)
         return Review(question_of(call), facts, asks, warning, pinned=pinned)
 
