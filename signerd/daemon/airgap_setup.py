@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from custody.schemas.keys import KeyDevice
 from multisig import MultisigError
-from signerd.account.registration import Offer, ask_challenge, register_proven, require_challenge
+from signerd.account.registration import Offer, ask_challenge, require_challenge
 from signerd.account.vaults import pinnable
 from signerd.core.text import said
 from signerd.daemon.airgap import refusing
@@ -68,17 +68,7 @@ async def register(
     with refusing():
         proof = signature_of(signature)
     offer.require_proof(challenge, proof)
-    key, effects = await register_proven(
-        offer,
-        challenge,
-        proof,
-        label=daemon.config.label,
-        replace=replace,
-        platform=daemon.platform,
-        journal=daemon.journal,
-        device=KeyDevice(),
-    )
-    return daemon.registered(offer, key, effects)
+    return await daemon.register_proven(offer, challenge, proof, replace=replace, device=KeyDevice())
 
 
 async def enrolment(daemon: Daemon, vault_id: str, form: str = "coldcard") -> EnrolmentFile:

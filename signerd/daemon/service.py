@@ -18,7 +18,7 @@ from typing import Self, TypeVar
 from pydantic import ValidationError
 
 from custody._version import __version__
-from custody.schemas.keys import Key, KeyDevice
+from custody.schemas.keys import KeyDevice
 from firmware_bridge import Device, DeviceState
 from multisig import multisig_account_path, profile_account_path
 from signerd.account.config import Config
@@ -32,7 +32,7 @@ from signerd.backup.schedule import last_backup, reminders
 from signerd.callers import TERMINAL, LoopbackCaller
 from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.events import REGISTRATION, JudgeAgain, News
+from signerd.core.events import REGISTRATION, JudgeAgain
 from signerd.core.keys import VaultAccounts
 from signerd.core.review import ProposalReview
 from signerd.core.states import State
@@ -386,6 +386,14 @@ class Daemon:
         for name, value in said.items():
             with contextlib.suppress(ValidationError):
                 known[name] = getattr(KeyDevice.model_validate({name: value}), name)
+        return await self.register_proven(
+            offer, challenge, proof, replace=replace, device=KeyDevice.model_validate(known)
+        )
+
+    async def register_proven(
+        self, offer: Offer, challenge: str, proof: bytes, *, replace: bool, device: KeyDevice
+    ) -> Registered:
+        """By the device's signature of the challenge. Raises what the platform raises."""
         key, effects = await register_proven(
             offer,
             challenge,
@@ -394,11 +402,8 @@ class Daemon:
             replace=replace,
             platform=self.platform,
             journal=self.journal,
-            device=KeyDevice.model_validate(known),
+            device=device,
         )
-        return self.registered(offer, key, effects)
-
-    def registered(self, offer: Offer, key: Key, effects: tuple[News, ...]) -> Registered:
         self.runner.announce(effects)
         self.runner.announce((JudgeAgain(),))
         self.keys.due.set()
