@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from custody.common.text import bounds, until
+from custody.common.text import bounds, btc, until
 from custody.schemas import limits as wire
 from custody.schemas.changes import Json
 from custody.schemas.common import VaultQuery, WorkspaceQuery, format_time
@@ -52,7 +52,6 @@ from custody.server.rules.limits import (
     SpendingPolicy,
     Usage,
     fits,
-    in_btc,
     in_tokens,
     of_token,
     policy_facts,
@@ -126,7 +125,7 @@ def _of_roles_now(ctx: Ctx, requests: Sequence[wire.UpdateRolePoliciesRequest]) 
 
 def _in_force(limit: str, policy: SpendingPolicy) -> dict[str, Json]:
     cycle = policy.cycle
-    return {limit: in_btc(policy.limit), "cycle_period": cycle.period, "cycle_day": cycle.day}
+    return {limit: btc(policy.limit), "cycle_period": cycle.period, "cycle_day": cycle.day}
 
 
 @serves(UPDATE_ROLE_POLICIES, ChangeApproval(_raises_of_role, _of_roles_now))
@@ -266,7 +265,7 @@ def _refused(
     movement: OutgoingAmount | OutgoingTokens,
 ) -> CustodyError:
     """In words, and with its figures in BTC or in whole tokens."""
-    text: Callable[[int], str] = in_btc
+    text: Callable[[int], str] = btc
     what, unit = f"payment of {text(movement.amount)} BTC, fee included,", "BTC"
     if isinstance(movement, OutgoingTokens):
         text = partial(in_tokens, decimals=movement.decimals)
@@ -300,7 +299,7 @@ def limits_of_vaults(ctx: Ctx, vaults: Sequence[VaultRow]) -> dict[str, wire.Vau
 def limit_fields(policy: SpendingPolicy, now: datetime) -> dict[str, Any]:
     """The fields that every shown limit has."""
     return {
-        "limit": in_btc(policy.limit),
+        "limit": btc(policy.limit),
         "cycle_period": policy.cycle.period,
         "cycle_day": policy.cycle.day,
         "next_reset": policy.cycle.next_reset(now),
@@ -308,7 +307,7 @@ def limit_fields(policy: SpendingPolicy, now: datetime) -> dict[str, Any]:
 
 
 def usage_fields(policy: SpendingPolicy, usage: Usage) -> dict[str, str]:
-    return {"used": in_btc(usage.used), "unused": in_btc(unused_of(policy.limit, usage.used))}
+    return {"used": btc(usage.used), "unused": btc(unused_of(policy.limit, usage.used))}
 
 
 def assets_of_vaults(ctx: Ctx, vaults: Sequence[VaultRow]) -> dict[str, list[wire.AssetLimits]]:

@@ -12,6 +12,7 @@ from typing import Final
 from sqlalchemy import Select, String, cast, exists, select
 from sqlalchemy.orm import Session
 
+from custody.common.text import btc
 from custody.schemas.changes import ChangeStatus
 from custody.schemas.permissions import PermissionName
 from custody.schemas.proposals import ProposalStatus
@@ -19,7 +20,6 @@ from custody.server.jobs.outbox import Again, Finish, JobDone, Task, enqueue_new
 from custody.server.mail.jobs import WAITING, one_line, plain, sent
 from custody.server.mail.mailer import Mail, Mailer
 from custody.server.proposals.records import has_decided
-from custody.server.rules.limits import in_btc
 from custody.server.rules.ports import Clock
 from custody.server.second_person.requirement import CONFIRMS
 from custody.server.store import Store
@@ -36,7 +36,6 @@ from custody.server.store.models import (
     VaultSignerRow,
     WorkspaceRow,
 )
-from multisig import Sats
 
 # Requests that follow each other within this time share a mail.
 GATHER: Final = timedelta(minutes=2)
@@ -164,7 +163,7 @@ def _proposal(proposal: ProposalRow, vault: str, workspace: str, organisation: s
     where = f"vault {plain(vault)}, {plain(workspace)} of {plain(organisation)}"
     words = f"{proposal.tx_type} of {where}: proposal {proposal.id}"
     paid = [
-        f"{in_btc(Sats(amount))} BTC to {address}"
+        f"{btc(amount)} BTC to {address}"
         for amount, address in zip(proposal.amounts_sats, proposal.recipients, strict=False)
     ]
     return Item(proposal.id, words, f"{words}, {', '.join(paid)}" if paid else words)

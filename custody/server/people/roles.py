@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import delete, func, select
 
-from custody.common.text import count, name_key
+from custody.common.text import btc, count, name_key
 from custody.schemas.common import Done, Listed, WorkspaceQuery
 from custody.schemas.members import InvitationStatus
 from custody.schemas.permissions import PermissionName
@@ -42,7 +42,7 @@ from custody.server.people.staff import (
     store_role,
 )
 from custody.server.rules.audit import Event
-from custody.server.rules.limits import Cycle, SpendingPolicy, in_btc, policy_facts
+from custody.server.rules.limits import Cycle, SpendingPolicy, policy_facts
 from custody.server.rules.roles import (
     MAX_ROLES,
     RoleTemplate,
@@ -224,7 +224,7 @@ def _limit(ctx: Ctx, role: RoleRow) -> dict[str, Any]:
     except PolicyUnavailable as error:
         return {"limit_error": error.detail}
     return {
-        "transaction_limit": in_btc(policy.limit),
+        "transaction_limit": btc(policy.limit),
         "cycle_period": policy.cycle.period,
         "cycle_day": policy.cycle.day,
     }

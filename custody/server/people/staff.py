@@ -10,12 +10,13 @@ from typing import Final
 from sqlalchemy import ScalarSelect, func, select
 from sqlalchemy.orm import Session
 
+from custody.common.text import btc
 from custody.schemas import users as wire
 from custody.schemas.permissions import PermissionName
 from custody.server.errors import LastAdmin, NotFound, PermissionDenied
 from custody.server.limits.stored import Policies
 from custody.server.rules.credentials import WorkspaceAccess
-from custody.server.rules.limits import Cycle, in_btc, is_within
+from custody.server.rules.limits import Cycle, is_within
 from custody.server.rules.roles import (
     EVERY_PERMISSION,
     PERMISSION_UIDS,
@@ -148,8 +149,8 @@ def require_may_give(
     given, own = (policies.of(db.get_one(RoleRow, each)) for each in (role_id, access.role_id))
     if not is_within(given, own):
         raise PermissionDenied(
-            f"This role may move {in_btc(given.limit)} BTC a {given.cycle.in_words}, yours "
-            f"{in_btc(own.limit)} BTC a "
+            f"This role may move {btc(given.limit)} BTC a {given.cycle.in_words}, yours "
+            f"{btc(own.limit)} BTC a "
             f"{own.cycle.in_words}: only a member with {PermissionName.MANAGE_ROLE} may give it."
         )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Literal
 
+from custody.common.text import btc
 from multisig.units import SATS_PER_BTC, Sats
 
 CyclePeriod = Literal["W", "M"]
@@ -98,7 +99,7 @@ def policy_facts(policy: SpendingPolicy) -> dict[str, Any]:
 def policy_words(facts: Mapping[str, Any]) -> str:
     """As the audit log describes it: ``0.50000000 BTC a cycle, M from day 1``."""
     bounds = "cycle" if facts["per_cycle"] else "movement"
-    return f"{in_btc(facts['sats'])} BTC a {bounds}, {facts['cycle_period']} from day {facts['cycle_day']}"
+    return f"{btc(facts['sats'])} BTC a {bounds}, {facts['cycle_period']} from day {facts['cycle_day']}"
 
 
 def fits(policy: SpendingPolicy, usage: Usage, requested: int) -> bool:
@@ -134,8 +135,3 @@ def is_within(given: SpendingPolicy, own: SpendingPolicy) -> bool:
 def unused_of(limit: int, used: int) -> int:
     """Zero where the limit was lowered below what is used already."""
     return max(0, limit - used)
-
-
-def in_btc(amount: int) -> str:
-    """Bitcoin with all eight decimals. Unlike ``format_btc`` it takes sums above 21 million."""
-    return in_tokens(amount, decimals=8)

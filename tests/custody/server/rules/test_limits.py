@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from custody.common.text import btc
 from custody.server.rules.limits import (
     Cycle,
     SpendingPolicy,
     Usage,
     fits,
-    in_btc,
     unused_of,
 )
 from multisig import MAX_MONEY, Sats, format_btc
@@ -60,8 +60,8 @@ def test_what_is_over_used_leaves_nothing():
 
 
 def test_a_sum_of_movements_may_exceed_all_there_is():
-    assert in_btc(3 * MAX_MONEY) == "63000000.00000000"
-    assert in_btc(123) == format_btc(Sats(123)) == "0.00000123"
+    assert btc(3 * MAX_MONEY) == "63000000.00000000"
+    assert btc(123) == format_btc(Sats(123)) == "0.00000123"
 
 
 def at(year, month, day, hour=12):
