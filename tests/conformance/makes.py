@@ -79,8 +79,6 @@ FAST = (*VIRTUAL, FAKES[-1])
 ENROLLING = tuple(make for make in ALL if make.enrols)
 # Busy for a moment after its question, or until a key is pressed; the other makes are free at once.
 _STAYS_BUSY = frozenset({Family.COLDCARD, Family.LEDGER})
-# It shows an address to be compared, and does not wait for an answer.
-SHOWS_ONLY = (COLDCARD,)
 # What each asks the person about.
 ASKS = {
     "sign": lambda bridge, device: bridge.sign(device.id, payments.make_spend(VAULT), VAULT),

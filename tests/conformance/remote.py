@@ -215,10 +215,6 @@ class RemoteRig(Rig):
         await asyncio.to_thread(_or_skip, self._hands.unplug)
         self._unplugged = True
 
-    async def cleared(self) -> None:
-        """The eyes look again and again, so that they see it a little later."""
-        await self.until(lambda: self.panel.pending is None)
-
     async def looked(self) -> None:
         """:raises Exception: what the hands raised when they looked or pressed.
 

@@ -141,10 +141,6 @@ class Rig:
         finally:
             unwatch()
 
-    async def cleared(self) -> None:
-        """Nothing is asked any more."""
-        assert self.panel.pending is None
-
     def _asks(self, kind: str) -> bool:
         """Eyes that cannot tell one kind of screen from another see one that asks."""
         pending = self.panel.pending

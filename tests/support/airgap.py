@@ -21,7 +21,12 @@ from multisig import (
     multisig_account_path,
     profile_account_path,
 )
-from tests.support.coldcard import NETWORK, SEED
+from tests.support.virtual import NETWORK, seed, vault_key
+from tests.support.wallets import BOB, CAROL
+
+SEED = seed()
+# Of the device's own key, Bob's and Carol's.
+VAULT = Vault(NETWORK, 2, (vault_key(0), BOB.vault_key(), CAROL.vault_key()))
 
 
 class CardDevice:

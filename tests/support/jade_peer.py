@@ -30,9 +30,7 @@ class Refusal(Exception):
 
 @dataclass
 class JadePeer:
-    """The device. `decide` answers for the person; `methods` lists the requests in order;
-    `silent` is a method that it does not know.
-    """
+    """The device. `decide` answers for the person; `methods` lists the requests in order."""
 
     seed: Seed
     state: str = "READY"
@@ -46,15 +44,13 @@ class JadePeer:
     registered: dict[str, dict[str, Any]] = field(default_factory=dict)
     stale: list[dict[str, Any]] = field(default_factory=list)
     vanish_at: str | None = None
-    silent: str | None = None
 
     def answer(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         method, params = request["method"], request.get("params") or {}
         self.methods.append(method)
         yield from self.stale
         try:
-            handler = _unknown if method == self.silent else getattr(self, f"do_{method}", _unknown)
-            result = handler(params)
+            result = getattr(self, f"do_{method}", _unknown)(params)
         except Refusal as refusal:
             code, message = refusal.args
             yield {"id": request["id"], "error": {"code": code, "message": message, "data": None}}

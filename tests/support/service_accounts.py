@@ -7,8 +7,6 @@ import httpx
 from tests.support.custody import ok
 from tests.support.platform import As, World
 
-HERE = "192.0.2.1"
-
 
 def create(world: World, maker: As, **changes: object) -> httpx.Response:
     """From the tests' own address, for a month."""

@@ -43,9 +43,6 @@ class ScriptedClient:
     def _recovered(self) -> bool:
         return self._request.recover
 
-    def _session(self) -> str | None:
-        return self._request.session
-
     def _question(self, question: str) -> str | None:
         return self._caller.ask(Question(question))
 

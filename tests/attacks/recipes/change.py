@@ -23,7 +23,6 @@ ABSURD_INPUT = (("absurd-path", "input 0"),)
 BOTH = (0, 1)
 # Beyond MAX_INDEX; on chain it would be the vault's own script.
 FAR = 1_000_001
-HERE_ONLY = "places-in-bounds"
 
 
 def pretended(name, psbt, **more):

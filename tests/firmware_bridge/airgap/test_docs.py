@@ -7,8 +7,7 @@ import pytest
 
 from firmware_bridge import airgap
 from multisig import signer_progress
-from tests.support.airgap import CardDevice
-from tests.support.coldcard import SEED, VAULT
+from tests.support.airgap import SEED, VAULT, CardDevice
 from tests.support.wallets import make_spend
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "build" / "devices.md"

@@ -8,8 +8,7 @@ from firmware_bridge import airgap
 from firmware_bridge.airgap import CodeSeries, Content, Scanner, card, handoff, series_of, ur
 from firmware_bridge.errors import WrongDevice
 from multisig import Psbt, PsbtTooLarge, finalise, signer_progress
-from tests.support.airgap import CardDevice
-from tests.support.coldcard import SEED, VAULT
+from tests.support.airgap import SEED, VAULT, CardDevice
 from tests.support.wallets import BOB, make_spend
 
 PSBT = make_spend(VAULT)

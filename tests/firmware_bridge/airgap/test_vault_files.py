@@ -4,7 +4,6 @@ import base64
 import json
 
 import pytest
-from coincurve import PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,12 +29,11 @@ from multisig import (
     OriginKey,
     Vault,
     WrongNetwork,
-    message_hash,
     multisig_account_path,
     profile_account_path,
 )
-from tests.support.airgap import slip132
-from tests.support.coldcard import SEED, vault_with_device
+from tests.support.airgap import SEED, slip132
+from tests.support.airgap import VAULT as COLDCARD_S
 from tests.support.vectors import official
 from tests.support.wallets import ALICE, BOB
 
@@ -169,14 +167,6 @@ def test_s23_texts_that_are_no_key(text):
     assert str(caught.value).isprintable()
 
 
-def key_record(key=KEY, by=ALICE, token="00", words="Alice's Coldcard"):
-    """A record of the first round, signed by the account key of `by`."""
-    text = f"BSMS 1.0\n{token}\n{key}\n{words}"
-    private = PrivateKey(by.private_node(PATH).key)
-    signature = private.sign_recoverable(message_hash(text), hasher=None)
-    return f"{text}\n{base64.b64encode(bytes([31 + signature[64]]) + signature[:64]).decode()}"
-
-
 @pytest.mark.parametrize("vector", official("bip129.json", lambda vector: vector["id"] == "bip129-2"))
 def test_signed_key_records(vector):
     for signer in vector["round_1_signers"]:
@@ -201,7 +191,6 @@ def test_key_records_that_are_not_taken(vector, spoil):
         keys_in("\n".join(spoilt), Network.MAINNET)
 
 
-COLDCARD_S = vault_with_device()
 CODE = COLDCARD_S.verification_code.partition("-")[0]
 
 
