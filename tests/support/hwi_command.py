@@ -15,12 +15,6 @@ import usb1
 HERE = ("--emulators", "--chain", "test")
 
 
-def hwi(*arguments):
-    """One command's answer."""
-    (answer,) = each_of([arguments])
-    return answer
-
-
 def each_of(commands: Sequence[Sequence[str]]) -> list:
     """The answers of the commands, run in turn in one process, which saves most of the time."""
     command = [sys.executable, "-m", "tests.support.hwi_command", json.dumps(commands)]
