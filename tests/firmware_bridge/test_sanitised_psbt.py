@@ -6,7 +6,7 @@ import pytest
 
 from firmware_bridge import sanitised_psbt
 from firmware_bridge.errors import BadDeviceSignature, DeviceFault
-from multisig import BadSignature, KeyOrigin, Psbt, PsbtMismatch, Sats, TxOut, profile_account_path
+from multisig import KeyOrigin, Psbt, PsbtMismatch, profile_account_path
 from tests.support.wallets import ALICE, BOB, MALLORY, make_spend, make_vault, pay, with_input, with_output
 
 VAULT = make_vault()
@@ -18,34 +18,6 @@ def take_back(returned, signer=ALICE, base=PSBT):
     return sanitised_psbt.take_back(base, text, VAULT, signer.fingerprint)
 
 
-def test_a_sound_psbt_passes():
-    sanitised_psbt.require_sound(PSBT, VAULT)
-    sanitised_psbt.require_sound(BOB.sign(PSBT), VAULT)
-
-
-@pytest.mark.parametrize(
-    "fields", [{"non_witness_utxo": None}, {"witness_utxo": TxOut(Sats(1), VAULT.script_pubkey(0, 0))}]
-)
-def test_s4_s5_a_coin_that_is_not_as_its_previous_transaction_has_it(fields):
-    with pytest.raises(PsbtMismatch, match="previous transaction"):
-        sanitised_psbt.require_sound(with_input(PSBT, 0, **fields), VAULT)
-
-
-def test_s3_an_input_of_another_wallet():
-    with pytest.raises(PsbtMismatch):
-        sanitised_psbt.require_sound(make_spend(make_vault((ALICE, BOB, MALLORY))), VAULT)
-
-
-def test_a_bad_signature_of_another_signer_never_reaches_the_device():
-    signed = BOB.sign(PSBT)
-    key = next(iter(signed.inputs[0].partial_signatures))
-    swapped = with_input(
-        signed, 0, partial_signatures={key: signed.inputs[1].partial_signatures[_key_of(BOB, 1)]}
-    )
-    with pytest.raises(BadSignature):
-        sanitised_psbt.require_sound(swapped, VAULT)
-
-
 def test_the_device_gets_the_vaults_own_keys():
     liar = replace(PSBT, xpubs=((MALLORY.vault_key().xpub, MALLORY.vault_key().origin),))
     sent = Psbt.parse(sanitised_psbt.for_device(liar, VAULT))
@@ -53,11 +25,8 @@ def test_the_device_gets_the_vaults_own_keys():
     assert sent.tx == PSBT.tx
 
 
-FAR = VAULT.cosigners[0].origin.path / "1/1000001"
+# What no case of the corpus says (tests/attacks/test_handover.py).
 LIES = {
-    "another sighash": with_input(PSBT, 0, sighash_type=2),
-    "another witness script": with_input(PSBT, 0, witness_script=VAULT.witness_script(0, 5)),
-    "a redeem script": with_input(PSBT, 0, redeem_script=VAULT.script_pubkey(0, 0)),
     "a final script": with_input(PSBT, 0, final_script_sig=b"\x00"),
     "more keys of ours": with_input(
         PSBT,
@@ -70,26 +39,12 @@ LIES = {
         },
     ),
     "no keys but one": with_input(PSBT, 0, derivations=dict(list(PSBT.inputs[0].derivations.items())[:1])),
-    "a script of the outputs": with_output(PSBT, 1, redeem_script=VAULT.script_pubkey(0, 0)),
-    "a payment that is change": with_output(
-        PSBT, 0, derivations=VAULT.derivations(1, 9), witness_script=VAULT.witness_script(1, 9)
-    ),
 }
 
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
-def test_s1_s8_s9_the_device_gets_what_is_proven_and_nothing_that_was_merely_said(lie):
+def test_s9_the_device_gets_what_is_proven_and_nothing_that_was_merely_said(lie):
     assert sanitised_psbt.for_device(lie, VAULT) == sanitised_psbt.for_device(PSBT, VAULT)
-
-
-@pytest.mark.parametrize(
-    "derivations",
-    [VAULT.derivations(1, 9), {ALICE.origin_key(FAR).xpub.public_key: KeyOrigin(ALICE.fingerprint, FAR)}],
-)
-def test_s1_s9_an_output_that_is_not_proven_to_be_ours_is_handed_over_as_foreign(derivations):
-    told = with_output(PSBT, 1, derivations=derivations)
-    sent = Psbt.parse(sanitised_psbt.for_device(told, VAULT)).outputs[1]
-    assert (sent.derivations, sent.witness_script, sent.redeem_script) == ({}, None, None)
 
 
 def test_s15_a_profiles_transaction_brings_the_device_no_quorum():
@@ -140,8 +95,3 @@ def test_s19_the_signature_of_another_signer():
 def test_s23_what_is_no_psbt(answer):
     with pytest.raises(DeviceFault, match="no PSBT"):
         take_back(answer)
-
-
-def _key_of(signer, index):
-    origins = PSBT.inputs[index].derivations.items()
-    return next(key for key, origin in origins if origin.fingerprint == signer.fingerprint)
