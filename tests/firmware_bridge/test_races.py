@@ -1,11 +1,14 @@
-"""Races: an operation and a probe, two waiting for one probe, a device that is unplugged and plugged in."""
+"""Races: an operation and a probe, two waiting for one probe, a device that is unplugged and plugged in; and
+a device that nobody uses.
+"""
 
 import asyncio
+import itertools
 
 import pytest
 
 from firmware_bridge import DeviceState, Family
-from tests.conformance.rigs import QUICK, bridged, make_fake
+from tests.conformance.rigs import QUICK, bridged, make_fake, replace_deadlines, running
 
 pytestmark = pytest.mark.anyio
 
@@ -64,3 +67,22 @@ async def test_a_probe_of_the_device_that_left_says_nothing_of_the_one_that_came
             s.PROBING,
             s.READY,
         ]
+
+
+async def test_a_device_that_is_ready_is_asked_nothing_however_long_it_is_watched():
+    """That the looks themselves send nothing: presence/test_endpoints.py."""
+    rig, looks, watched = make_fake(Family.TREZOR), itertools.count(1), asyncio.Event()
+    deadlines = replace_deadlines(idle=0.0, retry=0.0)
+    async with asyncio.timeout(QUICK.read), bridged(rig, deadlines=deadlines) as (bridge, (device,)):
+        look, asked = bridge._roster.look, rig.device.asked.copy()
+
+        async def counted():
+            await look()
+            if next(looks) == 100:
+                watched.set()
+
+        bridge._roster.look = counted
+        async with running(bridge.watch(0.001)):
+            await watched.wait()
+        assert await bridge.list() == (device,)
+    assert rig.device.asked == asked
