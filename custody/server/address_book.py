@@ -20,7 +20,7 @@ from custody.schemas.address_book import (
 )
 from custody.schemas.common import Done, Listed
 from custody.server.calls import Ctx, serves
-from custody.server.errors import Fault, Invalid, NotFound, StateConflict, WrongNetworkAddress
+from custody.server.errors import Fault, Invalid, StateConflict, WrongNetworkAddress
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.shown import shape_of, shown
@@ -123,7 +123,7 @@ def add_whitelist_address(ctx: Ctx, request: AddWhitelistAddressRequest) -> Whit
 
 @serves(RENAME_WHITELIST_ADDRESS)
 def rename_whitelist_address(ctx: Ctx, request: RenameWhitelistAddressRequest) -> WhitelistAddress:
-    entry = _find(ctx.db, ctx.access, request.uid)
+    entry = ctx.find(AddressBookEntryRow, request.uid, "entry of the address book")
     require_name(request.name)
     _require_free_name(ctx.db, ctx.access, request.name, besides=entry.id)
     entry.name, entry.name_key = request.name, name_key(request.name)
@@ -132,7 +132,7 @@ def rename_whitelist_address(ctx: Ctx, request: RenameWhitelistAddressRequest) -
 
 @serves(REMOVE_WHITELIST_ADDRESS)
 def remove_whitelist_address(ctx: Ctx, request: RemoveWhitelistAddressRequest) -> Done:
-    entry = _find(ctx.db, ctx.access, request.uid)
+    entry = ctx.find(AddressBookEntryRow, request.uid, "entry of the address book")
     ctx.db.delete(entry)
     _recorded(ctx, REMOVED, entry)
     return Done()
@@ -145,14 +145,6 @@ def _recorded(ctx: Ctx, event: Event, entry: AddressBookEntryRow) -> WhitelistAd
 
 def _of(access: WorkspaceAccess, what: Any = AddressBookEntryRow) -> Select[Any]:
     return select(what).where(AddressBookEntryRow.workspace_id == access.workspace_id)
-
-
-def _find(db: Session, access: WorkspaceAccess, uid: int) -> AddressBookEntryRow:
-    """An entry of another workspace is answered as if it did not exist (P24)."""
-    entry = db.get(AddressBookEntryRow, uid)
-    if entry is None or entry.workspace_id != access.workspace_id:
-        raise NotFound("There is no such entry in this workspace's address book.")
-    return entry
 
 
 def _require_free_name(db: Session, access: WorkspaceAccess, name: str, *, besides: int = 0) -> None:

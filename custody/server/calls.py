@@ -54,6 +54,7 @@ from custody.server.vaults.stored import place_of
 
 Input = TypeVar("Input")
 Answer = TypeVar("Answer")
+Record = TypeVar("Record")
 # Attempts without permission are recorded, unlike mistakes.
 REFUSALS: Final = (
     PermissionDenied,
@@ -121,6 +122,14 @@ class Ctx:
         assert not isinstance(call.needs, Auth), "the call is of a workspace"
         access = enter(self.db, self.caller, workspace_id, call.needs, self.now)
         return replace(self, maybe_access=access)
+
+    def find(self, kind: type[Record], key: object, what: str, *, for_update: bool = False) -> Record:
+        """A record of the workspace. Raises NotFound, for one of another workspace too (P24)."""
+        found: Any = self.db.get(kind, key, with_for_update=for_update or None)
+        if found is None or found.workspace_id != self.access.workspace_id:
+            raise NotFound(f"There is no such {what} in this workspace.")
+        record: Record = found
+        return record
 
     @property
     def now(self) -> datetime:

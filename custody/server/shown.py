@@ -5,11 +5,12 @@ from typing import Any, Final, TypeVar
 
 import structlog
 from pydantic import BaseModel
-from sqlalchemy import ColumnElement, func, select, tuple_
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.common import NullInt64, NullString, NullTime, Unreadable
 from custody.server.errors import NotFound
+from custody.server.store.store import going_on
 from multisig import MultisigError
 
 log = structlog.get_logger()
@@ -72,13 +73,13 @@ def newest_first(
     """The rows after that one, how many of ``mine`` there are, and whether there are more than these. Raises
     NotFound where ``after`` is not one of ``mine``.
     """
-    wanted = select(row).where(mine)
+    wanted, place = select(row).where(mine), None
     if after is not None:
         last = db.scalars(wanted.where(row.id == after)).one_or_none()
         if last is None:
             raise NotFound("There is nothing of yours with the id that the list is to go on after.")
-        wanted = wanted.where(tuple_(row.created_at, row.id) < tuple_(last.created_at, last.id))
-    rows = db.scalars(wanted.order_by(row.created_at.desc(), row.id.desc()).limit(limit + 1)).all()
+        place = last.created_at, last.id
+    rows = db.scalars(going_on(wanted, (row.created_at, row.id), place, newest=True).limit(limit + 1)).all()
     total = len(rows)
     if after is not None or total > limit:
         total = db.scalar(select(func.count()).select_from(row).where(mine)) or 0

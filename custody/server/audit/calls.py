@@ -50,6 +50,7 @@ from custody.server.store.models import (
     VaultRow,
     full_name,
 )
+from custody.server.store.store import going_on
 
 # An export is one response: this many rows are some fifteen megabytes and take one or two seconds.
 MAX_EXPORT_ROWS: Final = 50_000
@@ -61,21 +62,13 @@ EXPORTED = Event("EXPORTED", _WHAT, "exported the audit log: " + _WHAT, Category
 
 @serves(LOGS)
 def logs(ctx: Ctx, query: LogsQuery) -> LogsPage:
-    wanted = conditions = _conditions(ctx, query)
-    is_newest = query.order == "newest"
-    if query.cursor is not None:
-        last = int(query.cursor)
-        wanted += (AuditEventRow.position < last if is_newest else AuditEventRow.position > last,)
+    conditions, is_newest = _conditions(ctx, query), query.order == "newest"
+    after = None if query.cursor is None else (int(query.cursor),)
     offset = (query.page - 1) * query.page_size
     # The positions first, from an index alone: SQLite would otherwise sort all rows of some days.
-    order = AuditEventRow.position.desc() if is_newest else AuditEventRow.position
-    positions = ctx.db.scalars(
-        select(AuditEventRow.position)
-        .where(*wanted)
-        .order_by(order)
-        .limit(query.page_size + 1)
-        .offset(offset)
-    ).all()
+    wanted = select(AuditEventRow.position).where(*conditions)
+    listed = going_on(wanted, (AuditEventRow.position,), after, newest=is_newest)
+    positions = ctx.db.scalars(listed.limit(query.page_size + 1).offset(offset)).all()
     chain, *_ = conditions
     rows = list(chained_rows(ctx.db, chain, AuditEventRow.position.in_(positions), newest_first=is_newest))
     page = rows[: query.page_size]

@@ -6,7 +6,7 @@ Anyone can send a vault any number of coins: a page reads at most `WINDOW` of th
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Row, Select, and_, select, tuple_
+from sqlalchemy import Row, Select, and_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import history as wire
@@ -17,6 +17,7 @@ from custody.server.history.records import tip_height
 from custody.server.proposals.coins import COINBASE_MATURITY
 from custody.server.shown import apart, shape_of, shown
 from custody.server.store.models import ChainCoinRow, CoinLockRow, ProposalRow, VaultRow
+from custody.server.store.store import going_on
 from custody.server.vaults.stored import IS_LOCK_OF_COIN, vault_in
 from multisig import CHANGE, Network, decode_address, encode_address
 
@@ -69,10 +70,11 @@ def _wanted(vault: VaultRow, query: wire.VaultCoinsQuery) -> Select[*tuple[Any, 
         script = decode_address(canonical_address(query.address, network), network)
         coins = coins.where(ChainCoinRow.script_pubkey == script)
     keys = (ChainCoinRow.amount_sats, ChainCoinRow.txid, ChainCoinRow.vout)
+    after = None
     if query.cursor is not None:
         amount, txid, vout = query.cursor.split("_")
-        coins = coins.where(tuple_(*keys) < (int(amount), txid, int(vout)))
-    return coins.order_by(*(key.desc() for key in keys)).limit(_rows_to_read(query))
+        after = int(amount), txid, int(vout)
+    return going_on(coins, keys, after, newest=True).limit(_rows_to_read(query))
 
 
 def _unspent(vault: VaultRow) -> Select[*tuple[Any, ...]]:

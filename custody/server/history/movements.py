@@ -1,6 +1,7 @@
 """A vault's movements in pages, newest or oldest first; and those of the vaults that it replaces, if asked.
 
 A page reads at most `WINDOW` movements of a vault, however few of them match a filter; the next page goes on
+from custody.server.store.store import going_on
 from there.
 """
 
@@ -24,6 +25,7 @@ from custody.server.history.records import as_one, movement_records, tip_height
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.shown import apart, shown
 from custody.server.store.models import AddressBookEntryRow, ChainCoinRow, MovementRow, ProposalRow, VaultRow
+from custody.server.store.store import going_on
 from custody.server.vaults.stored import line_before, vault_in
 from multisig import Network, decode_address
 
@@ -200,20 +202,14 @@ class _Reading:
     ) -> tuple[list[MovementRow], MovementRow | None]:
         """The next movements; and the last one that was read, where the window ended before the list did."""
         is_newest = self.query.order == "newest"
-        if after is not None:
-            query = query.where(tuple_(*keys) < after if is_newest else tuple_(*keys) > after)
-        query = query.order_by(*(key.desc() for key in keys) if is_newest else keys)
+        query = going_on(query, keys, after, newest=is_newest)
         if not self.conditions:
             return list(self.db.scalars(query.limit(count))), None
         window = query.limit(self.left).subquery()
         one = aliased(MovementRow, window)
-        order = [getattr(one, key.key) for key in keys]
         matching = select(one).where(*(condition(one) for condition in self.conditions))
-        found = list(
-            self.db.scalars(
-                matching.order_by(*(key.desc() for key in order) if is_newest else order).limit(count)
-            )
-        )
+        listed = going_on(matching, [getattr(one, key.key) for key in keys], None, newest=is_newest)
+        found = list(self.db.scalars(listed.limit(count)))
         if len(found) == count:
             return found, None
         read = self.db.scalar(select(func.count()).select_from(window)) or 0

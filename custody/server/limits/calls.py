@@ -45,7 +45,7 @@ from custody.server.limits.stored import (
     usage_of_vault,
     usages_of_vaults,
 )
-from custody.server.people.staff import membership_in, role_in
+from custody.server.people.staff import membership_in
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.limits import (
     Cycle,
@@ -88,7 +88,7 @@ def my_limits(ctx: Ctx, _: WorkspaceQuery) -> wire.MyLimits:
 
 @serves(ROLE_LIMIT)
 def role_limit(ctx: Ctx, query: wire.RoleQuery) -> wire.RoleLimit:
-    return _role_limit(ctx, role_in(ctx.db, ctx.access, query.role_id))
+    return _role_limit(ctx, ctx.find(RoleRow, query.role_id, "role"))
 
 
 def _role_limit(ctx: Ctx, role: RoleRow) -> wire.RoleLimit:
@@ -99,7 +99,7 @@ def _role_limit(ctx: Ctx, role: RoleRow) -> wire.RoleLimit:
 @serves(CHECK_USER_ROLE_LIMIT)
 def check_user_role_limit(ctx: Ctx, query: wire.CheckRoleQuery) -> wire.LimitCheck:
     """Whether the member could move the amount now. Invalid where they hold another role."""
-    role = role_in(ctx.db, ctx.access, query.role_id)
+    role = ctx.find(RoleRow, query.role_id, "role")
     amount = read_amount("amount_to_check", query.amount_to_check)
     if membership_in(ctx.db, ctx.access, query.uuid).role_id != role.id:
         raise Invalid.at("/role_id", f"User {query.uuid} holds another role in this workspace.")
@@ -113,7 +113,7 @@ def _raises(before: SpendingPolicy, limit: str, cycle: Cycle) -> bool:
 
 
 def _raises_of_role(ctx: Ctx, request: wire.UpdateRolePoliciesRequest) -> bool:
-    before = ctx.tools.policies.of(role_in(ctx.db, ctx.access, request.role_id))
+    before = ctx.tools.policies.of(ctx.find(RoleRow, request.role_id, "role"))
     return _raises(before, request.new_transaction_limit, Cycle(request.cycle_period, request.cycle_day))
 
 
@@ -131,7 +131,7 @@ def _in_force(limit: str, policy: SpendingPolicy) -> dict[str, Json]:
 @serves(UPDATE_ROLE_POLICIES, ChangeApproval(_raises_of_role, _of_roles_now))
 def update_role_policies(ctx: Ctx, request: wire.UpdateRolePoliciesRequest) -> wire.RoleLimit:
     """Applies from the next movement of each member with the role (P22)."""
-    role = role_in(ctx.db, ctx.access, request.role_id)
+    role = ctx.find(RoleRow, request.role_id, "role")
     limit = read_amount("new_transaction_limit", request.new_transaction_limit)
     after = SpendingPolicy(limit, Cycle(request.cycle_period, request.cycle_day))
     _replace(ctx, role, after, ROLE_REPLACED, "role")

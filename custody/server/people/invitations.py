@@ -38,7 +38,6 @@ from custody.server.people.staff import (
     membership_of,
     permissions_of,
     require_may_give,
-    role_in,
 )
 from custody.server.requests.rates import require_few
 from custody.server.rules.audit import Event
@@ -80,7 +79,7 @@ def invite_to_workspace(ctx: Ctx, request: InviteToWorkspaceRequest) -> InviteRe
     """Mails the address, whether it has an account or not."""
     if request.org_id != ctx.access.organisation_id:
         raise NotFound("The workspace and the organisation named do not belong together.")
-    role = role_in(ctx.db, ctx.access, request.role_id)
+    role = ctx.find(RoleRow, request.role_id, "role")
     require_may_give(ctx.db, ctx.tools.policies, ctx.access, role.id, permissions_of(ctx.db, role.id))
     _require_new(ctx, request.invited_email)
     _require_room(ctx, request.invited_email)
@@ -138,9 +137,7 @@ def accept_invite(ctx: Ctx, request: AcceptInviteQuery) -> Invitation:
 
 @serves(REVOKE_INVITE)
 def revoke_invite(ctx: Ctx, request: RevokeInviteRequest) -> Invitation:
-    invitation = ctx.db.get(models.InvitationRow, request.invite_id, with_for_update=True)
-    if invitation is None or invitation.workspace_id != ctx.access.workspace_id:
-        raise NotFound("There is no such invitation to this workspace.")
+    invitation = ctx.find(models.InvitationRow, request.invite_id, "invitation", for_update=True)
     _decide(ctx, invitation, Status.REVOKED)
     ctx.event(REVOKED, **_facts(invitation))
     return _details(ctx.db, invitation)

@@ -44,7 +44,6 @@ from custody.server.people.staff import (
     permissions_of,
     require_may_give,
     require_owner,
-    role_in,
     role_shapes,
     staff_of,
 )
@@ -81,7 +80,7 @@ def add_workspace_to_user(ctx: Ctx, request: AddWorkspaceToUserRequest) -> Alloc
         raise NotFound("The workspaces and the organisation named do not belong together.")
     if not is_colleague(db, request.user_uuid, access.organisation_id):
         raise NotFound("There is no such user in your organisation.")
-    role = role_in(db, access, request.role_uid)
+    role = ctx.find(RoleRow, request.role_uid, "role")
     require_may_give(db, ctx.tools.policies, access, role.id, permissions_of(db, role.id))
     allocation_id = add_membership(db, ctx.now, request.user_uuid, access.workspace_id, role.id)
     payload = {"user_id": request.user_uuid, "role_id": role.id}
@@ -93,7 +92,8 @@ def add_workspace_to_user(ctx: Ctx, request: AddWorkspaceToUserRequest) -> Alloc
 def change_user_role(ctx: Ctx, request: ChangeUserRoleRequest) -> Member:
     """A change to the role that the member holds already is not recorded."""
     db, access = ctx.db, ctx.access
-    membership, role = membership_in(db, access, request.user_uuid), role_in(db, access, request.role_id)
+    membership = membership_in(db, access, request.user_uuid)
+    role = ctx.find(RoleRow, request.role_id, "role")
     before = staff_of(db, access.workspace_id)
     require_reach(before.roles[membership.role_id], access.permissions)
     if membership.role_id == role.id:

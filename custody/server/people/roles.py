@@ -36,7 +36,6 @@ from custody.server.people.staff import (
     count_members,
     permissions_of,
     require_owner,
-    role_in,
     role_shapes,
     staff_of,
     store_role,
@@ -165,7 +164,7 @@ def _here(ctx: Ctx) -> list[RoleRow]:
 
 def _in_reach(ctx: Ctx, role_id: int) -> RoleRow:
     """Raises NotFound, PermissionDenied."""
-    role = role_in(ctx.db, ctx.access, role_id)
+    role = ctx.find(RoleRow, role_id, "role")
     require_reach(permissions_of(ctx.db, role.id), ctx.access.permissions)
     return role
 

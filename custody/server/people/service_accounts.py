@@ -145,7 +145,7 @@ def issue_service_secret(ctx: Ctx, request: IssueServiceSecretRequest) -> Servic
 @serves(REVOKE_SERVICE_ACCOUNT)
 def revoke_service_account(ctx: Ctx, request: ServiceAccountRequest) -> ServiceAccount:
     """Once and for good; idempotent."""
-    account = _find(ctx, request)
+    account = ctx.find(models.ServiceAccountRow, request.service_account_id, "service account")
     if account.revoked_at is None:
         end_account(account, ctx.now)
         ctx.db.flush()
@@ -173,16 +173,9 @@ def end_account(account: models.ServiceAccountRow, now: datetime) -> None:
     account.secret_hash = account.former_hash = account.former_until = None
 
 
-def _find(ctx: Ctx, request: ServiceAccountRequest) -> models.ServiceAccountRow:
-    account = ctx.db.get(models.ServiceAccountRow, request.service_account_id)
-    if account is None or account.workspace_id != ctx.access.workspace_id:
-        raise NotFound("There is no such service account in this workspace.")
-    return account
-
-
 def _own(ctx: Ctx, request: ServiceAccountRequest) -> models.ServiceAccountRow:
     """Of the caller, who made it."""
-    account = _find(ctx, request)
+    account = ctx.find(models.ServiceAccountRow, request.service_account_id, "service account")
     if account.made_by != ctx.caller.user_id:
         raise PermissionDenied(
             "It acts in its maker's name, so only its maker may change it. You may revoke it."

@@ -108,14 +108,6 @@ def permissions_of(db: Session, role_id: int) -> Permissions:
     return frozenset(PermissionName(name) for name in db.scalars(query))
 
 
-def role_in(db: Session, access: WorkspaceAccess, role_id: int) -> RoleRow:
-    """Raises NotFound."""
-    role = db.get(RoleRow, role_id)
-    if role is None or role.workspace_id != access.workspace_id:
-        raise NotFound("There is no such role in this workspace.")
-    return role
-
-
 def store_role(
     db: Session, now: datetime, workspace_id: int, template: RoleTemplate, cycle: Cycle = FIRST_CYCLE
 ) -> RoleRow:

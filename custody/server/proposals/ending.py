@@ -31,7 +31,7 @@ from custody.server.errors import (
 )
 from custody.server.jobs.tidying import Sweep, end_due
 from custody.server.proposals.bounds import require_signers, require_thawed
-from custody.server.proposals.lifecycle import IS_INPUT, KINDS, Lifecycle, newer_than, proposal_in
+from custody.server.proposals.lifecycle import IS_INPUT, KINDS, Lifecycle, newer_than
 from custody.server.rules import lifecycle
 from custody.server.rules.audit import Category, Event
 from custody.server.rules.credentials import PLATFORM, Caller
@@ -128,7 +128,7 @@ def released_signatures(db: Session, proposal: ProposalRow) -> int:
 
 
 def _proposal(ctx: Ctx, psbt_id: str) -> ProposalRow:
-    proposal = proposal_in(ctx.db, ctx.access, psbt_id, for_update=True)
+    proposal = ctx.find(ProposalRow, psbt_id, "proposal", for_update=True)
     is_mine = proposal.created_by == ctx.caller.user_id
     if is_mine or (
         ctx.access.holds_any(WORKSPACE_MANAGERS) and TxType(proposal.tx_type) is not TxType.FORWARD

@@ -17,9 +17,8 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TroubleKind, TxType
-from custody.server.errors import NotFound, StateConflict
+from custody.server.errors import StateConflict
 from custody.server.requests.changes import Changes
-from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.rules.lifecycle import (
     ENDED,
     FEE_TOO_LOW,
@@ -94,16 +93,6 @@ def trouble_of(proposal: ProposalRow) -> TroubleKind | None:
         kind = TroubleKind.FEE_TOO_LOW
     is_under_way = Status(proposal.status) in REPLACEABLE
     return kind if is_under_way or kind is TroubleKind.DOUBLE_SPENT else None
-
-
-def proposal_in(
-    db: Session, access: WorkspaceAccess, psbt_id: str, *, for_update: bool = False
-) -> ProposalRow:
-    """Raises NotFound for a proposal of another workspace too (P24)."""
-    proposal = db.get(ProposalRow, psbt_id, with_for_update=for_update or None)
-    if proposal is None or proposal.workspace_id != access.workspace_id:
-        raise NotFound("There is no such proposal in this workspace.")
-    return proposal
 
 
 def has_ended(proposal: ProposalRow) -> bool:

@@ -29,7 +29,6 @@ from custody.server.network.backends import Quote
 from custody.server.proposals.bounds import require_signers, vault_to_spend
 from custody.server.proposals.coins import Utxo, coins_to_spend, utxo_of
 from custody.server.proposals.drafts import Funding, Order
-from custody.server.proposals.lifecycle import proposal_in
 from custody.server.proposals.payments import Intent
 from custody.server.proposals.propose import CREATED, propose
 from custody.server.rules.audit import Category, Event
@@ -37,6 +36,7 @@ from custody.server.rules.credentials import Caller
 from custody.server.rules.selection import Selection
 from custody.server.store.models import (
     ChainCoinRow,
+    ProposalRow,
     VaultRow,
     WatchedScriptRow,
 )
@@ -109,7 +109,7 @@ def _fund(ctx: Ctx, request: CreateProofRequest, vault: VaultRow, quote: Quote) 
 @serves(PROOF)
 def proof(ctx: Ctx, query: ProofQuery) -> ProofFile:
     """The file of a complete proof. Raises NotFound, StateConflict."""
-    proposal = proposal_in(ctx.db, ctx.access, query.psbt_id)
+    proposal = ctx.find(ProposalRow, query.psbt_id, "proposal")
     if TxType(proposal.tx_type) is not TxType.PROOF:
         raise NotFound("There is no such proof in this workspace.")
     if ProposalStatus(proposal.status) is not ProposalStatus.PROVEN:

@@ -17,7 +17,6 @@ from sqlalchemy import (
     or_,
     select,
     text,
-    tuple_,
 )
 from sqlalchemy.orm import Session
 
@@ -35,7 +34,7 @@ from custody.server.requests.rates import SEARCH_CALLS
 from custody.server.rules.credentials import WorkspaceAccess
 from custody.server.shown import shown
 from custody.server.store.models import PROOFS, AddressBookEntryRow, ProposalRow, VaultSignerRow
-from custody.server.store.store import within_days
+from custody.server.store.store import going_on, within_days
 from custody.server.vaults.stored import vault_in
 from multisig import parse_btc
 from multisig.errors import InvalidAmount
@@ -78,14 +77,13 @@ def _entered(ctx: Ctx, query: PsbtQuery, psbt_id: str) -> tuple[Ctx, ProposalRow
 
 def page(ctx: Ctx, query: PsbtQuery) -> Page[wire.Proposal | Unreadable]:
     db, matching = ctx.db, _matching(ctx, query)
-    newest_first, order = query.order == "newest", (ProposalRow.created_at, ProposalRow.id)
-    rows = matching.order_by(*(each.desc() if newest_first else each for each in order))
+    newest_first, seen = query.order == "newest", None
     if query.after is not None:
         last = db.get(ProposalRow, query.after)
         if last is None or last.workspace_id != ctx.access.workspace_id:
             raise Invalid.at("/after", "There is no such proposal in this workspace.")
-        place, seen = tuple_(*order), (last.created_at, last.id)
-        rows = rows.where(place < seen if newest_first else place > seen)
+        seen = last.created_at, last.id
+    rows = going_on(matching, (ProposalRow.created_at, ProposalRow.id), seen, newest=newest_first)
     after, found = None, list[ProposalRow]()
     if query.search is None:
         found = list(db.scalars(rows.limit(query.limit + 1)))
@@ -173,10 +171,9 @@ def search(
     for looked_at in (NEAREST, most):
         window = query.with_only_columns(*_COLUMNS).limit(min(looked_at, most)).subquery()
         has_all = [_has(window, word, ours, is_sqlite=is_sqlite) for word in words]
-        order = (window.c.created_at, window.c.id)
         matching = select(window.c.id).where(*has_all)
-        matching = matching.order_by(*(each.desc() for each in order) if newest_first else order)
-        found = list(db.scalars(matching.limit(count)))
+        order = (window.c.created_at, window.c.id)
+        found = list(db.scalars(going_on(matching, order, None, newest=newest_first).limit(count)))
         if len(found) == count:
             return found, None
     return found, db.scalar(query.with_only_columns(ProposalRow.id).offset(most - 1).limit(1))

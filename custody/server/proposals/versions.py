@@ -29,7 +29,6 @@ from custody.server.proposals.lifecycle import (
     holds_coins_clause,
     members_of,
     newer_than,
-    proposal_in,
 )
 from custody.server.proposals.payments import Intent, PaidRecipient, read_rate
 from custody.server.rules.fees import (
@@ -85,7 +84,7 @@ def version(ctx: Ctx, request: CreatePsbtRequest) -> Order:
     db = ctx.db
     vault = vault_to_spend(db, ctx.access, request.wallet_id)
     field = "cancels_psbt_id" if request.cancel else "replaces_psbt_id"
-    original = proposal_in(db, ctx.access, getattr(request, field))
+    original = ctx.find(ProposalRow, getattr(request, field), "proposal")
     if original.vault_id != vault.id:
         raise Invalid.at("/wallet_id", f"The proposal in {field} is of another vault.")
     _require_replaceable(db, original, cancel=request.cancel)

@@ -6,13 +6,13 @@ page of a list.
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, date, datetime
 from datetime import time as time_of_day
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar, TypeVarTuple
 
 import structlog
 from sqlalchemy import (
@@ -20,16 +20,19 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
+    Select,
     String,
     column,
     inspect,
     make_url,
     select,
     table,
+    tuple_,
 )
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy.sql.elements import SQLCoreOperations
 
 from custody.server.errors import DatabaseUnavailable, OutcomeUnknown, Outdated
 from custody.server.meters import Meters
@@ -41,6 +44,7 @@ _AFTERWARDS: Final = "after commit"
 _READ: Final = "read in this snapshot"
 Value = TypeVar("Value", bound=Any)
 Id = TypeVar("Id", str, int)
+Row = TypeVarTuple("Row")
 
 
 def before_commit(db: Session, call: Callable[[], object]) -> None:
@@ -102,6 +106,17 @@ def within_days(
     if last is not None:
         found.append(column <= datetime.combine(last, time_of_day.max, UTC))
     return tuple(found)
+
+
+def going_on(
+    query: Select[*Row], keys: Sequence[SQLCoreOperations[Any]], after: Sequence[Any] | None, *, newest: bool
+) -> Select[*Row]:
+    """A list in the order of its keys, from the first row behind ``after`` on, the last one's keys; None from
+    its beginning.
+    """
+    if after is not None:
+        query = query.where(tuple_(*keys) < tuple(after) if newest else tuple_(*keys) > tuple(after))
+    return query.order_by(*(key.desc() for key in keys) if newest else keys)
 
 
 CHUNK: Final = 1_000

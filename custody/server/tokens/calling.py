@@ -42,7 +42,7 @@ from custody.server.tokens.call_checks import (
 )
 from custody.server.tokens.index_reading import require_current
 from custody.server.tokens.proposing import token_order
-from custody.server.tokens.records import call_in, contract_in
+from custody.server.tokens.records import contract_in
 from custody.server.tokens.status import TokenFamily, token_families
 from multisig import Network
 from multisig.tokens import Function, encode_payload
@@ -184,5 +184,5 @@ def resubmit_contract_call(ctx: Ctx, request: ResubmitCallRequest) -> Steps[Resu
 
 def _call_and_family(ctx: Ctx, uid: int) -> tuple[ContractCallRow, TokenFamily]:
     """Raises NotFound."""
-    call = call_in(ctx.db, ctx.access, uid)
+    call = ctx.find(ContractCallRow, uid, "call")
     return call, token_families(ctx.db, ctx.access.chain, [call.family_id])[call.family_id]

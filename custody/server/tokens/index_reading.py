@@ -5,7 +5,7 @@ of tokens with the holding after each. Unknown figures are never shown as zero.
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, ScalarSelect, and_, func, select, tuple_
+from sqlalchemy import ColumnElement, Row, ScalarSelect, and_, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import asset_tokens as wire
@@ -25,7 +25,7 @@ from custody.server.store.models import (
     TokenEffectRow,
     VaultRow,
 )
-from custody.server.store.store import chunks
+from custody.server.store.store import chunks, going_on
 from custody.server.tokens.status import token_families
 from custody.server.vaults.stored import address_script, vault_in
 from multisig import Network, decode_address, encode_address
@@ -291,7 +291,7 @@ def token_history(ctx: Ctx, query: wire.TokenHistoryQuery) -> wire.TokenHistory:
     db = ctx.db
     vault = vault_in(db, ctx.access, query.vault_id)
     tip = require_current(db, vault.chain).height
-    found = db.execute(_wanted(db, ctx.access, vault, query)).all()
+    found = db.execute(_wanted(ctx, vault, query)).all()
     shown = found[: query.limit]
     contracts = contracts_by_id(db, vault.chain, {row.contract_id for row in shown})
     has_more = len(found) > len(shown)
@@ -302,7 +302,7 @@ def token_history(ctx: Ctx, query: wire.TokenHistoryQuery) -> wire.TokenHistory:
     )
 
 
-def _wanted(db: Session, access: WorkspaceAccess, vault: VaultRow, query: wire.TokenHistoryQuery) -> Any:
+def _wanted(ctx: Ctx, vault: VaultRow, query: wire.TokenHistoryQuery) -> Any:
     effects = (
         select(
             TokenEffectRow.txid,
@@ -325,23 +325,12 @@ def _wanted(db: Session, access: WorkspaceAccess, vault: VaultRow, query: wire.T
         )
     )
     if query.contract_uid is not None:
-        effects = effects.where(_is_of(db, access, query.contract_uid))
+        contract = ctx.find(ContractRow, query.contract_uid, "token")
+        versions = select(ProposalRow.txid_expected).where(ProposalRow.family_id == contract.deploy_family_id)
+        effects = effects.where(TokenEffectRow.contract_id.in_(list(ctx.db.scalars(versions))))
     keys = (TokenEffectRow.height, TokenEffectRow.sequence)
-    is_newest = query.order == "newest"
-    if query.cursor is not None:
-        height, sequence = map(int, query.cursor.split("."))
-        after = (height, sequence)
-        effects = effects.where(tuple_(*keys) < after if is_newest else tuple_(*keys) > after)
-    ordered = effects.order_by(*(key.desc() for key in keys)) if is_newest else effects.order_by(*keys)
-    return ordered.limit(query.limit + 1)
-
-
-def _is_of(db: Session, access: WorkspaceAccess, contract_uid: int) -> ColumnElement[bool]:
-    contract = db.get(ContractRow, contract_uid)
-    if contract is None or contract.workspace_id != access.workspace_id:
-        raise NotFound("There is no such token in this workspace.")
-    versions = select(ProposalRow.txid_expected).where(ProposalRow.family_id == contract.deploy_family_id)
-    return TokenEffectRow.contract_id.in_(list(db.scalars(versions)))
+    after = None if query.cursor is None else tuple(map(int, query.cursor.split(".")))
+    return going_on(effects, keys, after, newest=query.order == "newest").limit(query.limit + 1)
 
 
 def _record(row: Row[Any], contract: ContractRow, tip: int) -> wire.TokenMovement:

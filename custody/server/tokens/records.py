@@ -25,6 +25,7 @@ from custody.server.store.models import (
     VaultRow,
     VaultSignerRow,
 )
+from custody.server.store.store import going_on
 from custody.server.tokens.index_reading import state_of, supplies_of
 from custody.server.tokens.status import OF_CONTRACT, TokenFamily, token_families
 from custody.server.vaults.stored import vault_in
@@ -223,14 +224,6 @@ def holding_vault(db: Session, access: WorkspaceAccess, contract: ContractRow) -
 _ARGS = TypeAdapter(list[wire.CallArg])
 
 
-def call_in(db: Session, access: WorkspaceAccess, call_uid: int) -> ContractCallRow:
-    """Raises NotFound for a call of another workspace too (P24)."""
-    call = db.get(ContractCallRow, call_uid)
-    if call is None or call.workspace_id != access.workspace_id:
-        raise NotFound("There is no such call in this workspace.")
-    return call
-
-
 @serves(CONTRACT_CALLS)
 def contract_calls(ctx: Ctx, wanted: wire.ContractCallsQuery) -> Page[wire.ContractCall | Unreadable]:
     """The workspace's own calls, also on tokens of others; never the calls of other workspaces. Raises
@@ -243,12 +236,9 @@ def contract_calls(ctx: Ctx, wanted: wire.ContractCallsQuery) -> Page[wire.Contr
     if wanted.vault_id is not None:
         query = query.where(ContractCallRow.vault_id == vault_in(db, access, wanted.vault_id).id)
     total = db.scalar(query.with_only_columns(func.count())) or 0
-    is_newest = wanted.order == "newest"
-    if wanted.after is not None:
-        last = wanted.after
-        query = query.where(ContractCallRow.uid < last if is_newest else ContractCallRow.uid > last)
-    order = ContractCallRow.uid.desc() if is_newest else ContractCallRow.uid
-    found = db.scalars(query.order_by(order).limit(wanted.limit + 1)).all()
+    after = None if wanted.after is None else (wanted.after,)
+    listed = going_on(query, (ContractCallRow.uid,), after, newest=wanted.order == "newest")
+    found = db.scalars(listed.limit(wanted.limit + 1)).all()
 
     def records(some: Sequence[ContractCallRow]) -> list[wire.ContractCall]:
         families = token_families(db, access.chain, [call.family_id for call in some])

@@ -96,7 +96,7 @@ def webhooks(ctx: Ctx, _: WorkspaceQuery) -> Listed[Webhook]:
 @serves(UPDATE_WEBHOOK)
 def update_webhook(ctx: Ctx, request: UpdateWebhookRequest) -> WebhookWithSecret:
     """An update without effect is not recorded. Raises NotFound, Invalid."""
-    webhook = _find(ctx, request.webhook_id)
+    webhook = ctx.find(models.WebhookRow, request.webhook_id, "webhook")
     changes: dict[str, Any] = {"kinds": None, "state": None, "new_secret": request.rotate_secret}
     if request.kinds is not None and (kinds := _kinds(request.kinds)) != webhook.kinds:
         webhook.kinds = changes["kinds"] = kinds
@@ -120,7 +120,7 @@ def update_webhook(ctx: Ctx, request: UpdateWebhookRequest) -> WebhookWithSecret
 @serves(DELETE_WEBHOOK)
 def delete_webhook(ctx: Ctx, request: WebhookRequest) -> Done:
     """A delivery in progress may still arrive. Raises NotFound."""
-    webhook = _find(ctx, request.webhook_id)
+    webhook = ctx.find(models.WebhookRow, request.webhook_id, "webhook")
     ctx.db.execute(
         delete(models.WebhookDeliveryRow).where(models.WebhookDeliveryRow.webhook_id == webhook.id)
     )
@@ -133,7 +133,7 @@ def delete_webhook(ctx: Ctx, request: WebhookRequest) -> Done:
 @serves(WEBHOOK_DELIVERIES)
 def webhook_deliveries(ctx: Ctx, query: WebhookDeliveriesQuery) -> Page[WebhookDelivery | Unreadable]:
     """Raises NotFound for the webhook, and for an ``after`` that is not a delivery of it."""
-    webhook, row = _find(ctx, query.webhook_id), models.WebhookDeliveryRow
+    webhook, row = ctx.find(models.WebhookRow, query.webhook_id, "webhook"), models.WebhookDeliveryRow
     mine = row.webhook_id == webhook.id
     rows, total, has_more = newest_first(ctx.db, row, mine, query.after, query.limit)
     items = shown(rows, partial(_delivery_details, ctx.db), "delivery_id", lambda each: str(each.id))
@@ -165,7 +165,7 @@ def redeliver_webhook(ctx: Ctx, request: RedeliverWebhookRequest) -> WebhookDeli
 @serves(TEST_WEBHOOK)
 def test_webhook(ctx: Ctx, request: WebhookRequest) -> WebhookDelivery:
     """A ping, whatever kinds the webhook subscribes to. Raises NotFound, StateConflict."""
-    webhook = _find(ctx, request.webhook_id)
+    webhook = ctx.find(models.WebhookRow, request.webhook_id, "webhook")
     _require_enabled(webhook)
     webhook.quiet_until = None
     delivery = ctx.tools.audit.events.ping(ctx.db, webhook)
@@ -180,13 +180,6 @@ def _require_room(ctx: Ctx, url: str) -> None:
         raise StateConflict("The workspace has a webhook with this URL already; change its kinds.")
     if len(urls) >= MAX_WEBHOOKS:
         raise StateConflict(f"A workspace has at most {MAX_WEBHOOKS} webhooks; delete one first.")
-
-
-def _find(ctx: Ctx, webhook_id: str) -> models.WebhookRow:
-    webhook = ctx.db.get(models.WebhookRow, webhook_id)
-    if webhook is None or webhook.workspace_id != ctx.access.workspace_id:
-        raise NotFound("There is no such webhook in this workspace.")
-    return webhook
 
 
 def _new_secret(ctx: Ctx) -> str:
