@@ -8,13 +8,12 @@ import pytest
 
 from signerd.api.account import AccountApi, EventsApi
 from signerd.api.apps import AppsApi
-from signerd.api.described import calls_of, described
+from signerd.api.described import calls_of
 from signerd.api.devices import DevicesApi
 from signerd.api.proposals import ProposalsApi
 from signerd.api.vaults import VaultsApi
 from signerd.asking import DaemonAddress
 from signerd.client import AsyncDaemonClient, DaemonClient
-from signerd.errors import InvalidRequest
 from signerd.loopback.answers import ROUTES
 from signerd.loopback.binding import body_of
 
@@ -49,10 +48,6 @@ def test_each_argument_has_its_place_and_what_is_not_given_is_not_sent(given, ex
     assert given == expected
 
 
-def test_a_header_is_sent_as_one():
-    assert FOLLOW.request(ADDRESS, None, "p-1", 3).headers["last-event-id"] == "3"
-
-
 @pytest.mark.parametrize(
     ("args", "named"),
     [
@@ -66,11 +61,6 @@ def test_a_header_is_sent_as_one():
 def test_an_argument_that_is_missing_or_not_described_is_a_mistake(args, named):
     with pytest.raises(TypeError):
         ACCOUNTS.request(ADDRESS, *args, **named)
-
-
-def test_an_id_that_leads_elsewhere_is_not_sent():
-    with pytest.raises(InvalidRequest):
-        ACCOUNTS.request(ADDRESS, "../status")
 
 
 def test_l10_what_a_body_holds_is_in_no_repr():
@@ -100,7 +90,3 @@ def test_a_client_has_every_call_but_the_stream_and_help_shows_what_it_takes(she
     assert getattr(shell, call.name) is call
     shown = inspect.signature(getattr(DaemonClient.at("http://127.0.0.1:9"), call.name))
     assert shown.parameters == inspect.signature(call.takes).parameters
-
-
-def test_the_stream_is_each_clients_own():
-    assert not isinstance(DaemonClient.follow, described)

@@ -7,15 +7,13 @@ from pathlib import Path
 import pytest
 
 from signerd.apps.names import PREFIX
-from signerd.apps.requests import MAX_OPEN, MAX_PER_ASKER_AND_MINUTE, MAX_PER_MINUTE, MAX_TRIES
+from signerd.apps.requests import MAX_PER_ASKER_AND_MINUTE, MAX_PER_MINUTE, MAX_TRIES
 from signerd.errors import (
     AlreadyAsking,
     InvalidRequest,
-    NameTaken,
     NotPaired,
     TooManyPairings,
     UnknownPairing,
-    WrongPairingCode,
 )
 from signerd.journal.storage import JOURNAL
 from tests.support.pairing import READ, SITE, World
@@ -119,26 +117,6 @@ async def test_l13_waiters_for_the_end_of_an_app_are_woken(world: World) -> None
 # --- requests -----------------------------------------------------------------------------------------------
 
 
-async def test_l6_few_prompts_are_open_at_once_and_one_of_each_program(world: World) -> None:
-    for number in range(MAX_OPEN):
-        await world.apps.ask(f"App {number}", READ, None)
-        with pytest.raises(AlreadyAsking):
-            await world.apps.ask(f"APP  {number}", READ, None)
-    with pytest.raises(TooManyPairings):
-        await world.apps.ask("One more", READ, None)
-    assert len(await world.apps.open_requests()) == MAX_OPEN
-
-
-async def test_l6_a_code_is_guessed_three_times_at_most(world: World) -> None:
-    asked = await world.apps.ask("An App", READ, None)
-    for wrong in ("", "é", f"{(int(asked.code) + 1) % 1_000_000:06d}"):
-        with pytest.raises(WrongPairingCode):
-            await world.apps.accept(asked.id, wrong, rights=None, days=90)
-    with pytest.raises(UnknownPairing):
-        await world.apps.accept(asked.id, asked.code, rights=None, days=90)
-    assert (await world.apps.collect(asked.id, asked.secret)).state == "refused"
-
-
 async def test_l6_a_site_whose_page_is_loaded_again_replaces_its_own_request_alone(world: World) -> None:
     await world.apps.let_in(SITE, 60)
     wide = {"read", "propose"}
@@ -158,24 +136,6 @@ async def test_l6_a_site_whose_page_is_loaded_again_replaces_its_own_request_alo
     with pytest.raises(TooManyPairings):
         await world.apps.ask("Shop", READ, SITE)
     assert {one.id for one in await world.apps.open_requests()} == {program.id, again.id}
-
-
-async def test_l8_an_apps_name_is_its_own_from_its_question_to_its_end(world: World) -> None:
-    """A site may pair again under its own, for its origin stands beside it."""
-    await world.apps.let_in(SITE, 60)
-    asked = await world.apps.ask("Shop", READ, SITE)
-    with pytest.raises(NameTaken, match="asks already"):
-        await world.apps.ask(" Ｓhop ", READ, None)
-    await world.apps.accept(asked.id, asked.code, rights=None, days=90)
-    collected = await world.apps.collect(asked.id, asked.secret)
-    with pytest.raises(NameTaken, match="is paired already"):
-        await world.apps.ask("SHOP", READ, None)
-    await world.apps.ask("SHOP", READ, SITE)
-    await world.apps.revoke(collected.app_id or "")
-    await world.paired()
-    (*_others, program) = await world.apps.list()
-    with pytest.raises(NameTaken):
-        await world.apps.ask(program.name, READ, None)
 
 
 async def test_l8_what_is_known_of_an_asker_is_told_before_what_it_calls_itself(world: World) -> None:
@@ -220,6 +180,3 @@ async def test_l7_ids_secrets_and_tokens_cannot_be_guessed_and_another_secret_ge
     assert len(sentences) == 1
     collected = await world.apps.collect(first.id, first.secret)
     assert len(collected.token or "") == len(PREFIX) + 43
-
-
-# --- origins ------------------------------------------------------------------------------------------------

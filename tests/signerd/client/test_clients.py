@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 from signerd import shapes
+from signerd.asking import DaemonAddress, ask, segment
 from signerd.client import AsyncDaemonClient, DaemonClient
 from signerd.client.flow import PATIENCE_SECONDS, Patience
 from signerd.endpoint import socket_path
@@ -137,35 +138,35 @@ def folder(state):
 
 
 @contextmanager
-def answering(folder, answer: bytes | None) -> Iterator[None]:
-    """A server that gives everybody the same bytes; None: it listens and says nothing."""
+def answering(folder, answer: bytes, drop: bytes | None = None) -> Iterator[None]:
+    """A server that gives everybody the same bytes, and then this drop again and again for ever."""
+    over = threading.Event()
+
+    def answer_to(caller: socket.socket) -> None:
+        with caller, contextlib.suppress(OSError):
+            # The client's first connection only sees whether a process listens.
+            if caller.recv(65536):
+                caller.sendall(answer)
+                while drop is not None and not over.wait(0.01):
+                    caller.sendall(drop)
+
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(socket_path(folder)))
         listening.listen()
-        taken: list[socket.socket] = []
 
         def serve() -> None:
-            while True:
-                try:
-                    caller, _ = listening.accept()
-                except OSError:
-                    return
-                taken.append(caller)
-                heard = caller.recv(65536)
-                # The client's first connection only sees whether a process listens.
-                if heard and answer is not None:
-                    caller.sendall(answer)
-                    caller.close()
+            with contextlib.suppress(OSError):
+                while True:
+                    answer_to(listening.accept()[0])
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         try:
             yield
         finally:
+            over.set()
             listening.shutdown(socket.SHUT_RDWR)
             thread.join(5)
-            for caller in taken:
-                caller.close()
 
 
 def http(body: bytes, status: str = "200 OK", kind: str = "application/json") -> bytes:
@@ -192,6 +193,34 @@ def http(body: bytes, status: str = "200 OK", kind: str = "application/json") ->
 def test_nonsense_is_named_as_such(folder, answer):
     with answering(folder, answer), DaemonClient(folder) as client, pytest.raises(DaemonFailed):
         client.status()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "drop", "seconds", "told"),
+    [
+        (b"", b"", 0.3, "in time"),
+        (HEAD + b"X-Drip: ", b"x", 0.3, "in time"),
+        (HEAD + b"Content-Length: 1000000\r\n\r\n", b" ", 0.3, "in time"),
+        (HEAD + b"Content-Length: 67108865\r\n\r\n", b" " * (1 << 22), 60, "more than 67,108,864 bytes"),
+        (HEAD + b"Content-Encoding: gzip\r\nContent-Length: 1000000\r\n\r\n", b" ", 60, "compressed"),
+    ],
+    ids=["mute", "headers", "body", "large", "packed"],
+)
+def test_f_a_daemon_that_comes_to_no_end_or_fills_the_memory_is_given_up(folder, first, drop, seconds, told):
+    with answering(folder, first, drop), DaemonClient(folder) as client:
+        address = DaemonAddress.of_folder(folder)
+        asking = ask(address, address.request("POST", "/session", seconds, body={}))
+        with pytest.raises(DaemonFailed, match=told):
+            client.run(asking)
+
+
+@pytest.mark.parametrize("text", ["", "..", "../session", "a/b", "a?b", "a#b", "%2e", "a b", "a\r\nb", "é"])
+def test_l10_an_id_that_could_lead_elsewhere_is_none(text):
+    with pytest.raises(InvalidRequest, match="cannot be the id of anything"):
+        segment(text)
 
 
 def test_a_stream_that_breaks_off_is_an_error_and_not_an_end(folder):

@@ -102,7 +102,6 @@ async def main_job(demo, _stack):
 story._main_job = main_job
 sys.exit(story.main(auto=False))
 """
-CTRL_C = object()
 
 
 @contextlib.contextmanager
@@ -119,19 +118,13 @@ def killed_where_it_hangs(program: "subprocess.Popen[str]") -> Iterator[None]:
 @pytest.mark.parametrize(
     ("person", "status", "last"),
     [
-        ((CTRL_C,), story.EXIT_INTERRUPTED, "Stopped."),
-        (("n", CTRL_C), 0, "Stopped."),
+        ((signal.SIGINT,), story.EXIT_INTERRUPTED, "Stopped."),
+        ((signal.SIGTERM,), story.EXIT_TERMINATED, ""),
+        (("n", signal.SIGINT), 0, "Stopped."),
         (("y", "q"), 0, "Stopped."),
-        (("y", None), 0, "Stopped."),
         ((None,), story.EXIT_FAILED, "`make demo AUTO=1` runs without a person"),
     ],
-    ids=[
-        "ctrl-c-at-a-question",
-        "a-no-then-ctrl-c",
-        "quit",
-        "input-ends-at-the-end",
-        "input-ends-in-the-story",
-    ],
+    ids=["ctrl-c-at-a-question", "told-to-end", "a-no-then-ctrl-c", "quit", "input-ends-in-the-story"],
 )
 def test_it_ends_at_once_and_calmly_wherever_the_person_ends_it(tmp_path, person, status, last):
     with (
@@ -153,8 +146,8 @@ def test_it_ends_at_once_and_calmly_wherever_the_person_ends_it(tmp_path, person
                 some = demo.stdout.read(1)
                 assert some, said
                 said += some
-            if answer is CTRL_C:
-                demo.send_signal(signal.SIGINT)
+            if isinstance(answer, signal.Signals):
+                demo.send_signal(answer)
             elif answer is None:
                 demo.stdin.close()
             else:

@@ -23,7 +23,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from signerd.callers import PAGE, Right
+from signerd.callers import GRANTABLE, PAGE, Right
 from signerd.core.states import State
 from signerd.endpoint import HOST, PREFIX, socket_path
 from signerd.loopback.access.gates import AppRates
@@ -59,6 +59,7 @@ class Callers:
     schema: schemathesis.BaseSchema
     person: httpx.Client
     app: httpx.Client
+    every: httpx.Client
     stranger: httpx.Client
 
 
@@ -74,19 +75,23 @@ def callers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callers]:
     ):
         daemon.until(lambda: [r.state for r in daemon.service.journal.records()] == [State.WAITING_PERSON])
         url = f"http://127.0.0.1:{daemon.service.page_address.port}"
-        token = daemon.on_loop(_paired, daemon.service)
+        reads, every = (
+            {"Authorization": f"Bearer {daemon.on_loop(_paired, daemon.service, name, rights)}"}
+            for name, rights in (("Reader", {Right.READ}), ("Everything", GRANTABLE))
+        )
         transport = httpx.HTTPTransport(uds=str(socket_path(daemon.state)))
         with (
             httpx.Client(transport=transport, base_url=f"http://{HOST}", trust_env=False) as person,
-            httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, trust_env=False) as app,
+            httpx.Client(base_url=url, headers=reads, trust_env=False) as app,
+            httpx.Client(base_url=url, headers=every, trust_env=False) as every,
             httpx.Client(base_url=url, trust_env=False) as stranger,
         ):
             document = person.get(f"{PREFIX}/openapi.json").json()
-            yield Callers(daemon, schemathesis.openapi.from_dict(document), person, app, stranger)
+            yield Callers(daemon, schemathesis.openapi.from_dict(document), person, app, every, stranger)
 
 
-async def _paired(service) -> str:
-    asked = await service.apps.ask("Reader", frozenset({"read"}), None)
+async def _paired(service, name: str, rights) -> str:
+    asked = await service.apps.ask(name, frozenset(map(str, rights)), None)
     await service.apps.accept(asked.id, asked.code, rights=None, days=1)
     return (await service.apps.collect(asked.id, asked.secret)).token
 
@@ -173,8 +178,9 @@ def test_l2_l13_no_answer_goes_beyond_the_rights_of_who_asks(row, callers: Calle
         for http, rights, refusal in (
             (callers.stranger, {Right.ANYONE}, 401),
             (callers.app, {Right.ANYONE, Right.READ}, 403),
+            (callers.every, {Right.ANYONE, *GRANTABLE}, 403),
         ):
-            if row.path == STREAM and row.needs in rights:
+            if row.needs in rights and (row.path == STREAM or http is callers.every):
                 continue
             answer = _send(http, case)
             case.validate_response(answer, checks=CHECKS)

@@ -10,6 +10,7 @@ from multisig import PsbtLimits
 from signerd.endpoint import HOST, PREFIX, socket_path
 from signerd.shapes.limits import MAX_PSBT_BODY, MAX_PSBT_BYTES, MAX_PSBT_TEXT
 from tests.support.bills import bill
+from tests.support.desk import VAULT
 from tests.support.served import make_outer, served_daemon
 
 
@@ -113,3 +114,14 @@ def test_l11_only_its_own_rows_take_a_large_body(http):
     for path in ("/session", "/psbts/inspect/", "/pairings"):
         assert http.post(path, json={"psbt": largest}).status_code in {404, 413}
     assert http.post("/session", json={"email": largest, "password": ""}).status_code == 413
+
+
+def test_l13_who_may_see_vaults_cannot_derive_their_addresses(http, wallet):
+    (seen,) = http.get("/vaults", headers=wallet).json()
+    (whole,) = http.get("/vaults").json()
+    assert (whole["descriptor"], len(whole["cosigners"])) == (VAULT.descriptor, 3)
+    assert seen == whole | {"cosigners": [], "descriptor": None}
+    assert http.get(f"/vaults/{seen['vault_id']}/addresses", headers=wallet).status_code == 403
+    with_keys = paired(http, "Keys", "read", "xpub")
+    assert http.get("/vaults", headers=with_keys).json() == [whole]
+    assert http.get(f"/vaults/{seen['vault_id']}/addresses", headers=with_keys).status_code == 200

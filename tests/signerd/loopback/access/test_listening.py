@@ -15,7 +15,6 @@ from signerd.loopback import serve
 from signerd.loopback.access import listening
 from signerd.loopback.access.guard import MAX_BODY_BYTES
 from signerd.loopback.access.listening import listening_ports, private_socket
-from signerd.loopback.access.peers import peer_uid
 from signerd.loopback.answers import ROUTES
 from tests.support.ported import ported
 from tests.support.served import served_script
@@ -213,12 +212,6 @@ def test_the_socket_of_a_killed_daemon_is_replaced(state):
 
 
 # --- the peer -----------------------------------------------------------------------------------------------
-
-
-def test_l12_the_kernel_says_who_is_on_the_other_side():
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        assert peer_uid(ours) == os.getuid()
 
 
 def test_l12_another_users_connection_is_dropped_before_a_byte_is_read(state, monkeypatch):

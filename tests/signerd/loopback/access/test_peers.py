@@ -12,7 +12,7 @@ import pytest
 
 from signerd.errors import SocketUnusable
 from signerd.loopback.access import peers
-from signerd.loopback.access.peers import Ends, far_ends, teller, whose_by
+from signerd.loopback.access.peers import Ends, teller, whose_by
 from tests.support.ported import ported
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux's own way to ask")
@@ -169,14 +169,3 @@ def test_l12_macos_says_whose_socket_it_is(uid):
 def test_l12_a_malformed_answer_of_macos_names_no_owner(packed):
     with pytest.raises(SocketUnusable):
         peers.peer_uid(MacSocket(packed), "darwin")
-
-
-def test_the_far_end_is_named_as_its_program_sees_it():
-    class Accepted:
-        def getsockname(self):
-            return ("127.0.0.1", 17_707)
-
-        def getpeername(self):
-            return ("127.0.0.1", 40_000)
-
-    assert far_ends(Accepted()) == ENDS

@@ -66,8 +66,12 @@ async def test_every_figure_of_the_view_is_on_the_page(desk):
     page = await desk.page("/proposals/p-1")
     shown = page.all("table")[0].words
     together = "".join(shown.split())
+    drawn = "".join(page.all("figure")[0].words.split())
     for output in (*view.money.payments, *view.money.change):
-        assert output.address in together
+        # As the device writes it comes first.
+        assert together.index(output.on_screen) < together.index(output.address)
+        assert output.on_screen in drawn
+        assert f"{output.amount_sats / 1e8:.8f}" in drawn
         assert f"{output.amount_sats:,} sats" in shown
         assert amount(output.amount_sats).split(" (")[0].replace(" ", "") in together
     assert f"{view.money.fee_sats:,} sats" in shown
@@ -87,19 +91,9 @@ async def test_p93_a_message_is_told_as_what_moves_no_money(desk):
     # The pretended device signs none.
     await until_state(desk.daemon, "m-1", State.REFUSED)
     whole = (await desk.page("/proposals/m-1")).all("main")[0].words
-    for words in (
-        "It moves no money",
-        "control of 2 addresses, and of 1 coin of 0.00070000 BTC",
-        "Audit of 2026",
-    ):
+    for words in ("It moves no money", "control of 2 addresses, and of 1 coin of 0.00070000 BTC"):
         assert words in whole
-    for words in (
-        "Where the money goes",
-        "Network fee",
-        "Taken from",
-        "sat/vB",
-        "Others sign, and it is sent",
-    ):
+    for words in ("Where the money goes", "Network fee", "Taken from", "Others sign, and it is sent"):
         assert words not in whole
     assert "no money" in (await desk.page("/")).all("main")[0].words
     # Others signed it.
@@ -181,20 +175,19 @@ async def test_l8_what_the_platform_wrote_is_text_and_marked_as_the_platforms(de
         spend(n_inputs=3), "p-2", description=HOSTILE, created_by=HOSTILE[:400]
     )
     await until_state(desk.daemon, "p-2", State.WAITING_PERSON)
-    for path in ("/proposals/p-2", "/", "/history"):
+    claim = desk.daemon.journal.claim("vault-1")
+    desk.daemon.journal.learn(replace(claim, name=HOSTILE + "\x1b[2J"))
+    desk.daemon.journal.note(Note("pinned", HOSTILE, {"who": [HOSTILE, 7], "why": None, "sure": True}))
+    vaults = ("/vaults", "/vaults/vault-1", "/vaults/vault-1/pin")
+    for path in ("/proposals/p-2", "/", "/history", "/history?search=ALERT", *vaults):
         answer = await desk.browser.get(path)
         page = Markup(answer.text)
         assert page.broken == []
-        assert [tag.attributes["src"] for tag in page.all("script")] == [
-            "/static/press.js",
-            "/static/page.js",
-            "/static/copy.js",
-            "/static/live.js",
-            "/static/htmx.min.js",
-        ]
+        assert all(tag.attributes["src"].startswith("/static/") for tag in page.all("script"))
         assert not [tag for tag in page.all("img") if tag.attributes["src"] == "x"]
         assert not [char for char in answer.text if unicodedata.category(char) in {"Cf", "Zl", "Zp"}]
-        assert "{{ 7*7 }}" in answer.text or path != "/proposals/p-2"
+        assert "{{ 7*7 }}" in answer.text or path not in {"/proposals/p-2", "/history"}
+        assert "\x1b" not in answer.text
     said = (await desk.page("/proposals/p-2")).by_id("review").words
     before, claims = said.split("What the platform says")
     assert "alert(1)" in claims
@@ -215,7 +208,7 @@ async def test_a_part_that_shows_what_is_so_is_not_sent_again_and_one_that_does_
     assert "It changed since you looked" in (await desk.browser.get(other)).text
 
 
-async def test_each_warning_has_a_box_of_its_own_and_none_is_ticked(desk):
+async def test_s24_each_warning_has_a_box_of_its_own_and_none_is_ticked(desk):
     await desk.post("/proposals/p-1/approve", digest=await digest_of(desk))
     await until_state(desk.daemon, "p-1", State.SUBMITTED)
     # The same payment again, from other coins (S6).
@@ -227,6 +220,10 @@ async def test_each_warning_has_a_box_of_its_own_and_none_is_ticked(desk):
     assert view.to_acknowledge
     assert {box.attributes["value"] for box in boxes} == set(view.to_acknowledge)
     assert all("required" in box.attributes and "checked" not in box.attributes for box in boxes)
+    # What was seen is no more so (S24).
+    stale = await desk.post("/proposals/p-2/approve", digest="0" * 64, acknowledged=list(view.to_acknowledge))
+    assert (stale.status_code, stale.headers["hx-retarget"]) == (409, "#review")
+    assert "It changed since you looked" in stale.text
     refused = await desk.post("/proposals/p-2/approve", digest=view.digest)
     assert refused.status_code == 409
     assert refused.headers["hx-retarget"] == "find .problem"

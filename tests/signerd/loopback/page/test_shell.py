@@ -3,14 +3,16 @@ HTML.
 """
 
 import hashlib
+import re
 from itertools import pairwise
 
 import pytest
 
 from custody.common.pages.serving import KINDS, POLICY
-from signerd.callers import STRANGER, TERMINAL
+from signerd.callers import STRANGER, TERMINAL, Right
 from signerd.core.states import State
 from signerd.loopback.page import rendering
+from signerd.loopback.page.routes import ROWS
 from tests.support.fake_bridge import FakeBridge
 from tests.support.paged import Markup, paged
 
@@ -24,6 +26,14 @@ PAGES = (
     "/vaults/vault-1/tokens",
     "/vaults/vault-1/movements",
 )
+
+
+ANYONES = {"/static/{name:path}"}
+
+
+def filled(path):
+    names = {"psbt_id": "p-1", "vault_id": "vault-1", "device_id": DEVICE}
+    return re.sub(r"\{(\w+)\}", lambda found: names.get(found[1], "x-1"), path)
 
 
 @pytest.fixture
@@ -83,18 +93,20 @@ def has_landmarks_headings_and_ids_in_order(html):
 
 
 @pytest.mark.parametrize("caller", [None, STRANGER, TERMINAL], ids=["nobody", "stranger", "terminal"])
-async def test_who_has_no_session_is_told_how_to_enter_and_nothing_else(daemon, caller):
+async def test_l13_who_has_no_session_is_told_how_to_enter_and_nothing_else(daemon, caller):
     digest = (await daemon.proposal("p-1")).digest
     async with paged(daemon, caller) as browser:
-        for path in [*PAGES, "/parts/notes"]:
-            answer = await browser.get(path)
+        asked = [("GET", path) for path in PAGES]
+        asked += [(row.method, filled(row.path)) for row in ROWS if row.needs is not Right.ANYONE]
+        for method, path in asked:
+            given = {"data": {"digest": digest}} if method == "POST" else {}
+            answer = await browser.request(method, path, **given)
             assert answer.status_code == 401, path
             assert "signerd open" in answer.text
             assert answer.headers["content-security-policy"] == POLICY
             for secret in ("regtest", "p-1", "treasury"):
                 assert secret not in answer.text.lower()
-        yes = await browser.post("/proposals/p-1/approve", data={"digest": digest})
-    assert yes.status_code == 401
+    assert {row.path for row in ROWS if row.needs is Right.ANYONE} == ANYONES
     assert daemon.journal.record("p-1").state is State.WAITING_PERSON
 
 

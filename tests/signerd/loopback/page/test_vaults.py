@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from itertools import product
 
 import pytest
 
@@ -95,11 +96,10 @@ async def test_a_vault_from_elsewhere_is_held_against_the_record(browser, source
     assert "Pinned" in (await pin(browser, **again)).text
 
 
-@pytest.mark.parametrize("text", ["", "nonsense", "é" * 10, "A" * 50_000])
-@pytest.mark.parametrize("source", ["file", "psbt"])
-async def test_what_has_no_vault_in_it_is_refused(browser, source, text):
-    sent = {"source": source, "text": text}
-    assert (await browser.post(f"/vaults/{VAULT_ID}/pin/preview", data=sent)).status_code == 422
+async def test_what_has_no_vault_in_it_is_refused(browser):
+    for source, text in product(("file", "psbt"), ("", "é" * 10, "A" * 50_000)):
+        sent = {"source": source, "text": text}
+        assert (await browser.post(f"/vaults/{VAULT_ID}/pin/preview", data=sent)).status_code == 422
 
 
 async def test_an_alarm_stands_on_every_page_of_the_vault(daemon, browser):
@@ -119,15 +119,6 @@ async def test_addresses_are_listed_whole_and_in_pages(browser):
     assert html.all("a", href=f"/vaults/{VAULT_ID}/addresses?chain=1&start=30")
     for bad in ("chain=2", "start=-1", "start=x", "start=99999999999"):
         assert (await browser.get(f"/vaults/{VAULT_ID}/addresses?{bad}")).status_code == 422
-
-
-async def test_l8_the_platforms_words_are_shown_as_words(daemon, browser):
-    claim = daemon.journal.claim(VAULT_ID)
-    daemon.journal.learn(type(claim)(**{**vars(claim), "name": "<script>alert(1)</script>\x1b[2J"}))
-    for path in ("/vaults", f"/vaults/{VAULT_ID}", f"/vaults/{VAULT_ID}/pin"):
-        text = (await browser.get(path)).text
-        assert "<script>alert" not in text
-        assert "\x1b" not in text
 
 
 async def test_a_name_that_the_platform_gives_an_address_is_marked_as_its_word(daemon, browser, platform):
