@@ -8,7 +8,8 @@ import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from custody.schemas.calls import CALLS
-from custody.schemas.common import EmailAddress
+from custody.schemas.common import DecimalText, EmailAddress
+from custody.schemas.limits import CycleFields
 
 
 def kinds(annotation: object) -> Iterator[object]:
@@ -41,6 +42,9 @@ def fields(method: str, wanted: type) -> list[tuple[type[BaseModel], str]]:
         if wanted in set(kinds(field.annotation)) and str not in set(kinds(field.annotation))
     }
     return sorted(found, key=str)
+
+
+REQUESTS = sorted({of for row in CALLS if row.shape for of in shapes(row.shape)}, key=str)
 
 
 def faulty(shape: type[BaseModel], name: str, value: object) -> bool:
@@ -104,3 +108,60 @@ def test_what_an_address_may_be():
         "!#$%&'*-/=?^_`{|}~@a.b",
     ):
         assert TypeAdapter(EmailAddress).validate_python(f" {text.upper()} ") == text.lower()
+
+
+NO_AMOUNTS = ("1e3", "NaN", "1.", ".5", "01", "1,0", "Infinity", "0." + "1" * 30, "0.123456789")
+AMOUNTS = [
+    (of, name)
+    for of in REQUESTS
+    for name, schema in of.model_json_schema()["properties"].items()
+    if schema.get("pattern") == TypeAdapter(DecimalText).json_schema()["pattern"]
+]
+
+
+@pytest.mark.parametrize("row", AMOUNTS, ids=named)
+def test_p21_an_amount_of_bitcoin_is_a_plain_decimal_in_quotes(row):
+    assert not faulty(*row, value="0.00000001")
+    for value in (*NO_AMOUNTS, *set(LOOKALIKES) - {"1.0"}, 1, 0.5, None, True):
+        assert faulty(*row, value), value
+
+
+@pytest.mark.parametrize("shape", CycleFields.__subclasses__())
+@pytest.mark.parametrize(
+    ("period", "day"),
+    [("W", 0), ("W", 8), ("M", 0), ("M", 32), ("M", -1), ("M", 1.5), ("M", "1"), ("D", 1), ("w", 1)],
+)
+def test_a_cycle_begins_on_a_day_that_it_has(shape, period, day):
+    cycle = {"cycle_period": period, "cycle_day": day}
+    with pytest.raises(ValidationError) as refused:
+        shape.model_validate(cycle)
+    assert any(fault["type"] != "missing" and fault["loc"][0] in cycle for fault in refused.value.errors())
+
+
+TEXTS = [
+    (of, name)
+    for of in REQUESTS
+    for name, field in of.model_fields.items()
+    if str in set(kinds(field.annotation))
+]
+# A person's sentence, what is looked for, and what the handler reads by a grammar of its own.
+FREE = {
+    "AddWhitelistAddressRequest.address", "AddressBookQuery.search", "CancelPsbtRequest.reason",
+    "ContractWhitelistRequest.address", "CreateProofRequest.address", "CreateProofRequest.message",
+    "CreatePsbtRequest.description", "CreatePsbtRequest.op_return", "CreateTokenRequest.icon",
+    "CreateTokenRequest.ticker", "CreateWebhookRequest.url", "DeclineChangeRequest.reason",
+    "ForwardToVaultRequest.wallet_address", "FreezeVaultRequest.reason", "KeyProof.challenge",
+    "MaxSendQuery.op_return", "PsbtQuery.search", "ReviewOnboardingRequest.review_note",
+    "SignPsbtRequest.reason", "SubmitOnboardingRequest.referral_source_detail", "TextArg.value",
+    "VaultHistoryQuery.label",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("hostile", ["a\nb", "a\u202eb", "a\x1bb"])
+def test_p43_p50_every_other_text_stays_on_its_line_and_is_seen_whole(hostile):
+    assert {named(row) for row in TEXTS if not faulty(*row, hostile)} == FREE
+
+
+def test_p50_every_text_has_an_end_and_no_call_takes_a_field_that_it_does_not_name():
+    assert {named(row) for row in TEXTS if not faulty(*row, "x" * 30_000)} == {"SignPsbtRequest.psbt_base64"}
+    assert {of.model_config["extra"] for of in REQUESTS} == {"forbid"}

@@ -61,67 +61,44 @@ def test_the_entries_that_lead_to_a_vault_of_the_workspace_and_of_no_other(desk:
 
 
 def test_an_entry_is_kept_renamed_and_removed(alice: As, world: World) -> None:
-    added = add(alice)
+    """An address stands in the book once, in one way of writing; a name names one address."""
+    added = add(alice, address=f" {address('shop').upper()} ")
     created_at = START.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     first = {"uid": 1, "name": "Shop", "address": address("shop"), "network": "testnet"}
     assert added.json() == {**first, "created_by": "1", "created_at": created_at}
     assert book(alice) == [added.json()]
-    assert change(alice, "rename", name="Café").json() == {**added.json(), "name": "Café"}
-    assert [row["name"] for row in book(alice)] == ["Café"]
-    assert change(alice, "remove").json() == {"success": True}
+    ok(add(alice, name="Cafe", address=address("cafe")))
+    for answer, words in (
+        (add(alice, name="Other", address=address("shop").upper()), "as entry 1"),
+        (add(alice, name="SHOP", address=address("third")), "has this name already"),
+        (change(alice, "rename", uid=2, name="shop"), "has this name already"),
+    ):
+        assert words in refused(answer, 409, "STATE_CONFLICT")["detail"]
+    assert ok(change(alice, "rename", name="SHOP")) == {**added.json(), "name": "SHOP"}
+    assert ok(change(alice, "remove")) == {"success": True}
+    assert [row["name"] for row in book(alice)] == ["Cafe"]
+
+
+def test_p28_what_is_no_address_of_this_network_is_refused(alice: As) -> None:
+    """Those of the other test networks, and mixed case, among them."""
+    for network in (Network.MAINNET, Network.TESTNET4):
+        answer = add(alice, address=address("shop", network))
+        assert refused(answer, 422, "WRONG_NETWORK_ADDRESS")["errors"][0]["pointer"] == "/address"
+    refused(add(alice, address=address("shop")[:8].upper() + address("shop")[8:]), 422, "VALIDATION")
     assert book(alice) == []
-    assert world.audit_actions("workspace:1")[-3:] == ["ADDRESS_ADDED", "ADDRESS_RENAMED", "ADDRESS_REMOVED"]
-
-
-class TestAddresses:
-    def test_are_stored_in_one_way_of_writing(self, alice: As) -> None:
-        assert add(alice, address=f" {address('shop').upper()} ").json()["address"] == address("shop")
-
-    def test_of_another_network_are_refused(self, alice: As) -> None:
-        """P28: also those of the other test networks."""
-        for network in (Network.MAINNET, Network.TESTNET4):
-            answer = add(alice, address=address("shop", network))
-            assert refused(answer, 422, "WRONG_NETWORK_ADDRESS")["errors"][0]["pointer"] == "/address"
-
-    def test_that_are_none_are_refused(self, alice: As) -> None:
-        """P28 (mixed case), P50."""
-        for text in ("", "nowhere", "x" * 91, address("shop")[:8].upper() + address("shop")[8:]):
-            refused(add(alice, address=text), 422, "VALIDATION")
-        assert book(alice) == []
-
-    def test_stand_in_the_book_once(self, alice: As) -> None:
-        add(alice)
-        again = add(alice, name="Other", address=address("shop").upper())
-        assert again.status_code == 409
-        assert "as entry 1" in again.json()["detail"]
 
 
 class TestNames:
-    def test_name_one_address(self, alice: As) -> None:
-        add(alice)
-        again = add(alice, name="SHOP", address=address("cafe"))
-        assert again.status_code == 409
-        assert "has this name already" in again.json()["detail"]
-
-    def test_may_be_written_anew(self, alice: As) -> None:
-        add(alice)
-        assert change(alice, "rename", name="SHOP").status_code == 200
-        add(alice, name="Cafe", address=address("cafe"))
-        assert change(alice, "rename", uid=2, name="shop").status_code == 409
-
     def test_that_read_as_an_address_are_refused(self, alice: As) -> None:
         """Who types that address would be led to another one by its name."""
         add(alice)
-        other = address("cafe", Network.MAINNET)
-        for name in (other, other.upper(), f"{other[:4]} {other[4:]}", f"bitcoin:{other}", "BitCoin:Shop"):
-            for answer in (
-                add(alice, name=name, address=address("cafe")),
-                change(alice, "rename", name=name),
-            ):
-                problem = refused(answer, 422, "VALIDATION")
-                assert problem["errors"][0]["pointer"] == "/name"
-                assert "Choose a name in words" in problem["detail"]
-        assert [row["name"] for row in book(alice)] == ["Shop"]
+        for answer in (
+            add(alice, name=address("cafe", Network.MAINNET), address=address("cafe")),
+            change(alice, "rename", name=f"bitcoin:{address('cafe')}"),
+        ):
+            problem = refused(answer, 422, "VALIDATION")
+            assert problem["errors"][0]["pointer"] == "/name"
+            assert "Choose a name in words" in problem["detail"]
 
     def test_are_seen_whole_by_a_reader(self, alice: As, world: World) -> None:
         """S31: what was stored before such a rule stays readable, keeps its name, and can be renamed."""
@@ -140,18 +117,6 @@ class TestNames:
         ok(alice.get("/api/v1/get-user-info"))
         ok(alice.get("/api/v1/keys"))
         assert ok(change(alice, "rename", name="Shop"))["name"] == "Shop"
-
-
-class TestWho:
-    def test_another_books_entry_is_not_there(self, alice: As, eve: As) -> None:
-        """P24: named from a workspace of one's own, it is answered as one that never was."""
-        add(alice)
-        for verb in ("rename", "remove"):
-            theirs = change(eve, verb, workspace_id=2)
-            none = change(eve, verb, workspace_id=2, uid=999)
-            assert theirs.status_code == none.status_code == 404
-            assert theirs.json()["detail"] == none.json()["detail"]
-        assert [row["name"] for row in book(alice)] == ["Shop"]
 
 
 def test_a_book_is_read_in_pages_and_searched_by_name_or_address(alice: As) -> None:

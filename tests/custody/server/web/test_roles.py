@@ -15,13 +15,13 @@ from tests.support.staff import (
     add_role,
     add_someone,
     carried,
+    change_role,
     remove_permission,
     roles,
 )
 
 ALICE = "alice@example.org"
 ADMINISTRATOR, SIGNER = 1, 2
-OFFER = {"invited_email": "dora@example.org", "workspace_context": 1, "org_id": 1, "role_id": SIGNER}
 
 
 @pytest.fixture
@@ -55,78 +55,43 @@ def recorded(world: World, workspace_id: int = 1) -> list[str]:
     return world.audit_actions(f"workspace:{workspace_id}")
 
 
-class TestReading:
-    def test_a_role_has_every_field(self, alice: As) -> None:
-        assert roles(alice)["Signer"] == {
-            "RoleId": SIGNER,
-            "Name": "Signer",
-            "Description": "Approves movements",
-            "Perm": [{"UID": 3, "RuleName": "PAYMENT_APPROVE"}, {"UID": 4, "RuleName": "VIEW_BALANCES"}],
-            "WorkspaceId": 1,
-            "TransactionLimit": "0.00000000",
-            "CyclePeriod": "M",
-            "CycleDay": 1,
-            "Members": 0,
-        }
-        assert roles(alice)["Administrator"]["Members"] == 1
-
-    def test_a_policy_that_cannot_be_read_hides_no_role(
-        self, alice: As, world: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A permission must be taken away even then."""
-
-        def away(*_: object) -> None:
-            raise PolicyUnavailable("The policies are away.")
-
-        role_id = add_role(world, "Clerk", {P.PAYMENT_INIT})
-        monkeypatch.setattr(Policies, "of", away)
-        shown = ok(remove_permission(alice, role_id, "PAYMENT_INIT"))
-        assert (shown["limit_error"], shown["Perm"]) == ("The policies are away.", [])
-        assert "TransactionLimit" not in shown
+def test_a_role_is_made_named_anew_and_deleted(alice: As, world: World) -> None:
+    """A name is one role's, however it is written."""
+    for name in ("Signer", " SIGNER "):
+        refused(alice.post("/api/v1/create-role", clerk(name=name)), 409, "STATE_CONFLICT")
+    made = ok(alice.post("/api/v1/create-role", clerk()))
+    role_id = made["RoleId"]
+    assert roles(alice)["Clerk"] == made
+    policy = [made[name] for name in ("TransactionLimit", "CyclePeriod", "CycleDay", "Members")]
+    assert (carried(made), policy) == (["PAYMENT_INIT", "VIEW_BALANCES"], ["0.25000000", "W", 5, 0])
+    assert ok(update(alice, role_id, name="CLERK"))["Description"] == "Prepares payments"
+    assert ok(update(alice, role_id, description=""))["Name"] == "CLERK"
+    refused(update(alice, role_id, name="signer"), 409, "STATE_CONFLICT")
+    bob_id = world.member(1, "bob@example.org", "CLERK").user_id
+    assert "held by 1 member and" in refused(delete(alice, role_id), 409, "STATE_CONFLICT")["detail"]
+    ok(change_role(alice, bob_id, SIGNER))
+    offer = {"invited_email": "dora@example.org", "workspace_context": 1, "org_id": 1, "role_id": role_id}
+    invite_id = ok(alice.post("/api/v1/invite-to-workspace", offer))["invite_id"]
+    assert "1 open invitation." in refused(delete(alice, role_id), 409, "STATE_CONFLICT")["detail"]
+    ok(alice.post("/api/v1/revoke-invite", {"workspace_id": 1, "invite_id": invite_id}))
+    ok(delete(alice, role_id))
+    assert sorted(roles(alice)) == ["Administrator", "Signer"]
+    refused(delete(alice, role_id), 404, "NOT_FOUND")
 
 
-class TestMaking:
-    def test_a_role_is_as_it_was_asked_for(self, alice: As, world: World) -> None:
-        made = ok(alice.post("/api/v1/create-role", clerk()))
-        assert roles(alice)["Clerk"] == made
-        assert carried(made) == ["PAYMENT_INIT", "VIEW_BALANCES"]
-        policy = [made[name] for name in ("TransactionLimit", "CyclePeriod", "CycleDay", "Members")]
-        assert policy == ["0.25000000", "W", 5, 0]
-        query = {"workspace_id": 1, "role_id": made["RoleId"]}
-        assert ok(alice.get("/api/v1/get-role-limit", **query))["Limit"] == "0.25000000"
-        assert recorded(world)[-1] == "ROLE_CREATED"
+def test_a_policy_that_cannot_be_read_hides_no_role(
+    alice: As, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A permission must be taken away even then."""
 
-    def test_a_name_is_one_roles(self, alice: As) -> None:
-        for name in ("Signer", "signer", " SIGNER "):
-            refused(alice.post("/api/v1/create-role", clerk(name=name)), 409, "STATE_CONFLICT")
+    def away(*_: object) -> None:
+        raise PolicyUnavailable("The policies are away.")
 
-    def test_what_is_no_role_is_refused(self, alice: As) -> None:
-        """P21, P50."""
-        for changes in (
-            {"name": ""},
-            {"name": "a\nb"},
-            {"description": "a\u202eb"},
-            {"permissions": ["EVERYTHING"]},
-            {"permissions": ["PAYMENT_INIT"] * 8},
-            {"transaction_limit": "-1"},
-            {"transaction_limit": "1e3"},
-            {"transaction_limit": "21000001"},
-            {"cycle_day": 8},
-            {"cycle_period": "D"},
-            {"is_operator": True},
-        ):
-            refused(alice.post("/api/v1/create-role", clerk(**changes)), 422, "VALIDATION")
-
-
-class TestNaming:
-    def test_what_is_left_out_stays(self, alice: As, world: World) -> None:
-        assert ok(update(alice, SIGNER, name="Approver"))["Description"] == "Approves movements"
-        assert ok(update(alice, SIGNER, description=""))["Name"] == "Approver"
-        assert recorded(world)[-2:] == ["ROLE_UPDATED"] * 2
-
-    def test_a_role_may_take_its_own_name_otherwise_written(self, alice: As) -> None:
-        assert ok(update(alice, SIGNER, name="SIGNER"))["Name"] == "SIGNER"
-        refused(update(alice, SIGNER, name="administrator"), 409, "STATE_CONFLICT")
+    role_id = add_role(world, "Clerk", {P.PAYMENT_INIT})
+    monkeypatch.setattr(Policies, "of", away)
+    shown = ok(remove_permission(alice, role_id, "PAYMENT_INIT"))
+    assert (shown["limit_error"], shown["Perm"]) == ("The policies are away.", [])
+    assert "TransactionLimit" not in shown
 
 
 def test_p26_nobody_puts_into_a_role_what_they_lack_or_changes_one_that_carries_more(
@@ -156,32 +121,3 @@ def test_p27_the_last_administrator_keeps_what_a_workspace_is_run_with(alice: As
 def test_there_is_an_end_to_roles(alice: As, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "MAX_ROLES", 2)
     refused(alice.post("/api/v1/create-role", clerk()), 409, "STATE_CONFLICT")
-
-
-class TestDeleting:
-    def test_a_role_without_members_is_deleted(self, alice: As, world: World) -> None:
-        ok(delete(alice, SIGNER))
-        assert "Signer" not in roles(alice)
-        refused(delete(alice, SIGNER), 404, "NOT_FOUND")
-        assert recorded(world)[-1] == "ROLE_DELETED"
-
-    def test_a_role_that_is_held_stays(self, alice: As, world: World) -> None:
-        world.member(1, "bob@example.org")
-        assert "held by 1 member and" in refused(delete(alice, SIGNER), 409, "STATE_CONFLICT")["detail"]
-
-    def test_a_role_that_is_offered_stays_until_the_offer_is_decided(self, alice: As, world: World) -> None:
-        invite_id = ok(alice.post("/api/v1/invite-to-workspace", OFFER))["invite_id"]
-        assert "1 open invitation." in refused(delete(alice, SIGNER), 409, "STATE_CONFLICT")["detail"]
-        ok(alice.post("/api/v1/revoke-invite", {"workspace_id": 1, "invite_id": invite_id}))
-        ok(delete(alice, SIGNER))
-
-
-class TestPermissions:
-    def test_one_that_is_added_or_taken_away_counts_at_once(self, alice: As, world: World) -> None:
-        """P23."""
-        dora = add_someone(world, "Dora")
-        refused(dora.calls.get("/api/v1/list-wallets", workspace_id=1), 403, "PERMISSION_DENIED")
-        assert carried(ok(add_permission(alice, dora.role_id, "VIEW_BALANCES"))) == ["VIEW_BALANCES"]
-        assert ok(dora.calls.get("/api/v1/list-wallets", workspace_id=1)) == []
-        assert carried(ok(remove_permission(alice, dora.role_id, "VIEW_BALANCES"))) == []
-        refused(dora.calls.get("/api/v1/list-wallets", workspace_id=1), 403, "PERMISSION_DENIED")
