@@ -9,6 +9,7 @@ from pydantic import SecretStr
 from custody.common.terminal import Exit
 from custody.server.chain.core import Password
 from custody.server.cli import app
+from custody.server.mail.mailer import SmtpServer
 from custody.server.settings import CREDENTIALS_DIR, Settings
 
 URL = "postgresql://custody:hunter2@127.0.0.1/custody"
@@ -23,10 +24,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_file_of_the_folder_is_a_setting(folder: Path) -> None:
-    settings = Settings(state=folder)
+def test_a_file_of_the_folder_is_a_setting_and_no_repr_has_a_password(folder: Path) -> None:
+    """P49."""
+    settings = Settings(state=folder, smtp_password="hunter4")
     assert settings.database == URL
-    assert "hunter" not in repr(settings)
+    relay = SmtpServer("mail.example.org", username="u", password=settings.smtp_password)
+    assert "hunter" not in repr(settings) + repr(relay)
 
 
 def test_what_the_environment_says_goes_before(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
