@@ -92,14 +92,9 @@ class TestTheWholeWay:
         assert "ends on 08 March 2026, 12:00 UTC." in mail.text
         guest = account(world, GUEST)
         assert own(guest) == pending(admin)
-        assert own(guest) == [
-            {
-                "InviteUID": invite_id, "InvitedEmail": GUEST, "OrgID": 1, "OrgName": "Acme",
-                "WorkspaceID": 1, "WorkspaceName": "Main", "RoleID": SIGNER_ROLE, "RoleName": "Signer",
-                "InvitedBy": ADMIN, "Status": "pending", "CreatedAt": "2026-03-01T12:00:00.000Z",
-                "ExpiresAt": "2026-03-08T12:00:00.000Z",
-            }
-        ]  # fmt: skip
+        (offer,) = own(guest)
+        shown = [offer[name] for name in ("InviteUID", "InvitedEmail", "RoleName", "Status", "ExpiresAt")]
+        assert shown == [invite_id, GUEST, "Signer", "pending", "2026-03-08T12:00:00.000Z"]
         answer = decide(guest, invite_id)
         assert answer.status_code == 200, answer.text
         assert answer.json()["Status"] == "accepted"
@@ -123,19 +118,19 @@ class TestTheAnswer:
         revoke(admin, invite_id)
         assert decide(eve, invite_id, accept).json()["detail"] == told["detail"]
 
-    @pytest.mark.parametrize("first", ["true", "false"])
-    def test_is_given_once(self, admin: As, guest: As, world: World, first: str) -> None:
+    @pytest.mark.parametrize(
+        ("first", "words"),
+        [("true", "accepted already"), ("false", "was declined"), ("revoke", "was revoked")],
+    )
+    def test_is_given_once(self, admin: As, guest: As, world: World, first: str, words: str) -> None:
         """P46."""
         invite_id = invited(admin)
-        assert decide(guest, invite_id, first).status_code == 200
-        words = "accepted already" if first == "true" else "was declined"
+        ok(revoke(admin, invite_id) if first == "revoke" else decide(guest, invite_id, first))
+        assert own(guest) == pending(admin) == []
         for again in (decide(guest, invite_id), decide(guest, invite_id, "false"), revoke(admin, invite_id)):
             refused(again, 409, words)
         assert len(members(admin)) == (2 if first == "true" else 1)
-        assert (
-            world.audit_actions("workspace:1")[-1]
-            == f"INVITATION_{'ACCEPTED' if first == 'true' else 'DECLINED'}"
-        )
+        assert world.audit_actions("workspace:1")[-1].removeprefix("INVITATION_").lower() in words
 
     def test_is_given_once_in_a_race(self, admin: As, guest: As) -> None:
         """P46, with real parallel clients."""
@@ -152,38 +147,22 @@ class TestTheAnswer:
         assert decide(guest, invite_id, "false").status_code == 200
 
 
-class TestTime:
-    def test_ends_an_invitation(self, admin: As, world: World) -> None:
-        invite_id = invited(admin)
-        world.clock.advance(days=7)
-        guest, admin = account(world, GUEST), world.as_user(ADMIN)
-        assert own(guest) == pending(admin) == []
-        refused(decide(guest, invite_id), 409, "has expired")
-        refused(revoke(admin, invite_id), 409, "has expired")
-
-    def test_is_written_down_by_the_worker(self, admin: As, world: World) -> None:
-        first = invited(admin)
-        world.clock.advance(days=7)
-        admin = world.as_user(ADMIN)
-        invited(admin, "other@example.net")
-        expiry = world.platform.background.expiry()
-        assert expiry() >= 1
-        expiry()
-        with world.platform.services.store.read() as db:
-            marked = db.get_one(InvitationRow, first)
-            assert (marked.status, marked.decided_at) == ("expired", marked.expires_at)
-        assert world.audit_actions("workspace:1").count("INVITATION_EXPIRED") == 1
-        assert [row["InvitedEmail"] for row in pending(admin)] == ["other@example.net"]
-
-
-class TestRevoking:
-    def test_takes_the_offer_back(self, admin: As, guest: As, world: World) -> None:
-        invite_id = invited(admin)
-        assert revoke(admin, invite_id).json()["Status"] == "revoked"
-        assert own(guest) == pending(admin) == []
-        refused(decide(guest, invite_id), 409, "was revoked")
-        refused(revoke(admin, invite_id), 409, "was revoked")
-        assert world.audit_actions("workspace:1")[-1] == "INVITATION_REVOKED"
+def test_an_invitation_ends_after_a_week_and_the_worker_writes_it_down(admin: As, world: World) -> None:
+    invite_id = invited(admin)
+    world.clock.advance(days=7)
+    guest, admin = account(world, GUEST), world.as_user(ADMIN)
+    assert own(guest) == pending(admin) == []
+    refused(decide(guest, invite_id), 409, "has expired")
+    refused(revoke(admin, invite_id), 409, "has expired")
+    invited(admin, "other@example.net")
+    expiry = world.platform.background.expiry()
+    assert expiry() >= 1
+    expiry()
+    with world.platform.services.store.read() as db:
+        marked = db.get_one(InvitationRow, invite_id)
+        assert (marked.status, marked.decided_at) == ("expired", marked.expires_at)
+    assert world.audit_actions("workspace:1").count("INVITATION_EXPIRED") == 1
+    assert [row["InvitedEmail"] for row in pending(admin)] == ["other@example.net"]
 
 
 def test_an_address_is_invited_once_at_a_time_and_no_member_is(admin: As, world: World) -> None:
