@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firmware_bridge.sanitised_psbt import for_device, require_sound
-from multisig import Fingerprint, KeyOrigin, Policy, Psbt, PsbtInput, inspect
+from multisig import Fingerprint, Policy, Psbt, PsbtInput, inspect
 from signerd.core.checks.case import Outcome
 from signerd.core.review import ProposalReview, review
 from signerd.core.signing import imported_snapshot
@@ -23,7 +23,7 @@ from signerd.core.values import Imported
 from tests.support.bills import PROFILE, PROFILE_KEY
 from tests.support.desk import NETWORK, VAULT, make_pin, own_keys, review_context
 from tests.support.examples import examples
-from tests.support.wallets import MALLORY, make_spend
+from tests.support.wallets import make_spend
 
 PAYMENT, BACK = 0, 1
 POLICIES: tuple[Policy, ...] = (VAULT, PROFILE)
@@ -125,8 +125,3 @@ def test_s32_a_figure_is_that_of_other_readers_or_is_not_known(policy, data):
     # Nothing is inspected where no claim tells whose coins they are.
     told = outcomes(found)
     assert found.inspection is None or {told[name] for name in OF_THE_FEE} == {Outcome.REFUSE}
-
-
-def _mallorys(item) -> dict[bytes, KeyOrigin]:
-    path = next(iter(item.derivations.values())).path
-    return {**item.derivations, MALLORY.private_node(path).public_key: KeyOrigin(MALLORY.fingerprint, path)}

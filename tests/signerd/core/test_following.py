@@ -12,7 +12,7 @@ from signerd.core.following import own_signature, receive
 from signerd.core.states import State
 from signerd.core.values import Record, Snapshot
 from tests.support.desk import review_context, signed_by, snapshot_of, spend
-from tests.support.wallets import ALICE, BOB, MALLORY, Signer
+from tests.support.wallets import ALICE, BOB, Signer
 
 
 def shown(*signers: Signer, **changes: object) -> Snapshot:
@@ -55,9 +55,17 @@ def test_a_signature_of_some_inputs_counts_and_the_rest_is_said():
         assert "proposed anew" not in news.sentence
 
 
-@pytest.mark.parametrize("signers", [(), (BOB,)])
-def test_what_others_signed_is_not_ours(signers):
-    record = record_of(shown(*signers))
+ONCE = decide(record_of(shown(ALICE)), events.Recalled(), review_context()).record
+NOTHING = {
+    "nobody signed": record_of(shown()),
+    "others signed": record_of(shown(BOB)),
+    "a device works": replace(record_of(shown(ALICE)), state=State.SIGNING),
+    "it is stored": ONCE,
+}
+
+
+@pytest.mark.parametrize("record", NOTHING.values(), ids=NOTHING)
+def test_nothing_is_taken_where(record):
     assert decide(record, events.Recalled(), review_context()).record == record
 
 
@@ -84,15 +92,6 @@ def test_a_bad_signature_of_another_key_hides_ours_from_nothing():
     assert step.record.signature is not None
 
 
-def test_without_the_pinned_vault_nothing_is_ours():
-    assert own_signature(shown(ALICE), review_context(pin=None)) is None
-
-
-def test_a_key_of_no_cosigner_signs_nothing_of_it():
-    assert own_signature(snapshot_of(spend()), review_context()) is None
-    assert MALLORY.vault_key(review_context().network, 0) not in review_context().pin.vault.cosigners
-
-
 @pytest.mark.parametrize(
     ("status", "state"),
     [
@@ -105,13 +104,3 @@ def test_the_platforms_word_about_its_end_stands_beside_the_signature(status, st
     step = decide(record_of(shown(ALICE, status=status)), events.Recalled(), review_context())
     assert step.record.state is state
     assert step.record.signature is not None
-
-
-def test_while_a_device_works_nothing_is_taken():
-    record = replace(record_of(shown(ALICE)), state=State.SIGNING)
-    assert decide(record, events.Recalled(), review_context()).record == record
-
-
-def test_a_stored_signature_stays_as_it_is():
-    once = decide(record_of(shown(ALICE)), events.Recalled(), review_context()).record
-    assert decide(once, events.Recalled(), review_context()).record == once

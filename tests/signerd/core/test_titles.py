@@ -97,30 +97,14 @@ def test_it_says_what_the_bytes_prove(seen, labels, title):
 
 
 @pytest.mark.parametrize("proven", [True, False])
-@pytest.mark.parametrize(
-    ("function", "title"),
-    [
-        (Function.INIT, "Start {token}"),
-        (Function.TRANSFER, "Send {amount} to Treasurer"),
-        (Function.MINT, "Create {amount} for Treasurer"),
-        (Function.BURN, "Destroy {amount} held by Treasurer"),
-        (Function.PAUSE, "Stop all transfers of {token}"),
-        (Function.UNPAUSE, "Allow transfers of {token} again"),
-        (Function.TRANSFER_OWNERSHIP, "Hand control of {token} over to Treasurer"),
-        (Function.ENABLE_WHITELIST, "Let only listed addresses receive {token}"),
-        (Function.DISABLE_WHITELIST, "Let any address receive {token}"),
-        (Function.ADD_TO_WHITELIST, "Let Treasurer receive {token}"),
-        (Function.REMOVE_FROM_WHITELIST, "No longer let Treasurer receive {token}"),
-    ],
-)
-def test_a_tokens_call_is_named_in_its_own_decimals_only_where_its_bytes_are_proven(function, title, proven):
+@pytest.mark.parametrize("function", Function)
+def test_a_tokens_call_is_named_in_its_own_decimals_only_where_its_bytes_are_proven(function, proven):
     seen = found(token_snapshot(call(function)), token=GOLD if proven else None)
-    told = (
-        {"token": "GOLD tokens", "amount": "12.50 GOLD tokens"}
-        if proven
-        else {"token": UNKNOWN, "amount": f"1250 raw units of {UNKNOWN}"}
-    )
-    assert title_of(seen, TREASURY) == title.format(**told)
+    title = title_of(seen, TREASURY)
+    assert ("GOLD tokens" if proven else UNKNOWN) in title or function.takes_address
+    assert (("12.50 GOLD" if proven else "1250 raw units of tokens") in title) is function.takes_amount
+    assert ("GOLD" in title) is (proven and "tokens" in title)
+    assert ("Treasurer" in title) is function.takes_address
     assert labels_paid(seen, TREASURY) == (("Treasurer",) if function.takes_address else ())
 
 

@@ -10,9 +10,8 @@ from multisig.tokens import Function, Payload, encode_payload, payload_parts
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.events import AskPerson
-from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.tokens import ModelScreen, hidden_parts, screen_words
+from signerd.core.tokens import ModelScreen, hidden_parts
 from signerd.core.values import SigningLimits
 from signerd.journal import Journal
 from tests.support.desk import (
@@ -25,18 +24,13 @@ from tests.support.desk import (
     review_context,
 )
 from tests.support.tokens import GOLD, call, published, token_snapshot
-from tests.support.wallets import ALICE, foreign_script
+from tests.support.wallets import ALICE
 
 ONE = ModelScreen("Trezor One 1.14.1", 32, 31)
 MODEL_T = ModelScreen("Trezor Model T 2.3.6", 44, 43)
 UNKNOWN = ModelScreen("Jade 1.0.31", None)
 NAME = "token-not-on-screen"
 TRANSFER, PAUSE, DEPLOYMENT = call(), call(Function.PAUSE), GOLD.deployment
-
-
-def verdict(payload: Payload, screen: ModelScreen | None):
-    found = review(token_snapshot(payload), review_context(token=GOLD, screen=screen))
-    return next(v for v in found.verdicts if v.name == NAME)
 
 
 @pytest.mark.parametrize("payload", [*map(call, Function), DEPLOYMENT], ids=lambda p: type(p).__name__)
@@ -59,26 +53,6 @@ def test_the_parts_of_a_payload_are_all_of_it(payload: Payload) -> None:
 )
 def test_what_a_screen_hides(payload: Payload, screen: ModelScreen | None, hidden: tuple[str, ...]) -> None:
     assert hidden_parts(payload, screen) == hidden
-
-
-def test_s28_two_transfers_that_look_the_same_on_a_trezor_one_are_held() -> None:
-    one, other = call(amount=1_250), call(amount=999_999, to=foreign_script("mallory"))
-    shown = {encode_payload(payload)[: ONE.shown(78)] for payload in (one, other)}
-    assert len(shown) == 1
-    for payload in (one, other):
-        held = verdict(payload, ONE)
-        assert held.acknowledge
-        assert "shows the first 31 of the " in held.sentence
-        assert "Not on its screen: the contract, the amount and the recipient." in held.sentence
-
-
-def test_a_device_that_shows_all_is_said_to() -> None:
-    assert screen_words(TRANSFER, SCREEN).endswith("Compare them digit for digit.")
-    assert "not known" in screen_words(TRANSFER, UNKNOWN)
-    assert "has not seen your device" in screen_words(TRANSFER, None)
-
-
-# --- the rule -----------------------------------------------------------------------------------------------
 
 
 # --- the device that is asked -------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_bridge import AddressMismatch, DeviceState, NotEnrolled, RefusedByPerson, Unsupported
+from firmware_bridge import AddressMismatch, NotEnrolled, RefusedByPerson, Unsupported
 from multisig import MAX_INDEX, Network, OriginKey, Profile, encode_address, profile_account_path
 from signerd.callers import PAGE, TERMINAL, CallerKind, LoopbackCaller, Right
 from signerd.core.audit import Note
@@ -21,9 +21,7 @@ from signerd.errors import (
     AddressDiffers,
     AddressNotShown,
     DeviceFailed,
-    DeviceUnready,
     NoRegisteredKey,
-    NoSuchDevice,
     NotPinned,
     TooManyPrompts,
     UnknownVault,
@@ -58,16 +56,6 @@ def alarms(daemon: Daemon) -> list[Note]:
 
 
 # --- without a device ---------------------------------------------------------------------------------------
-
-
-async def test_the_registered_keys_need_no_device(daemon, bridge):
-    bridge.becomes(DeviceState.LOCKED)
-    found = await vaults.accounts(daemon)
-    assert found.fingerprint == str(ALICE.fingerprint)
-    assert [(key.purpose, key.account, key.xpub) for key in found.keys] == [
-        ("profile", 0, str(PROFILE_KEY.xpub)),
-        *(("vault", own.account, str(own.key.xpub)) for own in own_keys()),
-    ]
 
 
 async def test_a_pinned_vaults_addresses_are_derived_here(daemon):
@@ -113,9 +101,6 @@ async def test_the_device_shows_an_address_of_the_vault(daemon, bridge):
     assert VAULT.address(0, 5) in said
     assert screen in said
     assert "receive address 5 of the vault 'Treasury'" in said
-
-
-async def test_the_device_shows_an_address_of_the_profile(daemon, bridge):
     shown = await vaults.show_profile_address(daemon, 1, 2, PAGE)
     assert shown.address == PROFILE.address(1, 2) == bridge.shown[-1]
 
@@ -155,25 +140,6 @@ async def test_what_the_device_does_not_show_is_no_alarm(daemon, bridge, outcome
     assert alarms(daemon) == []
 
 
-async def test_s18_only_the_device_of_the_vaults_own_key_is_asked(daemon, bridge):
-    bridge.becomes(DeviceState.LOCKED)
-    with pytest.raises(NoSuchDevice, match=str(ALICE.fingerprint)):
-        await vaults.show_vault_address(daemon, VAULT_ID, 0, 0, PAGE)
-    assert bridge.shown == []
-
-
-async def test_a_device_shows_itself_and_says_who_asked(daemon, bridge):
-    await daemon.identify_device(bridge.device.id, PAGE)
-    await daemon.identify_device(bridge.device.id, APP)
-    assert bridge.identified == 2
-    mine, theirs = told(daemon, bridge.device.id, "progress")
-    assert "asked by" not in mine
-    assert "asked by the program 'Till'" in theirs
-    bridge.becomes(DeviceState.LOCKED)
-    with pytest.raises(DeviceUnready):
-        await daemon.identify_device(bridge.device.id, PAGE)
-
-
 async def test_l5_a_device_tells_the_keys_of_the_two_standard_accounts_and_no_others(daemon, bridge):
     found = await daemon.device_accounts(bridge.device.id, 3, APP)
     assert [(key.purpose, key.account, key.path) for key in found.keys] == [
@@ -200,8 +166,11 @@ async def test_l6_an_app_has_one_turn_at_a_time_and_others_have_theirs(daemon, b
     assert (len(bridge.shown), bridge.identified) == (1, 0)
     bridge.gate.set()
     await first
-    await daemon.identify_device(bridge.device.id, OTHER)
-    await daemon.identify_device(bridge.device.id, APP)
+    for caller in (OTHER, APP, PAGE):
+        await daemon.identify_device(bridge.device.id, caller)
+    # The person is told of a program that asked.
+    asked = [line for line in told(daemon, bridge.device.id, "progress") if "asked by the program" in line]
+    assert ["'Till'" in line for line in asked] == [False, True]
 
 
 def test_l6_the_minute_slides():

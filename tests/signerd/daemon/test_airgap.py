@@ -1,12 +1,11 @@
 """A proposal for a device without a cable: given out once it is recorded, and signed by the answer."""
 
-import asyncio
 from dataclasses import replace
 from hashlib import sha256
 
 import pytest
 
-from custody.schemas.proposals import ProposalStatus, TxType
+from custody.schemas.proposals import TxType
 from firmware_bridge import DeviceState
 from firmware_bridge.airgap.handoff import request_bytes
 from multisig import Psbt, signer_progress
@@ -18,8 +17,6 @@ from signerd.daemon import airgap
 from signerd.errors import (
     AnswerRefused,
     DecisionError,
-    IllegalEvent,
-    JournalUnwritable,
     NotExported,
     RefusedByChecks,
     StaleApproval,
@@ -92,30 +89,6 @@ async def test_p95_a_message_is_given_out_only_for_a_device_that_is_known_to_sig
         assert daemon.journal.record("p-1").state is State.EXPORTED
 
 
-async def test_nothing_is_given_out_where_it_cannot_be_recorded(daemon, monkeypatch):
-    await approve(daemon, "p-1")
-
-    def full(point: str) -> None:
-        if point == "journal:before:Exported":
-            raise JournalUnwritable("the disk is full")
-
-    monkeypatch.setattr(daemon.journal, "_fault", full)
-    with pytest.raises(JournalUnwritable):
-        await airgap.export(daemon, "p-1", TERMINAL)
-    assert daemon.journal.record("p-1").exported is None
-
-
-async def test_what_a_device_is_asked_to_sign_is_not_given_out_beside_it(prepared, platform):
-    bridge = FakeBridge(gate=asyncio.Event())
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.SIGNING)
-        with pytest.raises(IllegalEvent, match="is asked to sign it") as caught:
-            await airgap.export(daemon, "p-1", TERMINAL)
-        assert "unplug the device" in caught.value.hint
-        assert daemon.journal.record("p-1").exported is None
-
-
 async def test_s19_a_signature_that_does_not_verify_is_told_and_written_down_and_the_right_one_still_taken(
     daemon,
 ):
@@ -156,27 +129,6 @@ async def test_after_a_restore_the_file_that_was_signed_before_is_taken_once_it_
         await until_state(daemon, "p-1", State.SUBMITTED)
 
 
-@pytest.mark.parametrize("end", ["declined", "expired", "nothing"])
-async def test_s6_whatever_became_of_it_the_same_payment_is_held_after_a_restart(
-    prepared, platform, bridge, end
-):
-    platform.proposals = {"p-1": snapshot_of(bill(0), "p-1")}
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await exported(daemon)
-        if end == "declined":
-            await daemon.reject("p-1", "never mind")
-        if end == "expired":
-            platform.proposals["p-1"] = replace(platform.proposals["p-1"], status=ProposalStatus.EXPIRED)
-            await until_state(daemon, "p-1", State.EXPIRED)
-    platform.proposals["p-2"] = snapshot_of(bill(1), "p-2")
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-2", State.WAITING_PERSON)
-        view = await daemon.proposal("p-2")
-        assert view.to_acknowledge == ("paid-twice",)
-        (told,) = [check.sentence for check in view.checks if check.name == "paid-twice"]
-        assert "you exported" in told
-
-
 async def test_of_two_exports_of_one_transaction_the_one_that_can_takes_the_answer(
     prepared, platform, bridge
 ):
@@ -195,18 +147,6 @@ async def test_of_two_exports_of_one_transaction_the_one_that_can_takes_the_answ
             await airgap.answer(daemon, signed(given, BOB), TERMINAL)
         line = await airgap.answer(daemon, signed(given), TERMINAL)
         assert (line.psbt_id, line.state) == ("p-2", "signed")
-
-
-async def test_a_restart_forgets_no_export(prepared, platform, bridge):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        given = await exported(daemon)
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        again = await airgap.export(daemon, "p-1", TERMINAL)
-        assert Psbt.parse(again.psbt) == given
-        await airgap.answer(daemon, signed(given), TERMINAL)
-        await until_state(daemon, "p-1", State.SUBMITTED)
-        kinds = [entry.note.kind for entry in daemon.journal.audit()]
-        assert kinds.count("exported") == 1
 
 
 async def test_s5_what_no_device_would_take_is_not_recorded_as_exported(daemon, platform):

@@ -9,17 +9,13 @@ import pytest
 
 from custody.schemas.keys import ChallengeLine, signed_host
 from firmware_bridge import DeviceState
-from firmware_bridge.airgap import EnrolmentForm, enrolment_text
 from multisig import profile_account_path
 from signerd.core.states import State
 from signerd.daemon import airgap_setup, vaults
 from signerd.errors import (
-    AddressDiffers,
     AnswerRefused,
     PlatformAnswersWrongly,
     RegistrationStale,
-    SignedOut,
-    WrongCode,
 )
 from tests.support.daemons import URL, daemon_at, until, until_state
 from tests.support.desk import NETWORK, VAULT, VAULT_ID
@@ -54,9 +50,7 @@ def generic_json(signer=ALICE) -> str:
     )
 
 
-@pytest.mark.parametrize(
-    "exports", [(lines_of(),), (generic_json(),), tuple(lines_of(accounts=3).splitlines())]
-)
+@pytest.mark.parametrize("exports", [(generic_json(),), tuple(lines_of(accounts=3).splitlines())])
 async def test_from_files_to_a_pinned_vault(state, platform, bridge, exports):
     async with daemon_at(state, platform, bridge) as daemon:
         preview = await airgap_setup.preview(daemon, exports)
@@ -81,16 +75,6 @@ async def test_from_files_to_a_pinned_vault(state, platform, bridge, exports):
         assert note.facts["address_on_device"] == "compared by the person"
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         assert bridge.messages == []
-
-
-async def test_another_address_on_the_device_is_an_alarm_and_nothing_is_pinned(daemon):
-    await vaults.unpin(daemon, VAULT_ID, VAULT.verification_code)
-    with pytest.raises(AddressDiffers):
-        await vaults.pin(daemon, VAULT_ID, VAULT.verification_code, airgapped="another")
-    assert daemon.journal.pin(VAULT_ID) is None
-    assert [e.note.subject for e in daemon.journal.audit() if e.note.kind == "address-differs"] == [VAULT_ID]
-    with pytest.raises(WrongCode):
-        await vaults.pin(daemon, VAULT_ID, "WRONG", airgapped="same")
 
 
 @pytest.mark.parametrize(
@@ -165,17 +149,3 @@ async def test_another_text_of_the_platforms_is_never_shown_to_be_signed(
         digest = (await airgap_setup.preview(daemon, (lines_of(),))).digest
         with pytest.raises(PlatformAnswersWrongly, match=words):
             await airgap_setup.challenge(daemon, (lines_of(),), digest)
-
-
-async def test_registering_needs_a_sign_in(state, platform, bridge):
-    async with daemon_at(state, platform, bridge, sign_in=False) as daemon:
-        digest = (await airgap_setup.preview(daemon, (lines_of(),))).digest
-        with pytest.raises(SignedOut):
-            await airgap_setup.challenge(daemon, (lines_of(),), digest)
-
-
-@pytest.mark.parametrize("form", ["coldcard", "descriptor", "bsms"])
-async def test_the_vault_is_given_in_each_form(daemon, form):
-    given = await airgap_setup.enrolment(daemon, VAULT_ID, form)
-    assert given.file_name.startswith("Treasury.")
-    assert given.text == enrolment_text(VAULT, "Treasury", EnrolmentForm(form))

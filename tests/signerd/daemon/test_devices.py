@@ -87,26 +87,27 @@ async def test_s13_of_two_addresses_that_are_asked_for_at_once_a_late_answer_str
         await devices.another_address(bridge.device.id)
 
 
-async def test_the_only_ready_one_is_taken_without_a_name():
-    ready, locked = device(1), device(2, DeviceState.LOCKED, BOB)
-    assert await Devices(Several(ready, locked)).chosen(None) == ready
+READY, LOCKED, OF_BOB = device(1), device(2, DeviceState.LOCKED), device(3, signer=BOB)
 
 
-async def test_among_several_the_person_names_one():
-    one, two = device(1), device(2, signer=BOB)
-    with pytest.raises(NoSuchDevice, match="several"):
-        await Devices(Several(one, two)).chosen(None)
-    assert await Devices(Several(one, two)).chosen(two.id) == two
-
-
-async def test_none_and_unknown_and_not_ready_are_told_apart():
-    locked = device(1, DeviceState.LOCKED)
-    with pytest.raises(NoSuchDevice, match="no device is ready"):
-        await Devices(Several(locked)).chosen(None)
-    with pytest.raises(NoSuchDevice, match="trezor-404"):
-        await Devices(Several(locked)).chosen("trezor-404")
-    with pytest.raises(DeviceUnready, match="locked"):
-        await Devices(Several(locked)).chosen(locked.id)
+@pytest.mark.parametrize(
+    ("there", "named", "found"),
+    [
+        ((READY, LOCKED), None, READY),
+        ((READY, OF_BOB), OF_BOB.id, OF_BOB),
+        ((READY, OF_BOB), None, "several"),
+        ((LOCKED,), None, "no device is ready"),
+        ((LOCKED,), "trezor-404", "trezor-404"),
+        ((LOCKED,), LOCKED.id, "locked"),
+    ],
+)
+async def test_the_named_one_is_taken_or_the_only_ready_one(there, named, found):
+    devices = Devices(Several(*there))
+    if isinstance(found, Device):
+        assert await devices.chosen(named) == found
+        return
+    with pytest.raises((NoSuchDevice, DeviceUnready), match=found):
+        await devices.chosen(named)
 
 
 async def test_s18_a_device_is_found_by_its_master_key_only():
@@ -115,10 +116,6 @@ async def test_s18_a_device_is_found_by_its_master_key_only():
     with pytest.raises(NoSuchDevice, match=str(ALICE.fingerprint)):
         await devices.of(ALICE.fingerprint)
     assert (await devices.of(BOB.fingerprint)).id == device(2).id
-
-
-async def test_absent_ones_are_not_shown():
-    assert await Devices(Several(device(1, DeviceState.ABSENT))).all() == ()
 
 
 async def test_a_vault_is_enrolled_under_a_name_that_the_device_takes():

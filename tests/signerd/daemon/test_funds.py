@@ -10,7 +10,7 @@ from signerd.core.states import State
 from signerd.core.values import VaultClaim
 from signerd.daemon import vaults
 from signerd.daemon.funds import NONE_LEFT, NOT_OURS, REPLACED, vault_funds, vault_movements
-from signerd.errors import NotPinned, PlatformAnswersWrongly, PlatformUnreachable
+from signerd.errors import NotPinned, PlatformAnswersWrongly
 from signerd.journal import Journal
 from tests.support.daemons import daemon_at, make_config, until, until_state
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of, spend
@@ -156,17 +156,4 @@ async def test_an_answer_that_is_no_page_is_told_as_the_platforms_fault(prepared
         await until(lambda: bool(daemon.follower.state.workspaces))
         listing._history = lambda request: httpx.Response(200, json=body)
         with pytest.raises(PlatformAnswersWrongly):
-            await vault_movements(daemon, VAULT_ID)
-
-
-async def test_of_a_vault_that_is_not_pinned_nothing_is_asked(prepared, listing):
-    async with daemon_at(prepared, listing, FakeBridge()) as daemon:
-        await until(lambda: bool(daemon.follower.state.workspaces))
-        listing.before = lambda request: (
-            problem(503, "UNAVAILABLE") if request.url.path.endswith("vault-history") else None
-        )
-        with pytest.raises(PlatformUnreachable):
-            await vault_movements(daemon, VAULT_ID)
-        await vaults.unpin(daemon, VAULT_ID, VAULT.verification_code)
-        with pytest.raises(NotPinned):
             await vault_movements(daemon, VAULT_ID)

@@ -10,12 +10,10 @@ import pytest
 
 from multisig import (
     ChangeTo,
-    Profile,
     Psbt,
     ReceivedPsbt,
     build_psbt,
     sats,
-    signer_progress,
     verify_signatures,
 )
 from signerd.callers import GRANTABLE, TERMINAL, CallerKind, LoopbackCaller
@@ -37,7 +35,7 @@ from tests.support.bills import COIN, PROFILE, PROFILE_KEY, bill
 from tests.support.daemons import approve, daemon_at, until, until_state
 from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, own_keys, snapshot_of, spend
 from tests.support.fake_platform import FakePlatform
-from tests.support.wallets import ALICE, BOB, CAROL, fund, make_spend, make_vault, pay
+from tests.support.wallets import BOB, CAROL, fund, make_vault, pay
 
 pytestmark = pytest.mark.anyio
 
@@ -67,32 +65,6 @@ async def signed(daemon, psbt: Psbt, caller: LoopbackCaller = WALLET):
     return await daemon.imported.one(view.psbt_id, caller)
 
 
-async def test_a_vaults_psbt_is_asked_about_signed_and_handed_back(daemon, platform, bridge):
-    view = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
-    assert view.state == "waiting-for-person"
-    assert view.vault_id == VAULT_ID
-    assert view.signed_psbt is None
-    assert bridge.asked == 0
-    told = await signed(daemon, bill())
-    assert told.psbt_id == view.psbt_id
-    done = Psbt.parse(told.signed_psbt)
-    assert done.tx == bill().tx
-    assert signer_progress(done, VAULT, ALICE.fingerprint).is_complete
-    assert told.final is None, "one of two signatures"
-    assert bridge.asked == 1
-    rounds = daemon.follower.state.rounds
-    await until(lambda: daemon.follower.state.rounds > rounds + 1)
-    assert platform.told() == []
-
-
-async def test_a_profiles_psbt_is_complete_with_our_signature(prepared, platform, bridge):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        told = await signed(daemon, make_spend(PROFILE))
-    assert told.vault_id is None
-    assert told.final is not None
-    assert Psbt.parse(told.signed_psbt).tx.txid == make_spend(PROFILE).tx.txid
-
-
 async def test_s6_it_is_signed_once_and_handed_out_again_the_same(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         first = await signed(daemon, bill())
@@ -118,19 +90,6 @@ async def test_s33_what_came_with_another_copy_is_given_back_with_our_signature(
     async with daemon_at(prepared, platform, bridge) as daemon:
         assert await daemon.imported.one(first.psbt_id, WALLET) == again
     assert bridge.asked == 1
-
-
-async def test_it_stands_among_the_proposals_and_says_who_imported_it(prepared, platform, bridge):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
-        (line,) = await daemon.proposals(ended=False)
-        assert line.imported_by == "the program 'Wallet'"
-        shown = await daemon.proposal(view.psbt_id)
-    told = {check.name: check for check in shown.checks}
-    assert "the program 'Wallet' imported it" in told["imported"].sentence
-    assert told["imported"].outcome == "warn"
-    # What has nothing to compare with does not pass in silence.
-    assert not {"recipients", "amounts", "transaction-id", "fee-recorded", "replacement"} & told.keys()
 
 
 # --- who may what -------------------------------------------------------------------------------------------
@@ -185,35 +144,6 @@ async def test_what_was_not_decided_in_a_day_expires(prepared, platform, bridge)
 
 
 # --- what is refused, or held -------------------------------------------------------------------------------
-
-
-async def refusals(daemon, psbt: Psbt) -> set[str]:
-    shown = await daemon.imported.inspect(psbt.to_base64(), TERMINAL)
-    with pytest.raises(RefusedByChecks) as refused:
-        await daemon.imported.import_psbt(psbt.to_base64(), TERMINAL)
-    names = {check.name for check in shown.checks if check.outcome == "refuse"}
-    assert all(f"[{name}]" in str(refused.value) for name in names)
-    assert not shown.allowed
-    return names
-
-
-async def test_s3_coins_of_no_policy_and_of_several_are_refused(prepared, platform, bridge):
-    stranger = replace(VAULT, threshold=3)
-    mixed = build_psbt(VAULT, [fund(VAULT, 100_000, index=1)], [pay(50_000), ChangeTo(sats(49_000), 1, 7)], 0)
-    own = make_spend(PROFILE, n_inputs=1)
-    both = replace(
-        mixed,
-        tx=replace(mixed.tx, inputs=(*mixed.tx.inputs, *own.tx.inputs)),
-        inputs=(*mixed.inputs, *own.inputs),
-    )
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        assert await refusals(
-            daemon, make_spend(Profile(NETWORK, BOB.origin_key(PROFILE.key.origin.path)))
-        ) == {"imported-coins"}
-        assert "input-not-ours" in await refusals(daemon, both)
-        assert "input-not-ours" in await refusals(daemon, make_spend(stranger))
-        assert await daemon.proposals(ended=True) == ()
-    assert bridge.asked == 0
 
 
 @pytest.mark.parametrize("vault_id", ["vault-0", "vault-2"])

@@ -62,25 +62,12 @@ async def test_l6_an_app_has_few_inputs_and_outputs_judged_in_a_minute(
         await daemon.imported.inspect(of_inputs(7), OTHER)
         await daemon.imported.inspect(of_inputs(7), TERMINAL)
         now = 60.0
-        await daemon.imported.import_psbt(of_inputs(3), WALLET)
+        # Outputs as inputs: each may be change, and is derived again.
+        await daemon.imported.import_psbt(of_outputs(3), WALLET)
         # Known by now, and counted: the signatures that a copy carries are verified.
-        await daemon.imported.import_psbt(of_inputs(3), WALLET)
+        await daemon.imported.import_psbt(of_outputs(3), WALLET)
         with pytest.raises(TooManyImported, match="8 inputs and outputs"):
             await daemon.imported.inspect(of_inputs(1), WALLET)
-
-
-async def test_l6_outputs_are_weighed_as_inputs_are(prepared, platform, bridge, monkeypatch) -> None:
-    """Each may be change, and is derived again."""
-    monkeypatch.setattr(imported, "MOST_PARTS_A_MINUTE", 8)
-    now = 0.0
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        daemon.imported.clock = lambda: now
-        await daemon.imported.inspect(of_outputs(4), WALLET)
-        with pytest.raises(TooManyImported, match="8 inputs and outputs"):
-            await daemon.imported.import_psbt(of_outputs(3), WALLET)
-        now = 60.0
-        await daemon.imported.import_psbt(of_outputs(3), WALLET)
-        await daemon.imported.inspect(of_outputs(3), WALLET)
 
 
 @pytest.fixture

@@ -5,10 +5,8 @@ person's rules.
 import time
 from dataclasses import replace
 
-from firmware_bridge import DeviceState
 from multisig import ChangeTo, build_psbt, sats
 from signerd.callers import TERMINAL
-from signerd.core import events
 from signerd.core.checks.case import hold
 from signerd.core.review import review
 from signerd.core.states import State
@@ -19,32 +17,32 @@ from signerd.loopback.answers import Context
 from signerd.loopback.events import Streams
 from tests.signerd.daemon.test_imported import OTHER, WALLET, platform, prepared, pytestmark, signed
 from tests.support.bills import bill
-from tests.support.daemons import approve, daemon_at, until_state
+from tests.support.daemons import daemon_at, until_state
 from tests.support.desk import NETWORK, VAULT, judge_again, review_context, snapshot_of, spend
 from tests.support.wallets import fund, pay
 
 __all__ = ["platform", "prepared", "pytestmark"]
 
 
-async def test_l8_an_app_is_told_as_one_whatever_it_calls_itself(prepared, platform, bridge) -> None:
+async def test_l8_an_app_is_told_as_one_whatever_it_calls_itself_and_a_site_by_its_address(
+    prepared, platform, bridge
+) -> None:
     imitator = replace(WALLET, name=TERMINAL.name)
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        theirs = await daemon.imported.import_psbt(bill(1).to_base64(), imitator)
-        own = await daemon.imported.import_psbt(bill(2, 20_000).to_base64(), TERMINAL)
-        told = [await daemon.proposal(view.psbt_id) for view in (theirs, own)]
-        assert [view.imported_by for view in told] == ["the program 'command line'", "command line"]
-        assert "the program 'command line' imported it" in told[0].checks[0].sentence
-        await daemon.imported.withdraw(theirs.psbt_id, imitator)
-        assert (await daemon.proposal(theirs.psbt_id)).reason == "The program 'command line' took it back."
-
-
-async def test_l8_a_site_is_told_by_its_address(prepared, platform, bridge) -> None:
     site = replace(OTHER, name="Shop", origin="https://evil.example")
+    told = {
+        imitator: "the program 'command line'",
+        site: "the site https://evil.example ('Shop')",
+        TERMINAL: "command line",
+    }
     async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.imported.import_psbt(bill().to_base64(), site)
-        shown = await daemon.proposal(view.psbt_id)
-        assert shown.imported_by == shown.created_by == "the site https://evil.example ('Shop')"
-        assert "the site https://evil.example ('Shop') imported it" in shown.checks[0].sentence
+        for number, (caller, name) in enumerate(told.items()):
+            view = await daemon.imported.import_psbt(bill(number, 10_000 + number).to_base64(), caller)
+            shown = await daemon.proposal(view.psbt_id)
+            assert shown.imported_by == name
+            assert f"{name} imported it" in shown.checks[0].sentence
+            await daemon.imported.withdraw(view.psbt_id, caller)
+            reason = (await daemon.proposal(view.psbt_id)).reason
+            assert reason == f"{name[0].upper()}{name[1:]} took it back."
 
 
 async def test_l13_an_app_hears_of_a_refusal_and_not_of_the_persons_rules(daemon) -> None:
@@ -86,18 +84,3 @@ def test_l13_nor_does_a_list_that_is_too_long_to_be_shown_whole() -> None:
     (check,) = for_an_app(view, found, lambda psbt_id: psbt_id == "b-theirs").checks
     assert (check.sentence, check.figures) == (NOT_TOLD, {})
     assert for_an_app(view, found, lambda _psbt_id: False).checks == view.checks
-
-
-async def test_what_was_approved_and_never_signed_is_not_told_as_undecided(
-    prepared, platform, bridge
-) -> None:
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        bridge.state = DeviceState.LOCKED
-        view = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
-        await approve(daemon, view.psbt_id)
-        await until_state(daemon, view.psbt_id, State.WAITING_DEVICE)
-        step = daemon.runner.decide(view.psbt_id, events.Lapsed())
-    assert (step.record.state, step.record.reason) == (
-        State.EXPIRED,
-        "You approved it, and no device signed it in time.",
-    )

@@ -318,34 +318,30 @@ async def test_what_is_kept_for_a_month_ends_and_what_is_over_for_three_is_not_f
         assert (await daemon.proposal("p-3")).to_acknowledge == ("conflict",)
 
 
-async def test_a_no_to_it_is_told_at_once_and_what_the_platform_says_to_it(prepared, platform, bridge):
+SAID = {"psbt_id": "p-1", "status": "PENDING", "collected_signatures": 0, "required_signatures": 2}
+TO_A_NO = {
+    "recorded before": lambda: httpx.Response(
+        200, json={**SAID, "detail": "Your decline was recorded before."}
+    ),
+    "did not accept it: Your role": lambda: problem(403, "PERMISSION_DENIED", "Your role may not."),
+}
+
+
+@pytest.mark.parametrize("words", TO_A_NO)
+async def test_a_no_to_it_is_told_once_and_what_the_platform_says_to_it(prepared, platform, bridge, words):
+    noes = []
+
     def answer(request):
         if "sign-psbt" not in request.url.path or b'"reject"' not in request.content:
             return refuse_signatures(request)
-        said = {"psbt_id": "p-1", "status": "PENDING", "collected_signatures": 0, "required_signatures": 2}
-        return httpx.Response(200, json={**said, "detail": "Your decline was recorded before."})
+        noes.append(request)
+        return TO_A_NO[words]()
 
     platform.before = answer
     async with daemon_at(prepared, platform, bridge, sleep=no_second_try) as daemon:
         await kept(daemon)
         await daemon.reject("p-1", "no more")
-        await until(lambda: "recorded before" in daemon.journal.record("p-1").reason)
-        assert daemon.journal.record("p-1").state is State.DECLINED
-
-
-async def test_a_no_that_is_not_taken_either_is_told_once(prepared, platform, bridge):
-    tries = []
-
-    def refuse(request):
-        if "sign-psbt" not in request.url.path:
-            return None
-        tries.append(request)
-        return problem(403, "PERMISSION_DENIED", "Your role does not carry PAYMENT_APPROVE.")
-
-    platform.before = refuse
-    async with daemon_at(prepared, platform, bridge, sleep=no_second_try) as daemon:
-        await kept(daemon)
-        await daemon.reject("p-1", "no more")
         await until(lambda: daemon.journal.record("p-1").decline.delivered)
-        assert "did not accept it: Your role" in daemon.journal.record("p-1").reason
-    assert len(tries) == 2
+        record = daemon.journal.record("p-1")
+        assert (record.state, words in record.reason) == (State.DECLINED, True)
+    assert len(noes) == 1

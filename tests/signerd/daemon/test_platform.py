@@ -7,7 +7,6 @@ import httpx
 import pytest
 
 from signerd.core.states import State
-from signerd.errors import IllegalEvent
 from tests.support.daemons import PAUSES_OF_KEPT, approve, daemon_at, hurried_sleep, until, until_state
 from tests.support.fake_platform import problem
 
@@ -63,16 +62,6 @@ async def test_f_whatever_the_platform_does_the_same_bytes_arrive(prepared, plat
     told = platform.signatures("p-1")
     assert len({(t["psbt"], t["key"]) for t in told}) == 1
     assert bridge.asked == 1
-
-
-async def test_a_final_no_is_kept_and_told(prepared, platform, bridge):
-    platform.before = lambda r: problem(403, "KEY_REVOKED") if "sign-psbt" in r.url.path else None
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.QUARANTINED)
-        assert daemon.journal.record("p-1").signature is not None
-        with pytest.raises(IllegalEvent):
-            await approve(daemon, "p-1")
 
 
 MAY_CHANGE = {

@@ -12,7 +12,6 @@ from multisig import ChangeTo, Psbt, build_psbt, sats
 from signerd.core.states import State
 from signerd.core.values import Trouble
 from signerd.daemon.service import Daemon
-from signerd.errors import StaleApproval
 from tests.support.daemons import MemoryStore, approve, daemon_at, until, until_state
 from tests.support.desk import VAULT, snapshot_of, spend
 from tests.support.examples import examples
@@ -111,17 +110,6 @@ async def test_every_move_of_a_proposal_reaches_its_followers(prepared, platform
     ]
 
 
-async def test_nothing_is_signed_without_the_person(prepared, platform, bridge):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        rounds = daemon.follower.state.rounds
-        await until(lambda: daemon.follower.state.rounds > rounds + 3)
-        with pytest.raises(StaleApproval):
-            await daemon.approve("p-1", "00" * 32)
-    assert bridge.asked == 0
-    assert platform.told() == []
-
-
 async def test_two_proposals_go_to_the_device_one_after_the_other(prepared, platform, bridge):
     platform.proposals["p-2"] = snapshot_of(spend(n_inputs=1), "p-2")
     async with daemon_at(prepared, platform, bridge) as daemon:
@@ -140,34 +128,21 @@ async def test_two_proposals_go_to_the_device_one_after_the_other(prepared, plat
         assert bridge.asked == 2
 
 
-async def test_a_decline_reaches_the_platform_once(prepared, platform, bridge):
-    async with daemon_at(prepared, platform, bridge) as daemon:
+async def test_a_decline_waits_for_the_platform_survives_a_restart_and_reaches_it_once(
+    prepared, platform, bridge
+):
+    store = MemoryStore()
+    platform.before = lambda r: problem(503, "BACKEND_UNAVAILABLE") if "sign-psbt" in r.url.path else None
+    async with daemon_at(prepared, platform, bridge, store=store) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         await daemon.reject("p-1", "not our invoice\x1b[2J")
+    platform.before = lambda _request: None
+    async with daemon_at(prepared, platform, bridge, store=store) as daemon:
         await until(lambda: bool(platform.told()))
         rounds = daemon.follower.state.rounds
         await until(lambda: daemon.follower.state.rounds > rounds + 2)
     (told,) = platform.told()
     assert (told["decision"], told["reason"]) == ("reject", "not our invoice·[2J")
-
-
-async def test_a_decline_waits_for_the_platform_and_survives_a_restart(prepared, platform, bridge):
-    store = MemoryStore()
-    platform.before = lambda r: problem(503, "BACKEND_UNAVAILABLE") if "sign-psbt" in r.url.path else None
-    async with daemon_at(prepared, platform, bridge, store=store) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        await daemon.reject("p-1", "no")
-    platform.before = lambda _request: None
-    async with daemon_at(prepared, platform, bridge, store=store) as daemon:
-        await until(lambda: bool(platform.told()))
-
-
-async def test_f_an_unreadable_psbt_is_refused_and_can_be_declined(prepared, platform, bridge):
-    platform.proposals["p-1"] = replace(HONEST, psbt=b"cHNidP8 is no PSBT")
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.REFUSED)
-        await daemon.reject("p-1", "unreadable")
-        await until(lambda: bool(platform.told()))
 
 
 async def test_f_many_pending_proposals(prepared, platform, bridge):

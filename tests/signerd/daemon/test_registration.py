@@ -8,41 +8,15 @@ import pytest
 from custody.schemas.keys import ChallengeLine, signed_host
 from signerd.account.platform import PlatformClient
 from signerd.account.registration import AGAIN_HINT
-from signerd.core.states import State
-from signerd.daemon import vaults
 from signerd.errors import PlatformAnswersWrongly, PlatformRefused, RegistrationStale
-from tests.support.daemons import URL, daemon_at, until_state
-from tests.support.desk import VAULT, VAULT_ID
+from tests.support.daemons import URL, daemon_at
 from tests.support.fake_platform import USER_ID, problem
 from tests.support.platform import open_world
-from tests.support.wallets import ALICE, MALLORY
+from tests.support.wallets import MALLORY
 
 pytestmark = pytest.mark.anyio
 HOST = signed_host(URL)
 JSON = {"Content-Type": "application/json"}
-
-
-async def test_from_nothing_to_a_pinned_vault(state, platform, bridge):
-    async with daemon_at(state, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.REFUSED)
-        preview = await daemon.preview_registration()
-        assert preview.fingerprint == str(ALICE.fingerprint)
-        assert [key.path for key in preview.keys][:2] == ["m/48h/1h/0h/2h", "m/48h/1h/1h/2h"]
-        assert len(preview.keys) == 9
-        registered = await daemon.register(preview.device_id, preview.digest)
-        assert registered.key_id == "key-1"
-        assert len(bridge.messages) == 1
-        (vault,) = await vaults.vaults(daemon)
-        assert (vault.threshold, vault.signers, vault.account, vault.pinned) == (2, 3, 0, False)
-        assert vault.first_address == VAULT.address(0, 0)
-        assert daemon.journal.record("p-1").state is State.REFUSED
-        pinned = await vaults.pin(daemon, VAULT_ID, VAULT.verification_code.lower().replace("-", " "))
-        assert pinned.pinned
-        assert pinned.enrolled
-        assert bridge.enrolled == [VAULT.verification_code]
-        # Pinned in a step of its own: the proposal still waits for its own yes.
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        assert bridge.asked == 0
 
 
 async def test_s15_other_keys_than_those_shown_are_not_registered(state, platform, bridge):
@@ -126,22 +100,3 @@ async def test_who_answered_the_device_too_late_is_told_to_begin_again(state, pl
         with pytest.raises(PlatformRefused, match="has expired") as refused:
             await daemon.register(preview.device_id, preview.digest)
     assert refused.value.hint == AGAIN_HINT
-
-
-async def test_another_device_than_the_registered_one_says_so(prepared, platform, bridge):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        [ours] = await daemon.devices()
-        bridge.signer = MALLORY
-        [other] = await daemon.devices()
-    assert ours.detail is None
-    assert other.detail == "It is not the device that you registered: nothing is signed with it."
-
-
-async def test_another_active_key_is_not_adopted(state, platform, bridge):
-    async with daemon_at(state, platform, bridge) as daemon:
-        preview = await daemon.preview_registration()
-        await daemon.register(preview.device_id, preview.digest)
-        platform.keys[0]["Xpub"]["String"] = str(MALLORY.vault_key().xpub)
-        with pytest.raises(PlatformRefused):
-            await daemon.register(preview.device_id, preview.digest)
-        assert (await daemon.register(preview.device_id, preview.digest, replace=True)).key_id == "key-2"

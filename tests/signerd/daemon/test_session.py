@@ -77,15 +77,6 @@ async def test_f_a_keyring_that_locks_later_costs_only_a_note(prepared, platform
         assert platform.refresh_token in (store.kept or "")
 
 
-async def test_signing_out_forgets_the_session(state, platform, bridge):
-    store = MemoryStore()
-    async with daemon_at(state, platform, bridge, store=store) as daemon:
-        assert store.kept is not None
-        await daemon.sign_out()
-        assert store.kept is None
-        assert not (await daemon.status()).signed_in
-
-
 async def test_a_refresh_token_never_goes_to_another_address(state, platform, bridge):
     store = MemoryStore()
     async with daemon_at(state, platform, bridge, store=store):
@@ -93,11 +84,3 @@ async def test_a_refresh_token_never_goes_to_another_address(state, platform, br
     elsewhere = make_config(platform={"url": "http://127.0.0.1:2", "long_poll_seconds": 0})
     async with daemon_at(state, platform, bridge, store=store, config=elsewhere, sign_in=False) as daemon:
         assert not (await daemon.status()).signed_in
-
-
-async def test_a_sandbox_that_is_off_is_noted(state, platform, bridge):
-    for sandbox in (True, False):
-        config = make_config(devices={"usb": False, "sandbox": sandbox})
-        async with daemon_at(state, platform, bridge, config=config) as daemon:
-            notes = (await daemon.status()).notes
-        assert any("[devices] sandbox is off" in note for note in notes) is not sandbox

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from firmware_bridge import Device, DeviceState, Disconnected, Locked, NotEnrolled, RefusedByPerson
+from firmware_bridge import Device, DeviceState, Disconnected, NotEnrolled, RefusedByPerson
 from multisig import ChangeTo, build_psbt, sats
 from signerd.core.states import State
 from signerd.daemon import runner
@@ -51,14 +51,6 @@ async def test_f_s18_another_device_or_passphrase_is_not_asked(prepared, platfor
         await until_state(daemon, "p-1", State.SUBMITTED)
 
 
-async def test_a_device_that_locks_at_the_last_moment_keeps_the_approval(prepared, platform, bridge):
-    bridge.failures = [Locked(), Locked()]
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.SUBMITTED)
-        assert bridge.asked == 1
-
-
 @pytest.mark.parametrize("failure", [RefusedByPerson(), Disconnected(), NotEnrolled()], ids=lambda e: e.code)
 async def test_a_device_that_gave_nothing_asks_the_person_again(prepared, platform, bridge, failure):
     bridge.failures = [failure]
@@ -68,17 +60,6 @@ async def test_a_device_that_gave_nothing_asks_the_person_again(prepared, platfo
         assert failure.hint in daemon.journal.record("p-1").reason
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.SUBMITTED)
-
-
-async def test_f_a_mistake_in_the_device_library_does_not_end_the_daemon(prepared, platform, bridge):
-    bridge.failures = [RuntimeError("nobody foresaw it")]
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.INTERRUPTED)
-        assert bridge.asked == 0
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.SUBMITTED)
-    assert len(platform.signatures("p-1")) == 1
 
 
 class Counting(FakeBridge):

@@ -9,36 +9,13 @@ import pytest
 
 from signerd.core.states import State
 from signerd.daemon import service
-from signerd.errors import JournalCorrupted, JournalUnwritable
-from signerd.journal import StateFolder
+from signerd.errors import JournalCorrupted
 from signerd.journal.storage import JOURNAL
 from tests.support.daemons import approve, daemon_at, until, until_state
-from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
 
 pytestmark = pytest.mark.anyio
-
-
-async def test_f_a_journal_that_cannot_be_written_stops_the_daemon(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
-    platform.proposals.clear()
-    with pytest.raises(JournalUnwritable):  # noqa: PT012 - it is raised by the context's end
-        async with daemon_at(prepared, platform, bridge) as daemon:
-            pages = daemon.journal._db.execute("PRAGMA page_count").fetchone()[0]
-            daemon.journal._db.execute(f"PRAGMA max_page_count = {pages}")
-            platform.proposals["p-1"] = snapshot_of(spend(n_inputs=100))
-            await until(daemon.task.done)
-    assert bridge.asked == 0
-
-
-async def test_a_held_folder_is_free_after_a_stop(
-    state: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
-    async with daemon_at(state, platform, bridge):
-        pass
-    StateFolder.hold(state).release()
 
 
 async def test_s34_damage_that_a_start_does_not_look_for_stops_the_daemon_before_a_device_is_asked(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_bridge import Busy, Device, DeviceState, Question
+from firmware_bridge import Device, DeviceState, Question
 from signerd.api.devices import DevicesApi
 from signerd.daemon.devices import UNFORESEEN
 from signerd.daemon.service import Daemon
@@ -59,13 +59,6 @@ async def test_one_question_after_the_other(daemon, bridge):
     assert (passphrase.state, passphrase.question.kind) == ("asks", "passphrase")
     assert passphrase.question.id != pin.question.id
     assert (await daemon.unlocking.answer(passphrase.question.id, "")).state == "unlocked"
-
-
-async def test_a_pairing_is_asked_about_with_its_code(daemon, bridge):
-    bridge.secrets = {Question.PAIRING: "yes"}
-    step = await daemon.unlocking.start(device_of(bridge))
-    assert "ABCD EFGH" in step.question.text
-    assert (await daemon.unlocking.answer(step.question.id, "yes")).state == "unlocked"
 
 
 @pytest.mark.parametrize("given", ["1111", None], ids=["wrong", "left"])
@@ -138,9 +131,6 @@ async def test_what_is_not_there_is_told_apart(daemon, bridge):
         await daemon.unlocking.start("trezor-404")
     with pytest.raises(NothingUnlocked):
         await daemon.unlocking.step(device_of(bridge))
-    bridge.failures.append(Busy())
-    with pytest.raises(DeviceFailed, match="busy"):
-        await daemon.unlocking.start(device_of(bridge))
 
 
 async def test_a_daemon_that_stops_gives_an_open_question_up(prepared, platform, bridge):
@@ -184,11 +174,3 @@ async def test_l10_what_was_typed_is_in_no_log_no_error_no_line_and_no_entry(
             assert "66666666" not in "\n".join(words)
             # A journal's file, too.
             assert not holding(prepared, b"66666666")
-
-
-async def test_l10_an_answer_is_forgotten_once_it_was_used(daemon, bridge):
-    step = await daemon.unlocking.start(device_of(bridge))
-    asked = daemon.unlocking._runs[device_of(bridge)].question
-    await daemon.unlocking.answer(step.question.id, PIN)
-    assert daemon.unlocking._runs[device_of(bridge)].question is None
-    assert PIN not in repr(asked)

@@ -28,23 +28,6 @@ def notes(journal: Journal) -> list[tuple[str, str]]:
     return [(entry.note.kind, entry.note.subject) for entry in journal.audit()]
 
 
-def test_all_of_an_app_survives_a_restart(tmp_path: Path) -> None:
-    with open_one(tmp_path) as journal:
-        journal.apps.pair(an_app())
-        journal.apps.pair(an_app("a2", SITE))
-        journal.apps.use(an_app(), NOW.date())
-        journal.apps.revoke(an_app(), NOW)
-        journal.apps.let_in(SITE, NOW)
-        journal.apps.let_in(SITE, NOW + timedelta(minutes=5))
-        before = journal.apps.all()
-    with open_one(tmp_path) as journal:
-        assert journal.apps.all() == before
-        first, second = before
-        assert (first.revoked, first.used, second) == (NOW, NOW.date(), an_app("a2", SITE))
-        assert journal.apps.origins(NOW) == {SITE: NOW + timedelta(minutes=5)}
-        assert first_fault(journal.audit()) is None
-
-
 def test_the_chain_tells_who_was_let_in_to_what(tmp_path: Path) -> None:
     with open_one(tmp_path) as journal:
         journal.apps.let_in(SITE, NOW)

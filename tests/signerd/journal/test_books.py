@@ -24,7 +24,7 @@ from tests.signerd.journal.test_spending import Desk as WithRules
 from tests.support.backups import approve
 from tests.support.desk import VAULT, judge_again, signed_by, snapshot_of, spend
 from tests.support.payments import shop
-from tests.support.tokens import CONTRACT, GOLD, HOLDER, call, deployment_of, gold, published, token_snapshot
+from tests.support.tokens import GOLD, HOLDER, call, deployment_of, gold, published, token_snapshot
 from tests.support.wallets import ALICE, fund, pay
 
 DEPLOYMENT = deployment_of(GOLD).serialize()
@@ -113,13 +113,6 @@ def test_what_is_known_stays_as_it_is(journal: Journal) -> None:
             journal._db.execute(f"UPDATE {table} SET hash = x'00'")
 
 
-def test_the_witness_of_a_deployment_changes_nothing() -> None:
-    tx = deployment_of(GOLD)
-    assert tx.has_witness
-    assert tx.serialize() != tx.serialize(include_witness=False)
-    assert tx.txid == CONTRACT
-
-
 class Desk(WithRules):
     def offer(self, index: int) -> Snapshot:
         outputs = [pay(50_000, f"shop {index}"), ChangeTo(sats(39_000), CHANGE, index)]
@@ -181,38 +174,21 @@ def with_our_signature(coins, psbt_id, signer=ALICE):
     return replace(snapshot, psbt=signed_by(signer, snapshot), collected=1)
 
 
-def test_approvals_lapse_and_the_chain_goes_on(folder):
+def test_approvals_lapse_and_nothing_is_approved_before_the_list_was_read_for_the_vault(folder):
     with open_one(folder) as journal:
-        assert journal.record("p-1").state is State.WAITING_PERSON
-        assert journal.record("p-1").approval is None
+        assert (journal.record("p-1").state, journal.record("p-1").approval) == (State.WAITING_PERSON, None)
         assert first_fault(journal.audit()) is None
-        assert "restored" in [entry.note.kind for entry in journal.audit()]
         assert journal.heard_until(1, frozenset()) is None
-
-
-def test_nothing_is_approved_before_the_list_was_read(folder):
-    with open_one(folder) as journal:
+        # Another vault, or another workspace, does not count.
+        journal.caught_up(1, ["another code"])
+        journal.caught_up(2, [VAULT.verification_code])
         assert journal.behind() == {1}
         with pytest.raises(NotCaughtUp, match="workspace 1"):
             yes(journal, "p-1")
         journal.caught_up(1, [VAULT.verification_code])
-        assert journal.behind() == frozenset()
         assert yes(journal, "p-1").record.state is State.WAITING_DEVICE
     with open_one(folder) as journal:
         assert journal.behind() == frozenset()
-
-
-def test_a_vault_that_no_look_since_the_restore_covered_is_behind(folder):
-    with open_one(folder) as journal:
-        journal.caught_up(1, ["another code"])
-        assert journal.behind() == {1}
-        journal.caught_up(2, [VAULT.verification_code])
-        assert journal.behind() == {1}
-
-
-def test_a_second_restore_is_careful_again(folder):
-    with open_one(folder) as journal:
-        journal.caught_up(1, [VAULT.verification_code])
         journal.restore(NOW)
     with open_one(folder) as journal:
         assert journal.behind() == {1}
@@ -225,28 +201,18 @@ def test_without_a_restore_there_is_nothing_to_catch_up(tmp_path):
         assert "caught-up" not in [entry.note.kind for entry in journal.audit()]
 
 
-def test_what_was_signed_since_counts_as_signed_for_the_same_payment_and_for_limits(folder):
+@pytest.mark.parametrize("inputs", [None, [0]], ids=["whole", "a part of it"])
+def test_what_was_signed_since_counts_as_signed_for_the_same_payment_and_for_limits(folder, inputs):
+    shown = shop((1, 2), psbt_id="p-2")
+    signed = replace(shown, psbt=ALICE.sign(Psbt.parse(shown.psbt), inputs=inputs).to_bytes(), collected=1)
     with open_one(folder) as journal:
-        step = journal.recall(with_our_signature((2,), "p-2"))
-        assert step.record.state is State.SUBMITTED
+        record = journal.recall(signed).record
+        assert record.state is (State.QUARANTINED if inputs else State.SUBMITTED)
         journal.caught_up(1, [VAULT.verification_code])
         journal.poll(shop((3,), psbt_id="p-3"))
         assert "paid-twice" in journal.review("p-3").to_acknowledge
         assert [spent.psbt_id for spent in journal.spent()] == ["p-2"]
-        assert journal.recall(with_our_signature((2,), "p-2")) is None
-
-
-def test_one_with_a_part_of_our_signatures_is_set_aside_and_counts_as_signed(folder):
-    with open_one(folder) as journal:
-        shown = shop((1, 2), psbt_id="p-2")
-        part = ALICE.sign(Psbt.parse(shown.psbt), inputs=[0]).to_bytes()
-        record = journal.recall(replace(shown, psbt=part, collected=1)).record
-        assert record.state is State.QUARANTINED
-        assert "none for inputs 1" in record.reason
-        journal.caught_up(1, [VAULT.verification_code])
-        journal.poll(shop((3,), psbt_id="p-3"))
-        assert "paid-twice" in journal.review("p-3").to_acknowledge
-        assert [spent.psbt_id for spent in journal.spent()] == ["p-2"]
+        assert journal.recall(signed) is None
         with pytest.raises(IllegalEvent):
             journal.decide("p-2", PersonDeclined("no"))
 

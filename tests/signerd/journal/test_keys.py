@@ -2,7 +2,7 @@
 registered one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from signerd.core.values import OwnKey
 from signerd.journal import Journal
 from tests.signerd.journal.test_journal import HONEST, NOW, open_one, prepared, to_signed
 from tests.support.desk import judge_again, make_pin, own_keys
-from tests.support.wallets import MALLORY
+from tests.support.wallets import ALICE, MALLORY
 
 
 @pytest.fixture
@@ -35,13 +35,12 @@ def former(journal: Journal) -> tuple[OwnKey, ...]:
 
 
 def test_another_devices_keys_replace_those_before_them(journal: Journal) -> None:
-    replace_device(journal)
-    assert journal.own_keys() == own_keys(MALLORY)
-    assert former(journal) == own_keys()
+    for signer, before in ((MALLORY, own_keys()), (ALICE, own_keys(MALLORY))):
+        journal.add_own_keys(own_keys(signer), "key-2", Note("registered", "key-2"))
+        assert journal.own_keys() == own_keys(signer)
+        assert former(journal) == before
+        assert {known.replaced for known in journal.former_keys()} == {NOW}
     assert journal.pins() == (make_pin(),)
-    journal.add_own_keys(own_keys(), "key-3", Note("registered", "key-3"))
-    assert journal.own_keys() == own_keys()
-    assert former(journal) == own_keys(MALLORY)
 
 
 def test_more_accounts_of_the_same_key_replace_nothing(journal: Journal) -> None:
@@ -71,20 +70,15 @@ def test_an_approval_does_not_wait_for_a_device_that_was_replaced(journal: Journ
     assert todo(journal.record("p-1")) is None
 
 
-def test_a_signature_of_a_device_that_was_replaced_is_still_submitted(journal: Journal) -> None:
+@pytest.mark.parametrize("ends", [replace_device, lambda journal: journal.revoke(revoked())])
+def test_a_signature_of_a_device_that_was_replaced_or_whose_key_is_revoked_is_still_submitted(
+    journal: Journal, ends: Callable[[Journal], object]
+) -> None:
     """It exists, and may have arrived: the platform says whether it takes it."""
     to_signed(journal)
-    replace_device(journal)
+    ends(journal)
     assert journal.record("p-1").state is State.SIGNED
     assert todo(journal.record("p-1")) is Work.SUBMIT
-
-
-def test_when_a_device_was_replaced_is_kept_while_it_is(journal: Journal) -> None:
-    replace_device(journal)
-    assert {known.replaced for known in journal.former_keys()} == {NOW}
-    journal.add_own_keys(own_keys(), "key-3", Note("registered", "key-3"))
-    assert {known.replaced for known in journal.former_keys()} == {NOW}
-    assert former(journal) == own_keys(MALLORY)
 
 
 # --- the platform's word against the registered key ---------------------------------------------------------
@@ -125,12 +119,6 @@ def test_it_is_told_once_and_survives_a_restart(tmp_path: Path) -> None:
 def test_a_word_about_another_key_than_the_registered_one_is_none(journal: Journal) -> None:
     assert journal.revoke(revoked("key-9")) == ()
     assert journal.revocation() is None
-
-
-def test_a_signature_of_a_key_that_is_said_to_be_revoked_is_still_submitted(journal: Journal) -> None:
-    to_signed(journal)
-    journal.revoke(revoked())
-    assert todo(journal.record("p-1")) is Work.SUBMIT
 
 
 @pytest.mark.parametrize("key_id", ["key-1", "key-2"])

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from custody.schemas.proposals import ProposalStatus
@@ -106,8 +106,36 @@ steps = st.lists(
 )
 
 
+DAY, LARGE, MEDIUM = 24 * 60, 80_000, 50_000
+
+
 @settings(max_examples=examples(12), suppress_health_check=[HealthCheck.too_slow])
 @given(steps)
+# It leaves the window when it is as old as that, and no minute before.
+@example(
+    [
+        ("propose", LARGE, 0),
+        ("clock", DAY - 1, 0),
+        ("propose", MEDIUM, 1),
+        ("clock", 1, 0),
+        ("propose", MEDIUM, 1),
+    ]
+)
+# A clock that is set back frees nothing, and dates nothing back.
+@example(
+    [
+        ("propose", MEDIUM, 0),
+        ("clock", -30 * DAY, 0),
+        ("propose", LARGE, 1),
+        ("propose", 20_000, 1),
+        ("clock", 31 * DAY - 60, 0),
+        ("restart", 0, 0),
+        ("propose", MEDIUM, 2),
+    ]
+)
+# Nor does the platform's word about its end, or about a transaction that was not signed here.
+@example([("propose", LARGE, 0), ("end", 0, 0), ("propose", MEDIUM, 1)])
+@example([("propose", LARGE, 0), ("propose", MEDIUM, 1), ("end", 1, 3), ("propose", MEDIUM, 1)])
 def test_f_the_journal_refuses_exactly_what_the_model_refuses(taken: list[tuple[str, int, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         world = World(Path(folder))

@@ -8,12 +8,11 @@ import pytest
 from custody.schemas.proposals import ProposalStatus
 from multisig import Psbt
 from signerd.core import events
-from signerd.core.audit import Note
 from signerd.core.states import State
 from signerd.core.values import Neighbour
 from signerd.journal import Journal
 from tests.signerd.journal.test_journal import NOW, prepared, to_signed
-from tests.support.desk import CLAIM, VAULT_ID, snapshot_of
+from tests.support.desk import snapshot_of
 from tests.support.payments import shop, spend_of
 
 
@@ -57,46 +56,10 @@ def test_s11_what_is_said_to_be_replaced_is_looked_up_whatever_it_spends_and_pay
     assert journal.record("p-2").state is State.REFUSED
 
 
-def test_s11_a_proposal_of_another_vault_replaces_nothing_here(journal: Journal) -> None:
-    journal.poll(replace(shop((3,)), vault_id="vault-2"))
-    journal.poll(shop((1,), 3_000, "p-2", replaces="p-1"))
-    assert held(journal, "p-2") == {"replacement"}
-
-
 def test_s25_a_coin_is_the_same_coin_under_another_vaults_name(journal: Journal) -> None:
     journal.poll(shop(vault_id="vault-2", status=ProposalStatus.BROADCASTING))
     journal.poll(shop((1,), 3_000, "p-2"))
     assert set(neighbours(journal, "p-2")) == {"p-1"}
-
-
-def test_s6_what_a_device_works_on_is_a_neighbour_and_what_is_only_asked_about_is_not(
-    journal: Journal,
-) -> None:
-    journal.poll(shop())
-    journal.poll(shop((2,), psbt_id="p-2"))
-    assert neighbours(journal, "p-2") == {}
-    for psbt_id in ("p-1", "p-2"):
-        journal.decide(psbt_id, events.Approved(journal.review(psbt_id).digest))
-    journal.decide("p-1", events.DeviceFound("d"))
-    assert held(journal, "p-2") == {"paid-twice"}
-    # Both were approved before either was signed: the second is asked about again.
-    assert journal.decide("p-2", events.DeviceFound("other")).record.state is State.WAITING_PERSON
-    journal.decide("p-1", events.NoSignature("refused", "No.", asked=True))
-    assert not held(journal, "p-2")
-
-
-def test_s6_what_the_others_completed_is_a_neighbour_by_the_platforms_word(journal: Journal) -> None:
-    journal.poll(shop(status=ProposalStatus.BROADCASTING))
-    journal.poll(shop((2,), psbt_id="p-2"))
-    assert held(journal, "p-2") == {"paid-twice"}
-    (told,) = [v for v in journal.review("p-2").verdicts if v.name == "paid-twice"]
-    assert "The others completed p-1" in told.sentence
-
-
-def test_the_chain_is_not_read_for_the_time_of_a_signature(journal: Journal) -> None:
-    query = "EXPLAIN QUERY PLAN SELECT min(at) FROM audit WHERE kind = 'signed' AND subject = 'p-1'"
-    (plan,) = [row["detail"] for row in journal._db.execute(query)]
-    assert "USING INDEX audit_of_signatures" in plan or "USING INDEX audit_by_subject" in plan
 
 
 def test_s27_what_others_signed_and_this_machine_did_not_is_shown_before_a_yes(journal: Journal) -> None:
@@ -124,22 +87,3 @@ def test_s27_a_yes_that_was_given_before_the_others_signed_is_asked_for_again(jo
     journal.poll(shop(collected=2**70))
     assert journal.decide("p-2", events.DeviceFound("d")).record.state is State.WAITING_PERSON
     assert held(journal, "p-2") == {"signed-by-others"}
-
-
-def test_s26_neighbours_are_the_quorums_under_whatever_id(journal: Journal) -> None:
-    to_signed(journal, shop())
-    journal.learn(replace(CLAIM, vault_id="vault-2", name="Renamed"))
-    journal.poll(replace(shop((2,), psbt_id="p-2"), vault_id="vault-2"))
-    assert journal.review("p-2").allowed
-    assert held(journal, "p-2") == {"paid-twice"}
-    # A bump of it says so under the other id, and is one.
-    journal.poll(replace(shop((1,), 3_000, "p-3", replaces="p-1"), vault_id="vault-2"))
-    assert not held(journal, "p-3")
-
-
-def test_s26_an_approval_lapses_when_the_quorum_is_unpinned_under_another_id(journal: Journal) -> None:
-    journal.learn(replace(CLAIM, vault_id="vault-2"))
-    journal.poll(replace(shop(), vault_id="vault-2"))
-    journal.decide("p-1", events.Approved(journal.review("p-1").digest))
-    journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
-    assert journal.record("p-1").state is State.REFUSED

@@ -157,15 +157,6 @@ def test_what_may_be_said_comes_back_evenly_and_a_clock_set_back_gives_nothing(j
     assert taken(1e11) == a_day
 
 
-def test_f_a_refused_word_leaves_no_trace(journal, monkeypatch):
-    monkeypatch.setattr(quota, "MOST", 0)
-    before = journal.head()
-    with pytest.raises(PlatformFloods):
-        journal.poll(HONEST)
-    assert journal.head() == before
-    assert rows(journal, "proposals") == rows(journal, "outputs") == 0
-
-
 def test_s6_what_was_exported_takes_no_room_and_is_never_forgotten(journal, monkeypatch):
     monkeypatch.setattr(quota, "MOST", 2)
     journal.poll(proposal(1))

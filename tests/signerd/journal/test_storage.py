@@ -3,7 +3,6 @@ and kept, never silently replaced (F: journal corrupted, older, newer; two daemo
 """
 
 import sqlite3
-import stat
 import subprocess
 import sys
 from contextlib import closing
@@ -281,12 +280,6 @@ def test_a_journal_that_another_program_holds_is_not_taken_for_damaged(
         assert journal.head()[0] == 200
 
 
-def test_a_new_folder_is_private(tmp_path: Path) -> None:
-    with StateFolder.hold(tmp_path / "a" / "b") as folder:
-        assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
-        assert stat.S_IMODE((folder.path / "lock").stat().st_mode) == 0o600
-
-
 def test_two_daemons_on_one_folder_cannot_start(tmp_path: Path) -> None:
     path = tmp_path / "state"
     with StateFolder.hold(path):
@@ -321,12 +314,3 @@ def test_l12_a_linked_lock_is_refused(tmp_path: Path) -> None:
     (path / "lock").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UnsafeFolder):
         StateFolder.hold(path)
-
-
-def test_a_private_file_is_replaced_whole(tmp_path: Path) -> None:
-    target = tmp_path / "secret"
-    write_private(target, b"one")
-    write_private(target, b"two")
-    assert target.read_bytes() == b"two"
-    assert stat.S_IMODE(target.stat().st_mode) == 0o600
-    assert [p.name for p in tmp_path.iterdir()] == ["secret"]

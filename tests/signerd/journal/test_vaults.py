@@ -14,7 +14,7 @@ from signerd.core.states import State
 from signerd.errors import IllegalEvent
 from signerd.journal import Journal
 from tests.signerd.journal.test_journal import HONEST, open_one, prepared
-from tests.support.desk import CLAIM, VAULT_ID, judge_again, make_pin, snapshot_of, spend
+from tests.support.desk import CLAIM, VAULT_ID, judge_again, make_pin
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
 
 FOREIGN = replace(CLAIM, descriptor=make_vault((ALICE, BOB, MALLORY)).descriptor)
@@ -30,10 +30,6 @@ def journal(tmp_path: Path) -> Journal:
 
 def kinds(journal: Journal) -> list[str]:
     return [entry.note.kind for entry in journal.audit()]
-
-
-def approve(journal: Journal) -> None:
-    journal.decide("p-1", events.Approved(journal.review("p-1").digest))
 
 
 @pytest.mark.parametrize("claim", [FOREIGN, replace(CLAIM, signers=4), replace(CLAIM, descriptor="nonsense")])
@@ -66,21 +62,6 @@ def test_s16_taking_it_back_does_not_end_the_alarm(journal: Journal) -> None:
         journal.decide("p-1", events.Approved(review.digest))
 
 
-def test_s16_an_approval_that_waits_for_the_device_lapses_at_the_alarm(journal: Journal) -> None:
-    approve(journal)
-    assert journal.record("p-1").state is State.WAITING_DEVICE
-    journal.learn(FOREIGN)
-    record = journal.record("p-1")
-    assert (record.state, record.approval) == (State.REFUSED, None)
-
-
-def test_s16_a_proposal_of_a_marked_vault_is_refused_when_it_comes(journal: Journal) -> None:
-    journal.learn(FOREIGN)
-    journal.learn(CLAIM)
-    journal.poll(snapshot_of(spend(fee=2_000), "p-2"))
-    assert journal.record("p-2").state is State.REFUSED
-
-
 def test_s16_an_alarm_survives_a_restart(journal: Journal, tmp_path: Path) -> None:
     journal.learn(FOREIGN)
     told = journal.changes_of(journal.pin(VAULT_ID))
@@ -97,30 +78,6 @@ def test_a_change_of_a_vault_that_is_not_pinned_is_news_and_no_alarm(journal: Jo
     assert (learnt.is_new, learnt.news) == (True, ())
 
 
-def test_s26_a_change_of_the_pinned_vault_under_another_id_is_an_alarm(journal: Journal) -> None:
-    """Also where its record contradicts the pin from the first look, and where it becomes another vault
-    later.
-    """
-    other = replace(CLAIM, vault_id="vault-2", name="Renamed")
-    assert journal.learn(other).news == ()
-    (alarm, *_) = journal.learn(replace(FOREIGN, vault_id="vault-2")).news
-    assert isinstance(alarm, Notify)
-    assert journal.changes_of(journal.pin(VAULT_ID))
-    assert journal.pin("vault-2") is None
-    assert journal.learn(replace(CLAIM, vault_id="vault-3", threshold=1)).news
-
-
-def test_unpinning_ends_every_approval_and_pinning_again_brings_none_back(journal: Journal) -> None:
-    approve(journal)
-    journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
-    assert journal.pin(VAULT_ID) is None
-    assert journal.record("p-1").state is State.REFUSED
-    journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
-    assert judge_again(journal) == (AskPerson("p-1"),)
-    record = journal.record("p-1")
-    assert (record.state, record.approval) == (State.WAITING_PERSON, None)
-
-
 def test_unpinning_ends_the_alarm_and_a_later_change_is_one_again(journal: Journal) -> None:
     journal.learn(FOREIGN)
     judge_again(journal)
@@ -132,21 +89,3 @@ def test_unpinning_ends_the_alarm_and_a_later_change_is_one_again(journal: Journ
     journal.learn(FOREIGN)
     assert kinds(journal).count("vault-changed") == 2
     assert first_fault(journal.audit()) is None
-
-
-def test_s26_no_yes_under_a_second_id_outlives_an_alarm_and_unpinning(journal: Journal) -> None:
-    """The id means another vault in the moment of the alarm, and the pinned one again once that is over."""
-    alias = replace(CLAIM, vault_id="vault-2")
-    journal.learn(alias)
-    journal.poll(replace(HONEST, psbt_id="p-2", vault_id="vault-2"))
-    journal.decide("p-2", events.Approved(journal.review("p-2").digest))
-    assert journal.record("p-2").state is State.WAITING_DEVICE
-    journal.learn(replace(FOREIGN, vault_id="vault-2"))
-    assert journal.changes_of(journal.pin(VAULT_ID))
-    assert journal.record("p-2").state is State.REFUSED
-    journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
-    journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
-    journal.learn(alias)
-    judge_again(journal)
-    assert journal.record("p-2").state is State.WAITING_PERSON
-    assert journal.record("p-2").approval is None

@@ -7,7 +7,6 @@ import pytest
 
 from custody.common.pages.figures import sentence
 from signerd.core.checks.case import Outcome
-from signerd.core.checks.table import CHECKS, Stage
 from signerd.core.review import review
 from tests.support.desk import claim, make_pin, review_context, snapshot_of, spend
 
@@ -17,18 +16,6 @@ HONEST = snapshot_of(spend())
 def verdict(name, **context):
     (found,) = [v for v in review(HONEST, review_context(**context)).verdicts if v.name == name]
     return found
-
-
-def test_no_change_no_alarm():
-    assert verdict("vault-alarm").outcome is Outcome.ALLOW
-    assert verdict("vault-name").outcome is Outcome.ALLOW
-
-
-def test_s16_a_change_refuses_though_the_platform_took_it_back():
-    found = verdict("vault-alarm", vault_changes=("It needs 1 signatures, not 2.",))
-    assert found.outcome is Outcome.REFUSE
-    assert "It needs 1 signatures, not 2." in found.sentence
-    assert not review(HONEST, review_context(vault_changes=("x.",))).allowed
 
 
 def test_another_name_is_shown_and_allowed():
@@ -58,8 +45,3 @@ def test_a_name_makes_no_command_of_what_it_says():
     )
     assert "<code>" not in sentence(found.sentence)
     assert "'signerd unpin vault-1'" in found.sentence
-
-
-def test_an_alarm_comes_before_the_transaction_is_judged():
-    assert CHECKS["vault-alarm"].stage is Stage.BEFORE
-    assert review(HONEST, review_context(vault_changes=("x.",))).inspection is None

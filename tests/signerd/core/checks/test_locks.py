@@ -13,7 +13,6 @@ from signerd.core.checks.locks import (
     BLOCKS_AHEAD,
     CHAIN_RATES,
     HIGHEST_REGTEST,
-    ChainRate,
 )
 from signerd.core.review import review
 from tests.support.desk import VAULT, review_context, snapshot_of
@@ -32,16 +31,20 @@ def judged(lock: int, sequence: int = 0xFFFFFFFD, now: datetime | None = NOON) -
     return verdict
 
 
-@pytest.mark.parametrize("lock", [0, 1, 500, HIGHEST_REGTEST + BLOCKS_AHEAD])
-def test_a_height_that_the_chain_may_have_reached_passes(lock: int) -> None:
-    assert judged(lock).outcome is Outcome.ALLOW
-
-
-@pytest.mark.parametrize("lock", [HIGHEST_REGTEST + BLOCKS_AHEAD + 1, LOCKTIME_THRESHOLD - 1])
-def test_a_height_far_ahead_is_held_until_it_is_named(lock: int) -> None:
+@pytest.mark.parametrize(
+    ("lock", "held"),
+    [
+        (0, False),
+        (500, False),
+        (HIGHEST_REGTEST + BLOCKS_AHEAD, False),
+        (HIGHEST_REGTEST + BLOCKS_AHEAD + 1, True),
+        (LOCKTIME_THRESHOLD - 1, True),
+    ],
+)
+def test_a_height_that_the_chain_cannot_have_reached_is_held_until_it_is_named(lock: int, held: bool) -> None:
     verdict = judged(lock)
-    assert (verdict.outcome, verdict.acknowledge) == (Outcome.WARN, True)
-    assert f"block {lock:,}" in verdict.sentence
+    assert (verdict.outcome is Outcome.WARN, verdict.acknowledge) == (held, held)
+    assert lock == 0 or f"block {lock:,}" in verdict.sentence
 
 
 def test_a_lock_that_no_input_lets_count_holds_nothing() -> None:
@@ -73,36 +76,22 @@ def test_where_the_chains_stood_is_within_the_pace(network: Network, height: int
     assert height > highest / 2
 
 
-def test_a_pace_never_runs_backwards() -> None:
-    pace = ChainRate(100, NOON, 600)
-    assert [pace.highest(NOON + timedelta(hours=h)) for h in (-5, 0, 1)] == [100, 100, 106]
-
-
 IN_TIME = 1 << 22
-
-
-@pytest.mark.parametrize("sequence", [1, BLOCKS_AHEAD, IN_TIME | 168, 0xFFFFFFFD, 0, 1 << 31 | 0xFFFF])
-def test_a_coin_that_must_be_a_day_old_passes_with_a_remark(sequence: int) -> None:
-    assert judged(0, sequence).outcome is Outcome.ALLOW
 
 
 @pytest.mark.parametrize(
     ("sequence", "age"),
     [
-        (BLOCKS_AHEAD + 1, "145 blocks"),
+        (IN_TIME | 168, None),
+        (1 << 31 | 0xFFFF, None),
         (52_560, "52,560 blocks"),
         (IN_TIME | 169, "24.0 hours"),
         (IN_TIME | 0xFFFF, "65,535 units of 512 s"),
     ],
 )
-def test_s30_a_coin_that_must_be_older_is_held_as_a_locktime_is(sequence: int, age: str) -> None:
+def test_s30_a_coin_that_must_be_older_than_a_day_is_held_as_a_locktime_is(
+    sequence: int, age: str | None
+) -> None:
     verdict = judged(0, sequence)
-    assert (verdict.outcome, verdict.acknowledge) == (Outcome.WARN, True)
-    assert age in verdict.sentence
-
-
-def test_s30_both_locks_are_said() -> None:
-    verdict = judged(LOCKTIME_THRESHOLD - 1, 52_560)
-    assert verdict.acknowledge
-    assert "block 499,999,999" in verdict.sentence
-    assert "52,560 blocks" in verdict.sentence
+    assert verdict.acknowledge is (age is not None)
+    assert age is None or age in verdict.sentence

@@ -44,15 +44,6 @@ def test_s6_both_payments_are_shown_with_id_amount_address_and_time() -> None:
     assert told.sentence.count("sats") == 2
 
 
-def test_s6_an_undeclared_second_spend_is_held_and_both_are_shown() -> None:
-    for other in (shop((1,), 2_000, "p-2"), snapshot_of(spend_of((1, 2), (("other", 5_000),)), "p-2")):
-        seen = found(other, FIRST)
-        assert seen.to_acknowledge == {"conflict"}
-        told = verdict(seen, "conflict").sentence
-        assert "you signed p-1, which pays 0.00050000 BTC (50,000 sats) to bcrt1" in told
-        assert "only one of them can confirm" in told
-
-
 def test_s6_the_same_transaction_once_more_is_called_that_and_still_held() -> None:
     again = shop((1,), psbt_id="p-2")
     seen = found(again, FIRST)
@@ -97,24 +88,6 @@ def test_s6_what_this_machine_did_not_sign_is_not_said_to_be_signed(state: State
     assert words in verdict(found(shop((1,), 2_000, "p-2"), first), "conflict").sentence
 
 
-@pytest.mark.parametrize(
-    "state", [State.WAITING_PERSON, State.WAITING_DEVICE, State.INTERRUPTED, State.RECEIVED]
-)
-def test_s25_two_open_proposals_are_shown_as_conflicting_before_either_is_signed(state: State) -> None:
-    one, other = shop((1,)), shop((1, 2), 2_000, "p-2")
-    for mine, rival in ((one, other), (other, one)):
-        seen = found(mine, neighbour_of(rival, state, signed=False))
-        told = verdict(seen, "conflict")
-        assert (told.outcome, told.figures) == (Outcome.WARN, {"proposals": rival.psbt_id})
-        assert not seen.to_acknowledge
-
-
-@pytest.mark.parametrize("state", [State.DECLINED, State.EXPIRED, State.WITHDRAWN, State.QUARANTINED])
-def test_what_is_neither_signed_here_nor_to_be_asked_about_is_silent(state: State) -> None:
-    gone = neighbour_of(shop((1,)), state, signed=False)
-    assert verdict(found(shop((1,), 2_000, "p-2"), gone), "conflict").outcome is Outcome.ALLOW
-
-
 def test_a_rent_that_was_paid_often_is_told_by_its_newest_three() -> None:
     paid = [
         neighbour_of(shop((number,), psbt_id=f"p-{number}"), at=SIGNED_AT + timedelta(days=number))
@@ -157,15 +130,6 @@ def test_s6_a_declared_fee_bump_passes_and_says_what_changes() -> None:
     assert "sat/vB (0.00001000 BTC (1,000 sats) to 0.00002000 BTC (2,000 sats))." in told.sentence
     assert told.figures == {"replaces": "p-1", "fee_sats": 2_000, "replaced_fee_sats": 1_000}
     assert "only one can confirm" in verdict(seen, "conflict").sentence
-
-
-def test_s6_a_bump_may_add_coins_and_may_spend_all_its_change() -> None:
-    for psbt in (spend_of((1, 2), SHOP, 3_000), spend_of((2, 1), SHOP, 3_000)):
-        seen = found(bump(psbt), FIRST)
-        assert seen.allowed
-        assert not seen.to_acknowledge
-    near = neighbour_of(snapshot_of(spend_of((1,), (("shop", 98_600),), 1_000), "p-1"))
-    assert found(bump(spend_of((1,), (("shop", 98_600),), 1_400)), near).allowed
 
 
 @pytest.mark.parametrize(
@@ -216,17 +180,6 @@ def test_s11_what_cannot_be_compared_is_held() -> None:
         seen = found(bump(spend_of((1,), SHOP, 2_000)), *known)
         assert "replacement" in seen.to_acknowledge
         assert "cannot compare" in verdict(seen).sentence
-
-
-def test_a_rise_that_not_every_node_passes_on_is_shown() -> None:
-    seen = found(bump(spend_of((1,), SHOP, 1_010)), FIRST)
-    assert seen.allowed
-    assert verdict(seen).outcome is Outcome.WARN
-    assert "not every node" in verdict(seen).sentence
-
-
-def test_what_replaces_nothing_says_so() -> None:
-    assert verdict(found(shop())).sentence == "It does not say that it replaces another proposal."
 
 
 def test_l8_the_platforms_word_for_the_replaced_one_is_made_plain_and_short() -> None:

@@ -9,22 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multisig import CHANGE, RECEIVE, ChangeTo, Psbt, TxOut, build_psbt, inspect, op_return_script, sats
+from multisig import CHANGE, RECEIVE, ChangeTo, Psbt, TxOut, build_psbt, inspect, sats
 from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.checks.payments import RECEIVE_ADDRESSES
 from signerd.core.places import GAP, NEW_CHAIN, NEW_POLICY, is_near, joined, merged, policy_code, used_by
-from signerd.core.review import ProposalReview, review
-from signerd.core.signing import signing_of
+from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import ReviewContext
 from tests.support.desk import NETWORK, VAULT, claim, make_pin, read_rules, review_context, snapshot_of
 from tests.support.payments import (
-    PROFILE,
     forward_of,
     forward_psbt,
     neighbour_of,
-    profile_key,
-    spend_of,
     with_profile,
 )
 from tests.support.wallets import fund, make_vault, pay
@@ -160,21 +156,6 @@ def refused_by(psbt: Psbt, context: ReviewContext = AROUND, **says: object) -> s
     return {verdict.name for verdict in found.refusals}
 
 
-def told(found: ProposalReview, name: str) -> str:
-    (one,) = [verdict for verdict in found.verdicts if verdict.name == name]
-    return one.sentence
-
-
-@pytest.mark.parametrize("psbt", [forward_psbt(), forward_psbt(None), forward_psbt(None, coins=(1, 2, 3))])
-def test_an_honest_forward_is_allowed_by_every_check(psbt: Psbt) -> None:
-    found = review(forward_of(psbt), AROUND)
-    assert {verdict.outcome for verdict in found.verdicts} == {Outcome.ALLOW}
-    assert not found.to_acknowledge
-    assert "from your own profile" in told(found, "forward-profile")
-    assert "into the pinned vault, to its address 0" in told(found, "forward-destination")
-    assert "your own profile's" in told(found, "transaction")
-
-
 def test_s12_every_receive_address_that_a_wallet_would_find_is_the_vaults_and_nothing_else() -> None:
     for index in (0, 1, RECEIVE_ADDRESSES - 1):
         assert review(forward_of(forward_psbt(to=VAULT.script_pubkey(RECEIVE, index))), AROUND).allowed
@@ -186,16 +167,6 @@ def test_s12_every_receive_address_that_a_wallet_would_find_is_the_vaults_and_no
         pay(1, "thief").script_pubkey,
     ):
         assert refused_by(forward_psbt(to=script)) == {"forward-destination"}
-
-
-def test_s12_a_second_payment_no_payment_and_data_are_refused() -> None:
-    vault = VAULT.script_pubkey(RECEIVE, 1)
-    for extra in (pay(1_000, "thief"), TxOut(sats(1_000), vault)):
-        assert refused_by(forward_psbt(extra=(extra,))) == {"forward-destination"}
-    data = TxOut(sats(0), op_return_script(b"hello"))
-    assert refused_by(forward_psbt(extra=(data,))) == {"forward-destination"}
-    back = forward_psbt(to=PROFILE.script_pubkey(RECEIVE, 0))
-    assert "forward-destination" in refused_by(back)
 
 
 def test_s6_a_second_forward_of_the_same_amount_is_held_and_a_bump_of_it_is_not() -> None:
@@ -213,13 +184,3 @@ def test_a_forward_is_nothing_that_the_vault_pays() -> None:
     rules = read_rules(text.format(VAULT.address(CHANGE, 0)), NETWORK)
     found = review(HONEST, replace(AROUND, rules=rules))
     assert not {v.name for v in found.refusals} & {"rule-refuse-per-transaction", "rule-refuse-address"}
-
-
-def test_the_profile_signs_with_its_own_key() -> None:
-    signing = signing_of(HONEST, AROUND)
-    assert signing is not None
-    assert (signing.policy, signing.key) == (PROFILE, profile_key().key)
-    assert signing_of(replace(HONEST, psbt=b"garbage"), AROUND) is None
-    of_vault = signing_of(snapshot_of(spend_of((1,), ())), AROUND)
-    assert of_vault is not None
-    assert of_vault.policy == VAULT

@@ -1,12 +1,11 @@
 """Token proposals: proven names, words compared with bytes, and nothing beside the call (S12, S13)."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from custody.schemas.proposals import TxType
-from multisig import RECEIVE, ChangeTo, Psbt, TxOut, build_psbt, op_return_script, sats
+from multisig import RECEIVE, ChangeTo, Psbt, build_psbt, sats
 from multisig.tokens import Function, token_amount
 from signerd.core.checks.case import Outcome
 from signerd.core.review import ProposalReview, review
@@ -15,7 +14,7 @@ from signerd.core.tokens import TokenClaim
 from signerd.core.values import Neighbour, ReviewContext, Snapshot
 from tests.support.desk import VAULT, review_context, snapshot_of
 from tests.support.tokens import GOLD, call, claim_of, gold, token_psbt, token_snapshot
-from tests.support.wallets import fund, make_vault
+from tests.support.wallets import fund
 
 KNOWING = review_context(token=GOLD)
 
@@ -47,31 +46,6 @@ def test_its_amount_is_told_in_whole_tokens_of_the_proven_token() -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
-    [gold(decimals=8), gold(ticker="SAND"), gold(max_supply=GOLD.max_supply + 1)],
-    ids=["decimals", "ticker", "supply"],
-)
-def test_s12_a_deployment_whose_bytecode_says_something_else_is_refused(other) -> None:
-    """Though its hash were the right one: the payload and the bytecode must say the same."""
-    found = review(token_snapshot(GOLD.deployment), review_context(token=other))
-    assert "token-known" in {v.name for v in found.refusals}
-    assert found.token is None
-
-
-LIES = {
-    "whole tokens for raw units": claim_of(call(), amount_raw="12.50"),
-    "no amount": claim_of(call(), amount_raw=None),
-    "no function": claim_of(call(), function=None),
-    "a supply that no call has": claim_of(call(), max_supply="1"),
-}
-
-
-@pytest.mark.parametrize("lie", LIES)
-def test_s12_other_words_than_the_bytes_are_refused(lie: str) -> None:
-    assert refused_by(token_snapshot(call(), call=LIES[lie])) == {"token-call"}
-
-
-@pytest.mark.parametrize(
     "name", ["decimals", "ticker", "max_supply", "bytecode_hash", "contract_id", "function"]
 )
 def test_s12_other_words_than_a_deployment_s_bytes_are_refused(name: str) -> None:
@@ -89,38 +63,6 @@ def test_the_cancel_of_a_call_pays_no_one() -> None:
     assert not found.to_acknowledge
 
 
-def test_s12_nothing_is_taken_back_whose_coins_are_not_proven_the_vaults() -> None:
-    stranger = make_vault(account=1)
-    psbt = build_psbt(stranger, [fund(stranger, 100_000)], [ChangeTo(sats(97_000), RECEIVE, 0)], 0)
-    assert refused_by(snapshot_of(psbt, kind=TxType.CALL, replaces="t-0")) == {"kind-known"}
-
-
-HOME = ChangeTo(sats(99_000), RECEIVE, 0)
-UNDECODABLE = build_psbt(
-    VAULT, [fund(VAULT, 100_000)], [HOME, TxOut(sats(0), op_return_script(b"CPT\x12"))], 0
-)
-
-
-@pytest.mark.parametrize(
-    ("kind", "psbt"),
-    [
-        (TxType.DEPLOY, token_psbt(call())),
-        (TxType.CALL, token_psbt(GOLD.deployment)),
-        (TxType.CALL, build_psbt(VAULT, [fund(VAULT, 100_000)], [HOME], 0)),
-        (TxType.CALL, UNDECODABLE),
-    ],
-    ids=["a call called a deployment", "a deployment called a call", "no data", "undecodable data"],
-)  # fmt: skip
-def test_s12_what_is_not_of_its_kind_is_refused(kind: TxType, psbt: Psbt) -> None:
-    assert refused_by(snapshot_of(psbt, kind=kind)) == {"kind-known"}
-
-
-def test_recorded_recipients_change_nothing() -> None:
-    """The platform records whom a call names besides; no output pays them."""
-    snapshot = token_snapshot(call(), recipients=(VAULT.address(0, 0),))
-    assert review(snapshot, KNOWING).allowed
-
-
 def signed(psbt: Psbt) -> Neighbour:
     coins = frozenset(item.outpoint for item in psbt.inputs)
     payments = frozenset((o.script_pubkey, int(o.amount)) for o in psbt.outputs)
@@ -136,42 +78,34 @@ def test_s6_the_same_amount_once_more_from_other_coins_is_held(function: Functio
     assert ("token-twice" in held) is function.takes_amount
 
 
-def test_s6_what_only_others_signed_is_not_called_signed_here() -> None:
-    """It may confirm all the same."""
-    theirs = replace(signed(token_psbt(GOLD.deployment, salt=5)), signed=False)
-    found = review(token_snapshot(GOLD.deployment), review_context(token=GOLD, neighbours=(theirs,)))
-    assert "token-twice" in found.to_acknowledge
-    assert sentence(found, "token-twice").startswith(
-        "There is a deployment of the very same token already (t-0)"
-    )
+FIRST = signed(token_psbt(GOLD.deployment, salt=5))
+OF_ONE_COIN = signed(token_psbt(GOLD.deployment, fee=500))
+BESIDE = {
+    # What only others signed may confirm all the same.
+    "signed by others": (replace(FIRST, signed=False), None, {"token-twice"}),
+    "unsigned": (replace(FIRST, signed=False, state=State.WAITING_PERSON), None, set()),
+    "of another name": (
+        signed(token_psbt(gold(name="Gold of the Other House").deployment, salt=5)),
+        None,
+        set(),
+    ),
+    "of another supply": (
+        signed(token_psbt(gold(total_supply=token_amount(1)).deployment, salt=5)),
+        None,
+        set(),
+    ),
+    # Only one of the two can confirm, whatever is said of them.
+    "a bump": (OF_ONE_COIN, "t-0", set()),
+    "another version": (OF_ONE_COIN, None, {"conflict"}),
+}
 
 
-def test_s6_an_unsigned_one_holds_no_deployment() -> None:
-    waits = replace(signed(token_psbt(GOLD.deployment, salt=5)), signed=False, state=State.WAITING_PERSON)
-    found = review(token_snapshot(GOLD.deployment), review_context(token=GOLD, neighbours=(waits,)))
-    assert found.to_acknowledge == {"token-effect"}
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"name": "Gold of the Other House"}, {"total_supply": token_amount(1)}],
-    ids=["name", "supply"],
-)
-def test_s6_a_deployment_of_another_bytecode_is_another_token(changes: dict[str, Any]) -> None:
-    other = signed(token_psbt(gold(**changes).deployment, salt=5))
-    found = review(token_snapshot(GOLD.deployment), review_context(token=GOLD, neighbours=(other,)))
-    assert found.to_acknowledge == {"token-effect"}
-
-
-@pytest.mark.parametrize("replaced", ["t-0", None], ids=["a bump", "another version"])
-def test_s6_a_deployment_from_the_same_coins_is_one_of_its_family(replaced: str | None) -> None:
-    """Only one of the two can confirm, whatever is said of them."""
-    first = signed(token_psbt(GOLD.deployment, fee=500))
-    context = review_context(token=GOLD, neighbours=(first,))
-    found = review(token_snapshot(GOLD.deployment, replaces=replaced), context)
+@pytest.mark.parametrize(("other", "replaces", "held"), BESIDE.values(), ids=BESIDE)
+def test_s6_a_deployment_beside_another(other: Neighbour, replaces: str | None, held: set[str]) -> None:
+    context = review_context(token=GOLD, neighbours=(other,))
+    found = review(token_snapshot(GOLD.deployment, replaces=replaces), context)
     assert found.allowed
-    # What is not said to replace the first is held as a second spend of its coins.
-    assert found.to_acknowledge == {"token-effect"} | ({"conflict"} if replaced is None else set())
+    assert found.to_acknowledge == {"token-effect"} | held
 
 
 def test_s11_a_bump_that_calls_something_else_is_refused() -> None:
