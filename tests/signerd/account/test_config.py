@@ -143,12 +143,8 @@ def write_rules(path: Path, content: bytes | str = RULES) -> Path:
     return path
 
 
-def test_without_a_file_there_are_no_rules(tmp_path: Path) -> None:
-    assert find_rules(make_config(), tmp_path) is None
-    assert rules_of(make_config(), tmp_path).resolved({}) == NO_RULES
-
-
 def test_the_state_folder_comes_before_the_desktops_own(tmp_path: Path, elsewhere: Path) -> None:
+    assert find_rules(make_config(), tmp_path) is None
     there = write_rules(elsewhere / "rules.toml")
     assert find_rules(make_config(), tmp_path) == there
     here = write_rules(tmp_path / "rules.toml")

@@ -38,18 +38,10 @@ async def test_a_call_is_first_shown_in_the_decimals_of_its_token(prepared, tmp_
         assert platform.requests.count(("GET", "/api/v1/contract")) == 1
 
 
-FORGED = {
-    "nothing": {},
-    "the blob of another token": {1: PublishedToken(gold(name="Sand").blob, published(GOLD).deployment)},
-    "another token": {1: published(gold(decimals=8))},
-    "no deployment": {1: PublishedToken(GOLD.blob)},
-}
-
-
-@pytest.mark.parametrize("what", FORGED)
-async def test_s12_what_is_not_proven_is_refused_and_said(what, prepared, tmp_path):
+async def test_s12_what_is_not_proven_is_refused_and_said(prepared, tmp_path):
+    """What proves nothing is `journal/test_books.py`'s."""
     proposals = {"t-1": token_snapshot(call()), "p-1": snapshot_of(spend())}
-    platform = FakePlatform(tmp_path, proposals, published=FORGED[what])
+    platform = FakePlatform(tmp_path, proposals, published={1: published(gold(decimals=8))})
     async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         await until_state(daemon, "t-1", State.REFUSED)
         await until_state(daemon, "p-1", State.WAITING_PERSON)

@@ -63,9 +63,6 @@ def told(daemon: Daemon, psbt_id: str = "p-2") -> str:
 @pytest.mark.parametrize(
     ("status", "collected"),
     [
-        (ProposalStatus.SIGNED, 2),
-        (ProposalStatus.STALLED, 2),
-        (ProposalStatus.BROADCASTING, 2),
         (ProposalStatus.CONFIRMED, 2),
         # Signatures that are out stay valid; and the number is the platform's word as the rest is.
         (ProposalStatus.CANCELLED, 1),

@@ -163,16 +163,6 @@ def test_s35_who_writes_the_chains_last_entry_too_gets_in_nobody_and_forgets_not
     is_refused_or_proven(forgery, tmp_path_factory.mktemp("one"))
 
 
-def test_s35_what_was_paid_is_known_again_from_the_stored_psbts(tmp_path) -> None:
-    def change(journal: sqlite3.Connection) -> None:
-        journal.executescript("DELETE FROM spends; DELETE FROM outputs;")
-
-    restored(forged(honest(), change, writes_the_last_entry=True), tmp_path)
-    with open_one(tmp_path / "new") as journal:
-        record = journal.poll(shop((7,), psbt_id="p-8")).record
-        assert [n.psbt_id for n in journal.review_context(record.snapshot).neighbours] == ["p-1", "p-3"]
-
-
 @pytest.mark.parametrize(
     "statement",
     [

@@ -12,8 +12,6 @@ import pytest
 
 from signerd.backup.restoring import BESIDE, restore
 from signerd.core.audit import first_fault
-from signerd.core.events import Restarted
-from signerd.core.states import State
 from signerd.errors import BackupUnreadable, FolderNotEmpty
 from signerd.journal import StateFolder
 from tests.support.backups import NOON, backup_of, open_one, remembering, write_last_entry
@@ -66,13 +64,6 @@ def test_everything_is_remembered_and_the_chain_goes_on(state, tmp_path):
     (found,) = seen
     assert (found.signatures, found.unclear) == (1, 1)
     assert [name for name, _code in found.pins] == ["Treasury"]
-
-
-def test_what_was_being_signed_is_not_signed_again_unasked(state, tmp_path):
-    restore(backup_of(state), tmp_path / "new", accept)
-    with open_one(tmp_path / "new") as journal:
-        assert journal.record("p-3").state is State.SIGNING
-        assert journal.decide("p-3", Restarted()).record.state is State.INTERRUPTED
 
 
 @pytest.mark.parametrize("name", ["config.toml", "journal.sqlite3", "anything"])

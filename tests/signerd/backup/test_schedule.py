@@ -31,14 +31,10 @@ def told(state, days, section=BackupSection(), *, pinned=True):  # noqa: B008 - 
     return list(reminders(state, section, NOON + timedelta(days=days), pinned=pinned))
 
 
-def test_there_is_nothing_to_remind_of_before_a_vault_is_pinned(tmp_path):
-    assert told(tmp_path, 0, pinned=False) == []
-    (sentence,) = told(tmp_path, 0)
-    assert "There is no backup" in sentence
-
-
 @pytest.mark.parametrize(("section", "old"), [(BackupSection(), 32), (WEEKLY, 9)])
 def test_an_old_one_is_told(tmp_path, section, old):
+    assert told(tmp_path, 0, section, pinned=False) == []
+    assert ["There is no backup" in sentence for sentence in told(tmp_path, 0, section)] == [True]
     note_made(tmp_path, NOON, MARK)
     assert told(tmp_path, old - 2, section) == []
     (sentence,) = told(tmp_path, old, section)

@@ -9,7 +9,7 @@ from signerd.apps.names import token_hash
 from signerd.backup.writing import make_backup
 from signerd.errors import JournalCorrupted
 from signerd.journal.rows import audit_entries
-from tests.support.backups import CONFIG, NOON, ORIGIN, RULES, TOKEN, backup_of, open_one, remembering
+from tests.support.backups import CONFIG, NOON, RULES, TOKEN, backup_of, open_one, remembering
 
 
 @pytest.fixture
@@ -44,15 +44,6 @@ def test_no_secret_is_in_its_plain_bytes(state):
 def wal_of(state):
     path = state / "journal.sqlite3-wal"
     return path.read_bytes() if path.exists() else b""
-
-
-def test_neither_apps_nor_origins_are_let_in_by_a_restored_journal(state, tmp_path):
-    (tmp_path / "copy").write_bytes(backup_of(state).files["journal.sqlite3"])
-    with closing(sqlite3.connect(tmp_path / "copy")) as copy:
-        assert copy.execute("SELECT count(*) FROM apps").fetchone() == (0,)
-        assert copy.execute("SELECT count(*) FROM origins").fetchone() == (0,)
-        # Who was paired when stays in the chain of decisions.
-        assert copy.execute("SELECT count(*) FROM audit WHERE facts LIKE ?", (f"%{ORIGIN}%",)).fetchone()[0]
 
 
 def test_a_damaged_journal_replaces_no_good_backup(state):
