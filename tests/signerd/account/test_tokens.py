@@ -18,31 +18,15 @@ from tests.support.tokens import GOLD, call, gold, published, token_snapshot
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_call_is_first_shown_in_the_decimals_of_its_token(prepared, tmp_path):
-    platform = FakePlatform(tmp_path, {"t-1": token_snapshot(call())}, published={1: published(GOLD)})
-    # It shows a token's data whole.
-    bridge = FakeBridge(model="Trezor Model T", firmware="2.8.9")
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "t-1", State.WAITING_PERSON)
-        notes = [entry.note.kind for entry in daemon.journal.audit()]
-        assert notes.index("token-proven") < notes.index("judged")
-        view = await daemon.proposal("t-1")
-        assert view.allowed
-        (data,) = view.money.data
-        assert data.token.sentence.startswith("Send 12.50 GOLD tokens to ")
-        assert (data.token.proven, data.token.decimals, data.token.ticker) == (True, 2, "GOLD")
-        assert data.token.name == "Gold of the House"
-        await approve(daemon, "t-1")
-        await until_state(daemon, "t-1", State.SUBMITTED)
-        # Known for good: nothing of it is asked for again.
-        assert platform.requests.count(("GET", "/api/v1/contract")) == 1
-
-
-async def test_s12_what_is_not_proven_is_refused_and_said(prepared, tmp_path):
+async def test_s12_what_is_not_proven_is_refused_and_shown_in_the_decimals_of_its_token_once_it_is(
+    prepared, tmp_path
+):
     """What proves nothing is `journal/test_books.py`'s."""
     proposals = {"t-1": token_snapshot(call()), "p-1": snapshot_of(spend())}
     platform = FakePlatform(tmp_path, proposals, published={1: published(gold(decimals=8))})
-    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
+    # It shows a token's data whole.
+    bridge = FakeBridge(model="Trezor Model T", firmware="2.8.9")
+    async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "t-1", State.REFUSED)
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         view = await daemon.proposal("t-1")
@@ -50,12 +34,17 @@ async def test_s12_what_is_not_proven_is_refused_and_said(prepared, tmp_path):
         (data,) = view.money.data
         assert not data.token.proven
         assert "1250 raw units of tokens that this machine does not know" in data.token.sentence
-        notes = (await daemon.status()).notes
-        assert any("t-1" in note and "not proven" in note for note in notes), notes
-        # Once it is shown what proves it, the person is asked.
+        assert any("t-1" in note and "not proven" in note for note in (await daemon.status()).notes)
         platform.published = {1: published(GOLD)}
         await until_state(daemon, "t-1", State.WAITING_PERSON)
         await until(lambda: not any("not proven" in line for line in daemon.troubles.sentences()))
+        (data,) = (await daemon.proposal("t-1")).money.data
+        assert data.token.sentence.startswith("Send 12.50 GOLD tokens to ")
+        # Known for good: nothing of it is asked for again.
+        asked = platform.requests.count(("GET", "/api/v1/contract"))
+        await approve(daemon, "t-1")
+        await until_state(daemon, "t-1", State.SUBMITTED)
+        assert platform.requests.count(("GET", "/api/v1/contract")) == asked
 
 
 async def test_s28_the_device_that_is_there_says_what_is_held(prepared, tmp_path):

@@ -22,7 +22,7 @@ from signerd.core.todo import Work, todo
 from signerd.core.values import Imported, Record, ReviewContext, SigningLimits, Snapshot
 from signerd.errors import AnswerRefused, IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
 from tests.support.desk import review_context, signed_by, snapshot_of, spend
-from tests.support.payments import neighbour_of
+from tests.support.payments import forward_of, forward_psbt, neighbour_of, with_profile
 from tests.support.wallets import ALICE, BOB, MALLORY
 
 HONEST = snapshot_of(spend())
@@ -431,6 +431,17 @@ def test_an_answer_that_comes_once_what_ended_is_pending_again_is_taken(status: 
     step = decide(again, TAKEN, AROUND)
     assert (step.record.state, levels(step.news)) == (State.SUBMITTED, [Level.ALARM])
     assert TAKEN_ALL_THE_SAME in step.record.reason
+
+
+def test_a_forward_pays_nothing_that_counts_and_another_profiles_signature_is_not_used() -> None:
+    around, forward = with_profile(), forward_of(forward_psbt())
+    step = decide(receive(forward, around).record, approval(forward, around), around)
+    facts = step.notes[0].facts
+    assert (facts["payments"], [amount for _script, amount in facts["forwarded"]]) == ([], [60_000])
+    signing = run(events.DeviceFound("d"), start=step.record, context=around)
+    theirs = BOB.sign(forward_psbt(profile=BOB.profile(around.network))).to_bytes()
+    for returned, state in ((theirs, State.INTERRUPTED), (signed_by(ALICE, forward), State.SIGNED)):
+        assert run(events.DeviceReturned(returned), start=signing, context=around).state is state
 
 
 def test_a_whole_proof_is_an_end() -> None:

@@ -42,23 +42,18 @@ def impatient(daemon: Daemon, seconds: float = 0.01) -> Unlocking:
     return daemon.unlocking
 
 
-async def test_the_device_asks_and_the_right_pin_unlocks_it(daemon, bridge):
-    step = await daemon.unlocking.start(device_of(bridge))
-    assert (step.state, step.question.kind) == ("asks", "pin")
-    assert await daemon.unlocking.questions() == (step.question,)
-    done = await daemon.unlocking.answer(step.question.id, PIN)
-    assert (done.state, done.device.state) == ("unlocked", "ready")
-    assert await daemon.unlocking.questions() == ()
-    assert told(daemon, bridge, "question") == ["Fake device asks for its PIN."]
-
-
-async def test_one_question_after_the_other(daemon, bridge):
+async def test_it_asks_one_question_after_the_other_and_the_right_answers_unlock_it(daemon, bridge):
     bridge.secrets[Question.PASSPHRASE] = ""
     pin = await daemon.unlocking.start(device_of(bridge))
+    assert (pin.state, pin.question.kind) == ("asks", "pin")
+    assert await daemon.unlocking.questions() == (pin.question,)
     passphrase = await daemon.unlocking.answer(pin.question.id, PIN)
     assert (passphrase.state, passphrase.question.kind) == ("asks", "passphrase")
     assert passphrase.question.id != pin.question.id
-    assert (await daemon.unlocking.answer(passphrase.question.id, "")).state == "unlocked"
+    done = await daemon.unlocking.answer(passphrase.question.id, "")
+    assert (done.state, done.device.state) == ("unlocked", "ready")
+    assert await daemon.unlocking.questions() == ()
+    assert told(daemon, bridge, "question")[0] == "Fake device asks for its PIN."
 
 
 @pytest.mark.parametrize("given", ["1111", None], ids=["wrong", "left"])

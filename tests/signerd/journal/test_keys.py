@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 from signerd.core import events
-from signerd.core.audit import Note, first_fault
-from signerd.core.events import Notify
+from signerd.core.audit import Note
 from signerd.core.keys import Revocation, RevocationReason
 from signerd.core.states import State
 from signerd.core.todo import Work, todo
 from signerd.core.values import OwnKey
 from signerd.journal import Journal
 from tests.signerd.journal.test_journal import HONEST, NOW, open_one, prepared, to_signed
-from tests.support.desk import judge_again, make_pin, own_keys
+from tests.support.desk import make_pin, own_keys
 from tests.support.wallets import ALICE, MALLORY
 
 
@@ -88,24 +87,6 @@ def revoked(key_id: str = "key-1") -> Revocation:
     return Revocation(key_id, str(own_keys()[0].key.fingerprint), RevocationReason.REPLACED, NOW, "deadbeef")
 
 
-def test_a_key_that_is_said_to_be_revoked_lapses_what_waits_for_its_device_and_keeps_all_that_is_known(
-    journal: Journal,
-) -> None:
-    journal.poll(HONEST)
-    found = journal.review("p-1")
-    journal.decide("p-1", events.Approved(found.digest, found.to_acknowledge))
-    told, *_others = journal.revoke(revoked())
-    assert isinstance(told, Notify)
-    assert "replaced by the device deadbeef from another desktop" in told.sentence
-    record = journal.record("p-1")
-    assert (record.state, record.approval) == (State.REFUSED, None)
-    assert [verdict.name for verdict in journal.review("p-1").refusals] == ["key-revoked"]
-    assert todo(journal.record("p-1")) is None
-    assert journal.own_keys() == own_keys()
-    assert journal.pins() == (make_pin(),)
-    assert first_fault(journal.audit()) is None
-
-
 def test_it_is_told_once_and_survives_a_restart(tmp_path: Path) -> None:
     with prepared(tmp_path) as journal:
         journal.revoke(revoked())
@@ -119,16 +100,3 @@ def test_it_is_told_once_and_survives_a_restart(tmp_path: Path) -> None:
 def test_a_word_about_another_key_than_the_registered_one_is_none(journal: Journal) -> None:
     assert journal.revoke(revoked("key-9")) == ()
     assert journal.revocation() is None
-
-
-@pytest.mark.parametrize("key_id", ["key-1", "key-2"])
-def test_only_a_registration_lifts_it(journal: Journal, key_id: str) -> None:
-    """Of the same key, where the platform had lied or took it back, or under another id."""
-    journal.poll(HONEST)
-    journal.revoke(revoked())
-    judge_again(journal)
-    assert journal.record("p-1").state is State.REFUSED
-    journal.add_own_keys(own_keys(), key_id, Note("registered", key_id))
-    assert journal.revocation() is None
-    judge_again(journal)
-    assert journal.record("p-1").state is State.WAITING_PERSON

@@ -3,6 +3,7 @@ and kept, never silently replaced (F: journal corrupted, older, newer; two daemo
 """
 
 import sqlite3
+import stat
 import subprocess
 import sys
 from contextlib import closing
@@ -51,37 +52,30 @@ def test_it_syncs_fully_writes_ahead_and_keeps_few_pages_in_memory(folder: Path)
     connection.close()
 
 
-def damage_header(path: Path) -> None:
-    path.write_bytes(b"\x00" * 100 + path.read_bytes()[100:])
+def damage_header(data: bytes) -> bytes:
+    return b"\x00" * 100 + data[100:]
 
 
-def damage_pages(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    for page in range(2, len(data) // 4096):
-        data[page * 4096 : page * 4096 + 8] = b"\xff" * 8
-    path.write_bytes(data)
+def damage_pages(data: bytes) -> bytes:
+    pages = [data[at : at + 4096] for at in range(0, len(data), 4096)]
+    return b"".join([*pages[:2], *(b"\xff" * 8 + page[8:] for page in pages[2:])])
 
 
-def truncate(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:5000])
+BYTES = {
+    "header": damage_header,
+    "pages": damage_pages,
+    "cut": lambda data: data[:5000],
+    "empty": lambda _data: b"",
+}
 
 
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def rewrite_an_entry(path: Path) -> None:
-    connection = sqlite3.connect(path)
-    connection.execute("DROP TRIGGER audit_stays")
-    connection.execute("UPDATE audit SET subject = 'something else' WHERE sequence = 7")
-    connection.commit()
-    connection.close()
-
-
-@pytest.mark.parametrize("damage", [damage_header, damage_pages, truncate, empty, rewrite_an_entry])
-def test_a_damaged_journal_is_set_aside_and_reported(folder: Path, damage: object) -> None:
+@pytest.mark.parametrize("damage", [*BYTES, "an entry"])
+def test_a_damaged_journal_is_set_aside_and_reported(folder: Path, damage: str) -> None:
     path = folder / JOURNAL
-    damage(path)
+    if damage in BYTES:
+        path.write_bytes(BYTES[damage](path.read_bytes()))
+    else:
+        alter(folder, 7)
     damaged = path.read_bytes()
     with pytest.raises(JournalCorrupted, match="set aside"):
         open_one(folder)
@@ -101,7 +95,7 @@ def test_a_deleted_journal_is_reported(folder: Path) -> None:
 def test_starting_over_is_the_persons_word(folder: Path) -> None:
     with pytest.raises(AlreadyConfigured):
         start_over(folder)
-    damage_header(folder / JOURNAL)
+    (folder / JOURNAL).write_bytes(b"")
     with pytest.raises(JournalCorrupted):
         open_one(folder)
     start_over(folder)
@@ -294,23 +288,15 @@ def test_two_daemons_on_one_folder_cannot_start(tmp_path: Path) -> None:
     StateFolder.hold(path).release()
 
 
-def test_l12_a_folder_open_to_others_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "state"
-    path.mkdir(mode=0o755)
-    with pytest.raises(UnsafeFolder, match="755"):
-        StateFolder.hold(path)
-
-
-def test_l12_a_linked_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir(mode=0o700)
+def test_l12_a_folder_open_to_others_and_a_link_in_its_or_the_locks_place_are_refused(tmp_path: Path) -> None:
+    for name, mode in (("open", 0o755), ("real", 0o700), ("locked", 0o700)):
+        (tmp_path / name).mkdir(mode=mode)
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    with pytest.raises(UnsafeFolder, match="link"):
-        StateFolder.hold(tmp_path / "link")
-
-
-def test_l12_a_linked_lock_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "state"
-    path.mkdir(mode=0o700)
-    (path / "lock").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UnsafeFolder):
-        StateFolder.hold(path)
+    (tmp_path / "locked" / "lock").symlink_to(tmp_path / "elsewhere")
+    for name, words in (("open", "755"), ("link", "link"), ("locked", "")):
+        with pytest.raises(UnsafeFolder) as refused:
+            StateFolder.hold(tmp_path / name)
+        assert words in str(refused.value)
+    with StateFolder.hold(tmp_path / "a" / "b") as made:
+        assert stat.S_IMODE(made.path.stat().st_mode) == 0o700
+        assert stat.S_IMODE((made.path / "lock").stat().st_mode) == 0o600

@@ -152,17 +152,6 @@ def test_s34_a_start_looks_up_no_other_proposal_before_it_serves(journal: Journa
     assert journal.ask_person("p-1") == AskPerson("p-1")
 
 
-def test_s34_the_inputs_and_outputs_of_what_is_open_are_bounded(journal: Journal, monkeypatch) -> None:
-    monkeypatch.setattr(quota, "MOST_OPEN_WORK", 20)
-    journal.poll(snapshot_of(equal(9, 1), "p-1"))
-    journal.poll(snapshot_of(equal(9, 2), "p-2"))
-    with pytest.raises(PlatformFloods, match="20 inputs and outputs"):
-        journal.poll(snapshot_of(equal(1, 3), "p-3"))
-    # What is known is heard of, and what has ended makes room.
-    journal.poll(snapshot_of(equal(9, 1), "p-1", status=ProposalStatus.EXPIRED))
-    journal.poll(snapshot_of(equal(1, 3), "p-3"))
-
-
 def test_s34_a_word_about_a_large_transaction_counts_as_many(journal: Journal, monkeypatch) -> None:
     journal._quota.undecided.size = 4 * quota.WORK_OF_A_WORD
     journal.poll(snapshot_of(equal(29, 1), "p-1"))

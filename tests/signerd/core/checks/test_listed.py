@@ -4,7 +4,6 @@ person (S12).
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,21 +57,6 @@ def shown(found: ProposalReview) -> TokenView:
 
 def address(script: bytes) -> str:
     return encode_address(script, NETWORK) or ""
-
-
-@pytest.mark.parametrize("enabled", [True, False])
-def test_s12_another_address_is_other_words_and_another_decision(enabled: bool) -> None:
-    friend, thief = (judged(listing(script, enabled=enabled)) for script in (FRIEND, THIEF))
-    for found, there, absent in ((friend, FRIEND, THIEF), (thief, THIEF, FRIEND)):
-        assert found.allowed
-        assert found.to_acknowledge == {"token-effect", "token-listed"}
-        text = proposal_text(view(found))
-        assert text.count(address(there)) == 2
-        assert address(there) in verdict(found).sentence
-        assert address(absent) not in text
-    assert friend.digest != thief.digest
-    assert verdict(friend).sentence != verdict(thief).sentence
-    assert shown(friend).listed_hash != shown(thief).listed_hash
 
 
 @given(st.lists(HOLDERS, max_size=3 * MOST_NAMED, unique=True), st.booleans())

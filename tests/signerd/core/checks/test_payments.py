@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multisig import CHANGE, RECEIVE, ChangeTo, Psbt, TxOut, build_psbt, inspect, sats
-from signerd.core.checks.case import Outcome, Verdict
+from signerd.core.checks.case import Verdict
 from signerd.core.checks.payments import RECEIVE_ADDRESSES
 from signerd.core.places import GAP, NEW_CHAIN, NEW_POLICY, is_near, joined, merged, policy_code, used_by
 from signerd.core.review import review
@@ -68,16 +68,6 @@ def test_s16_what_a_replaced_vault_pays_goes_to_a_pinned_one_or_is_held(replaced
     found = review(snapshot_of(psbt), review_context(claim=claim(replaced_by=replaced_by), pins=pins))
     (verdict,) = [v for v in found.verdicts if v.name == "replacement-not-pinned"]
     assert (verdict.acknowledge, verdict.figures.get("total_sats", 0)) == (held > 0, held)
-
-
-@pytest.mark.parametrize("chain", [RECEIVE, CHANGE])
-def test_a_new_vault_reaches_to_the_gap_and_no_further(chain: int) -> None:
-    assert judged(spend((chain, 0), (chain, GAP - 1))).outcome is Outcome.ALLOW
-    held = judged(spend((chain, GAP), coins=((1 - chain, 0),)))
-    assert (held.outcome, held.acknowledge) == (Outcome.WARN, True)
-    assert held.figures["address_index"] == GAP
-    assert "address 1,000" in held.sentence
-    assert "none of that chain" in held.sentence
 
 
 def test_coins_within_the_gap_reach_on() -> None:
