@@ -135,10 +135,21 @@ async def approve(daemon: Daemon, psbt_id: str, *acknowledged: str) -> None:
     await daemon.approve(psbt_id, shown.digest, frozenset(acknowledged))
 
 
+async def submits(daemon: Daemon, psbt_id: str, *acknowledged: str) -> None:
+    """The person approves what is shown now, the device signs it, and the platform has it."""
+    await approve(daemon, psbt_id, *acknowledged)
+    await until_state(daemon, psbt_id, State.SUBMITTED)
+
+
+async def some_rounds(daemon: Daemon, more: int = 2) -> None:
+    """Waits until the platform was asked a few times more."""
+    rounds = daemon.follower.state.rounds
+    await until(lambda: daemon.follower.state.rounds > rounds + more)
+
+
 async def is_well(daemon: Daemon, fake: FakePlatform) -> None:
     """Whether the daemon still works: the honest proposal is signed, and the next one seen."""
-    await approve(daemon, "p-1")
-    await until_state(daemon, "p-1", State.SUBMITTED)
+    await submits(daemon, "p-1")
     fake.proposals["p-2"] = snapshot_of(spend(n_inputs=3), "p-2")
     await until_state(daemon, "p-2", State.WAITING_PERSON)
     assert not daemon.task.done()

@@ -9,7 +9,7 @@ from signerd.core.states import State
 from signerd.core.tokens import PublishedToken
 from signerd.errors import NeedsAcknowledgement, StaleApproval
 from signerd.journal import quota
-from tests.support.daemons import approve, daemon_at, until, until_state
+from tests.support.daemons import daemon_at, submits, until, until_state
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
@@ -42,8 +42,7 @@ async def test_s12_what_is_not_proven_is_refused_and_shown_in_the_decimals_of_it
         assert data.token.sentence.startswith("Send 12.50 GOLD tokens to ")
         # Known for good: nothing of it is asked for again.
         asked = platform.requests.count(("GET", "/api/v1/contract"))
-        await approve(daemon, "t-1")
-        await until_state(daemon, "t-1", State.SUBMITTED)
+        await submits(daemon, "t-1")
         assert platform.requests.count(("GET", "/api/v1/contract")) == asked
 
 

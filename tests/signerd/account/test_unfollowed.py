@@ -15,7 +15,7 @@ from signerd.daemon import vaults
 from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement
 from signerd.journal import quota
-from tests.support.daemons import approve, daemon_at, until, until_state
+from tests.support.daemons import approve, daemon_at, submits, until, until_state
 from tests.support.desk import VAULT, VAULT_ID
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform, problem
@@ -83,8 +83,7 @@ async def test_s27_what_others_signed_before_this_machine_ran_is_held_and_shown(
         # The person is not asked about the other one, and no list or message has it.
         assert {line.psbt_id for line in await daemon.proposals(ended=True)} == {"p-2"}
         assert daemon.feed.since(0, "p-1") == ()
-        await approve(daemon, "p-2", "signed-by-others")
-        await until_state(daemon, "p-2", State.SUBMITTED)
+        await submits(daemon, "p-2", "signed-by-others")
 
 
 @pytest.mark.parametrize(
@@ -183,8 +182,7 @@ async def test_f_an_endless_list_keeps_no_proposal_waiting(prepared, platform, m
         assert "floods this machine" in daemon.feed.since(0, "platform")[0].text
         assert any("what others signed" in note for note in (await daemon.status()).notes)
         assert 0 < daemon.journal._db.execute(quota._UNFOLLOWED).fetchone()[0] <= 100
-        await approve(daemon, "p-2", "signed-by-others")
-        await until_state(daemon, "p-2", State.SUBMITTED)
+        await submits(daemon, "p-2", "signed-by-others")
 
 
 ANSWERS: dict[str, Callable[[httpx.Request], httpx.Response]] = {
@@ -202,8 +200,7 @@ async def test_f_a_whole_list_that_cannot_be_read_is_told_and_stops_nothing(prep
     async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         assert await held(daemon) == set()
         await until(lambda: any("is left out" in line for line in daemon.troubles.sentences()))
-        await approve(daemon, "p-2")
-        await until_state(daemon, "p-2", State.SUBMITTED)
+        await submits(daemon, "p-2")
 
 
 async def test_s27_copies_of_the_proposal_itself_push_nothing_out_of_what_is_compared(

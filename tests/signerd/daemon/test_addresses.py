@@ -14,7 +14,7 @@ from signerd.callers import PAGE, TERMINAL, CallerKind, LoopbackCaller, Right
 from signerd.core.audit import Note
 from signerd.core.values import OwnKey
 from signerd.daemon import vaults
-from signerd.daemon.devices import KEEP_AWAY, PIN_AGAIN
+from signerd.daemon.devices import PIN_AGAIN
 from signerd.daemon.service import Daemon
 from signerd.daemon.unlocking import Prompts
 from signerd.errors import (
@@ -105,22 +105,27 @@ async def test_the_device_shows_an_address_of_the_vault(daemon, bridge):
     assert shown.address == PROFILE.address(1, 2) == bridge.shown[-1]
 
 
-@pytest.mark.parametrize("whose", ["vault", "profile"])
+@pytest.mark.parametrize("whose", ["vault", "profile", "pinned"])
 async def test_s13_another_address_on_the_device_is_an_alarm_that_is_kept(daemon, bridge, whose):
     bridge.showing.append(AddressMismatch(detail="tb1q\x1b[2Jother"))
     show = {
         "vault": lambda: vaults.show_vault_address(daemon, VAULT_ID, 0, 3, APP),
         "profile": lambda: vaults.show_profile_address(daemon, 0, 3, APP),
+        "pinned": lambda: vaults.pin(daemon, VAULT_ID, VAULT.verification_code),
     }[whose]
+    if whose == "pinned":
+        await vaults.unpin(daemon, VAULT_ID, VAULT.verification_code)
     with pytest.raises(AddressDiffers, match="ALARM") as refused:
         await show()
-    assert refused.value.hint == KEEP_AWAY
+    assert "Send nothing to either address" in refused.value.hint
     (note,) = alarms(daemon)
-    subject, policy = (VAULT_ID, VAULT) if whose == "vault" else (bridge.device.id, PROFILE)
-    assert (note.subject, note.facts["address"]) == (subject, policy.address(0, 3))
+    subject, policy = (bridge.device.id, PROFILE) if whose == "profile" else (VAULT_ID, VAULT)
+    index = 0 if whose == "pinned" else 3
+    assert (note.subject, note.facts["address"]) == (subject, policy.address(0, index))
+    assert (daemon.journal.pin(VAULT_ID) is None) is (whose == "pinned")
     (alarm,) = told(daemon, subject, "alarm")
     assert "\x1b" not in alarm
-    assert "receive address 3" in alarm
+    assert f"receive address {index}" in alarm
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,9 @@
 
 import base64
 import json
-from hashlib import sha256
 
-import httpx
 import pytest
 
-from custody.schemas.keys import ChallengeLine, signed_host
 from firmware_bridge import DeviceState
 from multisig import profile_account_path
 from signerd.core.states import State
@@ -17,7 +14,7 @@ from signerd.errors import (
     PlatformAnswersWrongly,
     RegistrationStale,
 )
-from tests.support.daemons import URL, daemon_at, until, until_state
+from tests.support.daemons import daemon_at, until, until_state
 from tests.support.desk import NETWORK, VAULT, VAULT_ID
 from tests.support.fake_bridge import FakeBridge
 from tests.support.ur_keys import proof
@@ -123,29 +120,3 @@ async def test_s15_other_files_than_those_shown_register_nothing(state, platform
                 daemon, other, digest, asked.challenge, proof(asked.challenge, MALLORY), replace=False
             )
         assert platform.keys == []
-
-
-@pytest.mark.parametrize(
-    ("host", "words"), [(signed_host(URL), "not for these keys"), ("custody.example", "at custody.example")]
-)
-async def test_another_text_of_the_platforms_is_never_shown_to_be_signed(
-    state, platform, bridge, host, words
-):
-    """S36."""
-
-    def lied(request: httpx.Request) -> httpx.Response | None:
-        if not request.url.path.endswith("/key-challenge"):
-            return None
-        text = str(ChallengeLine(host, "testnet", 7, "ab" * 16, sha256(b"").hexdigest()))
-        told = {
-            "challenge": text,
-            "derivation_path": "m/48h/1h/0h/2h/0/0",
-            "expires_at": "2026-01-02T03:04:05Z",
-        }
-        return httpx.Response(200, json=told)
-
-    platform.after = lied
-    async with daemon_at(state, platform, bridge) as daemon:
-        digest = (await airgap_setup.preview(daemon, (lines_of(),))).digest
-        with pytest.raises(PlatformAnswersWrongly, match=words):
-            await airgap_setup.challenge(daemon, (lines_of(),), digest)

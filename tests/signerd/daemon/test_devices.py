@@ -24,7 +24,7 @@ from signerd.core.states import State
 from signerd.daemon.devices import FIRST, UNFORESEEN, Devices
 from signerd.daemon.service import Daemon
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed, DeviceUnready, NoSuchDevice
-from tests.support.daemons import approve, daemon_at, until, until_state
+from tests.support.daemons import approve, daemon_at, submits, until, until_state
 from tests.support.desk import VAULT, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.wallets import ALICE, BOB, make_vault
@@ -205,8 +205,7 @@ async def test_f_a_mistake_of_the_library_is_told_and_tried_again(prepared, plat
         assert [line.text.startswith(TOLD[method]) for line in told] == [True]
         bridge.wrong = set()
         if method != "list":
-            await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.SUBMITTED)
+            await submits(daemon, "p-1")
         assert bridge.asked == 1
         await until(lambda: not daemon.troubles.sentences())
         assert await troubled(daemon) == []

@@ -14,7 +14,7 @@ from signerd.account.wire import MOST_WORKSPACES
 from signerd.core.states import State
 from signerd.daemon import vaults
 from signerd.journal import Journal, quota
-from tests.support.daemons import approve, daemon_at, is_well, until, until_state
+from tests.support.daemons import daemon_at, is_well, submits, until, until_state
 from tests.support.desk import VAULT_ID, snapshot_of, spend
 
 pytestmark = pytest.mark.anyio
@@ -98,8 +98,7 @@ async def test_f_a_platform_that_floods_is_an_alarm_and_what_was_approved_goes_o
 ):
     monkeypatch.setattr(quota, "MOST", 10)
     async with daemon_at(prepared, platform, bridge) as daemon:
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.SUBMITTED)
+        await submits(daemon, "p-1")
         platform.proposals |= {f"q-{n:02}": replace(HONEST, psbt_id=f"q-{n:02}") for n in range(40)}
         await until(lambda: bool(daemon.feed.since(0, "platform")))
         await until(

@@ -32,7 +32,7 @@ from signerd.errors import (
 )
 from signerd.journal import Journal
 from tests.support.bills import COIN, PROFILE, PROFILE_KEY, bill
-from tests.support.daemons import approve, daemon_at, until, until_state
+from tests.support.daemons import approve, daemon_at, some_rounds, submits, until_state
 from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, own_keys, snapshot_of, spend
 from tests.support.fake_platform import FakePlatform
 from tests.support.wallets import BOB, CAROL, fund, make_vault, pay
@@ -121,8 +121,7 @@ async def test_declined_taken_back_or_over_it_is_not_signed(prepared, platform, 
                 await daemon.imported.withdraw(psbt_id, WALLET)
             with pytest.raises(IllegalEvent):
                 await approve(daemon, psbt_id)
-        rounds = daemon.follower.state.rounds
-        await until(lambda: daemon.follower.state.rounds > rounds + 1)
+        await some_rounds(daemon, 1)
         assert platform.told() == []
         # The same transaction may be asked about again, under another id.
         assert (await daemon.imported.import_psbt(bill(1).to_base64(), WALLET)).psbt_id != no.psbt_id
@@ -184,8 +183,7 @@ async def test_s6_a_proposal_pays_what_was_imported_and_the_other_way_round(prep
         platform.proposals["p-9"] = snapshot_of(same, "p-9")
         await until_state(daemon, "p-9", State.WAITING_PERSON)
         assert (await daemon.proposal("p-9")).to_acknowledge == ("paid-twice",)
-        await approve(daemon, "p-9", "paid-twice")
-        await until_state(daemon, "p-9", State.SUBMITTED)
+        await submits(daemon, "p-9", "paid-twice")
         assert (await daemon.imported.inspect(own.to_base64(), WALLET)).to_acknowledge == ("paid-twice",)
 
 

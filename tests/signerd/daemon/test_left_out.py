@@ -12,7 +12,7 @@ from signerd.core.states import State
 from signerd.core.values import Snapshot
 from signerd.daemon.service import Daemon
 from signerd.journal import Journal
-from tests.support.daemons import approve, daemon_at, until, until_state
+from tests.support.daemons import daemon_at, submits, until, until_state
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_platform import FakePlatform
 
@@ -45,8 +45,7 @@ async def test_f_one_bad_proposal_is_left_out_by_its_id_and_the_others_are_signe
         told = " ".join(await notes(daemon))
         assert all(f"proposal {psbt_id} is left out" in told for psbt_id in ids)
         assert {record.psbt_id for record in daemon.journal.records()} == {"p-1"}
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.SUBMITTED)
+        await submits(daemon, "p-1")
         platform.bad_proposals = []
         platform.proposals["p-2"] = snapshot_of(spend(n_inputs=3), "p-2")
         await until_state(daemon, "p-2", State.WAITING_PERSON)
@@ -76,8 +75,7 @@ async def test_f_a_known_one_that_turns_bad_is_asked_about_beside_the_others(pre
         await until_state(daemon, "p-2", State.WAITING_PERSON)
         for psbt_id, acknowledged in (("p-1", ()), ("p-2", ("conflict",))):
             await until_state(daemon, psbt_id, State.WAITING_PERSON)
-            await approve(daemon, psbt_id, *acknowledged)
-            await until_state(daemon, psbt_id, State.SUBMITTED)
+            await submits(daemon, psbt_id, *acknowledged)
 
         def odd(request: httpx.Request) -> httpx.Response | None:
             single = request.url.params.get("psbt_id") == "p-1"
@@ -155,7 +153,6 @@ async def test_f_a_mistake_in_the_client_is_that_calls_failure(prepared, platfor
             return sound(*args, **given)
 
         monkeypatch.setattr(platform_module, "call", sometimes)
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.SUBMITTED)
+        await submits(daemon, "p-1")
         assert left == [0]
     assert len(platform.signatures("p-1")) == 1

@@ -12,7 +12,7 @@ from signerd.core.states import State
 from signerd.core.values import Snapshot
 from signerd.daemon import vaults
 from signerd.errors import NeedsAcknowledgement
-from tests.support.daemons import approve, daemon_at, until_state
+from tests.support.daemons import approve, daemon_at, submits, until_state
 from tests.support.desk import VAULT, snapshot_of
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
@@ -44,5 +44,4 @@ async def test_s16_a_sweep_into_a_vault_that_the_platform_names_is_held_until_th
         shown = await daemon.proposal("p-1")
         assert shown.to_acknowledge == ()
         assert f"your vault 'New' ({new.verification_code.partition('-')[0]})" in proposal_text(shown)
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.SUBMITTED)
+        await submits(daemon, "p-1")

@@ -7,7 +7,15 @@ import httpx
 import pytest
 
 from signerd.core.states import State
-from tests.support.daemons import PAUSES_OF_KEPT, approve, daemon_at, hurried_sleep, until, until_state
+from tests.support.daemons import (
+    PAUSES_OF_KEPT,
+    approve,
+    daemon_at,
+    hurried_sleep,
+    submits,
+    until,
+    until_state,
+)
 from tests.support.fake_platform import problem
 
 pytestmark = pytest.mark.anyio
@@ -57,8 +65,7 @@ async def test_f_whatever_the_platform_does_the_same_bytes_arrive(prepared, plat
     else:
         platform.before = hook
     async with daemon_at(prepared, platform, bridge) as daemon:
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.SUBMITTED)
+        await submits(daemon, "p-1")
     told = platform.signatures("p-1")
     assert len({(t["psbt"], t["key"]) for t in told}) == 1
     assert bridge.asked == 1
@@ -96,8 +103,7 @@ async def test_what_is_refused_for_now_is_kept_told_once_for_each_sentence_and_g
 
     platform.before = lambda r: answers.pop(0)() if answers and "sign-psbt" in r.url.path else None
     async with daemon_at(prepared, platform, bridge, sleep=sleep) as daemon:
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.SUBMITTED)
+        await submits(daemon, "p-1")
         lines = [line for line in daemon.feed.since(0, "p-1") if line.kind in {"attention", "state"}]
         entries = [entry.note for entry in daemon.journal.audit()]
     told = [line.text for line in lines if line.kind == "attention"]

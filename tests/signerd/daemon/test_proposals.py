@@ -12,7 +12,7 @@ from multisig import ChangeTo, Psbt, build_psbt, sats
 from signerd.core.states import State
 from signerd.core.values import Trouble
 from signerd.daemon.service import Daemon
-from tests.support.daemons import MemoryStore, approve, daemon_at, until, until_state
+from tests.support.daemons import MemoryStore, approve, daemon_at, some_rounds, submits, until, until_state
 from tests.support.desk import VAULT, snapshot_of, spend
 from tests.support.examples import examples
 from tests.support.fake_platform import problem
@@ -62,8 +62,7 @@ async def test_what_keeps_a_transaction_back_is_told_once_and_shown_until_it_is_
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         digest = (await daemon.proposal("p-1")).digest
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.SUBMITTED)
+        await submits(daemon, "p-1")
         platform.proposals["p-1"] = replace(sent, trouble=slow)
         await until(lambda: bool(told(daemon)))
         shown = (await daemon.proposal("p-1")).trouble
@@ -88,8 +87,7 @@ async def test_what_keeps_a_transaction_back_is_told_once_and_shown_until_it_is_
 
 async def test_every_move_of_a_proposal_reaches_its_followers(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.SUBMITTED)
+        await submits(daemon, "p-1")
         platform.proposals["p-1"] = replace(HONEST, status=ProposalStatus.SIGNED, collected=2)
         # A round that was under way when the status changed may still tell of one signature.
         await until(lambda: daemon.feed.since(0, "p-1")[-1].text.startswith("Signatures: 2"))
@@ -123,8 +121,7 @@ async def test_two_proposals_go_to_the_device_one_after_the_other(prepared, plat
         # p-2 spends a coin of p-1: approved while that was unsigned, it is asked about once more (S25, S6).
         await until_state(daemon, "p-2", State.WAITING_PERSON)
         assert (await daemon.proposal("p-2")).to_acknowledge == ("conflict",)
-        await approve(daemon, "p-2", "conflict")
-        await until_state(daemon, "p-2", State.SUBMITTED)
+        await submits(daemon, "p-2", "conflict")
         assert bridge.asked == 2
 
 
@@ -139,8 +136,7 @@ async def test_a_decline_waits_for_the_platform_survives_a_restart_and_reaches_i
     platform.before = lambda _request: None
     async with daemon_at(prepared, platform, bridge, store=store) as daemon:
         await until(lambda: bool(platform.told()))
-        rounds = daemon.follower.state.rounds
-        await until(lambda: daemon.follower.state.rounds > rounds + 2)
+        await some_rounds(daemon)
     (told,) = platform.told()
     assert (told["decision"], told["reason"]) == ("reject", "not our invoice·[2J")
 
@@ -156,8 +152,7 @@ async def test_f_many_pending_proposals(prepared, platform, bridge):
         lines = await daemon.proposals(ended=False)
         assert len(lines) == many
         last = f"p-{many - 1}"
-        await approve(daemon, last)
-        await until_state(daemon, last, State.SUBMITTED)
+        await submits(daemon, last)
 
 
 async def test_l11_a_long_list_lets_others_in_while_it_is_made(prepared, platform, bridge, monkeypatch):

@@ -10,7 +10,7 @@ from firmware_bridge import DeviceState
 from signerd.core.states import State
 from signerd.daemon import vaults
 from signerd.daemon.service import Daemon
-from tests.support.daemons import MemoryStore, approve, daemon_at, until, until_state
+from tests.support.daemons import MemoryStore, approve, daemon_at, some_rounds, submits, until, until_state
 from tests.support.fake_platform import listed_key, problem
 from tests.support.wallets import ALICE, MALLORY, Signer
 
@@ -50,8 +50,7 @@ async def test_it_is_read_at_sign_in_and_stops_what_waits_for_the_device(
     async with daemon_at(prepared, platform, bridge, store=store) as daemon:
         await until_state(daemon, "p-1", State.REFUSED)
         bridge.becomes(DeviceState.READY)
-        rounds = daemon.follower.state.rounds
-        await until(lambda: daemon.follower.state.rounds > rounds + 2)
+        await some_rounds(daemon)
         assert words in daemon.journal.record("p-1").reason
         assert any(words in note and "signerd register" in note for note in (await daemon.status()).notes)
         assert [words in text for text in alarms(daemon)] == [True]
@@ -78,8 +77,7 @@ async def test_a_signature_turned_down_for_the_key_has_the_keys_read_at_once(pre
 async def test_it_is_read_now_and_then_and_not_with_every_list(daemon, platform):
     await until(lambda: daemon.keys.reads > 0 and not daemon.keys.due.is_set())
     asked = platform.requests.count(KEYS)
-    rounds = daemon.follower.state.rounds
-    await until(lambda: daemon.follower.state.rounds > rounds + 5)
+    await some_rounds(daemon, 5)
     assert platform.requests.count(KEYS) == asked <= 2
     daemon.keys.every = 0.001
     daemon.keys.due.set()
@@ -118,5 +116,4 @@ async def test_a_platform_that_takes_its_word_back_lifts_nothing_and_a_registrat
         assert (await daemon.register(preview.device_id, preview.digest)).key_id == "key-1"
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         assert not any("revoked" in note for note in (await daemon.status()).notes)
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.SUBMITTED)
+        await submits(daemon, "p-1")

@@ -4,7 +4,7 @@ import pytest
 
 from signerd.core.states import State
 from signerd.errors import KeyringTimedOut, SignedOut, SignInFailed
-from tests.support.daemons import MemoryStore, approve, daemon_at, make_config, until, until_state
+from tests.support.daemons import MemoryStore, daemon_at, make_config, submits, until, until_state
 from tests.support.fake_platform import EMAIL, OTP, PASSWORD
 
 pytestmark = pytest.mark.anyio
@@ -48,8 +48,7 @@ async def test_the_session_survives_a_restart_and_an_expired_token(prepared, pla
     async with daemon_at(prepared, platform, bridge, store=store) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         platform.token = "another"  # The platform no longer takes the access token.
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.SUBMITTED)
+        await submits(daemon, "p-1")
         await until(lambda: platform.refresh_token in (store.kept or ""))
     async with daemon_at(prepared, platform, bridge, store=store) as daemon:
         await until(lambda: daemon.follower.state.reachable)

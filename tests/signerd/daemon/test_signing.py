@@ -9,7 +9,7 @@ from firmware_bridge import Device, DeviceState, Disconnected, NotEnrolled, Refu
 from multisig import ChangeTo, build_psbt, sats
 from signerd.core.states import State
 from signerd.daemon import runner
-from tests.support.daemons import approve, daemon_at, until, until_state
+from tests.support.daemons import approve, daemon_at, some_rounds, submits, until, until_state
 from tests.support.desk import VAULT, snapshot_of
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
@@ -28,8 +28,7 @@ async def test_f_a_device_that_cannot_be_asked_is_asked_when_it_is_ready(
     bridge.state = hindered
     async with daemon_at(prepared, platform, bridge) as daemon:
         await approve(daemon, "p-1")
-        rounds = daemon.follower.state.rounds
-        await until(lambda: daemon.follower.state.rounds > rounds + 2)
+        await some_rounds(daemon)
         assert daemon.journal.record("p-1").state is State.WAITING_DEVICE
         assert bridge.asked == 0
         bridge.becomes(DeviceState.READY)
@@ -42,8 +41,7 @@ async def test_f_s18_another_device_or_passphrase_is_not_asked(prepared, platfor
     bridge.signer = BOB
     async with daemon_at(prepared, platform, bridge) as daemon:
         await approve(daemon, "p-1")
-        rounds = daemon.follower.state.rounds
-        await until(lambda: daemon.follower.state.rounds > rounds + 2)
+        await some_rounds(daemon)
         assert daemon.journal.record("p-1").state is State.WAITING_DEVICE
         assert bridge.asked == 0
         bridge.signer = ALICE
@@ -58,8 +56,7 @@ async def test_a_device_that_gave_nothing_asks_the_person_again(prepared, platfo
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.INTERRUPTED)
         assert failure.hint in daemon.journal.record("p-1").reason
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.SUBMITTED)
+        await submits(daemon, "p-1")
 
 
 class Counting(FakeBridge):
@@ -114,8 +111,7 @@ async def test_s6_two_devices_of_one_seed_do_not_pay_twice_at_once(prepared, tmp
             await daemon.approve(psbt_id, (await daemon.proposal(psbt_id)).digest)
         await until(lambda: bridge.asked > 0)
         bridge.becomes(DeviceState.READY)
-        rounds = daemon.follower.state.rounds
-        await until(lambda: daemon.follower.state.rounds > rounds + 3)
+        await some_rounds(daemon, 3)
         assert bridge.asked == 1
         assert bridge.gate is not None
         bridge.gate.set()

@@ -7,14 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from signerd.core import events
-from signerd.core.audit import Note, first_fault
-from signerd.core.events import AskPerson, Level, Notify
+from signerd.core.events import Level, Notify
 from signerd.core.states import State
-from signerd.errors import IllegalEvent
 from signerd.journal import Journal
-from tests.signerd.journal.test_journal import HONEST, open_one, prepared
-from tests.support.desk import CLAIM, VAULT_ID, judge_again, make_pin
+from tests.signerd.journal.test_journal import HONEST, prepared
+from tests.support.desk import CLAIM, VAULT_ID, judge_again
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
 
 FOREIGN = replace(CLAIM, descriptor=make_vault((ALICE, BOB, MALLORY)).descriptor)
@@ -52,40 +49,8 @@ def test_s16_each_distinct_change_is_an_alarm_once(journal: Journal) -> None:
     assert not journal.learn(replace(WEAKER, name="Renamed")).is_new
 
 
-def test_s16_taking_it_back_does_not_end_the_alarm(journal: Journal) -> None:
-    journal.learn(FOREIGN)
-    assert journal.learn(CLAIM).news == ()
-    assert AskPerson("p-1") not in judge_again(journal)
-    review = journal.review("p-1")
-    assert {verdict.name for verdict in review.refusals} == {"vault-alarm"}
-    with pytest.raises(IllegalEvent):
-        journal.decide("p-1", events.Approved(review.digest))
-
-
-def test_s16_an_alarm_survives_a_restart(journal: Journal, tmp_path: Path) -> None:
-    journal.learn(FOREIGN)
-    told = journal.changes_of(journal.pin(VAULT_ID))
-    journal.close()
-    with open_one(tmp_path) as again:
-        assert again.changes_of(again.pin(VAULT_ID)) == told
-        assert not again.learn(FOREIGN).is_new
-
-
 def test_a_change_of_a_vault_that_is_not_pinned_is_news_and_no_alarm(journal: Journal) -> None:
     other = replace(FOREIGN, vault_id="vault-2")
     assert journal.learn(other).is_new
     learnt = journal.learn(replace(other, descriptor=make_vault(threshold=1).descriptor))
     assert (learnt.is_new, learnt.news) == (True, ())
-
-
-def test_unpinning_ends_the_alarm_and_a_later_change_is_one_again(journal: Journal) -> None:
-    journal.learn(FOREIGN)
-    judge_again(journal)
-    journal.learn(CLAIM)
-    journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
-    assert journal.changes_of(journal.pin(VAULT_ID)) == ()
-    journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
-    assert judge_again(journal) == (AskPerson("p-1"),)
-    journal.learn(FOREIGN)
-    assert kinds(journal).count("vault-changed") == 2
-    assert first_fault(journal.audit()) is None

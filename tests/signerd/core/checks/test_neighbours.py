@@ -68,13 +68,6 @@ def test_s6_a_bump_that_another_one_outbids_or_whose_new_coin_is_spent_is_held()
     assert found(shop((1, 2), 4_000, "p-3", replaces="p-1"), FIRST, elsewhere).to_acknowledge == {"conflict"}
 
 
-@pytest.mark.parametrize("state", list(State))
-def test_s6_no_word_of_the_platform_lifts_a_hold(state: State) -> None:
-    first = replace(FIRST, state=state)
-    assert found(shop((2,), psbt_id="p-2"), first).to_acknowledge == {"paid-twice"}
-    assert found(shop((1,), 2_000, "p-2"), first).to_acknowledge == {"conflict"}
-
-
 @pytest.mark.parametrize(
     ("state", "words"),
     [
