@@ -125,7 +125,7 @@ async def test_s13_another_address_on_the_device_is_an_alarm_that_is_kept(daemon
     assert (daemon.journal.pin(VAULT_ID) is None) is (whose == "pinned")
     (alarm,) = told(daemon, subject, "alarm")
     assert "\x1b" not in alarm
-    assert f"receive address {index}" in alarm
+    assert policy.address(0, index) in alarm
 
 
 @pytest.mark.parametrize(
