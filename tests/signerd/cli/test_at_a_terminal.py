@@ -116,21 +116,15 @@ def leave(terminal: int, key: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("arguments", "before", "question", "secret"),
     [
-        (["login"], (), b"Choose a passphrase", True),
         (["login"], PASSPHRASE, b"E-mail", False),
         (["login"], (*PASSPHRASE, EMAIL), b"Password", True),
         (["run"], (), b"Choose a passphrase", True),
     ],
-    ids=["a passphrase", "a line", "a password", "the daemon's start"],
+    ids=["a line", "a password", "the daemon's start"],
 )
 def test_ctrl_c_ends_at_once(state, arguments, before, question, secret):
     (state / "config.toml").write_text(CONFIG)
     assert left_at(state, arguments, before, question, secret=secret) == Exit.INTERRUPTED
-
-
-def test_ctrl_c_at_the_first_question_of_all_writes_nothing(state):
-    assert left_at(state, ["setup"], (), b"Address of the platform", secret=False) == Exit.INTERRUPTED
-    assert list(state.iterdir()) == []
 
 
 def test_ctrl_c_at_a_yes_or_no_and_while_waiting(tmp_path, state):
@@ -140,9 +134,6 @@ def test_ctrl_c_at_a_yes_or_no_and_while_waiting(tmp_path, state):
             status = left_at(state, ["approve", "p-1"], (), b"Sign this", secret=False, key=key)
             assert status == Exit.INTERRUPTED
         assert left_at(state, ["pair"], (), b"Ctrl-C ends it.", secret=False) == Exit.INTERRUPTED
-        backup = ["backup", str(tmp_path / "b")]
-        assert left_at(state, backup, (), b"Choose a passphrase", secret=True) == Exit.INTERRUPTED
-        assert not (tmp_path / "b").exists()
         assert signerd("show", "p-1", "--json", state=state).json["state"] == "waiting-for-person"
 
 

@@ -116,21 +116,15 @@ def test_a_wrong_code_is_asked_for_again_and_a_failure_leaves_nothing(state, out
     assert [path for _verb, path in outer.platform.requests].count("/auth/login") == 2
 
 
-@pytest.mark.parametrize(
-    ("option", "told"),
-    [
-        (["--secrets", "keyring"], "has for --secrets: file, and not keyring"),
-        (["--label", "Desk"], "has for --label: signing device, and not Desk"),
-        (["--network", "signet"], "has for --network: regtest, and not signet"),
-    ],
-)
-@pytest.mark.parametrize("command", ["login", "setup"])
-def test_what_is_given_later_without_the_platform_is_refused_in_words_where_it_differs(
-    state, outer, url, command, option, told
-):
+def test_what_is_given_later_without_the_platform_is_refused_in_words_where_it_differs(state, outer, url):
     assert signerd("login", *options(url), state=state, typed=CREDENTIALS).status == Exit.OK
     outer.platform.requests.clear()
-    ended = signerd(command, *option, state=state, typed=CREDENTIALS)
-    assert ended.status == Exit.STATE
-    assert told in ended.err
+    for command, name, given, told in (
+        ("login", "--secrets", "keyring", "has for --secrets: file, and not keyring"),
+        ("setup", "--label", "Desk", "has for --label: signing device, and not Desk"),
+        ("setup", "--network", "signet", "has for --network: regtest, and not signet"),
+    ):
+        ended = signerd(command, name, given, state=state, typed=CREDENTIALS)
+        assert ended.status == Exit.STATE
+        assert told in ended.err
     assert outer.platform.requests == []

@@ -68,16 +68,21 @@ def test_where_the_device_is_not_there_the_person_is_told_what_to_do(devices, do
 
 def test_a_platform_that_is_away_is_told_once_with_the_reason():
     tries = (("state", "submitting"), ("state", "signed")) * 5
+    screen = ("progress", "Confirm the total and the fee on the device")
     daemon = Daemon(
-        ("state", "signed"), *tries, ("state", "submitted"), reason="The platform gave no answer."
+        *(screen, screen, ("state", "signed"), *tries, ("state", "submitted")),
+        reason="The platform gave no answer.",
     )
     told = told_by(daemon)
-    assert told[:3] == [
+    assert told[:4] == [
+        screen[1],
         "signed, not submitted yet",
         "being submitted",
         "The platform gave no answer. It is signed, and signerd goes on trying. Ctrl-C leaves it to that.",
     ]
-    assert told[3:4] == ["the platform has your signature"]
+    assert told[4:5] == ["the platform has your signature"]
+    with pytest.raises(DaemonNotRunning):
+        told_by(Daemon(screen))
 
 
 def test_what_is_refused_for_now_ends_with_the_reason_which_says_what_happens_next():
@@ -85,16 +90,3 @@ def test_what_is_refused_for_now_ends_with_the_reason_which_says_what_happens_ne
     lines = (("state", "submitting"), ("attention", reason), ("state", "kept"))
     assert told_by(Daemon(*lines, reason=reason)) == ["being submitted", reason]
     assert told_by(Daemon(lines[0], *lines[:0:-1], reason=reason)) == ["being submitted", reason]
-
-
-def test_a_screen_that_is_asked_for_twice_is_told_once():
-    screen = ("progress", "Confirm the total and the fee on the device")
-    assert told_by(Daemon(screen, screen, ("state", "submitted")))[:2] == [
-        screen[1],
-        "the platform has your signature",
-    ]
-
-
-def test_a_daemon_that_stops_meanwhile_is_told():
-    with pytest.raises(DaemonNotRunning):
-        told_by(Daemon(("progress", "Look at your device.")))
