@@ -67,8 +67,7 @@ def test_the_person_sees_what_is_asked_types_the_code_and_takes_rights_away(daem
 
 
 @pytest.mark.parametrize(
-    ("options", "typed", "status"),
-    [(["--refuse"], "", Exit.OK), ([], "no\n", Exit.DECLINED), ([], "N\n", Exit.DECLINED)],
+    ("options", "typed", "status"), [(["--refuse"], "", Exit.OK), ([], "No\n", Exit.DECLINED)]
 )
 def test_the_person_refuses(daemon, options, typed, status):
     pairing = ask(daemon)

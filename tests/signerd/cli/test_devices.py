@@ -9,13 +9,10 @@ import pytest
 from custody.common.terminal import Exit
 from firmware_bridge import DeviceState
 from signerd.cli import devices
-from signerd.shapes import DeviceView
 from tests.conformance.rigs import short_folder
-from tests.support.command import is_tame, signerd
-from tests.support.served import make_outer, served_daemon, served_script
+from tests.support.command import signerd
+from tests.support.served import make_outer, served_daemon
 from tests.support.wallets import ALICE
-
-HOSTILE = "\x1b[2J\u202eevil\r\n"
 
 
 @pytest.fixture
@@ -29,7 +26,7 @@ def desk(tmp_path, outer):
         yield daemon
 
 
-def test_a_device_is_listed_with_its_state_its_fingerprint_and_advice(desk, outer):
+def test_s22_a_device_is_listed_with_its_state_its_fingerprint_and_advice(desk, outer):
     """What is reached at an address is an emulator, a maker's or ours: nothing that a program says of itself
     proves which.
     """
@@ -44,14 +41,8 @@ def test_a_device_is_listed_with_its_state_its_fingerprint_and_advice(desk, oute
     assert "virtual" not in device
     desk.on_loop(outer.bridge.becomes, DeviceState.LOCKED)
     assert "Unlock it with its PIN." in signerd("devices", state=desk.state).out
-
-
-def test_s22_a_device_is_listed_with_its_firmware_and_its_known_flaws(desk, outer):
-    outer.bridge.emulator = False
-    assert "not known" in signerd("devices", state=desk.state).out
-    outer.bridge.firmware = "2.5.0"
+    outer.bridge.emulator, outer.bridge.firmware = False, "2.5.0"
     ended = signerd("devices", state=desk.state)
-    assert "2.5.0" in ended.out
     assert "STOP USING IT: TREZOR-2.5.1-REPLACEMENT," in ended.out
     [device] = signerd("devices", "--json", state=desk.state).json
     assert device["firmware"] == "2.5.0"
@@ -67,27 +58,6 @@ def test_s20_s22_registering_says_what_is_known_of_the_firmware_before_it_asks(d
     assert "Update to at least 2.5.1." in told
     assert "no anti-exfil protocol" in told
     assert outer.platform.keys == outer.bridge.messages == []
-
-
-def test_l8_even_where_the_daemon_forgot_a_devices_words_do_not_reach_the_terminal(tmp_path):
-    view = DeviceView(
-        id="trezor-1",
-        family="trezor",
-        model=HOSTILE,
-        label=HOSTILE,
-        endpoint="e",
-        state="ready",
-        fingerprint=None,
-        emulator=True,
-        detail=HOSTILE,
-        advice=None,
-        firmware=HOSTILE,
-    )
-    with served_script(tmp_path / "s", devices=(view,)) as daemon:
-        for arguments in (["devices"], ["devices", "--json"]):
-            ended = signerd(*arguments, state=daemon.state)
-            assert is_tame(ended.out)
-            assert "evil" in ended.out
 
 
 def test_register_shows_fingerprint_and_paths_asks_and_registers(desk, outer):

@@ -1,7 +1,5 @@
 """Each code has an explanation, each explanation a code, and the page of the site says the same."""
 
-import json
-
 import pytest
 from click.testing import CliRunner
 
@@ -45,11 +43,6 @@ def test_both_programs_say_the_same_of_the_platforms_codes_and_who_can_act():
         assert theirs.splitlines()[0] == code
         assert theirs.splitlines()[1:] == ours.splitlines()[1:]
         assert theirs.splitlines()[-1].startswith("  Who can: ")
-
-
-@pytest.mark.parametrize("code", ["paid-twice", "refused-by-person", "rule-ask-always", "KEY_REVOKED"])
-def test_a_program_reads_the_same(code):
-    assert json.loads(explain(code, "--json").stdout)["code"] == code
 
 
 def test_a_mistyped_code_is_told_its_neighbours():

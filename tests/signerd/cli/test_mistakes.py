@@ -45,15 +45,10 @@ def place(tmp_path_factory):
     whole = spend().to_bytes()
     for name, content in {
         "junk": b"\x00\xff\x00junk",
-        "text": b"this is no PSBT at all",
-        "specter": b"p1of2 cHNidP8BAI\n",
         "cut": whole[:-20],
         "there": b"",
         "small": base64.b64encode(whole),
-        "base64": b"cHNidP!!",
         "rules-key": b"[refuse]\nabove_per_hour = '1 BTC'\n",
-        "rules-unit": b"[ask]\nabove_per_transaction = '1'\n",
-        "rules-toml": b"[ask\n",
         "rules-vault": b"[vaults.nowhere.ask]\nalways = true\n",
     }.items():
         (folder / name).write_bytes(content)
@@ -83,12 +78,10 @@ NOT_THERE = "cannot be read: No such file or directory."
             USAGE,
             "'8bdd' could be any of 2 proposals. Name one by its id: 8bdd1234 Pay 0.0005 BTC",
         ),
-        ("show a/../b", UNDECIDED, "there is no proposal 'a/../b' here"),
         ("approve 8bdd12 --yes", USAGE, "with --yes a proposal is named by its whole id"),
         ("approve 8bdd1234", USAGE, "no answer to the question: Sign this on REGTEST"),
         (f"reject 8bdd1234 --yes --reason {LONG}", USAGE, "reason: is too long: at most 1000 characters."),
         ("export 8bdd1234 --out {folder}/none/x", USAGE, "none is not a folder. Nothing was asked."),
-        ("export 8bdd1234 --qr morse", USAGE, "'morse' is not one of 'bbqr', 'ur'"),
         ("import {folder}/none", USAGE, "The card, folder or file is not there. Insert the card"),
         ("import {folder}/junk", USAGE, "This is not a PSBT. Save or show it again on the device"),
         ("import {folder}/small", UNDECIDED, "was not exported here, so its answer cannot be imported"),
@@ -98,17 +91,6 @@ NOT_THERE = "cannot be read: No such file or directory."
             USAGE,
             "This is not a PSBT. Export it from your wallet",
         ),
-        (
-            "inspect {folder}/text",
-            USAGE,
-            "This is not a PSBT. Export it from your wallet",
-        ),
-        (
-            "inspect {folder}/specter",
-            USAGE,
-            "a part of Specter-DIY's own series of QR codes, which is not read",
-        ),
-        ("inspect {folder}/base64", USAGE, "This PSBT is damaged: it is not valid base64."),
         ("inspect {folder}/cut", UNDECIDED, "The PSBT cannot be read: A value in the PSBT is malformed"),
         ("sign {folder}/small --out {folder}/there", USAGE, "there is there already. Nothing was asked"),
         ("sign -", USAGE, "a PSBT from standard input leaves no input for your answer. Give a file"),
@@ -119,7 +101,6 @@ NOT_THERE = "cannot be read: No such file or directory."
         ("unpin vault-1 --code AAAA", UNDECIDED, OTHER_CODE),
         ("addresses nowhere", UNDECIDED, NO_VAULT),
         ("addresses vault-1 --start -1", USAGE, "-1 is not in the range"),
-        ("addresses vault-1 --show 1000001", USAGE, "1000001 is not in the range"),
         ("addresses profile", UNDECIDED, "no profile key of a device of yours is registered. Connect your"),
         ("accounts --device toaster", DEVICE, "there is no device 'toaster'. Connect the device"),
         ("devices another-address", DEVICE, "this device shows no address that is to be compared. Have it"),
@@ -127,7 +108,6 @@ NOT_THERE = "cannot be read: No such file or directory."
         ("pair --origin ftp://x", USAGE, NO_ORIGIN),
         ("pair 8bdd1234", UNDECIDED, "no request '8bdd1234' is open. A request lasts two minutes."),
         ("apps revoke nobody", UNDECIDED, "no app 'nobody' is paired. List the paired apps"),
-        ("apps shut-out nonsense", USAGE, NO_ORIGIN),
         ("login --network moonnet", USAGE, "'moonnet' is not one of 'mainnet', 'testnet4'"),
         (
             "login --device toaster:udp:1",
@@ -140,12 +120,6 @@ NOT_THERE = "cannot be read: No such file or directory."
             "line 2: refuse.above_per_hour: there is no such key here",
         ),
         (
-            "rules show --file {folder}/rules-unit",
-            STATE,
-            "line 2: ask.above_per_transaction: write an amount with",
-        ),
-        ("rules show --file {folder}/rules-toml", STATE, "it is not TOML: Expected ']'"),
-        (
             "rules show --file {folder}/rules-vault",
             STATE,
             "vaults.nowhere: no vault was ever pinned here",
@@ -157,7 +131,6 @@ NOT_THERE = "cannot be read: No such file or directory."
         ("backup {folder}/there", STATE, "there is there already. Nothing was asked"),
         ("restore {folder}/junk", STATE, "junk is not an encrypted backup. Take another copy of the file"),
         ("run", STATE, "another signerd works on"),
-        ("completion tcsh", USAGE, "'tcsh' is not one of 'bash', 'zsh', 'fish'"),
     ],
 )
 def test_a_mistake_is_told_with_what_to_do(place, line, status, said):

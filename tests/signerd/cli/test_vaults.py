@@ -75,9 +75,7 @@ def test_pin_shows_what_is_compared_and_with_whom_and_asks_for_the_code(desk, ou
     ("option", "name", "content"),
     [
         ("--from", "v.bsms", enrolment_text(VAULT, "V", EnrolmentForm.BSMS).encode()),
-        ("--from", "v.txt", enrolment_text(VAULT, "V", EnrolmentForm.DESCRIPTOR).encode()),
         ("--psbt", "p.psbt", spend().to_bytes()),
-        ("--psbt", "p.txt", spend().to_base64().encode()),
     ],
 )
 def test_a_vault_that_the_person_brings_is_pinned_where_the_record_agrees(
