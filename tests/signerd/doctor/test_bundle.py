@@ -49,27 +49,15 @@ def planted(folder: Path, texts: list[str]) -> tuple[Installation, dict[str, Doc
     said = " ".join(texts)
     status = STATUS.model_copy(
         update={
-            "state_folder": said,
-            "platform_url": said,
-            "email": said,
-            "fingerprint": said,
-            "journal_head": said,
-            "page_url": said,
+            **{name: said for name, one in type(STATUS).model_fields.items() if "str" in str(one.annotation)},
             "notes": tuple(texts),
-            "secrets": said,
         }
     )
     device = DEVICE.model_copy(
         update={
-            "id": said,
-            "label": said,
-            "endpoint": said,
-            "fingerprint": said,
-            "detail": said,
-            "advice": said,
-            "firmware": said,
-            "family": said,
-            "state": said,
+            name: said
+            for name, one in DeviceView.model_fields.items()
+            if "str" in str(one.annotation) and name != "model"
         }
     )
     findings = {

@@ -185,16 +185,11 @@ async def listening(address, service):
 
 
 @BUS
-@pytest.mark.parametrize(("urgent", "urgency"), [(False, at_desktop.NORMAL), (True, at_desktop.CRITICAL)])
-async def test_a_desktop_is_told(bus, urgent, urgency):
-    notice = Notice("Title <b>", "Body “ä”", urgent)
+async def test_a_desktop_is_told_and_given_up_where_it_does_not_answer(bus):
     async with listening(bus, desktop()) as service:
-        assert await show(notice)
-    assert service.told == [("signerd", "Title <b>", "Body “ä”", urgency)]
-
-
-@BUS
-async def test_a_desktop_that_does_not_answer_is_given_up(bus):
+        for urgent, urgency in ((False, at_desktop.NORMAL), (True, at_desktop.CRITICAL)):
+            assert await show(Notice("Title <b>", "Body “ä”", urgent))
+            assert service.told.pop() == ("signerd", "Title <b>", "Body “ä”", urgency)
     async with listening(bus, desktop(mute=True)):
         assert not await at_desktop.send(bus, "Title", "Body", urgent=False, seconds=1)
 
@@ -215,10 +210,7 @@ def line(subject, kind, text="x", number=1):
         (line("p-1", "state", "broadcast"), NoticeKind.BROADCAST),
         (line("p-1", "trouble"), NoticeKind.TROUBLE),
         (line("p-1", "state", "signed"), None),
-        (line("p-1", "progress", "Look at your device."), None),
-        (line("p-1", "info"), None),
-        (line("p-1", "attention"), None),
-        (line("d", "device"), None),
+        *((line("p-1", quiet), None) for quiet in ("progress", "info", "attention", "device")),
     ],
 )
 def test_what_is_told(told, kind):
@@ -237,14 +229,7 @@ def test_the_most_pressing_is_the_title():
     assert notice.urgent
 
 
-def test_l6_of_many_the_most_pressing_is_named_first_where_the_end_is_cut():
-    lines = [*(line(f"p-{n}", "ask") for n in range(100)), line("vault-9", "alarm")]
-    notice = notice_of(lines, TITLES)
-    assert notice.body.startswith("100 proposals wait for your decision. vault-9, p-0, p-1")
-    assert notice.body.endswith("…")
-
-
-def test_a_proposal_is_named_by_its_title_and_only_where_details_are_asked_for():
+def test_l6_l8_a_proposal_is_named_by_its_title_and_only_where_details_are_asked_for():
     for kind, text in (("ask", WAITS), ("state", "broadcast"), ("state", "refused")):
         assert notice_of([line("8bdd", kind, text)], TITLES).body == "Pay 0.1234 BTC to Acme"
         assert notice_of([line("8bdd", kind, text)], None).body == ""
@@ -252,15 +237,13 @@ def test_a_proposal_is_named_by_its_title_and_only_where_details_are_asked_for()
     assert notice_of([line("8bdd", "ask", screen)], TITLES).body.endswith(
         "Pay 0.1234 BTC to Acme. Your device shows the first 31 bytes."
     )
-    both = notice_of([line("8bdd", "ask", WAITS), line("vault-9", "alarm", "x")], TITLES)
-    assert both.body.endswith("vault-9, Pay 0.1234 BTC to Acme")
-
-
-def test_l8_a_lock_screen_learns_neither_amounts_nor_names():
-    words = "Pay 12.5 BTC to Evil"
+    # The most pressing first, where the end is cut (L6).
+    many = notice_of([*(line(f"p-{n}", "ask") for n in range(100)), line("vault-9", "alarm")], TITLES)
+    assert many.body.startswith("100 proposals wait for your decision. vault-9, p-0, p-1")
+    assert many.body.endswith("…")
     for kind in ("ask", "alarm", "question"):
-        notice = notice_of([line("tb1-12.5-BTC", kind, words)], None)
-        assert "12.5" not in notice.title + notice.body
+        hidden = notice_of([line("tb1-12.5-BTC", kind, "Pay 12.5 BTC to Evil")], None)
+        assert "12.5" not in hidden.title + hidden.body
 
 
 def test_l8_details_carry_no_markup_and_no_control_characters():

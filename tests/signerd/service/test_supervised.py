@@ -34,11 +34,16 @@ def folder(tmp_path):
     return folder
 
 
+@pytest.fixture(params=["file", "abstract"])
+def notified(request, tmp_path):
+    """The address of systemd's socket for datagrams, as its variable has it."""
+    return str(tmp_path / "notify") if request.param == "file" else f"@signerd-test-{os.getpid()}"
+
+
 @pytest.fixture
-def manager(tmp_path):
-    """Where systemd listens for datagrams."""
+def manager(notified):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as peer:
-        peer.bind(str(tmp_path / "notify"))
+        peer.bind(notified.replace("@", "\0"))
         peer.settimeout(SECONDS)
         yield peer
 
@@ -73,21 +78,11 @@ def test_more_or_less_than_the_one_socket_of_the_unit_is_refused(count):
         Supervisor.taken({"LISTEN_PID": str(PID), "LISTEN_FDS": count}, PID)
 
 
-@pytest.mark.parametrize("abstract", [False, True])
-def test_a_datagram_reaches_the_manager(manager, abstract, tmp_path):
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
-        name = f"signerd-test-{os.getpid()}"
-        other.bind(f"\0{name}")
-        other.settimeout(SECONDS)
-        Supervisor(f"@{name}" if abstract else str(tmp_path / "notify")).tell("READY=1")
-        assert (other if abstract else manager).recv(100) == b"READY=1"
-
-
 @pytest.mark.anyio
-async def test_it_tells_that_it_is_ready_that_its_loop_lives_and_that_it_stops(manager, tmp_path):
+async def test_it_tells_that_it_is_ready_that_its_loop_lives_and_that_it_stops(manager, notified):
     manager.settimeout(0)
     loop = asyncio.get_running_loop()
-    async with Supervisor(str(tmp_path / "notify"), 0.002).told(), asyncio.timeout(SECONDS):
+    async with Supervisor(notified, 0.002).told(), asyncio.timeout(SECONDS):
         told = [await loop.sock_recv(manager, 100) for _ in range(4)]
     assert told == [b"READY=1", b"WATCHDOG=1", b"WATCHDOG=1", b"WATCHDOG=1"]
     with contextlib.suppress(BlockingIOError):
@@ -108,23 +103,18 @@ def test_the_socket_that_is_handed_over_is_served_and_its_file_stays(folder):
         assert socket_path(folder).exists()
 
 
-def test_l12_another_socket_than_the_one_of_this_folder_is_refused(folder, tmp_path):
+def test_l12_a_socket_that_is_another_does_not_listen_or_is_open_to_others_is_refused(folder, tmp_path):
     with opened(tmp_path / "other.sock") as other, pytest.raises(SocketUnusable, match="another socket"):
         private_socket(folder, other).__enter__()
-
-
-def test_l12_a_socket_that_does_not_listen_is_refused(folder):
-    with socket.socket(socket.AF_UNIX) as one:
-        one.bind(str(socket_path(folder)))
+    with socket.socket(socket.AF_UNIX) as mute:
+        mute.bind(str(socket_path(folder)))
         with pytest.raises(SocketUnusable, match="another socket"):
-            private_socket(folder, one).__enter__()
-
-
-def test_l12_a_socket_that_others_may_open_is_refused(folder):
-    with opened(socket_path(folder)) as one:
+            private_socket(folder, mute).__enter__()
+    socket_path(folder).unlink()
+    with opened(socket_path(folder)) as loose:
         socket_path(folder).chmod(0o666)
         with pytest.raises(UnsafeFolder, match="open to other users"):
-            private_socket(folder, one).__enter__()
+            private_socket(folder, loose).__enter__()
 
 
 @pytest.mark.skipif(not listening.UNIX_TABLE.exists(), reason="this system has no table of its sockets")
@@ -140,7 +130,10 @@ ACTIVATE = shutil.which("systemd-socket-activate")
 
 
 @pytest.mark.skipif(ACTIVATE is None, reason="systemd-socket-activate is not installed")
-def test_a_first_call_starts_the_daemon_which_answers_it_and_tells_the_manager(folder, manager, tmp_path):
+@pytest.mark.parametrize("notified", ["file"], indirect=True)
+def test_a_first_call_starts_the_daemon_which_answers_it_and_tells_the_manager(
+    folder, manager, notified, tmp_path
+):
     config = folder / "config.toml"
     config.write_text(CONFIG)
     passphrase = tmp_path / "credentials"
@@ -149,7 +142,7 @@ def test_a_first_call_starts_the_daemon_which_answers_it_and_tells_the_manager(f
     environment = {
         **os.environ,
         "CREDENTIALS_DIRECTORY": str(passphrase),
-        "NOTIFY_SOCKET": str(tmp_path / "notify"),
+        "NOTIFY_SOCKET": notified,
         "WATCHDOG_USEC": "120000000",
     }
     handed_on = [f"--setenv={name}" for name in ("CREDENTIALS_DIRECTORY", "NOTIFY_SOCKET", "WATCHDOG_USEC")]
