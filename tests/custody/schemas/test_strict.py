@@ -8,8 +8,7 @@ import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from custody.schemas.calls import CALLS
-from custody.schemas.common import DecimalText, EmailAddress
-from custody.schemas.limits import CycleFields
+from custody.schemas.common import EmailAddress
 
 
 def kinds(annotation: object) -> Iterator[object]:
@@ -45,6 +44,12 @@ def fields(method: str, wanted: type) -> list[tuple[type[BaseModel], str]]:
 
 
 REQUESTS = sorted({of for row in CALLS if row.shape for of in shapes(row.shape)}, key=str)
+TEXTS = [
+    (of, name)
+    for of in REQUESTS
+    for name, field in of.model_fields.items()
+    if str in set(kinds(field.annotation))
+]
 
 
 def faulty(shape: type[BaseModel], name: str, value: object) -> bool:
@@ -111,12 +116,7 @@ def test_what_an_address_may_be():
 
 
 NO_AMOUNTS = ("1e3", "NaN", "1.", ".5", "01", "1,0", "Infinity", "0." + "1" * 30, "0.123456789")
-AMOUNTS = [
-    (of, name)
-    for of in REQUESTS
-    for name, schema in of.model_json_schema()["properties"].items()
-    if schema.get("pattern") == TypeAdapter(DecimalText).json_schema()["pattern"]
-]
+AMOUNTS = [row for row in TEXTS if row[1].endswith("_limit") or row[1].startswith("amount_")]
 
 
 @pytest.mark.parametrize("row", AMOUNTS, ids=named)
@@ -126,7 +126,7 @@ def test_p21_an_amount_of_bitcoin_is_a_plain_decimal_in_quotes(row):
         assert faulty(*row, value), value
 
 
-@pytest.mark.parametrize("shape", CycleFields.__subclasses__())
+@pytest.mark.parametrize("shape", [of for of in REQUESTS if "cycle_day" in of.model_fields])
 @pytest.mark.parametrize(
     ("period", "day"),
     [("W", 0), ("W", 8), ("M", 0), ("M", 32), ("M", -1), ("M", 1.5), ("M", "1"), ("D", 1), ("w", 1)],
@@ -138,12 +138,6 @@ def test_a_cycle_begins_on_a_day_that_it_has(shape, period, day):
     assert any(fault["type"] != "missing" and fault["loc"][0] in cycle for fault in refused.value.errors())
 
 
-TEXTS = [
-    (of, name)
-    for of in REQUESTS
-    for name, field in of.model_fields.items()
-    if str in set(kinds(field.annotation))
-]
 # A person's sentence, what is looked for, and what the handler reads by a grammar of its own.
 FREE = {
     "AddWhitelistAddressRequest.address", "AddressBookQuery.search", "CancelPsbtRequest.reason",

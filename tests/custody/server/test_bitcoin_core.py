@@ -8,15 +8,12 @@ from dataclasses import dataclass
 import pytest
 
 from custody.server.errors import ChainUnavailable
-from multisig import Psbt, build_psbt, finalise
-from multisig.builder import CoinToSpend
 from multisig.network import Network
 from multisig.script import decode_address
 from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
-from tests.support.custody import _desk, ok, sign
+from tests.support.custody import _desk, ok
 from tests.support.fake_bitcoind import PASSWORD, USER, FakeNodeRig
 from tests.support.platform import open_world
-from tests.support.wallets import pay
 
 REGTEST = "CUSTODY_CHAIN_REGTEST"
 
@@ -148,34 +145,6 @@ def test_what_the_mempool_forgets_is_broadcast_again(rig, tmp_path):
         (block,) = rig.mine()
         desk.settle()
         assert status(desk, psbt_id) == ("CONFIRMED", 1, block.hash)
-
-
-def test_p66_a_rival_in_the_nodes_mempool_is_named_before_and_after_a_block(rig, tmp_path):
-    with desk_before(rig, tmp_path) as desk:
-        desk.deposit(500_000)
-        psbt_id = signed(desk)
-        desk.settle()
-        rival = spent_elsewhere(desk, psbt_id)
-        rig.send(rival)
-        desk.watcher.look()
-        found = desk.proposal(psbt_id)["trouble"]
-        assert (found["kind"], found["txid"], found["advice"]) == ("conflict", rival.txid, "bump")
-        rig.mine()
-        desk.watcher.look()
-        found = desk.proposal(psbt_id)["trouble"]
-        assert (found["kind"], found["txid"]) == ("double-spent", rival.txid)
-        assert status(desk, psbt_id)[0] == "INVALIDATED"
-
-
-def spent_elsewhere(desk, psbt_id):
-    """The signers spend the proposal's coin another way, at a higher fee."""
-    (item,) = Psbt.parse(desk.proposal(psbt_id)["psbt_base64"]).inputs
-    (path, *_) = [origin.path for origin in item.derivations.values()]
-    coin = CoinToSpend(item.outpoint, item.witness_utxo.amount, *path.indexes[-2:], item.non_witness_utxo)
-    psbt = build_psbt(desk.policy, [coin], [pay(coin.amount - 20_000, "elsewhere")], 0)
-    for device in desk.devices.values():
-        psbt = sign(device, psbt, desk.policy)
-    return finalise(psbt, desk.policy)
 
 
 def test_a_node_that_is_away_stalls_the_broadcast_and_nothing_else(rig, tmp_path):

@@ -40,11 +40,13 @@ def test_p19_p21_an_amount_is_checked_against_a_role_and_a_vault(alice: As, bob:
     problem = refused(check("user-role", "1", **member | {"role_id": 1}), 422, "VALIDATION")
     assert problem["errors"][0]["pointer"] == "/role_id", "the member holds another one"
     beyond = "21000000.00000001"
+    role = {"workspace_id": 1, "name": "Clerk", "permissions": [], "cycle_period": "M", "cycle_day": 1}
     for answer in (
         check("user-role", beyond, **member),
         check("vault", beyond, **vault),
         set_limit(alice, 2, beyond),
         set_vault_limit(alice, beyond),
+        alice.post("/api/v1/create-role", role | {"transaction_limit": beyond}),
     ):
         refused(answer, 422, "VALIDATION")
     assert ok(alice.get("/api/v1/get-role-limit", workspace_id=1, role_id=2))["Limit"] == "0.50000000"
