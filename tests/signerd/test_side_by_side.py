@@ -59,13 +59,12 @@ async def device_becomes(daemon: Daemon, state: str) -> None:
     raise AssertionError([(d.state, d.detail) for d in await daemon.devices()])
 
 
-@pytest.mark.parametrize("family", [Family.TREZOR, Family.COLDCARD])
 async def test_a_device_at_work_for_one_daemon_is_left_alone_by_the_other(
-    tmp_path: Path, family: Family, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with short_folder() as name:
-        rig: Rig = make_rig(family, Path(name), seed=seed(1))
+        rig: Rig = make_rig(Family.TREZOR, Path(name), seed=seed(1))
         platform = FakePlatform(tmp_path)
         one, two = folder_of(tmp_path, "one"), folder_of(tmp_path, "two")
         async with plugged_in(rig) as endpoint, bridged_daemon(endpoint, one, platform) as first:

@@ -180,58 +180,10 @@ async def test_s27_what_two_others_signed_before_this_signers_daemon_ever_ran(de
             assert {line.psbt_id for line in await alice.proposals(ended=True)} == set(again.values())
 
 
-async def test_a_lost_devices_key_is_replaced(desk: Desk) -> None:
-    """What waited for the lost device is not waited for any more; a vault with the new key is signed for at
-    once.
+async def test_a_devices_key_is_replaced_and_the_former_one_comes_back(desk: Desk) -> None:
+    """What waited for it is not waited for any more; a vault with the new key is signed for at once. Found
+    again and registered again it may move coins on, and nothing else (P47).
     """
-    with short_folder() as name:
-        folder, store = Path(name), MemoryStore()
-        lost = make_rig(Family.TREZOR, folder, seed=seed(1))
-        async with signer(desk, "alice", lost, folder, store) as alice:
-            await register(alice)
-            members = [desk.user_ids[name] for name in ("alice", "carol")]
-            old = desk.vault = ok(desk.create_vault(m=1, signers=members))
-            await pin(alice, old["id"])
-            desk.deposit(50_000_000)
-            waiting = ok(desk.propose(PAID))["psbt_id"]
-            await until_state(alice, waiting, State.WAITING_PERSON)
-            former = (await alice.status()).fingerprint
-
-        found = make_rig(Family.TREZOR, folder, seed=seed(4))
-        async with signer(desk, "alice", found, folder, store) as alice:
-            # The device is gone, its approval is given nevertheless, and waits.
-            await alice.approve(waiting, (await alice.proposal(waiting)).digest)
-            await until_state(alice, waiting, State.WAITING_DEVICE)
-            preview = await alice.preview_registration()
-            with pytest.raises(PlatformRefused) as refused:
-                await alice.register(preview.device_id, preview.digest)
-            assert "--replace" in refused.value.hint
-            registered = await alice.register(preview.device_id, preview.digest, replace=True)
-            assert registered.fingerprint != former
-
-            await until_state(alice, waiting, State.REFUSED)
-            assert "registered key of your device" in (await alice.proposal(waiting)).reason
-            status = await alice.status()
-            assert status.fingerprint == registered.fingerprint
-            assert any("was replaced" in note for note in status.notes)
-            (kept,) = await vaults(alice)
-            assert kept.pinned
-            assert kept.first_address == old["address"]
-            assert kept.fault is not None
-            assert "was replaced" in kept.fault
-            await alice.reject(waiting, "My device is lost.")
-
-            desk.vault = ok(desk.create_vault("New", m=1, signers=members))
-            await pin(alice, desk.vault["id"])
-            desk.deposit(50_000_000, to=desk.vault["address"])
-            psbt_id = ok(desk.propose(PAID))["psbt_id"]
-            await approve(alice, psbt_id)
-            await until_state(alice, psbt_id, State.SUBMITTED, State.BROADCAST)
-            assert (await alice.verify_audit()).fault is None
-
-
-async def test_a_device_that_was_replaced_is_named_and_can_be_registered_again(desk: Desk) -> None:
-    """The way to move coins on with a former device that is still there (P47)."""
     with short_folder() as name:
         folder, store = Path(name), MemoryStore()
         first = make_rig(Family.TREZOR, folder, seed=seed(1))
@@ -242,24 +194,50 @@ async def test_a_device_that_was_replaced_is_named_and_can_be_registered_again(d
             old = desk.vault = ok(desk.create_vault(m=1, signers=members))
             await pin(alice, old["id"])
             desk.deposit(50_000_000, 40_000_000)
-        async with signer(desk, "alice", second, folder, store) as alice:
-            await register(alice, replace=True)
-            target = ok(desk.create_vault("New", m=1, signers=members))
             leaving = ok(desk.propose(PAID))["psbt_id"]
-            moving = ok(desk.propose(30_000_000, recipients=[target["address"]]))["psbt_id"]
-            await until_state(alice, moving, State.REFUSED)
+            await until_state(alice, leaving, State.WAITING_PERSON)
+            former = (await alice.status()).fingerprint
+
+        async with signer(desk, "alice", second, folder, store) as alice:
+            # The device is gone, its approval is given nevertheless, and waits.
+            await alice.approve(leaving, (await alice.proposal(leaving)).digest)
+            await until_state(alice, leaving, State.WAITING_DEVICE)
+            preview = await alice.preview_registration()
+            with pytest.raises(PlatformRefused) as refused:
+                await alice.register(preview.device_id, preview.digest)
+            assert "--replace" in refused.value.hint
+            registered = await alice.register(preview.device_id, preview.digest, replace=True)
+            assert registered.fingerprint != former
             await until_state(alice, leaving, State.REFUSED)
+            assert "registered key of your device" in (await alice.proposal(leaving)).reason
+            status = await alice.status()
+            assert status.fingerprint == registered.fingerprint
+            assert any("was replaced" in note for note in status.notes)
+            (kept,) = await vaults(alice)
+            assert (kept.pinned, kept.first_address) == (True, old["address"])
+            assert "was replaced" in (kept.fault or "")
+
+            desk.vault = new = ok(desk.create_vault("New", m=1, signers=members))
+            await pin(alice, new["id"])
+            desk.deposit(50_000_000, to=new["address"])
+            psbt_id = ok(desk.propose(PAID + 1))["psbt_id"]
+            await approve(alice, psbt_id, paid=PAID + 1)
+            await until_state(alice, psbt_id, State.SUBMITTED, State.BROADCAST)
+            desk.vault = old
+            moving = ok(desk.propose(30_000_000, recipients=[new["address"]]))["psbt_id"]
+            await until_state(alice, moving, State.REFUSED)
+
         async with signer(desk, "alice", first, folder, store) as alice:
             (device,) = await alice.devices()
-            assert device.detail is not None
-            assert "taken its place" in device.detail
+            assert "taken its place" in (device.detail or "")
             await register(alice, replace=True)
             (device,) = await alice.devices()
             assert device.detail is None
             for psbt_id in (moving, leaving):
                 await until_state(alice, psbt_id, State.WAITING_PERSON)
-                await alice.approve(psbt_id, (await alice.proposal(psbt_id)).digest)
-            # The vault's place is of the key that was superseded: the platform lets it move coins on, and
-            # nothing else.
+                shown = await alice.proposal(psbt_id)
+                await alice.approve(psbt_id, shown.digest, frozenset(shown.to_acknowledge))
+            # The vault's place is of the key that was superseded.
             await until_state(alice, leaving, State.QUARANTINED)
             await until_state(alice, moving, State.SUBMITTED, State.BROADCAST)
+            assert (await alice.verify_audit()).fault is None

@@ -105,13 +105,10 @@ def written(data):
     return base64.b64encode(data).decode()
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "not base64!", written(b"rdesx\x01"), written(b"rdesc\x02"), written(b"rdesc\x01\x05abc"),
-     written(b"rdesc\x01\x01\xff\x00\x00\x00"), KEPT * 20],
-)  # fmt: skip
-def test_l5_nonsense_for_a_registration_is_refused(hwi, outer, text):
-    no(hwi(*NAMED, "displayaddress", "--registration", text, "--index", "0"), HwiCode.BAD_ARGUMENT)
+def test_l5_nonsense_for_a_registration_is_refused(hwi, outer):
+    packed = (b"rdesx\x01", b"rdesc\x02", b"rdesc\x01\x05abc", b"rdesc\x01\x01\xff\x00\x00\x00")
+    for text in ("", "not base64!", *map(written, packed), KEPT * 20):
+        no(hwi(*NAMED, "displayaddress", "--registration", text, "--index", "0"), HwiCode.BAD_ARGUMENT)
     no(hwi(*NAMED, "signtx", bill().to_base64(), "--registration", text), HwiCode.BAD_ARGUMENT)
     assert outer.bridge.shown == []
 

@@ -35,7 +35,7 @@ def loaded_by(tmp_path, *arguments):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("enumerate",), ("-f", "73c5da0a", "signtx", "cHNidP8="), ("-f", "73c5da0a", "promptpin"), ("wipe",)],
+    [("enumerate",), ("-f", "73c5da0a", "signtx", "cHNidP8=")],
 )
 def test_a_question_loads_neither_hwi_nor_a_client_nor_the_core(tmp_path, arguments):
     assert loaded_by(tmp_path, *arguments) & {*NEVER, *NOT_FOR_A_QUESTION, "ssl"} == set()

@@ -31,17 +31,11 @@ async def test_a_stream_goes_on_where_its_reader_left_off():
     feed.add("p-1", "info", "and on")
     assert numbers(await first(stream, 1)) == [5]
     await stream.aclose()
-
-
-async def test_a_number_from_before_a_restart_misses_nothing():
-    feed, streams = Feed(), Streams()
-    feed.add("p-1", "info", "first after the restart")
+    # A number from before a restart misses nothing.
     stream = streams.follow(feed, 900, None)
     assert numbers(await first(stream, 1)) == [1]
     await stream.aclose()
-
-
-async def test_silence_is_told_from_death():
+    # Silence is told from death.
     stream = Streams(heartbeat=0.01).follow(Feed(), 0, None)
     assert await first(stream, 2) == [": still here\n\n"] * 2
     await stream.aclose()
