@@ -28,14 +28,6 @@ def test_the_example_bytecode_is_valid_and_has_the_hash_that_is_named():
     assert f"`{bytecode_hash(blob).hex()}`" in PAGE
 
 
-def test_the_page_lists_each_function():
-    rows = re.findall(r"^\| (\d+) \| `(\w+)` \| (yes)? ?\| (yes)? ?\|$", PAGE, re.MULTILINE)
-    assert [(int(op), name, amount == "yes", address == "yes") for op, name, amount, address in rows] == [
-        (function.value, function.wire_name, function.takes_amount, function.takes_address)
-        for function in Function
-    ]
-
-
 def test_the_page_lists_the_hidden_code_points():
     listed = PAGE.partition("### Hidden code points")[2].partition("· and the last two")[0]
     found = re.findall(r"U\+([0-9A-F]{4,6})(?:–([0-9A-F]{4,6}))?", listed)

@@ -1,7 +1,7 @@
 """Token histories generated from a tape of bytes: mostly calls that succeed, with hostile ones among them.
 
-The generator follows the slow machine of `independent`, so that it knows owners and balances. It too encodes
-payloads from the page, and shares no code with `multisig.tokens`. Any tape is a valid history, also one that
+The generator follows the slow machine of `independent`, so that it knows owners and balances. Its payloads
+are the grammar's, and it shares no code with `multisig.tokens`. Any tape is a valid history, also one that
 hypothesis has shrunk.
 """
 
@@ -9,24 +9,11 @@ import hashlib
 import json
 from dataclasses import dataclass
 
+from tests.multisig.tokens import grammar
 from tests.multisig.tokens.machine import independent
 
 MAXIMUM = 2**63 - 1
-OPS = {
-    "init": 1,
-    "transfer": 2,
-    "mint": 3,
-    "burn": 4,
-    "pause": 5,
-    "unpause": 6,
-    "transfer_ownership": 7,
-    "enable_whitelist": 8,
-    "disable_whitelist": 9,
-    "add_to_whitelist": 10,
-    "remove_from_whitelist": 11,
-}
-AMOUNTS = {"transfer", "mint", "burn"}
-ADDRESSES = AMOUNTS | {"transfer_ownership", "add_to_whitelist", "remove_from_whitelist"}
+OPS = [name for name, _, _ in grammar.FUNCTIONS.values()]
 # Calls that move balances are drawn more often than calls that set a flag.
 DRAWN = [
     *OPS,
@@ -52,7 +39,6 @@ HOLDERS = [
     "0014" + "66" * 20,
     "0020" + "77" * 32,
 ]
-FORMS = [(0, "0014", 20), (1, "0020", 32), (2, "5120", 32), (3, "76a914", 20), (4, "a914", 20)]
 
 
 def blob(name, owner, total, maximum, *, whitelist=None, listed=()):
@@ -151,7 +137,7 @@ class Story:
 
     def deployment(self):
         code = json.loads(self.tape.of([*BLOBS, BLOBS[1], BLOBS[4], HIDDEN]))
-        hashed = hashlib.sha256(json.dumps(code, separators=(",", ":"), sort_keys=True).encode()).digest()
+        hashed = hashlib.sha256(json.dumps(code, separators=(",", ":"), sort_keys=True).encode()).hexdigest()
         caller = code["owner_script"]
         wrong = self.tape.below(16)
         if wrong == 11 or (wrong > 11 and self.tape.one_in(3)):
@@ -165,10 +151,7 @@ class Story:
         elif wrong == 15:
             code["max_supply"] = str(int(code["max_supply"]) ^ 1)
             code["total_supply"] = str(min(int(code["total_supply"]), int(code["max_supply"])))
-        flags = code["decimals"] + 128 * code["whitelist_enabled"]
-        supplies = leb128(int(code["total_supply"])) + leb128(int(code["max_supply"]))
-        ticker = code["ticker"].encode()
-        return caller, b"CPT\x10" + hashed + bytes([flags]) + supplies + bytes([len(ticker)]) + ticker
+        return caller, grammar.encode({**code, "kind": "deploy", "bytecode_hash": hashed})
 
     def call(self):
         contract = self.tape.of(self.state["tokens"])
@@ -187,12 +170,11 @@ class Story:
         fitting = self.fitting(function, token)
         unfit = [one for one in HOLDERS if one not in fitting]
         address = self.tape.of([*unfit, *HOLDERS, *[token["owner"]] * 4] if wild else fitting)
-        data = b"CPT" + bytes([0x10 + OPS[function]]) + bytes.fromhex(contract)
-        if function in AMOUNTS:
-            data += leb128(self.amount(function, token, caller, wild))
-        if function in ADDRESSES:
-            data += typed(address)
-        return caller, data
+        (takes,) = [takes for name, *takes in grammar.FUNCTIONS.values() if name == function]
+        said = {"kind": "call", "function": function, "contract_id": contract}
+        said["amount"] = self.amount(function, token, caller, wild) if takes[0] else None
+        said["script"] = address if takes[1] else None
+        return caller, grammar.encode(said)
 
     def function(self, token):
         if not token["started"]:
@@ -259,18 +241,3 @@ def longer(rest):
     """The same number with one byte more than it needs."""
     end = next(place for place, byte in enumerate(rest) if byte < 128)
     return rest[:end] + bytes([rest[end] | 128, 0]) + rest[end + 1 :]
-
-
-def leb128(number):
-    digits = [number % 128]
-    while number := number // 128:
-        digits[-1] |= 128
-        digits.append(number % 128)
-    return bytes(digits)
-
-
-def typed(script):
-    for kind, before, size in FORMS:
-        if script.startswith(before):
-            return bytes([kind]) + bytes.fromhex(script)[len(before) // 2 :][:size]
-    raise AssertionError(script)
