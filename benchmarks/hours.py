@@ -143,7 +143,7 @@ def snapshot_of(psbt: Psbt, psbt_id: str) -> Snapshot:
 
 def prepare(state: Path) -> None:
     """A state folder with registered keys and a pinned vault."""
-    key = virtual.vault_key(0)
+    key = virtual.holder().vault_key()
     claim = VaultClaim(VAULT_ID, 1, "Treasury", VAULT.descriptor, 2, 3, VAULT.address(0, 0))
     with Journal(state, network=virtual.NETWORK, limits=SigningLimits()) as journal:
         journal.add_own_keys((OwnKey(key, "vault", 0),), "key-1", Note("registered", "key-1"))

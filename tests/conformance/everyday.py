@@ -20,7 +20,7 @@ from multisig import (
     profile_account_path,
     sats,
 )
-from tests.conformance import makes, payments, rigs
+from tests.conformance import payments, rigs
 from tests.conformance.makes import NAME, VAULT
 from tests.conformance.rigs import ACCOUNT, NETWORK
 from tests.conformance.stage import SIGNED, Played, Player, Stage
@@ -127,7 +127,7 @@ async def address_unknown(stage: Stage) -> Played:
 
 
 async def address_profile(stage: Stage) -> Played:
-    profile = makes.profile_of(stage.rig)
+    profile = stage.rig.profile
     stage.values["address"] = profile.address(RECEIVE, 3)
     return await stage.play(stage.bridge.show_address(stage.device.id, profile, RECEIVE, 3))
 
@@ -217,7 +217,7 @@ async def two_payments_shown(stage: Stage) -> Played:
 
 
 async def sign_profile(stage: Stage) -> Played:
-    return await stage.play(stage.sign(policy=makes.profile_of(stage.rig)), answer=SIGNED)
+    return await stage.play(stage.sign(policy=stage.rig.profile), answer=SIGNED)
 
 
 async def sign_unknown(stage: Stage) -> Played:

@@ -16,9 +16,9 @@ from device_simulators.faults import Faults
 from device_simulators.panel import Happening, Prompt, approve_all
 from device_simulators.seed import Seed
 from firmware_bridge import Bridge, Busy, Device, DeviceState, Family, Question
-from multisig import Profile, Vault, profile_account_path, signer_progress
+from multisig import Vault, signer_progress
 from tests.conformance import payments, remote, rigs
-from tests.conformance.rigs import ACCOUNT, NETWORK, PATIENCE, SEEDS, Rig
+from tests.conformance.rigs import ACCOUNT, PATIENCE, SEEDS, Rig
 
 VAULT = rigs.make_vault()
 NAME = "Savings"
@@ -164,10 +164,6 @@ class Person:
 
 async def enrol(bridge: Bridge, device: Device, vault: Vault = VAULT) -> None:
     await bridge.enrol(device.id, vault, NAME)
-
-
-def profile_of(rig: Rig) -> Profile:
-    return Profile(NETWORK, rigs.key_at(rig.seed, profile_account_path(NETWORK)))
 
 
 async def sign_and_check(bridge: Bridge, device: Device, rig: Rig, psbt=None, **options):

@@ -24,7 +24,8 @@ from device_simulators.trezor.device import VirtualTrezor
 from firmware_bridge import Bridge, Deadlines, Device, Endpoint, Family, Registrations
 from firmware_bridge.presence import endpoint_listing
 from firmware_bridge.worker import Process, Spawner, spawn
-from multisig import DerivationPath, KeyOrigin, Network, OriginKey, Vault, multisig_account_path
+from multisig import Network, Profile, Vault, multisig_account_path
+from tests.support import wallets
 
 PATIENCE = 90.0
 """Seconds until a case that hangs has failed. It judges no speed: the machine may be busy."""
@@ -41,6 +42,7 @@ VIRTUAL = {
 }
 _ENTROPIES = tuple(bytes([number]) * 16 for number in (1, 2, 3))
 SEEDS = tuple(Seed.from_entropy(entropy) for entropy in _ENTROPIES)
+COSIGNERS = tuple(wallets.Holder(seed, NETWORK) for seed in SEEDS)
 # The words for a device outside of this process.
 WORDS = {
     seed.fingerprint: Mnemonic("english").to_mnemonic(entropy)
@@ -64,16 +66,8 @@ def replace_deadlines(**seconds: float) -> Deadlines:
     return replace(QUICK, **seconds)
 
 
-def key_at(seed: Seed, path: DerivationPath, network: Network = NETWORK) -> OriginKey:
-    return OriginKey(KeyOrigin(seed.fingerprint, path), seed.xpub(path, network))
-
-
-def vault_key(seed: Seed, network: Network = NETWORK) -> OriginKey:
-    return key_at(seed, multisig_account_path(network), network)
-
-
 def make_vault(threshold: int = 2, network: Network = NETWORK) -> Vault:
-    return Vault(network, threshold, tuple(vault_key(seed, network) for seed in SEEDS))
+    return wallets.make_vault(COSIGNERS, threshold, network=network)
 
 
 @dataclass
@@ -94,6 +88,11 @@ class Rig:
     @property
     def is_fake(self) -> bool:
         return isinstance(self.device, FakeDevice)
+
+    @property
+    def profile(self) -> Profile:
+        """Of whoever has the device."""
+        return wallets.Holder(self.seed, NETWORK).profile()
 
     async def plug_in(self) -> Endpoint:
         if isinstance(self.device, FakeDevice):

@@ -11,8 +11,6 @@ from multisig import (
     RECEIVE,
     Network,
     NetworkKind,
-    Profile,
-    Vault,
     encode_address,
     multisig_account_path,
     profile_account_path,
@@ -21,14 +19,15 @@ from multisig import (
 from tests.conformance import makes, payments
 from tests.conformance.makes import NAME, Shown
 from tests.conformance.rigs import (
+    COSIGNERS,
     QUICK,
     SEEDS,
     UNDER_TEST,
     VIRTUAL,
     Rig,
-    key_at,
     plugged_in,
 )
+from tests.support.wallets import make_vault
 
 pytestmark = pytest.mark.anyio
 
@@ -44,8 +43,8 @@ async def test_s14_keys_addresses_and_signatures_of_each_network(make, network, 
     device = VIRTUAL[make.family](seed, panel, network, **UNDER_TEST.get(make.family, {}))
     rig = Rig(make.family, device, panel, seed, folder / "device.sock")
     account, own = multisig_account_path(network), profile_account_path(network)
-    vault = Vault(network, 2, tuple(key_at(cosigner, account, network) for cosigner in SEEDS))
-    profile = Profile(network, key_at(seed, own, network))
+    vault = make_vault(COSIGNERS, network=network)
+    profile = COSIGNERS[0].profile(network)
     async with (
         plugged_in(rig) as endpoint,
         Bridge(network=network, endpoints=[endpoint], usb=False, deadlines=QUICK) as bridge,

@@ -71,7 +71,7 @@ async def test_the_same_address_of_a_vault(rig, chain, index):
 
 
 async def test_the_same_address_of_a_profile(rig):
-    profile = makes.profile_of(rig)
+    profile = rig.profile
     path = profile_account_path(NETWORK) / "0/4"
     async with bridged(rig) as (bridge, [device]):
         ours = await bridge.show_address(device.id, profile, RECEIVE, 4)
@@ -88,7 +88,7 @@ async def test_the_same_signatures_of_a_vault(rig, psbt):
 
 
 async def test_the_same_signatures_of_a_profile(rig):
-    profile = makes.profile_of(rig)
+    profile = rig.profile
     psbt = wallets.make_spend(profile)
     async with bridged(rig) as (bridge, [device]):
         ours = await bridge.sign(device.id, psbt, profile)

@@ -21,12 +21,12 @@ from multisig import (
     multisig_account_path,
     profile_account_path,
 )
-from tests.support.virtual import NETWORK, seed, vault_key
+from tests.support.virtual import NETWORK, holder, seed
 from tests.support.wallets import BOB, CAROL
 
 SEED = seed()
 # Of the device's own key, Bob's and Carol's.
-VAULT = Vault(NETWORK, 2, (vault_key(0), BOB.vault_key(), CAROL.vault_key()))
+VAULT = Vault(NETWORK, 2, (holder(0).vault_key(), BOB.vault_key(), CAROL.vault_key()))
 
 
 class CardDevice:

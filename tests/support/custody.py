@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import httpx
 from sqlalchemy import ColumnElement, select
@@ -18,11 +19,9 @@ from custody.server.limits.stored import Policies
 from custody.server.network.watcher import Watcher
 from device_simulators.seed import Seed
 from multisig import (
-    SIGHASH_ALL,
     Network,
     OutPoint,
     Psbt,
-    PsbtInput,
     Sats,
     Transaction,
     TxOut,
@@ -30,10 +29,9 @@ from multisig import (
     decode_address,
     encode_address,
 )
-from multisig.signatures import signing_inputs
 from tests.support.platform import As, World, open_world, register_key, seed
 from tests.support.regtest import mine_branch, open_chain
-from tests.support.wallets import foreign_script
+from tests.support.wallets import Holder, foreign_script
 
 SIGNERS = ("alice", "bob", "carol")
 SHOP = encode_address(foreign_script("shop"), Network.REGTEST)
@@ -143,7 +141,7 @@ class Desk:
 
     def signed(self, name: str, psbt_id: str, **how) -> Psbt:
         """The proposal's PSBT with this signer's signatures, as the device returns it."""
-        return sign(self.devices[name], Psbt.parse(self.proposal(psbt_id)["psbt_base64"]), self.policy, **how)
+        return sign(self.devices[name], Psbt.parse(self.proposal(psbt_id)["psbt_base64"]), **how)
 
     def approve(self, name: str, psbt_id: str) -> dict:
         return ok(self.submit(name, psbt_id, self.signed(name, psbt_id)))
@@ -198,28 +196,9 @@ def refused(response: httpx.Response, status: int, code: str) -> dict:
     return response.json()
 
 
-def sign(
-    device: Seed,
-    psbt: Psbt,
-    policy: Vault,
-    *,
-    sighash: int = SIGHASH_ALL,
-    inputs: Sequence[int] | None = None,
-) -> Psbt:
-    """Adds the device's signatures to every input, or to ``inputs``."""
-    signatures = {}
-    for index, signing in enumerate(signing_inputs(psbt, policy)):
-        if inputs is None or index in inputs:
-            signatures[index] = _signatures(device, psbt.inputs[index], signing.digest, sighash)
-    return psbt.with_signatures(signatures)
-
-
-def _signatures(device: Seed, item: PsbtInput, digest: bytes, sighash: int) -> dict[bytes, bytes]:
-    return {
-        key: device.sign(origin.path, digest) + bytes((sighash,))
-        for key, origin in item.derivations.items()
-        if origin.fingerprint == device.fingerprint
-    }
+def sign(device: Seed, psbt: Psbt, **how: Any) -> Psbt:
+    """Adds the device's signatures, as ``Keys.sign``."""
+    return Holder(device).sign(psbt, **how)
 
 
 @contextmanager

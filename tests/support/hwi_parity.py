@@ -26,10 +26,11 @@ from tests.support.fake_platform import FakePlatform
 from tests.support.hwi_command import each_of
 from tests.support.namespace import raise_loopback
 from tests.support.real_signer import ready
-from tests.support.virtual import profile, seed, spend, vault_key
+from tests.support.virtual import holder, seed, spend
 
 NETWORK = Network.TESTNET4
-PROFILE = profile(0, NETWORK)
+OWNER = holder(0, NETWORK)
+PROFILE = OWNER.profile()
 VAULT_ACCOUNT, ACCOUNT = "m/48h/1h/0h/2h", str(profile_account_path(NETWORK))
 # Where HWI expects emulators.
 PLACES = {
@@ -113,7 +114,7 @@ async def approving(daemon, named=None):
 async def signerd_at(endpoint, state):
     state.mkdir(mode=0o700)
     with Journal(state, network=NETWORK, limits=SigningLimits()) as journal:
-        keys = (OwnKey(PROFILE.key, "profile", 0), OwnKey(vault_key(0, NETWORK), "vault", 0))
+        keys = (OwnKey(PROFILE.key, "profile", 0), OwnKey(OWNER.vault_key(), "vault", 0))
         journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
     config = make_config(network=NETWORK.value)
     async with (

@@ -18,7 +18,7 @@ import cbor2
 from device_simulators.seed import Seed
 from firmware_bridge.model import Endpoint, Family
 from multisig import DerivationPath, Network, OriginKey, Psbt, Vault, encode_address, message_hash, p2wpkh
-from tests.support.peers import sign_psbt
+from tests.support.wallets import Holder
 
 _CHUNK = 4096
 _NETWORKS = {"mainnet": Network.MAINNET, "testnet": Network.TESTNET4, "localtest": Network.REGTEST}
@@ -128,7 +128,7 @@ class JadePeer:
         self._require_unlocked()
         psbt = Psbt.parse(bytes(params["psbt"]))
         self._ask("sign_psbt")
-        self._signed = sign_psbt(self.seed, psbt).to_bytes()
+        self._signed = Holder(self.seed).sign(psbt).to_bytes()
         return self._piece(1)
 
     def do_get_extended_data(self, params: Any) -> tuple[int, bytes, int]:

@@ -3,17 +3,16 @@
 import httpx
 
 from device_simulators.seed import Seed
-from multisig import KeyOrigin, Network, OriginKey, Profile, Psbt, profile_account_path
-from tests.support.custody import Desk, ok, sign
+from multisig import Profile
+from tests.support.custody import Desk, ok
 from tests.support.platform import As
+from tests.support.wallets import Holder
 
-NETWORK = Network.REGTEST
 PATH = "/api/v1/signing-profile-address"
 
 
 def policy_of(device: Seed) -> Profile:
-    path = profile_account_path(NETWORK)
-    return Profile(NETWORK, OriginKey(KeyOrigin(device.fingerprint, path), device.xpub(path, NETWORK)))
+    return Holder(device).profile()
 
 
 def profile_of(user: As, **query: object) -> dict:
@@ -42,15 +41,6 @@ def forward(
         **({"sweep": True} if amount is None else {"amount_sats": amount}),
     }
     return (user or desk.signers[name]).post("/api/v1/forward-to-vault", body | changes)
-
-
-def signed_forward(desk: Desk, name: str, psbt_id: str) -> Psbt:
-    psbt = Psbt.parse(desk.proposal(psbt_id)["psbt_base64"])
-    return sign(desk.devices[name], psbt, policy_of(desk.devices[name]))
-
-
-def approve_forward(desk: Desk, name: str, psbt_id: str) -> dict:
-    return ok(desk.submit(name, psbt_id, signed_forward(desk, name, psbt_id)))
 
 
 def grant(desk: Desk, role: str, permission: str) -> None:

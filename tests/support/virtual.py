@@ -8,12 +8,9 @@ from device_simulators.seed import Seed
 from multisig import (
     ChangeTo,
     CoinToSpend,
-    KeyOrigin,
     Network,
-    OriginKey,
     OutPoint,
     Policy,
-    Profile,
     Psbt,
     Sats,
     Transaction,
@@ -21,9 +18,8 @@ from multisig import (
     TxOut,
     Vault,
     build_psbt,
-    multisig_account_path,
-    profile_account_path,
 )
+from tests.support.wallets import Holder, make_vault
 
 NETWORK = Network.REGTEST
 COIN = Sats(1_000_000)
@@ -40,20 +36,13 @@ def seed(number: int = 0) -> Seed:
     return Seed.from_entropy(bytes([number]) * 16)
 
 
-def vault_key(number: int, network: Network = NETWORK) -> OriginKey:
-    path = multisig_account_path(network)
-    return OriginKey(KeyOrigin(seed(number).fingerprint, path), seed(number).xpub(path, network))
+def holder(number: int = 0, network: Network = NETWORK) -> Holder:
+    return Holder(seed(number), network)
 
 
 def vault(threshold: int = 2, cosigners: int = 3, network: Network = NETWORK) -> Vault:
     """Of the seeds 0, 1, 2, …"""
-    return Vault(network, threshold, tuple(vault_key(number, network) for number in range(cosigners)))
-
-
-def profile(number: int = 0, network: Network = NETWORK) -> Profile:
-    path = profile_account_path(network)
-    key = OriginKey(KeyOrigin(seed(number).fingerprint, path), seed(number).xpub(path, network))
-    return Profile(network, key)
+    return make_vault([holder(number, network) for number in range(cosigners)], threshold)
 
 
 def coin(policy: Policy, index: int = 0, amount: Sats = COIN) -> CoinToSpend:

@@ -2,12 +2,14 @@
 
 import hashlib
 import hmac
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from coincurve import PrivateKey
 
+from device_simulators.seed import Seed
 from multisig import (
     HARDENED,
     SIGHASH_ALL,
@@ -54,35 +56,29 @@ class PrivateNode:
         )
 
 
-@dataclass(frozen=True)
-class Signer:
-    """A person whose seed follows from the name."""
+class Keys(ABC):
+    """Whose private keys are known: what follows from them for a vault, a profile and a PSBT."""
 
-    name: str
-
-    @property
-    def master(self) -> PrivateNode:
-        return _master(self.name)
+    network = Network.REGTEST
 
     @property
-    def fingerprint(self) -> Fingerprint:
-        return Fingerprint(hash160(self.master.public_key)[:4])
+    @abstractmethod
+    def fingerprint(self) -> Fingerprint: ...
 
-    def private_node(self, path: Iterable[int]) -> PrivateNode:
-        return _node(self.name, tuple(path))
-
-    def origin_key(self, path: DerivationPath, network: Network = Network.REGTEST) -> OriginKey:
+    @abstractmethod
+    def origin_key(self, path: DerivationPath, network: Network | None = None) -> OriginKey:
         """The extended public key at a path, with its origin."""
-        node = self.private_node(path)
-        xpub = ExtendedPublicKey(
-            network.kind, node.depth, Fingerprint(node.parent), node.number, node.chain_code, node.public_key
-        )
-        return OriginKey(KeyOrigin(self.fingerprint, path), xpub)
 
-    def vault_key(self, network: Network = Network.REGTEST, account: int = 0) -> OriginKey:
+    @abstractmethod
+    def signature(self, key: bytes, path: DerivationPath, digest: bytes) -> bytes:
+        """By the key at the path, which a PSBT states as this one."""
+
+    def vault_key(self, network: Network | None = None, account: int = 0) -> OriginKey:
+        network = network or self.network
         return self.origin_key(multisig_account_path(network, account), network)
 
-    def profile(self, network: Network = Network.REGTEST) -> Profile:
+    def profile(self, network: Network | None = None) -> Profile:
+        network = network or self.network
         return Profile(network, self.origin_key(profile_account_path(network), network))
 
     def sign(self, psbt: Psbt, *, sighash: int = SIGHASH_ALL, inputs: Sequence[int] | None = None) -> Psbt:
@@ -102,10 +98,61 @@ class Signer:
                 continue
             code = item.witness_script if item.witness_script is not None else p2pkh(hash160(key))
             digest = SighashCache(psbt.tx).segwit_v0(index, code, item.witness_utxo.amount, sighash)
-            private = PrivateKey(self.private_node(origin.path).key)
-            assert private.public_key.format() == key, "the origin does not lead to the key"
-            signatures[key] = private.sign(digest, hasher=None) + bytes((sighash,))
+            signatures[key] = self.signature(key, origin.path, digest) + bytes((sighash,))
         return signatures
+
+
+@dataclass(frozen=True)
+class Signer(Keys):
+    """A person whose seed follows from the name."""
+
+    name: str
+
+    @property
+    def master(self) -> PrivateNode:
+        return _master(self.name)
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return Fingerprint(hash160(self.master.public_key)[:4])
+
+    def private_node(self, path: Iterable[int]) -> PrivateNode:
+        return _node(self.name, tuple(path))
+
+    def origin_key(self, path: DerivationPath, network: Network | None = None) -> OriginKey:
+        node = self.private_node(path)
+        xpub = ExtendedPublicKey(
+            (network or self.network).kind,
+            node.depth,
+            Fingerprint(node.parent),
+            node.number,
+            node.chain_code,
+            node.public_key,
+        )
+        return OriginKey(KeyOrigin(self.fingerprint, path), xpub)
+
+    def signature(self, key: bytes, path: DerivationPath, digest: bytes) -> bytes:
+        private = PrivateKey(self.private_node(path).key)
+        assert private.public_key.format() == key, "the origin does not lead to the key"
+        return private.sign(digest, hasher=None)
+
+
+@dataclass(frozen=True)
+class Holder(Keys):
+    """Who has a virtual device's seed, and signs as a device does that believes the PSBT."""
+
+    seed: Seed
+    network: Network = Network.REGTEST
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self.seed.fingerprint
+
+    def origin_key(self, path: DerivationPath, network: Network | None = None) -> OriginKey:
+        return OriginKey(KeyOrigin(self.fingerprint, path), self.seed.xpub(path, network or self.network))
+
+    def signature(self, key: bytes, path: DerivationPath, digest: bytes) -> bytes:
+        return self.seed.sign(path, digest)
 
 
 @cache
@@ -124,10 +171,11 @@ THREE = (ALICE, BOB, CAROL)
 
 
 def make_vault(
-    signers: Sequence[Signer] = THREE,
+    signers: Sequence[Keys] = THREE,
     threshold: int = 2,
     *,
-    network: Network = Network.REGTEST,
+    network: Network | None = None,
     account: int = 0,
 ) -> Vault:
+    network = network or signers[0].network
     return Vault(network, threshold, tuple(signer.vault_key(network, account) for signer in signers))

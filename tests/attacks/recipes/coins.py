@@ -168,7 +168,7 @@ def given(name, sighash):
     """
     return Recipe(
         name=name,
-        psbt=lambda s: BOB.sign(s.honest, sighash),
+        psbt=lambda s: BOB.sign(s.honest, sighash=sighash),
         findings=BAD_SIGNATURE,
         handover="refused",
     )
@@ -187,7 +187,7 @@ S8 = (
     given("a colleague signed with NONE", 0x02),
     given("a colleague signed with SINGLE", 0x03),
     given("a colleague signed with ALL and ANYONECANPAY", 0x81),
-    Recipe(name="our own signature that leaves the outputs open", psbt=lambda s: ALICE.sign(s.honest, 0x02), findings=BAD_SIGNATURE, handover="refused"),
+    Recipe(name="our own signature that leaves the outputs open", psbt=lambda s: ALICE.sign(s.honest, sighash=0x02), findings=BAD_SIGNATURE, handover="refused"),
 )  # fmt: skip
 
 S19 = (

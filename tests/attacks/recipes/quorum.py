@@ -25,10 +25,9 @@ from tests.attacks.people import (
     OTHER_ACCOUNT,
     TWO_OF_TWO,
     VAULT,
-    vault_of,
 )
 from tests.attacks.recipes.scene import Named, Recipe, Scene
-from tests.support.wallets import with_input
+from tests.support.wallets import make_vault, with_input
 
 XPUB = (("xpub-mismatch", "transaction"),)
 
@@ -63,7 +62,7 @@ def all_back(scene: Scene) -> Psbt:
 
 
 REPLACED = {"replaced_by": "vault-2"}
-IMPOSTOR = vault_of((BOB, CAROL)).cosigners
+IMPOSTOR = make_vault((BOB, CAROL)).cosigners
 WITH_IMPOSTOR = replace(VAULT, cosigners=(impostors_key(), *IMPOSTOR))
 
 S15 = (
@@ -76,10 +75,10 @@ S15 = (
 )  # fmt: skip
 
 S16 = (
-    Recipe(name="the platform lists the cosigners in another order", around={"claimed": vault_of((CAROL, ALICE, BOB)).descriptor}, honest=True),
+    Recipe(name="the platform lists the cosigners in another order", around={"claimed": make_vault((CAROL, ALICE, BOB)).descriptor}, honest=True),
     shown("a lower threshold", ONE_OF_THREE.descriptor),
     shown("a cosigner less", TWO_OF_TWO.descriptor),
-    shown("another cosigner", vault_of((ALICE, BOB, MALLORY)).descriptor),
+    shown("another cosigner", make_vault((ALICE, BOB, MALLORY)).descriptor),
     shown("another account of the same people", OTHER_ACCOUNT.descriptor),
     shown("a descriptor that is none", "wsh(sortedmulti(2))#00000000"),
     Recipe(name="a vault that nobody pinned here", around={"pinned": False}, checks=("vault-pinned", "vault-unchanged", "own-key")),
@@ -153,5 +152,5 @@ VAULTS = (
     quorum("two accounts of one device", (_A, _B, BOB.vault_key(account=1)), TWICE),
     quorum("a key that is not at its path", (_A, _B, _under(_C, CAROL.profile().key)), NO_ACCOUNT),
     quorum("a key of no multisig account", (_A, _B, CAROL.profile().key), NO_ACCOUNT),
-    quorum("a key of another network", (_A, _B, CAROL.vault_key(0, Network.MAINNET)), "wrong-network"),
+    quorum("a key of another network", (_A, _B, CAROL.vault_key(Network.MAINNET)), "wrong-network"),
 )  # fmt: skip

@@ -25,9 +25,9 @@ from multisig import (
     parse_op_return,
     sats,
 )
-from tests.attacks.people import VAULT, Person
+from tests.attacks.people import VAULT
 from tests.conformance.rigs import NETWORK
-from tests.support.wallets import fund, pay, with_inputs, with_output, with_outputs
+from tests.support.wallets import Holder, fund, pay, with_inputs, with_output, with_outputs
 
 Origins = Mapping[bytes, KeyOrigin]
 PAYMENT, BACK = 0, 1
@@ -162,7 +162,7 @@ class Recipe:
     around: Mapping[str, Any] = field(default_factory=dict)
     neighbours: Callable[[Scene], Sequence[Neighbour]] | None = None
     later: Callable[[Scene], Psbt] | None = None
-    forward: Person | None = None
+    forward: Holder | None = None
 
 
 def story(psbt: Psbt, named: Sequence[int] | None = None) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from tests.custody.server.proposals.test_proving import make as ask_for_proof
 from tests.support.custody import CAFE, SHOP, Desk, ok, open_desk
 from tests.support.examples import examples
-from tests.support.profiles import approve_forward, forward, grant, pay_profile, policy_of
+from tests.support.profiles import forward, grant, pay_profile, policy_of
 from tests.support.replacing import bump, take_back
 from tests.support.token_desk import TokenDesk
 
@@ -192,7 +192,7 @@ class Life:
                     answered(self.desk.decline(name, fact.psbt_id))
             case "sign off" if fact.kind == "forward":
                 if self.statuses[fact.psbt_id] == "PENDING":
-                    approve_forward(self.desk, "alice", fact.psbt_id)
+                    self.desk.approve("alice", fact.psbt_id)
             case "sign off":
                 for name in ("alice", "bob"):
                     answered(self.desk.submit(name, fact.psbt_id, self.desk.signed(name, fact.psbt_id)))

@@ -507,12 +507,12 @@ class Money(RuleBasedStateMachine):
         )
 
     def _signature(self, name: str, fact: Fact) -> Psbt:
-        return sign(self.desk.devices[name], fact.psbt, self.desk.policy)
+        return sign(self.desk.devices[name], fact.psbt)
 
     def _final(self, fact: Fact) -> Transaction:
         signed = fact.psbt
         for name in SIGNERS[:M]:
-            signed = sign(self.desk.devices[name], signed, self.desk.policy)
+            signed = sign(self.desk.devices[name], signed)
         return finalise(signed, self.desk.policy)
 
     def _rival(self, index: int) -> Transaction | None:

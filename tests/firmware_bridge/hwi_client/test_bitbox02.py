@@ -18,7 +18,7 @@ from tests.conformance.rigs import NETWORK, QUICK, SEEDS
 from tests.support.bitbox02_peer import BitBox02Peer, plugged_in
 from tests.support.bitbox02_wallet import Wallet
 from tests.support.driver import Person
-from tests.support.peers import SEED, VAULT, address_args, enrol_args, outcome_of, own_profile, sign_args
+from tests.support.peers import OWNER, VAULT, address_args, enrol_args, outcome_of, sign_args
 from tests.support.wallets import make_spend
 
 PATH = DerivationPath.parse("m/84h/1h/0h/0/0")
@@ -29,7 +29,7 @@ def peer_of(**options):
     wallet = {
         name: options.pop(name) for name in ("decide", "initialized", "honest_nonce") if name in options
     }
-    return BitBox02Peer(Wallet(options.pop("seed", SEED), **wallet), patience=0, **options)
+    return BitBox02Peer(Wallet(options.pop("seed", OWNER.seed), **wallet), patience=0, **options)
 
 
 @contextmanager
@@ -94,14 +94,14 @@ def test_a_person_unlocks_and_pairs_once_and_the_next_worker_brings_the_keys():
     peer = peer_of(unlocked=False)
     with opened(peer) as (device, person):
         answer = device.call("unlock", {})
-        assert answer.fingerprint == str(SEED.fingerprint)
+        assert answer.fingerprint == str(OWNER.fingerprint)
     assert person.steps == ["enter-password", "not-attested", "compare-pairing"]
     assert person.asked == [Question.PAIRING]
     peer.operations.clear()
     with opened(peer, session=answer.session, answers={}) as (device, person):
         told = device.call("probe", {})
         assert (told.obstacle, told.label, told.firmware) == (None, "My BitBox", "9.23.0")
-        assert told.fingerprint == str(SEED.fingerprint)
+        assert told.fingerprint == str(OWNER.fingerprint)
     assert b"v" not in peer.operations
     assert person.steps == []
 
@@ -144,7 +144,7 @@ def test_a_vault_is_not_registered_in_the_middle_of_something_else(op):
 
 
 def test_addresses_are_shown():
-    own = own_profile()
+    own = OWNER.profile()
     with paired(peer_of()) as (device, _person):
         device.call("enrol", enrol_args())
         assert device.call("show_address", address_args(VAULT)) == VAULT.address(CHANGE, 3)
@@ -156,13 +156,13 @@ def test_a_vaults_transaction_is_signed_with_both_sides_nonce():
     with paired(peer_of()) as (device, person):
         device.call("enrol", enrol_args())
         signed = Psbt.parse(device.call("sign", sign_args(psbt)))
-    assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete
+    assert signer_progress(signed, VAULT, OWNER.fingerprint).is_complete
     assert person.steps[-1] == "confirm-transaction"
 
 
 def test_a_nonce_without_our_part_is_no_signature():
     """A device could tell its seed to the world by the nonces that it chooses."""
-    own = own_profile()
+    own = OWNER.profile()
     with paired(peer_of(honest_nonce=False)) as (device, _person):
         code, detail = outcome_of(device, "sign", sign_args(make_spend(own), own))
     assert code == errors.DeviceFault.code
@@ -181,7 +181,7 @@ class Downgraded(BitBox02Peer):
 
 
 def test_s20_a_device_cannot_avoid_the_proof_of_its_nonces():
-    with opened(Downgraded(Wallet(SEED), patience=0)) as (device, _person):
+    with opened(Downgraded(Wallet(OWNER.seed), patience=0)) as (device, _person):
         code, detail = outcome_of(device, "unlock")
         assert (code, "prove its nonces" in detail) == (errors.Unsupported.code, True)
         assert outcome_of(device, "fingerprint")[0] == errors.Unsupported.code
@@ -191,8 +191,8 @@ def test_s20_a_device_cannot_avoid_the_proof_of_its_nonces():
     ("question", "op", "args"),
     [
         ("register", "enrol", enrol_args()),
-        ("sign", "sign", sign_args(make_spend(own_profile()), own_profile())),
-        ("address", "show_address", address_args(own_profile())),
+        ("sign", "sign", sign_args(make_spend(OWNER.profile()), OWNER.profile())),
+        ("address", "show_address", address_args(OWNER.profile())),
         ("message", "sign_message", {"text": "hello", "path": str(PATH)}),
     ],
 )
@@ -263,7 +263,7 @@ async def test_a_bridge_drives_it_in_a_worker():
             assert any("code" in progress.text for progress in told)
             await bridge.enrol(device.id, VAULT, "treasury")
             signed = await bridge.sign(device.id, make_spend(VAULT), VAULT)
-            assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete
+            assert signer_progress(signed, VAULT, OWNER.fingerprint).is_complete
 
 
 @pytest.mark.anyio
@@ -280,6 +280,6 @@ async def test_a_pairing_outlives_the_cable():
         with plugged_in(peer, int(endpoint.address.rpartition(":")[2])):
             (device,) = await bridge.refresh()
             assert device.state == DeviceState.LOCKED
-            assert (await bridge.unlock(device.id, yes)).fingerprint == SEED.fingerprint
+            assert (await bridge.unlock(device.id, yes)).fingerprint == OWNER.fingerprint
     assert b"u" in peer.operations
     assert b"v" not in peer.operations

@@ -21,7 +21,7 @@ from tests.conformance.rigs import NETWORK, SEEDS
 from tests.support import wallets
 from tests.support.driver import Person, drive, fails, policy_args, under_way
 from tests.support.patience import PATIENCE
-from tests.support.peers import own_profile
+from tests.support.peers import OWNER
 from tests.support.virtual import Record
 
 pytestmark = pytest.mark.anyio
@@ -183,11 +183,7 @@ async def test_s18_a_passphrase_entered_on_the_device_is_seen_no_longer_than_nee
 
 def vault_of_account(number: int, threshold: int = 2) -> Vault:
     """Another vault of the same three devices."""
-    path = multisig_account_path(NETWORK, number)
-    keys = (
-        rigs.OriginKey(rigs.KeyOrigin(seed.fingerprint, path), seed.xpub(path, NETWORK)) for seed in SEEDS
-    )
-    return Vault(NETWORK, threshold, tuple(keys))
+    return wallets.make_vault(rigs.COSIGNERS, threshold, account=number)
 
 
 async def test_s16_another_vault_of_the_same_devices_is_not_taken_for_one_that_it_knows():
@@ -206,9 +202,9 @@ async def test_s16_another_vault_of_the_same_devices_is_not_taken_for_one_that_i
 
 def _profiles_payment():
     content = base64.b64encode(
-        sanitised_psbt.for_device(wallets.make_spend(own_profile()), own_profile())
+        sanitised_psbt.for_device(wallets.make_spend(OWNER.profile()), OWNER.profile())
     ).decode()
-    return {"psbt": content, "policy": policy_args(own_profile()), "payments": 1, "resume": False}
+    return {"psbt": content, "policy": policy_args(OWNER.profile()), "payments": 1, "resume": False}
 
 
 @pytest.mark.parametrize(

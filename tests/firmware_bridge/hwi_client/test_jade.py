@@ -19,7 +19,7 @@ from multisig import CHANGE, Psbt, signer_progress
 from tests.conformance.rigs import ACCOUNT, NETWORK, QUICK, make_vault
 from tests.support.driver import Person
 from tests.support.jade_peer import JadePeer, plugged_in
-from tests.support.peers import SEED, VAULT, address_args, enrol_args, outcome_of, own_profile, sign_args
+from tests.support.peers import OWNER, VAULT, address_args, enrol_args, outcome_of, sign_args
 from tests.support.wallets import make_spend
 
 
@@ -35,12 +35,12 @@ def opened(peer, network=NETWORK):
 
 
 def test_a_ready_device_tells_who_it_is():
-    with opened(JadePeer(SEED)) as (device, _person):
+    with opened(JadePeer(OWNER.seed)) as (device, _person):
         assert device.call("probe", {}) == Probed(
-            "Jade Plus", fingerprint=str(SEED.fingerprint), firmware="1.0.33"
+            "Jade Plus", fingerprint=str(OWNER.fingerprint), firmware="1.0.33"
         )
-        assert device.call("fingerprint", {}) == str(SEED.fingerprint)
-        xpub = str(SEED.xpub(ACCOUNT, NETWORK))
+        assert device.call("fingerprint", {}) == str(OWNER.fingerprint)
+        xpub = str(OWNER.seed.xpub(ACCOUNT, NETWORK))
         assert device.call("xpubs", {"paths": [str(ACCOUNT)]}).xpubs == (xpub,)
 
 
@@ -58,7 +58,7 @@ def test_a_ready_device_tells_who_it_is():
     ],
 )
 def test_an_obstacle_is_reported_without_a_request(told, code, words):
-    peer = JadePeer(SEED, **told)
+    peer = JadePeer(OWNER.seed, **told)
     with opened(peer) as (device, _person):
         answer = device.call("probe", {})
     assert answer.obstacle == code
@@ -71,7 +71,7 @@ def test_an_obstacle_is_reported_without_a_request(told, code, words):
 def test_a_locked_device_is_never_unlocked_over_the_network(op, monkeypatch):
     called = []
     monkeypatch.setattr(jadepy, "_http_request", called.append, raising=False)
-    peer = JadePeer(SEED, state="LOCKED")
+    peer = JadePeer(OWNER.seed, state="LOCKED")
     with opened(peer) as (device, _person):
         code, detail = outcome_of(device, op)
         assert code == errors.Locked.code
@@ -83,7 +83,7 @@ def test_a_locked_device_is_never_unlocked_over_the_network(op, monkeypatch):
 def test_a_device_that_locks_itself_meanwhile_calls_no_server(monkeypatch):
     called = []
     monkeypatch.setattr(jadepy, "_http_request", called.append, raising=False)
-    peer = JadePeer(SEED)
+    peer = JadePeer(OWNER.seed)
     told = peer.do_get_version_info({})
     peer.state = "LOCKED"
     peer.do_get_version_info = lambda _params: told
@@ -94,7 +94,7 @@ def test_a_device_that_locks_itself_meanwhile_calls_no_server(monkeypatch):
 
 
 def test_a_probe_does_not_bind_a_wallet_to_our_network():
-    peer = JadePeer(SEED, networks="ALL")
+    peer = JadePeer(OWNER.seed, networks="ALL")
     with opened(peer) as (device, _person):
         answer = device.call("probe", {})
     assert (answer.obstacle, answer.fingerprint) == (None, None)
@@ -102,7 +102,7 @@ def test_a_probe_does_not_bind_a_wallet_to_our_network():
 
 
 def test_a_vault_is_enrolled_once_and_shown_by_its_keys():
-    peer = JadePeer(SEED)
+    peer = JadePeer(OWNER.seed)
     with opened(peer) as (device, person):
         assert outcome_of(device, "show_address", address_args(VAULT)) == (errors.NotEnrolled.code, None)
         device.call("enrol", enrol_args())
@@ -115,7 +115,7 @@ def test_a_vault_is_enrolled_once_and_shown_by_its_keys():
 
 
 def test_a_name_that_is_taken_is_not_overwritten():
-    peer = JadePeer(SEED)
+    peer = JadePeer(OWNER.seed)
     with opened(peer) as (device, _person):
         device.call("enrol", enrol_args(make_vault(threshold=3)))
         code, detail = outcome_of(device, "enrol", enrol_args())
@@ -126,7 +126,7 @@ def test_a_name_that_is_taken_is_not_overwritten():
 
 @pytest.mark.parametrize("lie", [{"threshold": 1}, {"sorted": False}, {"variant": "sh(wsh(multi(k)))"}])
 def test_another_quorum_is_not_taken_for_the_vault(lie):
-    peer = JadePeer(SEED)
+    peer = JadePeer(OWNER.seed)
     with opened(peer) as (device, _person):
         device.call("enrol", enrol_args())
         peer.registered["treasury"].update(lie)
@@ -134,7 +134,7 @@ def test_another_quorum_is_not_taken_for_the_vault(lie):
 
 
 def test_a_cosigner_with_a_fixed_path_is_not_taken_for_ours():
-    peer = JadePeer(SEED)
+    peer = JadePeer(OWNER.seed)
     with opened(peer) as (device, _person):
         device.call("enrol", enrol_args())
         peer.registered["treasury"]["signers"][1]["path"] = [7]
@@ -144,10 +144,10 @@ def test_a_cosigner_with_a_fixed_path_is_not_taken_for_ours():
 @pytest.mark.parametrize("chunk", [50, 100_000])
 def test_a_transaction_is_signed(chunk):
     psbt = make_spend(VAULT, n_inputs=3)
-    with opened(JadePeer(SEED, chunk=chunk)) as (device, person):
+    with opened(JadePeer(OWNER.seed, chunk=chunk)) as (device, person):
         device.call("enrol", enrol_args())
         signed = Psbt.parse(device.call("sign", sign_args(psbt)))
-    assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete
+    assert signer_progress(signed, VAULT, OWNER.fingerprint).is_complete
     assert person.steps[-1] == "confirm-transaction"
 
 
@@ -155,20 +155,20 @@ def test_a_transaction_is_signed(chunk):
     ("method", "op", "args"),
     [
         ("register_multisig", "enrol", enrol_args()),
-        ("sign_psbt", "sign", sign_args(make_spend(own_profile()), own_profile())),
-        ("get_receive_address", "show_address", address_args(own_profile())),
+        ("sign_psbt", "sign", sign_args(make_spend(OWNER.profile()), OWNER.profile())),
+        ("get_receive_address", "show_address", address_args(OWNER.profile())),
         ("sign_message", "sign_message", {"text": "hello", "path": "m/84h/1h/0h/0/0"}),
     ],
 )
 def test_a_person_may_refuse(method, op, args):
-    with opened(JadePeer(SEED, decide=lambda asked: asked != method)) as (device, _person):
+    with opened(JadePeer(OWNER.seed, decide=lambda asked: asked != method)) as (device, _person):
         assert outcome_of(device, op, args)[0] == errors.RefusedByPerson.code
 
 
 @pytest.mark.parametrize("method", ["get_version_info", "get_xpub", "sign_psbt"])
 def test_a_device_that_leaves_ends_the_waiting(method):
-    own = own_profile()
-    with opened(JadePeer(SEED, vanish_at=method)) as (device, _person):
+    own = OWNER.profile()
+    with opened(JadePeer(OWNER.seed, vanish_at=method)) as (device, _person):
         args = sign_args(make_spend(own), own)
         assert (
             outcome_of(device, "sign" if method == "sign_psbt" else "fingerprint", args)[0] == "disconnected"
@@ -176,7 +176,7 @@ def test_a_device_that_leaves_ends_the_waiting(method):
 
 
 def test_a_device_that_shows_a_question_is_busy_and_not_waited_for():
-    peer = JadePeer(SEED, doing=1)
+    peer = JadePeer(OWNER.seed, doing=1)
     with opened(peer) as (device, _person):
         assert outcome_of(device, "fingerprint")[0] == errors.Busy.code
     assert peer.methods == ["ping"]
@@ -187,8 +187,8 @@ def test_late_answers_to_another_host_are_dropped():
         {"id": "404", "result": "tpub-of-somebody"},
         {"id": "00", "error": {"code": -32600, "message": "x"}},
     ]
-    with opened(JadePeer(SEED, stale=stale)) as (device, _person):
-        assert device.call("fingerprint", {}) == str(SEED.fingerprint)
+    with opened(JadePeer(OWNER.seed, stale=stale)) as (device, _person):
+        assert device.call("fingerprint", {}) == str(OWNER.fingerprint)
 
 
 RAISED = [
@@ -219,14 +219,14 @@ def test_an_exception_becomes_its_outcome(error, expected):
 
 @pytest.mark.anyio
 async def test_a_bridge_drives_it_in_a_worker():
-    with plugged_in(JadePeer(SEED)) as endpoint:
+    with plugged_in(JadePeer(OWNER.seed)) as endpoint:
         async with Bridge(network=NETWORK, endpoints=[endpoint], usb=False, deadlines=QUICK) as bridge:
             (device,) = await bridge.refresh()
-            assert (device.state, device.fingerprint) == (DeviceState.READY, SEED.fingerprint)
+            assert (device.state, device.fingerprint) == (DeviceState.READY, OWNER.fingerprint)
             psbt = make_spend(VAULT)
             with pytest.raises(errors.NotEnrolled):
                 await bridge.sign(device.id, psbt, VAULT)
             await bridge.enrol(device.id, VAULT, "treasury")
             signed = await bridge.sign(device.id, psbt, VAULT)
-            assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete
+            assert signer_progress(signed, VAULT, OWNER.fingerprint).is_complete
             await anyio.lowlevel.checkpoint()

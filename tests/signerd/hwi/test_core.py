@@ -34,7 +34,7 @@ from tests.support.hwi_parity import approving
 from tests.support.pages import DOCS, shell_lines
 from tests.support.real_signer import ready
 from tests.support.regtest import open_script
-from tests.support.virtual import Record, profile, seed, vault, vault_key
+from tests.support.virtual import Record, holder, seed, vault
 
 pytestmark = pytest.mark.slow("a real node with three wallets, and two dozen programs")
 
@@ -68,9 +68,9 @@ async def desk_of(number: int, folder: Path) -> AsyncIterator[Desk]:
     state, platform = folder / f"s{number}", folder / f"p{number}"
     state.mkdir(mode=0o700)
     platform.mkdir()
-    own = vault_key(number)
+    own = holder(number).vault_key()
     with Journal(state, network=NETWORK, limits=SigningLimits()) as journal:
-        keys = (OwnKey(profile(number).key, "profile", 0), OwnKey(own, "vault", 0))
+        keys = (OwnKey(holder(number).profile().key, "profile", 0), OwnKey(own, "vault", 0))
         journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
         journal.learn(VaultClaim("vault-1", 1, "Treasury", VAULT.descriptor, 2, 3, VAULT.address(0, 0)))
         journal.add_pin(Pin("vault-1", 1, "Treasury", VAULT, own), Note("pinned", "vault-1"))
@@ -155,7 +155,7 @@ def own_account(terminal: Terminal, desk: Desk) -> dict[str, Any]:
     seen: dict[str, Any] = {}
     for line in commands(OWN_ACCOUNT):
         if ASKS.search(line):
-            terminal.is_paid(profile(desk.number).script_pubkey(0, 0), 2)
+            terminal.is_paid(holder(desk.number).profile().script_pubkey(0, 0), 2)
         (name,) = re.findall(r"bitcoin-cli(?: -\S+)* (\w+)", line)
         seen[name] = terminal.types(line, desk)
     wallet = "bitcoin-cli -rpcwallet=hww"
@@ -257,11 +257,11 @@ def test_core_makes_a_wallet_of_ones_own_account_and_sends_from_it(story):
     assert own["enumeratesigners"]["signers"] == [
         {"fingerprint": desk.fingerprint, "name": "trezor_1_simulator"}
     ]
-    account = f"wpkh([{desk.fingerprint}/84h/1h/0h]{profile(0).key.xpub}"
+    account = f"wpkh([{desk.fingerprint}/84h/1h/0h]{holder(0).profile().key.xpub}"
     texts = sorted(entry["desc"].partition("#")[0] for entry in own["descriptors"])
     assert texts == [f"{account}/{chain}/*)" for chain in (0, 1)]
-    assert own["getnewaddress"] == profile(0).address(0, 0)
-    assert own["walletdisplayaddress"] == {"address": profile(0).address(0, 0)}
+    assert own["getnewaddress"] == holder(0).profile().address(0, 0)
+    assert own["walletdisplayaddress"] == {"address": holder(0).profile().address(0, 0)}
     assert own["send"]["complete"] is True
     assert own["send"]["txid"] in own["mempool"]
     assert "No legacy addresses available" in own["legacy"]

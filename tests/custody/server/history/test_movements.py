@@ -120,7 +120,7 @@ def test_a_payment_in_the_block_of_its_deposit(desk: Desk) -> None:
     paid = ok(desk.propose(4_900_000))["psbt_id"]
     psbt = Psbt.parse(desk.proposal(paid)["psbt_base64"])
     for name in SIGNERS[:2]:
-        psbt = sign(desk.devices[name], psbt, desk.policy)
+        psbt = sign(desk.devices[name], psbt)
     desk.chain.broadcast(finalise(psbt, desk.policy))
     desk.mine()
     found = [one["txid"] for one in listed(desk, order="oldest")]

@@ -139,7 +139,7 @@ class Life:
     def transaction(self, psbt_id: str) -> Transaction:
         psbt = Psbt.parse(self.desk.proposal(psbt_id)["psbt_base64"]).without_signatures()
         for name in SIGNERS[:2]:
-            psbt = sign(self.desk.devices[name], psbt, self.desk.policy)
+            psbt = sign(self.desk.devices[name], psbt)
         return finalise(psbt, self.desk.policy)
 
     def mine(self, transaction: Transaction) -> None:

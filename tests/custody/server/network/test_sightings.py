@@ -50,7 +50,7 @@ def signed_outside(desk, psbt_id) -> Transaction:
 
 def signed_by_two(desk, psbt) -> Transaction:
     for name in ("alice", "bob"):
-        psbt = sign(desk.devices[name], psbt, desk.policy)
+        psbt = sign(desk.devices[name], psbt)
     return finalise(psbt, desk.policy)
 
 

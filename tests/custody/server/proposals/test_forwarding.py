@@ -12,14 +12,12 @@ from tests.support.custody import Desk, ok, refused, sign
 from tests.support.platform import As, register_key, seed
 from tests.support.prepared import Story
 from tests.support.profiles import (
-    approve_forward,
     figures,
     forward,
     grant,
     pay_profile,
     policy_of,
     profile_of,
-    signed_forward,
     take_away,
 )
 from tests.support.replacing import bump, cancel, forget_mempool, meanwhile
@@ -133,7 +131,7 @@ def test_the_owners_signature_finalises_broadcasts_and_confirms_it_and_no_limit_
 ) -> None:
     """What a vault's and a role's limit measure is what leaves a vault (docs/operate/limits.md)."""
     set_vault(desk, "0")
-    psbt = signed_forward(desk, "alice", psbt_id)
+    psbt = desk.signed("alice", psbt_id)
     bdks = bdkpython.Psbt(psbt.to_base64()).finalize()
     assert bdks.could_finalize, bdks.errors
     answer = ok(desk.submit("alice", psbt_id, psbt))
@@ -171,7 +169,7 @@ def test_an_unconfirmed_deposit_and_its_change_are_spent_only_where_it_is_allowe
     sweep = ok(forward(desk, "bob", allow_unconfirmed=True))
     assert [output.amount for output in Psbt.parse(sweep["psbt_base64"]).outputs] == [89_000]
     ok(desk.decline("bob", sweep["psbt_id"]))
-    approve_forward(desk, "bob", ok(forward(desk, "bob", 50_000, allow_unconfirmed=True))["psbt_id"])
+    desk.approve("bob", ok(forward(desk, "bob", 50_000, allow_unconfirmed=True))["psbt_id"])
     desk.settle()
     assert figures(desk.signers["bob"]) == (0, 39_000, 0)
     refused(forward(desk, "bob", 20_000), 422, "INSUFFICIENT_FUNDS")
@@ -184,7 +182,7 @@ def test_only_its_owner_signs_declines_and_cancels_it(desk: Desk, psbt_id: str) 
     alice, bob = desk.signers["alice"], desk.signers["bob"]
     assert [awaiting(desk, user) for user in (alice, bob, desk.admin)] == [[psbt_id], [], []]
     assert ok(bob.get("/api/v1/psbt", psbt_id=psbt_id))["psbt_id"] == psbt_id
-    psbt = signed_forward(desk, "alice", psbt_id)
+    psbt = desk.signed("alice", psbt_id)
     refused(desk.submit("bob", psbt_id, psbt), 403, "NOT_A_SIGNER")
     refused(desk.decline("bob", psbt_id), 403, "NOT_A_SIGNER")
     body = {"psbt_id": psbt_id, "workspace_id": desk.workspace_id}
@@ -223,7 +221,7 @@ def test_who_may_only_propose_signs_their_own_and_nothing_of_a_vault(desk: Desk)
     take_away(desk, "Signer", "PAYMENT_APPROVE")
     refused(desk.submit("alice", sent, signed), 403, "PERMISSION_DENIED")
     refused(desk.decline("alice", sent), 403, "PERMISSION_DENIED")
-    assert approve_forward(desk, "alice", forwarded)["status"] == "SIGNED"
+    assert desk.approve("alice", forwarded)["status"] == "SIGNED"
 
 
 class TestWhichKey:
@@ -234,19 +232,19 @@ class TestWhichKey:
         refused(forward(desk, "alice", 50_000), 422, "INSUFFICIENT_FUNDS")
         psbt_id = ok(forward(desk, "alice", wallet_address=old["wallet_address"]))["psbt_id"]
         assert desk.proposal(psbt_id)["signers"][0]["key_id"] == old["key_id"]
-        assert approve_forward(desk, "alice", psbt_id)["status"] == "SIGNED"
+        assert desk.approve("alice", psbt_id)["status"] == "SIGNED"
 
     def test_a_lost_keys_is_not_until_the_device_is_registered_again(self, desk: Desk, psbt_id: str) -> None:
         """What the lost one signed is not taken; the new one forwards."""
         old = lose_key(desk, "alice")
         refused(forward(desk, "alice", 20_000), 404, "NOT_FOUND")
         refused(forward(desk, "alice", 20_000, wallet_address=old["wallet_address"]), 403, "KEY_REVOKED")
-        refused(desk.submit("alice", psbt_id, signed_forward(desk, "alice", psbt_id)), 403, "KEY_REVOKED")
+        refused(desk.submit("alice", psbt_id, desk.signed("alice", psbt_id)), 403, "KEY_REVOKED")
         assert ok(desk.decline("alice", psbt_id))["status"] == "REJECTED"
         ok(register_key(desk.signers["alice"], desk.devices["alice"]))
         again = ok(forward(desk, "alice", wallet_address=old["wallet_address"]))["psbt_id"]
         assert desk.proposal(again)["signers"][0]["key_id"] != old["key_id"]
-        assert approve_forward(desk, "alice", again)["status"] == "SIGNED"
+        assert desk.approve("alice", again)["status"] == "SIGNED"
 
 
 def test_an_address_is_used_up_by_the_payment_and_not_by_the_proposal(desk: Desk) -> None:
@@ -254,7 +252,7 @@ def test_an_address_is_used_up_by_the_payment_and_not_by_the_proposal(desk: Desk
     psbt_id = ok(forward(desk, "alice", 50_000))["psbt_id"]
     assert ok(desk.decline("alice", psbt_id))["status"] == "REJECTED"
     assert vault_of(desk)["receive_address"] == desk.policy.address(0, 0)
-    signed = signed_forward(desk, "alice", psbt_id)
+    signed = desk.signed("alice", psbt_id)
     refused(desk.submit("alice", psbt_id, signed), 409, "STATE_CONFLICT")
     desk.deposit(10_000)
     paid = ok(forward(desk, "alice", 50_000))["psbt_id"]
@@ -278,7 +276,7 @@ def test_a_deposit_that_its_sender_takes_back_holds_no_other_coin(desk: Desk) ->
     psbt_ids = []
     for name, amount in (("bob", None), ("alice", 120_000), ("alice", 20_000)):
         psbt_ids.append(ok(forward(desk, name, amount, allow_unconfirmed=name == "bob"))["psbt_id"])
-        approve_forward(desk, name, psbt_ids[-1])
+        desk.approve(name, psbt_ids[-1])
         desk.settle()
     forget_mempool(desk)
     desk.watcher.look()
@@ -293,8 +291,7 @@ def test_a_deposit_that_its_sender_takes_back_holds_no_other_coin(desk: Desk) ->
 
 
 def test_half_signed_and_cancelled_it_offers_no_self_spend(desk: Desk, psbt_id: str) -> None:
-    psbt, policy = psbt_of(desk, psbt_id), policy_of(desk.devices["alice"])
-    ok(desk.submit("alice", psbt_id, sign(desk.devices["alice"], psbt, policy, inputs=[0])))
+    ok(desk.submit("alice", psbt_id, sign(desk.devices["alice"], psbt_of(desk, psbt_id), inputs=[0])))
     desk.admin = desk.signers["alice"]
     answer = ok(cancel(desk, psbt_id))
     assert (answer["coins_kept"], answer["self_spend_offered"]) == (True, False)

@@ -7,7 +7,7 @@ import pytest
 from custody.server.store.models import CoinLockRow, ProposalRow
 from multisig import Network, OutPoint, Psbt, Transaction, inspect
 from tests.support.custody import SHOP, ok, refused
-from tests.support.profiles import approve_forward, forward, grant, profile_of
+from tests.support.profiles import forward, grant, profile_of
 from tests.support.replacing import (
     bump,
     cancel,
@@ -156,7 +156,7 @@ class TestABump:
         first = made(desk.propose(98_000, recipients=[address], fee_rate="2"))
         finished(desk, first)
         onward = made(forward(desk, "alice", allow_unconfirmed=True))
-        approve_forward(desk, "alice", onward)
+        desk.approve("alice", onward)
         desk.settle()
         back = made(take_back(desk, first, fee_rate="20"))
         finished(desk, back)

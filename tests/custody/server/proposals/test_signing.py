@@ -79,10 +79,10 @@ def test_what_is_refused_changes_nothing(funded, psbt_id, monkeypatch):
     elsewhere = with_output(base, 0, script_pubkey=b"\x00\x14" + bytes(20))
     for what, psbt, status, code in (
         ("P1: an output of the signed PSBT", swapped(signed), 422, "PSBT_MISMATCH"),
-        ("P1: signed by the thief", sign(alice, elsewhere, funded.policy), 422, "PSBT_MISMATCH"),
+        ("P1: signed by the thief", sign(alice, elsewhere), 422, "PSBT_MISMATCH"),
         ("P2", smuggled(funded, signed), 403, "NOT_A_SIGNER"),
         ("P3: Bob's", funded.signed("bob", psbt_id), 403, "NOT_A_SIGNER"),
-        ("P3: beside her own", sign(funded.devices["bob"], signed, funded.policy), 403, "NOT_A_SIGNER"),
+        ("P3: beside her own", sign(funded.devices["bob"], signed), 403, "NOT_A_SIGNER"),
         *(
             (f"P5: {sighash}", funded.signed("alice", psbt_id, sighash=sighash), 422, "BAD_SIGNATURE")
             for sighash in (SIGHASH_NONE, SIGHASH_SINGLE, SIGHASH_ANYONE, 0)
@@ -187,7 +187,7 @@ class TestKept:
         funded.deposit(90_000, to=one["address"])
         created = ok(funded.propose(50_000, wallet_id=one["id"]))
         policy = Vault.from_descriptor(one["descriptor"], Network.REGTEST)
-        signed = sign(funded.devices["alice"], Psbt.parse(created["psbt_base64"]), policy)
+        signed = sign(funded.devices["alice"], Psbt.parse(created["psbt_base64"]))
         final = finalise(signed, policy)
         taken = with_input(signed, 0, partial_signatures={}, final_script_witness=final.inputs[0].witness)
         answer = ok(funded.submit("alice", created["psbt_id"], taken))

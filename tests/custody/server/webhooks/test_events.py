@@ -15,7 +15,7 @@ from custody.server.vaults.stored import place_of
 from custody.server.webhooks.events import WEBHOOK
 from tests.support.custody import CAFE, SHOP, Desk, ok
 from tests.support.platform import register_key, seed
-from tests.support.profiles import approve_forward, forward, grant, pay_profile
+from tests.support.profiles import forward, grant, pay_profile
 from tests.support.replacing import forget_mempool
 from tests.support.staff import change_role, remove
 from tests.support.token_desk import BOB, TokenDesk
@@ -109,7 +109,7 @@ def test_a_forward_is_a_proposal_and_to_the_vault_a_deposit(desk: Desk) -> None:
     pay_profile(desk, "alice", 100_000)
     listen(desk)
     psbt_id = ok(forward(desk, "alice", 50_000))["psbt_id"]
-    approve_forward(desk, "alice", psbt_id)
+    desk.approve("alice", psbt_id)
     desk.settle()
     assert [kind for kind in kinds(desk) if kind.startswith("proposal.")] == [
         "proposal.created",
