@@ -1,10 +1,11 @@
 """A chain backend that wraps a real one and fails on demand."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
+from typing import Any
 
-from custody.server.chain.backend import BlockRef, ChainBackend, ChainTransaction, FoundOutput, Outcome
+from custody.server.chain.backend import ChainBackend, Outcome
 from custody.server.errors import ChainUnavailable
-from multisig import FeeRate, Network, Transaction
+from multisig import Transaction
 
 
 class Unreliable:
@@ -19,26 +20,13 @@ class Unreliable:
         self.after_broadcast: Callable[[], None] = lambda: None
         self.broadcasts: list[str] = []
 
-    @property
-    def network(self) -> Network:
-        return self._real.network
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real if name == "network" else self._up(), name)
 
     def _up(self) -> ChainBackend:
         if self.down:
             raise ChainUnavailable("The node does not answer.")
         return self._real
-
-    def tip(self) -> BlockRef:
-        return self._up().tip()
-
-    def block_at(self, height: int) -> BlockRef | None:
-        return self._up().block_at(height)
-
-    def outputs_to(self, scripts: Collection[bytes], *, since_height: int = 0) -> tuple[FoundOutput, ...]:
-        return self._up().outputs_to(scripts, since_height=since_height)
-
-    def transaction(self, txid: str) -> ChainTransaction | None:
-        return self._up().transaction(txid)
 
     def broadcast(self, transaction: Transaction) -> Outcome:
         if self.answer:
@@ -47,6 +35,3 @@ class Unreliable:
         outcome = self._up().broadcast(transaction)
         self.after_broadcast()
         return outcome
-
-    def fee_estimate(self, target_blocks: int) -> FeeRate | None:
-        return self._up().fee_estimate(target_blocks)

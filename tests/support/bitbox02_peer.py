@@ -4,13 +4,13 @@ and a wallet.
 
 import contextlib
 import socketserver
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from noise.connection import Keypair, NoiseConnection
 
 from firmware_bridge.model import Endpoint, Family
+from tests.support.background import answering
 from tests.support.bitbox02_wallet import Wallet
 
 _PROTOCOL = b"Noise_XX_25519_ChaChaPoly_SHA256"
@@ -167,12 +167,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
 @contextlib.contextmanager
 def plugged_in(peer: BitBox02Peer, port: int = 0) -> Iterator[Endpoint]:
-    with _Server(("127.0.0.1", port), _Handler) as server:
-        server.peer = peer
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        thread.start()
-        try:
-            yield Endpoint(Family.BITBOX02, f"tcp:127.0.0.1:{server.server_address[1]}")
-        finally:
-            server.shutdown()
-            thread.join()
+    server = _Server(("127.0.0.1", port), _Handler)
+    server.peer = peer
+    with answering(server) as at:
+        yield Endpoint(Family.BITBOX02, f"tcp:127.0.0.1:{at}")

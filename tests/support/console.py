@@ -4,7 +4,6 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from html.parser import HTMLParser
 from threading import Thread
 from typing import Any
 
@@ -25,51 +24,26 @@ class Form:
     buttons: list[tuple[str, str]] = field(default_factory=list)
 
 
-class Forms(HTMLParser):
+def forms_of(html: str) -> list[Form]:
     """A page's forms, with the fields that a browser would send if nothing was typed."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.found: list[Form] = []
-        self._area: str | None = None
-        self._select: str | None = None
-        self._options: list[tuple[str, bool]] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag, attrs):
-        given: dict[str, str] = {name: value or "" for name, value in attrs}
-        if tag == "form":
-            self.found.append(Form(given["action"], given.get("method", "get")))
-        if not self.found:
-            return
-        form, name = self.found[-1], given.get("name", "")
-        if tag == "input" and name and given.get("type") != "file":
+    found: list[Form] = []
+    tags = Markup(html).tags
+    for tag in tags:
+        given, name = tag.attributes, tag.attributes.get("name", "")
+        if tag.name == "form":
+            found.append(Form(given["action"], given.get("method", "get")))
+        elif found and tag.name == "input" and name and given.get("type") != "file":
             if given.get("type") not in {"checkbox", "radio"} or "checked" in given:
-                form.fields.append((name, given.get("value", "")))
-        elif tag == "button":
-            form.buttons.append((name, given.get("value", "")))
-        elif tag == "textarea":
-            self._area = name
-            form.fields.append((name, ""))
-        elif tag == "select":
-            self._select, self._options = name, []
-        elif tag == "option" and self._select is not None:
-            self._options.append((given.get("value", ""), "selected" in given))
-
-    def handle_data(self, data):
-        if self._area is not None:
-            name, value = self.found[-1].fields[-1]
-            self.found[-1].fields[-1] = (name, value + data)
-
-    def handle_endtag(self, tag):
-        if tag == "textarea":
-            self._area = None
-        if tag == "select" and self._select is not None:
-            chosen = [value for value, is_chosen in self._options if is_chosen] or [
-                value for value, _ in self._options[:1]
-            ]
-            self.found[-1].fields += [(self._select, value) for value in chosen]
-            self._select = None
+                found[-1].fields.append((name, given.get("value", "")))
+        elif found and tag.name == "button":
+            found[-1].buttons.append((name, given.get("value", "")))
+        elif found and tag.name == "textarea":
+            found[-1].fields.append((name, tag.words))
+        elif found and tag.name == "select":
+            options = [each.attributes for each in tags if each.name == "option" and each.parent is tag]
+            chosen = [each for each in options if "selected" in each] or options[:1]
+            found[-1].fields += [(name, each.get("value", "")) for each in chosen]
+    return found
 
 
 def _line(tag: Tag) -> str:
@@ -121,7 +95,7 @@ class Visitor:
 
     def form(self, action: str) -> Form:
         """The form with this action."""
-        sent = [form for form in Forms(self.html).found if form.method == "post"]
+        sent = [form for form in forms_of(self.html) if form.method == "post"]
         found = [form for form in sent if form.action == action]
         assert len(found) == 1, (action, [form.action for form in sent])
         return found[0]
@@ -162,7 +136,7 @@ class Visitor:
         is not shown.
         """
         token = next(
-            (value for form in Forms(self.html).found for name, value in form.fields if name == "form_token"),
+            (value for form in forms_of(self.html) for name, value in form.fields if name == "form_token"),
             "",
         )
         sent = {"form_token": token, **typed}

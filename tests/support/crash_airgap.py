@@ -20,15 +20,16 @@ from tests.support.bills import bill
 from tests.support.crash_stories import (
     ASKING,
     PSBT_ID,
-    FileMemory,
     LastingPlatform,
     Story,
     add_one,
     common_faults,
     count,
+    lasting,
+    prepare_payment,
     read_journal,
 )
-from tests.support.daemons import approve, daemon_at, prepare, state_of, until
+from tests.support.daemons import approve, state_of, until
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
@@ -38,16 +39,10 @@ DECLINED = "p-2"
 PROPOSALS = {PSBT_ID: snapshot_of(spend()), DECLINED: snapshot_of(bill(), DECLINED)}
 
 
-def prepare_airgap(folder: Path) -> None:
-    prepare(folder / "state")
-
-
 async def live_airgap(folder: Path, fault: FaultPoint) -> None:
     """A person with a card, whose files outlive the daemon."""
     platform = LastingPlatform(folder, dict(PROPOSALS), fault=fault)
-    bridge = FakeBridge(state=DeviceState.ABSENT, prompts=folder / "prompts")
-    store = FileMemory(folder / "session")
-    async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:
+    async with lasting(folder, platform, FakeBridge(state=DeviceState.ABSENT)) as daemon:
         for psbt_id in PROPOSALS:
             await _to_the_card(folder, daemon, psbt_id, fault)
         if state_of(daemon, DECLINED) is State.EXPORTED:
@@ -116,4 +111,4 @@ def _forgotten(folder: Path, journal: Journal) -> list[str]:
     return wrong if kinds.count("exported") == len(PROPOSALS) else [*wrong, "the chain tells another story"]
 
 
-AIRGAP = Story("airgap", prepare_airgap, live_airgap, airgap_faults)
+AIRGAP = Story("airgap", prepare_payment, live_airgap, airgap_faults)

@@ -17,17 +17,16 @@ from signerd.runtime import FaultPoint
 from tests.support.bills import bill
 from tests.support.crash_stories import (
     ASKING,
-    UNKEPT,
-    FileMemory,
     LastingPlatform,
     Story,
     add_one,
+    asked_too_often,
     common_faults,
-    count,
-    may_ask_again,
+    lasting,
+    prepare_payment,
     read_journal,
 )
-from tests.support.daemons import approve, daemon_at, prepare, until
+from tests.support.daemons import approve, until
 from tests.support.desk import VAULT
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
@@ -37,15 +36,9 @@ WALLET = LoopbackCaller(CallerKind.APP, "Wallet", frozenset(GRANTABLE), "app-1")
 SIGNED, TAKEN_BACK, OVER = bill(0), bill(1, 10_000), bill(2, 20_000)
 
 
-def prepare_imported(folder: Path) -> None:
-    prepare(folder / "state")
-
-
 async def live_imported(folder: Path, fault: FaultPoint) -> None:
     platform = LastingPlatform(folder, {}, fault=fault)
-    bridge = FakeBridge(prompts=folder / "prompts")
-    store = FileMemory(folder / "session")
-    async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:
+    async with lasting(folder, platform, FakeBridge()) as daemon:
         # An app without an answer repeats its request.
         if not _of(daemon.journal, TAKEN_BACK, State.WITHDRAWN):
             view = await daemon.imported.import_psbt(TAKEN_BACK.to_base64(), WALLET)
@@ -86,12 +79,7 @@ async def _until_at_rest(daemon: Daemon, psbt_id: str) -> None:
 
 
 def imported_faults(folder: Path, point: str) -> list[str]:
-    asked, yes = count(folder / "prompts"), count(folder / "yes")
-    wrong = []
-    if asked > (2 if point in UNKEPT else 1):
-        wrong.append(f"the device was asked {asked} times")
-    if yes > 1 and not may_ask_again(point):
-        wrong.append(f"the person was asked {yes} times")
+    wrong = list(asked_too_often(folder, point))
     if FakePlatform(folder).told():
         wrong.append("the platform was told of it")
     with read_journal(folder) as journal:
@@ -115,7 +103,7 @@ def _unkept(journal: Journal) -> list[str]:
 
 IMPORTED = Story(
     "imported",
-    prepare_imported,
+    prepare_payment,
     live_imported,
     imported_faults,
     frozenset(

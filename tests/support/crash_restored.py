@@ -3,21 +3,19 @@
 from dataclasses import replace
 from pathlib import Path
 
-from signerd.core.states import State
 from signerd.journal.chain import utc_now
 from signerd.runtime import FaultPoint
 from tests.support.crash_stories import (
-    ASKING,
     PSBT_ID,
-    FileMemory,
     LastingPlatform,
     Story,
-    add_one,
+    lasting,
     payment_faults,
     prepare_payment,
     read_journal,
+    sign_what_is_asked,
 )
-from tests.support.daemons import approve, daemon_at, state_of, until
+from tests.support.daemons import until
 from tests.support.desk import signed_by, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.payments import spend_of
@@ -38,15 +36,9 @@ async def live_restored(folder: Path, fault: FaultPoint) -> None:
     """What was signed after the backup is on the platform's list; then a new proposal is approved."""
     shown = {FORGOTTEN: SIGNED, PSBT_ID: snapshot_of(spend())}
     platform = LastingPlatform(folder, shown, not_ours={FORGOTTEN}, fault=fault)
-    bridge = FakeBridge(prompts=folder / "prompts")
-    store = FileMemory(folder / "session")
-    async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:
+    async with lasting(folder, platform, FakeBridge()) as daemon:
         await until(lambda: not daemon.journal.behind())
-        while state_of(daemon, PSBT_ID) is not State.SUBMITTED:
-            await until(lambda: state_of(daemon, PSBT_ID) in (*ASKING, State.SUBMITTED))
-            if state_of(daemon, PSBT_ID) in ASKING:
-                add_one(folder / "yes")
-                await approve(daemon, PSBT_ID)
+        await sign_what_is_asked(daemon, folder)
 
 
 def restored_faults(folder: Path, point: str) -> list[str]:

@@ -6,8 +6,8 @@ What the platform received and how often the device was asked is kept in files, 
 """
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -173,6 +173,24 @@ def add_one(path: Path) -> None:
         file.write(".")
 
 
+@asynccontextmanager
+async def lasting(folder: Path, platform: LastingPlatform, bridge: FakeBridge) -> AsyncIterator[Daemon]:
+    """A daemon whose session and questions outlive it, and which the platform's fault point ends."""
+    bridge.prompts = folder / "prompts"
+    store = FileMemory(folder / "session")
+    async with daemon_at(folder / "state", platform, bridge, store=store, fault=platform.fault) as daemon:
+        yield daemon
+
+
+async def sign_what_is_asked(daemon: Daemon, folder: Path, whole: Callable[[], bool] = lambda: True) -> None:
+    """Approves whenever asked, once the review is whole, until the platform has the signature."""
+    while state_of(daemon, PSBT_ID) is not State.SUBMITTED:
+        await until(lambda: state_of(daemon, PSBT_ID) in (*ASKING, State.SUBMITTED) and whole())
+        if state_of(daemon, PSBT_ID) in ASKING:
+            add_one(folder / "yes")
+            await approve(daemon, PSBT_ID)
+
+
 # --- a payment: asked, signed, submitted --------------------------------------------------------------------
 
 
@@ -181,16 +199,9 @@ def prepare_payment(folder: Path) -> None:
 
 
 async def live_payment(folder: Path, fault: FaultPoint) -> None:
-    """Approves whenever asked, until the platform has the signature."""
     platform = LastingPlatform(folder, {PSBT_ID: snapshot_of(spend())}, fault=fault)
-    bridge = FakeBridge(prompts=folder / "prompts")
-    store = FileMemory(folder / "session")
-    async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:
-        while state_of(daemon, PSBT_ID) is not State.SUBMITTED:
-            await until(lambda: state_of(daemon, PSBT_ID) in (*ASKING, State.SUBMITTED))
-            if state_of(daemon, PSBT_ID) in ASKING:
-                add_one(folder / "yes")
-                await approve(daemon, PSBT_ID)
+    async with lasting(folder, platform, FakeBridge()) as daemon:
+        await sign_what_is_asked(daemon, folder)
         # Its status is asked for in a later round.
         rounds = daemon.follower.state.rounds
         await until(lambda: daemon.follower.state.rounds > rounds + 1)
@@ -198,24 +209,21 @@ async def live_payment(folder: Path, fault: FaultPoint) -> None:
 
 def payment_faults(folder: Path, point: str) -> list[str]:
     wrong = [] if FakePlatform(folder).signatures(PSBT_ID) else ["the signature never arrived"]
-    asked, yes = count(folder / "prompts"), count(folder / "yes")
-    if asked > (2 if point in UNKEPT else 1):
-        wrong.append(f"the device was asked {asked} times")
-    # A recorded approval is not asked for again, unless the kill came while the device was asked.
-    if yes > 1 and not may_ask_again(point):
-        wrong.append(f"the person was asked {yes} times")
+    wrong += asked_too_often(folder, point)
     with read_journal(folder) as journal:
         if journal.record(PSBT_ID).state is not State.SUBMITTED:
             wrong.append(f"the proposal is {journal.record(PSBT_ID).state}")
     return [*wrong, *common_faults(folder, (PSBT_ID,))]
 
 
-def may_ask_again(point: str) -> bool:
-    return point in UNKEPT or point in {
-        "journal:before:Approved",
-        "journal:after:DeviceFound",
-        "device:before:sign",
-    }
+def asked_too_often(folder: Path, point: str) -> Iterator[str]:
+    asked, yes = count(folder / "prompts"), count(folder / "yes")
+    if asked > (2 if point in UNKEPT else 1):
+        yield f"the device was asked {asked} times"
+    # A recorded approval is not asked for again, unless the kill came while the device was asked.
+    while_asked = UNKEPT | {"journal:before:Approved", "journal:after:DeviceFound", "device:before:sign"}
+    if yes > 1 and point not in while_asked:
+        yield f"the person was asked {yes} times"
 
 
 # --- from nothing to a pinned vault, and pinned anew --------------------------------------------------------
@@ -237,9 +245,7 @@ def prepare_setup(_folder: Path) -> None:
 async def live_setup(folder: Path, fault: FaultPoint) -> None:
     platform = LastingPlatform(folder, {PSBT_ID: snapshot_of(spend())}, fault=fault)
     platform.after = _drops_the_first_registration(folder)
-    bridge = ProvingBridge(prompts=folder / "prompts")
-    store = FileMemory(folder / "session")
-    async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:
+    async with lasting(folder, platform, ProvingBridge()) as daemon:
         while not daemon.journal.own_keys():
             preview = await daemon.preview_registration()
             with suppress(PlatformUnreachable):
@@ -336,9 +342,7 @@ async def live_trouble(folder: Path, fault: FaultPoint) -> None:
     """
     platform = LastingPlatform(folder, dict(TROUBLE), fault=fault)
     platform.before = _poor_platform(platform)
-    bridge = FakeBridge(prompts=folder / "prompts", failures=[Locked(), RefusedByPerson()])
-    store = FileMemory(folder / "session")
-    async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:
+    async with lasting(folder, platform, FakeBridge(failures=[Locked(), RefusedByPerson()])) as daemon:
 
         def waiting() -> list[Record]:
             return [record for record in daemon.journal.records() if record.state in ASKING]

@@ -2,21 +2,19 @@
 
 from pathlib import Path
 
-from signerd.core.states import State
 from signerd.daemon.funds import vault_funds, vault_tokens
 from signerd.runtime import FaultPoint
 from tests.support.crash_stories import (
-    ASKING,
     PSBT_ID,
-    FileMemory,
     LastingPlatform,
     Story,
-    add_one,
+    lasting,
     payment_faults,
     prepare_payment,
     read_journal,
+    sign_what_is_asked,
 )
-from tests.support.daemons import approve, daemon_at, state_of, until
+from tests.support.daemons import until
 from tests.support.desk import VAULT_ID
 from tests.support.fake_bridge import FakeBridge
 from tests.support.tokens import GOLD, call, published, token_snapshot
@@ -24,22 +22,13 @@ from tests.support.tokens import GOLD, call, published, token_snapshot
 
 async def live_tokens(folder: Path, fault: FaultPoint) -> None:
     shown = token_snapshot(call(), psbt_id=PSBT_ID)
-    platform = LastingPlatform(
-        folder,
-        {PSBT_ID: shown},
-        published={1: published(GOLD)},
-        fault=fault,
-    )
+    platform = LastingPlatform(folder, {PSBT_ID: shown}, published={1: published(GOLD)}, fault=fault)
     # It shows a token's data in full, so that the call is not held.
-    bridge = FakeBridge(prompts=folder / "prompts", model="Trezor Model T", firmware="2.8.9")
-    store = FileMemory(folder / "session")
-    async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:
-        while state_of(daemon, PSBT_ID) is not State.SUBMITTED:
-            await until(lambda: state_of(daemon, PSBT_ID) in (*ASKING, State.SUBMITTED))
-            await until(lambda: daemon.journal.review_context(shown).screen is not None)
-            if state_of(daemon, PSBT_ID) in ASKING:
-                add_one(folder / "yes")
-                await approve(daemon, PSBT_ID)
+    bridge = FakeBridge(model="Trezor Model T", firmware="2.8.9")
+    async with lasting(folder, platform, bridge) as daemon:
+        await sign_what_is_asked(
+            daemon, folder, lambda: daemon.journal.review_context(shown).screen is not None
+        )
         await until(
             lambda: bool(daemon.follower.state.workspaces) and daemon.journal.claim(VAULT_ID) is not None
         )

@@ -8,7 +8,6 @@ a node's errors as text with 400.
 import json
 import re
 import struct
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -33,6 +32,7 @@ from multisig.errors import InvalidTransaction
 from multisig.hashes import sha256d
 from multisig.network import Network
 from multisig.transaction import OutPoint, Transaction
+from tests.support.background import answering
 from tests.support.chains import EmbeddedRig
 
 URL = "https://explorer.example.org/api"
@@ -377,14 +377,8 @@ def served(explorer: Explorer) -> Iterator[str]:
             pass
 
     Handler.do_POST = Handler.do_GET
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/api"
-        finally:
-            server.shutdown()
-            thread.join()
+    with answering(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port:
+        yield f"http://127.0.0.1:{port}/api"
 
 
 class EsploraRig(EmbeddedRig):

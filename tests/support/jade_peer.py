@@ -8,7 +8,6 @@ import base64
 import contextlib
 import io
 import socketserver
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +17,7 @@ import cbor2
 from device_simulators.seed import Seed
 from firmware_bridge.model import Endpoint, Family
 from multisig import DerivationPath, Network, OriginKey, Psbt, Vault, encode_address, message_hash, p2wpkh
+from tests.support.background import answering
 from tests.support.wallets import Holder
 
 _CHUNK = 4096
@@ -199,12 +199,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
 @contextlib.contextmanager
 def plugged_in(peer: JadePeer) -> Iterator[Endpoint]:
-    with _Server(("127.0.0.1", 0), _Handler) as server:
-        server.peer = peer
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        thread.start()
-        try:
-            yield Endpoint(Family.JADE, f"tcp:127.0.0.1:{server.server_address[1]}")
-        finally:
-            server.shutdown()
-            thread.join()
+    server = _Server(("127.0.0.1", 0), _Handler)
+    server.peer = peer
+    with answering(server) as at:
+        yield Endpoint(Family.JADE, f"tcp:127.0.0.1:{at}")

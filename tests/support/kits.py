@@ -2,8 +2,8 @@
 
 import shlex
 from dataclasses import dataclass, field
-from html.parser import HTMLParser
-from typing import Any
+
+from tests.support.paged import Markup
 
 
 @dataclass
@@ -15,39 +15,20 @@ class Parsed:
     steps: dict[str, list[str]] = field(default_factory=dict)
 
 
-class _Reader(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found = Parsed()
-        self._open: dict[str, Any] = {}
-        self._table = ""
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        names = dict(attributes)
-        if tag == "table":
-            self._table = names.get("id") or ""
-            self.found.rows.setdefault(self._table, [])
-        if tag == "tr":
-            self.found.rows.setdefault(self._table, []).append([])
-        self._open[tag] = (names.get("id"), names.get("data-step"), [])
-
-    def handle_data(self, data: str) -> None:
-        for _id, _step, texts in self._open.values():
-            texts.append(data)
-
-    def handle_endtag(self, tag: str) -> None:
-        name, step, texts = self._open.pop(tag, (None, None, []))
-        text = "".join(texts).strip()
-        if name:
-            self.found.texts[name] = text
-        if step:
-            self.found.steps[step] = shlex.split(text)
-        if tag == "td" and self.found.rows.get(self._table):
-            self.found.rows[self._table][-1].append(text)
-
-
 def parsed(html: str) -> Parsed:
-    reader = _Reader()
-    reader.feed(html)
-    rows = {name: [row for row in found if row] for name, found in reader.found.rows.items()}
-    return Parsed(reader.found.texts, rows, reader.found.steps)
+    found, table = Parsed(), ""
+    for tag in Markup(html).tags:
+        text = tag.words.strip()
+        if tag.name == "table":
+            table = tag.attributes.get("id", "")
+            found.rows[table] = []
+        elif tag.name == "tr":
+            found.rows[table].append([])
+        elif tag.name == "td":
+            found.rows[table][-1].append(text)
+        if "id" in tag.attributes:
+            found.texts[tag.attributes["id"]] = text
+        if "data-step" in tag.attributes:
+            found.steps[tag.attributes["data-step"]] = shlex.split(text)
+    found.rows = {name: [row for row in rows if row] for name, rows in found.rows.items()}
+    return found

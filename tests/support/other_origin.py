@@ -1,6 +1,5 @@
 """Another site's server on this machine: empty pages from which a test sends requests as that site."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -8,6 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
+from tests.support.background import answering
 from tests.support.browser import REBOUND
 from tests.support.firefox import Window
 
@@ -56,14 +56,9 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def another_site() -> Iterator[OtherOrigin]:
     """Serves any host name that resolves to this machine."""
-    with OtherOrigin() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    server = OtherOrigin()
+    with answering(server):
+        yield server
 
 
 def attempts_of(page: Page | Window, beside: str, *given: object) -> dict[str, str]:

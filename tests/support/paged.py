@@ -40,6 +40,7 @@ async def paged(service, caller: LoopbackCaller | None = PAGE) -> AsyncIterator[
 class Tag:
     name: str
     attributes: dict[str, str]
+    parent: "Tag | None" = None
     words: str = ""
 
 
@@ -59,13 +60,13 @@ class Markup(HTMLParser):
         self.broken += [tag.name for tag in self._open]
 
     def handle_starttag(self, tag, attrs):
-        found = Tag(tag, {name: value or "" for name, value in attrs})
-        self.tags.append(found)
+        self.handle_startendtag(tag, attrs)
         if tag not in VOID:
-            self._open.append(found)
+            self._open.append(self.tags[-1])
 
     def handle_startendtag(self, tag, attrs):
-        self.tags.append(Tag(tag, {name: value or "" for name, value in attrs}))
+        around = self._open[-1] if self._open else None
+        self.tags.append(Tag(tag, {name: value or "" for name, value in attrs}, around))
 
     def handle_endtag(self, tag):
         if not self._open or self._open[-1].name != tag:

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
+
+from tests.support.background import answering
 
 WEB = Path(__file__).parents[2] / "web"
 # Where it is set, a missing build fails the run.
@@ -36,11 +37,5 @@ class _Quiet(SimpleHTTPRequestHandler):
 @contextmanager
 def site(folder: Path) -> Iterator[str]:
     """Serves the folder; yields the origin."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=folder)) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with answering(ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=folder))) as port:
+        yield f"http://127.0.0.1:{port}"

@@ -23,7 +23,7 @@ from custody.server.store.models import (
     WebhookRow,
     WorkspaceRow,
 )
-from tests.support.console import Forms
+from tests.support.console import forms_of
 from tests.support.console_rows import row_of, walk
 from tests.support.custody import SHOP, ok
 from tests.support.onboarding import REQUEST
@@ -148,7 +148,7 @@ def judge(person):
         yield f"answers {person.status}, {page.broken}"
     if len(page.all("h1")) != 1:
         yield f"{len(page.all('h1'))} headings"
-    for form in Forms(person.html).found:
+    for form in forms_of(person.html):
         if form.method == "post" and "form_token" not in dict(form.fields):
             yield f"the form of {form.action} has no token"
     if "<script>alert" in person.html:

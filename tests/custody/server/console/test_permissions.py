@@ -9,7 +9,7 @@ import pytest
 from custody.schemas.permissions import PermissionName
 from custody.server.console.application import ROOT, ROWS
 from custody.server.console.table import Row
-from tests.support.console import Forms
+from tests.support.console import forms_of
 from tests.support.console_rows import calls_of, row_of, walk
 from tests.support.platform import PASSWORD
 from tests.support.staff import add_someone
@@ -52,7 +52,7 @@ def test_p84_no_page_shows_what_would_be_refused(desk, person, held):
     for path in walk(person, here):
         if person.status == 403:
             wrong.append(f"{path} is linked, and refused")
-        for form in Forms(person.html).found:
+        for form in forms_of(person.html):
             row = row_of("POST", form.action) if form.method == "post" else None
             if row is not None and not may(row, held):
                 wrong.append(f"{path} shows the form of {row.path}")

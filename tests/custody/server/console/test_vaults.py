@@ -5,7 +5,7 @@ import re
 import pytest
 
 from custody.server.store.models import ProposalRow
-from tests.support.console import Forms, Visitor
+from tests.support.console import Visitor, forms_of
 from tests.support.custody import SHOP, ok
 from tests.support.platform import PASSWORD
 
@@ -149,9 +149,7 @@ def test_one_freezes_and_two_unfreeze(desk, browse, base):
     assert kept in alice.words
     alice.confirm(f"{base}/unfreeze")
     assert "another member has to agree" in alice.words
-    actions = [
-        form.action for form in Forms(alice.open(f"{base}/freeze").html).found if form.method == "post"
-    ]
+    actions = [form.action for form in forms_of(alice.open(f"{base}/freeze").html) if form.method == "post"]
     assert alice.facts["Reason"] == "A phone is gone"
     assert actions[1:] == [f"{base}/freeze"], "no second word of the same member, and a way to take it back"
     bob = browse("bob").open(f"{base}/freeze").send(f"{base}/unfreeze")
