@@ -27,7 +27,7 @@ from multisig import Sats, Transaction
 from multisig.script import p2wsh
 from multisig.transaction import OutPoint, TxIn, TxOut
 from tests.support.bitcoind import MISSING, NodeRig, RunningNode, find_bitcoind
-from tests.support.custody import Desk, _desk, ok
+from tests.support.custody import Desk, desk_of, ok
 from tests.support.platform import open_world
 from tests.support.regtest import open_script
 
@@ -142,7 +142,7 @@ def part(name: str, url: str, program: Path) -> None:
         with open_world(Path(own) / "state", database_url=url, broadcast_wait_seconds=0) as world:
             world.platform.background.open_chains()
             try:
-                measure(name, _desk(world, no_chain), node, Path(own))
+                measure(name, desk_of(world, no_chain), node, Path(own))
             finally:
                 world.platform.background.close_chains()
 

@@ -18,9 +18,9 @@ from signerd.daemon.airgap import carried_psbt
 from signerd.daemon.service import Daemon
 from tests.conformance.rigs import make_rig, short_folder
 from tests.support.airgap import CardDevice
-from tests.support.custody import Desk, ok
+from tests.support.custody import Desk, ok, open_organisation
 from tests.support.daemons import until, until_state
-from tests.support.real_signer import pin, register, signer, three_members
+from tests.support.real_signer import pin, register, signer
 
 pytestmark = pytest.mark.anyio
 NAMES = ("alice", "bob", "carol")
@@ -29,7 +29,7 @@ PAID = 1_234_567
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    with three_members(tmp_path) as opened:
+    with open_organisation(tmp_path / "platform", ()) as opened:
         yield opened
 
 

@@ -17,9 +17,9 @@ from signerd.errors import NeedsAcknowledgement, NotCaughtUp
 from signerd.journal.chain import utc_now
 from tests.conformance.rigs import make_rig, short_folder
 from tests.support.backups import CONFIG
-from tests.support.custody import Desk, ok
+from tests.support.custody import Desk, ok, open_organisation
 from tests.support.daemons import until, until_state
-from tests.support.real_signer import pin, register, signer, three_members
+from tests.support.real_signer import pin, register, signer
 
 pytestmark = pytest.mark.anyio
 PAID = 1_234_567
@@ -27,7 +27,7 @@ PAID = 1_234_567
 
 @pytest.fixture
 def desk(tmp_path):
-    with three_members(tmp_path, "carol") as made:
+    with open_organisation(tmp_path / "platform", ("carol",)) as made:
         yield made
 
 

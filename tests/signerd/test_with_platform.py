@@ -15,10 +15,10 @@ from signerd.daemon.service import Daemon
 from signerd.daemon.vaults import vaults
 from signerd.errors import NeedsAcknowledgement, PlatformRefused
 from tests.conformance.rigs import make_rig, short_folder
-from tests.support.custody import Desk, ok, refused
+from tests.support.custody import Desk, ok, open_organisation, refused
 from tests.support.daemons import MemoryStore, unhurried_sleep, until, until_state
 from tests.support.platform import register_key, seed
-from tests.support.real_signer import pin, register, signer, three_members
+from tests.support.real_signer import pin, register, signer
 
 pytestmark = pytest.mark.anyio
 PAID = 1_234_567
@@ -26,7 +26,7 @@ PAID = 1_234_567
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    with three_members(tmp_path, "carol") as made:
+    with open_organisation(tmp_path / "platform", ("carol",)) as made:
         yield made
 
 

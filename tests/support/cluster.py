@@ -14,7 +14,7 @@ import httpx
 from custody.server.app import Platform, PlatformDependencies, open_platform
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.settings import Settings
-from tests.support.custody import Desk, _desk, ok
+from tests.support.custody import Desk, desk_of, ok
 from tests.support.fake_bitcoind import PASSWORD, USER, FakeBitcoind
 from tests.support.platform import CHEAP, As, Clock, KeptMail, World
 
@@ -69,7 +69,7 @@ class Cluster:
         http = [
             self.stack.enter_context(httpx.Client(base_url=api.url, timeout=PATIENCE)) for api in self.apis
         ]
-        desk = _desk(World(self.platform, Clock(), KeptMail(), http[0]), self.chain)
+        desk = desk_of(World(self.platform, Clock(), KeptMail(), http[0]), self.chain)
         desk.signers["bob"] = As(http[-1], desk.signers["bob"].headers)
         desk.vault = ok(desk.create_vault())
         return desk

@@ -1,9 +1,10 @@
-"""The `signerd` program in this process: arguments, standard input, output and status."""
+"""The programs `signerd` and `signerd-hwi` in this process: arguments, standard input, output and status."""
 
 import io
 import json
 import sys
 import unicodedata
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from unittest import mock
 
 from signerd.cli import main
+from signerd.hwi import program as hwi
 
 
 @dataclass(frozen=True)
@@ -24,25 +26,47 @@ class Ended:
         return json.loads(self.out)
 
     @property
+    def value(self) -> Any:
+        """The one line of standard output, which Core reads."""
+        (line,) = self.out.splitlines()
+        return json.loads(line)
+
+    @property
     def error(self) -> dict[str, Any]:
         return json.loads(self.err.strip().splitlines()[-1])["error"]
 
 
-def signerd(*arguments: str, state: Path | None = None, typed: str = "") -> Ended:
-    """Runs it. ``typed``: standard input, a pipe."""
-    given = ["signerd", *(["--state", str(state)] if state else []), *arguments]
+def ended(program: Callable[[], object], *given: str, typed: str = "") -> Ended:
+    """Runs a program. ``typed``: standard input, a pipe."""
     out, err = io.StringIO(), io.StringIO()
     with (
-        mock.patch.object(sys, "argv", given),
+        mock.patch.object(sys, "argv", list(given)),
         mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed.encode()))),
         redirect_stdout(out),
         redirect_stderr(err),
     ):
         try:
-            main()
+            program()
         except SystemExit as end:
             status = int(end.code or 0)
     return Ended(status, out.getvalue(), err.getvalue())
+
+
+def signerd(*arguments: str, state: Path | None = None, typed: str = "") -> Ended:
+    return ended(main, "signerd", *(["--state", str(state)] if state else []), *arguments, typed=typed)
+
+
+def signerd_hwi(*arguments: str, state: Path, typed: str = "") -> Ended:
+    # Signal handlers are the process's, which is the test's.
+    with mock.patch.object(hwi.signal, "signal"):
+        return ended(hwi.program, "signerd-hwi", "--state", str(state), *arguments, typed=typed)
+
+
+def no(answered: Ended, code: int) -> str:
+    """The sentence of `signerd-hwi`'s refusal with this code."""
+    assert answered.status == 0, "a no is an answer"
+    assert answered.value["code"] == code, answered.value
+    return answered.value["error"]
 
 
 def is_tame(text: str) -> bool:

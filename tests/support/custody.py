@@ -1,6 +1,5 @@
 """A platform with three signers, their devices, a 2-of-3 vault and an embedded chain."""
 
-import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +14,6 @@ from custody.server.chain.backend import Accepted, BlockRef
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.embedded.mining import MINER_SCRIPT, _assemble
 from custody.server.jobs.outbox import Outbox
-from custody.server.limits.stored import Policies
 from custody.server.network.watcher import Watcher
 from device_simulators.seed import Seed
 from multisig import (
@@ -202,36 +200,48 @@ def sign(device: Seed, psbt: Psbt, **how: Any) -> Psbt:
 
 
 @contextmanager
-def open_desk(
-    folder: Path,
-    *,
-    database_url: str | None = None,
-    policies: Policies | None = None,
-    broadcast_wait_seconds: float = 0,
-    chance: random.Random | None = None,
+def open_desk(folder: Path, **given: Any) -> Iterator[Desk]:
+    """``given``: as to ``open_world``."""
+    with open_organisation(folder, **given) as desk:
+        desk.vault = ok(desk.create_vault())
+        yield desk
+
+
+@contextmanager
+def open_organisation(
+    folder: Path, registered: Sequence[str] = SIGNERS, *, broadcast_wait_seconds: float = 0, **given: Any
 ) -> Iterator[Desk]:
-    with open_world(
-        folder,
-        database_url=database_url,
-        policies=policies,
-        chance=chance,
-        broadcast_wait_seconds=broadcast_wait_seconds,
-    ) as world:
+    """Without a vault, and with the keys of these members."""
+    with open_world(folder, broadcast_wait_seconds=broadcast_wait_seconds, **given) as world:
         chain = open_chain(world.platform.background)
         try:
-            desk = _desk(world, chain)
-            desk.vault = ok(desk.create_vault())
-            yield desk
+            yield desk_of(world, chain, registered=registered)
         finally:
             chain.close()
 
 
-def _desk(world: World, chain: EmbeddedChain) -> Desk:
-    placed = world.organisation("Acme", "admin@example.org")
-    admin = world.as_user("admin@example.org")
-    signers, user_ids, devices = {}, {}, {}
-    for number, name in enumerate(SIGNERS, start=1):
-        user_ids[name] = world.member(placed.workspace_id, f"{name}@example.org").user_id
-        signers[name], devices[name] = world.as_user(f"{name}@example.org"), seed(number)
-        ok(register_key(signers[name], devices[name]))
-    return Desk(world, chain, placed.workspace_id, admin, signers, user_ids, devices)
+def desk_of(
+    world: World,
+    chain: EmbeddedChain,
+    name: str = "Acme",
+    host: str = "example.org",
+    *,
+    first: int = 1,
+    registered: Sequence[str] = SIGNERS,
+) -> Desk:
+    """``first``: the number of the first device's seed. Only who has a key is signed in."""
+    placed = world.organisation(name, f"admin@{host}")
+    admin = world.as_user(f"admin@{host}")
+    ids = {each: world.member(placed.workspace_id, f"{each}@{host}").user_id for each in SIGNERS}
+    devices = {each: seed(number) for number, each in enumerate(SIGNERS, start=first)}
+    signers = {each: world.as_user(f"{each}@{host}") for each in registered}
+    for each, user in signers.items():
+        ok(register_key(user, devices[each]))
+    return Desk(world, chain, placed.workspace_id, admin, signers, ids, devices)
+
+
+def neighbour_of(desk: Desk, name: str = "Umbrella") -> Desk:
+    """Another tenant of the same platform, on the same chain, with people, devices and a vault of its own."""
+    found = desk_of(desk.world, desk.chain, name, f"{name.lower()}.example", first=11)
+    found.vault = ok(found.create_vault("Reserve"))
+    return found

@@ -1,8 +1,8 @@
 """A whole daemon with a virtual device behind real HWI, signed in at a real platform, all in this process."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import httpx
@@ -14,30 +14,10 @@ from signerd.daemon import vaults
 from signerd.daemon.service import Daemon
 from signerd.journal import StateFolder
 from tests.conformance.rigs import Rig, plugged_in
-from tests.support.custody import Desk, ok
+from tests.support.custody import Desk
 from tests.support.daemons import MemoryStore, make_config, until
 from tests.support.patience import PATIENCE
-from tests.support.platform import PASSWORD, open_world, register_key, seed
-from tests.support.regtest import open_chain
-
-
-@contextmanager
-def three_members(folder: Path, *registered: str) -> Iterator[Desk]:
-    """Three members of a real platform, of whom these have a key."""
-    with open_world(folder / "platform", broadcast_wait_seconds=0) as world:
-        chain = open_chain(world.platform.background)
-        try:
-            placed = world.organisation("Acme", "admin@example.org")
-            admin = world.as_user("admin@example.org")
-            names = ("alice", "bob", "carol")
-            ids = {name: world.member(placed.workspace_id, f"{name}@example.org").user_id for name in names}
-            devices = {name: seed(number) for number, name in enumerate(names, start=1)}
-            signers = {name: world.as_user(f"{name}@example.org") for name in registered}
-            for name, user in signers.items():
-                ok(register_key(user, devices[name]))
-            yield Desk(world, chain, placed.workspace_id, admin, signers, ids, devices)
-        finally:
-            chain.close()
+from tests.support.platform import PASSWORD
 
 
 @asynccontextmanager

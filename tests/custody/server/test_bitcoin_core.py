@@ -11,7 +11,7 @@ from custody.server.errors import ChainUnavailable
 from multisig.network import Network
 from multisig.script import decode_address
 from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
-from tests.support.custody import _desk, ok
+from tests.support.custody import desk_of, ok
 from tests.support.fake_bitcoind import PASSWORD, USER, FakeNodeRig
 from tests.support.platform import open_world
 
@@ -75,7 +75,7 @@ def desk_before(rig, folder, database=None):
         background = world.platform.background
         background.open_chains()
         try:
-            desk = _desk(world, Hands(rig))
+            desk = desk_of(world, Hands(rig))
             desk.vault = ok(desk.create_vault(m=3))
             yield desk
         finally:

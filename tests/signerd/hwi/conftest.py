@@ -6,9 +6,9 @@ from signerd.core.audit import Note
 from signerd.core.values import SigningLimits
 from signerd.journal import Journal
 from tests.support.bills import PROFILE_KEY
+from tests.support.command import signerd_hwi
 from tests.support.daemons import prepare
 from tests.support.desk import NETWORK, own_keys
-from tests.support.hwi_answers import signerd_hwi
 from tests.support.served import make_outer, served_daemon
 
 

@@ -3,8 +3,7 @@ be moved again.
 """
 
 from multisig import CHANGE, RECEIVE, Network, Vault
-from tests.support.custody import ok, refused
-from tests.support.neighbours import neighbour_of
+from tests.support.custody import neighbour_of, ok, refused
 from tests.support.token_desk import BOB
 
 # Functions that give an address something, with an amount where they take one.

@@ -3,8 +3,7 @@
 import pytest
 
 from multisig import RECEIVE, Psbt
-from tests.support.custody import SHOP, ok, refused
-from tests.support.neighbours import neighbour_of
+from tests.support.custody import SHOP, neighbour_of, ok, refused
 from tests.support.replacing import bump, made
 from tests.support.token_desk import BOB, TokenDesk
 

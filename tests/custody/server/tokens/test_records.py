@@ -7,8 +7,7 @@ import pytest
 from custody.schemas.asset_tokens import Contract
 from signerd.account.wire import published_of
 from signerd.core.tokens import prove_token
-from tests.support.custody import Desk, ok, refused
-from tests.support.neighbours import neighbour_of
+from tests.support.custody import Desk, neighbour_of, ok, refused
 from tests.support.prepared import Story
 from tests.support.token_desk import BOB, BOB_SCRIPT, EVE, TokenDesk
 

@@ -14,8 +14,7 @@ from custody.server.store.models import (
     WorkspaceRow,
 )
 from multisig import Network, encode_address
-from tests.support.custody import Desk, ok, refused
-from tests.support.neighbours import neighbour_of
+from tests.support.custody import Desk, neighbour_of, ok, refused
 from tests.support.platform import START, As, World
 from tests.support.wallets import foreign_script
 
