@@ -25,7 +25,6 @@ from tests.attacks.recipes import PROPOSALS
 from tests.attacks.recipes.absurd import Damage
 from tests.attacks.recipes.scene import Neighbour as Beside
 from tests.attacks.recipes.scene import Recipe, Scene, story
-from tests.attacks.rules import damaged
 from tests.conformance.rigs import NETWORK
 
 ALLOWED_WITHOUT_LOOK = "transaction"
@@ -199,4 +198,4 @@ def sound() -> Proposal:
 
 
 def damage(entry: Damage) -> bytes:
-    return damaged(sound().raw, entry.rule, entry.amount)
+    return entry.made(sound().raw)
