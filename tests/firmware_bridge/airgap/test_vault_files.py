@@ -40,6 +40,7 @@ from tests.support.wallets import ALICE, BOB
 NETWORK = Network.REGTEST
 KEY = ALICE.vault_key()
 PATH = multisig_account_path(NETWORK)
+PROFILE_KEY = ALICE.origin_key(profile_account_path(NETWORK))
 
 # Published with its seed's words ("zoo … buddy") in a guide of seedpicker.net.
 VPUB = (
@@ -68,22 +69,26 @@ def ccxp(key=KEY, **changes):
     }
 
 
-def generic(key=KEY, **changes):
-    """The relevant fields of Coldcard's generic export."""
-    return {
-        "chain": "XRT",
-        "xfp": key.fingerprint.hex.upper(),
-        "xpub": str(ALICE.origin_key(DerivationPath()).xpub),
-        "account": 0,
-        "bip48_2": {
-            "name": "p2wsh",
-            "xfp": key.xpub.fingerprint.hex.upper(),
-            "deriv": str(key.origin.path).replace("h", "'"),
-            "xpub": str(key.xpub),
-            "_pub": slip132(key.xpub),
+def generic(vault_key=None, **changes):
+    """The relevant fields of Coldcard's Advanced, Export Wallet, Generic JSON."""
+    return json.dumps(
+        {
+            "chain": "XRT",
+            "xfp": str(ALICE.fingerprint).upper(),
+            "xpub": str(ALICE.origin_key(DerivationPath()).xpub),
+            "account": 0,
+            "bip84": {"xpub": str(PROFILE_KEY.xpub), "deriv": "m/84'/1'/0'"},
+            "bip48_2": {
+                "name": "p2wsh",
+                "xfp": KEY.xpub.fingerprint.hex.upper(),
+                "deriv": "m/48'/1'/0'/2'",
+                "xpub": str(KEY.xpub),
+                "_pub": slip132(KEY.xpub),
+                **(vault_key or {}),
+            },
             **changes,
-        },
-    }
+        }
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,8 +97,8 @@ def generic(key=KEY, **changes):
         json.dumps(ccxp()),
         json.dumps(ccxp(), indent=4).replace("\n", "\r\n"),
         json.dumps(ccxp(p2wsh=str(KEY.xpub))),
-        json.dumps(generic()),
-        json.dumps(generic(xfp=None)),
+        generic(),
+        generic({"xfp": None}),
         str(KEY),
         f"  {KEY}\n",
         str(KEY).replace("h", "'", 4),
@@ -130,7 +135,7 @@ MAINNET = ALICE.vault_key(Network.MAINNET)
         (json.dumps(ccxp(p2wsh_deriv="m/x")), InvalidPath, "write 0 to 2147483647"),
         (json.dumps(ccxp(p2wsh=str(KEY.xpub)[:-1])), InvalidKey, "checksum"),
         (json.dumps(ccxp(p2wsh=VPUB)), InvalidKey, "vpub"),
-        (json.dumps(generic(xfp="00000001")), InvalidKey, "contradicts"),
+        (generic({"xfp": "00000001"}), InvalidKey, "contradicts"),
         (json.dumps({"xfp": "0F056943", "bip84": {}}), InvalidKey, "no key for a vault"),
         (f"{KEY}/<0;1>/*", InvalidKey, "origin"),
     ],
@@ -247,22 +252,7 @@ def enrolled_from(file_name, text):
 
 # --- what a signer registers --------------------------------------------------------------------------------
 
-PROFILE_KEY = ALICE.origin_key(profile_account_path(NETWORK))
 ACCOUNTS = tuple(ALICE.vault_key(NETWORK, account) for account in range(3))
-
-
-def generic(**changes):
-    """Coldcard: Advanced, Export Wallet, Generic JSON."""
-    return json.dumps(
-        {
-            "chain": "XRT",
-            "xfp": str(ALICE.fingerprint).upper(),
-            "account": 0,
-            "bip84": {"xpub": str(PROFILE_KEY.xpub), "deriv": "m/84'/1'/0'"},
-            "bip48_2": {"xpub": str(KEY.xpub), "deriv": "m/48'/1'/0'/2'"},
-            **changes,
-        }
-    )
 
 
 def lines(*keys):
