@@ -1,5 +1,5 @@
-"""F: the corpus of answers, to a whole daemon and to the client: what one entry or body is, and that all else
-goes on.
+"""F: what a platform answers that is no proposal to sign, to a whole daemon and to the client: numbers that
+no column holds, bodies that grow while they are read; and that all else goes on.
 """
 
 import subprocess
@@ -13,7 +13,6 @@ import httpx
 import pytest
 
 from signerd.account.wire import UNFORESEEN
-from tests.attacks.recipes.platform import BODIES, LEFT_OUT, NUMBERS, Body, Number
 from tests.support.daemons import daemon_at, is_well, prepare
 from tests.support.desk import snapshot_of, spend
 from tests.support.examples import drawn
@@ -51,33 +50,39 @@ def in_workspace(fake: FakePlatform, changed: dict[str, Any]) -> None:
     fake.after = answer
 
 
-PLACES: dict[str, Callable[[FakePlatform, dict[str, Any]], None]] = {
-    "vault": in_vault,
-    "proposal": in_proposal,
-    "workspace": in_workspace,
-}
-
-
-async def told_of(entry: Number, folder: Path) -> str | None:
-    """What the daemon says of it, once it has served the honest ones."""
-    state = folder / "state"
-    state.mkdir(mode=0o700)
-    prepare(state)
-    fake = FakePlatform(folder, {"p-1": HONEST})
-    PLACES[entry.of](fake, {entry.field: entry.value})
-    async with daemon_at(state, fake, FakeBridge()) as daemon:
-        await is_well(daemon, fake)
-        notes = [note for note in (await daemon.status()).notes if "is left out" in note]
-    if not notes:
-        return None
-    assert not any(UNFORESEEN in note for note in notes)
-    return LEFT_OUT
+WIDEST = 2**63 - 1
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("entry", NUMBERS, ids=str)
-async def test_f_a_number_that_no_column_holds_is_one_entrys_fault(entry: Number, tmp_path: Path) -> None:
-    assert await told_of(entry, tmp_path) == entry.outcome
+@pytest.mark.parametrize(
+    ("place", "field", "value", "is_left_out"),
+    [
+        (in_proposal, "contract_uid", WIDEST, False),
+        (in_vault, "m", WIDEST + 1, True),
+        (in_proposal, "fee_sats", WIDEST + 1, True),
+        (in_proposal, "confirmations", -WIDEST - 2, True),
+        (in_proposal, "collected_signatures", 2**64, True),
+        (in_workspace, "uid", WIDEST + 1, True),
+    ],
+)
+async def test_f_a_number_that_no_column_holds_is_one_entrys_fault(
+    place: Callable[[FakePlatform, dict[str, Any]], None],
+    field: str,
+    value: int,
+    is_left_out: bool,
+    tmp_path: Path,
+) -> None:
+    """What the daemon says of it, once it has served the honest ones."""
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    prepare(state)
+    fake = FakePlatform(tmp_path, {"p-1": HONEST})
+    place(fake, {field: value})
+    async with daemon_at(state, fake, FakeBridge()) as daemon:
+        await is_well(daemon, fake)
+        notes = [note for note in (await daemon.status()).notes if "is left out" in note]
+    assert bool(notes) is is_left_out
+    assert not any(UNFORESEEN in note for note in notes)
 
 
 # --- a body that grows --------------------------------------------------------------------------------------
@@ -87,20 +92,22 @@ SHELLS = ("waiting", "awaiting")
 MOST_MEGABYTES = 200
 
 
-def read(entry: Body, shell: str) -> tuple[str | None, int]:
-    """The error's name, and the megabytes that the client took."""
-    command = [sys.executable, "-m", "tests.support.bomb", entry.rule, str(entry.megabytes), shell]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
-    error, megabytes = done.stdout.split()
-    return None if error == "None" else error, int(megabytes)
+# By rule (`tests.support.bomb`), the megabytes that it has once it is read, and the error's name.
+BODIES = {
+    "a megabyte of blanks around an empty list": ("blanks", 1, "None"),
+    "half a megabyte of gzip that unfolds to five hundred": ("packed", 500, "BadAnswer"),
+    "four times as much as an answer may have": ("endless", 256, "BadAnswer"),
+    "as many values as fit into an answer": ("values", 60, "BadAnswer"),
+}
 
 
 @pytest.mark.parametrize(
-    ("entry", "shell"),
-    [(entry, shell) for entry in BODIES for shell in drawn(SHELLS, 1, of=str(entry))],
-    ids=str,
+    ("body", "shell"), [(name, shell) for name in BODIES for shell in drawn(SHELLS, 1, of=name)]
 )
-def test_f_an_answer_that_grows_is_refused_in_bounded_memory(entry: Body, shell: str) -> None:
-    error, megabytes = read(entry, shell)
-    assert error == entry.outcome
-    assert megabytes < MOST_MEGABYTES
+def test_f_an_answer_that_grows_is_refused_in_bounded_memory(body: str, shell: str) -> None:
+    rule, size, outcome = BODIES[body]
+    command = [sys.executable, "-m", "tests.support.bomb", rule, str(size), shell]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
+    error, megabytes = done.stdout.split()
+    assert error == outcome
+    assert int(megabytes) < MOST_MEGABYTES
