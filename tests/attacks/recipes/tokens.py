@@ -10,6 +10,7 @@ from signerd.core.tokens import Facts, facts_of
 from tests.attacks.people import MALLORYS, OTHER_ACCOUNT, VAULT
 from tests.attacks.recipes.scene import COIN, FEE, Neighbour, Recipe, Scene
 from tests.conformance.rigs import NETWORK
+from tests.support.tokens import gold
 from tests.support.wallets import pay, with_outputs
 
 RAW = 1_250
@@ -17,18 +18,7 @@ RAW = 1_250
 
 def token_of(scene: Scene, **changes: Any) -> Bytecode:
     """A token of the vault, of its own in each scene: what a machine has proven once it knows for ever."""
-    usual: dict[str, Any] = {
-        "name": scene.name[:64].strip(),
-        "ticker": "GOLD",
-        "decimals": 2,
-        "total_supply": token_amount(100_000),
-        "max_supply": token_amount(500_000),
-        "whitelist_enabled": False,
-        "icon": "",
-        "whitelist": (),
-        "owner_script": VAULT.script_pubkey(RECEIVE, 0),
-    }
-    return Bytecode(**{**usual, **changes})
+    return gold(VAULT, **{"name": scene.name[:64].strip(), **changes})
 
 
 def carrying(scene: Scene, payload: Payload, *outputs: TxOut | ChangeTo, index: int = 0) -> Psbt:
