@@ -74,21 +74,18 @@ def test_s19_only_signatures_are_taken():
     assert taken == ALICE.sign(PSBT)
 
 
+@pytest.mark.parametrize(
+    ("answer", "of_input"), [(ALICE.sign(PSBT, sighash=0x03, inputs=[1]), 1), (BOB.sign(PSBT, inputs=[0]), 0)]
+)
+def test_s19_a_signature_over_something_else_or_of_another_signer(answer, of_input):
+    with pytest.raises(BadDeviceSignature) as caught:
+        take_back(answer)
+    assert caught.value.input_index == of_input
+
+
 def test_s19_another_transaction():
     with pytest.raises(DeviceFault, match="another transaction"):
         take_back(with_output(ALICE.sign(PSBT), 0, amount=pay(49_999).amount))
-
-
-def test_s19_a_signature_over_something_else():
-    with pytest.raises(BadDeviceSignature) as caught:
-        take_back(ALICE.sign(PSBT, sighash=0x03, inputs=[1]))
-    assert caught.value.input_index == 1
-
-
-def test_s19_the_signature_of_another_signer():
-    with pytest.raises(BadDeviceSignature) as caught:
-        take_back(BOB.sign(PSBT, inputs=[0]))
-    assert caught.value.input_index == 0
 
 
 @pytest.mark.parametrize("answer", ["", "cHNidP8=", "no base64 at all", "A" * 100])

@@ -114,14 +114,12 @@ def test_coins_that_are_not_as_stated_are_refused(coins):
         build_psbt(VAULT, coins, OUTPUTS, 0)
 
 
-def test_outputs_beyond_the_coins_are_refused():
-    with pytest.raises(InvalidPsbt, match="more than the coins"):
-        build_psbt(VAULT, [COIN], [pay(100_001)], 0)
-
-
-def test_a_transaction_without_outputs_is_refused():
-    with pytest.raises(InvalidPsbt, match="has no outputs"):
-        build_psbt(VAULT, [COIN], [], 0)
+@pytest.mark.parametrize(
+    ("outputs", "words"), [([pay(100_001)], "more than the coins"), ([], "has no outputs")]
+)
+def test_outputs_beyond_the_coins_and_none_are_refused(outputs, words):
+    with pytest.raises(InvalidPsbt, match=words):
+        build_psbt(VAULT, [COIN], outputs, 0)
 
 
 def test_change_beyond_the_bounds_of_a_vault_is_refused_s9():
