@@ -20,11 +20,3 @@ ONE_OF_THREE = make_vault(COSIGNERS, threshold=1)
 TWO_OF_TWO = make_vault((ALICE, BOB))
 OTHER_ACCOUNT = make_vault(COSIGNERS, account=1)
 MAINNET = make_vault(COSIGNERS, network=Network.MAINNET)
-
-# Whose keys a device has, by the corpus's names.
-HOLDERS = {
-    "alice": ALICE.seed,
-    "bob": BOB.seed,
-    "mallory": MALLORY.seed,
-    "alice with a passphrase": ALICE.seed.with_passphrase("mallory's"),
-}
