@@ -42,14 +42,7 @@ from custody.server.store.models import (
     table_of,
 )
 from custody.server.vaults.stored import policy_of
-from multisig import (
-    ExtendedPublicKey,
-    KeyOrigin,
-    Network,
-    OriginKey,
-    encode_address,
-    multisig_account_path,
-)
+from multisig import Network, encode_address
 from multisig import Vault as Policy
 from multisig.script import p2wsh
 from tests.support.custody import SIGNERS, Desk, ok
@@ -57,6 +50,7 @@ from tests.support.flood import flood
 from tests.support.platform import START
 from tests.support.rows import lock_coins
 from tests.support.token_desk import BOB, TokenDesk
+from tests.support.wallets import Holder
 
 NETWORK = Network.REGTEST
 # Of twenty proposals.
@@ -166,12 +160,12 @@ class Crowd:
         for number in range(self.there.vaults, count):
             vault_id, keys = _id("vault", number), []
             for seat, name in zip(seats, SIGNERS, strict=True):
-                path = multisig_account_path(NETWORK, 1_000 + number)
-                xpub = self.desk.devices[name].xpub(path, NETWORK)
-                keys.append(_origin_key(self.desk, name, path, xpub))
+                key = Holder(self.desk.devices[name]).vault_key(NETWORK, 1_000 + number)
+                keys.append(key)
                 last += 1
                 account = {"id": last, "key_id": seat.key_id, "account": 1_000 + number, "vault_id": vault_id}
-                made[KeyAccountRow].append({**account, "derivation_path": str(path), "xpub": str(xpub)})
+                where = {"derivation_path": str(key.origin.path), "xpub": str(key.xpub)}
+                made[KeyAccountRow].append({**account, **where})
                 made[VaultSignerRow].append({**_values(seat), "vault_id": vault_id, "key_account_id": last})
             policy = Policy(NETWORK, first.m, tuple(keys))
             changes = {"id": vault_id, "name": f"Vault {number}", "descriptor": policy.descriptor}
@@ -337,7 +331,3 @@ def _txid(number: int) -> str:
 
 def _address(number: int) -> str:
     return encode_address(p2wsh(number.to_bytes(4, "big")), NETWORK) or ""
-
-
-def _origin_key(desk: Desk, name: str, path: Any, xpub: ExtendedPublicKey) -> OriginKey:
-    return OriginKey(KeyOrigin(desk.devices[name].fingerprint, path), xpub)

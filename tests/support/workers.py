@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from firmware_bridge.protocol import (
@@ -84,25 +85,16 @@ def mute(channel: socket.socket, _endpoint: str, _network: str) -> None:
     channel.recv(1)
 
 
-def babbling(channel: socket.socket, _endpoint: str, _network: str) -> None:
-    """Says hello, then sends invalid bytes."""
+def _saying(said: bytes, channel: socket.socket, _endpoint: str, _network: str) -> None:
+    """Says hello, and this once it is asked."""
     channel.sendall(encode(Hello(os.getpid(), preloaded=True)))
     channel.recv(1)
-    channel.sendall(b"\x00\x00\x00\x05hello")
+    channel.sendall(said)
     channel.recv(1 << 20)
 
 
-def flooding(channel: socket.socket, _endpoint: str, _network: str) -> None:
-    """Announces more bytes than the reader accepts."""
-    channel.sendall(encode(Hello(os.getpid(), preloaded=True)))
-    channel.recv(1)
-    channel.sendall(b"\xff\xff\xff\xff")
-    channel.recv(1 << 20)
-
-
-def answering_another(channel: socket.socket, _endpoint: str, _network: str) -> None:
-    """Answers a question that was not asked."""
-    channel.sendall(encode(Hello(os.getpid(), preloaded=True)))
-    channel.recv(1)
-    channel.sendall(encode(OperationDone(999, "gotcha")))
-    channel.recv(1 << 20)
+babbling = partial(_saying, b"\x00\x00\x00\x05hello")
+# More bytes are announced than the reader accepts.
+flooding = partial(_saying, b"\xff\xff\xff\xff")
+# The answer to a question that was not asked.
+answering_another = partial(_saying, encode(OperationDone(999, "gotcha")))
