@@ -9,12 +9,12 @@ from hwilib.devices.bitbox02_lib.bitbox02.secp256k1 import ECDSANonceException
 from hwilib.devices.bitbox02_lib.communication import bitbox_api_protocol as protocol
 
 from firmware_bridge import Bridge, DeviceState, Question, errors
-from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.model import Family
 from firmware_bridge.protocol import WorkerCall
 from multisig import CHANGE, DerivationPath, Psbt, signer_progress
 from tests.conformance.rigs import NETWORK, QUICK, SEEDS
+from tests.support import driver
 from tests.support.bitbox02_peer import BitBox02Peer, plugged_in
 from tests.support.bitbox02_wallet import Wallet
 from tests.support.driver import Person
@@ -35,12 +35,9 @@ def peer_of(**options):
 @contextmanager
 def opened(peer, *, session=None, answers=YES):
     person = Person(on_ask=answers.get)
-    with plugged_in(peer) as endpoint:
-        device = open_device(endpoint, NETWORK, person, WorkerCall(0, "probe", session=session))
-        try:
-            yield device, person
-        finally:
-            device.close()
+    request = WorkerCall(0, "probe", session=session)
+    with plugged_in(peer) as endpoint, driver.opened(endpoint, person, request) as device:
+        yield device, person
 
 
 @contextmanager

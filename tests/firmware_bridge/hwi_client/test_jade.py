@@ -10,13 +10,12 @@ from hwilib.devices.jadepy.jade_error import JadeError
 from serial import SerialException
 
 from firmware_bridge import Bridge, DeviceState, errors
-from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.model import Family
 from firmware_bridge.operations import Probed
-from firmware_bridge.protocol import WorkerCall
 from multisig import CHANGE, Psbt, signer_progress
 from tests.conformance.rigs import ACCOUNT, NETWORK, QUICK, make_vault
+from tests.support import driver
 from tests.support.driver import Person
 from tests.support.jade_peer import JadePeer, plugged_in
 from tests.support.peers import OWNER, VAULT, address_args, enrol_args, outcome_of, sign_args
@@ -24,14 +23,10 @@ from tests.support.wallets import make_spend
 
 
 @contextmanager
-def opened(peer, network=NETWORK):
+def opened(peer):
     person = Person()
-    with plugged_in(peer) as endpoint:
-        device = open_device(endpoint, network, person, WorkerCall(0, "probe"))
-        try:
-            yield device, person
-        finally:
-            device.close()
+    with plugged_in(peer) as endpoint, driver.opened(endpoint, person) as device:
+        yield device, person
 
 
 def test_a_ready_device_tells_who_it_is():
@@ -124,20 +119,20 @@ def test_a_name_that_is_taken_is_not_overwritten():
         assert peer.registered["treasury"]["threshold"] == 3
 
 
-@pytest.mark.parametrize("lie", [{"threshold": 1}, {"sorted": False}, {"variant": "sh(wsh(multi(k)))"}])
-def test_another_quorum_is_not_taken_for_the_vault(lie):
+@pytest.mark.parametrize(
+    "lie",
+    [
+        lambda wallet: wallet.update(threshold=1),
+        lambda wallet: wallet.update(sorted=False),
+        lambda wallet: wallet.update(variant="sh(wsh(multi(k)))"),
+        lambda wallet: wallet["signers"][1].update(path=[7]),
+    ],
+)
+def test_another_quorum_or_path_is_not_taken_for_the_vault(lie):
     peer = JadePeer(OWNER.seed)
     with opened(peer) as (device, _person):
         device.call("enrol", enrol_args())
-        peer.registered["treasury"].update(lie)
-        assert outcome_of(device, "sign", sign_args(make_spend(VAULT)))[0] == errors.NotEnrolled.code
-
-
-def test_a_cosigner_with_a_fixed_path_is_not_taken_for_ours():
-    peer = JadePeer(OWNER.seed)
-    with opened(peer) as (device, _person):
-        device.call("enrol", enrol_args())
-        peer.registered["treasury"]["signers"][1]["path"] = [7]
+        lie(peer.registered["treasury"])
         assert outcome_of(device, "sign", sign_args(make_spend(VAULT)))[0] == errors.NotEnrolled.code
 
 
@@ -170,9 +165,8 @@ def test_a_device_that_leaves_ends_the_waiting(method):
     own = OWNER.profile()
     with opened(JadePeer(OWNER.seed, vanish_at=method)) as (device, _person):
         args = sign_args(make_spend(own), own)
-        assert (
-            outcome_of(device, "sign" if method == "sign_psbt" else "fingerprint", args)[0] == "disconnected"
-        )
+        op = "sign" if method == "sign_psbt" else "fingerprint"
+        assert outcome_of(device, op, args)[0] == "disconnected"
 
 
 def test_a_device_that_shows_a_question_is_busy_and_not_waited_for():
