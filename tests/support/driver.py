@@ -27,9 +27,12 @@ class Person:
     told: list[tuple[str, str, int | None, int | None]] = field(default_factory=list)
     asked: list[Question] = field(default_factory=list)
     on_ask: Callable[[Question], str] | None = None
+    on_step: Callable[[str], object] = lambda _step: None
+    """Called from the driver's thread."""
 
     def tell(self, step: str, text: str, done: int | None = None, total: int | None = None) -> None:
         self.told.append((step, text, done, total))
+        self.on_step(step)
 
     def ask(self, question: Question) -> str | None:
         self.asked.append(question)

@@ -1,4 +1,4 @@
-"""The Ledger driver in this process, a caller that records its notes, and a scripted device."""
+"""The Ledger driver in this process, and a scripted device."""
 
 import asyncio
 import re
@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 
 from device_simulators.ledger.device import VirtualLedger
-from device_simulators.panel import Happening, Panel, approve_all
+from device_simulators.panel import Panel, approve_all
 from device_simulators.seed import Seed
 from firmware_bridge import hwi_client
 from firmware_bridge.errors import BridgeError
 from firmware_bridge.hwi_client.ledger.device import LedgerDevice
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.operations import PolicyText
-from firmware_bridge.protocol import Question, WorkerCall
+from firmware_bridge.protocol import WorkerCall
 from multisig import Network, Policy, Vault
 from tests.conformance.rigs import NETWORK, SEEDS
-from tests.support.driver import policy_args
+from tests.support.driver import Person, policy_args
+from tests.support.virtual import Record
 
 NAME = "Family savings"
 ANOTHER = "11" * 32
@@ -37,31 +38,11 @@ def fails_with(code: str, match: str | None = None) -> pytest.RaisesExc[BridgeEr
 
 
 @dataclass
-class Caller:
-    """See `firmware_bridge.protocol.Caller`."""
-
-    notes: list[tuple[Any, ...]] = field(default_factory=list)
-    on_step: Callable[[str], object] = lambda _step: None
-    """Called from the driver's thread."""
-
-    def tell(self, step: str, text: str, done: int | None = None, total: int | None = None) -> None:
-        self.notes.append((step, text, done, total))
-        self.on_step(step)
-
-    def ask(self, question: Question) -> str | None:
-        raise AssertionError(f"a Ledger asks nothing at the computer, and this one asked {question}")
-
-    @property
-    def steps(self) -> list[str]:
-        return [note[0] for note in self.notes]
-
-
-@dataclass
 class Driven:
     """An open driver. Its calls block: each runs in a thread beside the device's event loop."""
 
     client: LedgerDevice
-    caller: Caller
+    caller: Person
 
     async def call(self, op: str, **args: Any) -> Any:
         return await asyncio.to_thread(self.client.call, op, args)
@@ -77,12 +58,13 @@ def policy_of(policy: Policy, *, hmac: str | None = None, name: str = NAME) -> P
 
 @asynccontextmanager
 async def driven(endpoint: Endpoint, network: Network = NETWORK) -> AsyncIterator[Driven]:
-    caller = Caller()
+    caller = Person()
     client = await asyncio.to_thread(
         hwi_client.open_device, endpoint, network, caller, WorkerCall(0, "probe")
     )
     try:
         yield Driven(client, caller)
+        assert caller.asked == [], "a Ledger asks nothing at the computer"
     finally:
         client.close()
 
@@ -97,28 +79,18 @@ class Bench:
     panel: Panel
     endpoint: Endpoint
     driver: Driven
-    shown: list[tuple[str, tuple[str, ...]]]
-
-    @property
-    def kinds(self) -> list[str]:
-        return [kind for kind, _lines in self.shown]
+    record: Record
 
 
 @asynccontextmanager
 async def bench(network: Network = NETWORK, seed: Seed = SEEDS[0], **options: Any) -> AsyncIterator[Bench]:
     panel = Panel(approve_all)
     device = VirtualLedger(seed, panel, NETWORK, **options)
-    shown: list[tuple[str, tuple[str, ...]]] = []
-
-    def note(event: Any) -> None:
-        if event.happening == Happening.SHOWN:
-            shown.append((event.prompt.kind, event.prompt.lines))
-
-    panel.watch(note)
+    record = Record(panel)
     endpoint = await device.start()
     try:
         async with driven(endpoint, network) as driver:
-            yield Bench(device, panel, endpoint, driver, shown)
+            yield Bench(device, panel, endpoint, driver, record)
     finally:
         await device.stop()
 

@@ -41,18 +41,18 @@ async def test_an_unusual_path_is_not_shown_to_a_person():
     async with bench() as b:
         with fails_with("unsupported", "m/7h/8h"):
             await b.driver.call("xpubs", paths=["m/7h/8h"])
-        assert b.shown == []
+        assert b.record.prompts == []
 
 
 @pytest.mark.parametrize("again", [False, True])
 async def test_a_proof_that_does_not_hold_or_is_not_wanted_is_replaced(again):
     async with bench() as b:
         hmac = await b.driver.enrol(VAULT)
-        b.shown.clear()
+        b.record.events.clear()
         stale = hmac if again else ANOTHER
         answer = await b.driver.call("enrol", policy=policy_of(VAULT, hmac=stale), again=again)
         assert answer == hmac
-        assert b.kinds == ["enrol"]
+        assert b.record.kinds == ["enrol"]
         assert b.driver.caller.steps == ["confirm-enrolment"] * 2
 
 
@@ -61,10 +61,10 @@ async def test_the_person_is_called_when_the_question_is_on_the_screen_and_not_b
     seen = []
     async with bench() as b:
         policy = policy_of(VAULT, hmac=await b.driver.enrol(VAULT))
-        b.driver.caller.notes.clear()
-        b.shown.clear()
+        b.driver.caller.told.clear()
+        b.record.events.clear()
         b.panel.script = ask_person
-        told = told_of("confirm-transaction", b.driver.caller, lambda: seen.append(b.kinds))
+        told = told_of("confirm-transaction", b.driver.caller, lambda: seen.append(b.record.kinds))
         signing = asyncio.create_task(sign(b.driver, wallets.make_spend(VAULT, n_inputs=3), policy))
         await asyncio.wait_for(told.wait(), PATIENCE)
         b.panel.press_yes()
@@ -109,7 +109,7 @@ async def test_another_program_in_the_middle_is_noticed_long_before_a_persons_de
     monkeypatch.setattr(link, "_ANSWER_SECONDS", 0.3)
     async with bench(answer_seconds=0.002) as b:
         policy = policy_of(VAULT, hmac=await b.driver.enrol(VAULT))
-        b.shown.clear()
+        b.record.events.clear()
         begun = told_of("sending", b.driver.caller)
         signing = asyncio.create_task(sign(b.driver, wallets.make_spend(VAULT, n_inputs=10), policy))
         await asyncio.wait_for(begun.wait(), PATIENCE)
@@ -119,7 +119,7 @@ async def test_another_program_in_the_middle_is_noticed_long_before_a_persons_de
             with fails_with("timed-out", "another program may have used it"):
                 await signing
         writer.close()
-        assert b.shown == []
+        assert b.record.prompts == []
         assert "confirm-transaction" not in b.driver.caller.steps
 
 
@@ -141,5 +141,5 @@ async def test_s14_the_app_is_looked_at_before_everything_that_is_asked(op):
         b.device.app_name = "Bitcoin"
         with fails_with("wrong-app", "^Bitcoin$"):
             await b.driver.call(op, **OPERATIONS[op])
-    assert b.shown == []
-    assert b.driver.caller.notes == []
+    assert b.record.prompts == []
+    assert b.driver.caller.told == []

@@ -121,7 +121,7 @@ async def test_what_is_answered_after_it_was_given_up_signs_nothing(give_up, ans
 async def test_a_cancel_before_the_question_ends_the_command_on_the_device_too():
     async with workbench(answer_seconds=0.005) as (b, lane, policy):
         begun = asyncio.Event()
-        b.shown.clear()
+        b.record.events.clear()
         signing = asyncio.create_task(
             sign(lane, wallets.make_spend(VAULT), policy, on_note=lambda _note: begun.set())
         )
@@ -129,7 +129,7 @@ async def test_a_cancel_before_the_question_ends_the_command_on_the_device_too()
         pid = lane.worker_pid
         await cancelled(lane, signing)
         assert await lane.call("fingerprint", deadline=PERSON) == str(SEED.fingerprint)
-        assert (b.shown, lane.worker_pid) == ([], pid)
+        assert (b.record.prompts, lane.worker_pid) == ([], pid)
 
 
 async def test_another_program_while_the_person_is_asked_ends_as_disconnected():
