@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from custody.schemas.proposals import ProposalStatus, TxType
+from custody.schemas.proposals import ProposalStatus
 from firmware_bridge import Family
-from multisig import MultisigError, OriginKey, Psbt, Vault, signer_progress
+from multisig import OriginKey, Vault
 from signerd.client import DaemonClient
 from signerd.core.audit import Note
 from signerd.core.states import State
@@ -31,6 +31,7 @@ from tests.conformance.rigs import NETWORK, Rig, Seed, bridged
 from tests.support.daemons import daemon_at, make_config
 from tests.support.fake_platform import FakePlatform
 from tests.support.served import Served, brief_sleep, served
+from tests.support.wallets import Keys
 
 AT_REST = (State.SUBMITTED, State.INTERRUPTED, State.REFUSED, State.QUARANTINED)
 # The attacks of which some are about a token.
@@ -45,6 +46,7 @@ class HostilePlatform(FakePlatform):
     """It shows the vault as ``claimed``."""
 
     vault: Vault = VAULT
+    signer: Keys = ALICE
     claimed: str = VAULT.descriptor
 
     @property
@@ -54,13 +56,6 @@ class HostilePlatform(FakePlatform):
 
     def _vault(self) -> dict[str, Any]:
         return {**super()._vault(), "descriptor": self.claimed, "chain": str(NETWORK), "name": NAME}
-
-    def _is_signed(self, shown: Snapshot, text: str) -> bool:
-        policy = ALICE.profile() if shown.kind is TxType.FORWARD else VAULT
-        try:
-            return signer_progress(Psbt.parse(text), policy, ALICE.fingerprint).is_complete
-        except MultisigError:
-            return False
 
 
 @dataclass

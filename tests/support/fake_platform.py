@@ -21,7 +21,7 @@ from multisig import MultisigError, Psbt, Vault, recover_message_key, signer_pro
 from signerd.core.tokens import PublishedToken, TokenClaim
 from signerd.core.values import Snapshot
 from tests.support.desk import VAULT, VAULT_ID
-from tests.support.wallets import ALICE
+from tests.support.wallets import ALICE, Keys
 
 URL = "http://127.0.0.1:1"
 USER_ID = 7
@@ -99,6 +99,7 @@ class FakePlatform:
     folder: Path
     proposals: dict[str, Snapshot] = field(default_factory=dict)
     vault: Vault = VAULT
+    signer: Keys = ALICE
     two_factor: bool = False
     before: Hook = field(default=lambda _request: None)
     after: Hook = field(default=lambda _request: None)
@@ -362,9 +363,9 @@ class FakePlatform:
         return httpx.Response(200, json=answer)
 
     def _is_signed(self, snapshot: Snapshot, text: str) -> bool:
-        policy = ALICE.profile() if snapshot.kind is TxType.FORWARD else self.vault
+        policy = self.signer.profile() if snapshot.kind is TxType.FORWARD else self.vault
         try:
-            return signer_progress(Psbt.parse(text), policy, ALICE.fingerprint).is_complete
+            return signer_progress(Psbt.parse(text), policy, self.signer.fingerprint).is_complete
         except MultisigError:
             return False
 
@@ -414,7 +415,7 @@ class FakePlatform:
             return problem(409, "KEY_ALREADY_ACTIVE")
         proof = body["proof"]
         public_key = recover_message_key(proof["challenge"], base64.b64decode(proof["signature"]))
-        if public_key != ALICE.vault_key().xpub.derive_public_key(0, 0):
+        if public_key != self.signer.vault_key().xpub.derive_public_key(0, 0):
             return problem(422, "BAD_SIGNATURE")
         key = listed_key(
             f"key-{len(self.keys) + 1}",
