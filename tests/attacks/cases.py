@@ -26,6 +26,7 @@ from tests.attacks.recipes.absurd import Damage
 from tests.attacks.recipes.scene import Neighbour as Beside
 from tests.attacks.recipes.scene import Recipe, Scene, story
 from tests.conformance.rigs import NETWORK
+from tests.support.desk import neighbour
 
 ALLOWED_WITHOUT_LOOK = "transaction"
 """The verdict that sums up the findings: refused wherever there is one."""
@@ -122,18 +123,8 @@ class Proposal(Recipe):
 
 
 def _neighbour(number: int, other: Beside) -> Neighbour:
-    tx = other.psbt.tx
-    return Neighbour(
-        psbt_id=f"other-{number}",
-        state=State(other.state),
-        signed=other.signed,
-        outpoints=frozenset(item.outpoint for item in tx.inputs),
-        payments=frozenset((output.script_pubkey, int(output.amount)) for output in tx.outputs),
-        psbt=other.psbt.to_bytes(),
-        collected=other.tells.get("collected", 0),
-        required=2,
-        txid=tx.txid,
-    )
+    collected = {"collected": other.tells.get("collected", 0), "required": 2}
+    return neighbour(other.psbt, f"other-{number}", State(other.state), signed=other.signed, **collected)
 
 
 def snapshot(psbt_id: str, raw: bytes, story: Mapping[str, Any]) -> Snapshot:

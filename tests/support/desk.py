@@ -2,15 +2,17 @@
 
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import MultisigError, Network, Psbt, Vault, encode_address, inspect
 from signerd.core.events import News
 from signerd.core.rules.reading import Known, written_rules
 from signerd.core.rules.values import Rules
+from signerd.core.states import State
 from signerd.core.todo import Work, todo
 from signerd.core.tokens import ModelScreen
-from signerd.core.values import OwnKey, Pin, ReviewContext, SigningLimits, Snapshot, VaultClaim
+from signerd.core.values import Neighbour, OwnKey, Pin, ReviewContext, SigningLimits, Snapshot, VaultClaim
 from signerd.journal import Journal
 from signerd.journal.proposals import RECONSIDERED
 from tests.support.wallets import ALICE, Signer, make_spend, make_vault
@@ -88,6 +90,20 @@ def snapshot_of(psbt: Psbt | bytes, psbt_id: str = "p-1", **changes: object) -> 
         txid_expected=seen.txid,
     )
     return replace(honest, **changes)
+
+
+def neighbour(
+    psbt: Psbt, /, psbt_id: str = "p-0", state: State = State.SUBMITTED, *, signed: bool = True, **more: Any
+) -> Neighbour:
+    """Another proposal, of which all coins and payments are compared."""
+    return Neighbour(
+        psbt_id,
+        state,
+        signed,
+        frozenset(item.outpoint for item in psbt.inputs),
+        frozenset((output.script_pubkey, int(output.amount)) for output in psbt.outputs),
+        **({"psbt": psbt.to_bytes(), "txid": psbt.tx.txid} | more),
+    )
 
 
 def signed_by(signer: Signer, snapshot: Snapshot) -> bytes:

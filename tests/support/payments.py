@@ -24,7 +24,7 @@ from multisig import (
 )
 from signerd.core.states import State
 from signerd.core.values import Neighbour, OwnKey, ReviewContext, Snapshot
-from tests.support.desk import NETWORK, VAULT, own_keys, review_context, snapshot_of
+from tests.support.desk import NETWORK, VAULT, neighbour, own_keys, review_context, snapshot_of
 from tests.support.wallets import ALICE, Signer, fund, pay
 
 COIN = 100_000
@@ -66,16 +66,8 @@ def neighbour_of(
 ) -> Neighbour:
     """The proposal as the journal knows it when it reviews another one."""
     psbt = Psbt.parse(snapshot.psbt)
-    return Neighbour(
-        snapshot.psbt_id,
-        state,
-        signed,
-        frozenset(item.outpoint for item in psbt.inputs),
-        frozenset((output.script_pubkey, int(output.amount)) for output in psbt.outputs),
-        ALICE.sign(psbt).to_bytes() if signed else snapshot.psbt,
-        at if signed else None,
-        txid=psbt.tx.txid,
-    )
+    known = {"psbt": ALICE.sign(psbt).to_bytes(), "signed_at": at} if signed else {}
+    return neighbour(psbt, snapshot.psbt_id, state, signed=signed, **known)
 
 
 # --- forwards -----------------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from custody.server.proposals.drafts import Draft, draft_of
 from multisig import Network, Psbt, Vault
 from signerd.account.wire import PlatformWorkspace, snapshot_of
 from signerd.core.review import ProposalReview, review
-from signerd.core.states import State
-from signerd.core.values import Neighbour, OwnKey, Pin, ReviewContext, SigningLimits, Snapshot, VaultClaim
+from signerd.core.values import OwnKey, Pin, ReviewContext, SigningLimits, Snapshot, VaultClaim
 from tests.support.custody import Desk, ok
+from tests.support.desk import neighbour
 
 
 def bump(desk: Desk, psbt_id: str, **changes: object) -> httpx.Response:
@@ -85,7 +85,7 @@ def judged(desk: Desk, psbt_id: str, signed: Iterable[str]) -> ProposalReview:
         pin=Pin(desk.vault["id"], desk.workspace_id, "Treasury", vault, own),
         claim=VaultClaim(desk.vault["id"], desk.workspace_id, "Treasury", desk.vault["descriptor"]),
         own_keys=(OwnKey(own, "vault", 0),),
-        neighbours=tuple(_neighbour(_snapshot(desk, other)) for other in signed),
+        neighbours=tuple(neighbour(Psbt.parse(_snapshot(desk, other).psbt), other) for other in signed),
     )
     return review(_snapshot(desk, psbt_id), context)
 
@@ -104,16 +104,3 @@ def lets_through(desk: Desk, psbt_id: str, signed: Iterable[str]) -> bool:
 def _snapshot(desk: Desk, psbt_id: str) -> Snapshot:
     shape = Shape.model_validate(desk.proposal(psbt_id))
     return snapshot_of(shape, PlatformWorkspace(desk.workspace_id, "Main", "testnet"))
-
-
-def _neighbour(snapshot: Snapshot) -> Neighbour:
-    psbt = Psbt.parse(snapshot.psbt)
-    return Neighbour(
-        snapshot.psbt_id,
-        State.SUBMITTED,
-        True,  # noqa: FBT003 - signed
-        frozenset(item.outpoint for item in psbt.inputs),
-        frozenset((output.script_pubkey, int(output.amount)) for output in psbt.outputs),
-        snapshot.psbt,
-        txid=psbt.tx.txid,
-    )

@@ -9,22 +9,16 @@ from signerd.cli.words import proposal_text
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.text import amount
-from signerd.core.values import Neighbour, Record, Trouble
+from signerd.core.values import Record, Trouble
 from signerd.daemon.proposal_views import proposal_view
 from tests.multisig.tokens.samples import OWNER, call
-from tests.support.desk import NETWORK, VAULT, review_context, snapshot_of, spend
+from tests.support.desk import NETWORK, VAULT, neighbour, review_context, snapshot_of, spend
 from tests.support.wallets import fund, pay
 
 
 def _held():
     """The second payment from the same coins, and its review."""
-    first = spend(fee=1_000)
-    coins = frozenset(item.outpoint for item in first.inputs)
-    payments = frozenset((o.script_pubkey, int(o.amount)) for o in first.outputs)
-    signed = Neighbour(
-        "p-0", State.SUBMITTED, signed=True, outpoints=coins, payments=payments, psbt=first.to_bytes()
-    )
-    context = review_context(neighbours=(signed,))
+    context = review_context(neighbours=(neighbour(spend(fee=1_000)),))
     snapshot = snapshot_of(spend(fee=2_000), psbt_id="p-2")
     found = review(snapshot, context)
     assert found.to_acknowledge

@@ -1,18 +1,19 @@
 """Token proposals: proven names, words compared with bytes, and nothing beside the call (S12, S13)."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from custody.schemas.proposals import TxType
-from multisig import RECEIVE, ChangeTo, Psbt, build_psbt, sats
+from multisig import RECEIVE, ChangeTo, build_psbt, sats
 from multisig.tokens import Function, token_amount
 from signerd.core.checks.case import Outcome
 from signerd.core.review import ProposalReview, review
 from signerd.core.states import State
 from signerd.core.tokens import TokenClaim
 from signerd.core.values import Neighbour, ReviewContext, Snapshot
-from tests.support.desk import VAULT, review_context, snapshot_of
+from tests.support.desk import VAULT, neighbour, review_context, snapshot_of
 from tests.support.tokens import GOLD, call, claim_of, gold, token_psbt, token_snapshot
 from tests.support.wallets import fund
 
@@ -63,12 +64,7 @@ def test_the_cancel_of_a_call_pays_no_one() -> None:
     assert not found.to_acknowledge
 
 
-def signed(psbt: Psbt) -> Neighbour:
-    coins = frozenset(item.outpoint for item in psbt.inputs)
-    payments = frozenset((o.script_pubkey, int(o.amount)) for o in psbt.outputs)
-    return Neighbour(
-        "t-0", State.SUBMITTED, signed=True, outpoints=coins, payments=payments, psbt=psbt.to_bytes()
-    )
+signed = partial(neighbour, psbt_id="t-0")
 
 
 @pytest.mark.parametrize("function", Function)
