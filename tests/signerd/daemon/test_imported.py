@@ -95,50 +95,47 @@ async def test_s33_what_came_with_another_copy_is_given_back_with_our_signature(
 # --- who may what -------------------------------------------------------------------------------------------
 
 
-async def test_another_apps_same_psbt_is_another_one(prepared, platform, bridge):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        first = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
-        second = await daemon.imported.import_psbt(bill().to_base64(), OTHER)
-        assert first.psbt_id != second.psbt_id
-        # The one is told nothing of the other; the person is.
-        told = {check.name: check.sentence for check in second.review.checks}
-        assert first.psbt_id not in str(told)
-        shown = await daemon.proposal(second.psbt_id)
+async def test_another_apps_same_psbt_is_another_one(daemon):
+    first = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
+    second = await daemon.imported.import_psbt(bill().to_base64(), OTHER)
+    assert first.psbt_id != second.psbt_id
+    # The one is told nothing of the other; the person is.
+    told = {check.name: check.sentence for check in second.review.checks}
+    assert first.psbt_id not in str(told)
+    shown = await daemon.proposal(second.psbt_id)
     assert first.psbt_id in {check.name: check.sentence for check in shown.checks}["conflict"]
 
 
 # --- how it may end -----------------------------------------------------------------------------------------
 
 
-async def test_declined_taken_back_or_over_it_is_not_signed(prepared, platform, bridge):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        no = await daemon.imported.import_psbt(bill(1).to_base64(), WALLET)
-        assert (await daemon.reject(no.psbt_id, "not mine")).state == "declined"
-        back = await daemon.imported.import_psbt(bill(2).to_base64(), WALLET)
-        assert (await daemon.imported.withdraw(back.psbt_id, WALLET)).state == "withdrawn"
-        for psbt_id in (no.psbt_id, back.psbt_id):
-            with pytest.raises(IllegalEvent):
-                await daemon.imported.withdraw(psbt_id, WALLET)
-            with pytest.raises(IllegalEvent):
-                await approve(daemon, psbt_id)
-        await some_rounds(daemon, 1)
-        assert platform.told() == []
-        # The same transaction may be asked about again, under another id.
-        assert (await daemon.imported.import_psbt(bill(1).to_base64(), WALLET)).psbt_id != no.psbt_id
+async def test_declined_taken_back_or_over_it_is_not_signed(daemon, platform, bridge):
+    no = await daemon.imported.import_psbt(bill(1).to_base64(), WALLET)
+    assert (await daemon.reject(no.psbt_id, "not mine")).state == "declined"
+    back = await daemon.imported.import_psbt(bill(2).to_base64(), WALLET)
+    assert (await daemon.imported.withdraw(back.psbt_id, WALLET)).state == "withdrawn"
+    for psbt_id in (no.psbt_id, back.psbt_id):
+        with pytest.raises(IllegalEvent):
+            await daemon.imported.withdraw(psbt_id, WALLET)
+        with pytest.raises(IllegalEvent):
+            await approve(daemon, psbt_id)
+    await some_rounds(daemon, 1)
+    assert platform.told() == []
+    # The same transaction may be asked about again, under another id.
+    assert (await daemon.imported.import_psbt(bill(1).to_base64(), WALLET)).psbt_id != no.psbt_id
     assert bridge.asked == 0
 
 
-async def test_what_was_not_decided_in_a_day_expires(prepared, platform, bridge):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
-        digest = (await daemon.proposal(view.psbt_id)).digest
-        real = daemon.journal._now
-        daemon.journal._now = lambda: real() + timedelta(days=1)
-        # To the second, even if no sweep has run yet.
-        with pytest.raises((StaleApproval, IllegalEvent)):
-            await daemon.approve(view.psbt_id, digest)
-        await until_state(daemon, view.psbt_id, State.EXPIRED)
-        assert await daemon.proposals(ended=False) == ()
+async def test_what_was_not_decided_in_a_day_expires(daemon, bridge):
+    view = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
+    digest = (await daemon.proposal(view.psbt_id)).digest
+    real = daemon.journal._now
+    daemon.journal._now = lambda: real() + timedelta(days=1)
+    # To the second, even if no sweep has run yet.
+    with pytest.raises((StaleApproval, IllegalEvent)):
+        await daemon.approve(view.psbt_id, digest)
+    await until_state(daemon, view.psbt_id, State.EXPIRED)
+    assert await daemon.proposals(ended=False) == ()
     assert bridge.asked == 0
 
 
@@ -158,19 +155,18 @@ async def test_of_two_vaults_with_one_key_each_has_its_own(prepared, platform, b
             assert (shown.allowed, shown.vault_id) == (True, its_id)
 
 
-async def test_the_platforms_own_proposal_is_pointed_to(prepared, tmp_path, bridge):
-    platform = FakePlatform(tmp_path, {"p-1": snapshot_of(spend())})
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        with pytest.raises(AlreadyProposed, match="p-1"):
-            await daemon.imported.import_psbt(spend().to_base64(), WALLET)
-        assert (await daemon.imported.inspect(spend().to_base64(), WALLET)).proposal_id == "p-1"
-        # With a colleague's signature in it, it is the same transaction.
-        with pytest.raises(AlreadyProposed):
-            await daemon.imported.import_psbt(BOB.sign(spend()).to_base64(), WALLET)
+async def test_the_platforms_own_proposal_is_pointed_to(daemon, platform):
+    platform.proposals["p-1"] = snapshot_of(spend())
+    await until_state(daemon, "p-1", State.WAITING_PERSON)
+    with pytest.raises(AlreadyProposed, match="p-1"):
+        await daemon.imported.import_psbt(spend().to_base64(), WALLET)
+    assert (await daemon.imported.inspect(spend().to_base64(), WALLET)).proposal_id == "p-1"
+    # With a colleague's signature in it, it is the same transaction.
+    with pytest.raises(AlreadyProposed):
+        await daemon.imported.import_psbt(BOB.sign(spend()).to_base64(), WALLET)
 
 
-async def test_s6_a_proposal_pays_what_was_imported_and_the_other_way_round(prepared, platform, bridge):
+async def test_s6_a_proposal_pays_what_was_imported_and_the_other_way_round(daemon, platform):
     """In both directions, regardless of which was signed first; and from the person's own profile too."""
     same = build_psbt(
         VAULT, [fund(VAULT, 100_000, index=40)], [pay(50_000, "bill"), ChangeTo(sats(49_000), 1, 9)], 0
@@ -178,29 +174,27 @@ async def test_s6_a_proposal_pays_what_was_imported_and_the_other_way_round(prep
     own = build_psbt(
         PROFILE, [fund(PROFILE, 100_000, index=3)], [pay(50_000, "bill"), ChangeTo(sats(49_000), 1, 9)], 0
     )
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await signed(daemon, bill())
-        platform.proposals["p-9"] = snapshot_of(same, "p-9")
-        await until_state(daemon, "p-9", State.WAITING_PERSON)
-        assert (await daemon.proposal("p-9")).to_acknowledge == ("paid-twice",)
-        await submits(daemon, "p-9", "paid-twice")
-        assert (await daemon.imported.inspect(own.to_base64(), WALLET)).to_acknowledge == ("paid-twice",)
+    await signed(daemon, bill())
+    platform.proposals["p-9"] = snapshot_of(same, "p-9")
+    await until_state(daemon, "p-9", State.WAITING_PERSON)
+    assert (await daemon.proposal("p-9")).to_acknowledge == ("paid-twice",)
+    await submits(daemon, "p-9", "paid-twice")
+    assert (await daemon.imported.inspect(own.to_base64(), WALLET)).to_acknowledge == ("paid-twice",)
 
 
 @pytest.mark.parametrize("policy", [VAULT, PROFILE], ids=["vault", "profile"])
 @pytest.mark.parametrize("caller", [OTHER, TERMINAL], ids=["app", "person"])
-async def test_s6_an_imported_cancel_of_what_was_signed_is_held(prepared, platform, bridge, policy, caller):
+async def test_s6_an_imported_cancel_of_what_was_signed_is_held(daemon, bridge, policy, caller):
     """Everything comes back, and no record says that the payment is to be stopped."""
     cancel = build_psbt(policy, [fund(policy, COIN, index=10)], [ChangeTo(sats(COIN - 9_000), 1, 99)], 0)
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        first = await signed(daemon, bill(policy=policy))
-        view = await daemon.imported.import_psbt(cancel.to_base64(), caller)
-        shown = await daemon.proposal(view.psbt_id)
-        assert shown.to_acknowledge == ("conflict",)
-        assert first.psbt_id in {check.name: check.sentence for check in shown.checks}["conflict"]
-        with pytest.raises(NeedsAcknowledgement):
-            await approve(daemon, view.psbt_id)
-        assert bridge.asked == 1
+    first = await signed(daemon, bill(policy=policy))
+    view = await daemon.imported.import_psbt(cancel.to_base64(), caller)
+    shown = await daemon.proposal(view.psbt_id)
+    assert shown.to_acknowledge == ("conflict",)
+    assert first.psbt_id in {check.name: check.sentence for check in shown.checks}["conflict"]
+    with pytest.raises(NeedsAcknowledgement):
+        await approve(daemon, view.psbt_id)
+    assert bridge.asked == 1
 
 
 # --- L6 -----------------------------------------------------------------------------------------------------
@@ -219,18 +213,17 @@ async def test_l6_an_app_has_few_open_ones(daemon):
     await daemon.imported.import_psbt(bill(30).to_base64(), WALLET)
 
 
-async def test_l6_an_app_has_few_looked_at_in_a_minute(prepared, platform, bridge):
+async def test_l6_an_app_has_few_looked_at_in_a_minute(daemon):
     now = 0.0
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        daemon.imported.clock = lambda: now
-        for _ in range(imported.MOST_A_MINUTE):
-            await daemon.imported.inspect(bill().to_base64(), WALLET)
-        with pytest.raises(TooManyImported):
-            await daemon.imported.inspect(bill().to_base64(), WALLET)
-        await daemon.imported.inspect(bill().to_base64(), OTHER)
-        await daemon.imported.inspect(bill().to_base64(), TERMINAL)
-        now = 60.0
+    daemon.imported.clock = lambda: now
+    for _ in range(imported.MOST_A_MINUTE):
         await daemon.imported.inspect(bill().to_base64(), WALLET)
+    with pytest.raises(TooManyImported):
+        await daemon.imported.inspect(bill().to_base64(), WALLET)
+    await daemon.imported.inspect(bill().to_base64(), OTHER)
+    await daemon.imported.inspect(bill().to_base64(), TERMINAL)
+    now = 60.0
+    await daemon.imported.inspect(bill().to_base64(), WALLET)
 
 
 @pytest.mark.parametrize("text", ["", "cHNidP8=\n", "cHNidP9=", "%%%%", "cHNid"])

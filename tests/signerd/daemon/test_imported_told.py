@@ -17,16 +17,14 @@ from signerd.loopback.answers import Context
 from signerd.loopback.events import Streams
 from tests.signerd.daemon.test_imported import OTHER, WALLET, platform, prepared, pytestmark, signed
 from tests.support.bills import bill
-from tests.support.daemons import daemon_at, until_state
+from tests.support.daemons import until_state
 from tests.support.desk import NETWORK, VAULT, judge_again, review_context, snapshot_of, spend
 from tests.support.wallets import fund, pay
 
 __all__ = ["platform", "prepared", "pytestmark"]
 
 
-async def test_l8_an_app_is_told_as_one_whatever_it_calls_itself_and_a_site_by_its_address(
-    prepared, platform, bridge
-) -> None:
+async def test_l8_an_app_is_told_as_one_whatever_it_calls_itself_and_a_site_by_its_address(daemon) -> None:
     imitator = replace(WALLET, name=TERMINAL.name)
     site = replace(OTHER, name="Shop", origin="https://evil.example")
     told = {
@@ -34,15 +32,14 @@ async def test_l8_an_app_is_told_as_one_whatever_it_calls_itself_and_a_site_by_i
         site: "the site https://evil.example ('Shop')",
         TERMINAL: "command line",
     }
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        for number, (caller, name) in enumerate(told.items()):
-            view = await daemon.imported.import_psbt(bill(number, 10_000 + number).to_base64(), caller)
-            shown = await daemon.proposal(view.psbt_id)
-            assert shown.imported_by == name
-            assert f"{name} imported it" in shown.checks[0].sentence
-            await daemon.imported.withdraw(view.psbt_id, caller)
-            reason = (await daemon.proposal(view.psbt_id)).reason
-            assert reason == f"{name[0].upper()}{name[1:]} took it back."
+    for number, (caller, name) in enumerate(told.items()):
+        view = await daemon.imported.import_psbt(bill(number, 10_000 + number).to_base64(), caller)
+        shown = await daemon.proposal(view.psbt_id)
+        assert shown.imported_by == name
+        assert f"{name} imported it" in shown.checks[0].sentence
+        await daemon.imported.withdraw(view.psbt_id, caller)
+        reason = (await daemon.proposal(view.psbt_id)).reason
+        assert reason == f"{name[0].upper()}{name[1:]} took it back."
 
 
 async def test_l13_an_app_hears_of_a_refusal_and_not_of_the_persons_rules(daemon) -> None:
@@ -59,20 +56,19 @@ async def test_l13_an_app_hears_of_a_refusal_and_not_of_the_persons_rules(daemon
 
 
 async def test_l13_a_proposals_checks_tell_an_app_nothing_of_what_another_one_imported(
-    prepared, platform, bridge
+    daemon, platform
 ) -> None:
     same = build_psbt(
         VAULT, [fund(VAULT, 100_000, index=40)], [pay(50_000, "bill"), ChangeTo(sats(49_000), 1, 9)], 0
     )
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        theirs = await signed(daemon, bill())
-        platform.proposals["p-9"] = snapshot_of(same, "p-9")
-        await until_state(daemon, "p-9", State.WAITING_PERSON)
-        for caller, told in ((TERMINAL, True), (WALLET, True), (OTHER, False)):
-            view = await Context(daemon, Streams(), PageSessions(time.monotonic), caller).proposal("p-9")
-            (check,) = (check for check in view.checks if check.name == "paid-twice")
-            assert (theirs.psbt_id in check.sentence, theirs.psbt_id in str(check.figures)) == (told, told)
-            assert check.acknowledge
+    theirs = await signed(daemon, bill())
+    platform.proposals["p-9"] = snapshot_of(same, "p-9")
+    await until_state(daemon, "p-9", State.WAITING_PERSON)
+    for caller, told in ((TERMINAL, True), (WALLET, True), (OTHER, False)):
+        view = await Context(daemon, Streams(), PageSessions(time.monotonic), caller).proposal("p-9")
+        (check,) = (check for check in view.checks if check.name == "paid-twice")
+        assert (theirs.psbt_id in check.sentence, theirs.psbt_id in str(check.figures)) == (told, told)
+        assert check.acknowledge
 
 
 def test_l13_nor_does_a_list_that_is_too_long_to_be_shown_whole() -> None:

@@ -99,7 +99,7 @@ async def test_what_replaced_it_and_ended_while_signerd_was_off_withdraws_it(
     assert platform.signatures("p-1") == []
 
 
-async def test_after_an_outage_it_looks_at_the_platform_and_then_acts(prepared, platform, bridge):
+async def test_after_an_outage_it_looks_at_the_platform_and_then_acts(daemon, platform):
     """As after a machine's sleep, which ends each pause at once: nothing else has heard of p-2 by then."""
     away = True
 
@@ -108,37 +108,33 @@ async def test_after_an_outage_it_looks_at_the_platform_and_then_acts(prepared, 
             raise httpx.ConnectError("away")
         return problem(503, "INTERNAL") if "awaiting" in request.url.params else None
 
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        platform.before = outage
-        await approve(daemon, "p-1")
-        await until(lambda: "no answer" in daemon.journal.record("p-1").reason)
-        platform.proposals["p-2"] = ENDED_VERSION
-        away = False
-        await until_state(daemon, "p-1", State.WITHDRAWN)
+    await until_state(daemon, "p-1", State.WAITING_PERSON)
+    platform.before = outage
+    await approve(daemon, "p-1")
+    await until(lambda: "no answer" in daemon.journal.record("p-1").reason)
+    platform.proposals["p-2"] = ENDED_VERSION
+    away = False
+    await until_state(daemon, "p-1", State.WITHDRAWN)
     assert platform.signatures("p-1") == []
 
 
-async def test_what_was_signed_while_the_machine_slept_is_sent_after_a_look_as_well(
-    prepared, platform, bridge
-):
+async def test_what_was_signed_while_the_machine_slept_is_sent_after_a_look_as_well(daemon, platform, bridge):
     """The person has pressed the device's button, and shut the lid: nothing is heard before it is opened."""
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        platform.before = lambda r: problem(503, "INTERNAL") if "awaiting" in r.url.params else None
+    await until_state(daemon, "p-1", State.WAITING_PERSON)
+    platform.before = lambda r: problem(503, "INTERNAL") if "awaiting" in r.url.params else None
 
-        def sleep(psbt):
-            daemon.journal._now = lambda: utc_now() + timedelta(hours=8)
-            platform.proposals["p-2"] = ENDED_VERSION
-            return psbt
+    def sleep(psbt):
+        daemon.journal._now = lambda: utc_now() + timedelta(hours=8)
+        platform.proposals["p-2"] = ENDED_VERSION
+        return psbt
 
-        bridge.alter = sleep
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.WITHDRAWN, State.SUBMITTED)
+    bridge.alter = sleep
+    await approve(daemon, "p-1")
+    await until_state(daemon, "p-1", State.WITHDRAWN, State.SUBMITTED)
     assert platform.signatures("p-1") == []
 
 
-async def test_a_try_is_one_request_and_none_follows_a_no(prepared, platform, bridge):
+async def test_a_try_is_one_request_and_none_follows_a_no(daemon, platform):
     """A platform that is busy answers the first after the person has said no: nothing is sent again."""
     sent = []
 
@@ -149,28 +145,24 @@ async def test_a_try_is_one_request_and_none_follows_a_no(prepared, platform, br
         return problem(409, "VAULT_FROZEN") if len(sent) == 1 else problem(503, "INTERNAL")
 
     platform.before = busy
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await approve(daemon, "p-1")
-        await until(lambda: len(sent) == 2)
-        await daemon.reject("p-1", "fraud")
-        platform.before = lambda _request: None
-        await until(lambda: daemon.journal.record("p-1").decline.delivered)
-        await for_some_turns()
+    await approve(daemon, "p-1")
+    await until(lambda: len(sent) == 2)
+    await daemon.reject("p-1", "fraud")
+    platform.before = lambda _request: None
+    await until(lambda: daemon.journal.record("p-1").decline.delivered)
+    await for_some_turns()
     assert (platform.signatures("p-1"), len(sent)) == ([], 2)
 
 
-async def test_what_is_signed_can_be_declined_in_an_outage_and_is_not_sent_after_it(
-    prepared, platform, bridge
-):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        platform.before = signatures_get_lost
-        await approve(daemon, "p-1")
-        await until(lambda: "no answer" in daemon.journal.record("p-1").reason)
-        await daemon.reject("p-1", "fraud")
-        platform.before = lambda _request: None
-        await until(lambda: daemon.journal.record("p-1").decline.delivered)
-        await for_some_turns()
+async def test_what_is_signed_can_be_declined_in_an_outage_and_is_not_sent_after_it(daemon, platform):
+    await until_state(daemon, "p-1", State.WAITING_PERSON)
+    platform.before = signatures_get_lost
+    await approve(daemon, "p-1")
+    await until(lambda: "no answer" in daemon.journal.record("p-1").reason)
+    await daemon.reject("p-1", "fraud")
+    platform.before = lambda _request: None
+    await until(lambda: daemon.journal.record("p-1").decline.delivered)
+    await for_some_turns()
     assert [told["decision"] for told in platform.told()] == ["reject"]
 
 
@@ -195,21 +187,18 @@ def of_no_workspace(platform, request):
     return httpx.Response(200, json=platform._user() | {"OrganisationsInfo": {"Organisations": []}})
 
 
-async def test_who_is_not_in_the_workspace_is_told_and_it_goes_once_they_are_again(
-    prepared, platform, bridge
-):
+async def test_who_is_not_in_the_workspace_is_told_and_it_goes_once_they_are_again(daemon, platform):
     """Removed by mistake, or signed in with another account."""
     platform.before = refuse_signatures
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await kept(daemon)
-        platform.before = lambda request: of_no_workspace(platform, request)
-        told = "You are not in its workspace"
-        await until(lambda: any(told in line.text for line in daemon.feed.since(0, "p-1")))
-        await for_some_turns()
-        assert sum(told in line.text for line in daemon.feed.since(0, "p-1")) == 1
-        assert (daemon.journal.record("p-1").state, platform.signatures("p-1")) == (State.KEPT, [])
-        platform.before = lambda _request: None
-        await until_state(daemon, "p-1", State.SUBMITTED)
+    await kept(daemon)
+    platform.before = lambda request: of_no_workspace(platform, request)
+    told = "You are not in its workspace"
+    await until(lambda: any(told in line.text for line in daemon.feed.since(0, "p-1")))
+    await for_some_turns()
+    assert sum(told in line.text for line in daemon.feed.since(0, "p-1")) == 1
+    assert (daemon.journal.record("p-1").state, platform.signatures("p-1")) == (State.KEPT, [])
+    platform.before = lambda _request: None
+    await until_state(daemon, "p-1", State.SUBMITTED)
 
 
 def unreadable(platform, request):
@@ -228,23 +217,20 @@ def unreadable(platform, request):
     ],
     ids=["no JSON", "refused", "an entry that cannot be read"],
 )
-async def test_it_waits_until_the_platform_shows_all_that_came_after_it(
-    prepared, platform, bridge, whole_list
-):
+async def test_it_waits_until_the_platform_shows_all_that_came_after_it(daemon, platform, whole_list):
     def before(request):
         is_list = request.method == "GET" and request.url.path.endswith("/psbt")
         is_whole = is_list and not {"awaiting", "psbt_id"} & set(request.url.params)
         return whole_list(platform, request) if is_whole else None
 
     platform.before = refuse_signatures
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await kept(daemon)
-        platform.before = before
-        platform.proposals["p-2"] = ENDED_VERSION
-        await for_some_turns()
-        assert daemon.journal.record("p-1").state is State.KEPT
-        platform.before = lambda _request: None
-        await until_state(daemon, "p-1", State.WITHDRAWN)
+    await kept(daemon)
+    platform.before = before
+    platform.proposals["p-2"] = ENDED_VERSION
+    await for_some_turns()
+    assert daemon.journal.record("p-1").state is State.KEPT
+    platform.before = lambda _request: None
+    await until_state(daemon, "p-1", State.WITHDRAWN)
     assert platform.signatures("p-1") == []
 
 

@@ -140,19 +140,18 @@ async def test_f_a_mistake_of_ours_about_one_proposal_is_told_tried_again_and_en
         assert await notes(daemon) == []
 
 
-async def test_f_a_mistake_in_the_client_is_that_calls_failure(prepared, platform, bridge, monkeypatch):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        sound = platform_module.call
-        left = [3]
+async def test_f_a_mistake_in_the_client_is_that_calls_failure(daemon, platform, monkeypatch):
+    await until_state(daemon, "p-1", State.WAITING_PERSON)
+    sound = platform_module.call
+    left = [3]
 
-        def sometimes(*args: Any, **given: Any) -> object:
-            if left[0]:
-                left[0] -= 1
-                raise ZeroDivisionError("nobody foresaw it")
-            return sound(*args, **given)
+    def sometimes(*args: Any, **given: Any) -> object:
+        if left[0]:
+            left[0] -= 1
+            raise ZeroDivisionError("nobody foresaw it")
+        return sound(*args, **given)
 
-        monkeypatch.setattr(platform_module, "call", sometimes)
-        await submits(daemon, "p-1")
-        assert left == [0]
+    monkeypatch.setattr(platform_module, "call", sometimes)
+    await submits(daemon, "p-1")
+    assert left == [0]
     assert len(platform.signatures("p-1")) == 1

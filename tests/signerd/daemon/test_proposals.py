@@ -48,9 +48,7 @@ async def test_a_proposal_is_seen_approved_signed_and_submitted(daemon, platform
     assert not daemon.imported.reviews.kept
 
 
-async def test_what_keeps_a_transaction_back_is_told_once_and_shown_until_it_is_over(
-    prepared, platform, bridge
-):
+async def test_what_keeps_a_transaction_back_is_told_once_and_shown_until_it_is_over(daemon, platform):
     at = "2026-01-02T03:04:05Z"
     slow = Trouble(TroubleKind.SLOW, "bump", "It pays 1 sat/vB.", at)
     taken = Trouble(TroubleKind.CONFLICT, "wait", "Another one spends its coin.", at, "ab" * 32, "p-2")
@@ -59,47 +57,45 @@ async def test_what_keeps_a_transaction_back_is_told_once_and_shown_until_it_is_
     def told(daemon: Daemon) -> list[str]:
         return [line.text for line in daemon.feed.since(0, "p-1") if line.kind == "trouble"]
 
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        digest = (await daemon.proposal("p-1")).digest
-        await submits(daemon, "p-1")
-        platform.proposals["p-1"] = replace(sent, trouble=slow)
-        await until(lambda: bool(told(daemon)))
-        shown = (await daemon.proposal("p-1")).trouble
-        assert shown is not None
-        assert (shown.kind, shown.advice, shown.words, shown.since) == ("slow", "bump", slow.words, at)
-        assert told(daemon) == [f"By the platform's word: {shown.sentence}"]
-        assert (await daemon.proposals(ended=False))[0].trouble == shown
-        # No check reads it: the platform cannot undo a yes with it.
-        assert (await daemon.proposal("p-1")).digest == digest
-        platform.proposals["p-1"] = replace(sent, trouble=replace(slow, words="It pays 1.1 sat/vB."))
-        await until(lambda: "1.1" in daemon.journal.record("p-1").snapshot.trouble.words)
-        platform.proposals["p-1"] = replace(sent, trouble=taken)
-        await until(lambda: len(told(daemon)) == 2)
-        shown = (await daemon.proposal("p-1")).trouble
-        assert shown is not None
-        assert (shown.txid, shown.psbt_id) == (taken.txid, "p-2")
-        platform.proposals["p-1"] = sent
-        await until(lambda: daemon.feed.since(0, "p-1")[-1].text.endswith("no trouble with it any more."))
-        assert (await daemon.proposal("p-1")).trouble is None
-        assert len(told(daemon)) == 2
+    await until_state(daemon, "p-1", State.WAITING_PERSON)
+    digest = (await daemon.proposal("p-1")).digest
+    await submits(daemon, "p-1")
+    platform.proposals["p-1"] = replace(sent, trouble=slow)
+    await until(lambda: bool(told(daemon)))
+    shown = (await daemon.proposal("p-1")).trouble
+    assert shown is not None
+    assert (shown.kind, shown.advice, shown.words, shown.since) == ("slow", "bump", slow.words, at)
+    assert told(daemon) == [f"By the platform's word: {shown.sentence}"]
+    assert (await daemon.proposals(ended=False))[0].trouble == shown
+    # No check reads it: the platform cannot undo a yes with it.
+    assert (await daemon.proposal("p-1")).digest == digest
+    platform.proposals["p-1"] = replace(sent, trouble=replace(slow, words="It pays 1.1 sat/vB."))
+    await until(lambda: "1.1" in daemon.journal.record("p-1").snapshot.trouble.words)
+    platform.proposals["p-1"] = replace(sent, trouble=taken)
+    await until(lambda: len(told(daemon)) == 2)
+    shown = (await daemon.proposal("p-1")).trouble
+    assert shown is not None
+    assert (shown.txid, shown.psbt_id) == (taken.txid, "p-2")
+    platform.proposals["p-1"] = sent
+    await until(lambda: daemon.feed.since(0, "p-1")[-1].text.endswith("no trouble with it any more."))
+    assert (await daemon.proposal("p-1")).trouble is None
+    assert len(told(daemon)) == 2
 
 
-async def test_every_move_of_a_proposal_reaches_its_followers(prepared, platform, bridge):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await submits(daemon, "p-1")
-        platform.proposals["p-1"] = replace(HONEST, status=ProposalStatus.SIGNED, collected=2)
-        # A round that was under way when the status changed may still tell of one signature.
-        await until(lambda: daemon.feed.since(0, "p-1")[-1].text.startswith("Signatures: 2"))
-        for confirmations, status in (
-            (0, ProposalStatus.BROADCASTING),
-            (1, ProposalStatus.CONFIRMED),
-            (2, ProposalStatus.CONFIRMED),
-        ):
-            before = daemon.feed.last
-            said = {"collected": 2, "confirmations": confirmations, "txid": HONEST.txid_expected}
-            platform.proposals["p-1"] = replace(HONEST, status=status, **said)
-            await until(lambda before=before: daemon.feed.last > before)
+async def test_every_move_of_a_proposal_reaches_its_followers(daemon, platform):
+    await submits(daemon, "p-1")
+    platform.proposals["p-1"] = replace(HONEST, status=ProposalStatus.SIGNED, collected=2)
+    # A round that was under way when the status changed may still tell of one signature.
+    await until(lambda: daemon.feed.since(0, "p-1")[-1].text.startswith("Signatures: 2"))
+    for confirmations, status in (
+        (0, ProposalStatus.BROADCASTING),
+        (1, ProposalStatus.CONFIRMED),
+        (2, ProposalStatus.CONFIRMED),
+    ):
+        before = daemon.feed.last
+        said = {"collected": 2, "confirmations": confirmations, "txid": HONEST.txid_expected}
+        platform.proposals["p-1"] = replace(HONEST, status=status, **said)
+        await until(lambda before=before: daemon.feed.last > before)
     assert [(line.kind, line.text) for line in daemon.feed.since(0, "p-1")][-4:] == [
         ("info", "Signatures: 2 of 2; confirmations: 0."),
         ("state", "broadcast"),

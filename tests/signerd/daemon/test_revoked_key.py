@@ -63,15 +63,14 @@ async def test_it_is_read_at_sign_in_and_stops_what_waits_for_the_device(
     assert platform.told() == []
 
 
-async def test_a_signature_turned_down_for_the_key_has_the_keys_read_at_once(prepared, platform, bridge):
+async def test_a_signature_turned_down_for_the_key_has_the_keys_read_at_once(daemon, platform):
     platform.before = lambda r: problem(403, "KEY_REVOKED") if "sign-psbt" in r.url.path else None
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        await until(lambda: daemon.keys.reads > 0 and not daemon.keys.due.is_set())
-        platform.keys = REPLACED
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.QUARANTINED)
-        await until(lambda: bool(alarms(daemon)))
+    await until_state(daemon, "p-1", State.WAITING_PERSON)
+    await until(lambda: daemon.keys.reads > 0 and not daemon.keys.due.is_set())
+    platform.keys = REPLACED
+    await approve(daemon, "p-1")
+    await until_state(daemon, "p-1", State.QUARANTINED)
+    await until(lambda: bool(alarms(daemon)))
 
 
 async def test_it_is_read_now_and_then_and_not_with_every_list(daemon, platform):

@@ -36,27 +36,25 @@ async def test_f_a_device_that_cannot_be_asked_is_asked_when_it_is_ready(
         assert bridge.asked == 1
 
 
-async def test_f_s18_another_device_or_passphrase_is_not_asked(prepared, platform, bridge):
+async def test_f_s18_another_device_or_passphrase_is_not_asked(daemon, bridge):
     """Ready, and of other keys: it is as if none were there, until the right one comes."""
     bridge.signer = BOB
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await approve(daemon, "p-1")
-        await some_rounds(daemon)
-        assert daemon.journal.record("p-1").state is State.WAITING_DEVICE
-        assert bridge.asked == 0
-        bridge.signer = ALICE
-        bridge.becomes(DeviceState.READY)
-        await until_state(daemon, "p-1", State.SUBMITTED)
+    await approve(daemon, "p-1")
+    await some_rounds(daemon)
+    assert daemon.journal.record("p-1").state is State.WAITING_DEVICE
+    assert bridge.asked == 0
+    bridge.signer = ALICE
+    bridge.becomes(DeviceState.READY)
+    await until_state(daemon, "p-1", State.SUBMITTED)
 
 
 @pytest.mark.parametrize("failure", [RefusedByPerson(), Disconnected(), NotEnrolled()], ids=lambda e: e.code)
-async def test_a_device_that_gave_nothing_asks_the_person_again(prepared, platform, bridge, failure):
+async def test_a_device_that_gave_nothing_asks_the_person_again(daemon, bridge, failure):
     bridge.failures = [failure]
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.INTERRUPTED)
-        assert failure.hint in daemon.journal.record("p-1").reason
-        await submits(daemon, "p-1")
+    await approve(daemon, "p-1")
+    await until_state(daemon, "p-1", State.INTERRUPTED)
+    assert failure.hint in daemon.journal.record("p-1").reason
+    await submits(daemon, "p-1")
 
 
 class Counting(FakeBridge):

@@ -15,7 +15,7 @@ from signerd.core.tokens import TokenClaim
 from signerd.core.values import Neighbour, ReviewContext, Snapshot
 from tests.support.desk import VAULT, neighbour, review_context, snapshot_of
 from tests.support.tokens import GOLD, call, claim_of, gold, token_psbt, token_snapshot
-from tests.support.wallets import fund
+from tests.support.wallets import fund, make_vault
 
 KNOWING = review_context(token=GOLD)
 
@@ -62,6 +62,13 @@ def test_the_cancel_of_a_call_pays_no_one() -> None:
     found = review(cancel, context)
     assert found.allowed
     assert not found.to_acknowledge
+
+
+def test_s12_what_carries_no_data_and_takes_nothing_back_that_is_proven_the_vaults_is_no_call() -> None:
+    stranger = make_vault(account=1)
+    for vault, replaces in ((VAULT, None), (stranger, "t-0")):
+        psbt = build_psbt(vault, [fund(vault, 100_000)], [ChangeTo(sats(97_000), RECEIVE, 0)], 0)
+        assert refused_by(snapshot_of(psbt, kind=TxType.CALL, replaces=replaces)) == {"kind-known"}
 
 
 signed = partial(neighbour, psbt_id="t-0")
