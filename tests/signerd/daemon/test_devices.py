@@ -24,7 +24,7 @@ from signerd.core.states import State
 from signerd.daemon.devices import FIRST, UNFORESEEN, Devices
 from signerd.daemon.service import Daemon
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed, DeviceUnready, NoSuchDevice
-from tests.support.daemons import approve, daemon_at, submits, until, until_state
+from tests.support.daemons import approve, daemon_at, until, until_state
 from tests.support.desk import VAULT, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.wallets import ALICE, BOB, make_vault
@@ -118,6 +118,10 @@ async def test_s18_a_device_is_found_by_its_master_key_only():
     assert (await devices.of(BOB.fingerprint)).id == device(2).id
 
 
+async def test_absent_ones_are_not_shown():
+    assert await Devices(Several(device(1, DeviceState.ABSENT))).all() == ()
+
+
 async def test_a_vault_is_enrolled_under_a_name_that_the_device_takes():
     """The platform's names have any length and any letters; a name is no reason not to pin a vault."""
     coldcard = replace(device(1), family=Family.COLDCARD)
@@ -205,7 +209,8 @@ async def test_f_a_mistake_of_the_library_is_told_and_tried_again(prepared, plat
         assert [line.text.startswith(TOLD[method]) for line in told] == [True]
         bridge.wrong = set()
         if method != "list":
-            await submits(daemon, "p-1")
+            await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", State.SUBMITTED)
         assert bridge.asked == 1
         await until(lambda: not daemon.troubles.sentences())
         assert await troubled(daemon) == []

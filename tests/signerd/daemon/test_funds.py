@@ -75,8 +75,9 @@ async def test_without_the_platform_there_is_an_address_and_a_word_why_no_balanc
         assert (found.confirmed_sats, found.fresh.index) == (None, 0)
         assert "signed here alone" in (found.note or "")
         await vaults.unpin(daemon, VAULT_ID, VAULT.verification_code)
-        with pytest.raises(NotPinned):
-            await vault_funds(daemon, VAULT_ID)
+        for asked in (vault_funds, vault_movements):
+            with pytest.raises(NotPinned):
+                await asked(daemon, VAULT_ID)
 
 
 HONEST = snapshot_of(spend())

@@ -100,3 +100,12 @@ async def test_who_answered_the_device_too_late_is_told_to_begin_again(state, pl
         with pytest.raises(PlatformRefused, match="has expired") as refused:
             await daemon.register(preview.device_id, preview.digest)
     assert refused.value.hint == AGAIN_HINT
+
+
+async def test_another_active_key_is_not_adopted(state, platform, bridge):
+    async with daemon_at(state, platform, bridge) as daemon:
+        preview = await daemon.preview_registration()
+        await daemon.register(preview.device_id, preview.digest)
+        platform.keys[0]["Xpub"]["String"] = str(MALLORY.vault_key().xpub)
+        with pytest.raises(PlatformRefused):
+            await daemon.register(preview.device_id, preview.digest)

@@ -76,6 +76,15 @@ async def test_f_a_keyring_that_locks_later_costs_only_a_note(prepared, platform
         assert platform.refresh_token in (store.kept or "")
 
 
+async def test_signing_out_forgets_the_session(state, platform, bridge):
+    store = MemoryStore()
+    async with daemon_at(state, platform, bridge, store=store) as daemon:
+        assert store.kept is not None
+        await daemon.sign_out()
+        assert store.kept is None
+        assert not (await daemon.status()).signed_in
+
+
 async def test_a_refresh_token_never_goes_to_another_address(state, platform, bridge):
     store = MemoryStore()
     async with daemon_at(state, platform, bridge, store=store):

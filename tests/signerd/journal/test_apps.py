@@ -46,8 +46,10 @@ def test_the_chain_tells_who_was_let_in_to_what(tmp_path: Path) -> None:
             "rights": ["read", "xpub"],
         }
         assert entries[2].facts == {"apps": ["a2"]}
+        journal.apps.use(an_app("a2", SITE), NOW.date())
+    with open_one(tmp_path) as journal:
         (shut,) = journal.apps.all()
-        assert shut.revoked == NOW
+        assert (shut.revoked, shut.used) == (NOW, NOW.date())
         assert journal.apps.origins(NOW) == {}
 
 

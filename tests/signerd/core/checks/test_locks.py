@@ -13,6 +13,7 @@ from signerd.core.checks.locks import (
     BLOCKS_AHEAD,
     CHAIN_RATES,
     HIGHEST_REGTEST,
+    ChainRate,
 )
 from signerd.core.review import review
 from tests.support.desk import VAULT, review_context, snapshot_of
@@ -74,6 +75,11 @@ def test_where_the_chains_stood_is_within_the_pace(network: Network, height: int
     assert height <= highest + BLOCKS_AHEAD
     # And it is no bound that lets years pass.
     assert height > highest / 2
+
+
+def test_a_pace_never_runs_backwards() -> None:
+    pace = ChainRate(100, NOON, 600)
+    assert [pace.highest(NOON + timedelta(hours=h)) for h in (-5, 0, 1)] == [100, 100, 106]
 
 
 IN_TIME = 1 << 22

@@ -123,6 +123,8 @@ def test_s6_a_declared_fee_bump_passes_and_says_what_changes() -> None:
     assert "sat/vB (0.00001000 BTC (1,000 sats) to 0.00002000 BTC (2,000 sats))." in told.sentence
     assert told.figures == {"replaces": "p-1", "fee_sats": 2_000, "replaced_fee_sats": 1_000}
     assert "only one can confirm" in verdict(seen, "conflict").sentence
+    near = verdict(found(bump(spend_of((1,), SHOP, 1_010)), FIRST))
+    assert (near.outcome, near.acknowledge, "not every node" in near.sentence) == (Outcome.WARN, False, True)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from signerd.core.states import State
 from signerd.core.values import ReviewContext
 from tests.support.desk import NETWORK, VAULT, claim, make_pin, read_rules, review_context, snapshot_of
 from tests.support.payments import (
+    PROFILE,
     forward_of,
     forward_psbt,
     neighbour_of,
@@ -157,6 +158,12 @@ def test_s12_every_receive_address_that_a_wallet_would_find_is_the_vaults_and_no
         pay(1, "thief").script_pubkey,
     ):
         assert refused_by(forward_psbt(to=script)) == {"forward-destination"}
+
+
+def test_s12_a_forward_is_one_payment_and_nothing_beside_it() -> None:
+    for extra in (pay(1_000, "thief"), TxOut(sats(1_000), VAULT.script_pubkey(RECEIVE, 1))):
+        assert refused_by(forward_psbt(extra=(extra,))) == {"forward-destination"}
+    assert "forward-destination" in refused_by(forward_psbt(to=PROFILE.script_pubkey(RECEIVE, 0)))
 
 
 def test_s6_a_second_forward_of_the_same_amount_is_held_and_a_bump_of_it_is_not() -> None:
