@@ -1,8 +1,17 @@
 """Outputs to our scripts and their spends: on the best chain, in the mempool, and gone."""
 
+from dataclasses import replace
+
 import pytest
 
-from custody.server.chain.backend import FoundOutput, SpendingTransaction
+from custody.server.chain.backend import (
+    Accepted,
+    AlreadyKnown,
+    ChainTransaction,
+    FoundOutput,
+    RefusalCode,
+    SpendingTransaction,
+)
 from multisig.script import p2wsh
 from tests.support.chains import confirmed_coin
 from tests.support.regtest import coin_of, open_script, spend
@@ -18,48 +27,38 @@ def here(rig):
     return script(rig.fresh())
 
 
-def test_a_payment_waits_in_the_mempool_and_is_then_in_a_block(rig):
+def test_a_coin_from_its_payment_to_its_spend(rig, here):
+    """Looked up by its script, since a height, and by its transactions."""
     number = rig.fresh()
+    ours = [script(number)]
     txid = rig.fund(number, 12_345)
     found = coin_of(rig.backend, txid, script(number))
     waiting = FoundOutput(found.outpoint, 12_345, script(number), None, None, coinbase=False, spent=None)
     assert found == waiting
     block = rig.mine(2)[0]
-    mined = FoundOutput(
-        found.outpoint, 12_345, script(number), block.height, block.hash, coinbase=False, spent=None
-    )
-    assert rig.backend.outputs_to([script(number)]) == (mined,)
-
-
-def test_a_spend_is_seen_in_the_mempool_and_then_in_its_block(rig, here):
-    coin, number = confirmed_coin(rig)
-    payment = spend(coin, number, to=here)
-    rig.send(payment)
-    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).spent == SpendingTransaction(
-        payment.txid, None
-    )
-    assert coin_of(rig.backend, payment.txid, here).height is None
-    (block,) = rig.mine()
-    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).spent == SpendingTransaction(
-        payment.txid, block.height
-    )
-    assert coin_of(rig.backend, payment.txid, here).block_hash == block.hash
-
-
-def test_only_what_changed_since_a_height_is_told(rig, here):
-    coin, number = confirmed_coin(rig)
-    rig.mine(2)
-    ours = [script(number)]
-    assert rig.backend.outputs_to(ours, since_height=coin.height) == (coin,)
-    assert rig.backend.outputs_to(ours, since_height=coin.height + 1) == ()
-    rig.send(spend(coin, number, to=here))
-    (spent,) = rig.backend.outputs_to(ours, since_height=coin.height + 1)
-    assert spent.spent.height is None
-    (block,) = rig.mine()
-    (mined,) = rig.backend.outputs_to(ours, since_height=block.height)
-    assert mined.spent.height == block.height
-    assert (mined.height, mined.block_hash) == (coin.height, coin.block_hash)
+    coin = replace(waiting, height=block.height, block_hash=block.hash)
+    assert rig.backend.outputs_to(ours) == rig.backend.outputs_to(ours, since_height=block.height) == (coin,)
     assert rig.backend.outputs_to(ours, since_height=block.height + 1) == ()
+
+    next_number = rig.fresh()
+    payment = spend(coin, number, to=script(next_number))
+    assert rig.backend.broadcast(payment) == Accepted(payment.txid)
+    assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, None)
+    assert rig.backend.broadcast(payment) == AlreadyKnown(payment.txid, confirmed=False)
+    spent = replace(coin, spent=SpendingTransaction(payment.txid, None))
+    assert rig.backend.outputs_to(ours, since_height=block.height + 1) == (spent,)
+    assert coin_of(rig.backend, payment.txid, script(next_number)).height is None
+    (block,) = rig.mine()
+    spent = replace(coin, spent=SpendingTransaction(payment.txid, block.height))
+    assert rig.backend.outputs_to(ours, since_height=block.height) == (spent,)
+    assert rig.backend.outputs_to(ours, since_height=block.height + 1) == ()
+    assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, block)
+    change = coin_of(rig.backend, payment.txid, script(next_number))
+    assert change.block_hash == block.hash
+    # It is known though its outputs are spent, too.
+    rig.send(spend(change, next_number, to=here))
+    rig.mine()
+    assert rig.backend.broadcast(payment) == AlreadyKnown(payment.txid, confirmed=True)
 
 
 def test_a_coinbase_is_told_as_one(rig):
@@ -80,6 +79,7 @@ def test_what_a_branch_leaves_out_is_unconfirmed_again(rig, here):
         again = coin_of(rig.backend, coin.outpoint.txid, script(number))
         assert (again.height, again.spent) == (height, SpendingTransaction(payment.txid, None))
         assert coin_of(rig.backend, payment.txid, here).height is None
+        assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, None)
     (block,) = rig.mine()
     assert coin_of(rig.backend, coin.outpoint.txid, script(number)).block_hash == block.hash
 
@@ -96,6 +96,8 @@ def test_a_double_spend_in_a_branch_removes_the_first_for_good(rig, here):
     spent = coin_of(rig.backend, coin.outpoint.txid, script(number)).spent
     assert spent == SpendingTransaction(rival.txid, branch[0].height)
     assert coin_of(rig.backend, rival.txid, elsewhere).block_hash == branch[0].hash
+    assert rig.backend.broadcast(first).code is RefusalCode.MISSING_INPUTS
+    assert rig.backend.transaction(first.txid) is None
 
 
 def test_what_the_mempool_forgot_is_gone_and_its_coins_are_free(rig, here):

@@ -5,15 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from custody.server.errors import ChainUnavailable
-from multisig.network import Network
 from multisig.script import p2wsh
 from multisig.units import FeeRate
 from tests.support.chains import confirmed_coin
 from tests.support.regtest import open_script, spend
-
-
-def test_it_serves_regtest_and_says_so(rig):
-    assert rig.backend.network is Network.REGTEST
 
 
 def test_an_estimate_is_a_rate_or_none(rig):

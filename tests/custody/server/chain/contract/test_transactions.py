@@ -1,4 +1,4 @@
-"""Looking a transaction up, broadcasting one, and the stable codes of refusals."""
+"""Broadcasting a transaction, and the stable codes of refusals."""
 
 from dataclasses import replace
 
@@ -6,7 +6,6 @@ import pytest
 
 from custody.server.chain.backend import (
     Accepted,
-    AlreadyKnown,
     BroadcastRefused,
     ChainTransaction,
     RefusalCode,
@@ -33,47 +32,6 @@ def refusal(rig, transaction):
     return sent.code
 
 
-def test_a_good_transaction_is_taken_and_then_known(rig, here):
-    coin, number = confirmed_coin(rig)
-    payment = spend(coin, number, to=here)
-    assert rig.backend.broadcast(payment) == Accepted(payment.txid)
-    assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, None)
-    assert rig.backend.broadcast(payment) == AlreadyKnown(payment.txid, confirmed=False)
-    (block,) = rig.mine()
-    assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, block)
-    assert rig.backend.broadcast(payment) == AlreadyKnown(payment.txid, confirmed=True)
-
-
-def test_a_confirmed_transaction_is_known_though_its_outputs_are_spent(rig, here):
-    coin, number = confirmed_coin(rig)
-    second = rig.fresh()
-    first = spend(coin, number, to=p2wsh(open_script(second)))
-    rig.send(first)
-    rig.mine()
-    rig.send(spend(coin_of(rig.backend, first.txid, p2wsh(open_script(second))), second, to=here))
-    rig.mine()
-    assert rig.backend.broadcast(first) == AlreadyKnown(first.txid, confirmed=True)
-
-
-def test_a_transaction_of_a_lost_block_is_unconfirmed_again(rig, here):
-    coin, number = confirmed_coin(rig)
-    payment = spend(coin, number, to=here)
-    rig.send(payment)
-    rig.mine()
-    rig.reorganise(1, 2)
-    assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, None)
-
-
-def test_a_transaction_that_a_branch_made_impossible_is_none(rig, here):
-    coin, number = confirmed_coin(rig)
-    first, rival = spend(coin, number, to=here), spend(coin, number, to=p2wsh(open_script(rig.fresh())))
-    rig.send(first)
-    rig.mine()
-    rig.reorganise(1, 2, [rival])
-    assert rig.backend.transaction(first.txid) is None
-    assert refusal(rig, first) is RefusalCode.MISSING_INPUTS
-
-
 def test_25_that_hang_together_are_taken_by_every_node(rig, here):
     """`custody.server.proposals.choosing` counts on it."""
     coin, number = confirmed_coin(rig)
@@ -84,17 +42,8 @@ def test_25_that_hang_together_are_taken_by_every_node(rig, here):
         coin, number = coin_of(rig.backend, sent.txid, p2wsh(open_script(second))), second
     last = spend(coin, number, to=here, fee=200)
     assert rig.backend.broadcast(last) == Accepted(last.txid)
-
-
-def test_a_child_of_an_unconfirmed_parent_is_taken(rig, here):
-    coin, number = confirmed_coin(rig)
-    second = rig.fresh()
-    parent = spend(coin, number, to=p2wsh(open_script(second)))
-    rig.backend.broadcast(parent)
-    child = spend(coin_of(rig.backend, parent.txid, p2wsh(open_script(second))), second, to=here)
-    assert rig.backend.broadcast(child) == Accepted(child.txid)
     (block,) = rig.mine()
-    assert rig.backend.transaction(child.txid) == ChainTransaction(child, block)
+    assert rig.backend.transaction(last.txid) == ChainTransaction(last, block)
 
 
 def test_a_rival_that_pays_no_more_is_a_conflict(rig, here):
