@@ -1,18 +1,11 @@
-"""A connection to a server that answers without end is closed: an explorer over TLS, a node in the clear."""
+"""A connection to a server that answers without end is closed: over TLS, as an explorer's."""
 
-import socket
 import ssl
-import threading
 
 import httpx
 import pytest
-from pydantic import SecretStr
 
-from custody.common import deadlines
 from custody.common.deadlines import ExchangeDeadlines
-from custody.server.chain.core import Password
-from custody.server.chain.core.rpc import Rpc, RpcCall
-from custody.server.errors import ChainUnavailable
 from tests.support.certificates import certificate_for
 from tests.support.receiver import Receiver, receiver
 
@@ -61,30 +54,3 @@ def test_what_ends_in_time_is_not_touched(certificate) -> None:
         for _ in range(3):
             with watching.within(30) as watched:
                 assert client.post(own.url(host="localhost"), extensions=watched).text == "ok"
-
-
-def test_a_node_that_drips_headers_is_not_waited_for(monkeypatch) -> None:
-    monkeypatch.setattr(deadlines.ExchangeDeadlines.__init__, "__defaults__", (0.1,))
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        enough = threading.Event()
-
-        def drip() -> None:
-            connection, _ = listening.accept()
-            with connection:
-                connection.recv(10_000)
-                connection.sendall(b"HTTP/1.1 200 OK\r\nX-Drip: ")
-                try:
-                    while not enough.wait(0.02):
-                        connection.sendall(b"x")
-                except OSError:
-                    pass
-
-        thread = threading.Thread(target=drip)
-        thread.start()
-        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        rpc = Rpc(address, Password("user", SecretStr("password")), answer_seconds=0.3)
-        with pytest.raises(ChainUnavailable, match="in time"):
-            rpc.ask(RpcCall("getblockcount"))
-        enough.set()
-        thread.join()
-        rpc.close()

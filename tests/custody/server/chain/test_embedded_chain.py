@@ -21,14 +21,6 @@ from tests.support.regtest import coin_of, funded, mine_branch, open_address, op
 HERE = p2wsh(open_script(7))
 
 
-def test_a_block_is_mined_where_something_waits_for_it_and_none_where_nothing_does(chain):
-    txid = chain.fund(open_address(1), Sats(100_000))
-    height = chain.tip().height
-    for _ in range(2):
-        chain.mine_what_waits()
-    assert (chain.tip().height, chain.transaction(txid).block.height) == (height + 1, height + 1)
-
-
 def test_fund_refuses_what_it_cannot_pay(chain):
     with pytest.raises(WrongNetwork):
         chain.fund("tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx", Sats(1_000))
@@ -56,13 +48,15 @@ def test_everything_survives_a_restart(tmp_path, clock):
         coin = funded(chain, 1, 100_000)
         chain.mine(2)
         mine_branch(chain, 1, 2)
-        waiting = spend(coin, 1, to=HERE)
-        assert chain.broadcast(waiting) == Accepted(waiting.txid)
+        replaced, waiting = spend(coin, 1, to=HERE), spend(coin, 1, to=HERE, fee=5_000)
+        for transaction in (replaced, waiting):
+            assert chain.broadcast(transaction) == Accepted(transaction.txid)
         tip, blocks = chain.tip(), [chain.block_at(height) for height in range(chain.tip().height + 1)]
     with closing(EmbeddedChain(tmp_path, clock=clock)) as chain:
         assert chain.tip() == tip
         assert [chain.block_at(height) for height in range(tip.height + 1)] == blocks
         assert coin_of(chain, coin.outpoint.txid, coin.script_pubkey).spent.txid == waiting.txid
+        assert chain.transaction(replaced.txid) is None
         chain.mine(1)
         assert chain.transaction(waiting.txid).block.height == chain.tip().height
 

@@ -1,15 +1,12 @@
-"""Beyond the contract of all backends: replacements, and the mempool after a block or a restart."""
-
-from contextlib import closing
+"""Beyond the contract of all backends: replacements, and long chains of transactions."""
 
 import pytest
 
 from custody.server.chain.backend import Accepted, BroadcastRefused, RefusalCode, SpendingTransaction
-from custody.server.chain.embedded import EmbeddedChain
 from multisig.script import p2wsh
 from tests.support.regtest import coin_of, funded, open_address, open_script, spend
 
-HERE, THERE = p2wsh(open_script(7)), p2wsh(open_script(8))
+HERE = p2wsh(open_script(7))
 
 
 @pytest.fixture
@@ -43,16 +40,6 @@ def test_a_higher_fee_takes_the_place_if_it_pays_for_its_own_way_too(chain, coin
 def test_one_that_does_not_signal_stays(chain, coin):
     taken(chain, spend(coin, 1, to=HERE, sequence=0xFFFFFFFE))
     assert "does not signal" in refused(chain, spend(coin, 1, to=HERE, fee=50_000))
-
-
-def test_the_newer_one_is_there_after_a_restart(tmp_path):
-    with closing(EmbeddedChain(tmp_path, clock=lambda: 1_748_822_400)) as chain:
-        coin = funded(chain, 1, 100_000)
-        first = taken(chain, spend(coin, 1, to=HERE))
-        second = taken(chain, spend(coin, 1, to=HERE, fee=5_000))
-    with closing(EmbeddedChain(tmp_path, clock=lambda: 1_748_822_400)) as chain:
-        assert chain.transaction(first.txid) is None
-        assert chain.transaction(second.txid) is not None
 
 
 def test_it_takes_a_chain_of_25_and_as_many_children_as_a_node_does(chain):

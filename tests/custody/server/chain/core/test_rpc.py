@@ -7,6 +7,7 @@ import threading
 import pytest
 from pydantic import SecretStr
 
+from custody.common import deadlines
 from custody.server.chain.core import CookieFile, CoreBackend, Password
 from custody.server.chain.core.rpc import Rpc, RpcCall
 from custody.server.errors import ChainUnavailable
@@ -61,8 +62,12 @@ def test_a_node_that_does_not_answer_in_time(rig, faults):
     impatient.close()
 
 
-def test_an_answer_that_drips_is_not_waited_for(rig):
+@pytest.mark.parametrize(
+    "first", [b"HTTP/1.1 200 OK\r\nX-Drip: ", b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"]
+)
+def test_an_answer_that_drips_is_not_waited_for(monkeypatch, first):
     """Each piece comes in time; all of them together do not."""
+    monkeypatch.setattr(deadlines.ExchangeDeadlines.__init__, "__defaults__", (0.1,))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         enough = threading.Event()
 
@@ -70,7 +75,7 @@ def test_an_answer_that_drips_is_not_waited_for(rig):
             connection, _ = listening.accept()
             # The other side hangs up, before we are told that it is enough or after.
             with connection, contextlib.suppress(ConnectionError):
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+                connection.sendall(first)
                 while not enough.wait(0.02):
                     connection.sendall(b" ")
 
