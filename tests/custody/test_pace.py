@@ -3,26 +3,13 @@
 from custody.common.pace import Backoff, Bucket
 
 
-def test_it_doubles_to_its_bound() -> None:
+def test_a_pause_doubles_to_its_bound_and_success_starts_anew() -> None:
     pause = Backoff(lambda: 1.0, first=1.0, longest=10.0)
     assert [pause.next() for _ in range(6)] == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
-
-
-def test_jitter_takes_at_most_half() -> None:
-    assert Backoff(lambda: 0.0, first=4.0).next() == 2.0
-
-
-def test_success_starts_anew() -> None:
-    pause = Backoff(lambda: 1.0)
-    pause.next()
-    pause.next()
+    assert max(pause.next() for _ in range(5_000)) == 10.0, "without an overflow"
     pause.reset()
     assert pause.next() == 1.0
-
-
-def test_it_never_overflows() -> None:
-    pause = Backoff(lambda: 1.0)
-    assert max(pause.next() for _ in range(5_000)) == 60.0
+    assert Backoff(lambda: 0.0, first=4.0).next() == 2.0, "jitter takes at most half"
 
 
 def test_a_bucket_fills_to_its_size_and_no_further() -> None:

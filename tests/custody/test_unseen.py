@@ -81,6 +81,8 @@ def test_every_other_character_may_stand_in_a_name() -> None:
     """Spaces at the ends are cut off, so it stands within."""
     seen = (char for char in characters() if char not in unseen())
     assert [ascii(char) for char in seen if not holds(NAME, f"a{char}b")] == []
+    assert NAME("  O'Neill & Söhne\n") == "O'Neill & Söhne"
+    assert [holds(NAME, text) for text in ("x" * 100, "x" * 101, "  ", "")] == [True, False, False, False]
 
 
 def test_a_name_in_the_signers_own_address_book_is_seen_whole(tmp_path: Path) -> None:

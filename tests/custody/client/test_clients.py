@@ -22,6 +22,7 @@ from custody.client import (
 from custody.schemas.auth import LoginRequest
 from custody.schemas.keys import RegisterKeyRequest
 from custody.schemas.proposals import SignPsbtRequest
+from custody.schemas.users import UpdateUserInfoRequest
 from tests.support.sdk import through
 
 PROBLEM = {"title": "No", "status": 403, "detail": "not yours", "code": "PERMISSION_DENIED", "trace_id": "t1"}
@@ -80,6 +81,12 @@ def test_answers_are_typed_and_unknown_fields_are_tolerated():
     assert seen[0].headers["authorization"] == "Bearer access-one"
 
 
+def test_what_is_left_out_of_a_change_is_not_sent():
+    handler, seen = scripted(httpx.Response(200, json=USER))
+    client(handler).update_user_info(UpdateUserInfoRequest(surname=""))
+    assert json.loads(seen[0].content) == {"surname": ""}
+
+
 def test_a_missing_required_field_is_named():
     handler, _ = scripted(httpx.Response(200, json={k: v for k, v in USER.items() if k != "Email"}))
     with pytest.raises(BadAnswer, match="Email"):
@@ -102,15 +109,12 @@ def test_reads_are_repeated_with_growing_waits():
     assert second > first > 0
 
 
-def test_a_retry_after_is_honoured():
+def test_a_retry_after_is_honoured_and_a_long_one_is_the_callers_to_decide():
     busy = httpx.Response(429, headers={"Retry-After": "7"}, json=PROBLEM)
     handler, _ = scripted(busy, httpx.Response(200, json=USER))
     used = client(handler)
     used.user_info()
     assert 7 <= used.slept[0] <= 14
-
-
-def test_a_long_retry_after_is_the_callers_to_decide():
     handler, seen = scripted(httpx.Response(429, headers={"Retry-After": "3600"}, json=PROBLEM))
     with pytest.raises(ApiError) as caught:
         client(handler).user_info()

@@ -46,6 +46,14 @@ def _lines(text: str) -> list[str]:
     return list(io.StringIO(text, newline=""))
 
 
+def altered(chained: ChainedRow, **changes: str) -> ChainedRow:
+    return replace(chained, row=replace(chained.row, **changes or {"description": "x"}))
+
+
+def hashed_anew(chained: ChainedRow) -> ChainedRow:
+    return replace(chained, event_hash=event_hash(chained.prev_hash, chained.row))
+
+
 def check(rows, marks=None) -> tuple[ExportSummary, str | None]:
     seen = ExportSummary()
     fault = find_export_fault(rows, seen, marks)
@@ -109,37 +117,27 @@ class TestFile:
 
 
 class TestChain:
-    def test_a_whole_export_has_no_fault(self) -> None:
-        seen, fault = check(chain("a", "b", "c"))
-        assert fault is None
-        assert (seen.chain_id, seen.rows, seen.first, seen.last, seen.gaps) == ("workspace:7", 3, 1, 3, 0)
-
-    def test_what_a_filter_left_out_is_counted(self) -> None:
+    def test_a_whole_export_has_no_fault_and_what_a_filter_left_out_is_counted(self) -> None:
         rows = chain("a", "b", "c", "d", "e")
-        seen, fault = check([rows[0], rows[2], rows[4]])
-        assert fault is None
-        assert seen.gaps == 2
+        for kept, gaps in ((rows, 0), (rows[::2], 2)):
+            seen, fault = check(kept)
+            assert (fault, seen.chain_id, seen.rows) == (None, "workspace:7", len(kept))
+            assert (seen.first, seen.last, seen.gaps) == (1, 5, gaps)
 
-    def test_an_edited_row_is_named(self) -> None:
-        rows = chain("a", "b", "c")
-        rows[1] = replace(rows[1], row=replace(rows[1].row, description="x"))
-        assert check(rows)[1] == "2: the row was altered"
-
-    def test_a_row_with_its_hash_made_again_is_named_by_the_next(self) -> None:
-        rows = chain("a", "b", "c")
-        edited = replace(rows[1].row, description="x")
-        rows[1] = ChainedRow(edited, rows[1].prev_hash, event_hash(rows[1].prev_hash, edited))
-        assert check(rows)[1] == "3: the row does not follow the one before it"
-
-    def test_rows_in_another_order_are_named(self) -> None:
-        rows = chain("a", "b", "c")
-        assert check([rows[1], rows[0]])[1] == "1: the row does not come after the one before it"
-
-    def test_a_row_of_another_chain_is_named(self) -> None:
-        rows = chain("a", "b")
-        other = replace(rows[1].row, chain_id="workspace:8", workspace_uid="8")
-        moved = ChainedRow(other, rows[0].event_hash, event_hash(rows[0].event_hash, other))
-        assert check([rows[0], moved])[1] == "2: the row belongs to another chain than the one before it"
+    @pytest.mark.parametrize(
+        ("change", "fault"),
+        [
+            (lambda a, b, c: [a, altered(b), c], "2: the row was altered"),
+            (lambda a, b, c: [a, hashed_anew(altered(b)), c], "3: the row does not follow the one before it"),
+            (lambda a, b, _: [b, a], "1: the row does not come after the one before it"),
+            (
+                lambda a, b, _: [a, hashed_anew(altered(b, chain_id="workspace:8", workspace_uid="8"))],
+                "2: the row belongs to another chain than the one before it",
+            ),
+        ],
+    )
+    def test_the_first_fault_is_named(self, change, fault: str) -> None:
+        assert check(change(*chain("a", "b", "c")))[1] == fault
 
     def test_a_checkpoint_confirms_or_contradicts(self) -> None:
         """A file that was written anew, hashes and all, agrees with itself;

@@ -49,14 +49,6 @@ def emails(store: Store) -> list[str]:
         return list(db.scalars(select(UserRow.email).order_by(UserRow.id)))
 
 
-def test_commits_what_ran_through_and_forgets_what_failed(store: Store) -> None:
-    with store.write() as db:
-        db.add(user("a@example.org"))
-    with pytest.raises(IntegrityError):
-        write_rows(store, user("b@example.org"), user("a@example.org"))
-    assert emails(store) == ["a@example.org"]
-
-
 def test_what_follows_a_commit_is_done_in_its_turn(store: Store) -> None:
     """Else of two commits the later may be told of first."""
     told: list[tuple[str, bool]] = []
@@ -120,24 +112,6 @@ def test_writers_of_two_processes_take_turns_and_lose_no_update(store: Store, da
     other.close()
     with store.read() as db:
         assert db.scalars(select(OrganisationRow.name)).one() == "40"
-
-
-def test_a_writer_sees_what_was_committed_while_it_waited_for_its_turn(store: Store, database: str) -> None:
-    other = Store.open(database)
-    begun = threading.Event()
-
-    def read_in_turn() -> list[str]:
-        begun.set()
-        with other.write() as db:
-            return list(db.scalars(select(UserRow.email)))
-
-    with ThreadPoolExecutor(1) as pool:
-        with store.write() as db:
-            waiting = pool.submit(read_in_turn)
-            begun.wait()
-            db.add(user("a@example.org"))
-        assert waiting.result() == ["a@example.org"]
-    other.close()
 
 
 def test_a_lock_held_elsewhere_is_said_to_pass_and_passes(store: Store, database: str) -> None:
