@@ -58,19 +58,46 @@ def custody(outside: CommandDependencies, tmp_path: Path) -> Custody:
     return run
 
 
+class Drawer:
+    """An unlocked keyring with one entry, which the tests' machine does not have."""
+
+    mode = "keyring"
+    kept: str | None = None
+
+    def load(self) -> str | None:
+        return self.kept
+
+    def save(self, secret: str) -> None:
+        self.kept = secret
+
+    def clear(self) -> None:
+        self.kept = None
+
+
 @pytest.fixture
-def service(custody: Custody, tmp_path: Path) -> Custody:
-    """``custody`` with the administrator's service account, without signing in."""
-    password = tmp_path / "password"
-    password.write_text(PASSWORD)
-    password.chmod(0o600)
-    env = {
+def password_file(tmp_path: Path) -> Path:
+    """With everybody's password."""
+    file = tmp_path / "password"
+    file.touch(mode=0o600)
+    file.write_text(f"{PASSWORD}\n")
+    return file
+
+
+@pytest.fixture
+def account(password_file: Path) -> dict[str, str]:
+    """The administrator's, by which ``custody`` signs in by itself."""
+    return {
         "CUSTODY_PLATFORM": PLATFORM,
         "CUSTODY_EMAIL": "admin@example.org",
-        "CUSTODY_PASSWORD_FILE": str(password),
+        "CUSTODY_PASSWORD_FILE": str(password_file),
     }
 
+
+@pytest.fixture
+def service(custody: Custody, account: dict[str, str]) -> Custody:
+    """``custody`` with the administrator's service account, without signing in."""
+
     def run(*arguments: str, **given: Any) -> Result:
-        return custody(*arguments, env=env, **given)
+        return custody(*arguments, env=account, **given)
 
     return run

@@ -2,38 +2,17 @@
 
 import csv
 import json
-import re
 import stat
-from datetime import UTC, datetime
-from io import StringIO
-
-from hypothesis import given
-from hypothesis import strategies as st
 
 from custody.cli import histories
 from custody.cli.histories import KINDS, STATES
 from custody.common.spreadsheets import (
     COIN_COLUMNS,
-    MOVEMENT_COLUMNS,
-    NEUTRALISED,
-    csv_of,
 )
 from custody.common.terminal import Exit
-from custody.schemas.history import CoinState, MovementKind, MovementOutput, VaultMovement
-from tests.support.custody import SHOP, ok
+from custody.schemas.history import CoinState, MovementKind
+from tests.support.custody import ok
 from tests.support.token_desk import BOB, TokenDesk
-
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20) | st.sampled_from(
-    ["=1+1", "+1", "-1", "@SUM(A1)", "'x", "\t=1", 'a"b', "two\r\nlines", "＝1"]
-)
-
-
-def moved(**changes: object) -> VaultMovement:
-    given = {"txid": "0" * 64, "kind": "payment", "status": "confirmed", "at": NOON, "first_seen_at": NOON}
-    sums = {"received_sats": 5, "sent_sats": 12, "amount_sats": -7, "fee_sats": 1, "balance_sats": 93}
-    where = {"height": 9, "block_hash": "1" * 64, "confirmations": 1, "outputs": []}
-    return VaultMovement.model_validate(given | sums | where | changes)
 
 
 def test_the_words_are_the_schemas():
@@ -41,29 +20,7 @@ def test_the_words_are_the_schemas():
     assert tuple(STATES) == tuple(CoinState)
 
 
-def is_no_formula(cell: str) -> bool:
-    """A number is none, with its minus."""
-    return not cell.startswith(tuple(set(NEUTRALISED) - {"'"})) or bool(
-        re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", cell)
-    )
-
-
-@given(TEXT, TEXT, TEXT)
-def test_p63_no_cell_of_words_is_a_formula(title, name, who):
-    """And the words are read back as they were, in whatever program reads RFC 4180."""
-    outputs = [MovementOutput(address=SHOP, amount_sats=6, label=name)]
-    one = moved(title=title, created_by_name=who, outputs=outputs)
-    text = "".join(csv_of(MOVEMENT_COLUMNS, [one]))
-    header, cells = csv.reader(StringIO(text, newline=""), strict=True)
-    found = dict(zip(header, cells, strict=True))
-    for column, words in (("title", title), ("names", name), ("proposed by", who)):
-        assert is_no_formula(found[column])
-        assert found[column].removeprefix("'") == words or found[column] == words
-    assert (found["amount (sats)"], found["amount (BTC)"]) == ("-7", "-0.00000007")
-    assert found["time (UTC)"] == "2026-05-01T12:00:00Z"
-
-
-def test_history_and_coins_at_the_terminal_and_as_files(service, desk, tmp_path, monkeypatch):
+def test_p63_history_and_coins_at_the_terminal_and_as_files(service, desk, tmp_path, monkeypatch):
     monkeypatch.setattr(histories, "PAGE", 1)
     psbt_id = ok(desk.propose(250_000, description="=HYPERLINK(1)"))["psbt_id"]
     desk.sign_off(psbt_id)

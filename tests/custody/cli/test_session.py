@@ -17,7 +17,7 @@ from custody.common.terminal import Exit
 from custody.server.setup import has_account
 from custody.server.sign_in.accounts import LOGIN_FAILURES_ANYWHERE
 from custody.server.store.models import AttemptRow
-from tests.custody.cli.conftest import PLATFORM
+from tests.custody.cli.conftest import PLATFORM, Drawer
 from tests.support.accounts import register
 from tests.support.custody import ok
 from tests.support.platform import PASSWORD
@@ -25,14 +25,6 @@ from tests.support.sdk import sdk
 from tests.support.service_accounts import issue, made, revoke
 
 ADMIN, EVE, PASSPHRASE = "admin@example.org", "eve@example.org", "open sesame"
-PROGRAM = """
-import sys
-from custody.cli import main
-try:
-    main()
-finally:
-    print(*sys.modules, file=sys.stderr)
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -56,34 +48,28 @@ def whoami(custody, passphrase=PASSPHRASE):
     return custody("whoami", answers=f"{passphrase}\n")
 
 
-def test_a_session_is_kept_encrypted_and_ended(custody, folder):
+def test_a_session_is_kept_encrypted_renewed_and_ended(desk, custody, folder):
     told = sign_in(custody)
     assert told.stdout == f"Signed in as {ADMIN}. The session is kept in: encrypted file.\n", told.output
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
     written = b"".join(path.read_bytes() for path in folder.iterdir())
     assert not {word for word in (PASSWORD, PASSPHRASE, "refresh", "access") if word.encode() in written}
-    assert whoami(custody).stdout.startswith(f"{ADMIN} (user 1) at {PLATFORM}")
+    # Each takes over what the one before renewed: else its token, used twice, would look stolen.
+    for _ in range(3):
+        assert whoami(custody).stdout.startswith(f"{ADMIN} (user 1) at {PLATFORM}")
+        desk.world.clock.advance(hours=1)
     assert whoami(custody, "another").exit_code == Exit.SIGNED_OUT
+    # It is sent to no other platform.
+    stored = folder / "session.json"
+    own = stored.read_text()
+    stored.write_text(own.replace("custody.example", "elsewhere.example"))
+    elsewhere = whoami(custody)
+    assert (elsewhere.exit_code, "you are not signed in here" in elsewhere.stderr) == (Exit.SIGNED_OUT, True)
+    stored.write_text(own)
     assert custody("logout", answers=f"{PASSPHRASE}\n").stdout == "Signed out.\n"
     assert [path.name for path in folder.iterdir()] == ["lock"]
     assert whoami(custody).exit_code == Exit.SIGNED_OUT
-
-
-def test_a_command_takes_over_what_another_one_renewed(desk, custody, folder):
-    """A refresh token whose successor was used looks stolen: the platform would end the session."""
-    sign_in(custody)
-    for _ in range(3):
-        desk.world.clock.advance(hours=1)
-        assert whoami(custody).exit_code == Exit.OK
-
-
-def test_a_session_is_sent_to_no_other_platform(custody, folder):
-    sign_in(custody)
-    told = (folder / "session.json").read_text()
-    (folder / "session.json").write_text(told.replace("custody.example", "elsewhere.example"))
-    elsewhere = whoami(custody)
-    assert (elsewhere.exit_code, "you are not signed in here" in elsewhere.stderr) == (Exit.SIGNED_OUT, True)
 
 
 def test_a_folder_that_others_may_enter_is_refused(custody, folder):
@@ -111,22 +97,6 @@ def test_a_session_that_cannot_be_kept_is_ended_at_the_platform(desk, custody, f
     assert (refused.exit_code, "no keyring" in refused.stderr) == (Exit.SIGNED_OUT, True)
     assert not folder.exists()
     assert len(own.sessions()) == before
-
-
-class Drawer:
-    """A keyring with one entry."""
-
-    mode = "keyring"
-    kept: str | None = None
-
-    def load(self) -> str | None:
-        return self.kept
-
-    def save(self, secret: str) -> None:
-        self.kept = secret
-
-    def clear(self) -> None:
-        self.kept = None
 
 
 def test_signing_in_again_ends_the_session_before_and_empties_another_store(
@@ -163,17 +133,15 @@ def test_signing_in_again_ends_the_session_before_and_empties_another_store(
         ({"CUSTODY_PLATFORM": "http://custody.example"}, Exit.PLATFORM, "would send secrets in the clear"),
     ],
 )
-def test_a_service_that_cannot_sign_in_is_told_why(desk, custody, tmp_path, change, status, sentence):
+def test_a_service_that_cannot_sign_in_is_told_why(
+    desk, custody, account, password_file, change, status, sentence
+):
     if not has_account(desk.world.platform.services, EVE):
         register(desk.world, EVE)
-    password = tmp_path / "password"
-    password.write_text(f"{PASSWORD}\n")
-    password.chmod(0o600)
-    env = {"CUSTODY_PLATFORM": PLATFORM, "CUSTODY_EMAIL": ADMIN, "CUSTODY_PASSWORD_FILE": str(password)}
-    told = custody("whoami", env=env | change)
+    told = custody("whoami", env=account | change)
     assert (told.exit_code, sentence in told.stderr) == (status, True), told.output
-    password.chmod(0o644)
-    open_to_all = custody("whoami", env=env)
+    password_file.chmod(0o644)
+    open_to_all = custody("whoami", env=account)
     assert (open_to_all.exit_code, "open to other users" in open_to_all.stderr) == (Exit.STATE, True)
 
 
@@ -203,42 +171,10 @@ def test_p69_a_program_has_its_secret_and_needs_no_session(desk, custody, tmp_pa
         db.execute(delete(AttemptRow))
 
 
-def test_the_everyday_commands_start_without_the_platforms_server(tmp_path):
-    """As far as a connection that is refused: every module that a command needs is loaded by then."""
-    password = tmp_path / "password"
-    password.touch(mode=0o600)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    env = {
-        "CUSTODY_PLATFORM": f"http://127.0.0.1:{port}",
-        "CUSTODY_EMAIL": ADMIN,
-        "CUSTODY_PASSWORD_FILE": str(password),
-    }
-    for words in (
-        ["vault", "list"],
-        ["propose", "Treasury", "1BTC", "Acme"],
-        ["audit", "tail"],
-        ["login", "--help"],
-    ):
-        command = [sys.executable, "-c", PROGRAM, *words]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
-        assert done.returncode == (Exit.OK if "--help" in words else Exit.PLATFORM), done.stderr
-        loaded = done.stderr.splitlines()[-1].split()
-        assert "custody.cli.payments" in loaded
-        heavy = ("custody.server", "sqlalchemy", "fastapi", "signerd", "httpx", "asyncio")
-        assert [name for name in loaded if name.startswith(heavy)] == []
-
-
-def test_ctrl_c_ends_at_once_with_130(tmp_path):
+def test_ctrl_c_ends_at_once_with_130(account):
     """While a platform that took the connection says nothing."""
-    password = tmp_path / "password"
-    password.touch(mode=0o600)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        env = {
-            "CUSTODY_PLATFORM": f"http://127.0.0.1:{listener.getsockname()[1]}",
-            "CUSTODY_EMAIL": ADMIN,
-            "CUSTODY_PASSWORD_FILE": str(password),
-        }
+        env = account | {"CUSTODY_PLATFORM": f"http://127.0.0.1:{listener.getsockname()[1]}"}
         command = [sys.executable, "-c", "from custody.cli import main; main()", "whoami", "--json"]
         with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) as program:
             listener.settimeout(300)

@@ -14,6 +14,7 @@ from custody.common.terminal import Exit
 from custody.schemas.address_book import AddWhitelistAddressRequest
 from custody.schemas.proposals import Advice, ProposalStatus
 from multisig import Network, encode_address
+from tests.custody.cli.conftest import Drawer
 from tests.support.custody import CAFE, SHOP, Desk
 from tests.support.platform import PASSWORD
 from tests.support.sdk import sdk
@@ -22,22 +23,6 @@ from tests.support.wallets import foreign_script
 GUIDE = Path(__file__).parents[3] / "docs" / "operate" / "treasurer.md"
 PAGE = GUIDE.read_text(encoding="utf-8").replace("\\\n", "")
 COMMANDS = [shlex.split(line) for line in re.findall(r"^    custody (.*)$", PAGE, re.MULTILINE)]
-
-
-class Remembered:
-    """An unlocked keyring, which the tests' machine does not have."""
-
-    mode = "keyring"
-    secret: str | None = None
-
-    def load(self):
-        return self.secret
-
-    def save(self, secret):
-        self.secret = secret
-
-    def clear(self):
-        self.secret = None
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +35,7 @@ def admin(desk: Desk) -> Client:
 
 def test_each_command_of_the_page_does_what_it_says(desk, admin, custody, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    keyring = Remembered()
+    keyring = Drawer()
     monkeypatch.setattr("custody.cli.desk.store_of", lambda *_: keyring)
     answers = {"login": f"admin@example.org\n{PASSWORD}\n"}
     said = []
@@ -85,7 +70,7 @@ def test_each_command_of_the_page_does_what_it_says(desk, admin, custody, monkey
         "Signed out.",
     ):
         assert words in story, story
-    assert keyring.secret is None
+    assert keyring.kept is None
     (made,) = [one for one in admin.proposals(1).items if one.description == "Invoice of May"]
     assert (made.recipients, made.amounts_sats) == ([SHOP], [50_000])
     assert len(COMMANDS) == 34

@@ -11,22 +11,17 @@ from custody.schemas.address_book import ADD_WHITELIST_ADDRESS, AddWhitelistAddr
 from custody.schemas.changes import ChangeRequest, RequestChangeRequest, SecondPersonRuleRequest
 from custody.server.store.models import ProposalRow
 from tests.support.custody import Desk
-from tests.support.platform import PASSWORD
 from tests.support.sdk import sdk
 
 ADMIN, EVE = "admin@example.org", "eve@example.org"
 
 
 @pytest.fixture
-def run(custody, tmp_path):
+def run(custody, account):
     """A command of the named person, confirmed with yes by default."""
-    password = tmp_path / "password"
-    password.touch(mode=0o600)
-    password.write_text(PASSWORD)
-    env = {"CUSTODY_PLATFORM": "https://custody.example", "CUSTODY_PASSWORD_FILE": str(password)}
 
     def of(email: str, *words: str, answers: str = "y\ny\n"):
-        return custody(*words, answers=answers, env={**env, "CUSTODY_EMAIL": email})
+        return custody(*words, answers=answers, env={**account, "CUSTODY_EMAIL": email})
 
     return of
 

@@ -1,5 +1,6 @@
-"""The start of a `custody` command: its help does not load the server."""
+"""The start of a `custody` command: neither its help nor an everyday command loads the server."""
 
+import socket
 import subprocess
 import sys
 
@@ -35,10 +36,24 @@ def test_words_about_a_command_come_without_the_server(words):
     assert [name for name in HEAVY if name in loaded] == []
 
 
-def loaded_by(*words):
+@pytest.mark.parametrize("words", ["vault list", "propose Treasury 1BTC Acme", "audit tail", "login --help"])
+def test_an_everyday_command_starts_without_the_server(words, tmp_path):
+    """As far as a connection that is refused: every module that a command needs is loaded by then."""
+    password = tmp_path / "password"
+    password.touch(mode=0o600)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        nobody = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    account = {"CUSTODY_EMAIL": "a@b.example", "CUSTODY_PASSWORD_FILE": str(password)}
+    loaded = loaded_by(*words.split(), env=account | {"CUSTODY_PLATFORM": nobody})
+    assert "custody.cli.payments" in loaded
+    heavy = ("custody.server", "sqlalchemy", "fastapi", "signerd", "httpx", "asyncio")
+    assert [name for name in loaded if name.startswith(heavy)] == []
+
+
+def loaded_by(*words, env=None):
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *words],
-        env={},
+        env=env or {},
         capture_output=True,
         text=True,
         timeout=300,
