@@ -41,6 +41,7 @@ from tests.support.custody import CAFE, SHOP, SIGNERS, Desk, ok, open_desk, refu
 from tests.support.examples import examples
 from tests.support.history import require_truth
 from tests.support.regtest import mine_branch
+from tests.support.replacing import forget_mempool
 from tests.support.wallets import foreign_script
 
 pytestmark = pytest.mark.slow("whole lives: test_money_oracle.py judges shorter ones")
@@ -106,6 +107,7 @@ class Money(RuleBasedStateMachine):
         self.weeks = 0
         self.limit = 0
         self.is_lost = False
+        self.deposits: list[str] = []
 
     def teardown(self) -> None:
         assert read_through(self.desk.world.platform.services.store).findings == ()
@@ -186,7 +188,7 @@ class Money(RuleBasedStateMachine):
     def _batch(self, amounts: list[int]) -> None:
         """As an exchange pays: several outputs to the vault, and one to somebody else."""
         to = self.desk.wallets()[0]["receive_address"]
-        self.desk.batch(*((to, amount) for amount in amounts), (CAFE, 5_000), blocks=0)
+        self.deposits.append(self.desk.batch(*((to, amount) for amount in amounts), (CAFE, 5_000), blocks=0))
 
     @rule(count=st.integers(1, 3))
     def mine(self, count: int) -> None:
@@ -358,6 +360,32 @@ class Money(RuleBasedStateMachine):
             mine_branch(self.desk.chain, 0, 1, [rival])
         else:
             self.desk.chain.broadcast(rival)
+        self._settle()
+
+    @precondition(lambda self: self.facts)
+    @rule(index=INDEX)
+    def a_miner_takes_it_past_the_mempool(self, index: int) -> None:
+        """Where its coins are in blocks, and no block spends them."""
+        _, fact = self._choose(index)
+        made = [self.desk.chain.transaction(each.txid) for each in fact.inputs]
+        spent = [self.desk.chain.spender(each) for each in fact.inputs]
+        if all(one and one.block for one in made) and not any(
+            one and one.height is not None for one in spent
+        ):
+            mine_branch(self.desk.chain, 0, 1, [self._final(fact)])
+        self._settle()
+
+    @precondition(lambda self: self.deposits)
+    @rule(index=INDEX)
+    def its_sender_takes_a_deposit_back(self, index: int) -> None:
+        txid = self.deposits[index % len(self.deposits)]
+        if self.desk.chain.transaction(txid) is not None:
+            self.desk.take_deposit_back(txid)
+        self._settle()
+
+    @rule()
+    def the_node_forgets_its_mempool(self) -> None:
+        forget_mempool(self.desk)
         self._settle()
 
     @rule(depth=st.integers(1, 4), more=st.integers(1, 2))

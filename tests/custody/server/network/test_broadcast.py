@@ -157,18 +157,6 @@ def test_what_the_node_refuses_for_good_fails_and_frees_the_coins(funded, node, 
     assert node.broadcasts == []
 
 
-def test_an_evicted_transaction_is_broadcast_again_at_the_next_block(funded, node, psbt_id, monkeypatch):
-    txid = finalised(funded, psbt_id)
-    funded.settle()
-    forget_mempool(funded)
-    funded.watcher.look()
-    assert funded.proposal(psbt_id)["status"] == "BROADCASTING"
-    funded.outbox.run_due()
-    assert node.broadcasts == [txid, txid]
-    funded.mine()
-    assert funded.proposal(psbt_id)["status"] == "CONFIRMED"
-
-
 @pytest.fixture
 def sent(funded, node, psbt_id):
     """In the mempool."""
@@ -189,34 +177,29 @@ def refuse(code, reason="min relay fee not met"):
     return lambda transaction: BroadcastRefused(transaction.txid, code, reason)
 
 
-class TestTheTimer:
-    def test_offers_what_is_not_confirmed_and_nothing_else(self, funded, node, sent):
-        pending = made(funded.propose(10_000))
-        sweep = timer(funded)
-        assert (sweep(), waiting(funded)) == (0, [])
-        funded.world.clock.advance(seconds=LEAST.total_seconds())
-        assert (sweep(), waiting(funded)) == (1, [sent])
-        before = len(node.broadcasts)
-        funded.outbox.run_due()
-        assert len(node.broadcasts) == before + 1, "though the node has it: it tells its neighbours again"
-        funded.mine()
-        funded.world.clock.advance(seconds=LEAST.total_seconds())
-        assert sweep() == 0
-        funded.admin = funded.world.as_user("admin@example.org")
-        assert status(funded, sent, pending) == ["CONFIRMED", "PENDING"]
-
-    def test_is_not_at_the_same_moment_everywhere_and_runs_in_a_server(self, funded, node, sent):
-        early, late = timer(funded), timer(funded, JITTER_SECONDS - 1)
-        server = funded.world.platform.background.expiry()
-        funded.world.clock.advance(seconds=LEAST.total_seconds())
-        assert (early(), late()) == (1, 0)
-        funded.world.clock.advance(seconds=JITTER_SECONDS)
-        assert late() == 1
-        funded.outbox.run_due()
-        assert waiting(funded) == []
-        funded.world.clock.advance(seconds=LEAST.total_seconds() + JITTER_SECONDS)
-        server()
-        assert waiting(funded) == [sent]
+def test_the_timer_offers_what_is_not_confirmed_and_nothing_else(funded, node, sent):
+    """Not at the same moment everywhere; and a server runs one."""
+    pending = made(funded.propose(10_000))
+    sweep, late = timer(funded), timer(funded, JITTER_SECONDS - 1)
+    server = funded.world.platform.background.expiry()
+    assert (sweep(), waiting(funded)) == (0, [])
+    funded.world.clock.advance(seconds=LEAST.total_seconds())
+    assert (sweep(), late(), waiting(funded)) == (1, 0, [sent])
+    before = len(node.broadcasts)
+    funded.outbox.run_due()
+    assert len(node.broadcasts) == before + 1, "though the node has it: it tells its neighbours again"
+    funded.world.clock.advance(seconds=JITTER_SECONDS)
+    assert (late(), waiting(funded)) == (1, [sent])
+    funded.outbox.run_due()
+    funded.world.clock.advance(seconds=LEAST.total_seconds() + JITTER_SECONDS)
+    server()
+    assert waiting(funded) == [sent]
+    funded.outbox.run_due()
+    funded.mine()
+    funded.world.clock.advance(seconds=LEAST.total_seconds() + JITTER_SECONDS)
+    assert [each() for each in (sweep, late)] == [0, 0]
+    funded.admin = funded.world.as_user("admin@example.org")
+    assert status(funded, sent, pending) == ["CONFIRMED", "PENDING"]
 
 
 class TestAFeeThatIsTooLowByNow:

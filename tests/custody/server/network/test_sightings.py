@@ -6,7 +6,7 @@ from custody.server.audit.verification import read_through
 from custody.server.store.models import ChainTransactionRow, ProposalRow
 from multisig import Psbt, Transaction, build_psbt, finalise
 from multisig.builder import CoinToSpend
-from tests.support.custody import SHOP, ok, refused, sign
+from tests.support.custody import SHOP, ok, sign
 from tests.support.regtest import mine_branch
 from tests.support.replacing import forget_mempool
 from tests.support.rows import lock_coins
@@ -72,17 +72,6 @@ def confirmed(desk, psbt_id):
 
 
 class TestP36:
-    def test_a_pending_proposals_coin_is_spent_outside(self, desk, psbt_id):
-        desk.chain.broadcast(outside_spend(desk, psbt_id))
-        desk.watcher.look()
-        assert desk.proposal(psbt_id)["status"] == "PENDING", "an unconfirmed rival decides nothing yet"
-        desk.mine()
-        shown = desk.proposal(psbt_id)
-        assert (shown["status"], shown["failure_code"]) == ("INVALIDATED", "coin-spent")
-        (vault,) = desk.wallets()
-        assert (vault["locked_sats"], vault["confirmed_sats"]) == (0, 0)
-        refused(desk.submit("alice", psbt_id, desk.signed("alice", psbt_id)), 409, "STATE_CONFLICT")
-
     def test_a_broadcast_one_loses_to_a_mined_rival_and_lives_again_when_that_is_reorganised_away(
         self, desk, sent
     ):

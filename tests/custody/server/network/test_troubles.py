@@ -10,7 +10,7 @@ from tests.custody.server.network.test_sightings import (
     outside_spend,
     signed_outside,
 )
-from tests.support.custody import ok
+from tests.support.custody import ok, refused
 from tests.support.regtest import mine_branch
 from tests.support.replacing import bump, cancel, finished, forget_mempool, made
 from tests.support.webhooks import told
@@ -69,6 +69,8 @@ def test_p66_a_rival_in_the_mempool_is_named_at_once_and_until_it_has_gone(desk,
     assert (found["kind"], found["txid"], found["psbt_id"]) == ("conflict", rival.txid, None)
     assert (found["advice"], rival.txid in found["words"]) == ("bump", True)
     assert etag(desk, psbt_id) != before
+    decided = desk.proposal(psbt_id)["status"]
+    assert decided == ("BROADCASTING" if is_sent else "PENDING"), "an unconfirmed rival decides nothing yet"
     desk.watcher.look()
     assert told_of(desk) == [("troubled", "conflict")], "once"
     forget_mempool(desk)
@@ -81,7 +83,10 @@ def test_p66_a_rival_in_the_mempool_is_named_at_once_and_until_it_has_gone(desk,
     desk.watcher.look()
     found = trouble(desk, psbt_id)
     assert (found["kind"], found["txid"], found["advice"]) == ("double-spent", rival.txid, "none")
-    assert desk.proposal(psbt_id)["status"] == "INVALIDATED"
+    shown, (vault,) = desk.proposal(psbt_id), desk.wallets()
+    assert (shown["status"], shown["failure_code"]) == ("INVALIDATED", "coin-spent")
+    assert (vault["locked_sats"], vault["confirmed_sats"]) == (0, 0)
+    refused(desk.submit("carol", psbt_id, desk.signed("carol", psbt_id)), 409, "STATE_CONFLICT")
     assert told_of(desk)[2:] == [("troubled", "conflict"), ("troubled", "double-spent")]
 
 

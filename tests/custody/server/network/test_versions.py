@@ -118,15 +118,6 @@ class TestReorganisations:
 
 
 class TestTheMempool:
-    def test_an_evicted_bump_is_offered_again_and_the_first_is_not(self, desk, pair):
-        first, second = pair
-        forget_mempool(desk)
-        desk.watcher.look()
-        assert status(desk, first, second) == ["REPLACED", "BROADCASTING"]
-        assert open_jobs(desk) == {second}
-        desk.settle()
-        assert desk.chain.transaction(final(desk, second).txid) is not None
-
     def test_where_the_bump_has_ended_the_first_is_offered_again(self, desk):
         """Its added coin was spent elsewhere: what it replaced can still be mined."""
         desk.deposit(100_000)
