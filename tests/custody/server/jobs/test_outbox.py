@@ -44,19 +44,31 @@ def always(verdict):
     return lambda _task: lambda _db: verdict
 
 
-def test_a_job_is_done_once(store, clock):
-    add(store, clock, what="ever")
+def into(done):
+    """Notes each job's subject."""
+
+    def handler(task):
+        done.append(task.subject)
+        return lambda _db: JobDone()
+
+    return handler
+
+
+def test_each_job_is_done_once_in_the_order_they_fell_due(store, clock):
+    for subject in "abc":
+        add(store, clock, subject, what=subject)
+        clock.advance(seconds=1)
     seen = []
 
     def handler(task):
         seen.append((task.subject, task.payload, task.attempts))
         return lambda _db: JobDone()
 
-    assert worker(store, clock, handler).run_due() == 1
-    assert worker(store, clock, handler).run_due() == 0
-    assert seen == [("a", {"what": "ever"}, 1)]
-    (job,) = jobs(store)
-    assert (job.payload, job.done_at) == ({"what": "ever"}, clock())
+    assert [worker(store, clock, handler).run_due() for _ in range(2)] == [3, 0]
+    assert seen == [(subject, {"what": subject}, 1) for subject in "abc"]
+    assert [(job.payload, job.done_at) for job in jobs(store)] == [
+        ({"what": each}, clock()) for each in "abc"
+    ]
 
 
 def test_one_open_job_for_each_subject_and_a_new_one_after_it(store, clock):
@@ -136,20 +148,6 @@ def test_the_effect_and_the_end_of_the_job_are_one_transaction(store, clock):
     assert (job.subject, job.done_at, job.failures) == ("a", None, 1)
 
 
-def test_jobs_are_done_in_the_order_they_fell_due(store, clock):
-    for subject in "abc":
-        add(store, clock, subject)
-        clock.advance(seconds=1)
-    seen = []
-
-    def handler(task):
-        seen.append(task.subject)
-        return lambda _db: JobDone()
-
-    worker(store, clock, handler).run_due()
-    assert seen == ["a", "b", "c"]
-
-
 def raises(error):
     def handler(_task):
         raise error
@@ -227,15 +225,10 @@ def test_after_a_second_death_the_job_is_not_retried_at_once(store, clock):
             worker(store, clock, raises(Killed())).run_due()
         clock.now += LEASE
     done = []
-
-    def handler(task):
-        done.append(task.subject)
-        return lambda _db: JobDone()
-
-    worker(store, clock, handler).run_due()
+    worker(store, clock, into(done)).run_due()
     assert done == ["good"]
     wait_out(clock)
-    worker(store, clock, handler).run_due()
+    worker(store, clock, into(done)).run_due()
     assert done == ["good", "poison"]
 
 
@@ -260,13 +253,8 @@ def test_several_workers_take_different_jobs(database, store, clock):
     for number in range(30):
         add(store, clock, str(number))
     other, taken = Store.open(database), []
-
-    def handler(task):
-        taken.append(task.subject)
-        return lambda _db: JobDone()
-
     threads = [
-        threading.Thread(target=worker(each, clock, handler, f"{number}").run_due)
+        threading.Thread(target=worker(each, clock, into(taken), f"{number}").run_due)
         for number, each in enumerate((store, other, store, other))
     ]
     for thread in threads:
@@ -306,12 +294,7 @@ def test_p102_an_altered_job_keeps_no_other_from_being_done(store, clock, column
         db.execute(text(f"UPDATE jobs SET {column} = :value"), {"value": ALTERED[column]})
     add(store, clock, "second")
     done = []
-
-    def handler(task):
-        done.append(task.subject)
-        return lambda _db: JobDone()
-
-    worker(store, clock, handler).run_due()
+    worker(store, clock, into(done)).run_due()
     assert "second" in done
     (altered, other) = jobs(store)
     assert other.done_at == clock()

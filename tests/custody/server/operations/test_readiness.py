@@ -16,28 +16,23 @@ class Time:
         return self.now
 
 
-def test_the_same_answer_is_given_while_it_is_fresh() -> None:
-    time, answers = Time(), iter(range(10))
-    recent = Recent(lambda: next(answers), fresh_seconds=5, monotonic=time)
-    assert [recent.ask().result(SECONDS) for _ in range(3)] == [0, 0, 0]
-    time.now = 4.9
-    assert recent.ask().result(SECONDS) == 0
-    time.now = 5
-    assert recent.ask().result(SECONDS) == 1
-
-
-def test_an_error_is_an_answer_too() -> None:
+def test_the_same_answer_or_error_is_given_while_it_is_fresh() -> None:
     time, asked = Time(), []
 
-    def fail() -> None:
+    def answer() -> int:
         asked.append(1)
-        raise OSError
+        if len(asked) == 2:
+            raise OSError
+        return len(asked)
 
-    recent = Recent(fail, fresh_seconds=5, monotonic=time)
-    for _ in range(3):
+    recent = Recent(answer, fresh_seconds=5, monotonic=time)
+    for time.now in (0, 0, 4.9):
+        assert recent.ask().result(SECONDS) == 1
+    for time.now in (5, 9.9):
         with pytest.raises(OSError):
             recent.ask().result(SECONDS)
-    assert len(asked) == 1
+    time.now = 10
+    assert recent.ask().result(SECONDS) == 3
 
 
 def test_what_hangs_is_asked_once_however_many_wait() -> None:

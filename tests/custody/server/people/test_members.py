@@ -12,7 +12,7 @@ from tests.support.custody import Desk, ok, refused
 from tests.support.profiles import grant
 from tests.support.staff import add_role, change_role, remove, remove_permission
 
-ADMINISTRATOR, SIGNER = 1, 2
+SIGNER = 2
 
 
 @pytest.fixture
@@ -95,20 +95,20 @@ class TestAVaultThatWouldBeLeftShort:
         refused(remove_permission(desk.admin, SIGNER, "PAYMENT_APPROVE"), 409, "STATE_CONFLICT")
         ok(remove_permission(desk.admin, SIGNER, "VIEW_BALANCES"))
 
-    @pytest.mark.parametrize("how", ["remove", "change", "leave", "permission"])
-    def test_is_left_short_where_it_is_forced_and_the_log_says_so(
-        self, desk: Desk, guest: int, how: str
-    ) -> None:
+    @pytest.mark.parametrize(
+        "act",
+        [
+            lambda desk, bob, _guest: remove(desk.admin, bob, force=True),
+            lambda desk, bob, guest: change_role(desk.admin, bob, guest, force=True),
+            lambda desk, _bob, _guest: leave(desk, "bob", force=True),
+            lambda desk, *_: remove_permission(desk.admin, SIGNER, "PAYMENT_APPROVE", force=True),
+        ],
+        ids=["remove", "change", "leave", "permission"],
+    )
+    def test_is_left_short_where_it_is_forced_and_the_log_says_so(self, desk: Desk, guest: int, act) -> None:
         ok(remove(desk.admin, desk.user_ids["alice"]))
         assert "too few" not in newest_description(desk)
-        bob = desk.user_ids["bob"]
-        acts = {
-            "remove": lambda: remove(desk.admin, bob, force=True),
-            "change": lambda: change_role(desk.admin, bob, guest, force=True),
-            "leave": lambda: leave(desk, "bob", force=True),
-            "permission": lambda: remove_permission(desk.admin, SIGNER, "PAYMENT_APPROVE", force=True),
-        }
-        ok(acts[how]())
+        ok(act(desk, desk.user_ids["bob"], guest))
         assert f"too few signers are left in vault {desk.vault['id']}" in newest_description(desk)
         assert read_through(desk.world.platform.services.store).findings == ()
 

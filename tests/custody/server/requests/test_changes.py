@@ -27,35 +27,28 @@ def test_a_thread_is_woken():
     thread.join()
 
 
-def test_commits_and_the_closing_are_announced(store):
+def test_commits_and_the_closing_are_announced_and_what_is_rolled_back_is_not(store):
     changes = Changes()
     with store.write() as db:
         first, second = (found_workspace(db, name) for name in ("Main", "Other"))
-    with store.write() as db:
-        for workspace_id in (first, first, second):
-            changes.moved(db, workspace_id)
-        assert changes.version == 0, "not before the commit"
+
+    def move(error=None):
+        with store.write() as db:
+            for workspace_id in (first, first, second):
+                changes.moved(db, workspace_id)
+            assert changes.version == 0, "not before the commit"
+            if error is not None:
+                raise error
+
+    with pytest.raises(RuntimeError):
+        move(RuntimeError())
+    with store.read() as db:
+        assert (changes.version, read_revision(db, first)) == (0, 0)
+    move()
     with store.read() as db:
         assert (changes.version, read_revisions(db, [first, second])) == (1, {first: 1, second: 1})
     changes.close()
     assert changes.version == 2
-
-
-def test_a_move_that_is_rolled_back_is_none(store):
-    changes = Changes()
-    with store.write() as db:
-        workspace_id = found_workspace(db, "Main")
-
-    def fail():
-        with store.write() as db:
-            changes.moved(db, workspace_id)
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail()
-    assert changes.version == 0
-    with store.read() as db:
-        assert read_revision(db, workspace_id) == 0
 
 
 def revision(desk: Desk, workspace_id: int | None = None) -> int:

@@ -25,7 +25,7 @@ from custody.server.store.models import AttemptRow
 from custody.server.web.listen import MAX_CONNECTIONS
 from tests.support.platform import Clock
 
-ALICE, BOB = 1, 2
+ALICE, BOB, BOB_ELSEWHERE = 1, 2, 1_000_000
 PLACE, OTHER, THIRD = 1, 2, 3
 
 
@@ -34,77 +34,55 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture
-def buckets(clock: Clock) -> Throttle:
-    return Throttle(clock, limit=60)
-
-
-def empty(buckets: Throttle, user_id: int = ALICE, count: int = 60) -> None:
-    for _ in range(count):
-        buckets.take(user_id)
-
-
-def test_a_full_bucket_is_a_minutes_worth_of_each_persons_own(buckets: Throttle, clock: Clock) -> None:
-    empty(buckets)
-    for _ in range(100):
-        with pytest.raises(RateLimited):
-            buckets.take(ALICE)
-    buckets.take(BOB)
-    clock.advance(seconds=1)
-    buckets.take(ALICE)
-
-
 @pytest.mark.parametrize(("size", "wait"), [(60, 1), (30, 2), (1, 60), (1_200, 1)])
-def test_says_when_there_is_one_again_and_then_there_is(clock: Clock, size: int, wait: int) -> None:
+def test_a_full_bucket_is_a_minutes_worth_of_each_persons_own(clock: Clock, size: int, wait: int) -> None:
+    """It says when there is one again, and then there is."""
     buckets = Throttle(clock, limit=size)
-    empty(buckets, count=size)
-    with pytest.raises(RateLimited) as refused:
+    for _ in range(size):
         buckets.take(ALICE)
+    for _ in range(100):
+        with pytest.raises(RateLimited) as refused:
+            buckets.take(ALICE)
     assert refused.value.retry_after == wait
+    buckets.take(BOB)
     clock.advance(seconds=wait)
     buckets.take(ALICE)
 
 
-def test_a_bounded_number_of_keys_is_remembered(buckets: Throttle, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bounded_number_of_keys_is_remembered(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rates, "MAX_KEYS", 3)
+    buckets = Throttle(clock, limit=60)
     for user_id in range(10):
         buckets.take(user_id)
-    assert len(buckets._buckets) == 3
     assert list(buckets._buckets) == [7, 8, 9]
 
 
 def test_long_polls_are_counted_while_they_wait(clock: Clock) -> None:
-    bounded = Rates(clock)
-    held = [bounded.long_poll(ALICE, PLACE) for _ in range(MAX_LONG_POLLS)]
-    for poll in held:
-        poll.__enter__()
-    with pytest.raises(RateLimited), bounded.long_poll(ALICE, PLACE):
-        pass
-    with bounded.long_poll(BOB, PLACE):
-        pass
-    for poll in held:
-        poll.__exit__(None, None, None)
-    with bounded.long_poll(ALICE, PLACE):
-        pass
-    assert not bounded._polling
-
-
-def test_one_tenants_people_leave_connections_to_the_others(clock: Clock) -> None:
-    """Sixteen each, and as many people as its administrators invite."""
+    """A person's, a workspace's and all together: one tenant's people, of whom its administrators may invite
+    any number, leave connections to the others.
+    """
     assert MAX_LONG_POLLS_OF_A_WORKSPACE < MAX_LONG_POLLS_IN_ALL < MAX_CONNECTIONS
     bounded = Rates(clock)
     with ExitStack() as held:
 
-        def wait(count: int, workspace_id: int) -> None:
-            for user_id in range(count):
-                held.enter_context(bounded.long_poll(workspace_id * 1_000 + user_id, workspace_id))
+        def wait(user_id: int, workspace_id: int) -> None:
+            held.enter_context(bounded.long_poll(user_id, workspace_id))
 
-        wait(MAX_LONG_POLLS_OF_A_WORKSPACE, PLACE)
-        with pytest.raises(RateLimited):
-            wait(1, PLACE)
-        wait(MAX_LONG_POLLS_IN_ALL - MAX_LONG_POLLS_OF_A_WORKSPACE, OTHER)
-        with pytest.raises(RateLimited):
-            wait(1, THIRD)
+        def refused(user_id: int, workspace_id: int) -> None:
+            with pytest.raises(RateLimited):
+                wait(user_id, workspace_id)
+
+        for _ in range(MAX_LONG_POLLS):
+            wait(0, PLACE)
+        refused(0, PLACE)
+        for user_id in range(1, MAX_LONG_POLLS_OF_A_WORKSPACE - MAX_LONG_POLLS + 1):
+            wait(user_id, PLACE)
+        refused(BOB_ELSEWHERE, PLACE)
+        for user_id in range(MAX_LONG_POLLS_IN_ALL - MAX_LONG_POLLS_OF_A_WORKSPACE):
+            wait(BOB_ELSEWHERE + user_id, OTHER)
+        refused(0, THIRD)
+    with bounded.long_poll(0, PLACE):
+        pass
     assert not bounded._polling
     assert not bounded._polled
 
