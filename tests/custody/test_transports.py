@@ -16,6 +16,7 @@ from custody.common.exchange import HttpReply, HttpRequest, NoAnswer, Outcome, W
 from custody.common.plain_http import PIECE, PlainTransport, pieces, tls_for
 from custody.common.transports import AwaitingTransport
 from tests.support.certificates import certificate_for
+from tests.support.dripping import dripping, listening_for
 
 FOREVER = {
     "nothing": (b"", b""),
@@ -23,46 +24,6 @@ FOREVER = {
     "a body": (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b" "),
 }
 SIGNED_IN = Session("sid-0123456789abcdef", "access", "refresh", ends_at=1e12)
-
-
-@contextlib.contextmanager
-def listening_for(serve):
-    """The URL of a server that has ``serve`` answer each connection, in a thread of its own."""
-
-    def accept() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                threads.append(threading.Thread(target=serve, args=(listening.accept()[0],)))
-                threads[-1].start()
-
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        threads = [threading.Thread(target=accept)]
-        threads[0].start()
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            listening.shutdown(socket.SHUT_RDWR)
-            for thread in threads:
-                thread.join(10)
-
-
-@contextlib.contextmanager
-def dripping(first: bytes, drop: bytes):
-    """The URL of a server that goes on until its client has left, or the test is over."""
-    over = threading.Event()
-
-    def drip(line: socket.socket) -> None:
-        with line, contextlib.suppress(OSError):
-            line.recv(65536)
-            line.sendall(first)
-            while not over.wait(0.02):
-                line.sendall(drop)
-
-    with listening_for(drip) as url:
-        try:
-            yield url
-        finally:
-            over.set()
 
 
 waited = PlainTransport()

@@ -13,9 +13,8 @@ from custody.server.chain.configuration import (
 from custody.server.chain.core import CookieFile, CoreBackend, Password
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.esplora import EsploraBackend
-from custody.server.errors import ChainUnavailable
 from multisig import Network, WrongNetwork, encode_address, p2wpkh, sats
-from tests.support.fake_bitcoind import PASSWORD, USER, FakeNodeRig
+from tests.support.fake_bitcoind import USER
 from tests.support.regtest import FakeClock
 
 MAINNET = "CUSTODY_CHAIN_MAINNET"
@@ -138,18 +137,3 @@ def test_a_mistake_is_refused_in_words_and_shows_no_secret(environment, words):
         read_sources(environment)
     assert "hush" not in str(caught.value)
     assert caught.value.__cause__ is None
-
-
-def test_a_configured_node_is_asked_and_one_that_is_down_stops_nothing(tmp_path):
-    rig = FakeNodeRig(tmp_path / "chain")
-    name = "CUSTODY_CHAIN_REGTEST"
-    environment = {name: f"bitcoind:{rig.node.url}", f"{name}_USER": USER, f"{name}_PASSWORD": PASSWORD}
-    rig.node.faults.hangs_up = True
-    source = read_sources(environment)[Network.REGTEST]
-    backend = open_backend(source, folder=tmp_path, clock=FakeClock())
-    with pytest.raises(ChainUnavailable):
-        backend.tip()
-    rig.node.faults.hangs_up = False
-    assert backend.tip() == rig.chain.tip()
-    backend.close()
-    rig.close()

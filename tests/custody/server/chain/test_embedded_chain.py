@@ -45,6 +45,8 @@ def test_an_invalid_spend_cannot_be_mined_on_the_tip_or_in_a_branch(chain):
 
 def test_everything_survives_a_restart(tmp_path, clock):
     with closing(EmbeddedChain(tmp_path, clock=clock)) as chain:
+        with pytest.raises(ChainUnavailable, match="locked"):
+            EmbeddedChain(tmp_path, clock=clock)
         coin = funded(chain, 1, 100_000)
         chain.mine(2)
         mine_branch(chain, 1, 2)
@@ -59,13 +61,6 @@ def test_everything_survives_a_restart(tmp_path, clock):
         assert chain.transaction(replaced.txid) is None
         chain.mine(1)
         assert chain.transaction(waiting.txid).block.height == chain.tip().height
-
-
-def test_one_folder_is_open_once(tmp_path, clock):
-    with closing(EmbeddedChain(tmp_path, clock=clock)) as chain:
-        with pytest.raises(ChainUnavailable, match="locked"):
-            EmbeddedChain(tmp_path, clock=clock)
-        chain.mine(1)
 
 
 def test_when_the_disk_is_full_the_chain_shuts_and_keeps_what_it_had(tmp_path, clock, monkeypatch):

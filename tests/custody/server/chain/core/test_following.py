@@ -14,9 +14,9 @@ def script(number):
     return p2wsh(open_script(number))
 
 
-def blocks_read(rig):
-    """The number of whole blocks fetched since the last call."""
-    count = rig.node.asked.count("getblock")
+def asked(rig, method):
+    """How often the node was asked since the last call."""
+    count = rig.node.asked.count(method)
     rig.node.asked.clear()
     return count
 
@@ -26,10 +26,10 @@ def test_a_new_script_is_read_from_the_beginning_and_then_followed_with_the_othe
     other, unknown = confirmed_coin(rig)
     assert rig.backend.outputs_to([script(number)]) == (first,)
     assert set(rig.backend.outputs_to([script(number), script(unknown)])) == {first, other}
-    blocks_read(rig)
+    asked(rig, "getblock")
     rig.mine()
     assert set(rig.backend.outputs_to([script(number), script(unknown)])) == {first, other}
-    assert blocks_read(rig) == 1
+    assert asked(rig, "getblock") == 1
 
 
 def test_below_the_first_height_nothing_is_looked_for(rig):
@@ -164,20 +164,14 @@ def test_what_one_look_cannot_read_the_next_one_goes_on_with(rig, monkeypatch):
 # The mempool
 
 
-def fetched(rig):
-    count = rig.node.asked.count("getrawtransaction")
-    rig.node.asked.clear()
-    return count
-
-
 def test_a_script_that_comes_later_is_found_among_what_was_examined_before(rig):
     early, late = rig.fresh(), rig.fresh()
     rig.fund(rig.fresh(), 10_000)
     txid = rig.fund(late, 10_000)
     assert rig.backend.outputs_to([script(early)]) == ()
-    fetched(rig)
+    asked(rig, "getrawtransaction")
     assert coin_of(rig.backend, txid, script(late)).height is None
-    assert fetched(rig) == 1
+    assert asked(rig, "getrawtransaction") == 1
 
 
 def test_a_transaction_that_leaves_while_it_is_fetched_is_no_fault(rig, faults):
