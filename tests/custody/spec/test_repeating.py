@@ -110,7 +110,12 @@ class Repeated:
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_repeated_request_is_answered_and_another_one_refused(row: Call[Any, Any], stage: Stage) -> None:
+def test_p41_a_repeated_request_is_answered_and_another_one_refused(
+    row: Call[Any, Any], stage: Stage
+) -> None:
+    """One that is worked on is not begun again; and a key is one person's own: a stranger never gets the
+    answer that was stored for another user.
+    """
     call = Repeated(row, stage)
     body = call.body(0)
     first = call.ask("key", body)
@@ -119,24 +124,10 @@ def test_a_repeated_request_is_answered_and_another_one_refused(row: Call[Any, A
     other = call.body(1)
     assert other != body
     refused(call.ask("key", other), 422, "IDEMPOTENCY_KEY_REUSED")
-
-
-@pytest.mark.parametrize("row", ROWS)
-def test_a_request_that_is_worked_on_is_not_begun_again(row: Call[Any, Any], stage: Stage) -> None:
-    call = Repeated(row, stage)
     scope = Scope(stage.tester_id, row.method, call.path, "held")
     with stage.desk.world.platform.services.idempotency.guard(scope):
-        refused(call.ask("held", call.body(2)), 409, "IDEMPOTENCY_IN_PROGRESS")
-
-
-@pytest.mark.parametrize("row", ROWS)
-def test_a_key_is_one_persons_own(row: Call[Any, Any], stage: Stage) -> None:
-    """A stranger never gets the answer that was stored for another user."""
-    call = Repeated(row, stage)
-    with stage.desk.world.platform.services.idempotency.guard(
-        Scope(stage.tester_id, row.method, call.path, "mine")
-    ):
-        answer = call.ask("mine", call.body(3), stage.stranger)
+        refused(call.ask("held", body), 409, "IDEMPOTENCY_IN_PROGRESS")
+        answer = call.ask("held", body, stage.stranger)
     assert answer.json().get("code") not in {"IDEMPOTENCY_IN_PROGRESS", "IDEMPOTENCY_KEY_REUSED"}
 
 

@@ -88,21 +88,25 @@ def test_what_no_row_of_ours_holds_is_named_too(tmp_path: Path, written: str, po
         store.close()
 
 
-@pytest.mark.parametrize("name", ["Platform", "workspace:0", "workspace:1 ", "organisation:"])
-def test_a_chain_that_nobody_writes_to_is_named(store: Store, name: str) -> None:
-    head = insert(AuditHeadRow).values(chain_id=name, size=0, head_hash=GENESIS)
-    assert tamper(store, head) == [(name, 1)]
+OF_THREE = AuditEventRow.chain_id == "organisation:3", AuditHeadRow.chain_id == "organisation:3"
 
 
-def test_a_lost_head_is_named(store: Store) -> None:
+@pytest.mark.parametrize(
+    ("statement", "chain"),
+    [
+        *(
+            (insert(AuditHeadRow).values(chain_id=name, size=0, head_hash=GENESIS), name)
+            for name in ("Platform", "workspace:0", "workspace:1 ", "organisation:")
+        ),
+        (delete(AuditEventRow).where(OF_THREE[0]), "organisation:3"),
+        (delete(AuditHeadRow).where(OF_THREE[1]), "organisation:3"),
+    ],
+)
+def test_a_chain_that_nobody_writes_to_or_that_lost_its_rows_or_head_is_named(
+    store: Store, statement, chain: str
+) -> None:
     assert read_through(store).findings == ()
-    lost = delete(AuditHeadRow).where(AuditHeadRow.chain_id == "organisation:3")
-    assert tamper(store, lost) == [("organisation:3", 1)]
-
-
-def test_a_whole_chain_that_vanished_is_named(store: Store) -> None:
-    gone = delete(AuditEventRow).where(AuditEventRow.chain_id == "organisation:3")
-    assert tamper(store, gone) == [("organisation:3", 1)]
+    assert tamper(store, statement) == [(chain, 1)]
 
 
 def test_an_action_that_is_rolled_back_leaves_no_event(store: Store) -> None:

@@ -67,10 +67,6 @@ FORMULAS = (
 
 
 class TestCells:
-    @pytest.mark.parametrize("text", FORMULAS)
-    def test_what_a_spreadsheet_would_run_is_words(self, text: str) -> None:
-        assert neutralise(text) == f"'{text}"
-
     @pytest.mark.parametrize("text", ["", "a", "key 1", "1 - 1", '"=1"', " =1"])
     def test_all_else_is_left_alone(self, text: str) -> None:
         assert neutralise(text) == text

@@ -66,21 +66,18 @@ def setting(store: Store, name: str, *, writing: bool) -> str:
 
 
 @pytest.mark.parametrize("writing", [True, False])
-def test_every_session_has_its_deadlines(store: Store, writing: bool) -> None:
-    deadlines = {
-        "lock_timeout": BUSY_TIMEOUT_MS,
-        "statement_timeout": STATEMENT_TIMEOUT_MS,
-        "idle_in_transaction_session_timeout": IDLE_TIMEOUT_MS,
+def test_every_session_has_its_deadlines_readers_a_snapshot_and_writers_the_newest(
+    store: Store, writing: bool
+) -> None:
+    wanted = {
+        "lock_timeout": f"{BUSY_TIMEOUT_MS // 1000}s",
+        "statement_timeout": f"{STATEMENT_TIMEOUT_MS // 1000}s",
+        "idle_in_transaction_session_timeout": f"{IDLE_TIMEOUT_MS // 1000}s",
+        "synchronous_commit": "on",
+        "transaction_isolation": "read committed" if writing else "repeatable read",
+        "transaction_read_only": "off" if writing else "on",
     }
-    for name, milliseconds in deadlines.items():
-        assert setting(store, name, writing=writing) == f"{milliseconds // 1000}s"
-    assert setting(store, "synchronous_commit", writing=writing) == "on"
-
-
-def test_readers_have_a_snapshot_and_writers_the_newest(store: Store) -> None:
-    assert setting(store, "transaction_isolation", writing=False) == "repeatable read"
-    assert setting(store, "transaction_read_only", writing=False) == "on"
-    assert setting(store, "transaction_isolation", writing=True) == "read committed"
+    assert {name: setting(store, name, writing=writing) for name in wanted} == wanted
 
 
 def test_a_writer_holds_the_lock_of_all_writers_to_the_end_of_its_transaction(

@@ -16,7 +16,7 @@ from custody.server.settings import Settings
 from custody.server.store import CannotOpen, Store, sqlite_url
 from custody.server.store.database import READ_POOL
 from custody.server.store.models import Base, MembershipRow, OrganisationRow, RoleRow, UserRow, WorkspaceRow
-from custody.server.store.store import after_commit, open_database
+from custody.server.store.store import open_database
 from tests.support.databases import make_impatient
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
@@ -47,25 +47,6 @@ def role(**changes: object) -> RoleRow:
 def emails(store: Store) -> list[str]:
     with store.read() as db:
         return list(db.scalars(select(UserRow.email).order_by(UserRow.id)))
-
-
-def test_what_follows_a_commit_is_done_in_its_turn(store: Store) -> None:
-    """Else of two commits the later may be told of first."""
-    told: list[tuple[str, bool]] = []
-    with store.write() as db:
-        after_commit(db, lambda: told.append((*emails(store), store._turn.locked())))
-        db.add(user("a@example.org"))
-        assert told == []
-    assert told == [("a@example.org", True)]
-
-    def twice() -> None:
-        with store.write() as db:
-            after_commit(db, told.clear)
-            db.add(user("a@example.org"))
-
-    with pytest.raises(IntegrityError):
-        twice()
-    assert len(told) == 1
 
 
 def test_times_come_back_in_utc_and_a_time_without_zone_is_refused(store: Store) -> None:

@@ -34,21 +34,35 @@ def two(store: Store) -> Store:
     return store
 
 
-def test_what_is_done_last_is_done_in_the_transaction(two: Store) -> None:
-    told: list[str] = []
+def test_what_is_done_last_is_done_in_the_transaction_and_what_follows_it_in_its_turn(two: Store) -> None:
+    """Else of two commits the later may be told of first."""
+    told: list[object] = []
 
     def last(db: Session) -> None:
         told.extend(email for email, _ in people(db))
         db.add(UserRow(**user("last@example.org")))
 
+    def follow() -> None:
+        with two.read() as db:
+            told.append([email for email, _ in people(db)][2:])
+        told.append(two._turn.locked())
+
     with two.write() as db:
-        after_commit(db, lambda: told.append("committed"))
+        after_commit(db, follow)
         before_commit(db, lambda: last(db))
         db.add(UserRow(**user("first@example.org")))
         assert told == []
-    assert told == [A, B, "first@example.org", "committed"]
-    with two.read() as db:
-        assert [email for email, _ in people(db)] == [A, B, "first@example.org", "last@example.org"]
+    assert told == [A, B, "first@example.org", ["first@example.org", "last@example.org"], True]
+    told.clear()
+
+    def twice() -> None:
+        with two.write() as db:
+            after_commit(db, lambda: told.append("committed"))
+            db.add(UserRow(**user(A)))
+
+    with pytest.raises(IntegrityError):
+        twice()
+    assert told == []
 
 
 def rolled_back(db: Session) -> None:
