@@ -11,7 +11,7 @@ from custody.common.spreadsheets import (
 )
 from custody.common.terminal import Exit
 from custody.schemas.history import CoinState, MovementKind
-from tests.support.custody import ok
+from tests.support.custody import SHOP, ok
 from tests.support.token_desk import BOB, TokenDesk
 
 
@@ -22,7 +22,9 @@ def test_the_words_are_the_schemas():
 
 def test_p63_history_and_coins_at_the_terminal_and_as_files(service, desk, tmp_path, monkeypatch):
     monkeypatch.setattr(histories, "PAGE", 1)
-    psbt_id = ok(desk.propose(250_000, description="=HYPERLINK(1)"))["psbt_id"]
+    book = {"workspace_id": 1, "name": "=1+1", "address": SHOP}
+    ok(desk.admin.post("/api/v1/add-whitelist-address", book))
+    psbt_id = ok(desk.propose(250_000, recipients=[SHOP], description="=HYPERLINK(1)"))["psbt_id"]
     desk.sign_off(psbt_id)
     desk.settle()
     desk.mine()
@@ -37,14 +39,19 @@ def test_p63_history_and_coins_at_the_terminal_and_as_files(service, desk, tmp_p
     with file.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert [row["kind"] for row in rows] == ["deposit", "deposit", "payment"]
-    assert rows[-1]["title"] == "'=HYPERLINK(1)"
-    assert rows[-1]["balance (sats)"] == str(listed[0]["balance_sats"])
+    payment, told = listed[0], rows[-1]
+    assert (told["title"], told["names"]) == ("'=HYPERLINK(1)", "'=1+1")
+    assert told["time (UTC)"] == f"{payment['at'][:19]}Z"
+    assert told["balance (sats)"] == str(payment["balance_sats"])
+    assert (told["amount (sats)"], told["amount (BTC)"]) == (
+        str(payment["amount_sats"]), f"-0.00{-payment['amount_sats']}",
+    )  # fmt: skip
     coins = tmp_path / "coins.csv"
     assert service("vault", "coins", "Treasury", "--csv", str(coins)).exit_code == Exit.OK
     with coins.open(encoding="utf-8", newline="") as lines:
         header, *rows = csv.reader(lines)
     assert list(header) == [*COIN_COLUMNS]
-    assert sum(int(row[1]) for row in rows) == listed[0]["balance_sats"]
+    assert sum(int(row[1]) for row in rows) == payment["balance_sats"]
     assert "No coins." in service("vault", "coins", "Treasury", "--state", "immature").stdout
     assert "No movements." in service("vault", "history", "Treasury", "--to", "2001-01-01").stdout
 

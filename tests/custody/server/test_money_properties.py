@@ -79,6 +79,8 @@ class Fact:
     is_expired: bool = False
     # It was cancelled while a signature of it was out.
     keeps_coins: bool = False
+    # It was cancelled on its way, when its coins were gone.
+    is_given_up: bool = False
     # Its signature by a key that was lost since counts no more, and is out.
     is_withdrawn: bool = False
 
@@ -271,6 +273,12 @@ class Money(RuleBasedStateMachine):
         answer = self.desk.admin.post(
             "/api/v1/cancel-psbt", {"psbt_id": psbt_id, "workspace_id": 1, "release_coins": releases}
         )
+        if was not in {"PENDING", "CANCELLED"} and answer.status_code == 200:
+            # Its coins are gone: it is given up, though they may come back.
+            assert any(self.desk.chain.transaction(each.txid) is None for each in fact.inputs)
+            fact.is_given_up, fact.keeps_coins = True, answer.json()["coins_kept"]
+            self._settle()
+            return
         if was not in {"PENDING", "CANCELLED"}:
             assert answer.json()["code"] == "STATE_CONFLICT", answer.text
             return
@@ -430,7 +438,7 @@ class Money(RuleBasedStateMachine):
                 assert not fact.is_expired
             elif len(fact.declined) > N - M:
                 assert status in OVER
-            elif len(fact.approved) >= M:
+            elif len(fact.approved) >= M and not fact.is_given_up:
                 self._check_not_forgotten(status, fact)
 
     def _check_not_forgotten(self, status: str, fact: Fact) -> None:

@@ -9,7 +9,6 @@ from custody.schemas.call import Call, Way
 from custody.schemas.calls import CALLS
 from custody.schemas.permissions import Auth, PermissionName
 from custody.server.rules.roles import EVERY_PERMISSION
-from tests.custody.spec.reading import Specification
 from tests.custody.spec.staging import Stage
 from tests.support.custody import ok
 from tests.support.platform import As, key_offer, register_key, seed
@@ -35,12 +34,6 @@ OWNERS = {
     "remove-identity-provider",
 }  # fmt: skip
 PROGRAMS = {row.path for row in CALLS if Way.PROGRAM in row.open_to}
-
-
-def test_the_table_and_the_specification_agree(specification: Specification) -> None:
-    told = {path: call.permissions for path, call in specification.calls.items() if call.permissions}
-    table = {row.path: {name.value for name in row.permissions} for row in CALLS if row.path in told}
-    assert table == told
 
 
 def test_p56_every_write_needs_a_second_person_or_is_decided_not_to() -> None:

@@ -111,40 +111,35 @@ class TestMaking:
         assert secret.hex().encode() not in text
         assert public_key_of(secret).encode() in text
 
-    def test_is_not_made_where_nothing_was_recorded_but_the_last_one(self, bench: Bench) -> None:
-        assert bench.checkpoints.make() is None
-        assert bench.another().make() is None
+    def test_comes_when_it_is_due_and_not_where_nothing_was_recorded_but_the_last_one(
+        self, bench: Bench
+    ) -> None:
+        assert bench.checkpoints.make() is bench.another().make() is None
         assert len(bench.lines()) == 2
-
-    def test_comes_when_it_is_due(self, bench: Bench) -> None:
         bench.append("f")
         assert [bench.checkpoints.run_due(), bench.checkpoints.run_due()] == [1, 0]
-        bench.append("g")
-        bench.clock.advance(minutes=9)
-        assert bench.checkpoints.run_due() == 0
-        bench.clock.advance(minutes=1)
-        assert bench.checkpoints.run_due() == 1
+        for minutes, made in ((9, 0), (1, 1)):
+            bench.append("g")
+            bench.clock.advance(minutes=minutes)
+            assert bench.checkpoints.run_due() == made
         bench.append("h")
         bench.clock.now -= timedelta(days=1)
         assert bench.checkpoints.run_due() == 1, "a clock that was set back does not stop them"
         assert bench.found() == []
 
-    def test_servers_that_share_a_file_take_turns(self, bench: Bench) -> None:
+    def test_servers_that_share_a_file_take_turns_and_cut_off_what_a_power_cut_tore(
+        self, bench: Bench
+    ) -> None:
         other = bench.another()
         for maker in (other, bench.checkpoints, other):
             bench.append("by turns")
             assert maker.make() is not None
-        assert bench.found() == []
-        assert bench.check().checkpoints == 5
-
-    def test_a_line_torn_by_a_power_cut_is_cut_off_and_written_again(self, bench: Bench) -> None:
         with bench.path.open("ab") as file:
             file.write(bench.lines()[1][:50])
         bench.append("f")
         assert bench.found() == []
         assert bench.another().make() is not None
-        assert bench.check().checkpoints == 3
-        assert bench.found() == []
+        assert (bench.check().checkpoints, bench.found()) == (6, [])
 
     def test_a_crash_after_the_line_and_before_its_record_loses_nothing(
         self, bench: Bench, monkeypatch: pytest.MonkeyPatch

@@ -34,9 +34,12 @@ from custody.server.rules.webhooks import (
 )
 
 
-@pytest.mark.parametrize("status", [each for each in ProposalStatus if each is not ProposalStatus.PENDING])
-def test_every_status_that_a_proposal_comes_to_has_its_kind(status: ProposalStatus) -> None:
-    assert kind_of_status(status) == f"proposal.{status.lower()}"
+def test_every_status_that_a_proposal_comes_to_has_its_kind_and_the_log_tells_of_none() -> None:
+    """A status is told by the lifecycle; an action of the log that stood for one would tell of it twice."""
+    statuses = [each for each in ProposalStatus if each is not ProposalStatus.PENDING]
+    kinds = [kind_of_status(each) for each in statuses]
+    assert kinds == [f"proposal.{each.lower()}" for each in statuses]
+    assert not {*kinds} & set(EVENT_OF_ACTION.values())
 
 
 def test_nothing_that_a_kind_does_not_name_leaves_the_platform() -> None:
@@ -51,12 +54,6 @@ def test_a_webhook_wants_its_kinds_or_all() -> None:
     assert wants(["vault.created"], EventKind.VAULT_CREATED)
     assert wants(["*"], EventKind.VAULT_CREATED)
     assert not wants(["vault.limit_changed"], EventKind.VAULT_CREATED)
-
-
-def test_what_the_log_tells_of_is_told_of_by_nothing_else() -> None:
-    """A status is told by the lifecycle; an action of the log that stood for one would tell of it twice."""
-    statuses = {kind_of_status(each) for each in ProposalStatus if each is not ProposalStatus.PENDING}
-    assert not statuses & set(EVENT_OF_ACTION.values())
 
 
 GOOD = (
@@ -246,31 +243,27 @@ def test_p51_what_python_calls_anything_else_than_global_is_not_public(address) 
         assert not is_public(address)
 
 
-def test_p51_an_address_with_a_zone_is_not_public() -> None:
-    assert not is_public_text("2606:4700:4700::1111%eth0")
-
-
 @pytest.mark.parametrize(
     "text",
-    ["", "localhost", "1.1.1", "0x7f.1", "0177.0.0.1", "2130706433", "1.1.1.1/32", "[::1]", "1.1.1.1 "],
-)
-def test_what_is_no_address_is_not_public(text: str) -> None:
+    [
+        "2606:4700:4700::1111%eth0", "", "localhost", "1.1.1", "0x7f.1", "0177.0.0.1", "2130706433",
+        "1.1.1.1/32", "[::1]", "1.1.1.1 ",
+    ],
+)  # fmt: skip
+def test_p51_what_is_no_address_or_has_a_zone_is_not_public(text: str) -> None:
     assert not is_public_text(text)
 
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def test_it_is_tried_eleven_times_in_three_days() -> None:
+def test_it_is_tried_eleven_times_in_three_days_and_given_up_however_few_the_attempts() -> None:
     now, attempts = START, 1
     while (following := next_attempt(attempts, START, now)) is not None:
         assert following > now
         now, attempts = following, attempts + 1
     assert attempts == len(RETRIES) + 1
     assert timedelta(days=2.9) < now - START <= GIVEN_UP_AFTER
-
-
-def test_it_is_given_up_after_three_days_however_few_the_attempts() -> None:
     assert next_attempt(2, START, START + GIVEN_UP_AFTER) is None
 
 

@@ -123,12 +123,10 @@ def test_p75_of_a_key_its_public_members_alone_are_read_and_they_are_bounded():
 
 
 def test_without_a_key_id_one_key_is_meant_and_of_two_none():
+    """A key may be of an elliptic curve, too."""
     token = sign(GOOD, KEY, kid=None)
     assert judged(token) == "ada"
     with pytest.raises(UnknownKey):
         judged(token, published(KEY, signing_key("2")))
-
-
-def test_elliptic_curves():
     key = jwk.ECKey.generate_key("P-256", {"kid": "e"})
     assert judged(sign(GOOD, key, alg="ES256"), published(key)) == "ada"
