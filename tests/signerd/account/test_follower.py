@@ -21,7 +21,7 @@ from signerd.core.states import State
 from signerd.core.values import SigningLimits
 from signerd.journal import Journal, quota
 from signerd.journal.proposals import RECONSIDERED
-from tests.support.daemons import daemon_at, make_config, until, until_state
+from tests.support.daemons import daemon_at, make_config, some_rounds, until, until_state
 from tests.support.desk import NETWORK, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import URL, FakePlatform
@@ -33,37 +33,18 @@ PER_DAY = '[ask]\nabove_per_day = "1 BTC"\n'
 
 
 @dataclass
-class Watched:
-    """Every call for the list of what awaits the signer and its answer, and every call for a single one."""
+class WatchedPlatform(FakePlatform):
+    """Every call for the list of what awaits the signer, and for a single proposal."""
 
-    lists: list[tuple[httpx.Request, httpx.Response]] = field(default_factory=list)
+    lists: list[httpx.Request] = field(default_factory=list)
     singles: list[str] = field(default_factory=list)
 
-    def over(self, platform: FakePlatform) -> httpx.MockTransport:
-        def answer(request: httpx.Request) -> httpx.Response:
-            response = platform.answer(request)
-            if request.url.path == LIST and "psbt_id" in request.url.params:
-                self.singles.append(request.url.params["psbt_id"])
-            elif request.url.path == LIST and "awaiting" in request.url.params:
-                self.lists.append((request, response))
-            return response
-
-        return httpx.MockTransport(answer)
-
-    def unchanged(self) -> int:
-        return sum(response.status_code == httpx.codes.NOT_MODIFIED for _, response in self.lists)
-
-
-class WatchedPlatform(FakePlatform):
-    """The transport that the daemon is given tells what passes through it."""
-
-    @property
-    def transport(self) -> httpx.MockTransport:
-        return self.watched.over(self)
-
-    @property
-    def watched(self) -> Watched:
-        return self.__dict__.setdefault("_watched", Watched())
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path == LIST and "psbt_id" in request.url.params:
+            self.singles.append(request.url.params["psbt_id"])
+        elif request.url.path == LIST and "awaiting" in request.url.params:
+            self.lists.append(request)
+        return super().answer(request)
 
 
 @pytest.fixture
@@ -74,12 +55,12 @@ def watched(tmp_path: Path) -> WatchedPlatform:
 async def test_a_long_poll_is_short_while_something_is_followed_by_itself(prepared, watched):
     config = make_config(platform={"url": URL, "long_poll_seconds": 50})
     async with daemon_at(prepared, watched, FakeBridge(), config=config) as daemon:
-        await until(lambda: watched.watched.unchanged() > 2)
-        assert {request.headers["prefer"] for request, _ in watched.watched.lists[1:]} == {"wait=50"}
+        await some_rounds(daemon)
+        assert {request.headers["prefer"] for request in watched.lists[1:]} == {"wait=50"}
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         # It leaves the list, and is not over: no long poll tells what becomes of it.
         watched.proposals["p-1"] = replace(watched.proposals["p-1"], status=ProposalStatus.BROADCASTING)
-        await until(lambda: watched.watched.lists[-1][0].headers["prefer"] == "wait=20")
+        await until(lambda: watched.lists[-1].headers["prefer"] == "wait=20")
 
 
 async def test_s34_a_round_judges_so_many_inputs_and_outputs_and_the_rest_is_asked_for_again(
@@ -91,8 +72,7 @@ async def test_s34_a_round_judges_so_many_inputs_and_outputs_and_the_rest_is_ask
     async with daemon_at(prepared, watched, FakeBridge()) as daemon:
         for count in range(1, 6):
             await until(lambda count=count: len(daemon.journal.records()) >= count)
-            assert len(daemon.journal.records()) <= len(watched.watched.lists)
-        await until(lambda: watched.watched.unchanged() > 0)
+            assert len(daemon.journal.records()) <= len(watched.lists)
 
 
 # --- several workspaces -------------------------------------------------------------------------------------
@@ -118,7 +98,7 @@ def several(*numbers: int) -> Callable[[httpx.Request], httpx.Response | None]:
 
 
 def asked_of(watched: WatchedPlatform) -> set[str]:
-    return {request.url.params["workspace_id"] for request, _ in watched.watched.lists}
+    return {request.url.params["workspace_id"] for request in watched.lists}
 
 
 async def test_a_workspace_that_comes_or_goes_is_noticed(prepared, watched):
@@ -130,9 +110,9 @@ async def test_a_workspace_that_comes_or_goes_is_noticed(prepared, watched):
         await until(lambda: asked_of(watched) == {"1", "2"})
         hooks.append(several(2))
         await until(lambda: [workspace.id for workspace in daemon.follower.state.workspaces] == [2])
-        rounds = len(watched.watched.lists)
-        await until(lambda: len(watched.watched.lists) > rounds + 4)
-        late = {request.url.params["workspace_id"] for request, _ in watched.watched.lists[rounds + 2 :]}
+        rounds = len(watched.lists)
+        await until(lambda: len(watched.lists) > rounds + 4)
+        late = {request.url.params["workspace_id"] for request in watched.lists[rounds + 2 :]}
         assert late == {"2"}
 
 
@@ -149,7 +129,7 @@ async def test_each_workspace_takes_its_own_turns_in_what_is_asked_for_one_by_on
     hook = several(1, 2)
     watched.before = lambda request: hook(watched, request)
     async with daemon_at(prepared, watched, FakeBridge()):
-        await until(lambda: set(watched.watched.singles) >= {*few, *many})
+        await until(lambda: set(watched.singles) >= {*few, *many})
 
 
 async def test_f_what_is_forgotten_while_others_are_judged_ends_no_task(prepared, tmp_path, monkeypatch):

@@ -4,7 +4,6 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import httpx
 import pytest
@@ -13,9 +12,9 @@ from custody.schemas.proposals import ProposalStatus
 from signerd.account.wire import MOST_WORKSPACES
 from signerd.core.states import State
 from signerd.daemon import vaults
-from signerd.journal import Journal, quota
+from signerd.journal import quota
 from tests.support.daemons import daemon_at, is_well, submits, until, until_state
-from tests.support.desk import VAULT_ID, snapshot_of, spend
+from tests.support.desk import snapshot_of, spend
 
 pytestmark = pytest.mark.anyio
 HONEST = snapshot_of(spend())
@@ -113,20 +112,3 @@ async def test_f_a_platform_that_floods_is_an_alarm_and_what_was_approved_goes_o
         confirmed = replace(platform.proposals["p-1"], status=ProposalStatus.CONFIRMED, confirmations=6)
         platform.proposals = {"p-1": confirmed}
         await until_state(daemon, "p-1", State.CONFIRMED)
-
-
-async def test_f_an_entry_that_the_journal_cannot_take_ends_no_task(prepared, platform, bridge, monkeypatch):
-    """Whatever passes the bounds and should not have."""
-    learn = Journal.learn
-
-    def wrong(journal: Journal, claim: Any) -> object:
-        if claim.vault_id == "vault-9":
-            raise MemoryError
-        return learn(journal, claim)
-
-    monkeypatch.setattr(Journal, "learn", wrong)
-    platform.bad_vaults = [{**platform._vault(), "id": "vault-9"}]
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await is_well(daemon, platform)
-        assert any("vault vault-9 is left out" in note for note in (await daemon.status()).notes)
-        assert [claim.vault_id for claim in daemon.journal.claims()] == [VAULT_ID]

@@ -1,5 +1,6 @@
 """One bad entry in a list of the platform's is left out by its name and told; the others go on (F)."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,6 @@ import pytest
 from custody.schemas.proposals import ProposalStatus
 from signerd.account import platform as platform_module
 from signerd.core.states import State
-from signerd.core.values import Snapshot
 from signerd.daemon.service import Daemon
 from signerd.journal import Journal
 from tests.support.daemons import daemon_at, submits, until, until_state
@@ -120,20 +120,27 @@ async def test_f_a_workspace_that_this_version_does_not_know_hides_no_other(
 async def test_f_a_mistake_of_ours_about_one_proposal_is_told_tried_again_and_ends_nothing(
     prepared, platform, bridge, monkeypatch
 ):
-    poll, wrong = Journal.poll, [True]
+    """Or about a vault: whatever passes the bounds and should not have."""
+    wrong = {"p-1", "vault-9"}
 
-    def sometimes(journal: Journal, snapshot: Snapshot) -> object:
-        if snapshot.psbt_id == "p-1" and wrong[0]:
-            raise RecursionError("nobody foresaw it")
-        return poll(journal, snapshot)
+    def sometimes(real: Callable[[Journal, Any], object]) -> Callable[[Journal, Any], object]:
+        def taken(journal: Journal, shown: Any) -> object:
+            if {getattr(shown, "psbt_id", None), shown.vault_id} & wrong:
+                raise RecursionError("nobody foresaw it")
+            return real(journal, shown)
 
-    monkeypatch.setattr(Journal, "poll", sometimes)
+        return taken
+
+    for name in ("poll", "learn"):
+        monkeypatch.setattr(Journal, name, sometimes(getattr(Journal, name)))
     platform.proposals["p-2"] = replace(HONEST, psbt_id="p-2")
+    platform.bad_vaults = [{**platform._vault(), "id": "vault-9"}]
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-2", State.WAITING_PERSON)
-        (note,) = await notes(daemon)
-        assert "proposal p-1 is left out" in note
-        wrong[0] = False
+        told = " ".join(await notes(daemon))
+        assert "proposal p-1 is left out" in told
+        assert "vault vault-9 is left out" in told
+        wrong.clear()
         # Though the platform's list does not change.
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         await until(lambda: not daemon.troubles.sentences())

@@ -47,6 +47,9 @@ def test_within_the_bound_they_are_kept_and_beyond_it_not(three, judged: list[st
     for record in (third, third, first):
         kept.of(record)
     assert judged[2:] == ["p-3", "p-1"]
+    # The newest is kept however large it is.
+    alone = Reviews(kept._journal, most=1)
+    assert alone.of(first) is alone.of(first)
 
 
 def test_what_a_token_lists_counts_though_its_psbt_is_small(tmp_path: Path, judged: list[str]) -> None:
@@ -61,11 +64,3 @@ def test_what_a_token_lists_counts_though_its_psbt_is_small(tmp_path: Path, judg
         for record in (*records, records[0]):
             kept.of(record)
         assert judged == ["t-1", "t-2", "t-1"]
-
-
-def test_the_newest_is_kept_however_large_it_is(tmp_path: Path, judged: list[str]) -> None:
-    with prepared(tmp_path) as journal:
-        journal.poll(snapshot_of(spend(), "p-1"))
-        kept = Reviews(journal, most=1)
-        assert kept.of(journal.record("p-1")) is kept.of(journal.record("p-1"))
-        assert judged == ["p-1"]

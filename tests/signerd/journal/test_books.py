@@ -31,12 +31,6 @@ DEPLOYMENT = deployment_of(GOLD).serialize()
 OTHER = gold(name="Sand of the House")
 
 
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with prepared(tmp_path) as opened:
-        yield opened
-
-
 def test_a_call_is_refused_until_its_token_is_proven_and_asked_about_then(journal: Journal) -> None:
     step = journal.poll(token_snapshot(call()))
     assert step.record.state is State.REFUSED

@@ -2,7 +2,7 @@
 registered one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,12 +17,6 @@ from signerd.journal import Journal
 from tests.signerd.journal.test_journal import HONEST, NOW, open_one, prepared, to_signed
 from tests.support.desk import make_pin, own_keys
 from tests.support.wallets import ALICE, MALLORY
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with prepared(tmp_path) as journal:
-        yield journal
 
 
 def replace_device(journal: Journal, key_id: str = "key-2") -> tuple[object, ...]:

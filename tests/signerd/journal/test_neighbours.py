@@ -1,9 +1,6 @@
 """Which other proposals the journal brings before the checks, and what it knows of them (S6, S11, S25)."""
 
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 from custody.schemas.proposals import ProposalStatus
 from multisig import Psbt
@@ -11,15 +8,9 @@ from signerd.core import events
 from signerd.core.states import State
 from signerd.core.values import Neighbour
 from signerd.journal import Journal
-from tests.signerd.journal.test_journal import NOW, prepared, to_signed
+from tests.signerd.journal.test_journal import NOW, to_signed
 from tests.support.desk import snapshot_of
 from tests.support.payments import shop, spend_of
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Journal:
-    with prepared(tmp_path) as journal:
-        yield journal
 
 
 def neighbours(journal: Journal, psbt_id: str) -> dict[str, Neighbour]:

@@ -2,9 +2,7 @@
 its own (F).
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -15,18 +13,12 @@ from signerd.core.values import Snapshot, identity_of
 from signerd.errors import PlatformFloods, UnknownProposal
 from signerd.journal import Journal, quota
 from signerd.journal.quota import BYTES_OF_ONE, MOST_WORK, WORK_OF_A_WORD, work_of
-from tests.signerd.journal.test_journal import HONEST, prepared
+from tests.signerd.journal.test_journal import HONEST
 from tests.support.desk import CLAIM, VAULT, VAULT_ID
 
 
 def proposal(number: int, **changes: object) -> Snapshot:
     return replace(HONEST, psbt_id=f"p-{number}", **changes)
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with prepared(tmp_path) as opened:
-        yield opened
 
 
 def rows(journal: Journal, table: str) -> int:

@@ -3,26 +3,18 @@
 """
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from signerd.core.events import Level, Notify
 from signerd.core.states import State
 from signerd.journal import Journal
-from tests.signerd.journal.test_journal import HONEST, prepared
+from tests.signerd.journal.test_journal import HONEST
 from tests.support.desk import CLAIM, VAULT_ID, judge_again
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
 
 FOREIGN = replace(CLAIM, descriptor=make_vault((ALICE, BOB, MALLORY)).descriptor)
 WEAKER = replace(CLAIM, descriptor=make_vault(threshold=1).descriptor, threshold=1)
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Journal:
-    with prepared(tmp_path) as journal:
-        journal.poll(HONEST)
-        yield journal
 
 
 def kinds(journal: Journal) -> list[str]:
@@ -32,6 +24,7 @@ def kinds(journal: Journal) -> list[str]:
 @pytest.mark.parametrize("claim", [FOREIGN, replace(CLAIM, signers=4), replace(CLAIM, descriptor="nonsense")])
 def test_s16_a_change_is_recorded_told_and_refuses(journal: Journal, claim) -> None:
     """Of any part: which parts there are is `core/test_claims.py`'s."""
+    journal.poll(HONEST)
     learnt = journal.learn(claim)
     told = [news for news in learnt.news if isinstance(news, Notify)]
     assert (told[0].psbt_id, told[0].level) == (VAULT_ID, Level.ALARM)

@@ -2,7 +2,6 @@
 time; what is not compared holds, and a verdict that is kept is the one that would be computed.
 """
 
-from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from signerd.errors import PlatformFloods
 from signerd.journal import Journal, quota, rows
 from signerd.journal import proposals as of_journal
 from signerd.journal.rows import MOST_COMPARED
-from tests.signerd.journal.test_journal import prepared
 from tests.support.backups import sign
 from tests.support.desk import (
     NETWORK,
@@ -34,12 +32,6 @@ from tests.support.desk import (
 from tests.support.payments import shop, spend_of
 from tests.support.tokens import call, token_snapshot
 from tests.support.wallets import fund, pay
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with prepared(tmp_path) as opened:
-        yield opened
 
 
 def equal(count: int, coin: int) -> Psbt:

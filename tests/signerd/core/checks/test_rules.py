@@ -75,10 +75,8 @@ def test_a_rule_whose_condition_is_met_refuses_or_holds(condition: object, vault
 
 @pytest.mark.parametrize("action", Action)
 @pytest.mark.parametrize("condition", NOT_MET.values(), ids=NOT_MET)
-def test_a_rule_whose_condition_is_not_met_says_so(condition: object, action: Action) -> None:
-    verdict = said_by(Rule(action, condition))
-    assert verdict.outcome is Outcome.ALLOW
-    assert verdict.sentence.endswith(".")
+def test_a_rule_whose_condition_is_not_met_lets_it_pass(condition: object, action: Action) -> None:
+    assert said_by(Rule(action, condition)).outcome is Outcome.ALLOW
 
 
 def test_a_rule_of_another_vault_says_nothing() -> None:
