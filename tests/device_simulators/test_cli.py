@@ -92,12 +92,12 @@ def test_a_prompt_is_told_and_the_answer_reaches_the_host(tmp_path):
 
 _SIGN_MESSAGE = """
 import sys
-from tests.support import hwi
+from tests.support import bare_hwi
 from hwilib.common import Chain
 from hwilib.devices.trezor import TrezorClient
 client = TrezorClient(sys.argv[1], chain=Chain.TEST, sim_path=sys.argv[2])
 print(client.sign_message("hello", "m/84h/1h/0h/0/0"))
-hwi.close(client)
+bare_hwi.close(client)
 """
 
 

@@ -9,16 +9,24 @@ from typing import TypeVar
 
 from hwilib.common import AddressType, Chain
 from hwilib.descriptor import parse_descriptor
+from hwilib.devices.trezor import TrezorClient
 from hwilib.hwwclient import HardwareWalletClient
+from hwilib.psbt import PSBT
 
 from firmware_bridge import Family
 from multisig import DerivationPath, Psbt, Vault
 from tests.conformance.rigs import Rig
 from tests.conformance.second_program import open_coldcard, open_ledger, open_trezor
-from tests.support import hwi
 
 T = TypeVar("T")
 _CHAIN = Chain.TESTNET4
+
+
+def close(client: TrezorClient) -> None:
+    """Closes the sockets, as often as HWI has opened them."""
+    client.close()
+    while client.client.session_counter:
+        client.close()
 
 
 @contextmanager
@@ -30,7 +38,7 @@ def client_of(rig: Rig) -> Iterator[HardwareWalletClient]:
             try:
                 yield client
             finally:
-                hwi.close(client)
+                close(client)
         case Family.COLDCARD:
             with open_coldcard(rig.endpoint.place, _CHAIN) as client:
                 yield client
@@ -76,4 +84,10 @@ async def message(rig: Rig, text: str, path: DerivationPath) -> str:
 
 
 async def sign(rig: Rig, psbt: Psbt) -> Psbt:
-    return await with_client(rig, lambda client: hwi.sign(client, psbt))
+    return await with_client(rig, lambda client: _signed(client, psbt))
+
+
+def _signed(client: HardwareWalletClient, psbt: Psbt) -> Psbt:
+    theirs = PSBT()
+    theirs.deserialize(psbt.to_base64())
+    return Psbt.parse(client.sign_tx(theirs).serialize())

@@ -21,12 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from signerd.runtime import no_fault
-from tests.support.crash_airgap import AIRGAP
-from tests.support.crash_imported import IMPORTED
-from tests.support.crash_restored import RESTORED
+from tests.support.crash_others import AIRGAP, IMPORTED, RESTORED, TOKENS
 from tests.support.crash_stories import KEPT_BY, Story, count
 from tests.support.crash_stories import STORIES as OF_PROPOSALS
-from tests.support.crash_tokens import TOKENS
 from tests.support.examples import drawn
 from tests.support.fake_platform import FakePlatform
 from tests.support.forked import in_child
