@@ -1,6 +1,8 @@
 """The examples of docs/build/firmware_bridge.md, run as they stand there, against virtual devices."""
 
+import asyncio
 import re
+import threading
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -11,7 +13,30 @@ from multisig import RECEIVE, Transaction, sats, signer_progress
 from tests.conformance import rigs
 from tests.conformance.rigs import NETWORK, make_rig
 from tests.support import wallets
-from tests.support.threaded_rig import ThreadedRig
+
+
+class ThreadedRig:
+    """A rig in another thread's event loop."""
+
+    def __init__(self, rig):
+        self.rig = rig
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+
+    def __enter__(self):
+        self._thread.start()
+        self.endpoint = self.run(self.rig.plug_in())
+        return self
+
+    def __exit__(self, *_):
+        self.run(self.rig.unplug())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def run(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
+
 
 pytestmark = pytest.mark.anyio
 
