@@ -9,28 +9,13 @@ import pytest
 
 from custody.common.terminal import Exit
 from signerd import app
-from signerd.account.config import load_config
 from signerd.cli.foreground import SetupOptions, config_for
 from signerd.errors import AlreadyConfigured
 from signerd.shapes import Status
 from tests.support.command import signerd
 from tests.support.daemons import MemoryStore, hurried_sleep
 from tests.support.fake_platform import EMAIL, OTP, PASSWORD, URL
-from tests.support.served import make_outer, served_daemon
-
-
-@pytest.fixture
-def outer(tmp_path):
-    return make_outer(tmp_path)
-
-
-@pytest.fixture
-def state(tmp_path, monkeypatch):
-    # Never the configuration of the person who runs the tests.
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    folder = tmp_path / "s"
-    folder.mkdir(mode=0o700)
-    return folder
+from tests.support.served import served_daemon
 
 
 @pytest.fixture
@@ -61,23 +46,6 @@ def notes(state) -> list[str]:
 # --- without a daemon ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("typed", "status"),
-    [
-        ("not an address\nx\n", Exit.SIGNED_OUT),
-        (f"{EMAIL}\n", Exit.USAGE),
-    ],
-)
-def test_a_login_that_fails_changes_nothing(alone, store, typed, status):
-    ended = signerd("login", "--json", state=alone, typed=typed)
-    assert ended.status == status
-    assert ended.error["hint"]
-    assert store.kept is None
-    # A folder with a journal is one that no backup is restored to.
-    assert not (alone / "journal.sqlite3").exists()
-    assert not (alone / "journal.born").exists()
-
-
 def test_login_stores_the_session_and_logout_forgets_it(alone, store, outer):
     ended = signerd("login", state=alone, typed=f"{EMAIL}\n{PASSWORD}\n")
     assert ended.status == Exit.OK
@@ -93,14 +61,6 @@ def test_login_stores_the_session_and_logout_forgets_it(alone, store, outer):
 
 
 # --- through the daemon -------------------------------------------------------------------------------------
-
-
-def test_a_wrong_password_is_asked_for_again_with_the_address(alone, store):
-    typed = f"{EMAIL}\nwrong\nnobody@example.org\n{PASSWORD}\n{EMAIL}\n{PASSWORD}\n"
-    ended = signerd("login", state=alone, typed=typed)
-    assert ended.status == Exit.OK
-    assert ended.err.count("Once more, with both:") == 2
-    assert store.kept is not None
 
 
 def test_with_a_daemon_the_daemon_signs_in(state, outer):
@@ -119,25 +79,6 @@ def test_with_a_daemon_the_daemon_signs_in(state, outer):
 
 
 # --- the configuration --------------------------------------------------------------------------------------
-
-
-# It is one string, whatever is in it: it adds nothing to the file.
-LABEL = 'My "T"\\ é y = 1'
-
-
-def test_the_first_login_writes_the_configuration(state, alone):
-    (state / "config.toml").unlink()
-    device = "trezor:udp:127.0.0.1:21324"
-    options = ["--platform", URL, "--network", "regtest", "--device", device, "--label", LABEL]
-    ended = signerd(
-        "login", *options, "--secrets", "file", state=state, typed=f"phrase\n{EMAIL}\n{PASSWORD}\n"
-    )
-    assert ended.status == Exit.OK, ended.err
-    written = load_config(state / "config.toml")
-    assert (written.platform.url, str(written.network)) == (URL, "regtest")
-    assert (written.devices.endpoints, written.label) == ((device,), LABEL)
-    assert written.secrets.store == "file"
-    assert (state / "config.toml").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.fixture

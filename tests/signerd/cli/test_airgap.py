@@ -14,23 +14,14 @@ from signerd.daemon import airgap_setup
 from tests.support.bills import bill
 from tests.support.command import signerd
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of
-from tests.support.served import make_outer, served_daemon
 from tests.support.ur_keys import proof
 from tests.support.wallets import ALICE
 
 
 @pytest.fixture
-def outer(tmp_path):
-    outer = make_outer(tmp_path)
+def outer(outer):
     outer.bridge.state = DeviceState.ABSENT
     return outer
-
-
-@pytest.fixture
-def desk(tmp_path, outer):
-    with served_daemon(tmp_path / "s", outer) as daemon:
-        daemon.until(lambda: any(r.psbt_id == "p-1" for r in daemon.service.journal.records()))
-        yield daemon
 
 
 @pytest.fixture
@@ -100,12 +91,6 @@ def test_s6_what_changed_since_the_export_is_shown_and_asked_about_before_it_lea
     ended = signerd("import", str(files[0]), state=desk.state, typed="paid-twice\ny\n")
     assert ended.status == Exit.OK, ended.err
     assert outer.platform.signatures("p-2")
-
-
-@pytest.fixture
-def new_desk(tmp_path, outer):
-    with served_daemon(tmp_path / "s", outer, prepared=False) as daemon:
-        yield daemon
 
 
 @pytest.fixture

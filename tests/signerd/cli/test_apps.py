@@ -14,15 +14,13 @@ from custody.common.terminal import Exit
 from signerd.cli import apps, desk
 from tests.support.command import signerd
 from tests.support.ported import ported, secret_in
-from tests.support.served import make_outer, served_daemon
 
 SITE = "https://wallet.example"
 
 
 @pytest.fixture
-def daemon(tmp_path):
-    with served_daemon(tmp_path / "s", make_outer(tmp_path), prepared=False, sign_in=False) as found:
-        yield found
+def daemon(new_desk):
+    return new_desk
 
 
 def ask(daemon, name="Ledger of Ours", rights=("read", "approve"), origin=None):

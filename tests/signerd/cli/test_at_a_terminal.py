@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from custody.common.terminal import Exit
+from tests.signerd.cli.test_daemon import CONFIG
 from tests.support.command import signerd
 from tests.support.patience import PATIENCE
 from tests.support.served import make_outer, served_daemon
@@ -25,26 +26,6 @@ CTRL_C, CTRL_D = b"\x03", b"\x04"
 pytestmark = pytest.mark.skipif(
     shutil.which("setsid") is None, reason="setsid is not installed (Debian: util-linux)"
 )
-
-
-@pytest.fixture
-def state(tmp_path, monkeypatch):
-    # Never the configuration of the person who runs the tests.
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    folder = tmp_path / "s"
-    folder.mkdir(mode=0o700)
-    return folder
-
-
-CONFIG = """\
-network = "regtest"
-[platform]
-url = "http://127.0.0.1:9"
-[devices]
-usb = false
-[secrets]
-store = "file"
-"""
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from signerd.service.supervised import Supervisor
 from signerd.shapes import AuditReport
 from tests.signerd.loopback.test_routes import STATUS
 from tests.support.command import signerd
-from tests.support.daemons import MemoryStore, hurried_sleep, make_config, prepare
+from tests.support.daemons import MemoryStore, hurried_sleep, make_config
 from tests.support.desk import NETWORK
 from tests.support.fake_platform import EMAIL, URL
 from tests.support.served import make_outer, served_daemon, served_script
@@ -44,11 +44,9 @@ port = 0
 
 
 @pytest.fixture
-def state(tmp_path):
-    folder = tmp_path / "s"
-    folder.mkdir(mode=0o700)
-    (folder / "config.toml").write_text(CONFIG)
-    return folder
+def state(state):
+    (state / "config.toml").write_text(CONFIG)
+    return state
 
 
 @contextmanager
@@ -184,21 +182,6 @@ async def test_f_a_daemon_that_can_no_longer_write_stops_with_the_reason(state, 
     assert not socket_path(state).exists()
 
 
-TAMPER = {
-    "edited": ("UPDATE audit SET facts = '{}' WHERE sequence = 2", 2),
-    "deleted": ("DELETE FROM audit WHERE sequence = 2", 2),
-    "reordered": ("UPDATE audit SET sequence = 99 WHERE sequence = 1", 1),
-}
-
-
-@pytest.fixture
-def prepared(tmp_path):
-    folder = tmp_path / "s"
-    folder.mkdir(mode=0o700)
-    prepare(folder)
-    return folder
-
-
 def test_with_a_daemon_the_daemon_is_asked(tmp_path):
     broken = AuditReport(entries=7, head="00", at=3, fault="entry 3 was changed")
     with served_script(tmp_path / "t", status=STATUS, verify_audit=broken) as daemon:
@@ -206,18 +189,17 @@ def test_with_a_daemon_the_daemon_is_asked(tmp_path):
         assert (ended.status, "entry 3 was changed" in ended.out) == (Exit.AUDIT, True)
 
 
-@pytest.mark.parametrize(("statement", "at"), TAMPER.values(), ids=TAMPER)
-def test_p42_what_was_done_to_the_chain_is_named_and_left_as_it_is(prepared, statement, at):
+def test_p42_what_was_done_to_the_chain_is_named_and_left_as_it_is(prepared):
     with closing(sqlite3.connect(prepared / "journal.sqlite3")) as database, database:
         for (trigger,) in database.execute(
             "SELECT name FROM sqlite_master WHERE type = 'trigger'"
         ).fetchall():
             database.execute(f'DROP TRIGGER "{trigger}"')
-        database.execute(statement)
+        database.execute("DELETE FROM audit WHERE sequence = 2")
     database.close()
     ended = signerd("audit", "verify", "--json", state=prepared)
     assert ended.status == Exit.AUDIT
-    assert ended.json["at"] == at
+    assert ended.json["at"] == 2
     assert "NOT WHOLE" in signerd("audit", "verify", state=prepared).out
     assert not list(prepared.glob("damaged-*"))
 

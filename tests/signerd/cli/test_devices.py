@@ -11,47 +11,35 @@ from firmware_bridge import DeviceState
 from signerd.cli import devices
 from tests.conformance.rigs import short_folder
 from tests.support.command import signerd
-from tests.support.served import make_outer, served_daemon
 from tests.support.wallets import ALICE
 
 
-@pytest.fixture
-def outer(tmp_path):
-    return make_outer(tmp_path)
-
-
-@pytest.fixture
-def desk(tmp_path, outer):
-    with served_daemon(tmp_path / "s", outer, prepared=False) as daemon:
-        yield daemon
-
-
-def test_s22_a_device_is_listed_with_its_state_its_fingerprint_and_advice(desk, outer):
+def test_s22_a_device_is_listed_with_its_state_its_fingerprint_and_advice(new_desk, outer):
     """What is reached at an address is an emulator, a maker's or ours: nothing that a program says of itself
     proves which.
     """
-    ended = signerd("devices", state=desk.state)
+    ended = signerd("devices", state=new_desk.state)
     assert ended.status == Exit.OK
     for part in (str(ALICE.fingerprint), "ready", "emulator"):
         assert part in ended.out
     assert "virtual" not in ended.out
-    [device] = signerd("devices", "--json", state=desk.state).json
+    [device] = signerd("devices", "--json", state=new_desk.state).json
     assert (device["state"], device["fingerprint"]) == ("ready", str(ALICE.fingerprint))
     assert device["emulator"] is True
     assert "virtual" not in device
-    desk.on_loop(outer.bridge.becomes, DeviceState.LOCKED)
-    assert "Unlock it with its PIN." in signerd("devices", state=desk.state).out
+    new_desk.on_loop(outer.bridge.becomes, DeviceState.LOCKED)
+    assert "Unlock it with its PIN." in signerd("devices", state=new_desk.state).out
     outer.bridge.emulator, outer.bridge.firmware = False, "2.5.0"
-    ended = signerd("devices", state=desk.state)
+    ended = signerd("devices", state=new_desk.state)
     assert "STOP USING IT: TREZOR-2.5.1-REPLACEMENT," in ended.out
-    [device] = signerd("devices", "--json", state=desk.state).json
+    [device] = signerd("devices", "--json", state=new_desk.state).json
     assert device["firmware"] == "2.5.0"
     assert "TREZOR-2.5.1-REPLACEMENT" in [flaw["id"] for flaw in device["advisories"]]
 
 
-def test_s20_s22_registering_says_what_is_known_of_the_firmware_before_it_asks(desk, outer):
+def test_s20_s22_registering_says_what_is_known_of_the_firmware_before_it_asks(new_desk, outer):
     outer.bridge.emulator, outer.bridge.firmware = False, "2.5.0"
-    ended = signerd("register", state=desk.state, typed="n\n")
+    ended = signerd("register", state=new_desk.state, typed="n\n")
     assert ended.status == Exit.DECLINED
     told = ended.out.partition("Is this your device's fingerprint")[0]
     assert "STOP USING IT  TREZOR-2.5.1-REPLACEMENT" in told
@@ -60,8 +48,8 @@ def test_s20_s22_registering_says_what_is_known_of_the_firmware_before_it_asks(d
     assert outer.platform.keys == outer.bridge.messages == []
 
 
-def test_register_shows_fingerprint_and_paths_asks_and_registers(desk, outer):
-    ended = signerd("register", state=desk.state, typed="y\n")
+def test_register_shows_fingerprint_and_paths_asks_and_registers(new_desk, outer):
+    ended = signerd("register", state=new_desk.state, typed="y\n")
     assert ended.status == Exit.OK
     assert f"Master fingerprint  {ALICE.fingerprint}" in ended.out
     for account in range(8):
@@ -73,15 +61,15 @@ def test_register_shows_fingerprint_and_paths_asks_and_registers(desk, outer):
     assert len(outer.bridge.messages) == 1
 
 
-def test_the_same_key_again_is_no_mistake_and_another_active_one_is(desk, outer):
-    assert signerd("register", "--yes", state=desk.state).status == Exit.OK
-    assert signerd("register", "--yes", state=desk.state).status == Exit.OK
+def test_the_same_key_again_is_no_mistake_and_another_active_one_is(new_desk, outer):
+    assert signerd("register", "--yes", state=new_desk.state).status == Exit.OK
+    assert signerd("register", "--yes", state=new_desk.state).status == Exit.OK
     outer.platform.keys[0]["MasterFingerprint"] = {"String": "00000000", "Valid": True}
-    refused = signerd("register", "--yes", "--json", state=desk.state)
+    refused = signerd("register", "--yes", "--json", state=new_desk.state)
     assert refused.status == Exit.PLATFORM
     assert refused.error["code"] == "platform-refused"
     assert "--replace" in refused.error["hint"]
-    replaced = signerd("register", "--yes", "--replace", state=desk.state)
+    replaced = signerd("register", "--yes", "--replace", state=new_desk.state)
     assert replaced.status == Exit.OK
     assert "takes the place of the one that is registered" in replaced.out
 

@@ -6,23 +6,15 @@ from custody.common.terminal import Exit
 from tests.support.command import signerd
 from tests.support.desk import VAULT_ID
 from tests.support.fake_platform import movement
-from tests.support.served import make_outer, served_daemon
 
 
 @pytest.fixture
-def outer(tmp_path):
-    return make_outer(tmp_path)
-
-
-@pytest.fixture
-def desk(tmp_path, outer):
+def outer(outer):
     platform = outer.platform
     ours = {"txid": platform.proposals["p-1"].txid_expected, "kind": "payment", "title": "Invoice 7"}
     platform.movements = [movement(1, height=None, balance_sats=None), movement(2, **ours)]
     platform.movements += [movement(number) for number in range(3, 260)]
-    with served_daemon(tmp_path / "s", outer) as daemon:
-        daemon.until(lambda: bool(daemon.service.journal.records()))
-        yield daemon
+    return outer
 
 
 def test_deposits_and_payments_in_words(desk):

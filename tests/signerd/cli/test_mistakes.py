@@ -159,8 +159,7 @@ def test_a_mistake_is_told_with_what_to_do(place, line, status, said):
         ),
     ],
 )
-def test_a_first_sign_in_is_refused_by_the_option_that_is_wrong(tmp_path, monkeypatch, options, said):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+def test_a_first_sign_in_is_refused_by_the_option_that_is_wrong(tmp_path, options, said):
     words = [word.replace("_SP_", " ") for word in options.split()]
     ended = signerd("login", "--network", "regtest", *words, state=tmp_path / "s", typed="a\nb\n")
     assert ended.status == STATE

@@ -15,7 +15,6 @@ from firmware_bridge import DeviceState, Question
 from signerd.cli.progress import OFFER, accepting_other_address
 from signerd.errors import AddressNotShown
 from tests.support.command import signerd
-from tests.support.served import make_outer, served_daemon
 from tests.support.wallets import ALICE, BOB
 
 PATIENCE = 10.0
@@ -77,17 +76,10 @@ PIN = "791379137"
 
 
 @pytest.fixture
-def outer(tmp_path):
-    outer = make_outer(tmp_path)
+def outer(outer):
     outer.bridge.state = DeviceState.LOCKED
     outer.bridge.secrets = {Question.PIN: PIN}
     return outer
-
-
-@pytest.fixture
-def desk(tmp_path, outer):
-    with served_daemon(tmp_path / "s", outer) as daemon:
-        yield daemon
 
 
 def test_l10_what_was_typed_is_neither_shown_nor_sent_where_it_cannot_be_a_place(desk):

@@ -4,8 +4,6 @@ that obeys (docs/sign/payments.md, docs/operate/issuing-a-token.md).
 
 import asyncio
 
-import pytest
-
 from custody.common.terminal import Exit
 from signerd.callers import LoopbackCaller
 from signerd.cli import progress
@@ -13,28 +11,10 @@ from signerd.core.text import amount
 from signerd.shapes import ProposalView
 from tests.support.bills import bill
 from tests.support.command import is_tame, signerd
-from tests.support.desk import VAULT, snapshot_of, spend
+from tests.support.desk import VAULT, snapshot_of
 from tests.support.pages import DOCS, command_lines
-from tests.support.served import make_outer, served_daemon
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnp.exe\r\nChecks\n  ok  everything\x9b31m"
-
-
-@pytest.fixture
-def state(tmp_path):
-    return tmp_path / "s"
-
-
-@pytest.fixture
-def outer(tmp_path):
-    return make_outer(tmp_path)
-
-
-@pytest.fixture
-def desk(state, outer):
-    with served_daemon(state, outer) as daemon:
-        await_proposal(daemon, "p-1")
-        yield daemon
 
 
 def await_proposal(daemon, psbt_id: str) -> None:
@@ -88,18 +68,16 @@ def test_show_says_where_the_money_goes_and_each_check_in_a_sentence(desk):
     assert "(not believed)" in text
 
 
-def test_l8_what_the_platform_writes_cannot_touch_the_terminal(state, outer):
-    snapshot = snapshot_of(spend(), description=HOSTILE, created_by=HOSTILE)
-    outer.platform.proposals["p-1"] = snapshot
-    with served_daemon(state, outer) as daemon:
-        await_proposal(daemon, "p-1")
-        for command in (["proposals"], ["show", "p-1"], ["show", "p-1", "--json"], ["status"]):
-            ended = signerd(*command, state=state)
-            assert is_tame(ended.out), command
-            assert ended.status == Exit.OK
-        lines = signerd("show", "p-1", state=state).out.splitlines()
-        # Its line breaks are gone too: the words stay where they are marked as the platform's.
-        assert [line for line in lines if line.strip() == "Checks"] == ["Checks"]
+def test_l8_what_the_platform_writes_cannot_touch_the_terminal(desk, outer):
+    outer.platform.proposals["p-2"] = snapshot_of(bill(1), "p-2", description=HOSTILE, created_by=HOSTILE)
+    await_proposal(desk, "p-2")
+    for command in (["proposals"], ["show", "p-2"], ["show", "p-2", "--json"], ["status"]):
+        ended = signerd(*command, state=desk.state)
+        assert is_tame(ended.out), command
+        assert ended.status == Exit.OK
+    lines = signerd("show", "p-2", state=desk.state).out.splitlines()
+    # Its line breaks are gone too: the words stay where they are marked as the platform's.
+    assert [line for line in lines if line.strip() == "Checks"] == ["Checks"]
 
 
 # --- approve ------------------------------------------------------------------------------------------------

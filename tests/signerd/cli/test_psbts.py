@@ -12,20 +12,7 @@ from multisig import Psbt, ReceivedPsbt, signer_progress
 from tests.support.bills import bill
 from tests.support.command import signerd
 from tests.support.desk import VAULT, spend
-from tests.support.served import make_outer, served_daemon
 from tests.support.wallets import ALICE
-
-
-@pytest.fixture
-def outer(tmp_path):
-    return make_outer(tmp_path)
-
-
-@pytest.fixture
-def desk(tmp_path, outer):
-    with served_daemon(tmp_path / "s", outer) as daemon:
-        daemon.until(lambda: any(r.psbt_id == "p-1" for r in daemon.service.journal.records()))
-        yield daemon
 
 
 @pytest.fixture

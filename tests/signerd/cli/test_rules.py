@@ -1,23 +1,14 @@
 """rules show: from the files alone."""
 
-import pytest
-
 from custody.common.terminal import Exit
+from tests.signerd.cli.test_daemon import CONFIG
 from tests.support.command import signerd
-from tests.support.daemons import prepare
 from tests.support.desk import VAULT_ID
 
 
-@pytest.fixture
-def state(tmp_path):
-    folder = tmp_path / "s"
-    folder.mkdir(mode=0o700)
-    prepare(folder)
-    (folder / "config.toml").write_text('network = "regtest"\n[platform]\nurl = "http://127.0.0.1:8080"\n')
-    return folder
-
-
-def test_the_rules_that_count_are_shown(state):
+def test_the_rules_that_count_are_shown(prepared):
+    state = prepared
+    (state / "config.toml").write_text(CONFIG)
     assert "No rules" in signerd("rules", "show", state=state).out
     path = state / "rules.toml"
     path.write_text(f'[vaults.{VAULT_ID}.ask]\nalways = true\n[refuse]\nabove_per_day = "60000 sat"\n')

@@ -15,8 +15,9 @@ from signerd.account.config import load_config
 from tests.support.command import signerd
 from tests.support.daemons import hurried_sleep
 from tests.support.fake_platform import EMAIL, OTP, PASSWORD
-from tests.support.served import make_outer
 
+# It is one string, whatever is in it: it adds nothing to the file.
+LABEL = 'My "T"\\ é y = 1'
 CREDENTIALS = f"phrase\n{EMAIL}\n{PASSWORD}\n"
 
 
@@ -47,13 +48,11 @@ def url():
 
 
 @pytest.fixture
-def outer(tmp_path, monkeypatch):
-    """The scripted platform behind the real client; what signs in without a daemon reaches it."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    found = make_outer(tmp_path)
-    outside = partial(app.DaemonDependencies, transport=found.platform.transport, sleep=hurried_sleep)
+def outer(outer, monkeypatch):
+    """What signs in without a daemon reaches it, through the real client."""
+    outside = partial(app.DaemonDependencies, transport=outer.platform.transport, sleep=hurried_sleep)
     monkeypatch.setattr(app, "DaemonDependencies", outside)
-    return found
+    return outer
 
 
 @pytest.fixture
@@ -66,13 +65,18 @@ def options(url: str, secrets: str = "file") -> list[str]:
 
 
 def test_what_is_needed_is_looked_at_then_the_person_is_asked_and_told_what_comes_next(state, outer, url):
-    ended = signerd("setup", *options(url), state=state, typed=CREDENTIALS)
+    device = "trezor:udp:127.0.0.1:21324"
+    more = ["--device", device, "--label", LABEL]
+    ended = signerd("setup", *options(url), *more, state=state, typed=CREDENTIALS)
     assert ended.status == Exit.OK, ended.err
     for name in ("libraries", "permissions", "secrets", "platform", "clock"):
         assert f" {name} " in ended.out
     assert f"Signed in as {EMAIL}" in ended.out
     assert f"signerd --state {state} run" in ended.out
-    assert load_config(state / "config.toml").secrets.store == "file"
+    written = load_config(state / "config.toml")
+    assert (written.secrets.store, str(written.network)) == ("file", "regtest")
+    assert (written.devices.endpoints, written.label) == ((device,), LABEL)
+    assert (state / "config.toml").stat().st_mode & 0o777 == 0o600
 
 
 def test_without_an_address_it_is_asked_for_and_later_not_again(state, outer, url):
@@ -110,10 +114,14 @@ def test_a_wrong_code_is_asked_for_again_and_a_failure_leaves_nothing(state, out
     )
     assert wrong.status == Exit.SIGNED_OUT
     assert wrong.err.count("OTP_INVALID") == 3
-    assert not (state / "config.toml").exists()
-    right = signerd(command, *options(url), state=state, typed=f"{CREDENTIALS}000000\n{OTP}\n")
+    # A folder with a journal is one that no backup is restored to.
+    names = ("config.toml", "journal.sqlite3", "journal.born")
+    assert not [name for name in names if (state / name).exists()]
+    typed = f"phrase\n{EMAIL}\nwrong\n{EMAIL}\n{PASSWORD}\n000000\n{OTP}\n"
+    right = signerd(command, *options(url), state=state, typed=typed)
     assert right.status == Exit.OK, right.err
-    assert [path for _verb, path in outer.platform.requests].count("/auth/login") == 2
+    assert right.err.count("Once more, with both:") == 1
+    assert [path for _verb, path in outer.platform.requests].count("/auth/login") == 3
 
 
 def test_what_is_given_later_without_the_platform_is_refused_in_words_where_it_differs(state, outer, url):

@@ -11,7 +11,7 @@ from signerd.core.audit import Note
 from signerd.core.values import OwnKey, VaultClaim
 from tests.support.command import signerd
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys, spend
-from tests.support.served import make_outer, served_daemon
+from tests.support.served import served_daemon
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
 
 CODE = VAULT.verification_code
@@ -19,16 +19,10 @@ OTHER = make_vault((ALICE, BOB, MALLORY))
 
 
 @pytest.fixture
-def outer(tmp_path):
-    return make_outer(tmp_path)
-
-
-@pytest.fixture
-def desk(tmp_path, outer):
-    with served_daemon(tmp_path / "s", outer, prepared=False) as daemon:
-        assert signerd("register", "--yes", state=daemon.state).status == Exit.OK
-        daemon.until(lambda: bool(daemon.service.journal.claims()))
-        yield daemon
+def desk(new_desk):
+    assert signerd("register", "--yes", state=new_desk.state).status == Exit.OK
+    new_desk.until(lambda: bool(new_desk.service.journal.claims()))
+    return new_desk
 
 
 def first_on(policy, index: int) -> str:
