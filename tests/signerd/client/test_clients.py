@@ -31,11 +31,6 @@ from tests.support.served import served_script
 REPORT = shapes.AuditReport(entries=3, head="00", at=None, fault=None)
 
 
-@pytest.fixture
-def state(tmp_path):
-    return tmp_path / "s"
-
-
 def awaited(at, ask):
     async def run():
         async with at if isinstance(at, AsyncDaemonClient) else AsyncDaemonClient(at) as daemon:
@@ -131,14 +126,8 @@ def test_a_daemon_that_stays_away_is_given_up():
     assert patience.pause(None) < 1
 
 
-@pytest.fixture
-def folder(state):
-    state.mkdir(mode=0o700)
-    return state
-
-
 @contextmanager
-def answering(folder, answer: bytes, drop: bytes | None = None) -> Iterator[None]:
+def answering(state, answer: bytes, drop: bytes | None = None) -> Iterator[None]:
     """A server that gives everybody the same bytes, and then this drop again and again for ever."""
     over = threading.Event()
 
@@ -151,7 +140,7 @@ def answering(folder, answer: bytes, drop: bytes | None = None) -> Iterator[None
                     caller.sendall(drop)
 
     with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(socket_path(folder)))
+        listening.bind(str(socket_path(state)))
         listening.listen()
 
         def serve() -> None:
@@ -190,8 +179,8 @@ def http(body: bytes, status: str = "200 OK", kind: str = "application/json") ->
         b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{",
     ],
 )
-def test_nonsense_is_named_as_such(folder, answer):
-    with answering(folder, answer), DaemonClient(folder) as client, pytest.raises(DaemonFailed):
+def test_nonsense_is_named_as_such(state, answer):
+    with answering(state, answer), DaemonClient(state) as client, pytest.raises(DaemonFailed):
         client.status()
 
 
@@ -209,9 +198,9 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
     ],
     ids=["mute", "headers", "body", "large", "packed"],
 )
-def test_f_a_daemon_that_comes_to_no_end_or_fills_the_memory_is_given_up(folder, first, drop, seconds, told):
-    with answering(folder, first, drop), DaemonClient(folder) as client:
-        address = DaemonAddress.of_folder(folder)
+def test_f_a_daemon_that_comes_to_no_end_or_fills_the_memory_is_given_up(state, first, drop, seconds, told):
+    with answering(state, first, drop), DaemonClient(state) as client:
+        address = DaemonAddress.of_folder(state)
         asking = ask(address, address.request("POST", "/session", seconds, body={}))
         with pytest.raises(DaemonFailed, match=told):
             client.run(asking)
@@ -223,11 +212,11 @@ def test_l10_an_id_that_could_lead_elsewhere_is_none(text):
         segment(text)
 
 
-def test_a_stream_that_breaks_off_is_an_error_and_not_an_end(folder):
+def test_a_stream_that_breaks_off_is_an_error_and_not_an_end(state):
     answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n11\r\n: still here\n\n"
     with (
-        answering(folder, answer),
-        DaemonClient(folder) as client,
+        answering(state, answer),
+        DaemonClient(state) as client,
         client.follow() as lines,
         pytest.raises(DaemonFailed),
     ):
@@ -235,15 +224,15 @@ def test_a_stream_that_breaks_off_is_an_error_and_not_an_end(folder):
 
 
 @SHELLS
-def test_a_body_that_is_refused_before_it_is_read_is_answered_all_the_same(folder, shell):
+def test_a_body_that_is_refused_before_it_is_read_is_answered_all_the_same(state, shell):
     said = json.dumps(problem(RequestTooLarge("too large"))).encode()
-    with answering(folder, http(said, "413 Too Large")), pytest.raises(RequestTooLarge, match="too large"):
-        shell(folder, lambda daemon: daemon.inspect_psbt("A" * 8_000_000))
+    with answering(state, http(said, "413 Too Large")), pytest.raises(RequestTooLarge, match="too large"):
+        shell(state, lambda daemon: daemon.inspect_psbt("A" * 8_000_000))
 
 
-def test_neither_a_proxy_nor_a_redirect_takes_the_words_elsewhere(folder, monkeypatch):
+def test_neither_a_proxy_nor_a_redirect_takes_the_words_elsewhere(state, monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     moved = b"HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n"
-    with answering(folder, moved), DaemonClient(folder) as client, pytest.raises(DaemonFailed):
+    with answering(state, moved), DaemonClient(state) as client, pytest.raises(DaemonFailed):
         client.sign_in("a@example.org", "secret")

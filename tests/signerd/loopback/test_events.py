@@ -102,11 +102,6 @@ async def test_l8_a_line_is_one_line_and_tame():
     await stream.aclose()
 
 
-@pytest.fixture
-def state(tmp_path):
-    return tmp_path / "s"
-
-
 def test_the_client_resumes_filters_and_is_stopped_from_another_thread(state):
     with served_script(state) as daemon, daemon.client() as client:
         daemon.feed("p-1", "progress", "one")

@@ -17,18 +17,6 @@ from tests.support.served import served_script
 DIGEST = "ab" * 32
 
 
-@pytest.fixture
-def state(tmp_path):
-    return tmp_path / "s"
-
-
-@pytest.fixture(scope="module")
-def silent(tmp_path_factory):
-    """A daemon that knows no answer: nothing may reach it."""
-    with served_script(tmp_path_factory.mktemp("silent") / "s") as daemon:
-        yield daemon
-
-
 STATUS = shapes.Status(
     version="1",
     network="regtest",

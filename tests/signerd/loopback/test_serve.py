@@ -16,11 +16,6 @@ from tests.signerd.loopback.test_routes import STATUS
 from tests.support.served import Scripted, served_script
 
 
-@pytest.fixture
-def state(tmp_path):
-    return tmp_path / "s"
-
-
 def test_an_answer_that_has_begun_is_finished_before_the_server_ends(state):
     begun, then_step = threading.Event(), threading.Event()
 
@@ -78,7 +73,6 @@ def test_an_answer_that_waits_for_a_person_does_not_hold_up_the_end(state, monke
 
 @pytest.mark.anyio
 async def test_signals_stay_the_daemons_and_an_error_of_the_body_is_kept(state):
-    state.mkdir(mode=0o700)
     before = signal.getsignal(signal.SIGTERM)
 
     async def body() -> None:

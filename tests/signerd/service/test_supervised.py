@@ -27,13 +27,6 @@ PID = 77
 SECONDS = 120.0
 
 
-@pytest.fixture
-def folder(tmp_path):
-    folder = tmp_path / "s"
-    folder.mkdir(mode=0o700)
-    return folder
-
-
 @pytest.fixture(params=["file", "abstract"])
 def notified(request, tmp_path):
     """The address of systemd's socket for datagrams, as its variable has it."""
@@ -91,39 +84,39 @@ async def test_it_tells_that_it_is_ready_that_its_loop_lives_and_that_it_stops(m
     assert told[-1] == b"STOPPING=1"
 
 
-def test_the_socket_that_is_handed_over_is_served_and_its_file_stays(folder):
-    with opened(socket_path(folder)) as theirs:
+def test_the_socket_that_is_handed_over_is_served_and_its_file_stays(state):
+    with opened(socket_path(state)) as theirs:
         ours = socket.socket(fileno=os.dup(theirs.fileno()))
-        with private_socket(folder, ours) as found, socket.socket(socket.AF_UNIX) as caller:
-            caller.connect(str(socket_path(folder)))
+        with private_socket(state, ours) as found, socket.socket(socket.AF_UNIX) as caller:
+            caller.connect(str(socket_path(state)))
             found.settimeout(SECONDS)
             accepted, _ = found.accept()
             accepted.close()
         assert found.fileno() == -1
-        assert socket_path(folder).exists()
+        assert socket_path(state).exists()
 
 
-def test_l12_a_socket_that_is_another_does_not_listen_or_is_open_to_others_is_refused(folder, tmp_path):
+def test_l12_a_socket_that_is_another_does_not_listen_or_is_open_to_others_is_refused(state, tmp_path):
     with opened(tmp_path / "other.sock") as other, pytest.raises(SocketUnusable, match="another socket"):
-        private_socket(folder, other).__enter__()
+        private_socket(state, other).__enter__()
     with socket.socket(socket.AF_UNIX) as mute:
-        mute.bind(str(socket_path(folder)))
+        mute.bind(str(socket_path(state)))
         with pytest.raises(SocketUnusable, match="another socket"):
-            private_socket(folder, mute).__enter__()
-    socket_path(folder).unlink()
-    with opened(socket_path(folder)) as loose:
-        socket_path(folder).chmod(0o666)
+            private_socket(state, mute).__enter__()
+    socket_path(state).unlink()
+    with opened(socket_path(state)) as loose:
+        socket_path(state).chmod(0o666)
         with pytest.raises(UnsafeFolder, match="open to other users"):
-            private_socket(folder, loose).__enter__()
+            private_socket(state, loose).__enter__()
 
 
 @pytest.mark.skipif(not listening.UNIX_TABLE.exists(), reason="this system has no table of its sockets")
-def test_a_socket_that_the_manager_listens_at_is_not_taken_away_from_it(folder):
-    with opened(socket_path(folder)):
-        with pytest.raises(SocketUnusable) as refused, private_socket(folder):
+def test_a_socket_that_the_manager_listens_at_is_not_taken_away_from_it(state):
+    with opened(socket_path(state)):
+        with pytest.raises(SocketUnusable) as refused, private_socket(state):
             pass
         assert "signerd service" in refused.value.hint
-        assert socket_path(folder).exists()
+        assert socket_path(state).exists()
 
 
 ACTIVATE = shutil.which("systemd-socket-activate")
@@ -132,9 +125,9 @@ ACTIVATE = shutil.which("systemd-socket-activate")
 @pytest.mark.skipif(ACTIVATE is None, reason="systemd-socket-activate is not installed")
 @pytest.mark.parametrize("notified", ["file"], indirect=True)
 def test_a_first_call_starts_the_daemon_which_answers_it_and_tells_the_manager(
-    folder, manager, notified, tmp_path
+    state, manager, notified, tmp_path
 ):
-    config = folder / "config.toml"
+    config = state / "config.toml"
     config.write_text(CONFIG)
     passphrase = tmp_path / "credentials"
     passphrase.mkdir()
@@ -146,9 +139,9 @@ def test_a_first_call_starts_the_daemon_which_answers_it_and_tells_the_manager(
         "WATCHDOG_USEC": "120000000",
     }
     handed_on = [f"--setenv={name}" for name in ("CREDENTIALS_DIRECTORY", "NOTIFY_SOCKET", "WATCHDOG_USEC")]
-    command = [ACTIVATE, f"--listen={socket_path(folder)}", *handed_on]
+    command = [ACTIVATE, f"--listen={socket_path(state)}", *handed_on]
     daemon = subprocess.Popen(
-        [*command, sys.executable, "-m", "signerd", "--state", str(folder), "run"],
+        [*command, sys.executable, "-m", "signerd", "--state", str(state), "run"],
         env=environment,
         cwd=Path(__file__).parents[3],
         stdout=subprocess.PIPE,
@@ -159,13 +152,13 @@ def test_a_first_call_starts_the_daemon_which_answers_it_and_tells_the_manager(
         try:
             assert "Listening on" in daemon.stderr.readline()
             # It has no SocketMode=, as the unit has.
-            socket_path(folder).chmod(0o600)
-            found = signerd("status", "--json", state=folder)
+            socket_path(state).chmod(0o600)
+            found = signerd("status", "--json", state=state)
             assert found.status == 0, found.err
             assert [manager.recv(100), manager.recv(100)] == [b"READY=1", b"WATCHDOG=1"]
             daemon.send_signal(signal.SIGTERM)
             assert manager.recv(100) == b"STOPPING=1"
             assert daemon.wait(SECONDS) == 0
-            assert socket_path(folder).exists()
+            assert socket_path(state).exists()
         finally:
             daemon.kill()

@@ -1,6 +1,7 @@
 """L1-L4, L9-L11, L13, L14: what comes back over the real port, to the byte."""
 
 import asyncio
+import contextlib
 import socket
 
 import pytest
@@ -158,6 +159,20 @@ def test_l11_a_connection_without_a_request_is_ended(tmp_path, monkeypatch, begu
     monkeypatch.setattr(serve, "REQUEST_SECONDS", 0.05)
     with ported(tmp_path / "s") as port:
         assert exchange(port.number, begun) == b""
+
+
+def test_l11_a_kept_connection_ends_without_a_further_request_which_may_come_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr(serve, "REQUEST_SECONDS", 0.2)
+    with ported(tmp_path / "s") as port:
+        head = f"GET /v1/devices HTTP/1.1\r\nHost: {port.host}\r\n\r\n".encode()
+        with socket.create_connection(("127.0.0.1", port.number), PATIENCE_SECONDS) as raw:
+            for _ in range(3):
+                raw.sendall(head[:9])
+                raw.sendall(head[9:])
+                seen(raw, b'"code":"not-paired"')
+            raw.sendall(b"GET / HTT")
+            with contextlib.suppress(ConnectionResetError):
+                assert raw.recv(1) == b""
 
 
 def test_l11_a_flooded_port_does_not_keep_the_terminal_out(tmp_path, monkeypatch):

@@ -7,8 +7,7 @@ import pytest
 
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
-from tests.support.daemons import daemon_at, make_config, prepare, until_state
-from tests.support.desk import snapshot_of, spend
+from tests.support.daemons import daemon_at, make_config, until_state
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
 from tests.support.paged import Markup, paged
@@ -33,13 +32,18 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(tmp_path):
-    state, place = tmp_path / "s", tmp_path / "platform"
-    state.mkdir(mode=0o700)
-    place.mkdir()
-    prepare(state)
-    platform, bridge = FakePlatform(place, {"p-1": snapshot_of(spend())}), FakeBridge()
+async def desk(prepared, platform, bridge):
     config = make_config(checks={"lowered": ["fee-share"]})
-    async with daemon_at(state, platform, bridge, config=config) as daemon, paged(daemon) as browser:
+    async with daemon_at(prepared, platform, bridge, config=config) as daemon, paged(daemon) as browser:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         yield Desk(daemon, platform, bridge, browser)
+
+
+@pytest.fixture
+def daemon(desk):
+    return desk.daemon
+
+
+@pytest.fixture
+def browser(desk):
+    return desk.browser

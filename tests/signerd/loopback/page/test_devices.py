@@ -3,11 +3,8 @@
 import pytest
 
 from firmware_bridge import DeviceState, Question
-from tests.support.daemons import daemon_at, prepare
-from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
-from tests.support.fake_platform import FakePlatform
-from tests.support.paged import field_of, paged, shown_words, whole
+from tests.support.paged import field_of, shown_words, whole
 from tests.support.wallets import ALICE, BOB
 
 pytestmark = pytest.mark.anyio
@@ -18,23 +15,6 @@ PIN = "791379137"
 @pytest.fixture
 def bridge():
     return FakeBridge(state=DeviceState.LOCKED, secrets={Question.PIN: PIN})
-
-
-@pytest.fixture
-async def daemon(tmp_path, bridge):
-    state, place = tmp_path / "s", tmp_path / "platform"
-    state.mkdir(mode=0o700)
-    place.mkdir()
-    prepare(state)
-    platform = FakePlatform(place, {"p-1": snapshot_of(spend())})
-    async with daemon_at(state, platform, bridge) as running:
-        yield running
-
-
-@pytest.fixture
-async def browser(daemon):
-    async with paged(daemon) as client:
-        yield client
 
 
 def form_of(html, start):

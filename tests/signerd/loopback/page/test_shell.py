@@ -36,11 +36,6 @@ def filled(path):
     return re.sub(r"\{(\w+)\}", lambda found: names.get(found[1], "x-1"), path)
 
 
-@pytest.fixture
-def daemon(desk):
-    return desk.daemon
-
-
 async def test_every_page_keeps_to_the_frame(daemon):
     async with paged(daemon) as browser:
         for path in PAGES:

@@ -11,9 +11,8 @@ from multisig import profile_account_path
 from signerd.core.audit import Note
 from signerd.core.values import OwnKey
 from tests.support.daemons import daemon_at, until
-from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys, snapshot_of, spend
-from tests.support.fake_bridge import FakeBridge
-from tests.support.fake_platform import FakePlatform, movement
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys, spend
+from tests.support.fake_platform import movement
 from tests.support.paged import Markup, field_of, paged, shown_words, whole
 from tests.support.patience import PATIENCE
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
@@ -25,22 +24,8 @@ OTHER = make_vault((ALICE, BOB, MALLORY))
 
 
 @pytest.fixture
-def bridge():
-    return FakeBridge()
-
-
-@pytest.fixture
-def platform(tmp_path):
-    place = tmp_path / "platform"
-    place.mkdir()
-    return FakePlatform(place, {"p-1": snapshot_of(spend())})
-
-
-@pytest.fixture
-async def daemon(tmp_path, platform, bridge):
+async def daemon(state, platform, bridge):
     """Keys registered, the vault seen, nothing pinned."""
-    state = tmp_path / "s"
-    state.mkdir(mode=0o700)
     async with daemon_at(state, platform, bridge) as running:
         keys = (*own_keys(), OwnKey(PROFILE_KEY, "profile", 0))
         running.journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
