@@ -145,13 +145,6 @@ def watch_branch(db: Session, vault: VaultRow, branch: int, next_index: int) -> 
         db.execute(_WATCH, rows)
 
 
-def derive_ahead(vault: VaultRow) -> None:
-    """Derives the script that will be watched once the next change address is taken. The keys are cached
-    (`multisig.keys`), so that `watch_branch` spends no time on them while it has the write lock.
-    """
-    policy_of(vault).script_pubkey(CHANGE, min(vault.next_change_index + GAP, MAX_INDEX))
-
-
 _LAST_WATCHED = select(func.max(WatchedScriptRow.address_index)).where(
     WatchedScriptRow.vault_id == bindparam("vault_id"), WatchedScriptRow.branch == bindparam("branch")
 )
