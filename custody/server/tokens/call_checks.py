@@ -39,12 +39,12 @@ from custody.server.store.models import (
 )
 from custody.server.store.models import TokenTransactionRow as TokenRow
 from custody.server.tokens.index_reading import IndexedBlock
-from custody.server.tokens.state import Cells, published_bytecode
+from custody.server.tokens.state import Cells
 from custody.server.tokens.status import FAILURE_WORDS
-from custody.server.vaults.stored import address_script
+from custody.server.vaults.stored import address_script, may_be_of_vault
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address
 from multisig.errors import InvalidToken
-from multisig.tokens import Function, TokenAmount, TokenCall, encode_payload
+from multisig.tokens import Function, TokenAmount, TokenCall, encode_payload, parse_bytecode
 from multisig.tokens.machine import Cell, TokenFailure, TokenTransaction, simulate
 
 # Where the specification has them: the address first, then the amount.
@@ -119,19 +119,20 @@ def require_vault_address(db: Session, vault: VaultRow, planned: PlannedCall) ->
 
     Raises Invalid where a call would bring them to such a script of one of the workspace's vaults.
     """
-    if planned.function not in _MOVING or planned.address is None:
+    address = planned.address
+    if planned.function not in _MOVING or address is None or not may_be_of_vault(address):
         return
     owner = db.scalars(
         select(VaultRow)
         .join(WatchedScriptRow, WatchedScriptRow.vault_id == VaultRow.id)
         .where(
             WatchedScriptRow.chain == vault.chain,
-            WatchedScriptRow.script_pubkey == planned.address,
+            WatchedScriptRow.script_pubkey == address,
             # No caller learns which scripts other workspaces have.
             VaultRow.workspace_id == vault.workspace_id,
         )
     ).one_or_none()
-    if owner is None or planned.address == address_script(owner):
+    if owner is None or address == address_script(owner):
         return
     sentence = (
         f"Tokens at this address of vault {owner.name} could not be moved again: a vault calls only from its "
@@ -196,11 +197,13 @@ class CallContext:
     waiting: tuple[TokenTransaction, ...]
 
 
-def require_effect(db: Session, vault: VaultRow, planned: PlannedCall, context: CallContext) -> None:
+def require_effect(
+    db: Session, vault: VaultRow, contract: ContractRow, planned: PlannedCall, context: CallContext
+) -> None:
     """Raises as `refusal` does where the call would have no effect."""
     own = address_script(vault)
     view = Cells(db, vault.chain, filter(None, (own, planned.address)))
-    bytecode_of = published_bytecode(db, vault.chain)
+    bytecode_of = {contract.bytecode_hash: parse_bytecode(contract.bytecode)}.get
     call = TokenTransaction("", own, encode_payload(planned.call(context.contract_id)))
 
     def failure_after(before: tuple[TokenTransaction, ...]) -> TokenFailure | None:

@@ -147,7 +147,7 @@ def _order(request: CallContractRequest, address_at: str, ctx: Ctx) -> Order:
     order = token_order(ctx, TxType.CALL, vault, payload, request.priority, vault_at="/wallet_id")
 
     def fund(quote: Quote) -> Iterable[Funding]:
-        require_effect(db, vault, planned, context)
+        require_effect(db, vault, contract, planned, context)
         return order.fund(quote)
 
     return replace(

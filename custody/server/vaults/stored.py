@@ -33,8 +33,9 @@ from custody.server.store.models import (
     table_of,
 )
 from custody.server.store.store import chunks, read_each, read_once
-from multisig import CHANGE, MAX_INDEX, RECEIVE, Network
+from multisig import CHANGE, MAX_INDEX, RECEIVE, Network, ScriptKind
 from multisig import Vault as Policy
+from multisig.script import classify
 
 # Parsing a descriptor checks every key; a policy keeps its branch nodes, so that the next address is cheap.
 CACHED_POLICIES = 1_024
@@ -113,6 +114,11 @@ def address_script(vault: VaultRow) -> bytes:
     caller.
     """
     return policy_of(vault).script_pubkey(RECEIVE, ADDRESS_INDEX)
+
+
+def may_be_of_vault(script: bytes) -> bool:
+    """Whether an output script is of the kind that vaults have; of any other, none needs to be looked for."""
+    return classify(script) is ScriptKind.P2WSH
 
 
 def index_after(index: int) -> int:
