@@ -5,7 +5,7 @@ after the calls that wait before it.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import and_, exists, or_, select
+from sqlalchemy import exists, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from custody.schemas.asset_tokens import (
@@ -33,7 +33,6 @@ from custody.server.store.models import (
     ContractCallRow,
     ContractRow,
     ProposalRow,
-    TokenCellRow,
     VaultRow,
     WatchedScriptRow,
 )
@@ -45,7 +44,7 @@ from custody.server.vaults.stored import address_script, may_be_of_vault
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address
 from multisig.errors import InvalidToken
 from multisig.tokens import Function, TokenAmount, TokenCall, encode_payload, parse_bytecode
-from multisig.tokens.machine import Cell, TokenFailure, TokenTransaction, simulate
+from multisig.tokens.machine import TokenFailure, TokenTransaction, simulate
 
 # Where the specification has them: the address first, then the amount.
 ADDRESS, AMOUNT = "/args/0/value", "/args/1/value"
@@ -214,27 +213,6 @@ def require_effect(
     if failure is not None:
         passes_alone = failure_after(()) is None
         raise refusal(failure, planned, waiting=len(context.waiting) if passes_alone else 0)
-
-
-def deployed_id(db: Session, contract: ContractRow) -> str | None:
-    """The contract's id on chain, once its deployment is confirmed."""
-    query = (
-        select(ProposalRow.txid_expected)
-        .join(
-            TokenCellRow,
-            and_(
-                TokenCellRow.contract_id == ProposalRow.txid_expected,
-                TokenCellRow.chain == contract.chain,
-                TokenCellRow.cell == int(Cell.DEPLOYED),
-            ),
-        )
-        .where(
-            ProposalRow.family_id == contract.deploy_family_id,
-            ProposalRow.tx_type == TxType.DEPLOY.value,
-            ProposalRow.status == Status.CONFIRMED.value,
-        )
-    )
-    return db.scalars(query).first()
 
 
 def waiting_calls(db: Session, contract: ContractRow, workspace_id: int) -> tuple[TokenTransaction, ...]:
