@@ -58,7 +58,7 @@ def test_s12_a_deployment_whose_bytecode_says_something_else_is_refused() -> Non
     "name", ["decimals", "ticker", "max_supply", "bytecode_hash", "contract_id", "function"]
 )
 def test_s12_other_words_than_a_deployment_s_bytes_are_refused(name: str) -> None:
-    honest = dict(claim_of(GOLD.deployment, token_psbt(GOLD.deployment).tx.txid).told)
+    honest = dict(claim_of(GOLD.deployment, token_psbt(GOLD.deployment).tx.txid).details)
     told = TokenClaim(tuple({**honest, name: "7"}.items()))
     assert refused_by(token_snapshot(GOLD.deployment, call=told)) == {"token-call"}
 
