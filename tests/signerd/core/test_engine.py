@@ -333,6 +333,10 @@ def test_s19_a_bad_answer_of_the_device_is_not_used_and_one_that_is_brought_chan
         decide(EXPORTED, events.AnswerImported(returned), AROUND)
 
 
+def test_s16_what_a_device_returns_of_a_vault_that_is_not_pinned_any_more_is_not_used() -> None:
+    assert run(RETURNED, start=SIGNING, context=UNPINNED).state is State.INTERRUPTED
+
+
 def test_s33_of_what_others_signed_too_a_device_may_give_nothing_and_a_file_our_own() -> None:
     """The platform takes from each signer their own; all are verified."""
     ours = replace(HONEST, psbt=signed_by(ALICE, HONEST))

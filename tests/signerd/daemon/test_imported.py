@@ -65,17 +65,9 @@ async def signed(daemon, psbt: Psbt, caller: LoopbackCaller = WALLET):
     return await daemon.imported.one(view.psbt_id, caller)
 
 
-async def test_s6_it_is_signed_once_and_handed_out_again_the_same(prepared, platform, bridge):
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        first = await signed(daemon, bill())
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        again = await daemon.imported.import_psbt(bill().to_base64(), WALLET)
-        assert again == first
-        await until_state(daemon, first.psbt_id, State.HANDED_OVER)
-    assert bridge.asked == 1
-
-
-async def test_s33_what_came_with_another_copy_is_given_back_with_our_signature(prepared, platform, bridge):
+async def test_s6_s33_it_is_signed_once_and_what_came_with_another_copy_is_given_back_with_it(
+    prepared, platform, bridge
+):
     async with daemon_at(prepared, platform, bridge) as daemon:
         first = await signed(daemon, bill())
         again = await daemon.imported.import_psbt(BOB.sign(bill()).to_base64(), WALLET)
@@ -89,6 +81,7 @@ async def test_s33_what_came_with_another_copy_is_given_back_with_our_signature(
         assert await daemon.imported.one(first.psbt_id, WALLET) == again
     async with daemon_at(prepared, platform, bridge) as daemon:
         assert await daemon.imported.one(first.psbt_id, WALLET) == again
+        assert await daemon.imported.import_psbt(bill().to_base64(), WALLET) == again
     assert bridge.asked == 1
 
 

@@ -78,39 +78,28 @@ def test_coins_within_the_gap_reach_on() -> None:
     assert judged(spend((RECEIVE, 3_600), coins=coins)).acknowledge
 
 
-def test_what_was_signed_here_is_known_from_then_on() -> None:
-    known = signed(spend((CHANGE, 999), (RECEIVE, 5)))
-    assert not judged(spend((CHANGE, 1_999)), known).acknowledge
-    held = judged(spend((CHANGE, 2_000)), known)
-    assert held.acknowledge
-    assert "is 999:" in held.sentence
+# Of invented coins: signed, and never mined.
+INVENTED = spend((CHANGE, 89_500), coins=tuple((CHANGE, index) for index in range(900, 90_000, 900)))
+SIGNED_BEFORE = {
+    "what was signed here is known": (spend((CHANGE, 999), (RECEIVE, 5)), (1_999,), (2_000,)),
+    # A machine that signs again after years: one question, and no more.
+    "far away it vouches for its neighbours alone": (
+        spend((CHANGE, 50_000)), (49_000, 50_001, 51_000, 0, 999), (1_000, 48_999, 51_001)
+    ),
+    "no dust vouches later": (spend((CHANGE, 0), coins=((RECEIVE, 0), (CHANGE, 987_654))), (), (987_655,)),
+    "coins reach on for their own transaction alone": (INVENTED, (1_900,), (89_501, 2_000)),
+}  # fmt: skip
 
 
-def test_an_address_far_away_that_was_approved_vouches_for_its_neighbours_alone() -> None:
-    """A machine that signs again after years: one question, and no more."""
-    known = signed(spend((CHANGE, 50_000)))
-    for index in (49_000, 50_001, 51_000, 0, 999):
-        assert not judged(spend((CHANGE, index)), known).acknowledge
-    for index in (1_000, 48_999, 51_001):
+@pytest.mark.parametrize(("before", "near", "far"), SIGNED_BEFORE.values(), ids=SIGNED_BEFORE)
+def test_s29_what_a_signed_transaction_makes_known(
+    before: Psbt, near: tuple[int, ...], far: tuple[int, ...]
+) -> None:
+    known = signed(before)
+    assert not any(judged(spend((CHANGE, index)), known).acknowledge for index in near)
+    for index in far:
         assert judged(spend((CHANGE, index)), known).acknowledge
-
-
-def test_a_signed_transaction_lets_no_dust_vouch_later() -> None:
-    known = signed(spend((CHANGE, 0), coins=((RECEIVE, 0), (CHANGE, 987_654))))
-    assert judged(spend((CHANGE, 987_655)), known).acknowledge
-
-
-def test_s29_coins_that_need_not_exist_reach_on_for_their_own_transaction_alone() -> None:
-    """A transaction of invented coins is signed and never mined: what it says of far addresses
-    must not stay.
-    """
-    coins = tuple((CHANGE, index) for index in range(900, 90_000, 900))
-    invented = spend((CHANGE, 89_500), coins=coins)
-    assert not judged(invented).acknowledge
-    known = signed(invented)
-    assert judged(spend((CHANGE, 89_501)), known).acknowledge
-    assert judged(spend((CHANGE, 2_000)), known).acknowledge
-    assert not judged(spend((CHANGE, 1_900)), known).acknowledge
+    assert not judged(INVENTED).acknowledge
 
 
 def test_a_vault_in_heavy_use_is_never_held() -> None:
