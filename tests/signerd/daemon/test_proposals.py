@@ -121,9 +121,7 @@ async def test_two_proposals_go_to_the_device_one_after_the_other(prepared, plat
         assert bridge.asked == 2
 
 
-async def test_a_decline_waits_for_the_platform_survives_a_restart_and_reaches_it_once(
-    prepared, platform, bridge
-):
+async def test_a_decline_waits_for_the_platform_and_survives_a_restart(prepared, platform, bridge):
     store = MemoryStore()
     platform.before = lambda r: problem(503, "BACKEND_UNAVAILABLE") if "sign-psbt" in r.url.path else None
     async with daemon_at(prepared, platform, bridge, store=store) as daemon:
