@@ -1,7 +1,6 @@
 """A vault's movements in pages, newest or oldest first; and those of the vaults that it replaces, if asked.
 
 A page reads at most `WINDOW` movements of a vault, however few of them match a filter; the next page goes on
-from custody.server.store.store import going_on
 from there.
 """
 
