@@ -79,6 +79,26 @@ class Desk:
         }
         return self.admin.post("/api/v1/create_wallet", body | changes)
 
+    def tell(self, path: str, person: As | None = None, /, **body: object) -> httpx.Response:
+        """The administrator, or ``person``, changes something of the workspace."""
+        return (person or self.admin).post(f"/api/v1/{path}", {"workspace_id": self.workspace_id} | body)
+
+    def enter(self, name: str, address: str) -> dict:
+        """Puts an address into the book."""
+        return ok(self.tell("add-whitelist-address", name=name, address=address))
+
+    def limit(self, amount: str, **changes: object) -> dict:
+        """Replaces the vault's limit: of each month, where no other cycle is named."""
+        month = {"cycle_period": "M", "cycle_day": 1}
+        body = month | {"vault_id": self.vault["id"], "transaction_limit": amount} | changes
+        return ok(self.tell("update-vault", **body))
+
+    def limit_role(self, amount: str, **changes: object) -> dict:
+        """Replaces the administrators' limit, or that of ``role_id``."""
+        month = {"cycle_period": "M", "cycle_day": 1}
+        body = month | {"role_id": 1, "new_transaction_limit": amount} | changes
+        return ok(self.tell("update-role-policies", **body))
+
     def wallets(self) -> list[dict]:
         return ok(self.admin.get("/api/v1/list-wallets", workspace_id=self.workspace_id))
 

@@ -122,18 +122,6 @@ class TokenDesk:
         """A mined call."""
         return self.finish(ok(self.call(contract_uid, function, *args))["psbt_id"])
 
-    def limit(self, amount: str) -> None:
-        """Sets the vault's limit for a movement."""
-        body = {"vault_id": self.desk.vault["id"], "workspace_id": self.desk.workspace_id}
-        cycle = {"transaction_limit": amount, "cycle_period": "M", "cycle_day": 1}
-        ok(self.desk.admin.post("/api/v1/update-vault", body | cycle))
-
-    def limit_role(self, amount: str) -> None:
-        """Sets the administrator role's limit for a month."""
-        body = {"role_id": 1, "workspace_id": self.desk.workspace_id, "new_transaction_limit": amount}
-        cycle = {"cycle_period": "M", "cycle_day": 1}
-        ok(self.desk.admin.post("/api/v1/update-role-policies", body | cycle))
-
     def cells(self) -> Cells:
         return stored_tokens(self.desk.world.platform.services.store)[0]
 

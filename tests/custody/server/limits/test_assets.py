@@ -8,7 +8,7 @@ from sqlalchemy import update
 from custody.server.rules.limits import in_tokens
 from custody.server.store.models import ContractCallRow
 from multisig.tokens import MAX_TOKEN_AMOUNT
-from tests.custody.server.limits.test_limits import bound_cycle, set_vault
+from tests.custody.server.limits.test_limits import bound_cycle
 from tests.support.custody import Desk, ok, refused
 from tests.support.prepared import Story
 from tests.support.replacing import bump, made
@@ -42,45 +42,28 @@ def figures(tokens: TokenDesk) -> list[tuple[str, str, str]]:
 
 
 class TestWhatCounts:
-    def test_what_is_transferred_minted_and_burnt(self, tokens):
+    def test_what_is_transferred_minted_and_burnt_of_each_token_the_oldest_first(self, tokens):
+        """A call and its bump once; what never reached the network is given back."""
         assert tokens.desk.vault["assets"] == []
-        uid = tokens.started()
+        uid, dust = tokens.started(), tokens.started(ticker="DUST", decimals_num=0)
         ok(tokens.call(uid, "transfer", tokens.address, 900))
         assert assets(tokens) == [], "of a token that was not moved nothing is there"
-        for function, address, amount in (
-            ("transfer", BOB, 40),
-            ("mint", BOB, 5),
-            ("burn", tokens.address, 100),
-        ):
-            ok(tokens.call(uid, function, address, amount))
+        ok(tokens.call(dust, "transfer", BOB, 3))
+        first = made(tokens.call(uid, "transfer", BOB, 40))
+        tokens.finish(made(bump(tokens.desk, first, fee_rate="8")))
+        ok(tokens.call(uid, "mint", BOB, 5))
+        declined = made(tokens.call(uid, "burn", tokens.address, 100))
+        ok(tokens.call(uid, "pause"))
+        gold, _ = assets(tokens)
         record = ok(tokens.desk.admin.get("/api/v1/contract", workspace_id=1, contract_uid=uid))
         token = {"contract_uid": uid, "contract_id": record["contract_id"], "ticker": "GOLD", "decimals": 2}
         reset = tokens.desk.wallets()[0]["detailed_vault_limits"]["NextReset"]
-        shown = {"Limit": "10.00", "Used": "1.45", "Unused": "8.55", "NextReset": reset}
-        ok(tokens.call(uid, "pause"))
-        assert assets(tokens) == [token | shown]
-
-    def test_each_token_has_its_own_the_oldest_first(self, tokens):
-        gold, dust = tokens.started(), tokens.started(ticker="DUST", decimals_num=0)
-        ok(tokens.call(dust, "transfer", BOB, 3))
-        ok(tokens.call(gold, "transfer", BOB, 3))
-        assert [(each["contract_uid"], each["ticker"]) for each in assets(tokens)] == [
-            (gold, "GOLD"),
-            (dust, "DUST"),
-        ]
-        assert figures(tokens) == [("10.00", "0.03", "9.97"), ("10", "3", "7")]
-
-    def test_a_call_and_its_bump_count_once(self, tokens):
-        uid = tokens.started()
-        first = made(tokens.call(uid, "transfer", BOB, 40))
-        tokens.finish(made(bump(tokens.desk, first, fee_rate="8")))
-        assert figures(tokens) == [("10.00", "0.40", "9.60")]
-        declined = made(tokens.call(uid, "transfer", BOB, 100))
-        assert figures(tokens) == [("10.00", "1.40", "8.60")]
-        set_vault(tokens.desk, "1")
-        assert figures(tokens) == [("1.00", "1.40", "0.00")], "lowered under what is used"
+        assert gold == token | {"Limit": "10.00", "Used": "1.45", "Unused": "8.55", "NextReset": reset}
+        assert figures(tokens)[1] == ("10", "3", "7")
+        tokens.desk.limit("1")
+        assert figures(tokens)[0] == ("1.00", "1.45", "0.00"), "lowered under what is used"
         tokens.desk.reject(declined)
-        assert figures(tokens) == [("1.00", "0.40", "0.60")], "what never reached the network is given back"
+        assert figures(tokens)[0] == ("1.00", "0.45", "0.55")
 
     def test_a_sum_beyond_64_bits(self, tokens):
         uid = tokens.started()
@@ -99,13 +82,13 @@ class TestLimit:
     def test_a_refusal_carries_the_same_figures_and_unused_is_what_passes(self, tokens):
         """Of a cycle's sum; a limit that the token cannot be divided into lets through what is below it."""
         for decimals, limit in ((0, "500.9"), (2, "5.00999999"), (18, "0.5")):
-            set_vault(tokens.desk, "21000000", per_cycle=False)
+            tokens.desk.limit("21000000", per_cycle=False)
             supply = str(MAX_TOKEN_AMOUNT)
             made_anew = {"ticker": f"GOLD{decimals}", "total_supply": supply, "max_supply": supply}
             uid = tokens.started(decimals_num=decimals, **made_anew)
-            set_vault(tokens.desk, "21000000")
+            tokens.desk.limit("21000000")
             ok(tokens.call(uid, "transfer", BOB, 400))
-            set_vault(tokens.desk, limit)
+            tokens.desk.limit(limit)
             bound_cycle(tokens.desk)
             *_, shown = assets(tokens)
             left = int(shown["Unused"].replace(".", ""))

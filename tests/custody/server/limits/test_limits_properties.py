@@ -213,7 +213,9 @@ def stored(row: Row) -> ProposalRow:
 
 @contextmanager
 def place(folder: Path) -> Iterator[Store]:
-    """Two members, two roles and two vaults of one workspace."""
+    """Two members, two roles and two vaults of one workspace; and another workspace, where one of them moves
+    more than any limit.
+    """
     make_sqlite(folder / "custody.db")
     store = Store.open(sqlite_url(folder / "custody.db"))
     with store.write() as db:
@@ -221,8 +223,14 @@ def place(folder: Path) -> Iterator[Store]:
         db.add(OrganisationRow(id=1, name="Acme", created_at=START))
         db.flush()
         chain = {"network": "testnet", "chain": "regtest"}
-        db.add(WorkspaceRow(id=1, organisation_id=1, name="Main", description="", created_at=START, **chain))
+        for number in (1, 2):
+            named = {"id": number, "organisation_id": 1, "name": str(number), "description": ""}
+            db.add(WorkspaceRow(**named, created_at=START, **chain))
         db.flush()
+        db.add(plain_vault("elsewhere", 2))
+        db.flush()
+        away = {"workspace_id": 2, "vault_id": "elsewhere", "created_by": 1, "at": BEGIN}
+        db.add(a_proposal("away", movement_sats=10**6, **away))
         for role in ROLES:
             terms = {"limit_sats": 100, "cycle_period": "M", "cycle_day": 1}
             terms |= {"created_at": START, "updated_at": START}
@@ -303,7 +311,7 @@ def take(model: Model, made: Bench, step: tuple) -> None:
             model.now = made.clock.now
 
 
-def test_the_platform_and_the_model_agree(tmp_path: Path) -> None:
+def test_p18_p19_p20_p22_the_platform_and_the_model_agree(tmp_path: Path) -> None:
     with place(tmp_path) as store:
 
         @settings(max_examples=examples(40))

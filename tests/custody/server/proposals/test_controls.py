@@ -24,26 +24,16 @@ def psbt_id(desk):
     return made(desk.propose(150_000, fee_rate="2"))
 
 
-def tell(desk, person, path, **body):
-    place = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
-    return person.post(f"/api/v1/{path}", place | body)
-
-
 def freeze(desk, name="carol", **body):
-    return tell(desk, desk.signers[name], "freeze-vault", **body)
+    return desk.tell("freeze-vault", desk.signers[name], vault_id=desk.vault["id"], **body)
 
 
 def unfreeze(desk, name):
-    return tell(desk, desk.signers[name], "unfreeze-vault")
+    return desk.tell("unfreeze-vault", desk.signers[name], vault_id=desk.vault["id"])
 
 
 def bind(desk, **changes):
-    return ok(tell(desk, desk.admin, "update-vault-controls", **FREE | changes))
-
-
-def enter(desk, address, name):
-    body = {"workspace_id": desk.workspace_id, "name": name, "address": address}
-    return ok(desk.admin.post("/api/v1/add-whitelist-address", body))
+    return ok(desk.tell("update-vault-controls", vault_id=desk.vault["id"], **FREE | changes))
 
 
 def audited(desk, count=1):
@@ -71,7 +61,6 @@ class TestFrozen:
         assert desk.chain.transaction(record["txid_expected"]) is None
         desk.world.clock.advance(minutes=9)
         desk.settle()
-        desk.mine()
         assert status(desk, psbt_id) == ["STALLED"]
         ok(unfreeze(desk, "alice"))
         assert ok(unfreeze(desk, "bob"))["is_frozen"] is False
@@ -88,7 +77,7 @@ class TestFrozen:
             shown = ok(unfreeze(desk, "alice"))
             assert shown["unfreeze_asked_by"] == str(desk.user_ids["alice"])
         assert audited(desk, 2) == ["VAULT_FROZEN", "VAULT_UNFREEZE_ASKED"]
-        refused(tell(desk, desk.admin, "unfreeze-vault", vault_id="another"), 404, "NOT_FOUND")
+        refused(desk.tell("unfreeze-vault", vault_id="another"), 404, "NOT_FOUND")
         assert ok(freeze(desk, "bob"))["unfreeze_asked_by"] is None, "a second freeze takes the word back"
         assert audited(desk) == ["VAULT_UNFREEZE_TAKEN_BACK"], "and webhooks are told of one freeze"
         assert ok(unfreeze(desk, "carol"))["is_frozen"]
@@ -101,9 +90,8 @@ class TestFrozen:
         ok(unfreeze(desk, "alice"))
         desk.later(hours=24)
         assert ok(unfreeze(desk, "bob"))["unfreeze_asked_by"] == str(desk.user_ids["bob"])
-        reader = {"workspace_id": 1, "name": "Reader", "transaction_limit": "0", "cycle_period": "M"}
-        made_role = ok(desk.admin.post("/api/v1/create-role", reader | {"cycle_day": 1}))
-        ok(change_role(desk.admin, desk.user_ids["bob"], made_role["RoleId"], force=True))
+        reader = add_role(desk.world, "Reader", ())
+        ok(change_role(desk.admin, desk.user_ids["bob"], reader, force=True))
         assert ok(unfreeze(desk, "carol"))["is_frozen"]
 
 
@@ -111,7 +99,7 @@ class TestAddressBook:
     def test_p54_a_send_elsewhere_is_refused_by_name(self, desk):
         desk.deposit(500_000, 400_000)
         bind(desk, only_address_book=True)
-        entry = enter(desk, SHOP, "Shop")
+        entry = desk.enter("Shop", SHOP)
         assert entry["created_by"] == "1"
         problem = refused(desk.propose(10_000, 20_000), 403, "NOT_IN_ADDRESS_BOOK")
         assert CAFE in problem["detail"]
@@ -121,13 +109,12 @@ class TestAddressBook:
         ok(desk.propose(10_000, recipients=[desk.wallets()[0]["receive_address"]]))
 
     def test_p54_an_entry_that_is_taken_out_stops_what_waits_for_approvals(self, desk, psbt_id):
-        entry = enter(desk, SHOP, "Shop")
+        entry = desk.enter("Shop", SHOP)
         bind(desk, only_address_book=True)
         desk.approve("alice", psbt_id)
-        body = {"workspace_id": desk.workspace_id, "uid": entry["uid"]}
-        ok(desk.admin.post("/api/v1/remove-whitelist-address", body))
+        ok(desk.tell("remove-whitelist-address", uid=entry["uid"]))
         refused(desk.submit("bob", psbt_id, desk.signed("bob", psbt_id)), 403, "NOT_IN_ADDRESS_BOOK")
-        enter(desk, SHOP, "Shop")
+        desk.enter("Shop", SHOP)
         assert desk.approve("bob", psbt_id)["status"] == "SIGNED"
 
     def test_p54_a_token_goes_nowhere_else_either(self, desk):
@@ -138,7 +125,7 @@ class TestAddressBook:
         for function, args in (("transfer", (SHOP, 1)), ("mint", (SHOP, 1)), ("transfer_ownership", (SHOP,))):
             problem = refused(tokens.call(uid, function, *args), 403, "NOT_IN_ADDRESS_BOOK")
             assert SHOP in problem["detail"]
-        enter(desk, SHOP, "Shop")
+        desk.enter("Shop", SHOP)
         ok(tokens.call(uid, "transfer", SHOP, 1))
 
 
@@ -148,13 +135,8 @@ class TestMakers:
         desk.deposit(500_000)
         bind(desk, maker_may_approve=False)
         grant(desk, "Signer", PermissionName.MANAGE_WORKSPACE.value)
-        set_role_limits(desk, SIGNER_ROLE)
-        body = {"wallet_id": desk.vault["id"], "workspace_id": 1, "tx_type": "send", "fee_rate": "2"}
-        first = made(
-            desk.signers["alice"].post(
-                "/api/v1/create-psbt", body | {"recipients": [SHOP], "amounts_sats": [10_000]}
-            )
-        )
+        desk.limit_role("10", role_id=SIGNER_ROLE)
+        first = made(by_alice(desk, "create-psbt", SHOP))
         refused(desk.submit("alice", first, desk.signed("alice", first)), 403, "NOT_A_SIGNER")
         second = made(bump(desk, first, fee_rate="9"))
         refused(desk.submit("alice", second, desk.signed("alice", second)), 403, "NOT_A_SIGNER")
@@ -172,7 +154,8 @@ class TestWhoCanStillSign:
         address = ok(desk.create_vault("Reserve"))["address"] if inside else SHOP
         grant(desk, "Signer", PermissionName.MANAGE_WORKSPACE.value)
         silent = add_role(desk.world, "Silent", {PermissionName.MANAGE_WORKSPACE})
-        set_role_limits(desk, SIGNER_ROLE, silent)
+        for role_id in (SIGNER_ROLE, silent):
+            desk.limit_role("10", role_id=role_id)
         bind(desk, maker_may_approve=maker_may_approve)
         cases = list(combinations_with_replacement(["active", "superseded", "lost", "silent"], 3))
         desk.deposit(*[50_000 for _ in range(2 * len(cases) + 2)])
@@ -205,9 +188,8 @@ WHY = {
 
 
 def by_alice(desk, path, address):
-    body = {"wallet_id": desk.vault["id"], "workspace_id": desk.workspace_id, "tx_type": "send"}
-    body |= {"recipients": [address], "amounts_sats": [10_000], "fee_rate": "2"}
-    return desk.signers["alice"].post(f"/api/v1/{path}", body)
+    send = {"wallet_id": desk.vault["id"], "tx_type": "send", "fee_rate": "2"}
+    return desk.tell(path, desk.signers["alice"], recipients=[address], amounts_sats=[10_000], **send)
 
 
 def set_states(desk, states, silent):
@@ -220,10 +202,3 @@ def set_states(desk, states, silent):
             key.revoked_reason = state if key.status == "revoked" else None
             member = db.scalars(select(MembershipRow).where(MembershipRow.user_id == user_id)).one()
             member.role_id = silent if state == "silent" else SIGNER_ROLE
-
-
-def set_role_limits(desk, *role_ids):
-    limit = {"new_transaction_limit": "10", "cycle_period": "M", "cycle_day": 1}
-    for role_id in role_ids:
-        place = {"role_id": role_id, "workspace_id": desk.workspace_id}
-        ok(desk.admin.post("/api/v1/update-role-policies", place | limit))

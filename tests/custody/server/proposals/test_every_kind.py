@@ -66,9 +66,8 @@ def dearer(desk: Desk) -> dict[str, str]:
 
 
 def prove(desk: Desk) -> httpx.Response:
-    body = {"workspace_id": 1, "vault_id": desk.vault["id"]}
     message = f"Asked for by auditor {len(desk.rows(ProposalRow))}"
-    return desk.admin.post("/api/v1/create-proof", body | {"message": message})
+    return desk.tell("create-proof", vault_id=desk.vault["id"], message=message)
 
 
 Propose = Callable[[Desk], httpx.Response]
@@ -140,30 +139,25 @@ def answers(desk: Desk) -> dict[str, str]:
     return codes
 
 
-def call_for(person: As, path: str, desk: Desk, **body: object) -> dict:
-    return ok(person.post(f"/api/v1/{path}", {"workspace_id": 1, "vault_id": desk.vault["id"]} | body))
-
-
 def nothing_happens(_desk: Desk) -> None:
     pass
 
 
 def frozen(desk: Desk) -> None:
-    call_for(desk.signers["carol"], "freeze-vault", desk)
+    ok(desk.tell("freeze-vault", desk.signers["carol"], vault_id=desk.vault["id"]))
 
 
 def bound_to_the_book(desk: Desk) -> None:
-    call_for(desk.admin, "update-vault-controls", desk, only_address_book=True, maker_may_approve=True)
+    bound = {"vault_id": desk.vault["id"], "only_address_book": True, "maker_may_approve": True}
+    ok(desk.tell("update-vault-controls", **bound))
 
 
 def limited(desk: Desk) -> None:
-    limit = {"transaction_limit": "0.00000100", "cycle_period": "M", "cycle_day": 1}
-    call_for(desk.admin, "update-vault", desk, **limit)
+    desk.limit("0.00000100")
 
 
 def role_limited(desk: Desk) -> None:
-    limit = {"new_transaction_limit": "0.00000100", "cycle_period": "M", "cycle_day": 1}
-    ok(desk.admin.post("/api/v1/update-role-policies", {"workspace_id": 1, "role_id": 1} | limit))
+    desk.limit_role("0.00000100")
 
 
 def two_keys_are_lost(desk: Desk) -> None:
@@ -175,10 +169,8 @@ def two_keys_are_lost(desk: Desk) -> None:
 def replaced(desk: Desk) -> None:
     desk.world.member(1, "dora@example.org", "Administrator")
     body = {"workspace_id": 1, "vault_id": desk.vault["id"], "name": "Treasury 2"}
-    wanted = {"workspace_id": 1, "path": "/api/v1/replace-vault", "body": body}
-    change = ok(desk.admin.post("/api/v1/request-change", wanted))["change_id"]
-    dora = desk.world.as_user("dora@example.org")
-    ok(dora.post("/api/v1/confirm-change", {"workspace_id": 1, "change_id": change}))
+    change = ok(desk.tell("request-change", path="/api/v1/replace-vault", body=body))["change_id"]
+    ok(desk.tell("confirm-change", desk.world.as_user("dora@example.org"), change_id=change))
 
 
 def others_hold_every_coin(desk: Desk) -> None:

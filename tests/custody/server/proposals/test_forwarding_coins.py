@@ -98,18 +98,9 @@ def test_dust_that_one_coin_would_leave_is_avoided_with_another() -> None:
     assert (numbers(found), found.change) == ([1, 2], 60_100)
 
 
-@pytest.mark.parametrize("left", [1, 293])
-def test_dust_that_all_coins_would_leave_is_refused_with_what_would_do(left: int) -> None:
-    with pytest.raises(Dust, match=f"forward 159000 sat, or {294 - left} sat less"):
-        of(CONFIRMED, 159_000 - left)
-    assert of(CONFIRMED, 159_000 - 294).change == 294
-
-
 def test_of_many_coins_the_largest_are_taken() -> None:
     pool = [coin(number, 1_000 + number) for number in range(1, 151)]
-    found = of(pool, None, 20_000)
-    assert numbers(found) == list(range(150, 50, -1))
-    assert len(found.coins) == MAX_INPUTS
+    assert numbers(of(pool, None, 20_000)) == list(range(150, 150 - MAX_INPUTS, -1))
     assert found_of(pool, 150_000, 20_000) is None
 
 
@@ -119,24 +110,36 @@ def test_of_many_coins_the_largest_are_taken() -> None:
         (329, 100, Dust),
         (330, 330, Invalid),
         (50_000, 50_000, Invalid),
+        # Of which dust would come back.
+        (158_999, 1_000, Dust),
+        (158_707, 1_000, Dust),
+        (158_706, 1_000, None),
+        # Everything, and what is left of it.
         (None, 160_000, Invalid),
         (None, 159_671, Dust),
         (None, 159_670, Invalid),
         (None, 80_000, Invalid),
+        (None, 79_999, None),
+        # Below what nodes relay.
         (None, 195, Invalid),
+        (None, 196, None),
         (90_000, 158, Invalid),
+        (90_000, 159, None),
         (10**12, MAX_FEE + 1, Invalid),
     ],
 )
-def test_p48_absurd_fees(amount: int | None, fee: int, error: type[Exception]) -> None:
+def test_p48_absurd_fees_and_dust_are_refused_and_the_bounds_themselves_pass(
+    amount: int | None, fee: int, error: type[Exception] | None
+) -> None:
+    if error is None:
+        found = of(CONFIRMED, amount, fee)
+        assert payment(found) == (160_000 - fee if amount is None else amount)
+        return
     with pytest.raises(error):
         of(CONFIRMED, amount, fee)
 
 
-def test_p48_the_bounds_themselves_pass() -> None:
-    assert payment(of(CONFIRMED, None, 196)) == 160_000 - 196
-    assert payment(of(CONFIRMED, None, 79_999)) == 80_001
-    assert of(CONFIRMED, 90_000, 159).change == 100_000 - 90_159
+def test_p48_the_highest_rate_itself_passes() -> None:
     rich = [coin(1, 10**9)]
     assert payment(of(rich, None, 128_000)) == 10**9 - 128_000
     with pytest.raises(Invalid, match="above 1000 sat/vB"):

@@ -13,6 +13,7 @@ from custody.schemas.sending import ForwardToVaultRequest
 from custody.server.store.models import ProposalRow
 from tests.support.custody import CAFE, SHOP, ok
 from tests.support.examples import examples
+from tests.support.history import listed_coins
 from tests.support.profiles import grant, pay_profile, policy_of
 from tests.support.replacing import finished, made
 
@@ -27,15 +28,7 @@ def requests(desk):
     desk.deposit(300_000, 200_000, 90_000, 80_000)
     sent, waiting = made(desk.propose(50_000, fee_rate="2")), made(desk.propose(60_000, fee_rate="2"))
     finished(desk, sent)
-    coins = ok(
-        desk.admin.get(
-            "/api/v1/vault-coins",
-            workspace_id=desk.workspace_id,
-            vault_id=desk.vault["id"],
-            state="spendable",
-        )
-    )["coins"]
-    coin = max(coins, key=lambda each: each["amount_sats"])
+    coin = max(listed_coins(desk, state="spendable"), key=lambda each: each["amount_sats"])
     named = {"coins": [f"{coin['txid']}:{coin['vout']}"]}
     dear = {"fee_rate": "30"}
     place = {"wallet_id": desk.vault["id"], "workspace_id": desk.workspace_id, "tx_type": "send"}

@@ -1,7 +1,5 @@
 """A proposal whose transaction no node would take, for what it hangs together with, is refused at once."""
 
-import pytest
-
 from custody.server.proposals import choosing
 from tests.support.custody import CAFE, SHOP, ok, refused
 from tests.support.profiles import forward, grant, pay_profile, profile_of
@@ -26,38 +24,28 @@ def test_the_chain_takes_all_that_is_proposed_and_no_more_is(desk):
     pay(desk)
 
 
-@pytest.fixture
-def three(desk, monkeypatch):
-    """Nodes would take three together; two coins, of which one's change waits behind two payments."""
+def test_what_waits_too_long_is_left_out_of_a_sweep_and_of_the_most(desk, monkeypatch):
     monkeypatch.setattr(choosing, "MAX_TOGETHER", 3)
     desk.deposit(500_000)
     pay(desk), pay(desk)
-    return desk
-
-
-def test_a_bump_adds_none(three):
-    newest = made(three.propose(20_000, recipients=[CAFE], fee_rate="2"))
-    version = made(bump(three, newest, fee_rate="9"))
-    finished(three, version)
-    assert LONG in refused(three.propose(20_000, fee_rate="2"), 409, "STATE_CONFLICT")["detail"]
-
-
-def test_what_waits_too_long_is_left_out_of_a_sweep_and_of_the_most(three):
-    pay(three)
-    asked = {"workspace_id": 1, "wallet_id": three.vault["id"], "recipients": SHOP, "fee_rate": "2"}
-    most = ok(three.admin.get("/api/v1/max-send", **asked))
+    # A bump adds none.
+    newest = made(desk.propose(20_000, recipients=[CAFE], fee_rate="2"))
+    finished(desk, made(bump(desk, newest, fee_rate="9")))
+    assert LONG in refused(desk.propose(20_000, fee_rate="2"), 409, "STATE_CONFLICT")["detail"]
+    asked = {"workspace_id": 1, "wallet_id": desk.vault["id"], "recipients": SHOP, "fee_rate": "2"}
+    most = ok(desk.admin.get("/api/v1/max-send", **asked))
     assert (most["amount_sats"], most["bound_by"]) == (0, "nodes")
     assert LONG in most["words"]
     # Not "locked by other proposals", nor that there were no coins.
     for path in ("create-psbt", "preview-psbt"):
-        sweep = {"wallet_id": three.vault["id"], "workspace_id": 1, "tx_type": "send"}
+        sweep = {"wallet_id": desk.vault["id"], "workspace_id": 1, "tx_type": "send"}
         sweep |= {"recipients": [SHOP], "sweep": True, "fee_rate": "2"}
-        answer = three.admin.post(f"/api/v1/{path}", sweep)
+        answer = desk.admin.post(f"/api/v1/{path}", sweep)
         assert LONG in refused(answer, 409, "STATE_CONFLICT")["detail"]
-    three.deposit(50_000, blocks=0)
-    refused(three.propose(10_000, fee_rate="2"), 409, "STATE_CONFLICT")
-    three.mine()
-    assert ok(three.admin.get("/api/v1/max-send", **asked))["amount_sats"] > 400_000
+    desk.deposit(50_000, blocks=0)
+    refused(desk.propose(10_000, fee_rate="2"), 409, "STATE_CONFLICT")
+    desk.mine()
+    assert ok(desk.admin.get("/api/v1/max-send", **asked))["amount_sats"] > 400_000
 
 
 def test_large_ones_are_counted_by_size(desk, monkeypatch):

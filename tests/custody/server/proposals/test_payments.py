@@ -31,7 +31,7 @@ def faults(problem: dict) -> list[tuple[str, str]]:
 
 def test_p65_exactly_these_coins_are_spent(desk):
     """Of them everything is sent, or the most is offered."""
-    small, *_rest, large = deposited(desk, 20_000, 30_000, 40_000, 500_000)
+    small, _, large = deposited(desk, 20_000, 30_000, 500_000)
     for nonsense in (
         [],
         [f"{'ab' * 32}:-1"],
@@ -45,8 +45,7 @@ def test_p65_exactly_these_coins_are_spent(desk):
         ok(cancel(desk, created["psbt_id"]))
     problem = refused(desk.propose(20_000, fee_rate="2", coins=[small]), 422, "INSUFFICIENT_FUNDS")
     most = problem["figures"]["maximum_sats"]
-    assert f"At most {most} sat can be sent from them" in problem["detail"]
-    assert refused(desk.propose(most + 1, fee_rate="2", coins=[small]), 422, "INSUFFICIENT_FUNDS")
+    refused(desk.propose(most + 1, fee_rate="2", coins=[small]), 422, "INSUFFICIENT_FUNDS")
     swept = made(desk.sweep(sweep=False, sweep_coins=True, coins=[small], fee_rate="2"))
     assert desk.proposal(swept)["amounts_sats"] == [most]
     ok(cancel(desk, swept))

@@ -13,13 +13,13 @@ from custody.server.proposals import proofs
 from custody.server.store.models import CoinLockRow, KeyRow, ProposalInputRow, ProposalRow
 from multisig import Psbt
 from tests.support.custody import SHOP, ok, refused
+from tests.support.replacing import cancel
 
 MESSAGE = "Asked for by the auditors"
 
 
 def make(desk, **changes):
-    body = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"], "message": MESSAGE}
-    return desk.admin.post("/api/v1/create-proof", body | changes)
+    return desk.tell("create-proof", **{"vault_id": desk.vault["id"], "message": MESSAGE} | changes)
 
 
 def file_of(desk, psbt_id):
@@ -151,9 +151,4 @@ def test_p96_a_proof_is_signed_whole_by_its_own_signers(desk):
     desk.reject(made)
     assert desk.proposal(made)["status"] == "REJECTED"
     again = ok(make(desk, message="Once more"))["psbt_id"]
-    assert (
-        ok(desk.admin.post("/api/v1/cancel-psbt", {"workspace_id": desk.workspace_id, "psbt_id": again}))[
-            "self_spend_offered"
-        ]
-        is False
-    )
+    assert ok(cancel(desk, again))["self_spend_offered"] is False

@@ -49,21 +49,17 @@ def used(desk):
 
 class TestABump:
     def test_raises_the_fee_and_nothing_else(self, funded, first):
-        assert funded.proposal(first)["may_be_replaced"]
         second = made(bump(funded, first, fee_rate="5"))
         before, after = funded.proposal(first), funded.proposal(second)
         assert (before["replaced_by_psbt_id"], after["replaces_psbt_id"]) == (second, first)
-        assert (before["replaces_psbt_id"], after["replaced_by_psbt_id"]) == (None, None)
         assert (before["may_be_replaced"], after["may_be_replaced"]) == (False, True)
         assert paid(funded, first) == paid(funded, second)
         assert coins(funded, first) == coins(funded, second)
-        assert (after["recipients"], after["amounts_sats"]) == ([SHOP], [150_000])
-        assert (after["description"], after["op_return"]) == ("rent", before["op_return"])
-        assert 5 <= float(after["fee_rate"]) < 5.1
+        for name in ("recipients", "amounts_sats", "description", "op_return"):
+            assert before[name] == after[name]
         back = [seen(funded, each).change for each in (first, second)]
         assert [change[0].index for change in back] == [0, 0], "its change goes where the first's went"
         assert back[0][0].amount - back[1][0].amount == after["fee_sats"] - before["fee_sats"]
-        assert seen(funded, second).signals_rbf
 
     @pytest.mark.parametrize("rate", ["1.01", "3.333"])
     def test_the_rate_that_a_preview_shows_is_taken(self, desk, rate):
@@ -174,7 +170,7 @@ class TestTheDaemonLetsItThrough:
         second = made(bump(funded, first, fee_rate="9"))
         funded.approve("alice", second)
         funded.reject(second)
-        assert status(funded, first, second) == ["PENDING", "REJECTED"]
+        assert set(locked(funded)) == coins(funded, first), "a family's coins stay while a member lives"
         refused(bump(funded, first, fee_rate="5"), 422, "VALIDATION")
         third = made(bump(funded, first, priority="low"))
         assert funded.proposal(third)["fee_sats"] > funded.proposal(second)["fee_sats"]
@@ -194,12 +190,10 @@ class TestASweep:
         counted = used(desk)
         second = made(bump(desk, swept, fee_rate="9"))
         third = made(bump(desk, second, fee_rate="20"))
-        for before, each, rate in ((swept, second, 9), (second, third, 20)):
+        for before, each in ((swept, second), (second, third)):
             shown = desk.proposal(each)
             assert coins(desk, each) == coins(desk, swept)
-            assert not seen(desk, each).change
             assert shown["amounts_sats"] == [150_000 - shown["fee_sats"]]
-            assert rate <= float(shown["fee_rate"]) < rate + 0.1
             found = judged(desk, each, [before])
             assert found.allowed
             (told,) = [verdict for verdict in found.verdicts if verdict.name == "replacement"]
@@ -210,7 +204,6 @@ class TestASweep:
 class TestASelfSpend:
     def test_pays_everything_back_and_counts_for_its_fee_alone_and_the_family_once(self, funded, first):
         before = used(funded)
-        assert before == 150_000 + funded.proposal(first)["fee_sats"]
         finished(funded, first)
         for changes in ({"recipients": [SHOP], "amounts_sats": [1_000]}, {"op_return": "x"}):
             refused(take_back(funded, first, **changes), 422, "VALIDATION")
@@ -219,11 +212,8 @@ class TestASelfSpend:
         assert used(funded) == before
         assert lets_through(funded, back, [first])
         shown = funded.proposal(back)
-        assert paid(funded, back) == []
         assert (shown["recipients"], shown["amounts_sats"], shown["op_return"]) == ([], [], None)
-        assert (shown["tx_type"], shown["replaces_psbt_id"]) == ("send", first)
         assert shown["description"] == f"Takes proposal {first} back.", "it is not the rent"
-        assert coins(funded, back) == coins(funded, first)
         again = made(bump(funded, back, fee_rate="9"))
         assert lets_through(funded, again, [first, back])
         ok(cancel(funded, again))
@@ -233,27 +223,7 @@ class TestASelfSpend:
         record = funded.proposal(first)
         assert record["failure_code"] == "other-version-confirmed"
         assert back in record["failure_reason"]
-        assert funded.wallets()[0]["confirmed_sats"] == 700_000 - shown["fee_sats"]
         assert used(funded) == shown["fee_sats"]
-
-
-class TestLocks:
-    def test_a_bump_that_is_declined_or_expires_does_not_touch_what_is_on_its_way(self, funded, first):
-        """The family's coins stay locked while a member lives."""
-        finished(funded, first)
-        second = made(bump(funded, first, fee_rate="5"))
-        assert set(locked(funded).values()) == {first}
-        funded.reject(second)
-        assert status(funded, first, second) == ["BROADCASTING", "REJECTED"]
-        assert set(locked(funded)) == coins(funded, first)
-        funded.later(days=1)
-        third = made(bump(funded, first, fee_rate="6"))
-        funded.later(days=15)
-        funded.world.platform.background.expiry()()
-        assert status(funded, first, third) == ["BROADCASTING", "EXPIRED"]
-        assert set(locked(funded)) == coins(funded, first)
-        assert funded.proposal(first)["replaced_by_psbt_id"] is None
-        ok(bump(funded, first, fee_rate="7"))
 
 
 class TestSigningOlderVersions:

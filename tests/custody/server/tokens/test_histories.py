@@ -58,6 +58,7 @@ def plain(number: int) -> Tape:
 )
 @given(tape=st.binary(min_size=60, max_size=600), batch=st.integers(1, 4))
 def test_p35_random_chains_that_turn_end_as_a_fresh_replay(store, tape, batch):
+    """Also where the backend failed in the middle, or another process has the lease by now."""
     emptied(store)
     turning = Turning(Tape(tape))
     indexer = follower(store, turning.chain)
@@ -70,31 +71,34 @@ def test_p35_random_chains_that_turn_end_as_a_fresh_replay(store, tape, batch):
             else:
                 turning.turn(turning.tape.below(6))
             if turning.tape.below(2) == 0:
+                without_the_lease(store, indexer, turning.chain)
+                failing_in_the_middle(indexer, turning)
                 indexer.look()
                 assert stored(store) == turning.chain.replayed()
         indexer.look()
     assert stored(store) == turning.chain.replayed()
 
 
-def test_a_backend_that_fails_in_the_middle_costs_its_batch_alone(store, monkeypatch):
-    monkeypatch.setattr(module, "BATCH", 4)
-    turning = Turning(plain(2))
-    turning.grow(10)
-    whole = turning.chain.data_at
+def without_the_lease(store: Store, indexer: Indexer, chain: Chain) -> None:
+    """Nothing is written, neither forward nor back."""
+    before = stored(store)
+    if before[1] != chain.replayed()[1]:
+        with pytest.raises(LeaseLost):
+            indexer.look(Held("tokens of regtest", "somebody else's"))
+    assert stored(store) == before
+
+
+def failing_in_the_middle(indexer: Indexer, turning: Turning) -> None:
+    whole, away = turning.chain.data_at, turning.tape.below(len(turning.chain.blocks)) + 1
 
     def failing(height: int, prefix: bytes):
-        if height == 7:
+        if height == away:
             raise ChainUnavailable("It is away.")
         return whole(height, prefix)
 
-    monkeypatch.setattr(turning.chain, "data_at", failing)
-    indexer = follower(store, turning.chain)
-    with pytest.raises(ChainUnavailable):
+    with pytest.MonkeyPatch.context() as patch, suppress(ChainUnavailable):
+        patch.setattr(turning.chain, "data_at", failing)
         indexer.look()
-    assert stored(store)[1] == turning.chain.replayed()[1][:4]
-    monkeypatch.setattr(turning.chain, "data_at", whole)
-    indexer.look()
-    assert stored(store) == turning.chain.replayed()
 
 
 def test_a_block_whose_parent_is_another_is_not_read(store):
@@ -110,19 +114,6 @@ def test_a_block_whose_parent_is_another_is_not_read(store):
     assert stored(store)[1] == turning.chain.replayed()[1][:4]
     mixed.blocks[4:] = turning.chain.blocks[4:]
     indexer.look()
-    assert stored(store) == turning.chain.replayed()
-
-
-def test_without_the_lease_nothing_is_written(store):
-    """Neither forward nor back: another process follows the chain by now."""
-    turning, lost = Turning(plain(5)), Held("tokens of regtest", "somebody else's")
-    for act in (lambda: turning.grow(3), lambda: turning.turn(2)):
-        act()
-        before = stored(store)
-        with pytest.raises(LeaseLost):
-            follower(store, turning.chain).look(lost)
-        assert stored(store) == before
-        follower(store, turning.chain).look()
     assert stored(store) == turning.chain.replayed()
 
 

@@ -5,9 +5,10 @@ from hashlib import sha256
 from sqlalchemy import select
 
 from custody.server.jobs.outbox import BROADCAST
-from custody.server.store.models import AddressBookEntryRow, JobRow
-from multisig import Transaction
+from custody.server.store.models import AddressBookEntryRow, JobRow, ProposalRow
+from multisig import RECEIVE, Transaction
 from multisig.tokens import Deploy, check_deployment, parse_bytecode, token_of_script
+from multisig.tokens.machine import Cell
 from tests.support.custody import ok, refused
 from tests.support.regtest import open_address
 from tests.support.token_desk import BOB, TokenDesk
@@ -36,6 +37,9 @@ def test_p33_a_deployment_from_its_proposal_to_the_chain_and_back(tokens):
     assert (record["status"], record["contract_id"], record["deployment_hex"]) == ("PENDING", None, None)
     assert (record["bytecode_hash"], record["network"], record["deploy_psbt_id"]) == (None, None, None)
     assert [signer["is_signed"] for signer in record["signers"]] == [False, False, False]
+    (proposal,) = tokens.desk.rows(ProposalRow)
+    assert (proposal.movement_sats, proposal.counts_for_role) == (proposal.fee_sats, True)
+    assert (proposal.tx_type, proposal.recipients) == ("deploy", [])
     txid = tokens.finish(psbt_id, blocks=0)["txid"]
     record = contract(tokens, uid)
     assert (record["status"], record["contract_id"]) == ("BROADCASTING", txid)
@@ -52,8 +56,13 @@ def test_p33_a_deployment_from_its_proposal_to_the_chain_and_back(tokens):
     assert transaction.txid == record["contract_id"]
     payloads = [token_of_script(output.script_pubkey) for output in transaction.outputs]
     (deploy,) = [payload for payload in payloads if isinstance(payload, Deploy)]
-    check_deployment(deploy, parse_bytecode(record["bytecode"].encode()))
+    known = parse_bytecode(record["bytecode"].encode())
+    check_deployment(deploy, known)
     assert deploy.bytecode_hash.hex() == record["bytecode_hash"]
+    assert known.owner_script == tokens.desk.policy.script_pubkey(RECEIVE, 0)
+    cells = tokens.cells()
+    assert cells[txid, Cell.OWNER, b""] == known.owner_script
+    assert (txid, Cell.SUPPLY, b"") not in cells, "nothing exists before init"
 
 
 def test_lists_have_no_bytes_and_come_in_pages(tokens, uid):
@@ -142,24 +151,6 @@ def test_what_a_vault_holds_and_owns_and_what_the_token_is_by_now(tokens):
     tokens.done(uid, "transfer_ownership", BOB)
     (held,) = balances(tokens)
     assert (held["balance"], held["owned"]) == ("940", False)
-
-
-def test_p35_an_index_that_is_behind_or_on_a_branch_that_was_left_tells_no_balance_and_no_list(tokens, uid):
-    tokens.done(uid, "transfer", BOB, 40)
-    held = {"workspace_id": 1, "vault_id": tokens.desk.vault["id"]}
-    tokens.desk.reorganise(1, 2)
-    answer = tokens.desk.admin.get("/api/v1/get-tokens", **held)
-    assert "another block" in refused(answer, 503, "BACKEND_UNAVAILABLE")["detail"]
-    assert "another block" in read(tokens, "get-workspace-whitelist")["contracts"][0]["error"]
-    tokens.look()
-    assert [each["balance"] for each in balances(tokens)] == ["900"]
-
-    tokens.desk.mine(2)
-    refused(tokens.desk.admin.get("/api/v1/get-tokens", **held), 503, "BACKEND_UNAVAILABLE")
-    lists = read(tokens, "get-workspace-whitelist")
-    assert "behind" in lists["contracts"][0]["error"]
-    assert lists["contracts"][0]["addresses"] == lists["aggregate"] == []
-    assert [each["vault_id"] for each in lists["vault_errors"]] == [tokens.desk.vault["id"]]
 
 
 def test_the_workspaces_lists_have_the_books_names_and_each_address_once(tokens, uid):

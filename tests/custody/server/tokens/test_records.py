@@ -76,7 +76,7 @@ def test_a_holder_proves_the_token_from_bytes_and_moves_them_once(maker, neighbo
 def test_it_is_bound_by_its_own_workspaces_rules_and_finds_no_token_once_all_are_gone(maker, neighbour):
     """Its calls it finds with its vault."""
     uid, desk = paid(maker, neighbour), neighbour.desk
-    neighbour.limit("0.20")
+    neighbour.desk.limit("0.20")
     refused(neighbour.call(uid, "transfer", BOB, 21), 403, "VAULT_LIMIT_EXCEEDED")
     sent = ok(neighbour.call(uid, "transfer", maker.address, 20))
     (asset,) = desk.wallets()[0]["assets"]

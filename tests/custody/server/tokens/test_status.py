@@ -6,19 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.schemas.asset_tokens import CallStatus, ContractStatus
+from custody.schemas.asset_tokens import CallStatus
 from custody.schemas.proposals import ProposalStatus as Proposal
 from custody.server.rules.lifecycle import ENDED
 from custody.server.tokens.status import (
-    FAILURE_WORDS,
-    OF_CONTRACT,
     TAKEN_BACK,
     FamilyVersion,
     IndexedOutcome,
     best_of,
     family_of,
 )
-from multisig.tokens.machine import TokenFailure
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 UNREAD, EFFECTIVE, WITHOUT_EFFECT = None, IndexedOutcome("b", NOW, None), IndexedOutcome("b", NOW, "paused")
@@ -44,12 +41,6 @@ def test_p35_the_index_decides_of_a_confirmed_transaction_and_of_no_other():
             assert len(set(words)) == 1
             assert CallStatus.CONFIRMED not in words
             assert (CallStatus.FAILED in words) is (status in ENDED)
-
-
-def test_every_word_of_a_call_has_one_of_a_token_and_every_rule_a_sentence():
-    assert {OF_CONTRACT[word] for word in CallStatus} == set(ContractStatus)
-    sentences = [FAILURE_WORDS[failure] for failure in TokenFailure]
-    assert len(set(sentences)) == len(sentences)
 
 
 @given(FAMILIES, st.sampled_from((UNREAD, EFFECTIVE, WITHOUT_EFFECT)))
