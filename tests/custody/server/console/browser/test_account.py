@@ -1,12 +1,8 @@
 """Signing in, a new password by the mail's link, and the account's page, in a browser."""
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from tests.support.accounts import mailed_token
-
-
-def heading(page: Page, words: str) -> None:
-    expect(page.get_by_role("heading", level=1, name=words)).to_be_visible()
 
 
 def test_the_link_of_a_reset_mail_fills_the_token_in(window):
