@@ -261,18 +261,18 @@ class BitBox02Device(HwiDevice):
         self._hwi.init()
         return operations.Unlocked(self._hwi.get_master_fingerprint().hex(), self._pairing.session)
 
-    def enrol(self, request: operations.Enrol) -> None:
+    def enrol(self, asked: operations.Enrol) -> None:
         self.wake()
-        policy = request.policy
+        policy = asked.policy
         config = self._hwi.quorum(policy)
-        if self._hwi.knows(config.script_config, config.keypath) and not request.again:
+        if self._hwi.knows(config.script_config, config.keypath) and not asked.again:
             return
         self._caller.tell(*operations.CONFIRM_ENROLMENT)
         self._hwi.register(config, policy.name)
 
-    def show_address(self, request: operations.ShowAddress) -> str:
+    def show_address(self, asked: operations.ShowAddress) -> str:
         self.wake()
-        policy, chain, index = request.policy, request.chain, request.index
+        policy, chain, index = asked.policy, asked.chain, asked.index
         self._caller.tell(*operations.CONFIRM_ADDRESS)
         if policy.is_vault:
             return str(self._hwi.vault_address(self._hwi.quorum(policy), chain, index))

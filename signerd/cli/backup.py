@@ -81,42 +81,42 @@ def restore(desk: Desk, file: Path, identity: Path | None) -> None:
         )
     else:
         content = open_by(sealed, identity)
-    backup = unpack(content)
+    found = unpack(content)
 
-    def accept(summary: "BackupSummary") -> bool:
-        desk.tell(backup_summary_text(summary, by_passphrase=identity is None))
+    def accept(found: "BackupSummary") -> bool:
+        desk.tell(backup_summary_text(found, by_passphrase=identity is None))
         return desk.yes or desk.answers.yes("Restore it?")
 
-    if not restore_backup(backup, desk.state, accept):
+    if not restore_backup(found, desk.state, accept):
         raise click.exceptions.Exit(Exit.DECLINED)
-    manifest = backup.manifest.model_dump(mode="json")
+    manifest = found.manifest.model_dump(mode="json")
     named = "signerd" if desk.given is None else f"signerd --state {desk.given}"
     desk.give(
-        {"state_folder": str(desk.state), "fingerprint": fingerprint(backup), **manifest},
+        {"state_folder": str(desk.state), "fingerprint": fingerprint(found), **manifest},
         f"Restored to {desk.state}. Run `{named} login`, then `{named} run`; pair apps again.",
     )
 
 
-def backup_summary_text(summary: "BackupSummary", *, by_passphrase: bool) -> str:
+def backup_summary_text(found: "BackupSummary", *, by_passphrase: bool) -> str:
     """What the person checks before the restore."""
-    made = summary.manifest
+    made = found.manifest
     lines = [
         f"Backup of {made.made_at:%Y-%m-%d %H:%M} UTC by signerd {made.signerd}",
-        f"{FINGERPRINT}: {summary.fingerprint}",
+        f"{FINGERPRINT}: {found.fingerprint}",
         f"  network   {network_words(str(made.network))}",
         f"  chain     {count(made.entries, 'entry', 'entries')}, head {made.head}",
-        f"  signed    {summary.signatures}",
-        *(f"  pinned    '{_one_line(name)}'  {code}" for name, code in summary.pins),
-        *(f"! {_one_line(note)}" for note in summary.notes),
+        f"  signed    {found.signatures}",
+        *(f"  pinned    '{_one_line(name)}'  {code}" for name, code in found.pins),
+        *(f"! {_one_line(note)}" for note in found.notes),
     ]
-    if summary.unclear:
+    if found.unclear:
         lines.append(
-            f"! {summary.unclear} may have been signed on the device when it was made: none is signed again "
+            f"! {found.unclear} may have been signed on the device when it was made: none is signed again "
             "unasked."
         )
-    if summary.undelivered:
+    if found.undelivered:
         lines.append(
-            f"! Signatures that the platform did not have when it was made: {summary.undelivered}. None is "
+            f"! Signatures that the platform did not have when it was made: {found.undelivered}. None is "
             "submitted, for you may have declined it since. `signerd proposals --all` shows what is over."
         )
     if not by_passphrase:

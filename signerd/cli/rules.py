@@ -23,7 +23,7 @@ def show(desk: Desk, file: Path | None) -> None:
 
     config = load_config(find_config(desk.state))
     path = file or find_rules(config, desk.state)
-    in_force = (
+    found = (
         NO_RULES if path is None else load_rules(path, config.network).resolved(read_pinned_codes(desk.state))
     )
     # "vault_id": as the file names it; null: for all vaults together. "codes": of the vaults that it is for.
@@ -35,7 +35,7 @@ def show(desk: Desk, file: Path | None) -> None:
             "codes": sorted(rule.codes),
             "words": rule_words(rule, config.network),
         }
-        for rule in in_force.rules
+        for rule in found.rules
     ]
     desk.give(
         views,

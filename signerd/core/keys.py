@@ -90,12 +90,12 @@ class Revocation:
     key_id: str
     fingerprint: str
     why: RevocationReason
-    at: datetime
+    told: datetime
     successor: str = ""
 
     @property
     def sentence(self) -> str:
-        first = _day(self.at)
+        first = _day(self.told)
         return f"The platform says that your key {self.fingerprint} {self._how}, as first heard on {first}."
 
     @property

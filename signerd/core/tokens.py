@@ -41,7 +41,7 @@ class TokenClaim:
     frozen name.
     """
 
-    details: tuple[tuple[str, str], ...]
+    told: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)

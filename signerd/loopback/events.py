@@ -83,12 +83,12 @@ class Streams:
                 if not news.done():
                     return
                 lines = news.result()
-                visible = [line for line in lines if not hides(line.subject)]
-                for line in visible:
+                told = [line for line in lines if not hides(line.subject)]
+                for line in told:
                     yield _event(line)
                 position = lines[-1].number if lines else position
                 # Also where every line is hidden: a silent stream looks like a dead daemon.
-                if not visible:
+                if not told:
                     yield ": still here\n\n"
         finally:
             for task in (*ends, *(() if news is None else (news,))):

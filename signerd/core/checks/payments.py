@@ -197,9 +197,9 @@ def change_index(case: InspectedCase) -> Verdict:
 
 
 def _listed(far: Sequence[ProvenChange]) -> str:
-    listed = [f"{amount(back.amount)} to {place_words(back.chain, back.index)}" for back in far[:SHOWN]]
+    told = [f"{amount(back.amount)} to {place_words(back.chain, back.index)}" for back in far[:SHOWN]]
     more = f", and {len(far) - SHOWN} more" if len(far) > SHOWN else ""
-    return f"{', '.join(listed)}{more}"
+    return f"{', '.join(told)}{more}"
 
 
 def into_pinned(case: InspectedCase) -> Verdict:

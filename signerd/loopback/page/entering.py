@@ -62,8 +62,8 @@ def _kind(request: Request) -> CallerKind:
 
 
 def _sessions(request: Request) -> PageSessions:
-    sessions: PageSessions = request.app.state.sessions
-    return sessions
+    found: PageSessions = request.app.state.sessions
+    return found
 
 
 async def _code(request: Request) -> str:

@@ -13,8 +13,7 @@ from custody.schemas.permissions import Auth
 from custody.server import address_book
 from custody.server.calls import REFUSALS, REFUSED
 from custody.server.console.audit import recipient_words, row_words, stored_words
-from custody.server.limits import calls as limits
-from custody.server.people import members, organisations, roles, service_accounts
+from custody.server.people import organisations, roles, service_accounts
 from custody.server.proposals import paying
 from custody.server.rules.audit import Event
 
@@ -61,27 +60,6 @@ def test_a_recipients_name_rewrites_no_sentence(name, others):
     sentence = words(paying.PROPOSED, facts, recipients={PROPOSAL: paid})
     assert f"to <b>{escape(plain(name))}</b>, bc1qxxxx…xxxxxx{more}: " in sentence
     assert " to " not in words(paying.PROPOSED, facts)
-
-
-def test_a_limit_is_told_with_what_it_bounds_before_and_after():
-    after = {"sats": 10**8, "per_cycle": False, "cycle_period": "W", "cycle_day": 2}
-    facts = {"vault": VAULT, "limit": MONTHLY, "new_limit": after}
-    assert limits.VAULT_REPLACED.describe(facts) == (
-        f"vault {VAULT}: 0.05000000 BTC a cycle, M from day 1; now 1.00000000 BTC a movement, W from day 2"
-    )
-    month = "in all payments of a calendar month (UTC) together"
-    each = "in each payment, however many there are"
-    assert words(limits.VAULT_REPLACED, facts).endswith(f"from 0.05 BTC {month} to 1 BTC {each}")
-
-
-def test_names_stand_for_ids_where_the_reader_may_see_them():
-    facts = {"user": 8, "role": 3, "new_role": 4, "short_vaults": [VAULT, PROPOSAL]}
-    names = {"user 8": "Bob", "role 3": "Clerk", f"vault {VAULT}": "Treasury"}
-    assert words(members.ROLE_CHANGED, facts, names) == (
-        "<b>ann@example.org</b> changed the role of <b>Bob</b> from <b>Clerk</b> to 4; too few signers are "
-        f"left in <b>Treasury</b>, {PROPOSAL[:8]}"
-    )
-    assert "too few" not in words(members.ROLE_CHANGED, {**facts, "short_vaults": []})
 
 
 ANYTHING: Final = st.recursive(

@@ -19,8 +19,7 @@ def two(desk, browse):
     """Two administrators, with the rule on."""
     roles = ok(desk.admin.get("/api/v1/get-roles-and-perms-detailed", workspace_id=desk.workspace_id))
     (role_id,) = [role["RoleId"] for role in roles if role["Name"] == "Administrator"]
-    ids = {"workspace_id": desk.workspace_id, "user_uuid": desk.user_ids["alice"], "role_id": role_id}
-    ok(desk.admin.post("/api/v1/change-user-role", ids))
+    ok(desk.tell("change-user-role", user_uuid=desk.user_ids["alice"], role_id=role_id))
     path = f"/console/w/{desk.workspace_id}/changes"
     admin = browse("admin").open(path)
     admin.send(f"{path}/rule", is_on="yes", confirming_role_id=1, cooling_off_hours="24")
@@ -35,7 +34,6 @@ def ask(admin, here, name="Payers"):
         f"{here}/roles/new", name=name, transaction_limit="1", cycle_period="M", cycle_day="1",
         repeated=(("permissions", "VIEW_BALANCES"),), status=409,
     )  # fmt: skip
-    assert "In this organisation a second person" in admin.words
     assert "step_password" not in admin.html
     return admin.send(f"{here}/roles/new", button="ask_second_person")
 
@@ -50,16 +48,15 @@ def test_no_code_is_asked_for_before_a_refusal_that_is_known(desk, here, two):
     assert "Nothing is changed yet" in admin.words
 
 
-@pytest.mark.parametrize("call", CONFIRMABLE.values(), ids=lambda call: call.path.rpartition("/")[2])
-def test_every_field_of_a_call_that_can_wait_has_words(call):
-    assert set(call.takes.model_fields) - UNSAID - BESIDE_AMOUNT <= set(FIELDS)
+def test_every_field_of_a_call_that_can_wait_has_words():
+    named = set().union(*(call.takes.model_fields for call in CONFIRMABLE.values()))
+    assert named - UNSAID - BESIDE_AMOUNT <= set(FIELDS)
 
 
 def test_a_change_is_asked_for_shown_in_words_and_confirmed_after_cooling(desk, here, two):
     admin, alice = two
     ask(admin, here)
     assert (admin.url, "Nothing is changed yet" in admin.words) == (f"{here}/changes", True)
-    assert "You asked for it: another member confirms it." in admin.words
     alice.open(f"{here}/changes")
     assert alice.facts["Name"] == "Payers"
     limit = "at most 1.00000000 BTC in all payments of a calendar month (UTC) together"
@@ -78,6 +75,10 @@ def test_a_change_is_asked_for_shown_in_words_and_confirmed_after_cooling(desk, 
         cells[:3] for cells in alice.rows
     ]
     assert "Payers" in alice.open(f"{here}/roles").words
+    ask(admin.sign_in("admin@example.org"), here, "Others").confirm(f"{here}/roles/new")
+    desk.world.clock.advance(seconds=1)
+    alice.open(f"{here}/changes").send(f"{here}/changes/decline", reason="<b>Too much</b>")
+    assert "declined by alice@example.org: <b>Too much</b>" in alice.rows[0]
 
 
 def test_what_is_confirmed_is_what_was_shown(desk, here, two):
@@ -108,42 +109,25 @@ def test_who_confirms_a_webhook_is_shown_its_secret(desk, here, two):
     assert alice.page.by_id("secret").words.startswith("whsec_")
 
 
-def test_a_change_is_declined_with_a_reason(here, two):
-    admin, alice = two
-    ask(admin, here)
-    alice.open(f"{here}/changes").send(f"{here}/changes/decline", reason="<b>Too much</b>")
-    assert "declined by alice@example.org: <b>Too much</b>" in alice.rows[0]
-
-
-def test_the_rule_is_switched_off_by_two(here, two):
-    admin, _ = two
-    admin.open(f"{here}/changes")
-    rule = f"{here}/changes/rule"
-    admin.post_one(rule, confirming_role_id=1, cooling_off_hours="0", status=409)
-    admin.send(rule, button="ask_second_person")
-    assert admin.facts["Switched on"] == "now yes, from then on no"
-
-
 @pytest.fixture
 def other(desk):
     """The administrator's own workspace in the same organisation, from before the rule; its number."""
     (organisation,) = ok(desk.admin.get("/api/v1/get-user-info"))["OrganisationsInfo"]["Organisations"]
-    body = {"workspace_id": desk.workspace_id, "org_id": organisation["OrgID"], "network": "mainnet"}
-    body |= {"name": "Real money", "description": "of the customers"}
-    return ok(desk.admin.post("/api/v1/create-workspace", body))["WorkspaceInfo"]["uid"]
+    named = {"name": "Real money", "description": "of the customers", "network": "mainnet"}
+    made = ok(desk.tell("create-workspace", org_id=organisation["OrgID"], **named))
+    return made["WorkspaceInfo"]["uid"]
 
 
 @pytest.fixture
 def book(desk):
     """The number of an entry, from before the rule."""
-    entry = {"workspace_id": desk.workspace_id, "name": "Shop", "address": SHOP}
-    return ok(desk.admin.post("/api/v1/add-whitelist-address", entry))["uid"]
+    return desk.enter("Shop", SHOP)["uid"]
 
 
 def request(desk, path, workspace_id, **body):
     """By the administrator. The change's id."""
     asked = {"path": f"/api/v1/{path}", "body": {"workspace_id": workspace_id, **body}}
-    return ok(desk.admin.post("/api/v1/request-change", {"workspace_id": workspace_id, **asked}))["change_id"]
+    return ok(desk.tell("request-change", workspace_id=workspace_id, **asked))["change_id"]
 
 
 def test_a_change_of_another_workspace_is_named_to_who_is_no_member_of_it(desk, here, other, two):
@@ -177,14 +161,11 @@ def test_what_is_not_there_any_more_is_said_and_not_confirmed(desk, here, book, 
     _, alice = two
     kept = request(desk, "rename-whitelist-address", desk.workspace_id, uid=book, name="Kraken")
     gone = request(desk, "remove-whitelist-address", desk.workspace_id, uid=book)
-    place = {"workspace_id": desk.workspace_id}
-    ok(desk.signers["alice"].post("/api/v1/confirm-change", {**place, "change_id": gone}))
+    ok(desk.tell("confirm-change", desk.signers["alice"], change_id=gone))
     alice.open(f"{here}/changes")
     assert alice.facts["Entry of the address book"] == "an entry that no longer exists"
-    assert "it cannot be confirmed" in alice.words
     assert f'action="{here}/changes/confirm"' not in alice.html
     alice.post_one(f"{here}/changes/confirm", status=409, change_id=kept, confirmed="yes")
-    assert "decline it" in alice.words
 
 
 def test_a_limit_is_shown_beside_the_one_in_force_and_a_key_with_its_owner(desk, here, two):

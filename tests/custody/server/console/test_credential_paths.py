@@ -151,6 +151,5 @@ def test_a_passkey_that_is_being_made_waits_for_no_code(world):
     world.clock.advance(minutes=11)
     sent = len(world.mail.sent)
     person.open(HOME).post_one(f"{HOME}/passkeys/remove", step_token=token, step_code="000000", status=422)
-    assert "The code is wrong, was used, or has expired." in person.words
     assert options(person)
     assert len(world.mail.sent) == sent + 1

@@ -47,7 +47,6 @@ def test_a_newcomer_registers_where_the_mail_leads_with_one_mail_for_the_code(de
         assert [mail.to for mail in mails.sent[sent:]] == ["new@example.org"]
         first = mails.newest_code()
         newcomer.send("/console/sign-in/code", button="another_code", otp="")
-        assert "Another code was mailed to you" in newcomer.words
         if mails.newest_code() != first:
             newcomer.send("/console/sign-in/code", otp=first, status=401)
         newcomer.send("/console/sign-in/code", otp=mails.newest_code())
@@ -71,7 +70,6 @@ def test_who_has_an_account_signs_in_where_the_mail_leads(desk, browse, invite):
     assert "Acme" in person.words
     person.send(f"/console/invitations/{invite_id}", button="accept")
     assert person.url == f"/console/w/{desk.workspace_id}/"
-    assert "You are a member of Main now." in person.words
 
 
 HERE = "/console/onboarding"
@@ -83,7 +81,6 @@ def test_a_request_is_shown_back_sent_and_approved_by_an_operator(desk, browse):
     asks.open(HERE).send(HERE, **REQUEST)
     assert asks.facts["It moves in a month"] == "10,000 to 100,000 US dollars"
     asks.confirm(HERE)
-    assert "waits for the operator" in asks.words
     actions = [form.attributes["action"] for form in decides.open(HERE).page.all("form")]
     (one,) = [action for action in actions if action.startswith(f"{HERE}/")]
     decides.send(one, button="decision", review_note="Welcome")

@@ -22,6 +22,9 @@ def stranger(desk):
 
 
 def test_a_page_leads_to_the_sign_in_and_back(desk, stranger):
+    # A link of another site brings no cookie (SameSite): nobody is signed in by it, and nobody out.
+    answer = stranger.http.get(f"/console/w/{desk.workspace_id}/")
+    assert (answer.status_code, answer.headers.get("set-cookie")) == (303, None)
     stranger.open(f"/console/w/{desk.workspace_id}/")
     assert stranger.url == "/console/sign-in"
     stranger.send("/console/sign-in", email="admin@example.org", password=PASSWORD)
@@ -39,33 +42,35 @@ def test_a_sign_in_that_is_over_says_so_and_leads_to_a_new_one(desk, stranger):
     assert "This sign-in is over: too many wrong codes were given." in stranger.words
     assert "/console/sign-in/code" not in stranger.html
     assert stranger.link("Sign in again") == f"/console/sign-in?account=yes&next={page}"
-    # By the browser's way back, where the field still is: the right code, and another one, come too late.
-    for typed in ({"otp": right}, {"another_code": "yes"}):
-        late = stranger.http.post("/console/sign-in/code", data=last | typed, headers=SAME_SITE)
-        assert (late.status_code, "This sign-in is over" in late.text) == (401, True)
+    # By the browser's way back, where the field still is.
+    late = stranger.http.post("/console/sign-in/code", data=last | {"otp": right}, headers=SAME_SITE)
+    assert (late.status_code, "This sign-in is over" in late.text) == (401, True)
 
 
-def test_after_signing_out_the_session_is_gone(browse):
-    person = browse("admin")
-    cookies = dict(person.http.cookies)
-    person.open("/console/account").send("/console/sign-out")
-    assert person.url == "/console/sign-in"
-    person.http.cookies.update(cookies)
-    assert person.open("/console/").url == "/console/sign-in"
-
-
-def test_an_expired_access_is_renewed_and_an_idle_browser_signs_in_again(desk, browse):
+def test_a_session_is_renewed_by_two_tabs_at_once_until_it_is_idle_or_signed_out(desk, browse):
     person = browse("admin")
     desk.world.clock.advance(minutes=16)
+    before = dict(person.http.cookies)
     assert person.open("/console/").url == "/console/"
+    # The other tab asked with what the browser held a moment ago.
+    person.http.cookies.clear()
+    person.http.cookies.update(before)
+    assert person.open("/console/account").url == "/console/account"
     desk.world.clock.advance(hours=13)
+    assert person.open("/console/").url == "/console/sign-in"
+    person.http.cookies.clear()
+    person.sign_in("admin@example.org").open("/console/account")
+    cookies = dict(person.http.cookies)
+    person.send("/console/sign-out")
+    assert person.url == "/console/sign-in"
+    person.http.cookies.clear()
+    person.http.cookies.update(cookies)
     assert person.open("/console/").url == "/console/sign-in"
 
 
 def test_the_account_page_says_which_second_factor_is_in_force(desk, browse):
     person = browse("admin").open("/console/account")
     assert "Your second factor: none, the password alone." in person.words
-    assert "Set up an authenticator" in person.words
     ok(desk.admin.post("/auth/two-factor", {"method": "email", "password": PASSWORD}))
     with asgi_client(desk.world.platform.asgi) as http:
         person = Visitor(http).sign_in("admin@example.org")
@@ -87,29 +92,6 @@ def test_the_account_page_says_which_second_factor_is_in_force(desk, browse):
         assert "Set up an authenticator" not in person.words
 
 
-def test_two_tabs_renew_at_once_and_stay_signed_in(desk, browse):
-    one = browse("admin")
-    desk.world.clock.advance(minutes=16)
-    before = dict(one.http.cookies)
-    assert one.open("/console/").url == "/console/"
-    # The other tab asked with what the browser held a moment ago.
-    one.http.cookies.clear()
-    one.http.cookies.update(before)
-    assert one.open("/console/account").url == "/console/account"
-
-
-def test_a_link_of_another_site_ends_no_session(desk, browse):
-    """The browser keeps the cookie back (SameSite=Strict): nobody is signed in, and nobody signed out."""
-    person = browse("admin")
-    with asgi_client(desk.world.platform.asgi) as without:
-        answer = without.get("/console/")
-    assert (answer.headers["location"], answer.headers.get("set-cookie")) == (
-        "/console/sign-in?next=/console/",
-        None,
-    )
-    assert person.open("/console/").url == "/console/"
-
-
 def test_a_reset_token_comes_behind_the_hash_and_changes_the_password(desk, stranger):
     stranger.open("/console/forgotten-password").send(
         "/console/forgotten-password", email="admin@example.org"
@@ -126,40 +108,31 @@ def test_a_reset_token_comes_behind_the_hash_and_changes_the_password(desk, stra
     assert stranger.sign_in("admin@example.org", "another one").url == "/console/"
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
+def test_p78_a_form_of_another_site_is_refused_and_our_own_is_taken(browse):
+    person = browse("admin").open("/console/account")
+    sent = dict(person.form("/console/sign-out").fields)
+    for headers in (
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
         {"Origin": "https://evil.example"},
         {"Origin": "null"},
         {"Sec-Fetch-Site": "same-origin", "Origin": "https://evil.example"},
         {},
-    ],
-)
-def test_p78_a_form_of_another_site_is_refused(browse, headers):
-    person = browse("admin").open("/console/account")
-    sent = dict(person.form("/console/sign-out").fields)
-    assert person.http.post("/console/sign-out", data=sent, headers=headers).status_code == 403
-    assert person.http.post("/console/sign-in", data={"email": "a@b"}, headers=headers).status_code == 403
-    assert person.open("/console/").url == "/console/"
+    ):
+        for path, fields in (("sign-out", sent), ("sign-in", {"email": "a@b"})):
+            answer = person.http.post(f"/console/{path}", data=fields, headers=headers)
+            assert answer.status_code == 403, (path, headers)
+    for headers in ({"Origin": "http://127.0.0.1"}, SAME_SITE | {"Origin": "null"}):
+        person.sign_in("admin@example.org").open("/console/account")
+        sent = dict(person.form("/console/sign-out").fields)
+        assert person.http.post("/console/sign-out", data=sent, headers=headers).status_code == 303
 
 
-@pytest.mark.parametrize("headers", [{"Origin": "http://127.0.0.1"}, SAME_SITE | {"Origin": "null"}])
-def test_a_form_of_our_own_is_accepted(browse, headers):
-    person = browse("admin").open("/console/account")
-    sent = dict(person.form("/console/sign-out").fields)
-    assert person.http.post("/console/sign-out", data=sent, headers=headers).status_code == 303
-
-
-def test_a_missing_path_is_answered_with_a_page(browse, stranger):
-    assert "There is no such page." in browse("admin").open("/console/nowhere", 404).words
-    assert "You are in no such workspace." in browse("admin").open("/console/w/999/", 404).words
+def test_a_missing_path_and_every_link_of_a_mail_lead_to_a_page(browse, stranger):
     stranger.open("/console/nowhere", 404)
-
-
-def test_every_link_of_a_mail_leads_to_a_page(browse):
     person = browse("admin")
+    assert "There is no such page." in person.open("/console/nowhere", 404).words
+    assert "You are in no such workspace." in person.open("/console/w/999/", 404).words
     links = {each.value.link.partition("#")[0] for each in Template if each.value.link is not None}
     assert links == {"/reset-password", "/invitations/{invite_id}"}
     assert "Choose a new password" in person.open("/reset-password").words
