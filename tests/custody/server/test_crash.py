@@ -14,8 +14,8 @@ from custody.server.store.models import CoinLockRow, JobRow, ProposalInputRow
 from tests.support.custody import SHOP, Desk, ok
 from tests.support.platform_crash import Life, Steps, Turn, work
 from tests.support.regtest import mine_branch
+from tests.support.two_people import DORA, ask, decide, ruled
 
-DORA = "dora@example.org"
 AMOUNT = 30_000_000
 ENTERED = {"workspace_id": 1, "name": "Shop", "address": SHOP}
 
@@ -122,17 +122,14 @@ def was_thawed_once(desk: Desk, steps: Steps) -> None:
 
 def two_administrators(desk: Desk) -> None:
     """And the rule that one of them confirms what the other asks for."""
-    desk.world.member(1, DORA, "Administrator")
-    rule = {"workspace_id": 1, "is_on": True, "confirming_role_id": 1}
-    ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
+    ruled(desk.world, desk.admin)
 
 
-def ask(path: str, body: dict, desk: Desk, steps: Steps) -> None:
+def ask_for(path: str, body: dict, desk: Desk, steps: Steps) -> None:
     """Its client repeats it: the same request is the same change."""
     steps.arm()
     wanted = body if path != "replace-vault" else body | {"vault_id": desk.vault["id"]}
-    asked = {"workspace_id": 1, "path": f"/api/v1/{path}", "body": wanted}
-    ok(desk.admin.post("/api/v1/request-change", asked))
+    ok(ask(desk.admin, path, **wanted))
 
 
 def confirm_change(desk: Desk, steps: Steps) -> None:
@@ -140,7 +137,7 @@ def confirm_change(desk: Desk, steps: Steps) -> None:
     (change,) = ok(desk.admin.get("/api/v1/changes", workspace_id=1))
     steps.arm()
     if change["status"] == "PENDING":
-        ok(dora.post("/api/v1/confirm-change", {"workspace_id": 1, "change_id": change["change_id"]}))
+        ok(decide(dora, change))
 
 
 def was_entered_once(desk: Desk, _steps: Steps) -> None:
@@ -198,7 +195,7 @@ STORIES = {
     ),
     "change": Story(
         two_administrators,
-        (partial(ask, "add-whitelist-address", ENTERED), confirm_change),
+        (partial(ask_for, "add-whitelist-address", ENTERED), confirm_change),
         was_entered_once,
         3,
         20,
@@ -206,7 +203,7 @@ STORIES = {
     "replace": Story(
         coins_to_move,
         (
-            partial(ask, "replace-vault", {"workspace_id": 1, "name": "Treasury 2"}),
+            partial(ask_for, "replace-vault", {"workspace_id": 1, "name": "Treasury 2"}),
             confirm_change,
             sweep,
         ),

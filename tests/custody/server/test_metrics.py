@@ -70,37 +70,32 @@ def figure(samples: dict[str, list[Sample]], name: str, **labels: str) -> float:
     return sum(sample.value for sample in samples[name] if labels.items() <= sample.labels.items())
 
 
-class TestWhatIsTold:
-    def test_of_requests(self, used: Desk) -> None:
-        told = scrape(used.world.platform)
-        signed = {"route": "/api/v1/sign-psbt", "method": "POST"}
-        assert figure(told, "custody_http_requests_total", **signed, status="200") == 2
-        assert figure(told, "custody_http_request_seconds_count", **signed) == 2
-        assert figure(told, "custody_http_requests_total", route="/api/v1/psbt", status="401") == 1
-        assert figure(told, "custody_http_requests_total", route="other", status="404") == 1
-        assert figure(told, "custody_http_requests_total", method="other", status="405") == 1
-        assert figure(told, "custody_http_requests_in_flight") == 0
-        assert figure(told, "custody_long_polls") == 0
-
-    def test_of_the_database(self, used: Desk) -> None:
-        told = scrape(used.world.platform)
-        assert figure(told, "custody_database_up") == 1
-        writes = figure(told, "custody_database_write_hold_seconds_count")
-        assert writes == figure(told, "custody_database_write_wait_seconds_count") > 10
-
-    def test_of_jobs_and_the_network(self, used: Desk) -> None:
-        told = scrape(used.world.platform)
-        assert figure(told, "custody_job_attempts_total", kind="broadcast", outcome="done") == 1
-        assert figure(told, "custody_job_seconds_count", kind="broadcast") == 1
-        assert figure(told, "custody_broadcasts_total", chain="regtest", outcome="accepted") == 1
-        for status in ("SIGNED", "BROADCASTING", "CONFIRMED"):
-            assert figure(told, "custody_proposals_moved_total", status=status) == 1
-        assert figure(told, "custody_proposals", status="PENDING") == 1
-        assert figure(told, "custody_proposals_oldest_seconds", status="PENDING") == 0
-        assert figure(told, "custody_chain_backend_up", chain="regtest") == 1
-        tip = used.chain.tip().height
-        assert figure(told, "custody_chain_tip_height", chain="regtest") == tip
-        assert figure(told, "custody_chain_backend_tip_height", chain="regtest") == tip
+def test_what_is_told_of_requests_the_database_jobs_and_the_network(used: Desk) -> None:
+    told = scrape(used.world.platform)
+    tip, regtest = used.chain.tip().height, {"chain": "regtest"}
+    signed = {"route": "/api/v1/sign-psbt", "method": "POST"}
+    for value, name, labels in (
+        (2, "http_requests_total", signed | {"status": "200"}),
+        (2, "http_request_seconds_count", signed),
+        (1, "http_requests_total", {"route": "/api/v1/psbt", "status": "401"}),
+        (1, "http_requests_total", {"route": "other", "status": "404"}),
+        (1, "http_requests_total", {"method": "other", "status": "405"}),
+        (0, "http_requests_in_flight", {}),
+        (0, "long_polls", {}),
+        (1, "database_up", {}),
+        (1, "job_attempts_total", {"kind": "broadcast", "outcome": "done"}),
+        (1, "job_seconds_count", {"kind": "broadcast"}),
+        (1, "broadcasts_total", regtest | {"outcome": "accepted"}),
+        *((1, "proposals_moved_total", {"status": each}) for each in ("SIGNED", "BROADCASTING", "CONFIRMED")),
+        (1, "proposals", {"status": "PENDING"}),
+        (0, "proposals_oldest_seconds", {"status": "PENDING"}),
+        (1, "chain_backend_up", regtest),
+        (tip, "chain_tip_height", regtest),
+        (tip, "chain_backend_tip_height", regtest),
+    ):
+        assert figure(told, f"custody_{name}", **labels) == value, (name, labels)
+    writes = figure(told, "custody_database_write_hold_seconds_count")
+    assert writes == figure(told, "custody_database_write_wait_seconds_count") > 10
 
 
 def test_labels_are_words_of_our_own_tables(used: Desk) -> None:

@@ -42,6 +42,7 @@ from tests.support.examples import examples
 from tests.support.history import require_truth
 from tests.support.regtest import mine_branch
 from tests.support.replacing import forget_mempool
+from tests.support.two_people import DORA, ask, decide, ruled
 from tests.support.wallets import foreign_script
 
 pytestmark = pytest.mark.slow("whole lives: test_money_oracle.py judges shorter ones")
@@ -55,7 +56,6 @@ MOST_PROPOSALS = 8
 # For a cycle; the last is never reached.
 LIMITS = (30_000_000, 60_000_000, 1_000_000_000)
 UNHEEDED = {"STATE_CONFLICT", "VALIDATION", "INSUFFICIENT_FUNDS"}
-SECOND = "dora@example.org"
 # Whose device is lost in the middle of some lives; the others are M still.
 UNLUCKY = "carol"
 # The engine refuses blocks from the future, and the test's clock begins in the past.
@@ -135,9 +135,7 @@ class Money(RuleBasedStateMachine):
         ok(self.desk.admin.post("/api/v1/update-vault", vault | bound))
         here = {"workspace_id": 1}
         ok(self.desk.admin.post("/api/v1/add-whitelist-address", here | {"name": "Shop", "address": SHOP}))
-        self.desk.world.member(1, SECOND, "Administrator")
-        rule = here | {"is_on": True, "confirming_role_id": 1}
-        ok(self.desk.admin.post("/api/v1/update-second-person-rule", rule))
+        ruled(self.desk.world, self.desk.admin)
 
     @rule(limit=st.sampled_from(LIMITS))
     def two_people_change_the_limit(self, limit: int) -> None:
@@ -176,11 +174,8 @@ class Money(RuleBasedStateMachine):
         self._settle()
 
     def _by_two(self, path: str, **body: object) -> None:
-        vault = {"workspace_id": 1, "vault_id": self.desk.vault["id"]}
-        asked = {"workspace_id": 1, "path": f"/api/v1/{path}", "body": vault | body}
-        change = ok(self.desk.admin.post("/api/v1/request-change", asked))["change_id"]
-        second = self.desk.world.as_user(SECOND)
-        ok(second.post("/api/v1/confirm-change", {"workspace_id": 1, "change_id": change}))
+        change = ok(ask(self.desk.admin, path, vault_id=self.desk.vault["id"], **body))
+        ok(decide(self.desk.world.as_user(DORA), change))
 
     @rule(amounts=st.lists(st.integers(1_000, 50_000_000), min_size=1, max_size=4))
     def deposit(self, amounts: list[int]) -> None:

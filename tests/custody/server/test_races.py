@@ -36,9 +36,10 @@ from tests.support.custody import SHOP, Desk, ok, refused
 from tests.support.platform import CHEAP, PASSWORD, As, key_offer, register_key, seed, sign_challenge
 from tests.support.profiles import grant
 from tests.support.staff import Someone, add_someone, change_role, remove, remove_permission
+from tests.support.two_people import DORA, ask, decide, ruled
 
 PATIENCE_SECONDS = 90
-ALICE, DORA = "alice@example.org", "dora@example.org"
+ALICE = "alice@example.org"
 SIGNER_ROLE = 2
 
 
@@ -172,21 +173,13 @@ def test_p26_p41_one_idempotency_key_has_one_effect(pair: Pair) -> None:
 def test_p56_a_change_is_confirmed_once_or_declined(pair: Pair) -> None:
     """Two administrators at two processes: one word counts."""
     desk = pair.desk
-    desk.world.member(desk.workspace_id, DORA, "Administrator")
-    dora = desk.world.as_user(DORA)
-    rule = {"workspace_id": 1, "is_on": True, "confirming_role_id": 1}
-    ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
-    body = {"workspace_id": 1, "role_id": SIGNER_ROLE, "new_transaction_limit": "5", "cycle_period": "M"}
-    asked = {"workspace_id": 1, "path": "/api/v1/update-role-policies", "body": body | {"cycle_day": 1}}
+    dora = ruled(desk.world, desk.admin)
+    limit = {"role_id": SIGNER_ROLE, "new_transaction_limit": "5", "cycle_period": "M", "cycle_day": 1}
     for other in ("confirm", "decline"):
-        change = {
-            "workspace_id": 1,
-            "change_id": ok(desk.admin.post("/api/v1/request-change", asked))["change_id"],
-        }
+        change = ok(ask(desk.admin, "update-role-policies", **limit))
         before = desk.world.audit_actions("workspace:1")
         answers = pair.at_once(
-            lambda change=change: dora.post("/api/v1/confirm-change", change),
-            lambda change=change, other=other: pair.elsewhere(dora).post(f"/api/v1/{other}-change", change),
+            partial(decide, dora, change), partial(decide, pair.elsewhere(dora), change, other)
         )
         assert sorted(answer.status_code for answer in answers) == [200, 409]
         said = desk.world.audit_actions("workspace:1")[len(before) :]

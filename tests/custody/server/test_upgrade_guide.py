@@ -1,8 +1,7 @@
-"""docs/operate/upgrade.md, step by step, with real processes: an installation that people use goes over to a
+"""The steps of docs/operate/upgrade.md with real processes: an installation that people use goes over to a
 newer version, which is this source with one migration more.
 """
 
-import re
 import shutil
 import signal
 from contextlib import suppress
@@ -16,13 +15,11 @@ from tests.custody.server.test_backup_guide import Operator
 from tests.custody.server.test_backup_guide import lines as backup_lines
 from tests.support.cluster import HERE, Process, open_cluster, until
 from tests.support.custody import SHOP, ok
-from tests.support.pages import DOCS
 from tests.support.platform import As
 from tests.support.postgresql import Server
 
 pytestmark = pytest.mark.slow("the second database, two versions installed")
 
-GUIDE = (DOCS / "operate" / "upgrade.md").read_text(encoding="utf-8")
 MIGRATION = """
 import sqlalchemy as sa
 from alembic import op
@@ -49,13 +46,6 @@ def is_ready(process: Process) -> bool:
     return httpx.get(f"{process.url}/ready").status_code == 200
 
 
-def step(number: int, holding: str) -> None:
-    """The page says so at this number."""
-    found = re.search(rf"^{number}\. (.*?)(?=^\d\. |^## )", GUIDE, re.MULTILINE | re.DOTALL)
-    assert found, number
-    assert holding in " ".join(found[1].split()), found[1]
-
-
 def test_the_steps_of_an_upgrade_in_their_order(tmp_path: Path, postgresql: Server) -> None:
     with postgresql.database() as url, open_cluster(tmp_path, url) as cluster:
         cluster.start(apis=1, workers=1)
@@ -63,18 +53,13 @@ def test_the_steps_of_an_upgrade_in_their_order(tmp_path: Path, postgresql: Serv
         address = desk.wallets()[0]["address"]
         operator = Operator(tmp_path, CUSTODY_DATABASE_URL=url)
 
-        step(2, "Make a [backup](backup.md)")
         dump, _ = backup_lines("PostgreSQL")
         operator.types(dump)
         assert (tmp_path / "backup" / "custody.dump").stat().st_size > 100_000
 
-        step(3, "Install the new version beside the old one")
         newer = newer_version(tmp_path / "newer")
 
-        step(4, "Start the new processes, in any order. The first one brings the tables up to date")
         cluster.start(apis=1, workers=1, version=newer)
-        told = "old processes answer 503 to every change, and end by themselves."
-        assert told in " ".join(GUIDE.split())
         with suppress(httpx.TransportError):  # it may have ended by now
             late = {"workspace_id": 1, "name": "Too late for the older one", "address": SHOP}
             assert desk.admin.post("/api/v1/add-whitelist-address", late).status_code == 503
@@ -82,13 +67,11 @@ def test_the_steps_of_an_upgrade_in_their_order(tmp_path: Path, postgresql: Serv
         assert worker.await_end() == 1
         assert "A newer version of the platform has migrated the database" in worker.log.read_text()
 
-        step(5, "Stop the old processes with SIGTERM")
         (api,) = cluster.apis[:1]
         api.program.send_signal(signal.SIGTERM)
         # It may be ending by itself.
         assert api.await_end() in {0, 1, -signal.SIGTERM}
 
-        step(6, "`custody status` names the new version. `GET /ready` answers 200 at each process.")
         for process in cluster.apis[1:] + cluster.workers[1:]:
             until(partial(is_ready, process), "it is not ready")
         operator.env["PYTHONPATH"] = str(newer)
@@ -100,6 +83,5 @@ def test_the_steps_of_an_upgrade_in_their_order(tmp_path: Path, postgresql: Serv
             entry = {"workspace_id": 1, "name": "Made by the newer one", "address": SHOP}
             ok(admin.post("/api/v1/add-whitelist-address", entry))
 
-        assert "An old version does not start on a newer database." in GUIDE
         del operator.env["PYTHONPATH"]
         assert "newer version" in operator.types("custody status", status=10)

@@ -43,6 +43,7 @@ from tests.support.platform import PASSWORD, As, World, key_offer, register_key,
 from tests.support.profiles import forward, grant, pay_profile
 from tests.support.purchases import deliver, transaction
 from tests.support.token_desk import TokenDesk
+from tests.support.two_people import DORA, ask, decide, rule, second_administrator
 
 EXEMPT: Final = {
     "POST /auth/refresh": (
@@ -148,12 +149,8 @@ def replace_vault(story: Story) -> httpx.Response:
     second = story.desk.wallets()[-1]
     story.desk.deposit(50_000, to=second["address"])
     story.kept["replaced"] = second["id"]
-    body = {"workspace_id": 1, "vault_id": second["id"], "name": "Third"}
-    asked = {"workspace_id": 1, "path": "/api/v1/replace-vault", "body": body}
-    change = ok(story.admin.post("/api/v1/request-change", asked))
-    story.world.member(1, "manager@example.org", "Administrator")
-    confirmed = {"workspace_id": 1, "change_id": change["change_id"]}
-    return story.world.as_user("manager@example.org").post("/api/v1/confirm-change", confirmed)
+    change = ok(ask(story.admin, "replace-vault", vault_id=second["id"], name="Third"))
+    return decide(second_administrator(story.world), change)
 
 
 def unfreeze_vault(story: Story) -> httpx.Response:
@@ -225,25 +222,14 @@ def unlink_identity(story: Story) -> httpx.Response:
     return story.ask("unlink-identity", user_uuid=alice)
 
 
-def update_second_person_rule(story: Story) -> httpx.Response:
-    story.world.member(1, "henry@example.org", "Administrator")
-    return story.here("update-second-person-rule", is_on=True, confirming_role_id=1)
-
-
 def ask_for_a_role(story: Story) -> httpx.Response:
     limits = {"transaction_limit": "1", "cycle_period": "M", "cycle_day": 1}
-    body = {"workspace_id": 1, "name": f"Odd {len(story.kept)}", **limits}
-    return story.keep(story.ask("request-change", path="/api/v1/create-role", body=body))
-
-
-def decide(story: Story, word: str) -> httpx.Response:
-    body = {"workspace_id": 1, "change_id": story.kept["change_id"]}
-    return story.world.as_user("henry@example.org").post(f"/api/v1/{word}-change", body)
+    return story.keep(ask(story.admin, "create-role", name=f"Odd {len(story.kept)}", **limits))
 
 
 def decline_change(story: Story) -> httpx.Response:
     ok(ask_for_a_role(story))
-    return decide(story, "decline")
+    return decide(story.world.as_user(DORA), story.kept, "decline")
 
 
 # What makes a change of those whose schema asks for none.
@@ -257,7 +243,7 @@ CHANGES: Final[dict[str, dict[str, object]]] = {
 # In this order: a later one finds what it needs.
 EXAMPLES: dict[str, Example] = {
     "POST /auth/register": lambda story: story.world.http.post(
-        "/auth/register", json={"email": "dora@example.org", "password": PASSWORD}
+        "/auth/register", json={"email": "frank@example.org", "password": PASSWORD}
     ),
     "POST /auth/login": lambda story: story.world.login("alice@example.org"),
     "POST /auth/otp-validate": auth_otp_validate,
@@ -338,9 +324,9 @@ EXAMPLES: dict[str, Example] = {
     ),
     "POST /api/v1/unlink-identity": unlink_identity,
     "POST /api/v1/remove-identity-provider": lambda story: story.ask("remove-identity-provider"),
-    "POST /api/v1/update-second-person-rule": update_second_person_rule,
+    "POST /api/v1/update-second-person-rule": lambda story: rule(story.admin),
     "POST /api/v1/request-change": ask_for_a_role,
-    "POST /api/v1/confirm-change": lambda story: decide(story, "confirm"),
+    "POST /api/v1/confirm-change": lambda story: decide(story.world.as_user(DORA), story.kept),
     "POST /api/v1/decline-change": decline_change,
 }
 

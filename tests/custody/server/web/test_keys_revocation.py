@@ -19,6 +19,7 @@ from tests.support.custody import Desk, ok, open_desk, refused
 from tests.support.platform import As
 from tests.support.prepared import Story, nothing
 from tests.support.staff import add_someone, roles
+from tests.support.two_people import ask, decide, rule, ruled
 
 
 @pytest.fixture
@@ -254,30 +255,18 @@ def test_p24_another_tenants_log_does_not_name_who_withdrew_a_former_members_app
 class TestSecondPerson:
     """P70: one administrator, or a thief of their session, takes a member's voice from vaults for good."""
 
-    DORA = "dora@example.org"
-
     @pytest.fixture
     def dora(self, desk: Desk) -> As:
-        desk.world.member(1, self.DORA, "Administrator")
-        rule = {"workspace_id": 1, "is_on": True, "confirming_role_id": 1}
-        ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
-        return desk.world.as_user(self.DORA)
-
-    def ask(self, desk: Desk, key_id: str):
-        body = {"workspace_id": 1, "key_id": key_id, "reason": "lost"}
-        return desk.admin.post(
-            "/api/v1/request-change", {"workspace_id": 1, "path": "/api/v1/revoke-key", "body": body}
-        )
+        return ruled(desk.world, desk.admin)
 
     def test_p70_a_members_key_is_marked_lost_by_two(self, desk: Desk, dora: As) -> None:
         key_id = key_of(desk, "alice")
         problem = refused(revoke(desk.admin, key_id), 409, "SECOND_PERSON_NEEDED")
         assert "The owner can mark it lost alone" in problem["detail"]
         refused(revoke(desk.admin, key_id, workspace_id=1, force=True), 409, "SECOND_PERSON_NEEDED")
-        change = ok(self.ask(desk, key_id))
+        change = ok(ask(desk.admin, "revoke-key", key_id=key_id, reason="lost"))
         assert ok(desk.signers["alice"].get("/api/v1/keys"))[0]["Status"] == "active"
-        body = {"workspace_id": 1, "change_id": change["change_id"]}
-        applied = ok(dora.post("/api/v1/confirm-change", body))
+        applied = ok(decide(dora, change))
         assert applied["answer"]["RevokedReason"]["String"] == "lost"
         assert actions(desk, "KEYS")[-1] == "KEY_REVOKED"
         # One's own is stopped at once.
@@ -291,7 +280,7 @@ class TestSecondPerson:
         world.member(2, "alice@example.org")
         eve = world.as_user("eve@example.com")
         role_id = roles(eve, 2)["Administrator"]["RoleId"]
-        rule = {"workspace_id": 2, "is_on": True, "confirming_role_id": role_id}
-        ok(eve.post("/api/v1/update-second-person-rule", rule))
-        problem = refused(self.ask(desk, key_of(desk, "alice")), 409, "SECOND_PERSON_NEEDED")
+        ok(rule(eve, workspace_id=2, role_id=role_id))
+        asked = ask(desk.admin, "revoke-key", key_id=key_of(desk, "alice"), reason="lost")
+        problem = refused(asked, 409, "SECOND_PERSON_NEEDED")
         assert str(alice) not in problem["detail"]

@@ -6,21 +6,20 @@ from custody.schemas.permissions import PermissionName
 from custody.server.rules.roles import EVERY_PERMISSION, KEPT
 from custody.server.second_person import changes
 from custody.server.second_person.changes import change_expiry
+from tests.support import two_people
 from tests.support.custody import SHOP, ok, refused
 from tests.support.platform import As, plain_vault
 from tests.support.staff import add_someone, change_role, remove, remove_permission, roles
+from tests.support.two_people import DORA, ask, decide, rule
 
 NEEDED = "SECOND_PERSON_NEEDED"
 ADMINISTRATOR, SIGNER = 1, 2
-DORA = "dora@example.org"
 RAISED = {"role_id": SIGNER, "new_transaction_limit": "5", "cycle_period": "M", "cycle_day": 1}
 
 
 @pytest.fixture
 def dora(world, alice) -> As:
-    """A second administrator."""
-    world.member(1, DORA, "Administrator")
-    return world.as_user(DORA)
+    return two_people.second_administrator(world)
 
 
 @pytest.fixture
@@ -28,25 +27,6 @@ def ruled(alice, dora) -> As:
     """The rule is on: an administrator confirms."""
     ok(rule(alice))
     return dora
-
-
-def rule(person, *, is_on=True, hours=0):
-    named = {"confirming_role_id": 1} if is_on else {}
-    return person.post(
-        "/api/v1/update-second-person-rule",
-        {"workspace_id": 1, "is_on": is_on, "cooling_off_hours": hours} | named,
-    )
-
-
-def ask(person, path, **body):
-    asked = {"workspace_id": 1, "path": f"/api/v1/{path}", "body": {"workspace_id": 1, **body}}
-    return person.post("/api/v1/request-change", asked)
-
-
-def decide(person, change, word="confirm", **more):
-    return person.post(
-        f"/api/v1/{word}-change", {"workspace_id": 1, "change_id": change["change_id"], **more}
-    )
 
 
 def limit_of(person, role_id=SIGNER):
@@ -84,8 +64,7 @@ class TestRule:
         world.organisation("Umbrella", "eve@example.org")
         theirs = roles(world.as_user("eve@example.org"), 2)["Administrator"]["RoleId"]
         for role_id in (theirs, 99):
-            body = {"workspace_id": 1, "is_on": True, "confirming_role_id": role_id}
-            refused(alice.post("/api/v1/update-second-person-rule", body), 404, "NOT_FOUND")
+            refused(rule(alice, role_id=role_id), 404, "NOT_FOUND")
 
     def test_p56_one_person_changes_nothing_and_two_do(self, world, alice, ruled):
         refused(alice.post("/api/v1/update-role-policies", {"workspace_id": 1, **RAISED}), 409, NEEDED)
@@ -125,12 +104,10 @@ class TestRule:
         mallory = add_someone(world, "Mallory", {PermissionName.MANAGE_WORKSPACE}).calls
         body = {"org_id": 1, "workspace_id": 1, "name": "Scratch", "network": "testnet"}
         ok(mallory.post("/api/v1/create-workspace", body))
-        own = {"workspace_id": 2, "is_on": True, "confirming_role_id": 1}
-        refused(mallory.post("/api/v1/update-second-person-rule", own), 403, "PERMISSION_DENIED")
+        refused(rule(mallory, workspace_id=2), 403, "PERMISSION_DENIED")
         ok(rule(alice))
         change = ok(ask(alice, "update-role-policies", **RAISED))
-        confirmed = {"workspace_id": 2, "change_id": change["change_id"]}
-        refused(mallory.post("/api/v1/confirm-change", confirmed), 403, "PERMISSION_DENIED")
+        refused(decide(mallory, change, workspace_id=2), 403, "PERMISSION_DENIED")
         ok(decide(dora, change))
 
     def test_p56_one_member_leaves_room_for_the_others(self, world, alice, ruled):

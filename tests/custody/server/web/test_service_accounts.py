@@ -16,8 +16,8 @@ from tests.support.custody import SHOP, ok, refused
 from tests.support.platform import As
 from tests.support.service_accounts import create, holding, issue, made, program, revoke
 from tests.support.staff import add_someone, remove, remove_permission
+from tests.support.two_people import DORA, ask, decide, ruled
 
-DORA = "dora@example.org"
 GIVABLE = sorted(EVERY_PERMISSION - NEVER_GIVEN)
 
 
@@ -126,46 +126,31 @@ class TestRights:
 
 
 class TestSecondPerson:
-    @pytest.fixture
-    def dora(self, world, alice) -> As:
-        world.member(1, DORA, "Administrator")
-        dora = world.as_user(DORA)
-        rule = {"workspace_id": 1, "is_on": True, "confirming_role_id": 1, "cooling_off_hours": 24}
-        ok(alice.post("/api/v1/update-second-person-rule", rule))
-        return dora
-
-    def ask(self, person, path, **body):
-        asked = {"workspace_id": 1, "path": f"/api/v1/{path}", "body": {"workspace_id": 1, **body}}
-        return ok(person.post("/api/v1/request-change", asked))
-
-    def confirm(self, person, change):
-        body = {"workspace_id": 1, "change_id": change["change_id"]}
-        return person.post("/api/v1/confirm-change", body)
-
-    def test_p67_two_people_make_and_widen_one_and_its_maker_alone_gets_a_secret(self, world, alice, dora):
+    def test_p67_two_people_make_and_widen_one_and_its_maker_alone_gets_a_secret(self, world, alice):
+        dora = ruled(world, alice, hours=24)
         terms = {
             "name": "Payroll", "rights": ["VIEW_BALANCES"], "networks": ["192.0.2.0/24"],
             "expires_at": "2026-03-20T00:00:00Z",
         }  # fmt: skip
         refused(create(world, alice), 409, "SECOND_PERSON_NEEDED")
-        change = self.ask(alice, "create-service-account", **terms)
-        refused(self.confirm(dora, change), 409, "STATE_CONFLICT")
+        change = ok(ask(alice, "create-service-account", **terms))
+        refused(decide(dora, change), 409, "STATE_CONFLICT")
         world.clock.advance(hours=24)
         alice, dora = world.as_user("alice@example.org"), world.as_user(DORA)
-        answer = ok(self.confirm(dora, change))["answer"]
+        answer = ok(decide(dora, change))["answer"]
         account_id = answer["service_account_id"]
         assert (answer["made_by"], "secret" in str(answer).replace("former_secret_until", "")) == ("1", False)
         refused(issue(dora, account_id), 403, "PERMISSION_DENIED")
         ok(wallets(program(alice, account_id)))
         narrower = {"service_account_id": account_id, "networks": ["192.0.2.1"]}
-        ok(self.confirm(dora, self.ask(alice, "update-service-account", **narrower)))
+        ok(decide(dora, ok(ask(alice, "update-service-account", **narrower))))
         for wider in (
             {"rights": ["VIEW_LOGS"]},
             {"networks": ["192.0.2.0/24"]},
             {"expires_at": "2026-03-21T00:00:00Z"},
         ):
-            change = self.ask(alice, "update-service-account", service_account_id=account_id, **wider)
-            refused(self.confirm(dora, change), 409, "STATE_CONFLICT")
+            change = ok(ask(alice, "update-service-account", service_account_id=account_id, **wider))
+            refused(decide(dora, change), 409, "STATE_CONFLICT")
         assert ok(revoke(dora, account_id))["status"] == "REVOKED", "what stops it needs nobody else"
 
 
