@@ -69,27 +69,6 @@ def open_jobs(desk):
     return {job.subject for job in desk.rows(JobRow, *waiting)}
 
 
-class TestWhicheverConfirms:
-    def test_the_first_though_it_was_replaced(self, desk, pair):
-        first, second = pair
-        mine_branch(desk.chain, 0, 1, [final(desk, first)])
-        desk.watcher.look()
-        assert status(desk, first, second) == ["CONFIRMED", "INVALIDATED"]
-        assert desk.proposal(first)["replaced_by_psbt_id"] is None
-        assert second not in open_jobs(desk)
-        log = ok(desk.admin.get("/api/v1/get-logs", org_uid=1, workspace_uid=1, order="newest"))["logs"]
-        (told,) = [each["description"] for each in log if each["action"] == "PROPOSAL_INVALIDATED"]
-        assert told.endswith(f"{first} is confirmed")
-
-    def test_neither_where_another_takes_the_coin(self, desk, pair):
-        first, second = pair
-        mine_branch(desk.chain, 0, 1, [outside_spend(desk, first)])
-        desk.watcher.look()
-        assert status(desk, first, second) == ["INVALIDATED", "INVALIDATED"]
-        assert desk.proposal(second)["failure_code"] == "coin-spent"
-        assert locks(desk) == {}
-
-
 class TestReorganisations:
     def test_the_other_branch_holds_the_other_version(self, desk, pair):
         first, second = pair
@@ -99,9 +78,22 @@ class TestReorganisations:
         assert set(locks(desk)) == coins(desk, second), "a reorganisation may bring its coins back"
         desk.reorganise(1, 2, [final(desk, first)])
         assert status(desk, first, second) == ["CONFIRMED", "INVALIDATED"]
+        assert desk.proposal(first)["replaced_by_psbt_id"] is None
+        assert second not in open_jobs(desk)
+        log = ok(desk.admin.get("/api/v1/get-logs", org_uid=1, workspace_uid=1, order="newest"))["logs"]
+        told = [each["description"] for each in log if each["action"] == "PROPOSAL_INVALIDATED"]
+        assert told[0].endswith(f"{first} is confirmed")
         desk.reorganise(2, 3, [final(desk, second)])
         assert status(desk, first, second) == ["INVALIDATED", "CONFIRMED"]
         assert set(locks(desk)) == coins(desk, second)
+
+    def test_neither_is_confirmed_where_another_takes_the_coin(self, desk, pair):
+        first, second = pair
+        mine_branch(desk.chain, 0, 1, [outside_spend(desk, first)])
+        desk.watcher.look()
+        assert status(desk, first, second) == ["INVALIDATED", "INVALIDATED"]
+        assert desk.proposal(second)["failure_code"] == "coin-spent"
+        assert locks(desk) == {}
 
     def test_a_deep_one_that_leaves_nothing_behind(self, desk, pair):
         first, second = pair

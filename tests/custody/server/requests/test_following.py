@@ -99,19 +99,17 @@ async def test_what_was_committed_between_the_look_and_the_wait_is_not_missed(st
         assert await make_following().wait(places[0], 0, LONG)
 
 
-async def test_a_poll_ends_at_its_time_out_and_no_thread_follows_without_polls(store, make_following, places):
-    following = make_following()
+async def test_a_poll_ends_at_its_time_out_or_with_the_server_and_no_thread_follows_without_polls(
+    store, make_following, places
+):
+    changes = Changes()
+    following = make_following(changes)
     move(store, Changes(), places[0])
     assert not await following.wait(places[0], 1, 0.01)
     assert following.open == 0
     await ended(following)
-
-
-async def test_a_server_that_stops_ends_every_poll(store, make_following, places):
-    changes = Changes()
-    following = make_following(changes)
     changes.close()
-    assert not await following.wait(places[0], 0, LONG)
+    assert not await following.wait(places[0], 1, LONG)
 
 
 async def test_a_database_that_is_away_ends_no_poll(store, make_following, places, monkeypatch):
