@@ -390,7 +390,11 @@ class EsploraRig(EmbeddedRig):
 
     def _connect(self) -> None:
         self.explorer = Explorer(lambda: self.chain)
-        self._backend = EsploraBackend(URL, Network.REGTEST, pace=AT_ONCE, transport=self.explorer)
+        self._backend = self.stranger()
+
+    def stranger(self) -> EsploraBackend:
+        """A backend that has seen nothing yet."""
+        return EsploraBackend(URL, Network.REGTEST, pace=AT_ONCE, transport=self.explorer)
 
     def renew(self) -> None:
         """For the next test: a new explorer and backend, and an empty mempool."""

@@ -13,6 +13,7 @@ from tests.support.custody import Desk
 from tests.support.databases import make_sqlite
 from tests.support.examples import IS_FULL, drawn
 from tests.support.patience import PATIENCE
+from tests.support.platform import Clock, World, open_world
 from tests.support.postgresql import REQUIRED, Server, find_programs, is_required, running_server
 from tests.support.prepared import Copies, Story, nothing, three_deposits
 
@@ -89,6 +90,18 @@ def store(database: str) -> Iterator[Store]:
     opened = Store.open(database)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def world(tmp_path: Path, database: str) -> Iterator[World]:
+    """A platform without people, over either database."""
+    with open_world(tmp_path / "state", database_url=database) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 import pytest
 from sqlalchemy import select
@@ -12,13 +11,7 @@ from custody.server.errors import StateConflict
 from custody.server.secrets import Purpose
 from custody.server.store.models import CredentialRow
 from tests.support.accounts import Phone, enrol, register, sign_in, validate
-from tests.support.platform import World, open_world
-
-
-@pytest.fixture
-def world(tmp_path: Path, database: str):
-    with open_world(tmp_path / "state", database_url=database) as opened:
-        yield opened
+from tests.support.platform import World
 
 
 @pytest.fixture

@@ -11,12 +11,6 @@ from sqlalchemy import select
 from custody.server.jobs.leases import LEASE, MAX_HOLD, Lead, LeaseLost
 from custody.server.jobs.workers import alone
 from custody.server.store.models import LeaseRow
-from tests.support.platform import Clock
-
-
-@pytest.fixture
-def clock():
-    return Clock()
 
 
 @pytest.fixture

@@ -18,12 +18,6 @@ from custody.server.jobs.outbox import (
 )
 from custody.server.store import Store
 from custody.server.store.models import JobRow
-from tests.support.platform import Clock
-
-
-@pytest.fixture
-def clock():
-    return Clock()
 
 
 def worker(store, clock, handler, owner="one"):

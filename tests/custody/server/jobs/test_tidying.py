@@ -1,8 +1,5 @@
 """Rows that strangers can cause are deleted, rows that count stay, and one bad row stops nothing else."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from sqlalchemy import func, select
 
@@ -20,14 +17,7 @@ from custody.server.store.models import (
     SignInSessionRow,
 )
 from tests.support.accounts import CAROL, register, sign_in
-from tests.support.platform import World, open_world
-
-
-@pytest.fixture
-def world(tmp_path: Path, database: str | None) -> Iterator[World]:
-    with open_world(tmp_path / "state", database_url=database) as opened:
-        yield opened
-
+from tests.support.platform import World
 
 PARTS = (*OVER, mail_jobs.forget_sent)
 

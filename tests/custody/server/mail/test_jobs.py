@@ -17,7 +17,6 @@ from custody.server.mail.jobs import (
 )
 from custody.server.mail.mailer import CannotMail, Mail
 from custody.server.store.models import JobRow
-from tests.support.platform import Clock
 
 TO = "a@example.org"
 INVITATION = {
@@ -41,11 +40,6 @@ class Post:
         if self.failures:
             raise self.failures.pop(0)
         self.sent.append(mail)
-
-
-@pytest.fixture
-def clock():
-    return Clock()
 
 
 def queue(store, clock, template=Template.INVITATION, to=TO, **changes):

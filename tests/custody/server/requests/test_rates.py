@@ -29,11 +29,6 @@ ALICE, BOB, BOB_ELSEWHERE = 1, 2, 1_000_000
 PLACE, OTHER, THIRD = 1, 2, 3
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 @pytest.mark.parametrize(("size", "wait"), [(60, 1), (30, 2), (1, 60), (1_200, 1)])
 def test_a_full_bucket_is_a_minutes_worth_of_each_persons_own(clock: Clock, size: int, wait: int) -> None:
     """It says when there is one again, and then there is."""

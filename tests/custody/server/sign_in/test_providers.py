@@ -18,17 +18,11 @@ from tests.support.identity import (
     sign,
     signing_key,
 )
-from tests.support.platform import Clock
 from tests.support.receiver import PUBLIC, Wire, status
 
 CLIENT = (CLIENT_SECRET, "https://custody.example.org/back")
 ASKED = {"nonce": "n", "redirect_uri": CLIENT[1]}
 DISCOVERY = "/.well-known/openid-configuration"
-
-
-@pytest.fixture
-def clock():
-    return Clock()
 
 
 @pytest.fixture

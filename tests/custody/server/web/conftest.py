@@ -1,18 +1,10 @@
 """A platform for each test, and the people whom most tests are about."""
 
-from pathlib import Path
-
 import pytest
 
-from tests.support.platform import As, World, open_world
+from tests.support.platform import As, World
 
 ALICE, BOB, EVE = "alice@example.org", "bob@example.org", "eve@example.com"
-
-
-@pytest.fixture
-def world(tmp_path: Path, database: str):
-    with open_world(tmp_path / "state", database_url=database) as opened:
-        yield opened
 
 
 @pytest.fixture

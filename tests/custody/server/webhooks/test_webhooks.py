@@ -1,8 +1,5 @@
 """Creating, changing and deleting webhooks, and how long the log of their deliveries is kept."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from sqlalchemy import func, select
 
@@ -12,7 +9,7 @@ from custody.server.store.models import JobRow, WebhookDeliveryRow, WebhookEvent
 from custody.server.webhooks.delivery import EXPIRED_LOGS, Outgoing
 from custody.server.webhooks.events import WEBHOOK
 from tests.support.custody import ok, refused
-from tests.support.platform import As, World, open_world
+from tests.support.platform import As, World
 from tests.support.receiver import status
 from tests.support.webhooks import ADMIN, Hooked
 
@@ -20,14 +17,8 @@ URL = "https://hooks.example.org/{}"
 
 
 @pytest.fixture
-def world(tmp_path: Path, database: str) -> Iterator[World]:
-    with open_world(tmp_path / "state", database_url=database) as opened:
-        opened.organisation("Acme", ADMIN)
-        yield opened
-
-
-@pytest.fixture
 def admin(world: World) -> As:
+    world.organisation("Acme", ADMIN)
     return world.as_user(ADMIN)
 
 

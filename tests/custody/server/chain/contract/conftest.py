@@ -7,9 +7,11 @@ What a rig is stands in tests/support/chains.py.
 import pytest
 
 from custody.server.chain.configuration import BackendKind
+from multisig.script import p2wsh
 from tests.support.chains import EmbeddedRig, Rig
 from tests.support.esplora import EsploraRig
 from tests.support.fake_bitcoind import FakeNodeRig
+from tests.support.regtest import open_script
 
 # One kind has a second rig: a fake node.
 RIGS = (*BackendKind, "core")
@@ -39,3 +41,9 @@ def esplora_rig(tmp_path_factory):
     opened = EsploraRig(tmp_path_factory.mktemp("chain"))
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def here(rig):
+    """A script that nothing has paid so far."""
+    return p2wsh(open_script(rig.fresh()))

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from custody.server.chain.backend import (
     Accepted,
     AlreadyKnown,
@@ -19,12 +17,6 @@ from tests.support.regtest import coin_of, open_script, spend
 
 def script(number):
     return p2wsh(open_script(number))
-
-
-@pytest.fixture
-def here(rig):
-    """A script that nothing has paid so far."""
-    return script(rig.fresh())
 
 
 def test_a_coin_from_its_payment_to_its_spend(rig, here):

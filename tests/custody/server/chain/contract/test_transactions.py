@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from custody.server.chain.backend import (
     Accepted,
     BroadcastRefused,
@@ -14,12 +12,6 @@ from multisig.script import p2wsh
 from multisig.transaction import OutPoint
 from tests.support.chains import confirmed_coin
 from tests.support.regtest import coin_of, open_script, spend
-
-
-@pytest.fixture
-def here(rig):
-    """A script that nothing has paid so far."""
-    return p2wsh(open_script(rig.fresh()))
 
 
 def refusal(rig, transaction):

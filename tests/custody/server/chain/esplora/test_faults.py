@@ -11,7 +11,7 @@ from custody.server.errors import ChainUnavailable
 from multisig.script import p2wsh
 from multisig.units import FeeRate
 from tests.support.chains import confirmed_coin
-from tests.support.esplora import AT_ONCE, URL, EsploraBackend, Network, as_json, edited, plain
+from tests.support.esplora import as_json, edited, plain
 from tests.support.examples import drawn
 from tests.support.regtest import open_script, spend
 
@@ -58,10 +58,6 @@ FAULTS = {
     "deep": lambda _: plain("[" * 100_000),
     "other bytes": lambda _: httpx.Response(200, content=bytes(range(256))),
 }
-
-
-def fresh_backend(rig):
-    return EsploraBackend(URL, Network.REGTEST, pace=AT_ONCE, transport=rig.explorer)
 
 
 class Scene:
@@ -115,7 +111,7 @@ def test_every_fault_of_every_answer_is_noticed_or_harmless(rig, scene, path):
     true = [ask() for ask, _ in scene.questions(rig.backend)]
     noticed = 0
     for fault in FAULTS.values():
-        for backend in (fresh_backend(rig), rig.backend):
+        for backend in (rig.stranger(), rig.backend):
             with rig.explorer.answering(path, fault):
                 for (ask, may_be), expected in zip(scene.questions(backend), true, strict=True):
                     try:
@@ -146,7 +142,7 @@ def moving_between_the_pages(rig, *moves):
         rig.fund(number, 1_000)
         rig.mine()
     rig.explorer.before = lambda path: left.pop()() if "/txs/chain/" in path and left else None
-    found = fresh_backend(rig).outputs_to([p2wsh(open_script(number))])
+    found = rig.stranger().outputs_to([p2wsh(open_script(number))])
     assert left == []
     return found
 

@@ -70,11 +70,6 @@ def in_block(block):
 WAITING = {"confirmed": False}
 
 
-def stranger_to(rig):
-    """A backend that has seen nothing yet."""
-    return EsploraBackend(URL, Network.REGTEST, pace=AT_ONCE, transport=rig.explorer)
-
-
 def invented_deposit(number, amount=1_000_000_000):
     """Pays us out of coins that do not exist."""
     txin = TxIn(OutPoint("77" * 32, 0), 0xFFFFFFFD, b"", (b"\x01",))
@@ -131,7 +126,7 @@ class TestDeposits:
             rig.explorer.answering("/scripthash/.*/txs/chain.*", edited(lie)),
             pytest.raises(ChainUnavailable),
         ):
-            stranger_to(rig).outputs_to([coin.script_pubkey])
+            rig.stranger().outputs_to([coin.script_pubkey])
         with (
             rig.explorer.answering("/tx/.*/status", edited(lambda status: status | change)),
             pytest.raises(ChainUnavailable),
@@ -160,7 +155,7 @@ class TestDeposits:
             rig.explorer.answering(f"/tx/{coin.outpoint.txid}/raw", lambda _: forged),
             pytest.raises(ChainUnavailable, match="another transaction"),
         ):
-            stranger_to(rig).outputs_to([coin.script_pubkey])
+            rig.stranger().outputs_to([coin.script_pubkey])
 
     def test_what_a_liar_may_do_hide_and_announce(self, rig, coin):
         """Both are the explorer's to say; nothing confirmed is among it, and nothing of it can be spent."""
@@ -172,7 +167,7 @@ class TestDeposits:
             "/scripthash/[0-9a-f]*",
             edited(lambda stats: stats | {"chain_stats": stats["chain_stats"] | {"tx_count": 0}}),
         ):
-            assert stranger_to(rig).outputs_to([coin.script_pubkey]) == ()
+            assert rig.stranger().outputs_to([coin.script_pubkey]) == ()
 
 
 class TestSpends:
