@@ -93,22 +93,19 @@ async def test_f_of_workspaces_without_number_the_first_are_followed(prepared, p
 
 
 async def test_f_a_platform_that_floods_is_an_alarm_and_what_was_approved_goes_on(
-    prepared, platform, bridge, monkeypatch
+    daemon, platform, monkeypatch
 ):
     monkeypatch.setattr(quota, "MOST", 10)
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await submits(daemon, "p-1")
-        platform.proposals |= {f"q-{n:02}": replace(HONEST, psbt_id=f"q-{n:02}") for n in range(40)}
-        await until(lambda: bool(daemon.feed.since(0, "platform")))
-        await until(
-            lambda: any(
-                "q-39" in told for told in daemon.troubles._standing.get("proposals of workspace 1", {})
-            )
-        )
-        (line,) = daemon.feed.since(0, "platform")
-        assert line.kind == "alarm"
-        assert "floods this machine" in line.text
-        assert len(daemon.journal.records()) == 11  # The signed one counts for nothing.
-        confirmed = replace(platform.proposals["p-1"], status=ProposalStatus.CONFIRMED, confirmations=6)
-        platform.proposals = {"p-1": confirmed}
-        await until_state(daemon, "p-1", State.CONFIRMED)
+    await submits(daemon, "p-1")
+    platform.proposals |= {f"q-{n:02}": replace(HONEST, psbt_id=f"q-{n:02}") for n in range(40)}
+    await until(lambda: bool(daemon.feed.since(0, "platform")))
+    await until(
+        lambda: any("q-39" in told for told in daemon.troubles._standing.get("proposals of workspace 1", {}))
+    )
+    (line,) = daemon.feed.since(0, "platform")
+    assert line.kind == "alarm"
+    assert "floods this machine" in line.text
+    assert len(daemon.journal.records()) == 11  # The signed one counts for nothing.
+    confirmed = replace(platform.proposals["p-1"], status=ProposalStatus.CONFIRMED, confirmations=6)
+    platform.proposals = {"p-1": confirmed}
+    await until_state(daemon, "p-1", State.CONFIRMED)

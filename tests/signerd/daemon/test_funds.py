@@ -12,74 +12,13 @@ from signerd.daemon import vaults
 from signerd.daemon.funds import NONE_LEFT, NOT_OURS, REPLACED, vault_funds, vault_movements
 from signerd.errors import NotPinned, PlatformAnswersWrongly
 from signerd.journal import Journal
-from tests.support.daemons import daemon_at, make_config, until, until_state
+from tests.support.daemons import daemon_at, make_config, until_state
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform, movement, problem
 from tests.support.wallets import make_vault
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def platform(tmp_path):
-    return FakePlatform(tmp_path, next_address=VAULT.address(0, 7), confirmed_sats=5_000)
-
-
-async def test_the_platform_says_which_of_our_addresses_is_next(prepared, platform):
-    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
-        await until(lambda: bool(daemon.follower.state.workspaces))
-        found = await vault_funds(daemon, VAULT_ID)
-        assert (found.fresh.index, found.fresh.address) == (7, VAULT.address(0, 7))
-        assert (found.confirmed_sats, found.note) == (5_000, None)
-
-
-async def test_a_vault_that_is_replaced_is_said_beside_its_address(prepared, platform, monkeypatch):
-    claim = VaultClaim(VAULT_ID, 1, "Treasury", VAULT.descriptor, replaced_by="new")
-    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
-        await until(lambda: bool(daemon.follower.state.workspaces))
-        monkeypatch.setattr(Journal, "claim", lambda _journal, _vault_id: claim)
-        assert (await vault_funds(daemon, VAULT_ID)).note == REPLACED
-
-
-async def test_s13_an_address_that_is_none_of_the_vaults_is_never_told(prepared, platform):
-    platform.next_address = make_vault(threshold=1).address(0, 0)
-    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
-        await until(lambda: bool(daemon.follower.state.workspaces))
-        found = await vault_funds(daemon, VAULT_ID)
-        assert (found.fresh.index, found.fresh.address) == (0, VAULT.address(0, 0))
-        assert "Pay nothing to it" in (found.note or "")
-        assert platform.next_address not in found.model_dump_json()
-
-
-async def test_behind_the_last_address_there_is_none_and_that_is_said(prepared, platform, monkeypatch):
-    """A thousand payments signed here lead there, each a thousand addresses further."""
-    monkeypatch.setattr(Journal, "next_receive_index", lambda _journal, _vault: MAX_INDEX + 1)
-    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
-        await until(lambda: bool(daemon.follower.state.workspaces))
-        found = await vault_funds(daemon, VAULT_ID)
-        assert (found.fresh.index, found.fresh.address) == (MAX_INDEX, VAULT.address(0, MAX_INDEX))
-        assert (found.confirmed_sats, found.note) == (5_000, NONE_LEFT)
-        # The worse finding is not hidden by it, and is found before all addresses up to there are derived.
-        platform.next_address = make_vault(threshold=1).address(0, 0)
-        assert (await vault_funds(daemon, VAULT_ID)).note == f"{NOT_OURS} {NONE_LEFT}"
-
-
-async def test_without_the_platform_there_is_an_address_and_a_word_why_no_balance(prepared, platform):
-    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
-        await until(lambda: bool(daemon.follower.state.workspaces))
-        platform.before = lambda request: (
-            problem(503, "UNAVAILABLE") if request.url.path.endswith("list-wallets") else None
-        )
-        found = await vault_funds(daemon, VAULT_ID)
-        assert (found.confirmed_sats, found.fresh.index) == (None, 0)
-        assert "signed here alone" in (found.note or "")
-        await vaults.unpin(daemon, VAULT_ID, VAULT.verification_code)
-        for asked in (vault_funds, vault_movements):
-            with pytest.raises(NotPinned):
-                await asked(daemon, VAULT_ID)
-
-
 HONEST = snapshot_of(spend())
 OURS = movement(
     2,
@@ -93,68 +32,112 @@ OURS = movement(
 
 
 @pytest.fixture
-def listing(tmp_path):
+def platform(tmp_path):
     told = [movement(number) for number in range(1, 60)]
     told[1:2] = [OURS]
     told[0] |= {"height": None, "balance_sats": None, "status": "pending"}
     told[2]["outputs"][0]["label"] = "Donations"
-    return FakePlatform(tmp_path, {"p-1": HONEST}, movements=told)
+    figures = {"next_address": VAULT.address(0, 7), "confirmed_sats": 5_000}
+    return FakePlatform(tmp_path, {"p-1": HONEST}, movements=told, **figures)
 
 
-async def test_deposits_stand_beside_payments_a_page_at_a_time(prepared, listing):
+@pytest.fixture
+async def daemon(prepared, platform):
     config = make_config(addresses={"The mill": VAULT.address(0, 4)})
-    async with daemon_at(prepared, listing, FakeBridge(), config=config) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        page = await vault_movements(daemon, VAULT_ID)
-        assert (page.network, len(page.movements), page.left_out) == (str(NETWORK), 50, 0)
-        first, ours, third, fourth = page.movements[:4]
-        assert (first.kind, first.amount_sats, first.height, first.balance_sats) == (
-            "deposit",
-            1_000,
-            None,
-            None,
-        )
-        # The transaction is known: what it took is read from its bytes, whatever the platform says.
-        assert (ours.psbt_id, ours.amount_sats, ours.fee_sats) == ("p-1", -51_000, 1_000)
-        assert (ours.title or "").startswith("Pay 0.0005 BTC to ")
-        assert ours.memo == "Invoice 7"
-        assert (third.names, third.psbt_id, third.balance_sats) == ((), None, 503_000)
-        assert third.platform_names == ("Donations",)
-        # The person's own name of an address comes before the platform's.
-        assert (fourth.names, fourth.platform_names) == (("The mill",), ())
-        rest = await vault_movements(daemon, VAULT_ID, cursor=page.next)
-        assert (len(rest.movements), rest.next) == (9, None)
-        assert {one.txid for one in rest.movements}.isdisjoint(one.txid for one in page.movements)
-        found = await vault_movements(daemon, VAULT_ID, search=" invoice ")
-        assert [one.psbt_id for one in found.movements] == ["p-1"]
+    async with daemon_at(prepared, platform, FakeBridge(), config=config) as found:
+        await until_state(found, "p-1", State.WAITING_PERSON)
+        yield found
 
 
-async def test_days_are_asked_for_from_midnight_to_midnight_in_utc(prepared, listing):
+async def test_the_platform_says_which_of_our_addresses_is_next(daemon):
+    found = await vault_funds(daemon, VAULT_ID)
+    assert (found.fresh.index, found.fresh.address) == (7, VAULT.address(0, 7))
+    assert (found.confirmed_sats, found.note) == (5_000, None)
+
+
+async def test_a_vault_that_is_replaced_is_said_beside_its_address(daemon, monkeypatch):
+    claim = VaultClaim(VAULT_ID, 1, "Treasury", VAULT.descriptor, replaced_by="new")
+    monkeypatch.setattr(Journal, "claim", lambda _journal, _vault_id: claim)
+    assert (await vault_funds(daemon, VAULT_ID)).note == REPLACED
+
+
+async def test_s13_an_address_that_is_none_of_the_vaults_is_never_told(daemon, platform):
+    platform.next_address = make_vault(threshold=1).address(0, 0)
+    found = await vault_funds(daemon, VAULT_ID)
+    assert (found.fresh.index, found.fresh.address) == (0, VAULT.address(0, 0))
+    assert "Pay nothing to it" in (found.note or "")
+    assert platform.next_address not in found.model_dump_json()
+
+
+async def test_behind_the_last_address_there_is_none_and_that_is_said(daemon, platform, monkeypatch):
+    """A thousand payments signed here lead there, each a thousand addresses further."""
+    monkeypatch.setattr(Journal, "next_receive_index", lambda _journal, _vault: MAX_INDEX + 1)
+    found = await vault_funds(daemon, VAULT_ID)
+    assert (found.fresh.index, found.fresh.address) == (MAX_INDEX, VAULT.address(0, MAX_INDEX))
+    assert (found.confirmed_sats, found.note) == (5_000, NONE_LEFT)
+    # The worse finding is not hidden by it, and is found before all addresses up to there are derived.
+    platform.next_address = make_vault(threshold=1).address(0, 0)
+    assert (await vault_funds(daemon, VAULT_ID)).note == f"{NOT_OURS} {NONE_LEFT}"
+
+
+async def test_without_the_platform_there_is_an_address_and_a_word_why_no_balance(daemon, platform):
+    platform.before = lambda request: (
+        problem(503, "UNAVAILABLE") if request.url.path.endswith("list-wallets") else None
+    )
+    found = await vault_funds(daemon, VAULT_ID)
+    assert (found.confirmed_sats, found.fresh.index) == (None, 0)
+    assert "signed here alone" in (found.note or "")
+    await vaults.unpin(daemon, VAULT_ID, VAULT.verification_code)
+    for asked in (vault_funds, vault_movements):
+        with pytest.raises(NotPinned):
+            await asked(daemon, VAULT_ID)
+
+
+async def test_deposits_stand_beside_payments_a_page_at_a_time(daemon):
+    page = await vault_movements(daemon, VAULT_ID)
+    assert (page.network, len(page.movements), page.left_out) == (str(NETWORK), 50, 0)
+    first, ours, third, fourth = page.movements[:4]
+    assert (first.kind, first.amount_sats, first.height, first.balance_sats) == (
+        "deposit",
+        1_000,
+        None,
+        None,
+    )
+    # The transaction is known: what it took is read from its bytes, whatever the platform says.
+    assert (ours.psbt_id, ours.amount_sats, ours.fee_sats) == ("p-1", -51_000, 1_000)
+    assert (ours.title or "").startswith("Pay 0.0005 BTC to ")
+    assert ours.memo == "Invoice 7"
+    assert (third.names, third.psbt_id, third.balance_sats) == ((), None, 503_000)
+    assert third.platform_names == ("Donations",)
+    # The person's own name of an address comes before the platform's.
+    assert (fourth.names, fourth.platform_names) == (("The mill",), ())
+    rest = await vault_movements(daemon, VAULT_ID, cursor=page.next)
+    assert (len(rest.movements), rest.next) == (9, None)
+    assert {one.txid for one in rest.movements}.isdisjoint(one.txid for one in page.movements)
+    found = await vault_movements(daemon, VAULT_ID, search=" invoice ")
+    assert [one.psbt_id for one in found.movements] == ["p-1"]
+
+
+async def test_days_are_asked_for_from_midnight_to_midnight_in_utc(daemon, platform):
     asked = []
-    listing.before = lambda request: asked.append(request.url)
-    async with daemon_at(prepared, listing, FakeBridge()) as daemon:
-        await until(lambda: bool(daemon.follower.state.workspaces))
-        await vault_movements(daemon, VAULT_ID, since=date(2026, 5, 1), before=date(2026, 6, 1))
+    platform.before = lambda request: asked.append(request.url)
+    await vault_movements(daemon, VAULT_ID, since=date(2026, 5, 1), before=date(2026, 6, 1))
     query = next(url.params for url in asked if url.path.endswith("vault-history"))
     assert (query["from_time"], query["to_time"]) == ("2026-05-01T00:00:00.000Z", "2026-06-01T00:00:00.000Z")
 
 
-async def test_an_entry_that_cannot_be_read_hides_no_other(prepared, listing):
-    listing.movements[5:6] = [
+async def test_an_entry_that_cannot_be_read_hides_no_other(daemon, platform):
+    platform.movements[5:6] = [
         movement(5, kind="from-the-future"),
         "nothing",
         movement(7, amount_sats=10**30),
     ]
-    async with daemon_at(prepared, listing, FakeBridge()) as daemon:
-        await until(lambda: bool(daemon.follower.state.workspaces))
-        page = await vault_movements(daemon, VAULT_ID)
-        assert (len(page.movements), page.left_out) == (47, 3)
+    page = await vault_movements(daemon, VAULT_ID)
+    assert (len(page.movements), page.left_out) == (47, 3)
 
 
 @pytest.mark.parametrize("body", [[], {"movements": None}, {"movements": [], "next_cursor": "../x"}])
-async def test_an_answer_that_is_no_page_is_told_as_the_platforms_fault(prepared, listing, body):
-    async with daemon_at(prepared, listing, FakeBridge()) as daemon:
-        await until(lambda: bool(daemon.follower.state.workspaces))
-        listing._history = lambda request: httpx.Response(200, json=body)
-        with pytest.raises(PlatformAnswersWrongly):
-            await vault_movements(daemon, VAULT_ID)
+async def test_an_answer_that_is_no_page_is_told_as_the_platforms_fault(daemon, platform, body):
+    platform._history = lambda request: httpx.Response(200, json=body)
+    with pytest.raises(PlatformAnswersWrongly):
+        await vault_movements(daemon, VAULT_ID)

@@ -57,15 +57,14 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-async def test_f_whatever_the_platform_does_the_same_bytes_arrive(prepared, platform, bridge, name):
+async def test_f_whatever_the_platform_does_the_same_bytes_arrive(daemon, platform, bridge, name):
     answer, after = FAULTS[name]
     hook = fails_first(6, answer)
     if after:
         platform.after = hook
     else:
         platform.before = hook
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await submits(daemon, "p-1")
+    await submits(daemon, "p-1")
     told = platform.signatures("p-1")
     assert len({(t["psbt"], t["key"]) for t in told}) == 1
     assert bridge.asked == 1

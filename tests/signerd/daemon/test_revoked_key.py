@@ -84,18 +84,13 @@ async def test_it_is_read_now_and_then_and_not_with_every_list(daemon, platform)
 
 
 async def test_f_a_platform_that_cannot_say_is_asked_again(prepared, platform, bridge):
-    platform.keys = MARKED_LOST
+    # A key of another kind beside ours hides nothing.
+    platform.keys = [{**key(3, MALLORY), "Status": "on-hold"}, *MARKED_LOST]
     platform.before = lambda r: problem(500, "INTERNAL") if r.url.path == KEYS[1] else None
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until(lambda: platform.requests.count(KEYS) > 5)
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         platform.before = lambda _request: None
-        await until_state(daemon, "p-1", State.REFUSED)
-
-
-async def test_f_a_key_of_another_kind_beside_ours_hides_nothing(prepared, platform, bridge):
-    platform.keys = [{**key(3, MALLORY), "Status": "on-hold"}, *MARKED_LOST]
-    async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.REFUSED)
         assert len(alarms(daemon)) == 1
 
